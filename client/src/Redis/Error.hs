@@ -1,0 +1,238 @@
+-- | Everything that can go wrong, split by what the caller now knows.
+--
+-- The question a caller has after a failure is not "what broke" but "has it
+-- been done". So every 'Error' answers it: 'errorDelivery'. Retries follow
+-- from that answer and from the command's own facts (see
+-- "Redis.Internal.Routing.Retry"); nothing in this library sends a write again
+-- that may already have run.
+module Redis.Error
+  ( -- * What may have happened
+    Delivery (..),
+    errorDelivery,
+
+    -- * Errors
+    Error (..),
+    ServerError (..),
+    serverErrorFromText,
+    ConnectionCause (..),
+    RoutingCause (..),
+    Refusal (..),
+    DecodeError (..),
+
+    -- * Where
+    Endpoint (..),
+    Host,
+    Port,
+    renderEndpoint,
+  )
+where
+
+import Control.Exception (Exception (displayException))
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Word (Word16)
+
+-- | A host name, an IPv4 address, or an IPv6 address without brackets.
+type Host = ByteString
+
+-- | A TCP port.
+type Port = Word16
+
+-- | Where a server listens.
+--
+-- @since 0.1.0.0
+data Endpoint
+  = TcpEndpoint Host Port
+  | UnixEndpoint FilePath
+  deriving stock (Eq, Ord, Show)
+
+-- | @host:port@, @[v6]:port@ or the path of the socket.
+renderEndpoint :: Endpoint -> String
+renderEndpoint = \case
+  TcpEndpoint host port
+    | Char8.elem ':' host -> "[" <> Char8.unpack host <> "]:" <> show port
+    | otherwise -> Char8.unpack host <> ":" <> show port
+  UnixEndpoint path -> path
+
+-- | What the caller may conclude about a command that failed.
+--
+-- @since 0.1.0.0
+data Delivery
+  = -- | The server never received it whole, so it did not run.
+    NotSent
+  | -- | The server answered that it would not run it.
+    RefusedBeforeRun
+  | -- | It may have run, wholly or in part; nobody can tell from here.
+    MaybeExecuted
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | An error reply of a server: @-CODE message@.
+--
+-- @since 0.1.0.0
+data ServerError = ServerError
+  { -- | The first word, such as @WRONGTYPE@ or @ERR@.
+    serverErrorCode :: ByteString,
+    -- | The rest of the line.
+    serverErrorMessage :: ByteString
+  }
+  deriving stock (Eq, Show)
+
+-- | Splits the text of an error reply into code and message. \(O(n)\).
+serverErrorFromText :: ByteString -> ServerError
+serverErrorFromText text =
+  let (code, rest) = Char8.break (== ' ') text
+   in ServerError {serverErrorCode = code, serverErrorMessage = Char8.drop 1 rest}
+
+-- | Why a connection could not be had, or was lost.
+--
+-- @since 0.1.0.0
+data ConnectionCause
+  = -- | No address of the host could be connected to; the text names each
+    -- address and its reason.
+    ConnectFailed String
+  | -- | The name has no address.
+    NameNotResolved String
+  | -- | The certificate or the TLS protocol was refused.
+    TlsFailed String
+  | -- | The server refused HELLO, AUTH or SELECT.
+    HandshakeRefused ServerError
+  | -- | Connect, TLS and handshake together took longer than allowed (seconds).
+    ConnectTimedOut Double
+  | -- | The peer closed the connection.
+    ClosedByPeer
+  | -- | Reading or writing failed.
+    BrokenConnection String
+  | -- | Bytes were outstanding and nothing arrived for this long (seconds).
+    SilentPeer Double
+  | -- | What arrived was not RESP, or broke a limit.
+    ProtocolViolation String
+  | -- | This client closed the connection: it is being closed, or the node
+    -- left the cluster.
+    ClosedLocally
+  deriving stock (Eq, Show)
+
+-- | Why no node could be chosen.
+--
+-- @since 0.1.0.0
+data RoutingCause
+  = -- | No node is known to serve the slot.
+    UncoveredSlot Int
+  | -- | No seed answered; each with its reason.
+    NoReachableNode [(Endpoint, String)]
+  | -- | Too many redirects or retries; the nodes in the order they were tried
+    -- and what each said last.
+    AttemptsExhausted [(Endpoint, String)]
+  deriving stock (Eq, Show)
+
+-- | Why this client would not even try.
+--
+-- @since 0.1.0.0
+data Refusal
+  = -- | The keys belong to different slots and the command cannot be split.
+    CrossSlot ByteString
+  | -- | The command changes the state of a connection that others share
+    -- (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
+    NeedsDedicatedConnection ByteString
+  | -- | Nothing tells which arguments of this command are keys.
+    UnknownKeys ByteString
+  | -- | The command has no arguments at all.
+    EmptyCommand
+  deriving stock (Eq, Show)
+
+-- | A reply of a shape the command's decoder does not know. The command ran.
+--
+-- @since 0.1.0.0
+data DecodeError = DecodeError
+  { -- | What the decoder was looking for.
+    decodeErrorExpected :: String,
+    -- | What came instead, shortened.
+    decodeErrorGot :: String
+  }
+  deriving stock (Eq, Show)
+
+-- | The one error type of the library.
+--
+-- @since 0.1.0.0
+data Error
+  = -- | The server answered with an error; the connection is fine.
+    ReplyError ServerError
+  | -- | The reply has an unexpected shape; the connection is fine.
+    UnexpectedReply DecodeError
+  | -- | No connection, or it was lost while the command was in flight.
+    ConnectionError Delivery Endpoint ConnectionCause
+  | -- | No reply in time (seconds waited).
+    TimeoutError Delivery Double
+  | -- | No node to send it to.
+    RoutingError Delivery RoutingCause
+  | -- | Refused by this client before anything was sent.
+    RefusedError Refusal
+  | -- | The client has been closed.
+    ClientClosed
+  deriving stock (Eq, Show)
+
+instance Exception Error where
+  displayException = \case
+    ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
+      "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage
+    UnexpectedReply DecodeError {decodeErrorExpected, decodeErrorGot} ->
+      "unexpected reply: expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
+    ConnectionError delivery endpoint cause ->
+      "connection to " <> renderEndpoint endpoint <> ": " <> show cause <> deliveryNote delivery
+    TimeoutError delivery seconds ->
+      "no reply within " <> show seconds <> " s" <> deliveryNote delivery
+    RoutingError delivery cause -> "no node: " <> show cause <> deliveryNote delivery
+    RefusedError refusal -> "refused: " <> show refusal
+    ClientClosed -> "the client is closed"
+    where
+      deliveryNote = \case
+        NotSent -> " (not sent)"
+        RefusedBeforeRun -> " (refused before it ran)"
+        MaybeExecuted -> " (it may have run)"
+
+-- | What the caller may conclude from an error. \(O(1)\).
+--
+-- @since 0.1.0.0
+errorDelivery :: Error -> Delivery
+errorDelivery = \case
+  ReplyError ServerError {serverErrorCode, serverErrorMessage}
+    | refusesBeforeRun serverErrorCode serverErrorMessage -> RefusedBeforeRun
+    | otherwise -> MaybeExecuted
+  UnexpectedReply _ -> MaybeExecuted
+  ConnectionError delivery _ _ -> delivery
+  TimeoutError delivery _ -> delivery
+  RoutingError delivery _ -> delivery
+  RefusedError _ -> NotSent
+  ClientClosed -> NotSent
+
+-- | Codes with which a server turns a command away before running it.
+--
+-- @ERR@ and @WRONGTYPE@ are not among them: a script that fails half-way says
+-- them too.
+refusesBeforeRun :: ByteString -> ByteString -> Bool
+refusesBeforeRun code message =
+  code
+    `elem` [ "ASK",
+             "BUSY",
+             "CLUSTERDOWN",
+             "CROSSSLOT",
+             "DENIED",
+             "EXECABORT",
+             "LOADING",
+             "MASTERDOWN",
+             "MISCONF",
+             "MOVED",
+             "NOAUTH",
+             "NOPERM",
+             "NOPROTO",
+             "NOREPLICAS",
+             "NOSCRIPT",
+             "OOM",
+             "READONLY",
+             "REDIRECT",
+             "TRYAGAIN",
+             "WRONGPASS"
+           ]
+    -- The same codes come from a call inside a script that has already
+    -- written; the server then names the script.
+    && not (" script: " `ByteString.isInfixOf` message)

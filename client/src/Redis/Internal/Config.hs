@@ -1,0 +1,189 @@
+-- | The record behind "Redis.Config", for this library's own modules.
+--
+-- Every field is read by some code of this library.
+module Redis.Internal.Config
+  ( Config (..),
+    defaultConfig,
+    Topology (..),
+    Secret,
+    secret,
+    revealSecret,
+    Credentials (..),
+    TlsConfig (..),
+    defaultTlsConfig,
+    ProtocolVersion (..),
+    Polling (..),
+    Limits (..),
+    Backoff (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.List.NonEmpty (NonEmpty)
+import Redis.Error (Endpoint)
+import Redis.Internal.Hooks (Hooks, noHooks)
+
+-- | Everything a client needs to know before it connects.
+--
+-- @since 0.1.0.0
+data Config = Config
+  { -- | What there is to connect to.
+    configTopology :: Topology,
+    configCredentials :: Maybe Credentials,
+    -- | SELECTed on every connection; 0 needs no SELECT.
+    configDatabase :: Int,
+    -- | For CLIENT SETNAME.
+    configClientName :: Maybe ByteString,
+    -- | 'Nothing' for plain text.
+    configTls :: Maybe TlsConfig,
+    configProtocol :: ProtocolVersion,
+    -- | Seconds for connect, TLS and handshake together.
+    configConnectTimeout :: Double,
+    -- | Seconds from submitting a command to its reply; 'Nothing' waits for ever.
+    configCommandTimeout :: Maybe Double,
+    -- | Multiplexers per node; 'Nothing' is one per capability.
+    configMuxCount :: Maybe Int,
+    configLimits :: Limits,
+    -- | How often a command may be sent in all.
+    configMaxAttempts :: Int,
+    -- | Between two attempts to connect to a node, and between retries.
+    configBackoff :: Backoff,
+    configPolling :: Polling,
+    -- | Seconds of silence, with bytes outstanding, before a probe; after as
+    -- many more the connection is closed.
+    configSilenceLimit :: Maybe Double,
+    -- | Seconds of idleness after which TCP probes the peer.
+    configKeepAlive :: Maybe Int,
+    -- | Seconds that sent bytes may stay unacknowledged (TCP_USER_TIMEOUT).
+    configTcpUserTimeout :: Maybe Double,
+    -- | Dedicated connections per node, leased for blocking commands.
+    configMaxDedicated :: Int,
+    -- | Seconds between periodic checks of a cluster's slot map.
+    configRefreshInterval :: Double,
+    -- | Least seconds between two refreshes of a cluster's slot map.
+    configRefreshThrottle :: Double,
+    configHooks :: Hooks
+  }
+
+-- | What the servers are to each other.
+data Topology
+  = -- | One server.
+    Standalone Endpoint
+  | -- | A cluster, and some of its nodes.
+    Cluster (NonEmpty Endpoint)
+  deriving stock (Eq, Show)
+
+-- | A password, or anything else that must not be printed.
+newtype Secret = Secret ByteString
+  deriving newtype (Eq)
+
+-- | Never shows what it holds.
+instance Show Secret where
+  show _ = "<secret>"
+
+secret :: ByteString -> Secret
+secret = Secret
+
+revealSecret :: Secret -> ByteString
+revealSecret (Secret bytes) = bytes
+
+-- | A user ('Nothing' is the server's @default@) and a password.
+data Credentials = Credentials
+  { credentialsUser :: Maybe ByteString,
+    credentialsPassword :: Secret
+  }
+  deriving stock (Eq, Show)
+
+-- | How to speak TLS.
+data TlsConfig = TlsConfig
+  { -- | Whether the server's certificate must be valid for the host.
+    tlsVerify :: Bool,
+    -- | The name to ask for and to verify; 'Nothing' is the host of the endpoint.
+    tlsServerName :: Maybe ByteString,
+    -- | A PEM file of authorities; 'Nothing' is the system's.
+    tlsCaFile :: Maybe FilePath,
+    -- | PEM files of this client's certificate and key.
+    tlsCertificate :: Maybe (FilePath, FilePath)
+  }
+  deriving stock (Eq, Show)
+
+-- | Verification on, the system's authorities, no client certificate.
+defaultTlsConfig :: TlsConfig
+defaultTlsConfig =
+  TlsConfig {tlsVerify = True, tlsServerName = Nothing, tlsCaFile = Nothing, tlsCertificate = Nothing}
+
+-- | Which protocol to ask for.
+data ProtocolVersion
+  = -- | RESP3, and RESP2 where the server has no HELLO.
+    PreferResp3
+  | -- | RESP2 always.
+    OnlyResp2
+  deriving stock (Eq, Show)
+
+-- | Whether a connection that waits for replies polls its socket before it
+-- asks the runtime's IO manager to wake it.
+data Polling
+  = -- | While the observed delay is short, for at most so many microseconds.
+    PollUpTo Int
+  | NeverPoll
+  deriving stock (Eq, Show)
+
+-- | Bounds on what one connection holds.
+data Limits = Limits
+  { -- | Commands submitted and not yet answered.
+    limitInFlight :: Int,
+    -- | Encoded bytes not yet handed to the kernel.
+    limitQueuedBytes :: Int,
+    -- | Bytes of one bulk string.
+    limitBulkBytes :: Int,
+    -- | Elements of one aggregate.
+    limitElements :: Int,
+    -- | Aggregates within aggregates.
+    limitDepth :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Capped exponential backoff, in seconds. Each delay is drawn between half
+-- of its value and the whole.
+data Backoff = Backoff
+  { backoffFirst :: Double,
+    backoffCap :: Double
+  }
+  deriving stock (Eq, Show)
+
+-- | The defaults for a topology.
+--
+-- The times are those of the field: 5 s to connect and 5 s for a command are
+-- StackExchange.Redis's, a refresh each 60 s and no two within 5 s are its and
+-- Lettuce's.
+defaultConfig :: Topology -> Config
+defaultConfig topology =
+  Config
+    { configTopology = topology,
+      configCredentials = Nothing,
+      configDatabase = 0,
+      configClientName = Nothing,
+      configTls = Nothing,
+      configProtocol = PreferResp3,
+      configConnectTimeout = 5,
+      configCommandTimeout = Just 5,
+      configMuxCount = Nothing,
+      configLimits =
+        Limits
+          { limitInFlight = 16384,
+            limitQueuedBytes = 16 * 1024 * 1024,
+            limitBulkBytes = 512 * 1024 * 1024,
+            limitElements = 128 * 1024 * 1024,
+            limitDepth = 64
+          },
+      configMaxAttempts = 16,
+      configBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1},
+      configPolling = PollUpTo 200,
+      configSilenceLimit = Just 2.5,
+      configKeepAlive = Just 60,
+      configTcpUserTimeout = Just 15,
+      configMaxDedicated = 64,
+      configRefreshInterval = 60,
+      configRefreshThrottle = 1,
+      configHooks = noHooks
+    }

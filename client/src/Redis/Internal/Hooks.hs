@@ -1,0 +1,65 @@
+-- | What the library tells its user about itself. It never prints; it calls
+-- these.
+--
+-- A hook runs on the thread where the event happens, some of them on a
+-- connection's own. So it must be quick and must not call the client; an
+-- exception in it is dropped. 'Nothing' costs one comparison.
+module Redis.Internal.Hooks
+  ( Hooks (..),
+    noHooks,
+    ConnectionEvent (..),
+    CommandTiming (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Redis.Error (ConnectionCause, Endpoint, Error)
+import Redis.Value (Value)
+
+-- | What may be observed.
+--
+-- @since 0.1.0.0
+data Hooks = Hooks
+  { -- | Connections coming and going, and changes of a cluster's map.
+    hookConnection :: Maybe (ConnectionEvent -> IO ()),
+    -- | Every command that was run, after it ended.
+    hookCommand :: Maybe (CommandTiming -> IO ()),
+    -- | Every push message of a shared connection.
+    hookPush :: Maybe (Endpoint -> Value -> IO ())
+  }
+
+-- | Nothing is observed.
+--
+-- @since 0.1.0.0
+noHooks :: Hooks
+noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
+
+-- | Something happened to a connection, or to the picture of a cluster.
+--
+-- @since 0.1.0.0
+data ConnectionEvent
+  = -- | Open and ready after so many seconds.
+    Connected Endpoint Double
+  | -- | An attempt failed; the next one is made no sooner than in so many seconds.
+    ConnectAttemptFailed Endpoint ConnectionCause Double
+  | Disconnected Endpoint ConnectionCause
+  | -- | A node joined (or was first seen).
+    NodeAdded Endpoint
+  | NodeRemoved Endpoint
+  | -- | A new slot map is in use; it covers so many slots.
+    TopologyChanged Int
+  | -- | No node gave a usable slot map; each with its reason.
+    TopologyRefreshFailed [(Endpoint, String)]
+  deriving stock (Eq, Show)
+
+-- | How one command went.
+--
+-- @since 0.1.0.0
+data CommandTiming = CommandTiming
+  { timingCommand :: ByteString,
+    -- | Nanoseconds from submitting it to its result, retries included.
+    timingNanos :: Int64,
+    timingResult :: Either Error ()
+  }
+  deriving stock (Eq, Show)

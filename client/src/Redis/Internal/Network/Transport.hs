@@ -1,0 +1,70 @@
+-- | A byte stream to one server, as a record of actions, so that TCP, Unix
+-- sockets, TLS and test doubles plug in without a type class.
+--
+-- The attempts never block; waiting is separate. That is what lets one thread
+-- of a connection poll for a while, another one send on behalf of its caller,
+-- and both fall back to waiting when the kernel says so.
+--
+-- Contract: at most one thread reads and at most one thread writes at a time;
+-- the two may be different threads. 'transportShutdown' may be called from any
+-- thread at any time and wakes both. 'transportClose' frees the descriptor and
+-- must be called exactly once, after no thread uses the transport any more:
+-- a descriptor number that is reused while somebody still reads from it would
+-- hand one connection's bytes to another.
+module Redis.Internal.Network.Transport
+  ( Transport (..),
+    Attempt,
+    attemptEnd,
+    attemptWouldRead,
+    attemptWouldWrite,
+  )
+where
+
+import Control.Concurrent.STM (STM)
+import Data.Word (Word8)
+import Foreign.Ptr (Ptr)
+import Redis.Error (Endpoint)
+
+-- | What an attempt to read or write came to: the number of bytes if it is
+-- positive, otherwise one of 'attemptEnd', 'attemptWouldRead',
+-- 'attemptWouldWrite'. An 'Int', because one is returned for every system call
+-- and a sum type would be allocated each time.
+type Attempt = Int
+
+-- | Reading: the peer has finished. Writing: never.
+attemptEnd :: Attempt
+attemptEnd = 0
+
+-- | Nothing can be done until the socket is readable.
+attemptWouldRead :: Attempt
+attemptWouldRead = -1
+
+-- | Nothing can be done until the socket is writable.
+attemptWouldWrite :: Attempt
+attemptWouldWrite = -2
+
+-- | One connected byte stream.
+data Transport = Transport
+  { -- | Where it leads.
+    transportEndpoint :: Endpoint,
+    -- | Reads at most so many bytes (at least one) to the memory.
+    -- Throws 'IOException' when the connection is broken.
+    transportTryRead :: Ptr Word8 -> Int -> IO Attempt,
+    -- | Writes at most so many bytes (at least one) from the memory. After
+    -- 'attemptWouldRead' or 'attemptWouldWrite' the next call must pass the
+    -- same memory and size again (TLS demands it).
+    -- Throws 'IOException' when the connection is broken.
+    transportTryWrite :: Ptr Word8 -> Int -> IO Attempt,
+    -- | Blocks until the socket is readable, or shut down.
+    transportWaitReadable :: IO (),
+    -- | Blocks until the socket is writable, or shut down.
+    transportWaitWritable :: IO (),
+    -- | Asks for one notification of readability: an 'STM' action that
+    -- retries until then, and an action that withdraws the request.
+    transportWatchReadable :: IO (STM (), IO ()),
+    -- | Ends both directions at once and wakes whoever waits. Idempotent,
+    -- never blocks, never throws.
+    transportShutdown :: IO (),
+    -- | Frees the descriptor.
+    transportClose :: IO ()
+  }

@@ -1,0 +1,157 @@
+{-# LANGUAGE MagicHash #-}
+
+-- | Commands as bytes: what a client sends is always an array of bulk strings.
+--
+-- A 'Request' is an upper bound on its size and a function that writes itself
+-- to memory that has at least that much room. So a connection reserves once
+-- and every argument is copied once, straight from the caller's bytes to the
+-- bytes that are sent. The alternative, a @Builder@, checks for room at every
+-- primitive and ends in a buffer that is copied again.
+--
+-- The arguments are forced when a 'Request' is forced to weak head normal
+-- form: whoever holds the lock of a write buffer can run 'requestPoke' without
+-- meeting a caller's exception.
+module Redis.Internal.Protocol.Encode
+  ( Request,
+    requestSize,
+    requestPoke,
+
+    -- * Building
+    request,
+    requestLiteral1,
+    requestLiteral2,
+    requestLiteral3,
+
+    -- * For tests and handshakes
+    requestBytes,
+  )
+where
+
+import Data.Bits (countLeadingZeros)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.List qualified as List
+import Data.Word (Word8)
+import Foreign.Marshal.Utils (copyBytes)
+import Foreign.Ptr (Ptr, castPtr, minusPtr, plusPtr)
+import Foreign.Storable (poke)
+import GHC.Exts (Addr#, Ptr (Ptr))
+import System.IO.Unsafe (unsafeDupablePerformIO)
+
+-- | One encoded command, waiting for memory.
+data Request = Request
+  { -- | No more than this many bytes will be written.
+    requestSize :: {-# UNPACK #-} Int,
+    -- | Writes at the pointer and returns the end of what it wrote.
+    requestPoke :: Ptr Word8 -> IO (Ptr Word8)
+  }
+
+-- | Two requests as one contiguous run of bytes.
+instance Semigroup Request where
+  Request sizeA pokeA <> Request sizeB pokeB =
+    Request (sizeA + sizeB) (\at -> pokeA at >>= pokeB)
+
+-- | Any command: its name and arguments. \(O(n)\) in the number of arguments.
+request :: [ByteString] -> Request
+request arguments =
+  Request
+    { requestSize = List.foldl' (\size argument -> size + bulkSize argument) (headerRoom + 1) arguments,
+      requestPoke = \at -> do
+        poke at (asciiByte '*')
+        afterCount <- pokeDecimal (at `plusPtr` 1) (length arguments) >>= pokeCrLf
+        pokeAll afterCount arguments
+    }
+  where
+    pokeAll at = \case
+      [] -> pure at
+      argument : rest -> pokeBulk at argument >>= (`pokeAll` rest)
+
+-- | A command whose first part is a literal (@*2\\r\\n$3\\r\\nGET\\r\\n@, of the
+-- given length) and that ends in one argument.
+--
+-- Saves the per-call list and the encoding of the name on the commands that
+-- are most called; @bench encode@ shows what it is worth.
+requestLiteral1 :: Int -> Addr# -> ByteString -> Request
+requestLiteral1 size literal a =
+  Request (size + bulkSize a) $ \at ->
+    pokeLiteral at size literal >>= (`pokeBulk` a)
+
+-- | Like 'requestLiteral1', with two arguments.
+requestLiteral2 :: Int -> Addr# -> ByteString -> ByteString -> Request
+requestLiteral2 size literal a b =
+  Request (size + bulkSize a + bulkSize b) $ \at ->
+    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b)
+
+-- | Like 'requestLiteral1', with three arguments.
+requestLiteral3 :: Int -> Addr# -> ByteString -> ByteString -> ByteString -> Request
+requestLiteral3 size literal a b c =
+  Request (size + bulkSize a + bulkSize b + bulkSize c) $ \at ->
+    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b) >>= (`pokeBulk` c)
+
+-- | The bytes of a request. \(O(n)\).
+requestBytes :: Request -> ByteString
+requestBytes Request {requestSize, requestPoke} =
+  -- Dupable: it only fills memory that it has just allocated.
+  unsafeDupablePerformIO $
+    ByteString.Internal.createUptoN requestSize $ \start ->
+      (`minusPtr` start) <$> requestPoke start
+
+-- | Room for @$@ or @*@, the digits of an 'Int' and a line break.
+headerRoom :: Int
+headerRoom = 1 + 19 + 2
+
+bulkSize :: ByteString -> Int
+bulkSize bytes = headerRoom + ByteString.length bytes + 2
+
+pokeLiteral :: Ptr Word8 -> Int -> Addr# -> IO (Ptr Word8)
+pokeLiteral at size literal = do
+  copyBytes at (Ptr literal) size
+  pure (at `plusPtr` size)
+
+pokeBulk :: Ptr Word8 -> ByteString -> IO (Ptr Word8)
+pokeBulk at bytes = do
+  poke at (asciiByte '$')
+  afterSize <- pokeDecimal (at `plusPtr` 1) (ByteString.length bytes) >>= pokeCrLf
+  ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) -> do
+    copyBytes afterSize (castPtr from) size
+    pokeCrLf (afterSize `plusPtr` size)
+
+pokeCrLf :: Ptr Word8 -> IO (Ptr Word8)
+pokeCrLf at = do
+  poke at 13
+  poke (at `plusPtr` 1) (10 :: Word8)
+  pure (at `plusPtr` 2)
+
+-- | Decimal digits of a number that is not negative.
+pokeDecimal :: Ptr Word8 -> Int -> IO (Ptr Word8)
+pokeDecimal at number = do
+  let size = decimalDigits number
+      end = at `plusPtr` size
+      go !position !rest
+        | rest < 10 = poke position (digit rest)
+        | otherwise = do
+          let (quotient, remainder) = rest `quotRem` 10
+          poke position (digit remainder)
+          go (position `plusPtr` (-1)) quotient
+  go (end `plusPtr` (-1)) number
+  pure end
+  where
+    digit n = fromIntegral (48 + n) :: Word8
+
+-- | How many decimal digits a number has that is not negative.
+decimalDigits :: Int -> Int
+decimalDigits number
+  | number < 10 = 1
+  | number < 100 = 2
+  | number < 1000 = 3
+  | number < 10000 = 4
+  | otherwise =
+    -- log10 from log2, rounded down, then corrected by one comparison.
+    let bits = 64 - countLeadingZeros number
+        guess = (bits * 1233) `quot` 4096
+     in if number < 10 ^ guess then guess else guess + 1
+
+asciiByte :: Char -> Word8
+asciiByte = fromIntegral . fromEnum
