@@ -1,0 +1,287 @@
+-- | From an endpoint to a connected socket.
+--
+-- A host may have several addresses, and the first may be dead without saying
+-- so. Trying them strictly one after the other would give the dead one the
+-- whole deadline; dividing the deadline would still make every connection wait
+-- for a share of it. So the addresses race with a handicap, as RFC 8305 has
+-- it: they start in the order of the resolver, each a quarter of a second
+-- after the one before it, or at once when that one has failed; the first that
+-- connects wins and the others are closed. One thread does it all: what is
+-- under way is a list of sockets and one 'STM' transaction that waits for any
+-- of them.
+--
+-- Everything that blocks here can be interrupted, and whatever ends a dial
+-- (success, failure, an exception) leaves no descriptor open but the winner's.
+module Redis.Internal.Network.Dial
+  ( DialTimes (..),
+    dialTimes,
+    dialTcp,
+    dialUnix,
+    dialAddresses,
+    resolve,
+    meetsItself,
+  )
+where
+
+import Control.Applicative ((<|>))
+import Control.Concurrent (forkIO, myThreadId, threadDelay, threadWaitWriteSTM)
+import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
+import Control.Concurrent.STM (STM, atomically, check, readTVar, registerDelay)
+import Control.Exception (IOException, bracketOnError, mask, mask_, onException, try, uninterruptibleMask_)
+import Control.Monad (forM_, void)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (asum)
+import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
+import Data.List qualified as List
+import Foreign.C.Error (Errno (Errno), eAGAIN, eCONNREFUSED, errnoToIOError)
+import Foreign.C.String (castCCharToChar)
+import Foreign.C.Types (CInt (..))
+import Foreign.Marshal.Alloc (allocaBytes)
+import Foreign.Marshal.Array (peekArray)
+import Foreign.Ptr (Ptr)
+import GHC.Conc (labelThread)
+import GHC.Foreign qualified as Foreign
+import GHC.IO.Encoding (getFileSystemEncoding)
+import GHC.IO.Exception (ioe_description)
+import Network.Socket (SockAddr (SockAddrInet, SockAddrInet6, SockAddrUnix), Socket)
+import Network.Socket qualified as Socket
+import Network.Socket.Address (pokeSocketAddress, sizeOfSocketAddress)
+import Redis.Error (ConnectionCause (..), Host, Port)
+
+-- | How long to wait for what, in seconds.
+data DialTimes = DialTimes
+  { -- | For all addresses together.
+    dialDeadline :: Double,
+    -- | For an address, before the next one is tried beside it.
+    dialStagger :: Double
+  }
+
+-- | The times for a deadline (seconds): a quarter of a second between two
+-- addresses, which RFC 8305 recommends, and less where the deadline is short.
+dialTimes :: Double -> DialTimes
+dialTimes deadline = DialTimes {dialDeadline = deadline, dialStagger = min 0.25 (deadline / 4)}
+
+-- | Resolves a host and connects to the first of its addresses that answers.
+-- Blocks for at most 'dialDeadline' after the name is resolved; interruptible.
+-- The socket is non-blocking and closed on @exec@; the caller owns it.
+dialTcp :: DialTimes -> Host -> Port -> IO (Either ConnectionCause Socket)
+dialTcp times host port =
+  resolve host port >>= \case
+    Left cause -> pure (Left cause)
+    Right addresses -> dialAddresses times addresses
+
+-- | The addresses of a host, in the resolver's order. Interruptible: a name is
+-- looked up by a thread of its own, because the system's resolver cannot be
+-- interrupted and may take a minute; an interrupted caller leaves it behind
+-- and it ends by itself. Literal addresses need neither.
+resolve :: Host -> Port -> IO (Either ConnectionCause [SockAddr])
+resolve host port =
+  try (lookUp [Socket.AI_NUMERICHOST, Socket.AI_NUMERICSERV]) >>= \case
+    Right addresses -> pure (Right addresses)
+    Left (_ :: IOException) -> do
+      answer <- newEmptyMVar
+      void . forkIO $ do
+        myThreadId >>= (`labelThread` "redis-client: resolver")
+        try (lookUp [Socket.AI_NUMERICSERV]) >>= putMVar answer
+      outcome <- takeMVar answer
+      pure $ case outcome of
+        Right addresses -> Right addresses
+        Left (failure :: IOException) -> Left (NameNotResolved (name <> ": " <> ioe_description failure))
+  where
+    name = Char8.unpack host
+    lookUp flags =
+      map Socket.addrAddress
+        <$> Socket.getAddrInfo
+          (Just Socket.defaultHints {Socket.addrFlags = flags, Socket.addrSocketType = Socket.Stream})
+          (Just name)
+          (Just (show port))
+
+-- | One address that is being connected to.
+data Candidate = Candidate
+  { candidateAddress :: SockAddr,
+    candidateSocket :: Socket,
+    -- | Retries until the kernel has decided.
+    candidateDecided :: STM ()
+  }
+
+-- | What starting to connect, or waiting for it, came to.
+data Outcome
+  = Connected Socket
+  | Refused SockAddr String
+  | UnderWay Candidate
+
+-- | The race that the module's header describes, among TCP addresses.
+-- The failures name each address and its reason; if none of them gave one
+-- before the deadline, 'ConnectTimedOut'.
+dialAddresses :: DialTimes -> [SockAddr] -> IO (Either ConnectionCause Socket)
+dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
+  expired <- after dialDeadline
+  mask $ \restore -> do
+    opened <- newIORef []
+    winner <- restore (race opened expired) `onException` closeAll opened
+    case winner of
+      Left cause -> Left cause <$ closeAll opened
+      Right socket -> do
+        modifyIORef' opened (List.delete socket)
+        closeAll opened
+        pure (Right socket)
+  where
+    race opened expired = begin [] [] addresses
+      where
+        begin failures [] [] = pure (Left (failed (reverse failures)))
+        begin failures waiting [] = await failures waiting [] (check False)
+        begin failures waiting (address : later) = do
+          outcome <- start opened address
+          next <- after dialStagger
+          settle failures waiting later next outcome
+
+        settle failures waiting later next = \case
+          Connected socket -> pure (Right socket)
+          Refused address reason -> begin ((address, reason) : failures) waiting later
+          UnderWay candidate -> await failures (waiting <> [candidate]) later next
+
+        await failures waiting later next = do
+          event <- atomically (anyDecided waiting <|> (Next <$ nextIfAny) <|> (Expired <$ expired))
+          case event of
+            Decided candidate -> do
+              let others = filter ((/= candidateSocket candidate) . candidateSocket) waiting
+              conclude opened candidate >>= settle failures others later next
+            Next -> begin failures waiting later
+            Expired -> pure (Left (silent (reverse failures) (map candidateAddress waiting)))
+          where
+            nextIfAny = check (not (null later)) *> next
+
+    failed failures = ConnectFailed (List.intercalate "; " (map reasoned failures))
+    reasoned (address, reason) = show address <> ": " <> reason
+    silent [] _ = ConnectTimedOut dialDeadline
+    silent failures waiting = failed (failures <> map (\address -> (address, "no answer")) waiting)
+
+-- | What a race waits for.
+data Event = Decided Candidate | Next | Expired
+
+anyDecided :: [Candidate] -> STM Event
+anyDecided = asum . map (\candidate -> Decided candidate <$ candidateDecided candidate)
+
+-- | Retries until so many seconds have passed from now.
+after :: Double -> IO (STM ())
+after seconds = do
+  over <- registerDelay (ceiling (max 0 (min 1e9 seconds) * 1e6))
+  pure (readTVar over >>= check)
+
+-- | Opens a socket, notes it among the opened ones and starts to connect it.
+start :: IORef [Socket] -> SockAddr -> IO Outcome
+start opened address =
+  try (openNoted opened address) >>= \case
+    Left failure -> pure (Refused address (ioe_description failure))
+    Right socket ->
+      startConnect socket address >>= \case
+        0 -> concluded opened address socket 0
+        1 -> do
+          (decided, _) <- Socket.withFdSocket socket (threadWaitWriteSTM . fromIntegral)
+          pure (UnderWay Candidate {candidateAddress = address, candidateSocket = socket, candidateDecided = decided})
+        negated -> concluded opened address socket (negate negated)
+
+conclude :: IORef [Socket] -> Candidate -> IO Outcome
+conclude opened Candidate {candidateAddress, candidateSocket} =
+  Socket.getSocketOption candidateSocket Socket.SoError
+    >>= concluded opened candidateAddress candidateSocket . fromIntegral
+
+-- | From the final error number of a connect, 0 being success. A connection
+-- that met itself is a closed port: taking it for a server would make every
+-- command its own reply.
+concluded :: IORef [Socket] -> SockAddr -> Socket -> CInt -> IO Outcome
+concluded opened address socket number = do
+  itself <- if number == 0 then meetsItself socket else pure False
+  if number == 0 && not itself
+    then pure (Connected socket)
+    else do
+      closeNoted opened socket
+      pure (Refused address (describe (if number == 0 then eCONNREFUSED else Errno number)))
+
+-- | Whether a connected socket is its own peer. Never blocks.
+meetsItself :: Socket -> IO Bool
+meetsItself socket = (/= 0) <$> Socket.withFdSocket socket c_meetsItself
+
+openNoted :: IORef [Socket] -> SockAddr -> IO Socket
+openNoted opened address = mask_ $ do
+  socket <- open (family address) Socket.defaultProtocol
+  modifyIORef' opened (socket :)
+  pure socket
+
+family :: SockAddr -> Socket.Family
+family = \case
+  SockAddrInet {} -> Socket.AF_INET
+  SockAddrInet6 {} -> Socket.AF_INET6
+  SockAddrUnix {} -> Socket.AF_UNIX
+
+-- | A non-blocking stream socket that children do not inherit.
+open :: Socket.Family -> Socket.ProtocolNumber -> IO Socket
+open addressFamily protocol = do
+  socket <- Socket.socket addressFamily Socket.Stream protocol
+  Socket.withFdSocket socket Socket.setCloseOnExecIfNeeded
+  pure socket
+
+-- Closing does not wait for anything but the IO manager's own bookkeeping.
+closeNoted :: IORef [Socket] -> Socket -> IO ()
+closeNoted opened socket = uninterruptibleMask_ $ do
+  modifyIORef' opened (List.delete socket)
+  Socket.close socket
+
+closeAll :: IORef [Socket] -> IO ()
+closeAll opened = uninterruptibleMask_ $ do
+  sockets <- readIORef opened
+  writeIORef opened []
+  forM_ sockets Socket.close
+
+-- | Connects to a Unix socket. Interruptible. A listener whose queue is full
+-- cannot be waited for, only asked again, which is done each 5 ms until
+-- 'dialDeadline'.
+dialUnix :: DialTimes -> FilePath -> IO (Either ConnectionCause Socket)
+dialUnix DialTimes {dialDeadline} path =
+  try dial >>= \case
+    Left failure -> refused (ioe_description failure)
+    Right outcome -> pure outcome
+  where
+    dial = do
+      bytes <- encodePath path
+      if length bytes > longestPath
+        then refused "the path is too long for a socket"
+        else bracketOnError (open Socket.AF_UNIX Socket.defaultProtocol) closeQuietly (connectPath bytes rounds)
+    refused reason = pure (Left (ConnectFailed (path <> ": " <> reason)))
+    rounds = ceiling (max 0 (min 1e6 dialDeadline) / 0.005) :: Int
+    connectPath bytes left socket = do
+      number <- negate <$> startConnect socket (SockAddrUnix bytes)
+      case () of
+        _
+          | number == 0 -> pure (Right socket)
+          | Errno number /= eAGAIN -> closeQuietly socket *> refused (describe (Errno number))
+          | left <= 0 -> closeQuietly socket *> pure (Left (ConnectTimedOut dialDeadline))
+          | otherwise -> threadDelay 5000 *> connectPath bytes (left - 1) socket
+    closeQuietly = uninterruptibleMask_ . Socket.close
+    -- sun_path holds 104 bytes on the BSDs and 108 on Linux, with its end.
+    longestPath = 103
+
+-- | The path's bytes as the system sees them, one to a 'Char', which is how
+-- 'SockAddrUnix' wants them.
+encodePath :: FilePath -> IO String
+encodePath path = do
+  encoding <- getFileSystemEncoding
+  Foreign.withCStringLen encoding path $ \(bytes, size) ->
+    map castCCharToChar <$> peekArray size bytes
+
+startConnect :: Socket -> SockAddr -> IO CInt
+startConnect socket address =
+  allocaBytes size $ \memory -> do
+    pokeSocketAddress memory address
+    Socket.withFdSocket socket $ \descriptor -> c_connect descriptor memory (fromIntegral size)
+  where
+    size = sizeOfSocketAddress address
+
+describe :: Errno -> String
+describe number = ioe_description (errnoToIOError "connect" number Nothing Nothing)
+
+foreign import ccall unsafe "redis_client_connect"
+  c_connect :: CInt -> Ptr SockAddr -> CInt -> IO CInt
+
+foreign import ccall unsafe "redis_client_meets_itself"
+  c_meetsItself :: CInt -> IO CInt

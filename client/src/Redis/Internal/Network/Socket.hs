@@ -1,0 +1,114 @@
+-- | A connected socket as a 'Transport'.
+--
+-- The attempts are unsafe foreign calls: the socket is non-blocking, so they
+-- return at once, and a safe call would cost several times the system call's
+-- own bookkeeping. Waiting is the runtime's IO manager's.
+--
+-- The descriptor's number is read once. That is sound for reading, writing and
+-- waiting, because the contract of 'Transport' forbids them after the close;
+-- 'transportShutdown' may come at any time, also after the close, so it alone
+-- goes through a lock and touches nothing once the descriptor is freed.
+module Redis.Internal.Network.Socket
+  ( socketTransport,
+    TcpTuning (..),
+    tuneTcp,
+  )
+where
+
+import Control.Concurrent (threadWaitRead, threadWaitReadSTM, threadWaitWrite)
+import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
+import Control.Exception (uninterruptibleMask_)
+import Control.Monad (unless)
+import Data.Word (Word8)
+import Foreign.C.Error (throwErrno)
+import Foreign.C.Types (CInt (..))
+import Foreign.Ptr (Ptr)
+import Network.Socket (Socket)
+import Network.Socket qualified as Socket
+import Redis.Error (Endpoint)
+import Redis.Internal.Network.Transport (Attempt, Transport (..), attemptWouldWrite)
+import System.Posix.Types (Fd (Fd))
+
+-- | The transport of a connected, non-blocking stream socket, which it takes
+-- over: close the transport, not the socket. \(O(1)\), never blocks.
+socketTransport :: Endpoint -> Socket -> IO Transport
+socketTransport endpoint socket = do
+  descriptor <- Socket.unsafeFdSocket socket
+  life <- newMVar Open
+  let fd = Fd descriptor
+  pure
+    Transport
+      { transportEndpoint = endpoint,
+        transportTryRead = tryRead descriptor,
+        transportTryWrite = tryWrite descriptor,
+        transportWaitReadable = threadWaitRead fd,
+        transportWaitWritable = threadWaitWrite fd,
+        transportWatchReadable = threadWaitReadSTM fd,
+        transportShutdown = shutdown life descriptor,
+        transportClose = close life socket
+      }
+
+-- | Whether the descriptor's number is still ours.
+data Life = Open | Closed
+  deriving stock (Eq)
+
+tryRead :: CInt -> Ptr Word8 -> Int -> IO Attempt
+tryRead descriptor memory size = c_recv descriptor memory size >>= orThrow "recv"
+
+tryWrite :: CInt -> Ptr Word8 -> Int -> IO Attempt
+tryWrite descriptor memory size = c_send descriptor memory size >>= orThrow "send"
+
+-- | Anything below 'attemptWouldWrite', the least of the answers, is a failure
+-- with its reason in @errno@.
+orThrow :: String -> Attempt -> IO Attempt
+orThrow call answer
+  | answer >= attemptWouldWrite = pure answer
+  | otherwise = throwErrno call
+
+-- Neither may be interrupted half-way: a shutdown that does not happen leaves
+-- its reader asleep, a close that does not happen leaks a descriptor. Each
+-- holds the lock for one system call that does not wait, and the IO manager's
+-- own bookkeeping.
+shutdown :: MVar Life -> CInt -> IO ()
+shutdown life descriptor =
+  uninterruptibleMask_ . withMVar life $ \now ->
+    unless (now == Closed) (c_shutdown descriptor)
+
+close :: MVar Life -> Socket -> IO ()
+close life socket =
+  uninterruptibleMask_ . modifyMVar_ life $ \_ -> do
+    Socket.close' socket
+    pure Closed
+
+-- | What to ask of TCP beyond TCP_NODELAY, which every connection gets.
+data TcpTuning = TcpTuning
+  { -- | Seconds of idleness before the peer is probed; then it has as many
+    -- again to answer. 'Nothing' never probes.
+    tuningKeepAlive :: Maybe Int,
+    -- | Seconds that sent bytes may stay unacknowledged before the connection
+    -- counts as broken; 'Nothing' leaves it to the system (many minutes).
+    tuningUserTimeout :: Maybe Double
+  }
+
+-- | Applies it to a TCP socket. What the system does not know, or refuses, is
+-- left as it was. Never blocks, never throws.
+tuneTcp :: TcpTuning -> Socket -> IO ()
+tuneTcp TcpTuning {tuningKeepAlive, tuningUserTimeout} socket =
+  Socket.withFdSocket socket $ \descriptor ->
+    c_tune descriptor (maybe 0 (clamp . toInteger) tuningKeepAlive) (maybe 0 millis tuningUserTimeout)
+  where
+    clamp = fromInteger . max 0 . min 2000000000
+    -- 0 would mean "not wanted", which is not what a tiny timeout asks for.
+    millis = max 1 . clamp . ceiling . min 2e9 . (* 1000)
+
+foreign import ccall unsafe "redis_client_recv"
+  c_recv :: CInt -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_send"
+  c_send :: CInt -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_shutdown"
+  c_shutdown :: CInt -> IO ()
+
+foreign import ccall unsafe "redis_client_tune_tcp"
+  c_tune :: CInt -> CInt -> CInt -> IO ()

@@ -1,0 +1,7 @@
+module Main (main) where
+
+import PlainSpec qualified
+import Test.Hspec (hspec)
+
+main :: IO ()
+main = hspec PlainSpec.spec

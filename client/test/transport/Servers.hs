@@ -1,0 +1,116 @@
+-- | Sockets to connect to, and what tests ask of this process.
+module Servers
+  ( withEcho,
+    withListener,
+    withDeadListener,
+    closedPort,
+    descriptors,
+    within,
+    eventually,
+    sendAll,
+    receive,
+  )
+where
+
+import Control.Concurrent (forkFinally, forkIO, killThread, threadDelay, yield)
+import Control.Exception (bracket, throwIO)
+import Control.Monad (forever, unless, void)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Internal qualified as ByteString (createAndTrim)
+import Data.ByteString.Unsafe qualified as ByteString
+import Foreign.Ptr (castPtr)
+import Network.Socket (SockAddr, Socket)
+import Network.Socket qualified as Socket
+import Network.Socket.ByteString qualified as Socket
+import Redis.Internal.Network.Transport
+import System.Directory (listDirectory)
+import System.Timeout (timeout)
+
+-- | Fails after so many seconds.
+within :: Double -> IO a -> IO a
+within seconds action =
+  timeout (round (seconds * 1e6)) action
+    >>= maybe (throwIO (userError ("not done within " <> show seconds <> " s"))) pure
+
+-- | Waits until a condition holds; bounded by 'within' around it.
+eventually :: IO Bool -> IO ()
+eventually condition = do
+  holds <- condition
+  unless holds (yield *> threadDelay 1000 *> eventually condition)
+
+-- | A listener at an address, and the address it got.
+withListener :: Int -> SockAddr -> (Socket -> SockAddr -> IO a) -> IO a
+withListener backlog address use =
+  bracket (Socket.socket (family address) Socket.Stream Socket.defaultProtocol) Socket.close $ \listener -> do
+    Socket.bind listener address
+    Socket.listen listener backlog
+    Socket.getSocketName listener >>= use listener
+  where
+    family = \case
+      Socket.SockAddrInet {} -> Socket.AF_INET
+      Socket.SockAddrInet6 {} -> Socket.AF_INET6
+      Socket.SockAddrUnix {} -> Socket.AF_UNIX
+
+-- | Sends back whatever it receives, on any number of connections.
+withEcho :: SockAddr -> (SockAddr -> IO a) -> IO a
+withEcho address use =
+  withListener 16 address $ \listener bound ->
+    bracket (forkIO (accepting listener)) killThread (const (use bound))
+  where
+    accepting listener = forever $ do
+      (connection, _) <- Socket.accept listener
+      void (forkFinally (echo connection) (const (Socket.close connection)))
+    echo connection = do
+      bytes <- Socket.recv connection 65536
+      unless (ByteString.null bytes) (Socket.sendAll connection bytes *> echo connection)
+
+-- | A listener whose queue is full and never emptied, so that connecting to
+-- it neither succeeds nor fails.
+withDeadListener :: SockAddr -> (SockAddr -> IO a) -> IO a
+withDeadListener address use =
+  withListener 0 address $ \_ bound ->
+    bracket (fill bound (4 :: Int)) (mapM_ Socket.close) (const (use bound))
+  where
+    fill _ 0 = pure []
+    fill bound left = do
+      socket <- Socket.socket Socket.AF_INET Socket.Stream Socket.defaultProtocol
+      done <- timeout 100000 (Socket.connect socket bound)
+      case done of
+        Just () -> (socket :) <$> fill bound (left - 1)
+        Nothing -> pure [socket]
+
+-- | An address of this machine where nobody listens.
+closedPort :: SockAddr -> IO SockAddr
+closedPort address = withListener 1 address (\_ bound -> pure bound)
+
+-- | How many descriptors this process has open.
+descriptors :: IO Int
+descriptors = length <$> listDirectory "/proc/self/fd"
+
+-- | Writes everything, waiting where it must.
+sendAll :: Transport -> ByteString -> IO ()
+sendAll transport bytes =
+  ByteString.unsafeUseAsCStringLen bytes $ \(memory, size) -> go (castPtr memory) size
+  where
+    go _ 0 = pure ()
+    go memory size = do
+      attempt <- transportTryWrite transport memory size
+      case attempt of
+        _
+          | attempt == attemptWouldRead -> transportWaitReadable transport *> go memory size
+          | attempt == attemptWouldWrite -> transportWaitWritable transport *> go memory size
+          | otherwise -> sendAll transport (ByteString.drop (ByteString.length bytes - size + attempt) bytes)
+
+-- | Reads what is there, at most 64 KiB, waiting for the first byte; empty at
+-- the end.
+receive :: Transport -> IO ByteString
+receive transport = ByteString.createAndTrim 65536 go
+  where
+    go memory = do
+      attempt <- transportTryRead transport memory 65536
+      case attempt of
+        _
+          | attempt == attemptWouldRead -> transportWaitReadable transport *> go memory
+          | attempt == attemptWouldWrite -> transportWaitWritable transport *> go memory
+          | otherwise -> pure attempt
