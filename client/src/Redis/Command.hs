@@ -129,7 +129,8 @@ data Scope
   = -- | It may.
     SharedConnection
   | -- | It changes what later commands on the same connection mean
-    -- (SELECT, MULTI, SUBSCRIBE, CLIENT REPLY …).
+    -- (SELECT, MULTI, SUBSCRIBE, CLIENT REPLY …), or asks about the earlier
+    -- ones on it (WAIT).
     ConnectionState
   deriving stock (Eq, Show)
 

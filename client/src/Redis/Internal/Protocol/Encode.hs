@@ -27,6 +27,7 @@ module Redis.Internal.Protocol.Encode
   )
 where
 
+import Control.Monad ((>=>))
 import Data.Bits (countLeadingZeros)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -51,7 +52,7 @@ data Request = Request
 -- | Two requests as one contiguous run of bytes.
 instance Semigroup Request where
   Request sizeA pokeA <> Request sizeB pokeB =
-    Request (sizeA + sizeB) (\at -> pokeA at >>= pokeB)
+    Request (sizeA + sizeB) (pokeA >=> pokeB)
 
 -- | Any command: its name and arguments. \(O(n)\) in the number of arguments.
 request :: [ByteString] -> Request

@@ -1,0 +1,22 @@
+-- | All commands, as values. To be imported qualified, or by name: many are
+-- called like something else.
+--
+-- A command that is missing here is no further than 'raw'.
+module Redis.Commands
+  ( module Redis.Commands.Connection,
+    module Redis.Commands.Keys,
+    module Redis.Commands.List,
+    module Redis.Commands.Raw,
+    module Redis.Commands.Script,
+    module Redis.Commands.Server,
+    module Redis.Commands.String,
+  )
+where
+
+import Redis.Commands.Connection
+import Redis.Commands.Keys
+import Redis.Commands.List
+import Redis.Commands.Raw (raw)
+import Redis.Commands.Script
+import Redis.Commands.Server
+import Redis.Commands.String

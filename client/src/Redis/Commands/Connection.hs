@@ -1,0 +1,183 @@
+-- | The connection itself: who is there, who is asking, and in which state.
+--
+-- Those that change the state of a connection are refused where callers share
+-- one; the handshake sends them, and so may who holds a connection alone.
+module Redis.Commands.Connection
+  ( -- * Of any connection
+    ping,
+    echo,
+    clientId,
+    clientGetName,
+
+    -- * Of one's own connection
+    hello,
+    HelloOptions (..),
+    ServerHello (..),
+    auth,
+    select,
+    clientSetName,
+    clientSetInfo,
+    clientNoTouch,
+    readonly,
+    readwrite,
+    asking,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Data.Maybe (fromMaybe)
+import Redis.Command (Command)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Internal.Commands.Build
+import Redis.Internal.Config (Credentials (..), revealSecret)
+import Redis.Internal.Protocol.Encode
+import Redis.Value (Value (..))
+
+-- | @PING@. \(O(1)\) on the server, since 1.0.0.
+--
+-- @since 0.1.0.0
+ping :: Command ()
+ping = anyRead "PING" (request ["PING"]) $ \case
+  SimpleString "PONG" -> Right ()
+  -- RESP2 on a connection that has subscriptions.
+  Array (BulkString "pong" : _) -> Right ()
+  reply -> Decode.mismatch "PONG" reply
+
+-- | @ECHO message@: the same. \(O(1)\) on the server, since 1.0.0.
+--
+-- @since 0.1.0.0
+echo :: ByteString -> Command ByteString
+echo message = anyRead "ECHO" (request ["ECHO", message]) Decode.bytes
+
+-- | @CLIENT ID@: the server's number for the connection. \(O(1)\) on the
+-- server, since 5.0.0.
+--
+-- @since 0.1.0.0
+clientId :: Command Int64
+clientId = anyRead "CLIENT ID" (request ["CLIENT", "ID"]) Decode.integer
+
+-- | @CLIENT GETNAME@. \(O(1)\) on the server, since 2.6.9.
+--
+-- @since 0.1.0.0
+clientGetName :: Command (Maybe ByteString)
+clientGetName =
+  fmap nonEmpty (anyRead "CLIENT GETNAME" (request ["CLIENT", "GETNAME"]) (Decode.nullable Decode.bytes))
+  where
+    nonEmpty name = if name == Just "" then Nothing else name
+
+-- | What to say in HELLO.
+--
+-- @since 0.1.0.0
+data HelloOptions = HelloOptions
+  { -- | 2 or 3.
+    helloProtocol :: Int64,
+    helloCredentials :: Maybe Credentials,
+    helloClientName :: Maybe ByteString
+  }
+  deriving stock (Eq, Show)
+
+-- | What the server says of itself.
+--
+-- @since 0.1.0.0
+data ServerHello = ServerHello
+  { -- | Such as @redis@ or @valkey@.
+    helloServer :: ByteString,
+    helloVersion :: ByteString,
+    -- | The protocol from here on.
+    helloProto :: Int64,
+    -- | The server's number for the connection.
+    helloConnectionId :: Int64,
+    -- | @standalone@, @cluster@ or @sentinel@.
+    helloMode :: ByteString,
+    -- | @master@ or @replica@; sentinels have none.
+    helloRole :: Maybe ByteString
+  }
+  deriving stock (Eq, Show)
+
+-- | @HELLO protocol [AUTH user password] [SETNAME name]@. \(O(1)\) on the
+-- server, since 6.0.0; an older one calls it an unknown command.
+--
+-- @since 0.1.0.0
+hello :: HelloOptions -> Command ServerHello
+hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
+  connectionState "HELLO" (request ("HELLO" : int helloProtocol : credentials <> name)) serverHello
+  where
+    credentials = case helloCredentials of
+      Nothing -> []
+      Just Credentials {credentialsUser, credentialsPassword} ->
+        ["AUTH", fromMaybe "default" credentialsUser, revealSecret credentialsPassword]
+    name = option "SETNAME" id helloClientName
+
+serverHello :: Decoder ServerHello
+serverHello reply = do
+  fields <- Decode.record reply
+  helloServer <- Decode.field "server" Decode.bytes fields
+  helloVersion <- Decode.field "version" Decode.bytes fields
+  helloProto <- Decode.field "proto" Decode.integer fields
+  helloConnectionId <- Decode.field "id" Decode.integer fields
+  helloMode <- Decode.field "mode" Decode.bytes fields
+  helloRole <- Decode.optionalField "role" Decode.bytes fields
+  pure ServerHello {helloServer, helloVersion, helloProto, helloConnectionId, helloMode, helloRole}
+
+-- | @AUTH [user] password@. \(O(n)\) on the server in the passwords of the
+-- user, since 1.0.0; a user since 6.0.0.
+--
+-- @since 0.1.0.0
+auth :: Credentials -> Command ()
+auth Credentials {credentialsUser, credentialsPassword} =
+  connectionState "AUTH" (request ("AUTH" : user <> [revealSecret credentialsPassword])) Decode.okay
+  where
+    user = maybe [] pure credentialsUser
+
+-- | @SELECT database@. \(O(1)\) on the server, since 1.0.0.
+--
+-- @since 0.1.0.0
+select :: Int -> Command ()
+select database =
+  connectionState "SELECT" (request ["SELECT", int (fromIntegral database)]) Decode.okay
+
+-- | @CLIENT SETNAME name@: printable characters without spaces. \(O(1)\) on the
+-- server, since 2.6.9.
+--
+-- @since 0.1.0.0
+clientSetName :: ByteString -> Command ()
+clientSetName name =
+  connectionState "CLIENT SETNAME" (request ["CLIENT", "SETNAME", name]) Decode.okay
+
+-- | @CLIENT SETINFO attribute value@: @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the
+-- server, since 7.2.0.
+--
+-- @since 0.1.0.0
+clientSetInfo :: ByteString -> ByteString -> Command ()
+clientSetInfo attribute value =
+  connectionState "CLIENT SETINFO" (request ["CLIENT", "SETINFO", attribute, value]) Decode.okay
+
+-- | @CLIENT NO-TOUCH ON|OFF@: whether commands leave the time of last use as
+-- it is. \(O(1)\) on the server, since 7.2.0.
+--
+-- @since 0.1.0.0
+clientNoTouch :: Bool -> Command ()
+clientNoTouch on =
+  connectionState "CLIENT NO-TOUCH" (request ["CLIENT", "NO-TOUCH", if on then "ON" else "OFF"]) Decode.okay
+
+-- | @READONLY@: a replica in a cluster answers reads itself. \(O(1)\) on the
+-- server, since 3.0.0.
+--
+-- @since 0.1.0.0
+readonly :: Command ()
+readonly = connectionState "READONLY" (request ["READONLY"]) Decode.okay
+
+-- | @READWRITE@: undoes 'readonly'. \(O(1)\) on the server, since 3.0.0.
+--
+-- @since 0.1.0.0
+readwrite :: Command ()
+readwrite = connectionState "READWRITE" (request ["READWRITE"]) Decode.okay
+
+-- | @ASKING@: the next command may touch a slot that is being imported.
+-- \(O(1)\) on the server, since 3.0.0.
+--
+-- @since 0.1.0.0
+asking :: Command ()
+asking = connectionState "ASKING" (request ["ASKING"]) Decode.okay

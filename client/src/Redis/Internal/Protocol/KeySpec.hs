@@ -1,0 +1,178 @@
+-- | Where a command's keys are, by the key specifications that servers give
+-- for their commands (<https://redis.io/docs/latest/develop/reference/key-specs/>).
+--
+-- A specification has two halves: how to find the first argument of interest
+-- ('BeginSearch') and which arguments from there are keys ('FindKeys'). The
+-- rules follow the servers' own reading of them, so that the answer is that of
+-- @COMMAND GETKEYS@, with one difference: the channel of SPUBLISH and its like
+-- counts as a key here, because it decides over the slot.
+--
+-- Three commands cannot be told by specifications (SORT, SORT_RO, MIGRATE);
+-- the server has code for them and so has this module.
+module Redis.Internal.Protocol.KeySpec
+  ( KeySpec (..),
+    BeginSearch (..),
+    FindKeys (..),
+    KeyPositions (..),
+    keyPositions,
+    keysAt,
+  )
+where
+
+import Control.Monad (guard)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
+import Data.Primitive.SmallArray (SmallArray)
+import Data.Primitive.SmallArray qualified as SmallArray
+
+-- | One specification. Positions count from the command's name, which is 0.
+data KeySpec = KeySpec
+  { keySpecBegin :: BeginSearch,
+    keySpecFind :: FindKeys,
+    -- | It may miss keys.
+    keySpecIncomplete :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Where the arguments of interest begin.
+data BeginSearch
+  = -- | At this position.
+    BeginAt Int
+  | -- | After this word, looked for from a position: onwards if it is
+    -- positive, backwards from the end if it is negative. No such word, no keys.
+    BeginAfter ByteString Int
+  | BeginUnknown
+  deriving stock (Eq, Show)
+
+-- | Which arguments are keys.
+data FindKeys
+  = -- | Last key (from the beginning; from the end if negative), step, and the
+    -- part of the remaining arguments to look at (0 and 1: all; 2: a half).
+    KeyRange Int Int Int
+  | -- | Where the number of keys is, where the first key is (both from the
+    -- beginning), and the step.
+    KeyCount Int Int Int
+  | FindUnknown
+  deriving stock (Eq, Show)
+
+-- | What is known of a command's keys.
+data KeyPositions
+  = -- | At these positions, without duplicates only if the command has none.
+    KeysAt [Int]
+  | -- | The specifications do not tell, or the arguments do not fit them.
+    KeysUnknown
+  deriving stock (Eq, Show)
+
+-- | Positions of the keys, in the order of the specifications. The name in
+-- capitals comes first, then the words of the command, its name included.
+-- \(O(n)\) in the number of words.
+keyPositions :: ByteString -> [KeySpec] -> [ByteString] -> KeyPositions
+keyPositions name specs commandWords =
+  maybe KeysUnknown KeysAt $ case name of
+    "SORT" -> sortPositions arguments
+    "SORT_RO" -> guard (size > 1) >> pure [1]
+    "MIGRATE" -> migratePositions arguments
+    _ -> concat <$> traverse (specPositions arguments) specs
+  where
+    arguments = SmallArray.smallArrayFromList commandWords
+    size = SmallArray.sizeofSmallArray arguments
+
+-- | The words at those positions. \(O(n)\) for ascending positions.
+keysAt :: [Int] -> [ByteString] -> [ByteString]
+keysAt positions commandWords =
+  [key | position <- positions, Just key <- [wordAt arguments position]]
+  where
+    arguments = SmallArray.smallArrayFromList commandWords
+
+specPositions :: SmallArray ByteString -> KeySpec -> Maybe [Int]
+specPositions arguments KeySpec {keySpecBegin, keySpecFind, keySpecIncomplete} = do
+  guard (not keySpecIncomplete)
+  begin <- beginPosition arguments keySpecBegin
+  maybe (Just []) (foundPositions arguments keySpecFind) begin
+
+-- | 'Nothing' if it cannot be told, @Just Nothing@ if there are no keys.
+beginPosition :: SmallArray ByteString -> BeginSearch -> Maybe (Maybe Int)
+beginPosition arguments = \case
+  BeginUnknown -> Nothing
+  BeginAt position -> Just (Just position)
+  BeginAfter word from -> Just (positionAfter word (candidates from))
+  where
+    size = SmallArray.sizeofSmallArray arguments
+    -- The last argument cannot be the keyword: nothing would follow it.
+    candidates from
+      | from > 0 = [from .. size - 2]
+      | otherwise = [size + from, size + from - 1 .. 1]
+    positionAfter word positions =
+      case filter (isWord arguments word) positions of
+        position : _ -> Just (position + 1)
+        [] -> Nothing
+
+foundPositions :: SmallArray ByteString -> FindKeys -> Int -> Maybe [Int]
+foundPositions arguments find begin = case find of
+  FindUnknown -> Nothing
+  KeyRange lastKey step limit
+    | lastKey >= 0 -> positions step begin (begin + lastKey)
+    | limit <= 1 -> positions step begin (size + lastKey)
+    | otherwise -> positions step begin (begin + (size - begin) `quot` limit + lastKey)
+  KeyCount countAt firstKey step -> do
+    count <- wordAt arguments (begin + countAt) >>= decimal
+    -- More keys than words is the caller's mistake, and would overflow below.
+    guard (count >= 0 && count <= size)
+    if count == 0
+      then Just []
+      else positions step (begin + firstKey) (begin + firstKey + (count - 1) * step)
+  where
+    size = SmallArray.sizeofSmallArray arguments
+    positions step from to
+      -- Nothing follows: the one key of PFMERGE is in another specification,
+      -- SUNSUBSCRIBE needs none, and elsewhere the arity forbids it.
+      | from == size && to == size - 1 = Just []
+      | step < 1 || from < 1 || to >= size || to < from = Nothing
+      | otherwise = Just [from, from + step .. to]
+
+-- | @SORT key [BY p] [LIMIT o c] [GET p …] [STORE destination]@: the last STORE
+-- counts, and the patterns after BY and GET are no keywords.
+sortPositions :: SmallArray ByteString -> Maybe [Int]
+sortPositions arguments
+  | size < 2 = Nothing
+  | otherwise = Just (1 : go 2 [])
+  where
+    size = SmallArray.sizeofSmallArray arguments
+    go position destination
+      | position >= size = destination
+      | isWord arguments "LIMIT" position = go (position + 3) destination
+      | isWord arguments "GET" position || isWord arguments "BY" position = go (position + 2) destination
+      | isWord arguments "STORE" position && position + 1 < size = go (position + 2) [position + 1]
+      | otherwise = go (position + 1) destination
+
+-- | @MIGRATE host port key|"" db timeout … [KEYS key …]@.
+migratePositions :: SmallArray ByteString -> Maybe [Int]
+migratePositions arguments
+  | size < 6 = Nothing
+  | otherwise = Just (go 6)
+  where
+    size = SmallArray.sizeofSmallArray arguments
+    go position
+      | position >= size = [3]
+      | isWord arguments "AUTH" position = go (position + 2)
+      | isWord arguments "AUTH2" position = go (position + 3)
+      | isWord arguments "KEYS" position && wordAt arguments 3 == Just "" = [position + 1 .. size - 1]
+      | otherwise = go (position + 1)
+
+wordAt :: SmallArray ByteString -> Int -> Maybe ByteString
+wordAt arguments position
+  | position >= 0 && position < SmallArray.sizeofSmallArray arguments =
+    Just (SmallArray.indexSmallArray arguments position)
+  | otherwise = Nothing
+
+-- | Whether the word at a position is this one, in capitals.
+isWord :: SmallArray ByteString -> ByteString -> Int -> Bool
+isWord arguments word position = (Char8.map toUpper <$> wordAt arguments position) == Just word
+
+-- | A whole word of digits.
+decimal :: ByteString -> Maybe Int
+decimal word = do
+  (number, rest) <- Char8.readInt word
+  guard (Char8.null rest)
+  pure number

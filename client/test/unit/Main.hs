@@ -1,0 +1,20 @@
+module Main (main) where
+
+import Redis.Commands.SplitSpec qualified
+import Redis.CommandsSpec qualified
+import Redis.DecodeSpec qualified
+import Redis.Internal.Protocol.CommandTableSpec qualified
+import Redis.Internal.Protocol.EncodeSpec qualified
+import Redis.Internal.Protocol.KeySpecSpec qualified
+import Support (timed)
+import Test.Hspec (hspec)
+
+main :: IO ()
+main =
+  hspec . timed $ do
+    Redis.Commands.SplitSpec.spec
+    Redis.CommandsSpec.spec
+    Redis.DecodeSpec.spec
+    Redis.Internal.Protocol.CommandTableSpec.spec
+    Redis.Internal.Protocol.EncodeSpec.spec
+    Redis.Internal.Protocol.KeySpecSpec.spec

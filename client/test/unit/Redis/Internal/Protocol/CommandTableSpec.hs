@@ -1,0 +1,237 @@
+module Redis.Internal.Protocol.CommandTableSpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (sort)
+import Data.Maybe (isNothing)
+import Redis.Internal.Protocol.CommandTable
+import Redis.Internal.Protocol.CommandTable.Generated (tableText)
+import Redis.Internal.Protocol.KeySpec
+import Redis.Value (Value (..))
+import Test.Hspec
+
+spec :: Spec
+spec = describe "Redis.Internal.Protocol.CommandTable" $ do
+  it "parses every line of its text" $ do
+    filter (isNothing . parseEntry) (Char8.lines tableText) `shouldBe` []
+    length allCommands `shouldBe` length (Char8.lines tableText)
+    map entryName allCommands `shouldBe` sort (map entryName allCommands)
+
+  it "refuses a line that it does not understand" $
+    mapM_
+      (\line -> parseEntry line `shouldBe` Nothing)
+      ["", "GET", "GET 2", "GET two r", "GET 2 r x1:r0,1,0", "GET 2 r i1", "GET 2 r i1:r0,1", "GET 2 r i1:q0,1,0"]
+
+  it "finds commands and subcommands in any case" $ do
+    (entryName <$> lookupCommand ["get", "k"]) `shouldBe` Just "GET"
+    (entryName <$> lookupCommand ["config", "gEt", "k"]) `shouldBe` Just "CONFIG|GET"
+    (entryName <$> lookupCommand ["COMMAND"]) `shouldBe` Just "COMMAND"
+    (entryName <$> lookupCommand ["CONFIG", "NOSUCH"]) `shouldBe` Nothing
+    (entryName <$> lookupCommand ["NOSUCH"]) `shouldBe` Nothing
+    (entryName <$> lookupCommand []) `shouldBe` Nothing
+
+  it "names a command with its subcommand" $
+    map commandWordsName [["get", "k"], ["config", "get", "k"], ["command"], ["nosuch", "x"], []]
+      `shouldBe` ["GET", "CONFIG GET", "COMMAND", "NOSUCH", ""]
+
+  it "knows the time that a blocking command may take" $
+    map
+      blocks
+      [ "GET k",
+        "BLPOP a b 1.5",
+        "BLPOP a 0",
+        "BLPOP a .5",
+        "BLPOP a 5.",
+        "BLPOP a x",
+        "BLPOP a inf",
+        "BRPOP a 2",
+        "BLMOVE a b LEFT RIGHT 3",
+        "BRPOPLPUSH a b 4",
+        "BZPOPMIN a 5",
+        "BZPOPMAX a 6",
+        "BLMPOP 7 1 a LEFT",
+        "BZMPOP 8 1 a MIN",
+        "XREAD STREAMS a 0",
+        "XREAD COUNT BLOCK STREAMS BLOCK 0",
+        "XREAD COUNT 1 BLOCK 250 STREAMS a $",
+        "XREAD BLOCK 0 STREAMS a $",
+        "XREADGROUP GROUP BLOCK 3 block 1000 STREAMS a >",
+        "XREADGROUP GROUP g c STREAMS a >",
+        "WAIT 1 100",
+        "WAIT 1 0",
+        "WAITAOF 1 1 2000"
+      ]
+      `shouldBe` [ Nothing,
+                   Just (Just 1.5),
+                   Just Nothing,
+                   Just (Just 0.5),
+                   Just (Just 5),
+                   Just Nothing,
+                   Just Nothing,
+                   Just (Just 2),
+                   Just (Just 3),
+                   Just (Just 4),
+                   Just (Just 5),
+                   Just (Just 6),
+                   Just (Just 7),
+                   Just (Just 8),
+                   Nothing,
+                   Nothing,
+                   Just (Just 0.25),
+                   Just Nothing,
+                   Just (Just 1),
+                   Nothing,
+                   Just (Just 0.1),
+                   Just Nothing,
+                   Just (Just 2)
+                 ]
+
+  it "says of every blocking command of the table where its timeout is" $
+    mapM_
+      (\entry -> entryBlocks entry (blockingExample (entryName entry)) `shouldBe` Just (Just 2))
+      (filter entryBlocking allCommands)
+
+  it "keeps commands that change a connection from shared ones" $
+    filter
+      (not . changesConnection . Char8.words)
+      [ "SELECT 1",
+        "select 1",
+        "AUTH p",
+        "HELLO 3",
+        "MULTI",
+        "EXEC",
+        "DISCARD",
+        "WATCH k",
+        "UNWATCH",
+        "SUBSCRIBE c",
+        "PSUBSCRIBE c",
+        "SSUBSCRIBE c",
+        "UNSUBSCRIBE",
+        "PUNSUBSCRIBE",
+        "SUNSUBSCRIBE",
+        "MONITOR",
+        "RESET",
+        "QUIT",
+        "ASKING",
+        "READONLY",
+        "READWRITE",
+        "CLIENT REPLY OFF",
+        "client reply off",
+        "CLIENT TRACKING ON",
+        "CLIENT CACHING YES",
+        "CLIENT NO-EVICT ON",
+        "CLIENT NO-TOUCH ON",
+        "CLIENT SETNAME n",
+        "CLIENT SETINFO LIB-NAME n",
+        "CLIENT CAPA redirect",
+        "CLIENT NOTYETINVENTED",
+        "SCRIPT DEBUG YES",
+        "SYNC",
+        "PSYNC a b",
+        "WAIT 1 0",
+        "WAITAOF 1 1 0"
+      ]
+      `shouldBe` []
+
+  it "lets the others share one" $
+    filter
+      (changesConnection . Char8.words)
+      ["GET k", "CLIENT ID", "CLIENT LIST", "CLIENT KILL ID 3", "CLIENT PAUSE 1", "SCRIPT LOAD s", "PUBLISH c m", "EVAL s 0"]
+      `shouldBe` []
+
+  it "knows every command that it calls harmless or tied to a connection" $
+    [ entryName entry
+      | entry <- allCommands,
+        changesNothing entry && changesConnection (Char8.split '|' (entryName entry))
+    ]
+      `shouldBe` []
+
+  describe "reads the reply to COMMAND INFO" $ do
+    it "of RESP2" $ entryFromReply (xread flatMap) `shouldBe` lookupCommand ["XREAD"]
+    it "of RESP3" $ entryFromReply (xread Map) `shouldBe` lookupCommand ["XREAD"]
+    it "of a keynum specification" $ entryFromReply eval `shouldBe` lookupCommand ["EVAL"]
+    it "of a server without key specifications" $ do
+      entryFromReply (old "mset" (-3) 1 (-1) 2 ["write"]) `shouldBe` lookupCommand ["MSET"]
+      entryFromReply (old "rename" 3 1 2 1 ["write"])
+        `shouldBe` Just (CommandEntry "RENAME" 3 False False False [KeySpec (BeginAt 1) (KeyRange 1 1 0) False])
+      entryFromReply (old "ping" (-1) 0 0 0 ["fast"]) `shouldBe` lookupCommand ["PING"]
+    it "of an old server that cannot tell the keys" $
+      (entryFromReply (old "eval" (-3) 0 0 0 ["movablekeys"]) >>= (`commandKeys` ["EVAL", "s", "1", "a"]))
+        `shouldBe` Nothing
+    it "unless it is no such thing" $
+      mapM_
+        (\reply -> entryFromReply reply `shouldBe` Nothing)
+        [Null, Array [], Integer 1, BulkString "get", Array (replicate 10 Null), Array (replicate 6 (Integer 1))]
+
+blocks :: ByteString -> Maybe (Maybe Double)
+blocks line = lookupCommand (Char8.words line) >>= (`entryBlocks` Char8.words line)
+
+-- | The command with a timeout of two seconds.
+blockingExample :: ByteString -> [ByteString]
+blockingExample name
+  | name `elem` ["WAIT", "WAITAOF"] = [name, "1", "2000"]
+  | name `elem` ["BLMPOP", "BZMPOP"] = [name, "2", "1", "k", "LEFT"]
+  | name == "XREAD" = [name, "BLOCK", "2000", "STREAMS", "k", "0"]
+  | name == "XREADGROUP" = [name, "GROUP", "g", "c", "BLOCK", "2000", "STREAMS", "k", "0"]
+  | otherwise = [name, "k", "2"]
+
+old :: ByteString -> Int -> Int -> Int -> Int -> [ByteString] -> Value
+old name arity first lastKey step flags =
+  Array
+    ( [BulkString name, number arity, Array (map SimpleString flags)]
+        <> map number [first, lastKey, step]
+        <> [Array [SimpleString "@all"]]
+    )
+  where
+    number = Integer . fromIntegral
+
+flatMap :: [(Value, Value)] -> Value
+flatMap entries = Array (concat [[key, value] | (key, value) <- entries])
+
+xread :: ([(Value, Value)] -> Value) -> Value
+xread asMap =
+  describing
+    asMap
+    "xread"
+    (-4)
+    ["readonly", "blocking", "movablekeys"]
+    ("keyword", [(BulkString "keyword", BulkString "STREAMS"), (BulkString "startfrom", Integer 1)])
+    ("range", [(BulkString "lastkey", Integer (-1)), (BulkString "keystep", Integer 1), (BulkString "limit", Integer 2)])
+
+eval :: Value
+eval =
+  describing
+    Map
+    "eval"
+    (-3)
+    ["noscript", "movablekeys"]
+    ("index", [(BulkString "index", Integer 2)])
+    ("keynum", [(BulkString "keynumidx", Integer 0), (BulkString "firstkey", Integer 1), (BulkString "keystep", Integer 1)])
+
+describing ::
+  ([(Value, Value)] -> Value) ->
+  ByteString ->
+  Int ->
+  [ByteString] ->
+  (ByteString, [(Value, Value)]) ->
+  (ByteString, [(Value, Value)]) ->
+  Value
+describing asMap name arity flags (beginType, begin) (findType, find) =
+  Array
+    [ BulkString name,
+      Integer (fromIntegral arity),
+      Set (map SimpleString flags),
+      Integer 0,
+      Integer 0,
+      Integer 0,
+      Set [],
+      Array [],
+      Array
+        [ asMap
+            [ (BulkString "flags", Set [SimpleString "RO"]),
+              (BulkString "begin_search", asMap [(BulkString "type", BulkString beginType), (BulkString "spec", asMap begin)]),
+              (BulkString "find_keys", asMap [(BulkString "type", BulkString findType), (BulkString "spec", asMap find)])
+            ]
+        ],
+      Array []
+    ]
