@@ -1,0 +1,536 @@
+-- | A private cluster, and the things that happen to clusters.
+--
+-- Started without @redis-cli --cluster create@, whose pauses take longer than
+-- all the rest: every node is given its slots and its epoch, meets every
+-- other, and then the nodes are asked until all of them tell the same story.
+-- Redis itself keeps a new master from serving for two seconds; a start takes
+-- little more.
+--
+-- Whatever changes the cluster returns only when all running nodes agree on
+-- the result, unless it says otherwise: a test that wants to see a
+-- disagreement does so from a hook.
+module Redis.TestKit.Cluster
+  ( -- * Life
+    ClusterOptions (..),
+    defaultClusterOptions,
+    Cluster,
+    withCluster,
+
+    -- * Nodes
+    Node (..),
+    nodeAddress,
+    clusterNodes,
+    clusterAddresses,
+    clusterMasters,
+    slotOf,
+    masterOf,
+    replicasOf,
+    viewOf,
+
+    -- * Failing over
+    killMaster,
+    awaitNewMaster,
+    failover,
+
+    -- * Moving slots
+    Migration (..),
+    quietMigration,
+    migrateSlot,
+
+    -- * Growing and shrinking
+    addMaster,
+    addReplica,
+    removeNode,
+
+    -- * Agreeing
+    awaitAgreement,
+  )
+where
+
+import Control.Concurrent.Async (forConcurrently, forConcurrently_)
+import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, readMVar)
+import Control.Exception (IOException, bracket, mask_, onException, try)
+import Control.Monad (filterM, forM_, unless, void)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (find)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, isJust, mapMaybe)
+import GHC.Stack (HasCallStack)
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Cluster.View
+import Redis.TestKit.Command (Reply (..), infoFields, replyText)
+import Redis.TestKit.Proxy (Proxy)
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (Seconds, TestKitFailure, eventually, eventuallyJust, failure)
+
+-- | How to start a cluster. Change fields of 'defaultClusterOptions'.
+data ClusterOptions = ClusterOptions
+  { clusterMasterCount :: Int,
+    clusterReplicasPerMaster :: Int,
+    -- | After how many milliseconds of silence a node counts as failed. Short
+    -- for tests of failover; 15 000 is right where a busy machine may keep a
+    -- node from running for a while.
+    clusterNodeTimeout :: Int,
+    -- | Whether clients are told to reach each node through a fault proxy of
+    -- its own ('nodeProxy'). Replication then goes through it, too; the
+    -- cluster bus does not.
+    clusterProxies :: Bool,
+    -- | Options of every node: passwords, TLS (then the bus uses it as well),
+    -- further configuration.
+    clusterServer :: ServerOptions,
+    -- | How long any change may take until all nodes agree.
+    clusterPatience :: Seconds
+  }
+  deriving stock (Eq, Show)
+
+-- | Five masters, no replicas, two seconds until a node counts as failed.
+defaultClusterOptions :: ClusterOptions
+defaultClusterOptions =
+  ClusterOptions
+    { clusterMasterCount = 5,
+      clusterReplicasPerMaster = 0,
+      clusterNodeTimeout = 2000,
+      clusterProxies = False,
+      clusterServer = defaultServerOptions,
+      clusterPatience = 30
+    }
+
+-- | A cluster; its nodes may come and go.
+data Cluster = Cluster
+  { clusterOptions :: ClusterOptions,
+    clusterMembers :: MVar [Node]
+  }
+
+-- | A node: a server that can be killed, frozen and restarted like any other.
+data Node = Node
+  { nodeServer :: Server,
+    nodeId :: NodeId,
+    -- | In front of the port that clients use, if there are proxies.
+    nodeProxy :: Maybe Proxy
+  }
+
+instance Eq Node where
+  one == other = nodeId one == nodeId other
+
+instance Show Node where
+  show node = Char8.unpack (nodeId node) <> "@" <> show (nodeAddress node)
+
+-- | Where clients are told to reach it: by TLS if the cluster has it, through
+-- the proxy if there is one.
+nodeAddress :: Node -> Address
+nodeAddress node =
+  maybe (clientPort (nodeServer node)) Proxy.proxyAddress (nodeProxy node)
+
+clientPort :: Server -> Address
+clientPort server = case Server.serverTlsPort server of
+  Just port -> TcpAddress (Server.serverHost server) port
+  Nothing -> Server.serverAddress server
+
+-- | A cluster whose nodes all agree that it is complete, for the length of an
+-- action. Some three seconds for five masters.
+withCluster :: HasCallStack => ClusterOptions -> (Cluster -> IO a) -> IO a
+withCluster options = bracket (startCluster options) disposeCluster
+
+startCluster :: HasCallStack => ClusterOptions -> IO Cluster
+startCluster options = do
+  cluster <- Cluster options <$> newMVar []
+  flip onException (disposeCluster cluster) $ do
+    masters <- forConcurrently [1 .. count] $ \_ -> startNode cluster
+    replicas <- forConcurrently [(master, n) | master <- masters, n <- [1 .. perMaster]] $
+      \(master, _) -> (,) master <$> startNode cluster
+    forM_ (zip3 [1 ..] masters (slotRanges count)) $ \(epoch, node, (from, to)) -> do
+      tell node ["CLUSTER", "SET-CONFIG-EPOCH", number epoch]
+      tell node ["CLUSTER", "ADDSLOTSRANGE", number from, number to]
+    meetAll (masters <> map snd replicas)
+    forConcurrently_ replicas $ \(master, replica) -> follow cluster replica master
+    awaitAgreement cluster
+    forM_ (masters <> map snd replicas) $ \node ->
+      tell node ["CONFIG", "SET", "cluster-node-timeout", number (clusterNodeTimeout options)]
+  pure cluster
+  where
+    count = max 1 (clusterMasterCount options)
+    perMaster = clusterReplicasPerMaster options
+
+slotRanges :: Int -> [SlotRange]
+slotRanges count =
+  [(at n, at (n + 1) - 1) | n <- [0 .. count - 1]]
+  where
+    at n = n * 16384 `div` count
+
+disposeCluster :: Cluster -> IO ()
+disposeCluster cluster = do
+  nodes <- readMVar (clusterMembers cluster)
+  forConcurrently_ nodes disposeNode
+
+disposeNode :: Node -> IO ()
+disposeNode node = do
+  mapM_ Proxy.disposeProxy (nodeProxy node)
+  Server.disposeServer (nodeServer node)
+
+-- Starts a node alone and lists it as a member, so that it will be disposed of.
+startNode :: Cluster -> IO Node
+startNode cluster = mask_ $ do
+  proxy <-
+    if clusterProxies options
+      then Just <$> Proxy.startProxy (TcpAddress host 0)
+      else pure Nothing
+  flip onException (mapM_ Proxy.disposeProxy proxy) $ do
+    server <-
+      Server.startServer
+        template
+          { optionsCluster = True,
+            optionsPort = Nothing,
+            optionsConfig = configured proxy <> optionsConfig template
+          }
+    flip onException (Server.disposeServer server) $ do
+      mapM_ (`Proxy.retarget` clientPort server) proxy
+      found <- replyText <$> Server.command server ["CLUSTER", "MYID"]
+      node <- case found of
+        Just name -> pure Node {nodeServer = server, nodeId = name, nodeProxy = proxy}
+        Nothing -> failure "CLUSTER MYID names no node"
+      modifyMVar_ (clusterMembers cluster) (pure . (<> [node]))
+      pure node
+  where
+    options = clusterOptions cluster
+    template = clusterServer options
+    hasTls = isJust (optionsTls template)
+    host = case optionsHosts template of
+      first : _ -> first
+      [] -> "127.0.0.1"
+    configured proxy =
+      [ "cluster-announce-ip " <> host,
+        -- How long a master waits before it serves again depends on this, so
+        -- it is short until all is up.
+        "cluster-node-timeout 1000",
+        -- A replica always stands for election, and stays with its master.
+        "cluster-replica-validity-factor 0",
+        "cluster-allow-replica-migration no"
+      ]
+        <> concat [["tls-cluster yes", "tls-replication yes"] | hasTls]
+        <> [ (if hasTls then "cluster-announce-tls-port " else "cluster-announce-port ")
+               <> show (Proxy.proxyPort through)
+             | Just through <- [proxy]
+           ]
+
+-- Every pair, not only with the first: gossip would take seconds.
+meetAll :: [Node] -> IO ()
+meetAll nodes = do
+  forConcurrently_ (zip [0 ..] nodes) $ \(index, node) ->
+    forM_ (drop (index + 1) nodes) (meet node)
+  forM_ nodes $ \node ->
+    eventually 20 "every node knows every other" $ do
+      views <- viewOf node
+      pure (length views == length nodes && all knows views)
+  where
+    knows view = viewIsAlive view && viewConnectedOrSelf view
+    viewConnectedOrSelf view = viewConnected view || "myself" `elem` viewFlags view
+
+meet :: Node -> Node -> IO ()
+meet node other = case Server.serverBusPort server of
+  Just bus ->
+    tell
+      node
+      [ "CLUSTER",
+        "MEET",
+        Char8.pack (Server.serverHost server),
+        number (migrationPort server),
+        number bus
+      ]
+  Nothing -> failure "a node without a cluster bus"
+  where
+    server = nodeServer other
+
+-- The port by which nodes reach each other for data.
+migrationPort :: Server -> Int
+migrationPort server =
+  fromMaybe (Server.serverPort server) (Server.serverTlsPort server)
+
+follow :: Cluster -> Node -> Node -> IO ()
+follow cluster replica master = do
+  eventually (clusterPatience (clusterOptions cluster)) "the replica knows its master" $ do
+    views <- viewOf replica
+    pure (any (\view -> viewId view == nodeId master && viewIsMaster view) views)
+  tell replica ["CLUSTER", "REPLICATE", nodeId master]
+
+tell :: HasCallStack => Node -> [ByteString] -> IO ()
+tell node = void . Server.command (nodeServer node)
+
+number :: Int -> ByteString
+number = Char8.pack . show
+
+-- | The nodes, running or not, in the order they joined; replicas of the
+-- start come after all its masters.
+clusterNodes :: Cluster -> IO [Node]
+clusterNodes = readMVar . clusterMembers
+
+-- | Where clients reach them.
+clusterAddresses :: Cluster -> IO [Address]
+clusterAddresses = fmap (map nodeAddress) . clusterNodes
+
+runningNodes :: Cluster -> IO [Node]
+runningNodes cluster =
+  clusterNodes cluster >>= filterM (Server.serverIsRunning . nodeServer)
+
+-- | What the node believes of the cluster.
+viewOf :: HasCallStack => Node -> IO [NodeView]
+viewOf node =
+  maybe [] parseNodes . replyText
+    <$> Server.command (nodeServer node) ["CLUSTER", "NODES"]
+
+-- The view of some node that answers.
+anyView :: HasCallStack => Cluster -> IO [NodeView]
+anyView cluster =
+  runningNodes cluster >>= \case
+    node : _ -> viewOf node
+    [] -> failure "no node runs"
+
+-- | The masters that are alive, with the slots they own.
+clusterMasters :: HasCallStack => Cluster -> IO [(Node, [SlotRange])]
+clusterMasters cluster = do
+  nodes <- clusterNodes cluster
+  views <- anyView cluster
+  pure
+    [ (node, viewSlots view)
+      | view <- views,
+        viewIsMaster view,
+        viewIsAlive view,
+        Just node <- [find ((== viewId view) . nodeId) nodes]
+    ]
+
+-- | The slot of a key, as the server computes it.
+slotOf :: HasCallStack => Cluster -> ByteString -> IO Slot
+slotOf cluster key =
+  runningNodes cluster >>= \case
+    node : _ ->
+      Server.command (nodeServer node) ["CLUSTER", "KEYSLOT", key] >>= \case
+        Number slot -> pure (fromInteger slot)
+        reply -> failure ("CLUSTER KEYSLOT: " <> show reply)
+    [] -> failure "no node runs"
+
+-- | The master that owns the slot.
+masterOf :: HasCallStack => Cluster -> Slot -> IO Node
+masterOf cluster slot = do
+  masters <- clusterMasters cluster
+  case find (any covers . snd) masters of
+    Just (node, _) -> pure node
+    Nothing -> failure ("nobody owns slot " <> show slot)
+  where
+    covers (from, to) = from <= slot && slot <= to
+
+-- | The live replicas of a master.
+replicasOf :: HasCallStack => Cluster -> Node -> IO [Node]
+replicasOf cluster master = do
+  nodes <- clusterNodes cluster
+  views <- anyView cluster
+  pure $
+    flip mapMaybe views $ \view ->
+      if viewMaster view == Just (nodeId master) && viewIsAlive view
+        then find ((== viewId view) . nodeId) nodes
+        else Nothing
+
+-- | Kills the master of the slot (SIGKILL) and returns it without waiting for
+-- what follows.
+killMaster :: HasCallStack => Cluster -> Slot -> IO Node
+killMaster cluster slot = do
+  node <- masterOf cluster slot
+  node <$ Server.kill9 (nodeServer node)
+
+-- | Blocks until all running nodes agree that the slot belongs to somebody
+-- else than the given node, and returns that master.
+awaitNewMaster :: HasCallStack => Cluster -> Slot -> Node -> IO Node
+awaitNewMaster cluster slot old =
+  eventuallyJust patience ("slot " <> show slot <> " has a new master") $ do
+    nodes <- runningNodes cluster
+    agreed <- tryAgreement nodes
+    case agreed of
+      Nothing -> pure Nothing
+      Just views ->
+        pure $ do
+          view <- find (\view -> viewOwns slot view && viewIsAlive view) views
+          if viewId view == nodeId old
+            then Nothing
+            else find ((== viewId view) . nodeId) nodes
+  where
+    patience = clusterPatience (clusterOptions cluster)
+
+-- | A planned fail-over: the replica becomes the master, with its master's
+-- consent. Blocks until all running nodes agree.
+failover :: HasCallStack => Cluster -> Node -> IO ()
+failover cluster replica = do
+  eventually patience "the replica is in step with its master" $
+    linkIsUp replica
+  tell replica ["CLUSTER", "FAILOVER"]
+  eventually patience "the replica is a master" $
+    any (\view -> viewIsMaster view && "myself" `elem` viewFlags view)
+      <$> viewOf replica
+  awaitAgreement cluster
+  where
+    patience = clusterPatience (clusterOptions cluster)
+
+-- | What to do between the steps of a slot's move, in this order.
+data Migration = Migration
+  { -- | How many keys move at a time.
+    migrationBatch :: Int,
+    -- | The slot is marked as importing and migrating; no key has moved.
+    -- Requests for missing keys are answered with ASK.
+    migrationMarked :: IO (),
+    -- | So many keys have moved. Requests for several keys, of which some have
+    -- moved, are answered with TRYAGAIN.
+    migrationMoved :: Int -> IO (),
+    -- | All keys have moved; the old master still owns the slot.
+    migrationEmptied :: IO (),
+    -- | The new master owns the slot, and nobody else has been told.
+    migrationOwned :: IO ()
+  }
+
+-- | Ten keys at a time and nothing in between.
+quietMigration :: Migration
+quietMigration =
+  Migration
+    { migrationBatch = 10,
+      migrationMarked = pure (),
+      migrationMoved = \_ -> pure (),
+      migrationEmptied = pure (),
+      migrationOwned = pure ()
+    }
+
+-- | Moves a slot with its keys to another master, the way @redis-cli
+-- --cluster reshard@ does, while clients may go on. Blocks until all running
+-- nodes agree on the new owner. Does nothing if it owns the slot already.
+migrateSlot :: HasCallStack => Cluster -> Migration -> Slot -> Node -> IO ()
+migrateSlot cluster migration slot target = do
+  source <- masterOf cluster slot
+  unless (source == target) $ do
+    tell target ["CLUSTER", "SETSLOT", number slot, "IMPORTING", nodeId source]
+    tell source ["CLUSTER", "SETSLOT", number slot, "MIGRATING", nodeId target]
+    migrationMarked migration
+    moveKeys source 0
+    migrationEmptied migration
+    give target
+    migrationOwned migration
+    give source
+    others <- filter (`notElem` [source, target]) . map fst <$> clusterMasters cluster
+    mapM_ give others
+    awaitAgreement cluster
+  where
+    give node = tell node ["CLUSTER", "SETSLOT", number slot, "NODE", nodeId target]
+    moveKeys source moved = do
+      found <-
+        Server.command
+          (nodeServer source)
+          ["CLUSTER", "GETKEYSINSLOT", number slot, number (max 1 (migrationBatch migration))]
+      case found of
+        List keys@(_ : _) -> do
+          tell source (migrate (mapMaybe replyText keys))
+          let total = moved + length keys
+          migrationMoved migration total
+          moveKeys source total
+        List [] -> pure ()
+        reply -> failure ("CLUSTER GETKEYSINSLOT: " <> show reply)
+    migrate keys =
+      [ "MIGRATE",
+        Char8.pack (Server.serverHost (nodeServer target)),
+        number (migrationPort (nodeServer target)),
+        "",
+        "0",
+        "5000"
+      ]
+        <> concat
+          [ ["AUTH", password]
+            | Just password <- [optionsPassword (clusterServer (clusterOptions cluster))]
+          ]
+        <> ["KEYS"]
+        <> keys
+
+-- | A new master without slots; give it some with 'migrateSlot'.
+addMaster :: HasCallStack => Cluster -> IO Node
+addMaster cluster = do
+  before <- runningNodes cluster
+  node <- startNode cluster
+  mapM_ (meet node) before
+  awaitAgreement cluster
+  settle cluster node
+  pure node
+
+-- | A new replica of a master.
+addReplica :: HasCallStack => Cluster -> Node -> IO Node
+addReplica cluster master = do
+  before <- runningNodes cluster
+  node <- startNode cluster
+  mapM_ (meet node) before
+  follow cluster node master
+  awaitAgreement cluster
+  settle cluster node
+  pure node
+
+settle :: Cluster -> Node -> IO ()
+settle cluster node =
+  tell node ["CONFIG", "SET", "cluster-node-timeout", number timeouts]
+  where
+    timeouts = clusterNodeTimeout (clusterOptions cluster)
+
+-- | Ends a node and makes all others forget it. A master must have given its
+-- slots away before.
+removeNode :: HasCallStack => Cluster -> Node -> IO ()
+removeNode cluster node = do
+  owned <- fromMaybe [] . lookup node <$> clusterMasters cluster
+  unless (null owned) $ failure ("the node still owns slots: " <> show owned)
+  disposeNode node
+  modifyMVar_ (clusterMembers cluster) (pure . filter (/= node))
+  others <- runningNodes cluster
+  forConcurrently_ others $ \other -> tell other ["CLUSTER", "FORGET", nodeId node]
+  awaitAgreement cluster
+
+-- | Blocks until every running node says that the cluster is ok, all of them
+-- tell the same story about the nodes that have not failed, none is missing in
+-- it, and every replica is in step with its master.
+awaitAgreement :: HasCallStack => Cluster -> IO ()
+awaitAgreement cluster =
+  eventually patience "the nodes agree that the cluster is complete" $ do
+    nodes <- runningNodes cluster
+    agreed <- tryAgreement nodes
+    case agreed of
+      Nothing -> pure False
+      Just views -> do
+        let replicas = filter (isReplica views) nodes
+        and <$> traverse linkIsUp replicas
+  where
+    patience = clusterPatience (clusterOptions cluster)
+    isReplica views node =
+      any (\view -> viewId view == nodeId node && isJust (viewMaster view)) views
+
+-- The common view of these nodes, if they have one and all are in it.
+tryAgreement :: [Node] -> IO (Maybe [NodeView])
+tryAgreement nodes = do
+  states <- traverse stateOf nodes
+  pure $ case sequence states of
+    Just ((first, views) : rest)
+      | all ((== first) . fst) rest,
+        all (\node -> any ((== nodeId node) . viewId) (alive views)) nodes ->
+        Just views
+    _ -> Nothing
+  where
+    alive = filter viewIsAlive
+
+-- What the node says, unless it does not answer or is in doubt.
+stateOf :: Node -> IO (Maybe (Agreement, [NodeView]))
+stateOf node = do
+  answers <- try . try $ do
+    info <- Server.command (nodeServer node) ["CLUSTER", "INFO"]
+    views <- viewOf node
+    pure (maybe Map.empty infoFields (replyText info), views)
+  pure $ case answers of
+    Right (Right (info, views))
+      | Map.lookup "cluster_state" info == Just "ok" ->
+        flip (,) views <$> agreement views
+      | otherwise -> Nothing
+    Right (Left (_ :: TestKitFailure)) -> Nothing
+    Left (_ :: IOException) -> Nothing
+
+linkIsUp :: Node -> IO Bool
+linkIsUp node = do
+  info <- replyText <$> Server.command (nodeServer node) ["INFO", "replication"]
+  pure ((info >>= Map.lookup "master_link_status" . infoFields) == Just "up")

@@ -1,0 +1,199 @@
+-- | The smallest client that can set a server up and ask it questions.
+--
+-- It shares nothing with the library under test, so that a bug there cannot
+-- hide itself: one blocking request at a time, RESP2, no cleverness.
+module Redis.TestKit.Command
+  ( -- * Connections
+    Connection,
+    withConnection,
+    openConnection,
+    closeConnection,
+
+    -- * Requests
+    Reply (..),
+    request,
+    requestOk,
+    sendRaw,
+    receiveReply,
+    encodeRequest,
+
+    -- * Reading replies
+    replyText,
+    infoFields,
+    CommandCalls (..),
+    commandCalls,
+  )
+where
+
+import Control.Exception (bracket, bracketOnError)
+import Control.Monad (replicateM)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, mapMaybe)
+import GHC.Stack (HasCallStack)
+import Network.Socket (Socket)
+import Network.Socket qualified as Socket
+import Network.Socket.ByteString qualified as Socket.ByteString
+import Redis.TestKit.Address (Address, connectTo)
+import Redis.TestKit.Wait (failure, within)
+
+-- | One connection, for one thread at a time.
+data Connection = Connection
+  { connectionSocket :: Socket,
+    connectionUnread :: IORef ByteString
+  }
+
+-- | What RESP2 can say.
+data Reply
+  = Status ByteString
+  | Failed ByteString
+  | Number Integer
+  | Text ByteString
+  | Nil
+  | List [Reply]
+  deriving stock (Eq, Show)
+
+-- | A connection for the length of an action. Throws 'IOException' when
+-- nobody answers there.
+withConnection :: Address -> (Connection -> IO a) -> IO a
+withConnection address = bracket (openConnection address) closeConnection
+
+-- | Connects. The caller closes.
+openConnection :: Address -> IO Connection
+openConnection address =
+  bracketOnError (connectTo address) Socket.close $ \socket ->
+    Connection socket <$> newIORef ByteString.empty
+
+-- | Closes. Idempotent.
+closeConnection :: Connection -> IO ()
+closeConnection = Socket.close . connectionSocket
+
+-- | Sends a command and blocks for its reply, for at most 10 seconds. An
+-- error reply is a value; a broken connection an exception.
+request :: HasCallStack => Connection -> [ByteString] -> IO Reply
+request connection arguments = do
+  sendRaw connection (encodeRequest arguments)
+  receiveReply connection
+
+-- | The same for a command that must not fail: an error reply is thrown as a
+-- 'Redis.TestKit.Wait.TestKitFailure'.
+requestOk :: HasCallStack => Connection -> [ByteString] -> IO Reply
+requestOk connection arguments =
+  request connection arguments >>= \case
+    Failed text ->
+      failure (Char8.unpack (Char8.unwords arguments <> ": " <> text))
+    reply -> pure reply
+
+-- | Sends bytes as they are.
+sendRaw :: Connection -> ByteString -> IO ()
+sendRaw = Socket.ByteString.sendAll . connectionSocket
+
+-- | A command as bytes.
+encodeRequest :: [ByteString] -> ByteString
+encodeRequest arguments =
+  ByteString.concat (header '*' (length arguments) : concatMap bulk arguments)
+  where
+    header mark size = Char8.cons mark (Char8.pack (show size) <> "\r\n")
+    bulk argument = [header '$' (ByteString.length argument), argument, "\r\n"]
+
+-- | Blocks for the next reply, for at most 10 seconds.
+receiveReply :: HasCallStack => Connection -> IO Reply
+receiveReply connection = within 10 parse
+  where
+    parse = do
+      line <- takeLine connection
+      case Char8.uncons line of
+        Just ('+', text) -> pure (Status text)
+        Just ('-', text) -> pure (Failed text)
+        Just (':', digits) -> Number <$> number digits
+        Just ('$', digits) -> number digits >>= bulk . fromInteger
+        Just ('*', digits) -> number digits >>= list . fromInteger
+        _ -> failure ("not RESP2: " <> show line)
+    bulk size
+      | size < 0 = pure Nil
+      | otherwise = do
+        bytes <- takeBytes connection (size + 2)
+        pure (Text (ByteString.take size bytes))
+    list count
+      | count < 0 = pure Nil
+      | otherwise = List <$> replicateM count parse
+    number digits = case Char8.readInteger digits of
+      Just (value, "") -> pure value
+      _ -> failure ("not a number: " <> show digits)
+
+takeLine :: Connection -> IO ByteString
+takeLine connection = do
+  unread <- readIORef (connectionUnread connection)
+  case ByteString.breakSubstring "\r\n" unread of
+    (line, rest)
+      | ByteString.null rest -> receiveMore connection >> takeLine connection
+      | otherwise -> do
+        writeIORef (connectionUnread connection) $! ByteString.drop 2 rest
+        pure line
+
+takeBytes :: Connection -> Int -> IO ByteString
+takeBytes connection size = do
+  unread <- readIORef (connectionUnread connection)
+  if ByteString.length unread < size
+    then receiveMore connection >> takeBytes connection size
+    else do
+      writeIORef (connectionUnread connection) $! ByteString.drop size unread
+      pure (ByteString.take size unread)
+
+receiveMore :: Connection -> IO ()
+receiveMore connection = do
+  bytes <- Socket.ByteString.recv (connectionSocket connection) 65536
+  if ByteString.null bytes
+    then ioError (userError "the server closed the connection")
+    else do
+      unread <- readIORef (connectionUnread connection)
+      writeIORef (connectionUnread connection) $! unread <> bytes
+
+-- | The text of a status or a bulk string.
+replyText :: Reply -> Maybe ByteString
+replyText = \case
+  Status text -> Just text
+  Text text -> Just text
+  _ -> Nothing
+
+-- | The fields of an @INFO@ or @CLUSTER INFO@ text.
+infoFields :: ByteString -> Map ByteString ByteString
+infoFields = Map.fromList . mapMaybe field . Char8.lines
+  where
+    field line = case Char8.break (== ':') line of
+      (name, value)
+        | ByteString.null value -> Nothing
+        | otherwise -> Just (name, Char8.filter (/= '\r') (ByteString.drop 1 value))
+
+-- | One line of @INFO commandstats@: how often a command ran, was refused
+-- before it ran, and failed while it ran.
+data CommandCalls = CommandCalls
+  { callsRun :: Int,
+    callsRejected :: Int,
+    callsFailed :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | @INFO commandstats@ by lower-case command name (@get@, @config|set@).
+commandCalls :: ByteString -> Map ByteString CommandCalls
+commandCalls = Map.fromList . mapMaybe line . Map.toList . infoFields
+  where
+    line (name, statistics) = do
+      command <- ByteString.stripPrefix "cmdstat_" name
+      let value key = do
+            found <- lookup key (pairs statistics)
+            fst <$> Char8.readInt found
+      run <- value "calls"
+      pure
+        ( command,
+          CommandCalls
+            { callsRun = run,
+              callsRejected = fromMaybe 0 (value "rejected_calls"),
+              callsFailed = fromMaybe 0 (value "failed_calls")
+            }
+        )
+    pairs = map (fmap (ByteString.drop 1) . Char8.break (== '=')) . Char8.split ','

@@ -1,0 +1,183 @@
+module Redis.TestKit.ClusterSpec (spec) where
+
+import Control.Monad (forM, forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef (modifyIORef', newIORef, readIORef)
+import Data.List (sort)
+import Redis.TestKit.Address (renderAddress)
+import Redis.TestKit.Certificates
+import Redis.TestKit.Cluster
+import Redis.TestKit.Cluster.View
+import Redis.TestKit.Command
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  it "reads CLUSTER NODES" $
+    parseNodes
+      "aaa 127.0.0.1:7000@17000,host myself,master - 0 0 3 connected 0-5 7 [93->-bbb]\nbbb 127.0.0.1:7001@17001 slave aaa 0 5 3 disconnected\n"
+      `shouldBe` [ NodeView "aaa" "127.0.0.1:7000" ["myself", "master"] Nothing 3 True [(0, 5), (7, 7)],
+                   NodeView "bbb" "127.0.0.1:7001" ["slave"] (Just "aaa") 3 False []
+                 ]
+
+  aroundAll (withCluster defaultClusterOptions {clusterMasterCount = 3}) $ do
+    it "covers every slot" $ \cluster -> do
+      masters <- clusterMasters cluster
+      sort (concatMap snd masters)
+        `shouldBe` [(0, 5460), (5461, 10921), (10922, 16383)]
+
+    it "redirects with MOVED to the node it names" $ \cluster -> do
+      slot <- slotOf cluster "key"
+      owner <- masterOf cluster slot
+      others <- filter (/= owner) <$> clusterNodes cluster
+      forM_ others $ \other ->
+        ask other ["SET", "key", "value"]
+          `shouldReturn` Failed ("MOVED " <> showBytes slot <> " " <> addressOf owner)
+      ask owner ["SET", "key", "value"] `shouldReturn` Status "OK"
+
+    it "moves a slot with its keys and shows every step" $ \cluster -> do
+      slot <- slotOf cluster "{tag}"
+      source <- masterOf cluster slot
+      others <- filter (/= source) <$> clusterNodes cluster
+      target <- case others of
+        other : _ -> pure other
+        [] -> failure "no other node"
+      let keys = [Char8.pack ("{tag}" <> show n) | n <- [1 .. 25 :: Int]]
+      forM_ keys $ \key -> ask source ["SET", key, key]
+      seen <- newIORef []
+      let note step = modifyIORef' seen (<> [step])
+          missing = ask source ["GET", "{tag}missing"]
+      migrateSlot
+        cluster
+        quietMigration
+          { migrationMarked = missing >>= note,
+            migrationMoved = \count ->
+              if count == 10
+                then ask source ("MGET" : keys) >>= note
+                else pure (),
+            migrationEmptied = do
+              refused <- ask target ["GET", "{tag}1"]
+              note refused
+              withNode target $ \connection -> do
+                _ <- request connection ["ASKING"]
+                request connection ["GET", "{tag}1"] >>= note
+          }
+        slot
+        target
+      let ask' = Failed ("ASK " <> showBytes slot <> " " <> addressOf target)
+          moved = Failed ("MOVED " <> showBytes slot <> " " <> addressOf source)
+      readIORef seen >>= \case
+        [marked, part, refused, asked] -> do
+          marked `shouldBe` ask'
+          part `shouldSatisfy` isError "TRYAGAIN"
+          refused `shouldBe` moved
+          asked `shouldBe` Text "{tag}1"
+        other -> expectationFailure (show other)
+      masterOf cluster slot `shouldReturn` target
+      values <- forM keys $ \key -> ask target ["GET", key]
+      values `shouldBe` map Text keys
+
+    it "adds a master, gives it a slot, and removes it again" $ \cluster -> do
+      home <- masterOf cluster 100
+      node <- addMaster cluster
+      migrateSlot cluster quietMigration 100 node
+      masterOf cluster 100 `shouldReturn` node
+      removeNode cluster node `shouldThrow` \(_ :: TestKitFailure) -> True
+      migrateSlot cluster quietMigration 100 home
+      removeNode cluster node
+      nodes <- clusterNodes cluster
+      nodes `shouldNotContain` [node]
+      forM_ nodes $ \other -> (length <$> viewOf other) `shouldReturn` length nodes
+
+  aroundAll
+    ( withCluster
+        defaultClusterOptions
+          { clusterMasterCount = 3,
+            clusterReplicasPerMaster = 1,
+            clusterNodeTimeout = 1000,
+            clusterServer = Server.defaultServerOptions {Server.optionsPassword = Just "secret"}
+          }
+    )
+    $ do
+      it "promotes a replica by a planned fail-over" $ \cluster -> do
+        master <- masterOf cluster 0
+        replicas <- replicasOf cluster master
+        replica <- case replicas of
+          [one] -> pure one
+          other -> failure ("not one replica: " <> show other)
+        failover cluster replica
+        masterOf cluster 0 `shouldReturn` replica
+        replicasOf cluster replica `shouldReturn` [master]
+
+      it "promotes a replica when the master is killed, who returns as a replica" $ \cluster -> do
+        dead <- killMaster cluster 0
+        promoted <- awaitNewMaster cluster 0 dead
+        promoted `shouldNotBe` dead
+        Server.restart (nodeServer dead)
+        awaitAgreement cluster
+        replicasOf cluster promoted `shouldReturn` [dead]
+
+      it "adds a replica" $ \cluster -> do
+        master <- masterOf cluster 16383
+        replica <- addReplica cluster master
+        replicas <- replicasOf cluster master
+        replicas `shouldContain` [replica]
+
+  it "announces the proxies to clients" $
+    withCluster defaultClusterOptions {clusterMasterCount = 3, clusterProxies = True} $ \cluster -> do
+      slot <- slotOf cluster "key"
+      owner <- masterOf cluster slot
+      Proxy.proxyAddress <$> nodeProxy owner `shouldBe` Just (nodeAddress owner)
+      others <- filter (/= owner) <$> clusterNodes cluster
+      forM_ others $ \other ->
+        ask other ["GET", "key"]
+          `shouldReturn` Failed ("MOVED " <> showBytes slot <> " " <> addressOf owner)
+      withConnection (nodeAddress owner) (`request` ["SET", "key", "value"])
+        `shouldReturn` Status "OK"
+
+  it "speaks TLS on all links" $
+    withCertificates $ \certificates -> do
+      let tls =
+            Server.TlsOptions
+              { Server.tlsKeyPair = certificatesServer certificates,
+                Server.tlsAuthority = certificatesAuthority certificates,
+                Server.tlsClients = Server.ClientCertificatesIgnored
+              }
+          template = Server.defaultServerOptions {Server.optionsTls = Just tls}
+      withCluster
+        defaultClusterOptions
+          { clusterMasterCount = 3,
+            clusterReplicasPerMaster = 1,
+            clusterServer = template
+          }
+        $ \cluster -> do
+          slot <- slotOf cluster "key"
+          source <- masterOf cluster slot
+          _ <- ask source ["SET", "key", "value"]
+          others <- filter (/= source) . map fst <$> clusterMasters cluster
+          forM_ (take 1 others) $ \target -> do
+            migrateSlot cluster quietMigration slot target
+            ask target ["GET", "key"] `shouldReturn` Text "value"
+
+-- Whatever the reply.
+ask :: Node -> [ByteString] -> IO Reply
+ask node arguments = withNode node (`request` arguments)
+
+withNode :: Node -> (Connection -> IO a) -> IO a
+withNode = Server.withServerConnection . nodeServer
+
+addressOf :: Node -> ByteString
+addressOf = Char8.pack . renderAddress . nodeAddress
+
+isError :: ByteString -> Reply -> Bool
+isError code = \case
+  Failed text -> code `ByteString.isPrefixOf` text
+  _ -> False
+
+showBytes :: Int -> ByteString
+showBytes = Char8.pack . show

@@ -1,0 +1,36 @@
+module Redis.TestKit.CommandSpec (spec) where
+
+import Data.ByteString.Char8 qualified as Char8
+import Data.Map.Strict qualified as Map
+import Redis.TestKit.Command
+import Redis.TestKit.Server
+import Redis.TestKit.Wait (TestKitFailure)
+import Test.Hspec
+
+spec :: Spec
+spec = aroundAll (withServer defaultServerOptions) $ do
+  it "reads every kind of reply" $ \server ->
+    withServerConnection server $ \connection -> do
+      request connection ["SET", "key", "line\r\nbreak"] >>= (`shouldBe` Status "OK")
+      request connection ["GET", "key"] >>= (`shouldBe` Text "line\r\nbreak")
+      request connection ["GET", "missing"] >>= (`shouldBe` Nil)
+      request connection ["INCR", "number"] >>= (`shouldBe` Number 1)
+      request connection ["MGET", "key", "missing"]
+        >>= (`shouldBe` List [Text "line\r\nbreak", Nil])
+      request connection ["INCR", "key"]
+        >>= (`shouldBe` Failed "ERR value is not an integer or out of range")
+
+  it "reads a reply larger than one receive" $ \server ->
+    withServerConnection server $ \connection -> do
+      let large = Char8.replicate 1000000 'x'
+      request connection ["SET", "large", large] >>= (`shouldBe` Status "OK")
+      request connection ["GET", "large"] >>= (`shouldBe` Text large)
+
+  it "throws an error reply where none is expected" $ \server ->
+    command server ["NO-SUCH-COMMAND"] `shouldThrow` \(_ :: TestKitFailure) -> True
+
+  it "reads command statistics" $ \_ ->
+    commandCalls
+      "# Commandstats\r\ncmdstat_get:calls=7,usec=20,usec_per_call=2.86,rejected_calls=1,failed_calls=2\r\ncmdstat_config|set:calls=3,usec=4,usec_per_call=1.33,rejected_calls=0,failed_calls=0\r\n"
+      `shouldBe` Map.fromList
+        [("get", CommandCalls 7 1 2), ("config|set", CommandCalls 3 0 0)]

@@ -1,0 +1,202 @@
+module Redis.TestKit.ServerSpec (spec) where
+
+import Control.Exception (IOException, bracket)
+import Data.ByteString qualified as ByteString
+import Data.IORef (newIORef, readIORef, writeIORef)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (isJust)
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Certificates
+import Redis.TestKit.Command
+import Redis.TestKit.Server
+import Redis.TestKit.Wait
+import System.Directory (doesDirectoryExist, doesFileExist)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO (hClose)
+import System.Process
+import System.Timeout (timeout)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  it "starts a server that answers, and leaves nothing" $ do
+    seen <- newIORef Nothing
+    withServer defaultServerOptions $ \server -> do
+      command server ["PING"] `shouldReturn` Status "PONG"
+      pid <- serverPid server
+      pid `shouldSatisfy` isJust
+      writeIORef seen (Just (pid, serverFolder server, serverAddress server))
+    readIORef seen >>= \case
+      Just (Just pid, folder, address) -> do
+        doesDirectoryExist folder `shouldReturn` False
+        doesDirectoryExist ("/proc" </> show pid) `shouldReturn` False
+        withConnection address (const (pure ())) `shouldThrow` anyIOError
+      _ -> expectationFailure "it did not run"
+
+  it "keeps nothing on disk" $
+    withServer defaultServerOptions $ \server -> do
+      _ <- command server ["SET", "key", "value"]
+      stop server
+      doesFileExist (serverFolder server </> "dump.rdb") `shouldReturn` False
+
+  it "listens on IPv6 and on a Unix socket on request" $
+    withServer
+      defaultServerOptions
+        { optionsHosts = ["::1", "127.0.0.1"],
+          optionsUnixSocket = True
+        }
+      $ \server -> do
+        command server ["PING"] `shouldReturn` Status "PONG"
+        serverHost server `shouldBe` "::1"
+        ping (TcpAddress "127.0.0.1" (serverPort server))
+        case serverSocket server of
+          Just path -> ping (UnixAddress path)
+          Nothing -> expectationFailure "no socket"
+
+  it "demands the password and knows the users" $
+    withServer
+      defaultServerOptions
+        { optionsPassword = Just "se\"cret",
+          optionsUsers = [AclUser "reader" "pass" "~* +get +ping"]
+        }
+      $ \server -> do
+        command server ["PING"] `shouldReturn` Status "PONG"
+        withConnection (serverAddress server) $ \connection -> do
+          request connection ["PING"]
+            `shouldReturn` Failed "NOAUTH Authentication required."
+          request connection ["AUTH", "reader", "pass"] `shouldReturn` Status "OK"
+          request connection ["GET", "key"] `shouldReturn` Nil
+          refused <- request connection ["SET", "key", "value"]
+          refused `shouldSatisfy` isError "NOPERM"
+
+  it "speaks TLS beside plain TCP" $
+    withCertificates $ \certificates ->
+      withServer
+        defaultServerOptions
+          { optionsTls =
+              Just
+                TlsOptions
+                  { tlsKeyPair = certificatesServer certificates,
+                    tlsAuthority = certificatesAuthority certificates,
+                    tlsClients = ClientCertificatesRequired
+                  }
+          }
+        $ \server -> do
+          command server ["PING"] `shouldReturn` Status "PONG"
+          case serverTlsPort server of
+            Nothing -> expectationFailure "no TLS port"
+            Just port -> do
+              let redisCli extra =
+                    readProcess
+                      "redis-cli"
+                      ( ["-h", "127.0.0.1", "-p", show port, "--tls", "--cacert"]
+                          <> [certificatesAuthority certificates]
+                          <> extra
+                          <> ["PING"]
+                      )
+                      ""
+                  client = certificatesClient certificates
+              redisCli
+                ["--cert", keyPairCertificate client, "--key", keyPairKey client]
+                `shouldReturn` "PONG\n"
+              redisCli [] `shouldThrow` anyIOError
+
+  it "replicates from another server" $
+    withServer defaultServerOptions $ \master ->
+      withServer
+        defaultServerOptions
+          { optionsReplicaOf = Just (serverHost master, serverPort master)
+          }
+        $ \replica -> do
+          _ <- command master ["SET", "key", "value"]
+          eventuallyReturns 20 (Text "value") (command replica ["GET", "key"])
+
+  it "comes back empty on the same port after SIGKILL" $
+    withServer defaultServerOptions $ \server -> do
+      _ <- command server ["SET", "key", "value"]
+      kill9 server
+      serverIsRunning server `shouldReturn` False
+      command server ["PING"] `shouldThrow` anyIOError
+      restart server
+      command server ["GET", "key"] `shouldReturn` Nil
+
+  it "is silent while frozen and answers after the thaw" $
+    withServer defaultServerOptions $ \server ->
+      withServerConnection server $ \connection -> do
+        freeze server
+        sendRaw connection (encodeRequest ["PING"])
+        -- That nothing happens can only be seen by waiting a while.
+        timeout 100000 (receiveReply connection) `shouldReturn` Nothing
+        thaw server
+        receiveReply connection `shouldReturn` Status "PONG"
+
+  it "ends a frozen server" $
+    withServer defaultServerOptions $ \server -> do
+      freeze server
+      stop server
+      serverIsRunning server `shouldReturn` False
+
+  it "pins it to a core" $
+    withServer defaultServerOptions {optionsCores = [0]} $ \server ->
+      serverPid server >>= \case
+        Nothing -> expectationFailure "not running"
+        Just pid -> do
+          status <- ByteString.readFile ("/proc" </> show pid </> "status")
+          Map.lookup "Cpus_allowed_list" (infoFields status)
+            `shouldBe` Just "\t0"
+
+  it "says why a server does not start" $
+    startServer defaultServerOptions {optionsConfig = ["no-such-setting 1"]}
+      `shouldThrow` \(TestKitFailure text) -> "no-such-setting" `elem` words' text
+
+  it "refuses a port that is taken" $
+    withServer defaultServerOptions $ \server ->
+      startServer defaultServerOptions {optionsPort = Just (serverPort server)}
+        `shouldThrow` \(TestKitFailure text) -> "in" `elem` words text
+
+  it "counts commands and clients" $
+    withServer defaultServerOptions $ \server -> do
+      _ <- command server ["SET", "key", "value"]
+      _ <- command server ["SET", "key", "value"]
+      statistics <- commandStatistics server
+      fmap callsRun (Map.lookup "set" statistics) `shouldBe` Just 2
+      eventuallyReturns 5 0 (connectedClients server)
+      withServerConnection server $ \connection -> do
+        _ <- request connection ["PING"]
+        eventuallyReturns 5 1 (connectedClients server)
+
+  it "does not outlive a parent that is killed" $
+    -- A shell stands in for the test program: it starts a server the same way
+    -- and is then killed with SIGKILL.
+    bracket
+      ( createProcess
+          (proc "sh" ["-c", "setpriv --pdeathsig KILL sleep 600 & echo $!; wait"])
+            { std_out = CreatePipe
+            }
+      )
+      cleanupProcess
+      $ \(_, output, _, handle) -> case output of
+        Nothing -> expectationFailure "no pipe"
+        Just pipe -> do
+          child <- ByteString.hGetSome pipe 100
+          hClose pipe
+          let folder = "/proc" </> filter (`elem` ['0' .. '9']) (show child)
+          eventually 10 "the child is a process of its own" (doesDirectoryExist folder)
+          eventually 10 "the child has asked to be killed" $ do
+            name <- ByteString.readFile (folder </> "comm")
+            pure (name == "sleep\n")
+          parent <- getPid handle
+          mapM_ (\pid -> callProcess "kill" ["-9", show pid]) parent
+          code <- waitForProcess handle
+          code `shouldBe` ExitFailure (-9)
+          eventually 10 "the child is gone" (not <$> doesDirectoryExist folder)
+  where
+    anyIOError :: Selector IOException
+    anyIOError = const True
+    ping address =
+      withConnection address (`request` ["PING"]) `shouldReturn` Status "PONG"
+    isError code = \case
+      Failed text -> code `ByteString.isPrefixOf` text
+      _ -> False
+    words' = words . map (\character -> if character `elem` ("'\"" :: String) then ' ' else character)
