@@ -7,43 +7,63 @@ module Redis.Internal.Network.Connect
   )
 where
 
-import Control.Exception (mask_)
+import Control.Exception (mask_, onException, uninterruptibleMask_)
+import Network.Socket qualified as Socket
 import Redis.Error (ConnectionCause, Endpoint (..))
 import Redis.Internal.Config (Config (..))
 import Redis.Internal.Network.Dial (DialTimes, dialTcp, dialTimes, dialUnix)
 import Redis.Internal.Network.Socket (TcpTuning (..), socketTransport, tuneTcp)
+import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
 import Redis.Internal.Network.Transport (Transport)
 
 -- | What all connections of a client share. Immutable; any number of threads
 -- may connect with it at once.
 data Connector = Connector
   { connectorTimes :: DialTimes,
-    connectorTuning :: TcpTuning
+    connectorTuning :: TcpTuning,
+    -- | 'Nothing' for plain text.
+    connectorTls :: Maybe TlsContext
   }
 
--- | Prepares what the configuration asks for.
+-- | Prepares what the configuration asks for. With TLS it reads the files of
+-- certificates, which is the only way it fails ('Redis.Error.TlsFailed').
 newConnector :: Config -> IO (Either ConnectionCause Connector)
-newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout} =
-  pure . Right $
-    Connector
-      { connectorTimes = dialTimes configConnectTimeout,
-        connectorTuning =
-          TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout}
-      }
+newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout, configTls} =
+  fmap connector . sequence <$> traverse newTlsContext configTls
+  where
+    connector tls =
+      Connector
+        { connectorTimes = dialTimes configConnectTimeout,
+          connectorTuning =
+            TcpTuning {tuningKeepAlive = configKeepAlive, tuningUserTimeout = configTcpUserTimeout},
+          connectorTls = tls
+        }
 
--- | Connects to an endpoint. Blocks until it is connected, refused or out of
--- time; may be interrupted at any point by an asynchronous exception, and then
--- leaves nothing behind. The caller owns the transport and must receive it
--- with asynchronous exceptions masked, as 'Control.Exception.bracket' does.
+-- | Connects to an endpoint. Blocks until it is connected (and, with TLS, both
+-- sides have agreed), refused or out of time; the time for the handshake of
+-- TLS is the caller's to limit. May be interrupted at any point by an
+-- asynchronous exception, and then leaves nothing behind. The caller owns the
+-- transport and must receive it with asynchronous exceptions masked, as
+-- 'Control.Exception.bracket' does.
 connectWith :: Connector -> Endpoint -> IO (Either ConnectionCause Transport)
-connectWith Connector {connectorTimes, connectorTuning} endpoint = mask_ $ do
+connectWith Connector {connectorTimes, connectorTuning, connectorTls} endpoint = mask_ $ do
   dialled <- case endpoint of
     TcpEndpoint host port -> dialTcp connectorTimes host port
     UnixEndpoint path -> dialUnix connectorTimes path
   case dialled of
     Left cause -> pure (Left cause)
     Right socket -> do
+      outcome <- equip socket `onException` release socket
+      case outcome of
+        Left cause -> Left cause <$ release socket
+        Right transport -> pure (Right transport)
+  where
+    equip socket = do
       case endpoint of
         TcpEndpoint _ _ -> tuneTcp connectorTuning socket
         UnixEndpoint _ -> pure ()
-      Right <$> socketTransport endpoint socket
+      case connectorTls of
+        Nothing -> Right <$> socketTransport endpoint socket
+        Just context -> tlsTransport context endpoint socket
+    -- Bounded: closing a socket does not wait for its peer.
+    release = uninterruptibleMask_ . Socket.close

@@ -154,7 +154,7 @@ dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
     failed failures = ConnectFailed (List.intercalate "; " (map reasoned failures))
     reasoned (address, reason) = show address <> ": " <> reason
     silent [] _ = ConnectTimedOut dialDeadline
-    silent failures waiting = failed (failures <> map (\address -> (address, "no answer")) waiting)
+    silent failures waiting = failed (failures <> [(address, "no answer") | address <- waiting])
 
 -- | What a race waits for.
 data Event = Decided Candidate | Next | Expired
@@ -255,7 +255,7 @@ dialUnix DialTimes {dialDeadline} path =
         _
           | number == 0 -> pure (Right socket)
           | Errno number /= eAGAIN -> closeQuietly socket *> refused (describe (Errno number))
-          | left <= 0 -> closeQuietly socket *> pure (Left (ConnectTimedOut dialDeadline))
+          | left <= 0 -> Left (ConnectTimedOut dialDeadline) <$ closeQuietly socket
           | otherwise -> threadDelay 5000 *> connectPath bytes (left - 1) socket
     closeQuietly = uninterruptibleMask_ . Socket.close
     -- sun_path holds 104 bytes on the BSDs and 108 on Linux, with its end.

@@ -11,6 +11,10 @@
 -- must be called exactly once, after no thread uses the transport any more:
 -- a descriptor number that is reused while somebody still reads from it would
 -- hand one connection's bytes to another.
+--
+-- Wait only after an attempt that said what to wait for: TLS may hold bytes
+-- that it has already taken from the socket, and then the socket is not
+-- readable though an attempt would succeed.
 module Redis.Internal.Network.Transport
   ( Transport (..),
     Attempt,

@@ -1,0 +1,189 @@
+-- | TLS as a 'Transport'.
+--
+-- OpenSSL's own library does the work, through a dozen functions in
+-- @cbits/redis_client_tls.c@; docs/adr/0003-tls-library.md says why not
+-- through a binding. An attempt is one unsafe foreign call, as on a plain
+-- socket, that reads or writes as many TLS records as it can; the thread that
+-- reads and the one that writes exclude each other for the time of an attempt
+-- and never while one of them waits.
+--
+-- Verification is on unless the configuration says otherwise, and then covers
+-- the chain of certificates and the name: the address where the endpoint is an
+-- address, otherwise the host. TLS 1.2 is the oldest version spoken. There is
+-- no renegotiation, so a write never has to wait for something to read.
+--
+-- Closing sends no parting message (@close_notify@): RESP delimits itself, so
+-- neither side takes a truncated stream for a whole one.
+module Redis.Internal.Network.Tls
+  ( TlsContext,
+    newTlsContext,
+    tlsTransport,
+  )
+where
+
+import Control.Exception (mask_, onException, uninterruptibleMask_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Word (Word8)
+import Foreign.C.String (CString, peekCString, withCString)
+import Foreign.C.Types (CChar, CInt (..))
+import Foreign.ForeignPtr (FinalizerPtr, ForeignPtr, newForeignPtr, withForeignPtr)
+import Foreign.Marshal.Alloc (allocaBytes)
+import Foreign.Marshal.Utils (fromBool)
+import Foreign.Ptr (Ptr, nullPtr)
+import GHC.IO.Exception (IOErrorType (ResourceVanished), IOException (..))
+import Network.Socket (Socket)
+import Network.Socket qualified as Socket
+import Redis.Error (ConnectionCause (TlsFailed), Endpoint (..))
+import Redis.Internal.Config (TlsConfig (..))
+import Redis.Internal.Network.Socket (socketTransport)
+import Redis.Internal.Network.Transport
+
+-- | The authorities, certificates and rules that all connections of a client
+-- share: files are read once, when it is made. Freed when it is no longer
+-- referred to.
+data TlsContext = TlsContext
+  { contextPointer :: ForeignPtr Context,
+    contextVerify :: Bool,
+    contextServerName :: Maybe ByteString
+  }
+
+-- | What OpenSSL calls an @SSL_CTX@.
+data Context
+
+-- | An @SSL@ and its lock.
+data Session
+
+-- | Reads the files that the configuration names. 'TlsFailed' if one of them
+-- cannot be used; it says which and why, and never asks for a password.
+newTlsContext :: TlsConfig -> IO (Either ConnectionCause TlsContext)
+newTlsContext TlsConfig {tlsVerify, tlsServerName, tlsCaFile, tlsCertificate} =
+  withPath tlsCaFile $ \authorities ->
+    withPath (fst <$> tlsCertificate) $ \certificate ->
+      withPath (snd <$> tlsCertificate) $ \key ->
+        allocaBytes reasonSize $ \reason -> mask_ $ do
+          pointer <- c_context (fromBool tlsVerify) authorities certificate key reason
+          if pointer == nullPtr
+            then Left . TlsFailed <$> peekCString reason
+            else do
+              owned <- newForeignPtr c_contextFree pointer
+              pure . Right $
+                TlsContext {contextPointer = owned, contextVerify = tlsVerify, contextServerName = tlsServerName}
+  where
+    withPath :: Maybe FilePath -> (CString -> IO a) -> IO a
+    withPath path use = maybe (use nullPtr) (`withCString` use) path
+    reasonSize = 256
+
+-- | Speaks TLS over a connected socket, which it takes over if, and only if,
+-- it returns 'Right'. Blocks until the handshake is done or refused;
+-- interruptible wherever it waits for the peer.
+tlsTransport :: TlsContext -> Endpoint -> Socket -> IO (Either ConnectionCause Transport)
+tlsTransport context@TlsContext {contextVerify} endpoint socket =
+  case verifiedName context endpoint of
+    Nothing
+      | contextVerify ->
+        pure (Left (TlsFailed "there is no name to verify the certificate against: give the server's name"))
+    name -> mask_ $ do
+      plain <- socketTransport endpoint socket
+      session <- newSession context socket name
+      if session == nullPtr
+        then pure (Left (TlsFailed ("not a name that TLS can ask for: " <> maybe "" show name)))
+        else do
+          shaken <- handshake plain session `onException` c_free session
+          case shaken of
+            Left reason -> Left (TlsFailed reason) <$ c_free session
+            Right () -> pure (Right (over plain session))
+
+over :: Transport -> Ptr Session -> Transport
+over plain session =
+  plain
+    { transportTryRead = \memory size ->
+        c_read session memory size >>= orThrow (c_readReason session),
+      transportTryWrite = \memory size ->
+        c_write session memory size >>= orThrow (c_writeReason session),
+      transportClose = uninterruptibleMask_ $ do
+        -- Bounded: frees memory and closes a descriptor.
+        c_free session
+        transportClose plain
+    }
+
+-- | The name to ask for and to verify. A scope (@%eth0@) and the dot that ends
+-- an absolute name are for the resolver, and no part of it.
+verifiedName :: TlsContext -> Endpoint -> Maybe ByteString
+verifiedName TlsContext {contextServerName} endpoint =
+  case (contextServerName, endpoint) of
+    (Just name, _) -> Just name
+    (Nothing, TcpEndpoint host _) -> Just (withoutDot (Char8.takeWhile (/= '%') host))
+    (Nothing, UnixEndpoint _) -> Nothing
+  where
+    withoutDot name
+      | "." `ByteString.isSuffixOf` name = ByteString.take (ByteString.length name - 1) name
+      | otherwise = name
+
+-- | 'nullPtr' if the name cannot be used.
+newSession :: TlsContext -> Socket -> Maybe ByteString -> IO (Ptr Session)
+newSession TlsContext {contextPointer, contextVerify} socket name
+  | maybe False (ByteString.elem 0) name = pure nullPtr
+  | otherwise =
+    withForeignPtr contextPointer $ \pointer ->
+      Socket.withFdSocket socket $ \descriptor ->
+        withName $ \bytes -> c_new pointer descriptor bytes (fromBool contextVerify)
+  where
+    withName use = maybe (use nullPtr) (`ByteString.useAsCString` use) name
+
+handshake :: Transport -> Ptr Session -> IO (Either String ())
+handshake plain session = go
+  where
+    go = c_handshake session >>= next
+    next answer
+      | answer > 0 = pure (Right ())
+      | answer == attemptWouldRead = transportWaitReadable plain *> go
+      | answer == attemptWouldWrite = transportWaitWritable plain *> go
+      | otherwise = Left <$> (c_readReason session >>= peekCString)
+
+-- | Anything below 'attemptWouldWrite', the least of the answers, is a failure.
+orThrow :: IO CString -> Attempt -> IO Attempt
+orThrow reason answer
+  | answer >= attemptWouldWrite = pure answer
+  | otherwise = do
+    text <- reason >>= peekCString
+    ioError
+      IOError
+        { ioe_handle = Nothing,
+          ioe_type = ResourceVanished,
+          ioe_location = "TLS",
+          ioe_description = text,
+          ioe_errno = Nothing,
+          ioe_filename = Nothing
+        }
+
+-- Safe, because it reads files.
+foreign import ccall safe "redis_client_tls_context"
+  c_context :: CInt -> CString -> CString -> CString -> Ptr CChar -> IO (Ptr Context)
+
+foreign import ccall "&redis_client_tls_context_free"
+  c_contextFree :: FinalizerPtr Context
+
+foreign import ccall unsafe "redis_client_tls_new"
+  c_new :: Ptr Context -> CInt -> CString -> CInt -> IO (Ptr Session)
+
+foreign import ccall unsafe "redis_client_tls_free"
+  c_free :: Ptr Session -> IO ()
+
+-- Safe, because its signatures take about a millisecond, during which an
+-- unsafe call would hold up the whole capability.
+foreign import ccall safe "redis_client_tls_handshake"
+  c_handshake :: Ptr Session -> IO Int
+
+foreign import ccall unsafe "redis_client_tls_read"
+  c_read :: Ptr Session -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_tls_write"
+  c_write :: Ptr Session -> Ptr Word8 -> Int -> IO Int
+
+foreign import ccall unsafe "redis_client_tls_read_reason"
+  c_readReason :: Ptr Session -> IO CString
+
+foreign import ccall unsafe "redis_client_tls_write_reason"
+  c_writeReason :: Ptr Session -> IO CString
