@@ -136,6 +136,8 @@ data Refusal
     NeedsDedicatedConnection ByteString
   | -- | Nothing tells which arguments of this command are keys.
     UnknownKeys ByteString
+  | -- | A contiguous run of more commands than a connection may have in flight.
+    RunTooLong Int
   | -- | The command has no arguments at all.
     EmptyCommand
   deriving stock (Eq, Show)

@@ -1,0 +1,113 @@
+-- | What is said on a new connection before anybody else may speak.
+--
+-- Everything goes out at once, so it costs one round trip: HELLO 3 with the
+-- credentials and the name, then what needs no answer to go on. A server that
+-- does not know HELLO gets the words of RESP2 in a second round trip. Which
+-- library this is (CLIENT SETINFO) is said too, and may be refused.
+module Redis.Internal.Network.Handshake
+  ( handshake,
+    ConnectionRole (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (catMaybes)
+import Redis.Error
+import Redis.Internal.Config
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.Encode (Request, request)
+import Redis.Value
+
+-- | What a connection is for.
+data ConnectionRole
+  = -- | Any command.
+    ForPrimary
+  | -- | Reads from a replica of a cluster, which must be asked for it.
+    ForReplica
+  deriving stock (Eq, Ord, Show)
+
+-- | One thing to say, and what its refusal means.
+data Step = Step Importance Request
+
+data Importance
+  = Required
+  | Optional
+  deriving stock (Eq)
+
+-- | Makes a connection ready for commands. Blocks for one or two round trips;
+-- the caller sets the deadline.
+handshake :: Config -> ConnectionRole -> Multiplexer -> IO (Either ConnectionCause ())
+handshake config role mux = case configProtocol config of
+  OnlyResp2 -> speak (resp2 <> common)
+  PreferResp3 -> do
+    outcomes <- send (hello : common)
+    case outcomes of
+      Right (reply : _) | lacksHello reply -> speak (resp2 <> common)
+      Right replies -> pure (verdict (hello : common) replies)
+      Left cause -> pure (Left cause)
+  where
+    speak steps = send steps >>= \replies -> pure (replies >>= verdict steps)
+
+    send :: [Step] -> IO (Either ConnectionCause [Value])
+    send steps = do
+      slots <- submitRun mux noOrderKey [encoded | Step _ encoded <- steps]
+      sequence <$> mapM (fmap outcome . waitSlotResult) slots
+
+    outcome = \case
+      Reply value -> Right (withoutAttributes value)
+      Failure (ConnectionError _ _ cause) -> Left cause
+      Failure other -> Left (BrokenConnection (show other))
+
+    hello =
+      Step Required . request $
+        ["HELLO", "3"]
+          <> maybe [] (\known -> ["AUTH", userOf known, passwordOf known]) (configCredentials config)
+          <> maybe [] (\name -> ["SETNAME", name]) (configClientName config)
+
+    resp2 =
+      catMaybes
+        [ Step Required . authentication <$> configCredentials config,
+          Step Required . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
+        ]
+
+    authentication known = request $ case credentialsUser known of
+      -- One argument: servers before ACLs know no users.
+      Nothing -> ["AUTH", passwordOf known]
+      Just user -> ["AUTH", user, passwordOf known]
+
+    common =
+      [Step Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0]
+        <> [Step Required (request ["READONLY"]) | role == ForReplica]
+        <> [ Step Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
+             Step Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
+           ]
+
+    userOf = maybe "default" id . credentialsUser
+    passwordOf = revealSecret . credentialsPassword
+    decimal = Char8.pack . show
+
+-- | Sent as LIB-VER; the package's version.
+libraryVersion :: ByteString
+libraryVersion = "0.1.0"
+
+-- | The first refusal that matters. A server that wants a password says so to
+-- every command, also to the optional ones.
+verdict :: [Step] -> [Value] -> Either ConnectionCause ()
+verdict steps replies =
+  case [refusal | (Step importance _, ErrorReply text) <- zip steps replies, let refusal = serverErrorFromText text, importance == Required || serverErrorCode refusal == "NOAUTH"] of
+    refusal : _ -> Left (HandshakeRefused refusal)
+    [] -> Right ()
+
+-- | Whether the answer to HELLO means that there is no such command, or not
+-- that version of the protocol.
+lacksHello :: Value -> Bool
+lacksHello = \case
+  ErrorReply text ->
+    "NOPROTO" `ByteString.isPrefixOf` text
+      || "ERR unknown command" `ByteString.isPrefixOf` text
+      || "ERR Protocol version is not an integer" `ByteString.isPrefixOf` text
+  _ -> False

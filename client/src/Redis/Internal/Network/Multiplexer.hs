@@ -1,0 +1,255 @@
+-- | Many callers, one connection.
+--
+-- A caller encodes its command straight into the connection's buffer, under a
+-- short lock, and gets a 'ResponseSlot'. Replies come in the order of the
+-- commands, so the n-th goes to the n-th slot; a caller that stops waiting
+-- forgets its slot and changes nothing for the others.
+--
+-- Three threads serve a connection, all on the capability it was made for:
+-- the reader, which does all the work in the ordinary case; the writer, for
+-- when the socket is full; the watchdog, for what does not happen. Callers
+-- help: the one whose command makes a quarter of what is in flight unsent
+-- sends it (see 'flushMark').
+--
+-- Rejected: a writer thread that sends everything, which costs a switch per
+-- flush and makes client and server take turns when callers wait for replies;
+-- sending under the lock, which doubles the processor time per command; one
+-- timer per command; slots that are used again.
+module Redis.Internal.Network.Multiplexer
+  ( Multiplexer,
+    MuxSettings (..),
+    openMultiplexer,
+    closeMultiplexer,
+    abortMultiplexer,
+
+    -- * Submitting
+    submitCommand,
+    submitCommandAsync,
+    submitRun,
+    waitSlotResult,
+
+    -- * Looking
+    muxEndpoint,
+    muxOrder,
+    isOpen,
+    MuxGauges (..),
+    muxGauges,
+    awaitGone,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Exception (mask_, onException)
+import Control.Monad (replicateM, unless, void, when)
+import Data.IORef (readIORef, writeIORef)
+import Data.List qualified as List
+import Data.Maybe (isJust)
+import Redis.Error
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.OrderCounts
+import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.Reader (readerLoop)
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Sender (sendBlock, writerLoop)
+import Redis.Internal.Network.Transport
+import Redis.Internal.Network.Watchdog (watchdogLoop)
+import Redis.Internal.Network.Worker (spawnOn)
+import Redis.Internal.Network.WriteBuffer
+import Redis.Internal.Protocol.Encode (Request, request, requestSize)
+import System.Timeout (timeout)
+
+-- | Takes over a connected transport and starts its threads. From here on the
+-- transport is closed by the multiplexer.
+openMultiplexer :: MuxSettings -> Transport -> IO Multiplexer
+openMultiplexer settings transport = mask_ $ do
+  order <- newOrderCounts
+  mux <- newMuxState settings transport order
+  let spawnHere role = spawnOn (muxCapability settings) ("redis " <> role <> " " <> renderEndpoint (transportEndpoint transport))
+  void (spawnHere "reader" (readerLoop mux))
+  void (spawnHere "writer" (writerLoop mux))
+  void (spawnHere "watchdog" (watchdogLoop mux (void (submitCommandAsync mux noOrderKey (request ["PING"])))))
+  pure mux
+
+-- | Takes no more commands, waits up to so many seconds for those in flight,
+-- and closes. Blocks until the descriptor is free.
+closeMultiplexer :: Double -> Multiplexer -> IO ()
+closeMultiplexer grace mux = do
+  withLock mux $
+    readIORef (muxStatus mux) >>= \case
+      Open -> writeIORef (muxStatus mux) Draining
+      _ -> pure ()
+  kickReader mux
+  gone <- timeout (round (grace * 1e6)) (readMVar (muxGone mux))
+  unless (isJust gone) (abortMultiplexer mux)
+
+-- | Closes at once; commands in flight fail. Blocks until the descriptor is free.
+abortMultiplexer :: Multiplexer -> IO ()
+abortMultiplexer mux = do
+  killMultiplexer mux ClosedLocally
+  readMVar (muxGone mux)
+
+-- | Submits a command and waits for what becomes of it.
+--
+-- An asynchronous exception leaves the connection as it is: a command that was
+-- submitted is sent, and its reply is dropped.
+submitCommand :: Multiplexer -> OrderKey -> Request -> IO Outcome
+submitCommand mux orderKey encoded = submitCommandAsync mux orderKey encoded >>= waitSlotResult
+
+-- | Submits a command without waiting for the reply. Blocks while the queue is
+-- full, for at most the command timeout. Never throws an 'Error': a dead
+-- connection fills the slot.
+submitCommandAsync :: Multiplexer -> OrderKey -> Request -> IO ResponseSlot
+submitCommandAsync mux orderKey encoded =
+  -- Forced here: the lock must never meet a caller's exception.
+  encoded `seq` mask_ (newResponseSlot >>= \slot -> slot <$ enter mux orderKey encoded [slot])
+{-# INLINE submitCommandAsync #-}
+
+-- | Submits requests that nothing may come between (ASKING and a command,
+-- MULTI … EXEC); one slot each. Otherwise as 'submitCommandAsync'.
+submitRun :: Multiplexer -> OrderKey -> [Request] -> IO [ResponseSlot]
+submitRun mux orderKey = \case
+  [] -> pure []
+  first : rest -> do
+    let run = List.foldl' (<>) first rest
+        count = 1 + length rest
+    if count > ringCapacity (muxRing mux)
+      then mapM (const (newFilledSlot (Failure (RefusedError (RunTooLong count))))) (first : rest)
+      else run `seq` mask_ $ do
+        slots <- replicateM count newResponseSlot
+        slots <$ enter mux orderKey run slots
+
+-- | Puts a request in the buffer and its slots in the ring, or fails the slots.
+-- Masked.
+enter :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> IO ()
+enter mux orderKey encoded slots = do
+  takeMVar (muxLock mux)
+  waiting <- readFlag mux flagWaiting
+  room <- if waiting == 0 then hasRoom mux count (requestSize encoded) else pure False
+  status <- readIORef (muxStatus mux)
+  case status of
+    Open
+      | room -> append mux orderKey encoded slots count
+      | otherwise -> do
+        ticket <- joinQueue mux False
+        putMVar (muxLock mux) ()
+        began <- coarseNanos
+        waitForRoom mux orderKey encoded slots count ticket began
+    _ -> refuse mux slots status
+  where
+    count = length slots
+
+-- | The second half of 'enter': takes the lock's right over and gives it back.
+append :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> Int -> IO ()
+append mux orderKey encoded slots count = do
+  now <- coarseNanos
+  size <- appendRequest (muxBuffer mux) encoded
+  queued <- (+ size) <$> readFlag mux flagQueued
+  writeFlag mux flagQueued queued
+  mapM_ (push now queued) slots
+  unflushed <- (+ count) <$> readFlag mux flagUnflushed
+  busy <- inFlight mux
+  writerBusy <- readFlag mux flagWriterBusy
+  watchdogParked <- readFlag mux flagWatchdogParked
+  when (watchdogParked /= 0) (void (tryPutMVar (muxWatchdogWake mux) ()))
+  if writerBusy /= 0
+    then do
+      writeFlag mux flagUnflushed unflushed
+      putMVar (muxLock mux) ()
+    else do
+      parked <- readFlag mux flagParked
+      token <- if unflushed >= flushMark busy then tryTakeMVar (muxToken mux) else pure Nothing
+      case token of
+        Just () -> do
+          writeFlag mux flagUnflushed 0
+          block <- swapBlocks (muxBuffer mux)
+          admitWaiting mux
+          polling <- readFlag mux flagPolling
+          let kick = parked /= 0 && polling /= 0
+          when kick (writeFlag mux flagParked 0)
+          putMVar (muxLock mux) ()
+          sendBlock mux block
+          when kick (kickReader mux)
+        Nothing -> do
+          writeFlag mux flagUnflushed unflushed
+          when (parked /= 0) (writeFlag mux flagParked 0)
+          putMVar (muxLock mux) ()
+          when (parked /= 0) (kickReader mux)
+  where
+    push now end slot = do
+      countSubmitted (muxOrder mux) orderKey
+      ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = end, pendingSince = now, pendingOrderKey = orderKey}
+
+-- | How many unsent commands make their submitter send them, given what is in
+-- flight. Few callers are served best at once; with many, a quarter of them
+-- keeps the server busy while the others are still submitting.
+flushMark :: Int -> Int
+flushMark busy = max 1 (min 32 (busy `quot` 4))
+
+-- | Waits for a call, then tries again; gives up when the command's time is over.
+waitForRoom :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> Int -> MVar () -> Nanos -> IO ()
+waitForRoom mux orderKey encoded slots count ticket began = do
+  now <- coarseNanos
+  called <- case muxCommandTimeout (muxSettings mux) of
+    Nothing -> (Just <$> takeMVar ticket) `onException` leaveQueue mux ticket
+    Just limit ->
+      -- Interruptible, like every wait for room.
+      timeout (fromIntegral (max 0 (began + limit - now) `quot` 1000)) (takeMVar ticket)
+        `onException` leaveQueue mux ticket
+  case called of
+    Nothing -> do
+      leaveQueue mux ticket
+      mapM_ (`fillSlot` Failure (TimeoutError NotSent (maybe 0 secondsFromNanos (muxCommandTimeout (muxSettings mux))))) slots
+    Just () -> do
+      takeMVar (muxLock mux) `onException` leaveQueue mux ticket
+      room <- hasRoom mux count (requestSize encoded)
+      status <- readIORef (muxStatus mux)
+      case status of
+        Open
+          | room -> append mux orderKey encoded slots count
+          | otherwise -> do
+            ticket' <- joinQueue mux True
+            putMVar (muxLock mux) ()
+            waitForRoom mux orderKey encoded slots count ticket' began
+        _ -> refuse mux slots status
+
+-- | Fails slots of commands that came too late. Has the lock, gives it back.
+refuse :: Multiplexer -> [ResponseSlot] -> Status -> IO ()
+refuse mux slots status = do
+  putMVar (muxLock mux) ()
+  let cause = case status of
+        Dead why -> why
+        _ -> ClosedLocally
+  mapM_ (`fillSlot` Failure (ConnectionError NotSent (muxEndpoint mux) cause)) slots
+
+-- | Where it leads.
+muxEndpoint :: Multiplexer -> Endpoint
+muxEndpoint = transportEndpoint . muxTransport
+
+-- | Whether it takes commands. May be out of date when it returns.
+isOpen :: Multiplexer -> IO Bool
+isOpen mux =
+  readIORef (muxStatus mux) >>= \case
+    Open -> pure True
+    _ -> pure False
+
+-- | A look at the queues.
+--
+-- @since 0.1.0.0
+data MuxGauges = MuxGauges
+  { gaugeInFlight :: Int,
+    gaugeQueuedBytes :: Int,
+    gaugeWaiting :: Int
+  }
+  deriving stock (Eq, Show)
+
+muxGauges :: Multiplexer -> IO MuxGauges
+muxGauges mux = withLock mux $ do
+  gaugeInFlight <- inFlight mux
+  gaugeQueuedBytes <- bufferedBytes (muxBuffer mux)
+  gaugeWaiting <- readFlag mux flagWaiting
+  pure MuxGauges {gaugeInFlight, gaugeQueuedBytes, gaugeWaiting}
+
+-- | Blocks until the connection has ended and everybody has been told.
+awaitGone :: Multiplexer -> IO ()
+awaitGone mux = readMVar (muxGone mux)

@@ -1,0 +1,312 @@
+-- | What the parts of a 'Multiplexer' share, and the rules they share it by.
+--
+-- A multiplexer has one lock, held for the time it takes to copy one request;
+-- nothing that can block is done under it. Under the lock: the front block of
+-- the write buffer, pushing to the ring, the status, and every flag below
+-- except 'flagSent' (the holder of the right to send) and 'flagReads' (the
+-- reader).
+--
+-- The /right to send/ ('muxToken') is a second, longer-lived lock: whoever has
+-- taken it may swap the blocks and write to the transport, without the lock.
+-- It is only ever taken without waiting, except by the writer, to which a
+-- sender hands both block and right when the socket is full.
+--
+-- Death is a state, not an exception: 'killMultiplexer' records the cause
+-- once and shuts the transport down; the reader, woken by that, fails every
+-- command in flight exactly once and frees the descriptor.
+module Redis.Internal.Network.MuxState
+  ( Multiplexer (..),
+    MuxSettings (..),
+    Status (..),
+    newMuxState,
+    withLock,
+    killMultiplexer,
+
+    -- * Flags
+    Flag,
+    flagUnflushed,
+    flagQueued,
+    flagSent,
+    flagParked,
+    flagWriterBusy,
+    flagReads,
+    flagPolling,
+    flagWatchdogParked,
+    flagWaiting,
+    readFlag,
+    writeFlag,
+
+    -- * Waiting for room
+    inFlight,
+    hasRoom,
+    joinQueue,
+    leaveQueue,
+    admitWaiting,
+    admitAll,
+
+    -- * Waking
+    kickReader,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Concurrent.STM (TVar, atomically, newTVarIO, writeTVar)
+import Control.Exception (mask_, uninterruptibleMask_)
+import Control.Monad (unless, void, when)
+import Control.Monad.Primitive (RealWorld)
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.Primitive.ByteArray
+import Data.Sequence (Seq, ViewL ((:<)), (<|), (|>))
+import Data.Sequence qualified as Seq
+import Redis.Error (ConnectionCause (ClosedLocally), Delivery (NotSent), Error (ConnectionError))
+import Redis.Internal.Config (Polling)
+import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.OrderCounts (OrderCounts)
+import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Transport
+import Redis.Internal.Network.WriteBuffer
+import Redis.Internal.Protocol.Decode (DecodeLimits)
+import Redis.Value (Value)
+
+-- | What a multiplexer is told when it is made.
+data MuxSettings = MuxSettings
+  { -- | Commands in flight at most.
+    muxMaxInFlight :: Int,
+    -- | Encoded bytes not yet sent at most; one larger command may exceed it
+    -- when nothing else is queued.
+    muxMaxQueued :: Int,
+    muxDecodeLimits :: DecodeLimits,
+    -- | From submitting to the reply; 'Nothing' waits for ever.
+    muxCommandTimeout :: Maybe Nanos,
+    -- | Silence, with bytes outstanding, before a probe, and again before death.
+    muxSilenceLimit :: Maybe Nanos,
+    muxPolling :: Polling,
+    -- | The capability its threads run on.
+    muxCapability :: Int,
+    -- | Called by the reader with every push; must be quick and must not throw.
+    muxOnPush :: Value -> IO (),
+    -- | Called once by the reader, after every waiter has been told.
+    muxOnDeath :: ConnectionCause -> IO ()
+  }
+
+-- | Whether commands are taken.
+data Status
+  = Open
+  | -- | No new commands; ends when those in flight are answered.
+    Draining
+  | Dead ConnectionCause
+
+-- | One connection that many callers share.
+data Multiplexer = Multiplexer
+  { muxSettings :: MuxSettings,
+    muxTransport :: Transport,
+    muxLock :: MVar (),
+    muxStatus :: IORef Status,
+    muxBuffer :: WriteBuffer,
+    muxRing :: PendingRing,
+    -- | Full when nobody sends.
+    muxToken :: MVar (),
+    -- | What the writer must send first: the block and how much of it is sent.
+    muxLeftover :: IORef (Maybe (Block, Int)),
+    muxWriterWake :: MVar (),
+    muxWatchdogWake :: MVar (),
+    muxKick :: TVar Bool,
+    -- | Callers waiting for room, longest first.
+    muxQueue :: IORef (Seq (MVar ())),
+    muxFlags :: MutableByteArray RealWorld,
+    muxOrder :: OrderCounts,
+    -- | Full when the reader has cleaned up.
+    muxGone :: MVar ()
+  }
+
+newMuxState :: MuxSettings -> Transport -> OrderCounts -> IO Multiplexer
+newMuxState muxSettings muxTransport muxOrder = do
+  muxLock <- newMVar ()
+  muxStatus <- newIORef Open
+  muxBuffer <- newWriteBuffer
+  nobody <- newFilledSlot (Failure (ConnectionError NotSent (transportEndpoint muxTransport) noCause))
+  muxRing <- newPendingRing (muxMaxInFlight muxSettings) nobody
+  muxToken <- newMVar ()
+  muxLeftover <- newIORef Nothing
+  muxWriterWake <- newEmptyMVar
+  muxWatchdogWake <- newEmptyMVar
+  muxKick <- newTVarIO False
+  muxQueue <- newIORef Seq.empty
+  muxFlags <- newByteArray (flagCount * 8)
+  setByteArray muxFlags 0 flagCount (0 :: Int)
+  muxGone <- newEmptyMVar
+  pure
+    Multiplexer
+      { muxSettings,
+        muxTransport,
+        muxLock,
+        muxStatus,
+        muxBuffer,
+        muxRing,
+        muxToken,
+        muxLeftover,
+        muxWriterWake,
+        muxWatchdogWake,
+        muxKick,
+        muxQueue,
+        muxFlags,
+        muxOrder,
+        muxGone
+      }
+  where
+    -- Nobody waits for the slot that this fills.
+    noCause = ClosedLocally
+
+-- | Runs a short action under the lock. Only waiting for the lock may be
+-- interrupted, before the action has begun.
+withLock :: Multiplexer -> IO a -> IO a
+withLock mux action = mask_ $ do
+  takeMVar (muxLock mux)
+  result <- action
+  putMVar (muxLock mux) ()
+  pure result
+{-# INLINE withLock #-}
+
+-- | Ends a multiplexer, for the first cause that is given. \(O(1)\); does not
+-- wait for the waiters to be told, see 'muxGone'.
+killMultiplexer :: Multiplexer -> ConnectionCause -> IO ()
+killMultiplexer mux cause = uninterruptibleMask_ $ do
+  -- Bounded: the lock is only ever held for a copy. A caller that is
+  -- interrupted here would leave a broken connection alive.
+  withLock mux $
+    readIORef (muxStatus mux) >>= \case
+      Dead _ -> pure ()
+      _ -> do
+        writeIORef (muxStatus mux) (Dead cause)
+        -- Under the lock: the reader takes it before it frees the descriptor.
+        transportShutdown (muxTransport mux)
+  void (tryPutMVar (muxWriterWake mux) ())
+  kickReader mux
+
+-- | A word of 'muxFlags'. Those that different threads write lie on different
+-- cache lines.
+newtype Flag = Flag Int
+
+-- | Commands appended since the last swap.
+flagUnflushed :: Flag
+flagUnflushed = Flag 0
+
+-- | Bytes ever appended.
+flagQueued :: Flag
+flagQueued = Flag 1
+
+-- | Whether the reader sleeps and must be kicked to flush or poll.
+flagParked :: Flag
+flagParked = Flag 2
+
+-- | Whether the writer has the right to send and will send what is queued.
+flagWriterBusy :: Flag
+flagWriterBusy = Flag 3
+
+-- | Whether the watchdog sleeps.
+flagWatchdogParked :: Flag
+flagWatchdogParked = Flag 4
+
+-- | Callers waiting for room.
+flagWaiting :: Flag
+flagWaiting = Flag 5
+
+-- | Bytes ever accepted by the kernel.
+flagSent :: Flag
+flagSent = Flag 8
+
+-- | Times that something was read.
+flagReads :: Flag
+flagReads = Flag 16
+
+-- | Whether the reader would poll if it were kicked.
+flagPolling :: Flag
+flagPolling = Flag 17
+
+flagCount :: Int
+flagCount = 24
+
+readFlag :: Multiplexer -> Flag -> IO Int
+readFlag mux (Flag index) = readByteArray (muxFlags mux) index
+{-# INLINE readFlag #-}
+
+writeFlag :: Multiplexer -> Flag -> Int -> IO ()
+writeFlag mux (Flag index) = writeByteArray (muxFlags mux) index
+{-# INLINE writeFlag #-}
+
+-- | Commands submitted and not answered.
+inFlight :: Multiplexer -> IO Int
+inFlight mux = do
+  -- In this order a pop in between makes the result too large, not negative.
+  answered <- ringHead (muxRing mux)
+  submitted <- ringTail (muxRing mux)
+  pure (submitted - answered)
+{-# INLINE inFlight #-}
+
+-- | Whether so many more commands of so many more bytes may be submitted.
+-- Under the lock.
+hasRoom :: Multiplexer -> Int -> Int -> IO Bool
+hasRoom mux commands bytes = do
+  busy <- inFlight mux
+  used <- bufferedBytes (muxBuffer mux)
+  pure $
+    -- A run longer than the limit may go when nothing else is in flight,
+    -- as far as the ring holds it.
+    (busy + commands <= muxMaxInFlight (muxSettings mux) || busy == 0)
+      && (used == 0 || used + bytes <= muxMaxQueued (muxSettings mux))
+{-# INLINE hasRoom #-}
+
+-- | Queues up for room, in front if it is not the first time. Under the lock.
+joinQueue :: Multiplexer -> Bool -> IO (MVar ())
+joinQueue mux inFront = do
+  ticket <- newEmptyMVar
+  queue <- readIORef (muxQueue mux)
+  setQueue mux (if inFront then ticket <| queue else queue |> ticket)
+  pure ticket
+
+-- | Gives a place in the queue up; whoever was already called passes it on.
+leaveQueue :: Multiplexer -> MVar () -> IO ()
+leaveQueue mux ticket = uninterruptibleMask_ . withLock mux $ do
+  -- Bounded, as in 'killMultiplexer'; losing a call would strand the next in line.
+  queue <- readIORef (muxQueue mux)
+  let others = Seq.filter (/= ticket) queue
+  if Seq.length others == Seq.length queue
+    then admitWaiting mux
+    else setQueue mux others
+
+-- | Calls as many waiting callers as there is room for commands. Under the lock.
+admitWaiting :: Multiplexer -> IO ()
+admitWaiting mux = do
+  waiting <- readFlag mux flagWaiting
+  when (waiting > 0) $ do
+    busy <- inFlight mux
+    used <- bufferedBytes (muxBuffer mux)
+    let limits = muxSettings mux
+        room
+          | used > 0 && used >= muxMaxQueued limits = 0
+          | otherwise = max (if busy == 0 then 1 else 0) (muxMaxInFlight limits - busy)
+    admit mux room
+
+-- | Calls everybody: the connection is dead. Under the lock.
+admitAll :: Multiplexer -> IO ()
+admitAll mux = readIORef (muxQueue mux) >>= admit mux . Seq.length
+
+admit :: Multiplexer -> Int -> IO ()
+admit mux room = unless (room <= 0) $ do
+  queue <- readIORef (muxQueue mux)
+  case Seq.viewl queue of
+    ticket :< rest -> do
+      putMVar ticket ()
+      setQueue mux rest
+      admit mux (room - 1)
+    Seq.EmptyL -> pure ()
+
+setQueue :: Multiplexer -> Seq (MVar ()) -> IO ()
+setQueue mux queue = do
+  writeIORef (muxQueue mux) queue
+  writeFlag mux flagWaiting (Seq.length queue)
+
+-- | Wakes the reader if it sleeps. \(O(1)\).
+kickReader :: Multiplexer -> IO ()
+kickReader mux = atomically (writeTVar (muxKick mux) True)

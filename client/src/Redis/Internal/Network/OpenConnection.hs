@@ -1,0 +1,99 @@
+-- | From an endpoint to a multiplexer that is ready for commands: connect,
+-- TLS and handshake, under one deadline.
+module Redis.Internal.Network.OpenConnection
+  ( ConnectionSetup (..),
+    openConnection,
+    sharedSettings,
+    exclusiveSettings,
+  )
+where
+
+import Control.Exception (SomeException, mask, onException, throwIO, try)
+import Redis.Error (ConnectionCause (ConnectTimedOut), Endpoint)
+import Redis.Internal.Config
+import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock (nanosFromSeconds, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Connect (Connector, connectWith)
+import Redis.Internal.Network.Handshake
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Protocol.Decode (DecodeLimits (..))
+import Redis.Value (Value)
+import System.Timeout (timeout)
+
+-- | What all connections of a client have in common.
+data ConnectionSetup = ConnectionSetup
+  { setupConfig :: Config,
+    setupConnector :: Connector,
+    -- | Where pushes of shared connections go.
+    setupOnPush :: Endpoint -> Value -> IO ()
+  }
+
+-- | Opens a connection. Blocks for at most the connect timeout. Leaves nothing
+-- behind when it fails or is interrupted.
+openConnection :: ConnectionSetup -> ConnectionRole -> MuxSettings -> Endpoint -> IO (Either ConnectionCause Multiplexer)
+openConnection setup role settings endpoint = do
+  began <- preciseNanos
+  result <- timeout (round (limit * 1e6)) attempt
+  ended <- preciseNanos
+  case result of
+    Nothing -> pure (Left (ConnectTimedOut limit))
+    Just (Left cause) -> pure (Left cause)
+    Just (Right mux) -> do
+      observe (Connected endpoint (secondsFromNanos (ended - began)))
+      pure (Right mux)
+  where
+    config = setupConfig setup
+    limit = configConnectTimeout config
+    observe event = case hookConnection (configHooks config) of
+      Nothing -> pure ()
+      -- An exception of a hook is dropped, as promised.
+      Just hook -> either (\(_ :: SomeException) -> ()) id <$> try (hook event)
+
+    attempt = mask $ \restore ->
+      restoreConnect restore >>= \case
+        Left cause -> pure (Left cause)
+        Right transport -> do
+          mux <- openMultiplexer settings transport
+          answer <- restore (handshake config role mux) `onException` abortMultiplexer mux
+          case answer of
+            Right () -> pure (Right mux)
+            Left cause -> do
+              abortMultiplexer mux
+              pure (Left cause)
+
+    -- Masked itself, and interruptible where it blocks.
+    restoreConnect _ = connectWith (setupConnector setup) endpoint
+
+-- | For a connection that all callers share.
+sharedSettings :: ConnectionSetup -> Endpoint -> Int -> (ConnectionCause -> IO ()) -> MuxSettings
+sharedSettings setup endpoint capability onDeath =
+  MuxSettings
+    { muxMaxInFlight = limitInFlight limits,
+      muxMaxQueued = limitQueuedBytes limits,
+      muxDecodeLimits =
+        DecodeLimits
+          { decodeMaxBulk = limitBulkBytes limits,
+            decodeMaxElements = limitElements limits,
+            decodeMaxDepth = limitDepth limits
+          },
+      muxCommandTimeout = nanosFromSeconds <$> configCommandTimeout config,
+      muxSilenceLimit = nanosFromSeconds <$> configSilenceLimit config,
+      muxPolling = configPolling config,
+      muxCapability = capability,
+      muxOnPush = setupOnPush setup endpoint,
+      muxOnDeath = onDeath
+    }
+  where
+    config = setupConfig setup
+    limits = configLimits config
+
+-- | For a connection that one caller has for itself: the server may keep it
+-- waiting, so neither silence nor the command timeout ends it.
+exclusiveSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
+exclusiveSettings setup endpoint capability =
+  (sharedSettings setup endpoint capability (const (pure ())))
+    { muxCommandTimeout = Nothing,
+      muxSilenceLimit = Nothing,
+      muxPolling = NeverPoll,
+      muxMaxInFlight = 1024
+    }

@@ -1,0 +1,330 @@
+-- | The thread that drives a connection: it flushes, reads, parses in place
+-- and hands every reply to its slot.
+--
+-- One round: send what has been queued, read what is there, deliver. After
+-- every few replies it yields, so that the callers it woke run and submit
+-- again while the rest of the replies waits: otherwise client and server take
+-- turns instead of working at the same time. With nothing to read it polls for
+-- a while ("Redis.Internal.Network.PollPolicy"), then sleeps until the socket
+-- is readable or a submitter kicks it.
+--
+-- It alone pops from the ring, and it alone cleans up: whatever ends a
+-- connection, the transport is shut down first and this thread, woken by that,
+-- waits until nobody sends, fails each command in flight once, and frees the
+-- descriptor.
+module Redis.Internal.Network.Reader
+  ( readerLoop,
+  )
+where
+
+import Control.Concurrent (yield)
+import Control.Concurrent.MVar
+import Control.Concurrent.STM (STM, atomically, check, orElse, readTVar, writeTVar)
+import Control.Exception (IOException, SomeException, try)
+import Control.Monad (unless, void, when)
+import Control.Monad.Primitive (RealWorld, touch)
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.Primitive.ByteArray
+import Data.Word (Word8)
+import Foreign.Ptr (Ptr, plusPtr)
+import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError))
+import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.OrderCounts (countAnswered)
+import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.PollPolicy
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Sender (flushQueued)
+import Redis.Internal.Network.Transport
+import Redis.Internal.Protocol.Decode
+import Redis.Value (Value (..), withoutAttributes)
+
+-- | The receive buffer and what has been parsed of it. Bytes before 'inStart'
+-- are used up, those up to 'inEnd' are received.
+data Input = Input
+  { inMemory :: MutableByteArray RealWorld,
+    inCapacity :: Int,
+    inStart :: Int,
+    inEnd :: Int,
+    inFrames :: Frames
+  }
+
+-- | Why a round ended.
+data Round
+  = Received Input Int
+  | Ended ConnectionCause
+
+-- | What the reader keeps between rounds.
+data Reader = Reader
+  { readerMux :: Multiplexer,
+    -- | A request for notification that the socket is readable, if one stands.
+    readerWatch :: IORef (Maybe (STM (), IO ()))
+  }
+
+baseCapacity :: Int
+baseCapacity = 128 * 1024
+
+-- | Replies between two yields.
+repliesPerYield :: Int
+repliesPerYield = 32
+
+-- | The body of the reader; masked. Returns when the connection is cleaned up.
+readerLoop :: Multiplexer -> IO ()
+readerLoop mux = do
+  readerWatch <- newIORef Nothing
+  memory <- newPinnedByteArray baseCapacity
+  let reader = Reader {readerMux = mux, readerWatch}
+      policy = newPollPolicy (muxPolling (muxSettings mux))
+      input = Input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0, inFrames = startFrames}
+  notePolling mux policy
+  cause <- rounds reader policy input 0
+  killMultiplexer mux cause
+  cleanUp reader
+
+-- | Rounds until the connection ends. The number is how many replies the last
+-- read brought.
+rounds :: Reader -> PollPolicy -> Input -> Int -> IO ConnectionCause
+rounds reader policy input lastReplies = do
+  let mux = readerMux reader
+  flushQueued mux
+  readSome mux input >>= \case
+    Left cause -> pure cause
+    Right (attempt, input')
+      | attempt > 0 -> afterRead policy input'
+      | attempt == attemptEnd -> pure ClosedByPeer
+      | otherwise -> do
+        busy <- inFlight mux
+        began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
+        waitForMore reader policy lastReplies began attempt input' >>= \case
+          Left cause -> pure cause
+          Right (input'', waitedSince) -> do
+            policy' <- case waitedSince of
+              Nothing -> pure policy
+              Just since -> do
+                now <- preciseNanos
+                pure (observeWait (now - since) policy)
+            notePolling mux policy'
+            afterRead policy' input''
+  where
+    afterRead policy' input' =
+      consume (readerMux reader) input' >>= \case
+        Ended cause -> pure cause
+        Received input'' replies -> do
+          settle (readerMux reader)
+          yield
+          rounds reader policy' input'' replies
+
+-- | Publishes whether a kick would lead to polling.
+notePolling :: Multiplexer -> PollPolicy -> IO ()
+notePolling mux policy = writeFlag mux flagPolling (if wouldPoll policy then 1 else 0)
+
+-- | One attempt to read behind what is there.
+readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))
+readSome mux input = do
+  input' <- withSpace input
+  let start = mutableByteArrayContents (inMemory input') `plusPtr` inEnd input'
+  result <- try (transportTryRead (muxTransport mux) start (inCapacity input' - inEnd input'))
+  touch (inMemory input')
+  case result of
+    Left (reason :: IOException) -> pure (Left (BrokenConnection (show reason)))
+    Right attempt
+      | attempt > 0 -> do
+        reads' <- readFlag mux flagReads
+        writeFlag mux flagReads (reads' + 1)
+        pure (Right (attempt, input' {inEnd = inEnd input' + attempt}))
+      | otherwise -> pure (Right (attempt, input'))
+
+-- | Makes room at the end: an empty buffer starts again at its beginning, a
+-- full one moves its rest there or, if it is all rest, doubles.
+withSpace :: Input -> IO Input
+withSpace input
+  | inStart input == inEnd input =
+    if inCapacity input > baseCapacity
+      then do
+        -- A large reply has made it large; give that back.
+        memory <- newPinnedByteArray baseCapacity
+        pure input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0}
+      else pure input {inStart = 0, inEnd = 0}
+  | inCapacity input - inEnd input >= inCapacity input `quot` 4 = pure input
+  | size <= inCapacity input `quot` 2 = do
+    relocate (inMemory input) (inMemory input)
+    pure input {inStart = 0, inEnd = size}
+  | otherwise = do
+    let capacity = 2 * inCapacity input
+    memory <- newPinnedByteArray capacity
+    relocate memory (inMemory input)
+    pure input {inMemory = memory, inCapacity = capacity, inStart = 0, inEnd = size}
+  where
+    size = inEnd input - inStart input
+    relocate to from = copyMutableByteArray to 0 from (inStart input) size
+
+-- | Delivers every complete reply.
+consume :: Multiplexer -> Input -> IO Round
+consume mux input = go (inStart input) (inFrames input) 0
+  where
+    memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
+    limits = muxDecodeLimits (muxSettings mux)
+    go !start frames !replies = do
+      step <- decode limits memory start (inEnd input) frames
+      touch (inMemory input)
+      case step of
+        Done value next ->
+          deliver mux value >>= \case
+            Just cause -> pure (Ended cause)
+            Nothing -> do
+              let replies' = replies + 1 :: Int
+              when (replies' `rem` repliesPerYield == 0) yield
+              go next startFrames replies'
+        NeedMore frames' next _ ->
+          pure (Received input {inStart = next, inFrames = frames'} replies)
+        Malformed reason -> pure (Ended (ProtocolViolation reason))
+
+-- | Hands a reply to the oldest command in flight, a push to its handler.
+deliver :: Multiplexer -> Value -> IO (Maybe ConnectionCause)
+deliver mux value = case withoutAttributes value of
+  push@(Push _) -> do
+    -- The handler promises not to throw; if it does, replies must not suffer.
+    void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
+    pure Nothing
+  _ -> do
+    waiting <- inFlight mux
+    if waiting <= 0
+      then pure (Just (ProtocolViolation "a reply that nobody asked for"))
+      else do
+        pending <- ringPop (muxRing mux)
+        countAnswered (muxOrder mux) (pendingOrderKey pending)
+        fillSlot (pendingSlot pending) (Reply value)
+        pure Nothing
+
+-- | After delivering: callers that waited for room may come in.
+settle :: Multiplexer -> IO ()
+settle mux = do
+  waiting <- readFlag mux flagWaiting
+  when (waiting > 0) (withLock mux (admitWaiting mux))
+
+-- | Polls, then sleeps, until something can be read. Given and returned is
+-- since when replies have been waited for: 'Nothing' while nothing was in
+-- flight, because an idle connection's silence says nothing about the server.
+waitForMore :: Reader -> PollPolicy -> Int -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
+waitForMore reader policy lastReplies = poll
+  where
+    mux = readerMux reader
+    budget = pollBudget lastReplies policy
+
+    poll since waitsFor input = do
+      yield
+      flushQueued mux
+      case since of
+        Just began | budget > 0 -> do
+          now <- preciseNanos
+          if now - began < budget then again poll since input else sleep since waitsFor input
+        _ -> sleep since waitsFor input
+
+    sleep since waitsFor input =
+      parking reader >>= \case
+        Finished cause -> pure (Left cause)
+        GoOn -> do
+          yield
+          flushQueued mux
+          again sleep since input
+        Sleep watch -> do
+          kicked <-
+            if waitsFor == attemptWouldWrite
+              then False <$ transportWaitWritable (muxTransport mux)
+              else do
+                kicked <- atomically ((False <$ watch) `orElse` (True <$ takeKick))
+                unless kicked (writeIORef (readerWatch reader) Nothing)
+                pure kicked
+          withLock mux (writeFlag mux flagParked 0)
+          flushQueued mux
+          -- A submitter's kick is when waiting began, if nobody waited before;
+          -- its reply may be worth polling for.
+          since' <- case since of
+            Nothing | kicked -> Just <$> preciseNanos
+            _ -> pure since
+          again (if kicked && wouldPoll policy then poll else sleep) since' input
+
+    takeKick = do
+      readTVar (muxKick mux) >>= check
+      writeTVar (muxKick mux) False
+
+    again otherwiseDo since input =
+      readSome mux input >>= \case
+        Left cause -> pure (Left cause)
+        Right (attempt, input')
+          | attempt > 0 -> pure (Right (input', since))
+          | attempt == attemptEnd -> pure (Left ClosedByPeer)
+          | otherwise -> otherwiseDo since attempt input'
+
+-- | Whether the reader may sleep.
+data Parking
+  = Sleep (STM ())
+  | GoOn
+  | Finished ConnectionCause
+
+-- | Decides under the lock, so that no submitter is missed: whoever appends
+-- later sees 'flagParked' and kicks.
+parking :: Reader -> IO Parking
+parking reader = do
+  watch <- watchReadable reader
+  withLock mux $ do
+    unflushed <- readFlag mux flagUnflushed
+    writerBusy <- readFlag mux flagWriterBusy
+    busy <- inFlight mux
+    status <- readIORef (muxStatus mux)
+    admitWaiting mux
+    case status of
+      Dead cause -> pure (Finished cause)
+      Draining | busy == 0 -> pure (Finished ClosedLocally)
+      _
+        | unflushed > 0 && writerBusy == 0 -> pure GoOn
+        | otherwise -> do
+          writeFlag mux flagParked 1
+          pure (Sleep watch)
+  where
+    mux = readerMux reader
+
+-- | The standing request for a notification, or a new one if it was used up.
+watchReadable :: Reader -> IO (STM ())
+watchReadable reader =
+  readIORef (readerWatch reader) >>= \case
+    Just (watch, _) -> pure watch
+    Nothing -> do
+      request <- transportWatchReadable (muxTransport (readerMux reader))
+      writeIORef (readerWatch reader) (Just request)
+      pure (fst request)
+
+-- | Ends everything, once.
+cleanUp :: Reader -> IO ()
+cleanUp reader = do
+  let mux = readerMux reader
+      transport = muxTransport mux
+  -- The transport is shut down, so whoever sends comes back soon. The right to
+  -- send is never given back.
+  takeMVar (muxToken mux)
+  sent <- readFlag mux flagSent
+  cause <-
+    readIORef (muxStatus mux) >>= \case
+      Dead cause -> pure cause
+      _ -> pure ClosedLocally
+  failAll mux sent cause
+  withLock mux (admitAll mux)
+  readIORef (readerWatch reader) >>= mapM_ snd
+  -- Nothing can be done about a descriptor that does not close.
+  void (try (transportClose transport) :: IO (Either IOException ()))
+  void (tryPutMVar (muxWriterWake mux) ())
+  void (tryPutMVar (muxWatchdogWake mux) ())
+  void (try (muxOnDeath (muxSettings mux) cause) :: IO (Either SomeException ()))
+  putMVar (muxGone mux) ()
+
+failAll :: Multiplexer -> Int -> ConnectionCause -> IO ()
+failAll mux sent cause = do
+  busy <- inFlight mux
+  unless (busy <= 0) $ do
+    pending <- ringPop (muxRing mux)
+    countAnswered (muxOrder mux) (pendingOrderKey pending)
+    let -- A command whose last byte never left cannot have run.
+        delivery = if pendingEnd pending <= sent then MaybeExecuted else NotSent
+        endpoint = transportEndpoint (muxTransport mux)
+    fillSlot (pendingSlot pending) (Failure (ConnectionError delivery endpoint cause))
+    failAll mux sent cause

@@ -1,0 +1,130 @@
+-- | The thread that notices what does not happen: replies that do not come in
+-- time, and peers that say nothing.
+--
+-- Commands share one timeout, so the oldest in flight expires first: a tick
+-- looks from the oldest on and stops at the first that still has time. That
+-- makes a timeout cost one clock reading per command instead of a timer each.
+-- A reply that comes too late is dropped by its slot, which is already filled.
+--
+-- It sleeps when nothing is in flight.
+module Redis.Internal.Network.Watchdog
+  ( watchdogLoop,
+  )
+where
+
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.MVar
+import Control.Monad (when)
+import Data.IORef (readIORef)
+import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError))
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.ResponseSlot
+
+-- | How far the watchdog has come.
+data Watch = Watch
+  { -- | Commands before this one have been looked at and expired.
+    watchCursor :: Int,
+    -- | 'flagReads' when something was last read, and when that was noticed.
+    watchReads :: Int,
+    watchReadAt :: Nanos,
+    -- | Whether the present silence has been probed.
+    watchProbed :: Bool,
+    -- | Ticks in a row with nothing in flight.
+    watchIdle :: Int
+  }
+
+-- | The body of the watchdog. The action sends a probe.
+watchdogLoop :: Multiplexer -> IO () -> IO ()
+watchdogLoop mux sendProbe = case shortest of
+  Nothing -> pure ()
+  Just limit -> do
+    now <- coarseNanos
+    loop (tickFor limit) Watch {watchCursor = 0, watchReads = 0, watchReadAt = now, watchProbed = False, watchIdle = 0}
+  where
+    settings = muxSettings mux
+    shortest = case (muxCommandTimeout settings, muxSilenceLimit settings) of
+      (Just a, Just b) -> Just (min a b)
+      (a, Nothing) -> a
+      (Nothing, b) -> b
+
+    loop tick watch =
+      readIORef (muxStatus mux) >>= \case
+        Dead _ -> pure ()
+        _ -> do
+          threadDelay (fromIntegral (tick `quot` 1000))
+          now <- coarseNanos
+          busy <- inFlight mux
+          watch' <- if busy > 0 then look now watch {watchIdle = 0} else idle now watch
+          loop tick watch'
+
+    look now watch = do
+      cursor <- expire now (watchCursor watch)
+      reads' <- readFlag mux flagReads
+      silence now watch {watchCursor = cursor} reads'
+
+    idle now watch
+      | watchIdle watch < idleTicks = pure (calm now watch) {watchIdle = watchIdle watch + 1}
+      | otherwise = do
+        asleep <- withLock mux $ do
+          busy <- inFlight mux
+          status <- readIORef (muxStatus mux)
+          case status of
+            Open | busy == 0 -> True <$ writeFlag mux flagWatchdogParked 1
+            _ -> pure False
+        when asleep $ do
+          takeMVar (muxWatchdogWake mux)
+          withLock mux (writeFlag mux flagWatchdogParked 0)
+        now' <- coarseNanos
+        pure (calm now' watch) {watchIdle = 0}
+
+    calm now watch = watch {watchReadAt = now, watchProbed = False}
+
+    -- Fails whoever has waited too long and returns the next to look at.
+    expire now cursor = case muxCommandTimeout settings of
+      Nothing -> pure cursor
+      Just timeout -> do
+        -- Under the lock, so that no cell is used again while it is looked at.
+        (next, expired) <- withLock mux $ do
+          from <- max cursor <$> ringHead (muxRing mux)
+          to <- ringTail (muxRing mux)
+          collect (now - timeout) from (min to (from + mostPerTick)) []
+        mapM_ (`fillSlot` Failure (TimeoutError MaybeExecuted (secondsFromNanos timeout))) expired
+        pure next
+
+    collect before from to slots
+      | from >= to = pure (from, slots)
+      | otherwise = do
+        pending <- ringPeek (muxRing mux) from
+        if pendingSince pending <= before
+          then collect before (from + 1) to (pendingSlot pending : slots)
+          else pure (from, slots)
+
+    silence now watch reads'
+      | reads' /= watchReads watch = pure (calm now watch) {watchReads = reads'}
+      | otherwise = case muxSilenceLimit settings of
+        Just limit
+          | quiet >= 2 * limit,
+            watchProbed watch -> do
+            killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
+            pure watch
+          | quiet >= limit,
+            not (watchProbed watch) -> do
+            sendProbe
+            pure watch {watchProbed = True}
+        _ -> pure watch
+      where
+        quiet = now - watchReadAt watch
+
+-- | A twentieth of the shortest limit, between 1 ms and 100 ms.
+tickFor :: Nanos -> Nanos
+tickFor limit = max 1000000 (min 100000000 (limit `quot` 20))
+
+-- | The lock is not held for more commands than this at a time.
+mostPerTick :: Int
+mostPerTick = 4096
+
+-- | Ticks of idleness before the watchdog sleeps.
+idleTicks :: Int
+idleTicks = 20

@@ -1,0 +1,110 @@
+-- | The bytes that wait to be sent: two blocks of pinned memory by turns.
+--
+-- Submitters fill the one in front, under the connection's lock. Whoever holds
+-- the right to send swaps the blocks and sends the other one without the lock,
+-- so all that is submitted meanwhile leaves in one system call afterwards. A
+-- block grows by doubling and is given back to the collector when a large
+-- command has made it large.
+module Redis.Internal.Network.WriteBuffer
+  ( WriteBuffer,
+    newWriteBuffer,
+    bufferedBytes,
+    appendRequest,
+    swapBlocks,
+    Block,
+    blockSize,
+    withBlock,
+    releaseBlock,
+  )
+where
+
+import Control.Monad.Primitive (RealWorld, touch)
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.Primitive.ByteArray
+import Data.Word (Word8)
+import Foreign.Ptr (Ptr, minusPtr, plusPtr)
+import Redis.Internal.Protocol.Encode (Request, requestPoke, requestSize)
+
+-- | Two blocks and how much of the front one is used.
+data WriteBuffer = WriteBuffer
+  { bufferFront :: IORef (MutableByteArray RealWorld),
+    bufferBack :: IORef (MutableByteArray RealWorld),
+    bufferUsed :: MutableByteArray RealWorld
+  }
+
+-- | Bytes taken out of a buffer, to be sent.
+data Block = Block (MutableByteArray RealWorld) Int
+
+initialCapacity, keptCapacity :: Int
+initialCapacity = 16 * 1024
+
+-- | A block larger than this is not kept once it has been sent.
+keptCapacity = 1024 * 1024
+
+newWriteBuffer :: IO WriteBuffer
+newWriteBuffer = do
+  front <- newPinnedByteArray initialCapacity
+  back <- newPinnedByteArray initialCapacity
+  bufferUsed <- newByteArray 8
+  writeByteArray bufferUsed 0 (0 :: Int)
+  WriteBuffer <$> newIORef front <*> newIORef back <*> pure bufferUsed
+
+-- | Bytes in front. The caller holds the lock.
+bufferedBytes :: WriteBuffer -> IO Int
+bufferedBytes buffer = readByteArray (bufferUsed buffer) 0
+
+-- | Appends a request and returns how many bytes it took. The caller holds
+-- the lock and has forced the request. \(O(n)\) amortised.
+appendRequest :: WriteBuffer -> Request -> IO Int
+appendRequest buffer request = do
+  used <- bufferedBytes buffer
+  block <- roomFor buffer used (requestSize request)
+  let start = mutableByteArrayContents block `plusPtr` used :: Ptr Word8
+  end <- requestPoke request start
+  touch block
+  let size = end `minusPtr` start
+  writeByteArray (bufferUsed buffer) 0 (used + size)
+  pure size
+{-# INLINE appendRequest #-}
+
+roomFor :: WriteBuffer -> Int -> Int -> IO (MutableByteArray RealWorld)
+roomFor buffer used size = do
+  block <- readIORef (bufferFront buffer)
+  capacity <- getSizeofMutableByteArray block
+  if used + size <= capacity
+    then pure block
+    else do
+      larger <- newPinnedByteArray (max (2 * capacity) (used + size))
+      copyMutableByteArray larger 0 block 0 used
+      writeIORef (bufferFront buffer) larger
+      pure larger
+
+-- | Takes out what is in front and puts the other block there, empty. The
+-- caller holds the lock and the right to send, and calls 'releaseBlock' before
+-- it gives that right away.
+swapBlocks :: WriteBuffer -> IO Block
+swapBlocks buffer = do
+  used <- bufferedBytes buffer
+  front <- readIORef (bufferFront buffer)
+  back <- readIORef (bufferBack buffer)
+  writeIORef (bufferFront buffer) back
+  writeByteArray (bufferUsed buffer) 0 (0 :: Int)
+  pure (Block front used)
+
+blockSize :: Block -> Int
+blockSize (Block _ size) = size
+
+-- | The memory of a block, while the action runs.
+withBlock :: Block -> (Ptr Word8 -> IO a) -> IO a
+withBlock (Block block _) action = do
+  result <- action (mutableByteArrayContents block)
+  touch block
+  pure result
+{-# INLINE withBlock #-}
+
+-- | Hands a block back after it was sent.
+releaseBlock :: WriteBuffer -> Block -> IO ()
+releaseBlock buffer (Block block _) = do
+  capacity <- getSizeofMutableByteArray block
+  kept <- if capacity > keptCapacity then newPinnedByteArray initialCapacity else pure block
+  writeIORef (bufferBack buffer) kept

@@ -1,0 +1,333 @@
+{-# LANGUAGE MultiWayIf #-}
+
+-- | Replies from bytes: RESP2 and RESP3, in place, resumable at any byte.
+--
+-- 'decode' looks at received bytes where they lie and copies only the strings
+-- that become part of a 'Value'. Aggregates that are not complete are kept in
+-- 'Frames', an explicit stack, so that no element is looked at twice however
+-- the bytes were cut into segments: the cost is \(O(n)\) in the bytes of a
+-- reply. What is unfinished when the bytes end is at most one element, from
+-- the offset that 'NeedMore' names.
+--
+-- A peer may be hostile or broken. Sizes, counts and depth are limited, and a
+-- count allocates nothing before its elements arrive. Streamed strings and
+-- aggregates (@$?@, @*?@ …), which no server sends to clients, are refused.
+module Redis.Internal.Protocol.Decode
+  ( decode,
+    Step (..),
+    Frames,
+    startFrames,
+    DecodeLimits (..),
+    decodeBytes,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.Int (Int64)
+import Data.Word (Word64, Word8)
+import Foreign.Marshal.Utils (copyBytes)
+import Foreign.Ptr (Ptr, castPtr, plusPtr)
+import Foreign.Storable (peekByteOff)
+import Redis.Value (Value (..))
+import System.IO.Unsafe (unsafeDupablePerformIO)
+
+-- | What the bytes came to.
+data Step
+  = -- | A whole value, and the offset behind it.
+    Done Value Int
+  | -- | Everything before the offset is used up; call again with these frames,
+    -- from that offset, when at least so many bytes follow it. (A lower bound.)
+    NeedMore Frames Int Int
+  | -- | Not RESP, or beyond a limit. The stream cannot be used any more.
+    Malformed String
+
+-- | The aggregates that are open, innermost first.
+data Frames
+  = Bottom
+  | -- | What it becomes, its depth, how many elements are missing (at least
+    -- one), and those that are there, last first.
+    Frame Kind Int Int [Value] Frames
+
+data Kind
+  = ArrayOf
+  | SetOf
+  | PushOf
+  | MapOf
+  | -- | Metadata; the value that it belongs to follows.
+    AttributesOf
+  | -- | The one value that this metadata belongs to.
+    AttributedBy [(Value, Value)]
+
+-- | Between two values.
+startFrames :: Frames
+startFrames = Bottom
+
+-- | What is too much.
+data DecodeLimits = DecodeLimits
+  { -- | Bytes of one bulk string.
+    decodeMaxBulk :: Int,
+    -- | Elements of one aggregate.
+    decodeMaxElements :: Int,
+    -- | Aggregates within aggregates.
+    decodeMaxDepth :: Int
+  }
+
+-- | Bytes of one line: a simple string, an error, a number. Redis cuts its own
+-- lines far below this.
+maxLine :: Int
+maxLine = 64 * 1024
+
+-- | Reads from @base + offset@ up to @base + end@ until one value is complete
+-- or the bytes are used up. Touches no memory outside of that range and keeps
+-- no pointer to it.
+decode :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Frames -> IO Step
+decode limits base = element
+  where
+    element :: Int -> Int -> Frames -> IO Step
+    element !at !end frames
+      | at >= end = pure (NeedMore frames at 1)
+      | otherwise = do
+        tag <- byteAt at
+        case tag of
+          36 {- $ -} -> bulk at end frames BulkString
+          58 {- : -} -> number at end frames (\n next -> complete (Integer n) next end frames)
+          43 {- + -} -> line at end frames (complete . SimpleString)
+          42 {- * -} -> aggregate at end frames ArrayOf 1
+          45 {- - -} -> line at end frames (complete . ErrorReply)
+          95 {- _ -} -> line at end frames $ \text next frames' rest ->
+            if ByteString.null text then complete Null next frames' rest else malformed "null with a body"
+          37 {- % -} -> aggregate at end frames MapOf 2
+          62 {- > -} -> aggregate at end frames PushOf 1
+          126 {- ~ -} -> aggregate at end frames SetOf 1
+          44 {- , -} -> line at end frames (parsed "double" parseDouble Double)
+          35 {- # -} -> line at end frames (parsed "boolean" parseBoolean Boolean)
+          40 {- ( -} -> line at end frames (parsed "big number" parseBigNumber BigNumber)
+          61 {- = -} -> bulk at end frames BulkString
+          33 {- ! -} -> bulk at end frames ErrorReply
+          124 {- | -} -> aggregate at end frames AttributesOf 2
+          59 {- ; -} -> malformed "streamed strings are not supported"
+          46 {- . -} -> malformed "streamed aggregates are not supported"
+          _ -> malformed ("unknown type byte " <> show tag)
+
+    -- One value is complete; it may complete the aggregates around it.
+    complete :: Value -> Int -> Int -> Frames -> IO Step
+    complete value !at !end = \case
+      Bottom -> pure (Done value at)
+      Frame (AttributedBy attributes) _ _ _ below ->
+        complete (WithAttributes attributes value) at end below
+      Frame kind depth missing elements below
+        | missing > 1 -> element at end (Frame kind depth (missing - 1) (value : elements) below)
+        | otherwise -> close kind depth (value : elements) at end below
+
+    close :: Kind -> Int -> [Value] -> Int -> Int -> Frames -> IO Step
+    close kind depth elements !at !end below = case kind of
+      ArrayOf -> complete (Array (reverse elements)) at end below
+      SetOf -> complete (Set (reverse elements)) at end below
+      PushOf -> complete (Push (reverse elements)) at end below
+      MapOf -> complete (Map (pairsReversed elements)) at end below
+      AttributesOf -> element at end (Frame (AttributedBy (pairsReversed elements)) depth 1 [] below)
+      -- Never closed by counting: 'complete' takes its value at once.
+      AttributedBy _ -> malformed "attributes without a value"
+
+    aggregate :: Int -> Int -> Frames -> Kind -> Int -> IO Step
+    aggregate !at !end frames kind perEntry = number at end frames $ \count64 next ->
+      let count = fromIntegral count64 :: Int
+          depth = 1 + depthOf frames
+       in if
+              | count > decodeMaxElements limits `quot` perEntry -> malformed ("aggregate of " <> show count64 <> " elements")
+              | depth > decodeMaxDepth limits -> malformed ("aggregates nested deeper than " <> show (decodeMaxDepth limits))
+              | count > 0 -> element next end (Frame kind depth (count * perEntry) [] frames)
+              | count == 0 -> close kind depth [] next end frames
+              | count == -1, ArrayOf <- kind -> complete Null next end frames
+              | otherwise -> malformed "aggregate of negative size"
+
+    -- A size, a line break, that many bytes, a line break.
+    bulk :: Int -> Int -> Frames -> (ByteString -> Value) -> IO Step
+    bulk !at !end frames wrap = number at end frames $ \size64 start ->
+      let size = fromIntegral size64 :: Int
+       in if
+              | size64 > fromIntegral (decodeMaxBulk limits) -> malformed ("bulk string of " <> show size64 <> " bytes")
+              | size < 0 ->
+                if size == -1 then complete Null start end frames else malformed "bulk string of negative size"
+              | end - start < size + 2 -> pure (NeedMore frames at (start - at + size + 2))
+              | otherwise -> do
+                cr <- byteAt (start + size)
+                lf <- byteAt (start + size + 1)
+                if cr /= 13 || lf /= 10
+                  then malformed "bulk string without its line break"
+                  else do
+                    tag <- byteAt at
+                    bytes <- copied start size
+                    let next = start + size + 2
+                    if tag == 61
+                      then case verbatim bytes of
+                        Just value -> complete value next end frames
+                        Nothing -> malformed "verbatim string without a format"
+                      else complete (wrap bytes) next end frames
+
+    -- The decimal number behind the type byte, up to its line break.
+    number :: Int -> Int -> Frames -> (Int64 -> Int -> IO Step) -> IO Step
+    number !at !end frames continue = do
+      let start = at + 1
+      if start >= end
+        then pure (NeedMore frames at 2)
+        else do
+          sign <- byteAt start
+          case sign of
+            45 -> digits True 0 (start + 1) (start + 1)
+            43 -> digits False 0 (start + 1) (start + 1)
+            63 -> malformed "streamed types are not supported"
+            _ -> digits False 0 start start
+      where
+        digits :: Bool -> Word64 -> Int -> Int -> IO Step
+        digits negative !value !from !position
+          | position >= end = pure (NeedMore frames at (position - at + 2))
+          | otherwise = do
+            byte <- byteAt position
+            let digit = fromIntegral byte - 48 :: Word64
+            if
+                | digit < 10 ->
+                  -- 19 digits fit a Word64; only then can the limit be passed.
+                  if position - from >= 19
+                    then malformed "number too long"
+                    else digits negative (value * 10 + digit) from (position + 1)
+                | byte == 13, position > from ->
+                  if position + 1 >= end
+                    then pure (NeedMore frames at (position - at + 2))
+                    else do
+                      lf <- byteAt (position + 1)
+                      if
+                          | lf /= 10 -> malformed "carriage return without line feed"
+                          | negative ->
+                            if value > 9223372036854775808
+                              then malformed "number out of range"
+                              else continue (negate (fromIntegral value)) (position + 2)
+                          | value > 9223372036854775807 -> malformed "number out of range"
+                          | otherwise -> continue (fromIntegral value) (position + 2)
+                | otherwise -> malformed "not a number"
+    {-# INLINE number #-}
+
+    -- The text behind the type byte, up to its line break.
+    line :: Int -> Int -> Frames -> (ByteString -> Int -> Int -> Frames -> IO Step) -> IO Step
+    line !at !end frames continue = scan start
+      where
+        start = at + 1
+        scan !position
+          | position - start > maxLine = malformed "line too long"
+          | position + 1 >= end = pure (NeedMore frames at (position - at + 2))
+          | otherwise = do
+            byte <- byteAt position
+            case byte of
+              13 -> do
+                lf <- byteAt (position + 1)
+                if lf == 10
+                  then do
+                    text <- copied start (position - start)
+                    continue text (position + 2) end frames
+                  else malformed "carriage return inside a line"
+              10 -> malformed "line feed inside a line"
+              _ -> scan (position + 1)
+
+    parsed :: String -> (ByteString -> Maybe a) -> (a -> Value) -> ByteString -> Int -> Int -> Frames -> IO Step
+    parsed name parse wrap text next end frames = case parse text of
+      Just value -> complete (wrap value) next end frames
+      Nothing -> malformed ("not a " <> name)
+
+    byteAt :: Int -> IO Word8
+    byteAt = peekByteOff base
+
+    copied :: Int -> Int -> IO ByteString
+    copied start size =
+      ByteString.Internal.create size $ \to -> copyBytes to (base `plusPtr` start) size
+
+    malformed = pure . Malformed
+
+depthOf :: Frames -> Int
+depthOf = \case
+  Bottom -> 0
+  Frame _ depth _ _ _ -> depth
+
+-- | Keys and values by turns, last first, to pairs in order.
+pairsReversed :: [Value] -> [(Value, Value)]
+pairsReversed = go []
+  where
+    go pairs = \case
+      value : key : rest -> go ((key, value) : pairs) rest
+      _ -> pairs
+
+verbatim :: ByteString -> Maybe Value
+verbatim bytes = case ByteString.splitAt 3 bytes of
+  (format, rest) | Just (58, text) <- ByteString.uncons rest -> Just (VerbatimString format text)
+  _ -> Nothing
+
+parseBoolean :: ByteString -> Maybe Bool
+parseBoolean = \case
+  "t" -> Just True
+  "f" -> Just False
+  _ -> Nothing
+
+parseBigNumber :: ByteString -> Maybe Integer
+parseBigNumber text = case Char8.readInteger text of
+  Just (number, "") -> Just number
+  _ -> Nothing
+
+-- | Digits with an optional fraction and exponent, or @inf@, @-inf@, @nan@.
+--
+-- By way of 'Rational', so the result is correctly rounded; the exponent is
+-- clamped first, or a short text could ask for gigabytes of digits.
+parseDouble :: ByteString -> Maybe Double
+parseDouble text = case text of
+  "inf" -> Just infinity
+  "+inf" -> Just infinity
+  "-inf" -> Just (negate infinity)
+  "nan" -> Just (0 / 0)
+  "-nan" -> Just (0 / 0)
+  _ -> case Char8.uncons text of
+    Just ('-', rest) -> negate <$> unsigned rest
+    Just ('+', rest) -> unsigned rest
+    _ -> unsigned text
+  where
+    infinity = 1 / 0
+    unsigned body = do
+      let (whole, afterWhole) = Char8.span isDigit body
+          (fraction, afterFraction) = case Char8.uncons afterWhole of
+            Just ('.', rest) -> Char8.span isDigit rest
+            _ -> ("", afterWhole)
+          mantissaDigits = whole <> fraction
+      if ByteString.null mantissaDigits then Nothing else Just ()
+      mantissa <- parseBigNumber mantissaDigits
+      power <- case Char8.uncons afterFraction of
+        Nothing -> Just 0
+        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent <$> exponentOf rest
+        _ -> Nothing
+      let scaled = power - ByteString.length fraction
+      Just (fromRational (fromInteger mantissa * 10 ^^ scaled))
+    exponentOf rest = case Char8.uncons rest of
+      Just ('-', digits) -> negate <$> natural digits
+      Just ('+', digits) -> natural digits
+      _ -> natural rest
+    natural digits
+      | not (ByteString.null digits), Char8.all isDigit digits = parseBigNumber digits
+      | otherwise = Nothing
+    -- Beyond this a double is zero or infinite whatever the mantissa is,
+    -- since a line has no more than 'maxLine' digits.
+    clampExponent :: Integer -> Int
+    clampExponent = fromInteger . max (-bound) . min bound
+    bound = fromIntegral maxLine + 400
+    isDigit c = c >= '0' && c <= '9'
+
+-- | One value from complete bytes, and what follows it. For tests, and for
+-- values that are not read from a connection. \(O(n)\).
+decodeBytes :: DecodeLimits -> ByteString -> Either String (Value, ByteString)
+decodeBytes limits bytes =
+  -- Dupable: it only reads immutable memory.
+  unsafeDupablePerformIO $
+    ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
+      decode limits (castPtr start) 0 size startFrames >>= \case
+        Done value next -> pure (Right (value, ByteString.drop next bytes))
+        NeedMore _ _ missing -> pure (Left ("incomplete, at least " <> show missing <> " bytes needed"))
+        Malformed reason -> pure (Left reason)
