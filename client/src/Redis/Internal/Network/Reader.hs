@@ -217,7 +217,8 @@ waitForMore reader policy lastReplies = poll
       case since of
         Just began | budget > 0 -> do
           now <- preciseNanos
-          if now - began < budget then again poll since input else sleep since waitsFor input
+          busy <- inFlight mux
+          if busy <= 64 && now - began < budget then again poll since input else sleep since waitsFor input
         _ -> sleep since waitsFor input
 
     sleep since waitsFor input =
