@@ -7,11 +7,14 @@
 module Redis.Internal.Hooks
   ( Hooks (..),
     noHooks,
+    observeConnection,
+    observeCommand,
     ConnectionEvent (..),
     CommandTiming (..),
   )
 where
 
+import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Redis.Error (ConnectionCause, Endpoint, Error)
@@ -34,6 +37,24 @@ data Hooks = Hooks
 -- @since 0.1.0.0
 noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
+
+-- | Tells of a connection event. An exception of the hook is dropped.
+observeConnection :: Hooks -> ConnectionEvent -> IO ()
+observeConnection hooks event = mapM_ (\hook -> guarded (hook event)) (hookConnection hooks)
+
+-- | Tells how a command went. An exception of the hook is dropped.
+observeCommand :: Hooks -> CommandTiming -> IO ()
+observeCommand hooks timing = mapM_ (\hook -> guarded (hook timing)) (hookCommand hooks)
+
+-- | Runs a hook; what it throws is its own affair, unless it was thrown at the
+-- thread that runs it.
+guarded :: IO () -> IO ()
+guarded action =
+  try action >>= \case
+    Right () -> pure ()
+    Left (failure :: SomeException) -> case fromException failure of
+      Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
+      Nothing -> pure ()
 
 -- | Something happened to a connection, or to the picture of a cluster.
 --

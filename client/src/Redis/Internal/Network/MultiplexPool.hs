@@ -29,14 +29,16 @@ module Redis.Internal.Network.MultiplexPool
   )
 where
 
-import Control.Concurrent (myThreadId, threadCapability, threadDelay, yield)
+import Control.Concurrent (getNumCapabilities, myThreadId, threadCapability, threadDelay, yield)
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, mask_, try, tryJust)
-import Control.Monad (filterM, join, unless, void, when)
+import Control.Exception (SomeException, mask_, try)
+import Control.Monad (filterM, join, unless, void)
+import Data.Foldable (for_)
 import Data.IORef
-import Data.Maybe (catMaybes)
+import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Redis.Error
+import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
@@ -47,4 +49,252 @@ import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request)
-import Redis.Internal.Routing.Backoff (delayFor)
+import System.Random (randomRIO)
+
+-- | One node's connections.
+data MultiplexPool = MultiplexPool
+  { poolEndpoint :: Endpoint,
+    poolRole :: ConnectionRole,
+    poolSetup :: ConnectionSetup,
+    -- | One cell per multiplexer; 'Nothing' before it is needed and after it died.
+    poolCells :: Array (IORef (Maybe Multiplexer)),
+    -- | Held for a few instructions, never while anything is waited for.
+    poolState :: MVar PoolState,
+    -- | Told why an attempt to connect failed, or a connection was lost.
+    poolOnTrouble :: ConnectionCause -> IO ()
+  }
+
+data PoolState = PoolState
+  { stateClosed :: Bool,
+    -- | Full when the attempt in flight is over.
+    stateAttempt :: Maybe (MVar (Either ConnectionCause ())),
+    -- | Attempts that failed since the last that succeeded.
+    stateFailures :: Int,
+    stateLastCause :: ConnectionCause,
+    stateNotBefore :: Nanos
+  }
+
+-- | A pool without any connection yet. Never blocks. The action is told of
+-- every failed attempt and every lost connection.
+newMultiplexPool :: ConnectionSetup -> ConnectionRole -> (ConnectionCause -> IO ()) -> Endpoint -> IO MultiplexPool
+newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
+  capabilities <- getNumCapabilities
+  let count = max 1 (fromMaybe capabilities (configMuxCount (setupConfig poolSetup)))
+  poolCells <- arrayFromList <$> mapM (const (newIORef Nothing)) [1 .. count]
+  poolState <-
+    newMVar
+      PoolState
+        { stateClosed = False,
+          stateAttempt = Nothing,
+          stateFailures = 0,
+          stateLastCause = ClosedLocally,
+          stateNotBefore = 0
+        }
+  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolOnTrouble}
+
+-- | Takes no more commands, waits up to so many seconds for those in flight,
+-- and closes every connection. Idempotent.
+closeMultiplexPool :: Double -> MultiplexPool -> IO ()
+closeMultiplexPool grace pool = do
+  attempt <- modifyMVar (poolState pool) $ \state ->
+    pure (state {stateClosed = True}, stateAttempt state)
+  -- An attempt in flight sees 'stateClosed' and closes what it opened.
+  for_ attempt readMVar
+  muxes <- liveMuxes pool
+  -- Together, or each would take its own grace.
+  waits <- mapM closeInBackground muxes
+  mapM_ takeMVar waits
+  where
+    closeInBackground mux = do
+      done <- newEmptyMVar
+      void . spawn "redis close" $ do
+        void (try (closeMultiplexer grace mux) :: IO (Either SomeException ()))
+        putMVar done ()
+      pure done
+
+-- | Drops the connections of a node that sends its clients in a circle; the
+-- next command opens new ones. Commands in flight are still answered.
+reconnectNode :: MultiplexPool -> IO ()
+reconnectNode pool = do
+  muxes <- liveMuxes pool
+  forEachCell pool (`writeIORef` Nothing)
+  for_ muxes $ \mux -> spawn "redis drain" (void (try (closeMultiplexer drainSeconds mux) :: IO (Either SomeException ())))
+
+-- | How long commands in flight are waited for when a connection is replaced.
+drainSeconds :: Double
+drainSeconds = 5
+
+liveMuxes :: MultiplexPool -> IO [Multiplexer]
+liveMuxes pool = catMaybes <$> mapM readIORef (cellList pool)
+
+cellList :: MultiplexPool -> [IORef (Maybe Multiplexer)]
+cellList pool = [indexArray (poolCells pool) index | index <- [0 .. sizeofArray (poolCells pool) - 1]]
+
+forEachCell :: MultiplexPool -> (IORef (Maybe Multiplexer) -> IO ()) -> IO ()
+forEachCell pool action = mapM_ action (cellList pool)
+
+-- | Submits a command and waits for what becomes of it.
+submitToNode :: MultiplexPool -> Request -> IO Outcome
+submitToNode pool encoded = submitToNodeAsync pool encoded >>= waitSlotResult
+
+-- | Submits a command without waiting for the reply. Blocks while a connection
+-- is opened (at most the connect timeout) or the queue is full (at most the
+-- command timeout). Never throws an 'Error': it comes in the slot.
+submitToNodeAsync :: MultiplexPool -> Request -> IO ResponseSlot
+submitToNodeAsync pool encoded =
+  withMux pool (\mux key -> submitCommandAsync mux key encoded) (newFilledSlot . Failure)
+
+-- | Submits requests that nothing may come between; one slot each.
+submitRunToNode :: MultiplexPool -> [Request] -> IO [ResponseSlot]
+submitRunToNode pool run =
+  withMux pool (\mux key -> submitRun mux key run) (\failure -> mapM (const (newFilledSlot (Failure failure))) run)
+
+-- | The calling thread's multiplexer, or why there is none.
+withMux :: MultiplexPool -> (Multiplexer -> OrderKey -> IO a) -> (Error -> IO a) -> IO a
+withMux pool use failed
+  | count == 1 = useCell 0 noOrderKey
+  | otherwise = do
+    thread <- myThreadId
+    (capability, _) <- threadCapability thread
+    let key = orderKeyOf thread
+        mine = capability `rem` count
+    others <- busyElsewhere pool mine key
+    case others of
+      [] -> useCell mine key
+      _ -> do
+        cell <- settleOrder pool mine key
+        useCell cell key
+  where
+    count = sizeofArray (poolCells pool)
+    useCell index key =
+      readIORef (indexArray (poolCells pool) index) >>= \case
+        Just mux -> do
+          open <- isOpen mux
+          if open then use mux key else connected index key
+        Nothing -> connected index key
+    connected index key =
+      openCell pool index >>= \case
+        Right mux -> use mux key
+        Left failure -> failed failure
+{-# INLINE withMux #-}
+
+-- | Cells other than this one where the thread may have commands in flight.
+busyElsewhere :: MultiplexPool -> Int -> OrderKey -> IO [Int]
+busyElsewhere pool mine key = go (sizeofArray (poolCells pool) - 1) []
+  where
+    go index busy
+      | index < 0 = pure busy
+      | index == mine = go (index - 1) busy
+      | otherwise = do
+        isBusy <- cellBusy pool key index
+        go (index - 1) (if isBusy then index : busy else busy)
+
+cellBusy :: MultiplexPool -> OrderKey -> Int -> IO Bool
+cellBusy pool key index =
+  readIORef (indexArray (poolCells pool) index) >>= \case
+    Nothing -> pure False
+    Just mux -> anyInFlight (muxOrder mux) key
+
+-- | Where a thread goes on that may have commands in flight elsewhere: where
+-- they are, if that is one cell; otherwise it waits until the others, which
+-- belong to threads with the same key, have been answered.
+settleOrder :: MultiplexPool -> Int -> OrderKey -> IO Int
+settleOrder pool mine key = go (0 :: Int)
+  where
+    cells = [0 .. sizeofArray (poolCells pool) - 1]
+    go turns = do
+      busy <- filterM (cellBusy pool key) cells
+      case busy of
+        [] -> pure mine
+        [only] -> pure only
+        _ -> do
+          if turns < 100 then yield else threadDelay 100
+          go (turns + 1)
+
+-- | Opens the multiplexer of a cell, or waits for the attempt in flight.
+openCell :: MultiplexPool -> Int -> IO (Either Error Multiplexer)
+openCell pool index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
+  present <- readIORef cell
+  open <- maybe (pure False) isOpen present
+  now <- coarseNanos
+  case (present, stateAttempt state) of
+    (Just mux, _) | open -> pure (state, pure (Right mux))
+    _ | stateClosed state -> pure (state, pure (notSent ClosedLocally))
+    (_, Just attempt) -> pure (state, awaitAttempt attempt)
+    _
+      | now < stateNotBefore state -> pure (state, pure (notSent (stateLastCause state)))
+      | otherwise -> do
+        attempt <- newEmptyMVar
+        void (spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt))
+        pure (state {stateAttempt = Just attempt}, awaitAttempt attempt)
+  where
+    cell = indexArray (poolCells pool) index
+    notSent = Left . ConnectionError NotSent (poolEndpoint pool)
+    awaitAttempt attempt =
+      readMVar attempt >>= \case
+        Left cause -> pure (notSent cause)
+        Right () -> openCell pool index
+
+-- | The body of an attempt: opens one connection and tells everybody.
+runAttempt :: MultiplexPool -> Int -> MVar (Either ConnectionCause ()) -> IO ()
+runAttempt pool index attempt = do
+  let setup = poolSetup pool
+      endpoint = poolEndpoint pool
+      cell = indexArray (poolCells pool) index
+      settings = sharedSettings setup endpoint index (lost pool)
+  outcome <- try (openConnection setup (poolRole pool) settings endpoint)
+  let opened = case outcome of
+        Right result -> result
+        -- Nobody throws to this thread; what comes here is a defect or memory.
+        Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
+  now <- coarseNanos
+  random <- randomRIO (0, 1)
+  (result, after) <- modifyMVar (poolState pool) $ \state -> case opened of
+    Right mux
+      | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
+      | otherwise -> do
+        writeIORef cell (Just mux)
+        pure (state {stateAttempt = Nothing, stateFailures = 0, stateNotBefore = 0}, (Right (), pure ()))
+    Left cause -> do
+      let failures = stateFailures state + 1
+          delay = delayFor (configBackoff (setupConfig setup)) failures random
+      pure
+        ( state
+            { stateAttempt = Nothing,
+              stateFailures = failures,
+              stateLastCause = cause,
+              stateNotBefore = now + nanosFromSeconds delay
+            },
+          ( Left cause,
+            do
+              observe pool (ConnectAttemptFailed endpoint cause delay)
+              poolOnTrouble pool cause
+          )
+        )
+  putMVar attempt result
+  after
+
+-- | What a multiplexer says when it ends. The cell keeps it: the next command
+-- finds it closed and replaces it.
+lost :: MultiplexPool -> ConnectionCause -> IO ()
+lost pool cause = do
+  observe pool (Disconnected (poolEndpoint pool) cause)
+  unless (cause == ClosedLocally) (poolOnTrouble pool cause)
+
+observe :: MultiplexPool -> ConnectionEvent -> IO ()
+observe pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
+
+-- | A look at a node's connections.
+--
+-- @since 0.1.0.0
+data PoolGauges = PoolGauges
+  { gaugeEndpoint :: Endpoint,
+    -- | One per open connection.
+    gaugeConnections :: [MuxGauges]
+  }
+  deriving stock (Eq, Show)
+
+poolGauges :: MultiplexPool -> IO PoolGauges
+poolGauges pool = do
+  muxes <- liveMuxes pool >>= filterM isOpen
+  PoolGauges (poolEndpoint pool) <$> mapM muxGauges muxes

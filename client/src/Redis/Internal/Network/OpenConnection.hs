@@ -8,7 +8,7 @@ module Redis.Internal.Network.OpenConnection
   )
 where
 
-import Control.Exception (SomeException, mask, onException, throwIO, try)
+import Control.Exception (mask_, onException)
 import Redis.Error (ConnectionCause (ConnectTimedOut), Endpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -31,38 +31,33 @@ data ConnectionSetup = ConnectionSetup
 -- | Opens a connection. Blocks for at most the connect timeout. Leaves nothing
 -- behind when it fails or is interrupted.
 openConnection :: ConnectionSetup -> ConnectionRole -> MuxSettings -> Endpoint -> IO (Either ConnectionCause Multiplexer)
-openConnection setup role settings endpoint = do
+openConnection setup role settings endpoint = mask_ $ do
   began <- preciseNanos
+  -- Masked throughout, so that what was opened is either returned or closed;
+  -- connecting and waiting for the handshake are interruptible all the same.
   result <- timeout (round (limit * 1e6)) attempt
   ended <- preciseNanos
   case result of
     Nothing -> pure (Left (ConnectTimedOut limit))
     Just (Left cause) -> pure (Left cause)
     Just (Right mux) -> do
-      observe (Connected endpoint (secondsFromNanos (ended - began)))
+      observeConnection (configHooks config) (Connected endpoint (secondsFromNanos (ended - began)))
       pure (Right mux)
   where
     config = setupConfig setup
     limit = configConnectTimeout config
-    observe event = case hookConnection (configHooks config) of
-      Nothing -> pure ()
-      -- An exception of a hook is dropped, as promised.
-      Just hook -> either (\(_ :: SomeException) -> ()) id <$> try (hook event)
 
-    attempt = mask $ \restore ->
-      restoreConnect restore >>= \case
+    attempt =
+      connectWith (setupConnector setup) endpoint >>= \case
         Left cause -> pure (Left cause)
         Right transport -> do
           mux <- openMultiplexer settings transport
-          answer <- restore (handshake config role mux) `onException` abortMultiplexer mux
+          answer <- handshake config role mux `onException` abortMultiplexer mux
           case answer of
             Right () -> pure (Right mux)
             Left cause -> do
               abortMultiplexer mux
               pure (Left cause)
-
-    -- Masked itself, and interruptible where it blocks.
-    restoreConnect _ = connectWith (setupConnector setup) endpoint
 
 -- | For a connection that all callers share.
 sharedSettings :: ConnectionSetup -> Endpoint -> Int -> (ConnectionCause -> IO ()) -> MuxSettings
