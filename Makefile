@@ -1,0 +1,39 @@
+# The few commands a person needs; each does its own set-up.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup build test bench bench-gate lint format doc clean
+
+CABAL := source scripts/cabal-env.sh && cabal
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Install what is missing (Debian: GHC, cabal, libraries, redis-server)
+	@scripts/setup.sh
+
+build: setup ## Compile everything
+	@$(CABAL) build -v1 all
+
+test: build ## Run every test, then lint
+	@scripts/test.sh
+	@scripts/lint.sh
+
+bench: setup ## Measure GET, SET and mixed on a private server and cluster
+	@scripts/bench.sh suite
+
+bench-gate: setup ## Measure the speed demanded; fail below it
+	@scripts/bench.sh gate
+
+lint: setup ## Check style and layers
+	@scripts/lint.sh
+
+format: setup ## Format every module
+	@scripts/lint.sh --fix
+
+doc: setup ## Write the Haddock pages
+	@$(CABAL) haddock -v1 client
+
+clean: ## Remove what was built and measured
+	@rm -rf dist-newstyle results

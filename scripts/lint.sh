@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Checks style: HLint, the formatter, and the rules of dev/check-layers.sh.
+# "scripts/lint.sh --fix" formats instead of complaining.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mapfile -t all < <(git ls-files --cached --others --exclude-standard -- '*.hs' |
+  while read -r file; do [ ! -e "$file" ] || echo "$file"; done)
+mapfile -t library < <(printf '%s\n' "${all[@]}" | grep -E '/(src|app)/' || true)
+mapfile -t tests < <(printf '%s\n' "${all[@]}" | grep -vE '/(src|app)/' || true)
+
+# -e: with the extensions that the cabal files turn on.
+if [ "${1:-}" = --fix ]; then
+  ormolu -e --mode inplace "${all[@]}"
+  exit 0
+fi
+
+status=0
+echo "== ormolu"
+ormolu -e --mode check "${all[@]}" || status=1
+echo "== hlint"
+[ "${#library[@]}" -eq 0 ] || hlint --hint=.hlint.yaml "${library[@]}" || status=1
+[ "${#tests[@]}" -eq 0 ] || hlint --hint=dev/hlint-tests.yaml "${tests[@]}" || status=1
+echo "== layers"
+dev/check-layers.sh || status=1
+exit "$status"

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Installs what is needed to build, test and measure, on Debian and its kin.
+# Where everything is present it does nothing and needs no rights. Idempotent.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
+
+# What the tests and benchmarks run, and where Debian has it.
+programs=(
+  ghc:ghc
+  cabal:cabal-install
+  gcc:gcc
+  hlint:hlint
+  ormolu:ormolu
+  openssl:openssl
+  redis-cli:redis-tools
+  redis-benchmark:redis-tools
+  setpriv:util-linux
+  taskset:util-linux
+)
+
+# The libraries, by the names that GHC and Debian know them by. Not needed by
+# whoever lets cabal build them from Hackage.
+libraries=(
+  aeson:libghc-aeson-dev
+  async:libghc-async-dev
+  criterion:libghc-criterion-dev
+  hedgehog:libghc-hedgehog-dev
+  hspec:libghc-hspec-dev
+  hspec-hedgehog:libghc-hspec-hedgehog-dev
+  HsOpenSSL:libghc-hsopenssl-dev
+  network:libghc-network-dev
+  optparse-applicative:libghc-optparse-applicative-dev
+  primitive:libghc-primitive-dev
+  QuickCheck:libghc-quickcheck2-dev
+  random:libghc-random-dev
+  temporary:libghc-temporary-dev
+  vector:libghc-vector-dev
+  weigh:libghc-weigh-dev
+)
+
+packages=()
+need() {
+  packages+=("$1")
+}
+
+for entry in "${programs[@]}"; do
+  command -v "${entry%%:*}" >/dev/null || need "${entry##*:}"
+done
+if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null; then
+  need redis-server
+fi
+
+has_header() {
+  printf '#include <%s>\n' "$1" | gcc -E -x c - >/dev/null 2>&1
+}
+has_header openssl/ssl.h || need libssl-dev
+
+if [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]]; then
+  known=""
+  if command -v ghc-pkg >/dev/null; then
+    known="$(ghc-pkg list --global --simple-output --names-only 2>/dev/null | tr ' ' '\n')"
+  fi
+  for entry in "${libraries[@]}"; do
+    grep -qxF "${entry%%:*}" <<<"$known" || need "${entry##*:}"
+  done
+fi
+
+[ "${#packages[@]}" -gt 0 ] || exit 0
+mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
+echo "setup: missing: ${packages[*]}" >&2
+
+if ! command -v apt-get >/dev/null; then
+  echo "setup: not a Debian system; please install what these packages contain" >&2
+  exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "setup: needs root or sudo to install them" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+
+# Debian starts a service as soon as it is installed. Nothing here wants one:
+# tests start servers of their own. A policy of the machine's own is left alone.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+fi
+
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -y "$@"
+}
+apt update
+apt install --no-install-recommends "${packages[@]}"
+
+# Nor at the next start of the machine.
+if [[ " ${packages[*]} " == *" redis-server "* ]] && command -v systemctl >/dev/null; then
+  "${as_root[@]}" systemctl disable redis-server >/dev/null 2>&1 || true
+fi

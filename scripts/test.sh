@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs every test suite of every package, one after the other, visibly. Ends
+# with "N passed, N failed" over all of them. Fails if a suite did, if a suite
+# ran no test, or if there is none.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
+
+# A suite that hangs is stopped; its own tests have closer limits.
+limit="${TEST_LIMIT:-20m}"
+
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+broken=()
+
+for cabal_file in */*.cabal; do
+  folder="$(dirname "$cabal_file")"
+  package="$(basename "$cabal_file" .cabal)"
+  while read -r suite; do
+    echo "== $package: $suite"
+    binary="$(cabal list-bin -v0 "$package:test:$suite")"
+    status=0
+    (cd "$folder" && timeout --kill-after=30 "$limit" "$binary") 2>&1 | tee "$log" || status=$?
+    summary="$(grep -oE
+      grep -oE '[0-9]+ examples?, [0-9]+ failures?' | tail -n 1 || true)"
+    if [ -z "$summary" ]; then
+      echo "== $package: $suite ended (status $status) without saying how many tests it ran"
+      failed=$((failed + 1))
+      broken+=("$package:$suite")
+      continue
+    fi
+    read -r examples _ failures _ <<<"$summary"
+    passed=$((passed + examples - failures))
+    failed=$((failed + failures))
+    if [ "$status" -ne 0 ] || [ "$examples" -eq 0 ]; then
+      broken+=("$package:$suite")
+      # A suite that fails although all its tests passed counts as one failure.
+      [ "$failures" -gt 0 ] || failed=$((failed + 1))
+    fi
+  done < <(awk '$1 == "test-suite" { print $2 }' "$cabal_file")
+done
+
+[ "${#broken[@]}" -eq 0 ] || echo "failed: ${broken[*]}"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
