@@ -23,8 +23,7 @@ for cabal_file in */*.cabal; do
     binary="$(cabal list-bin -v0 "$package:test:$suite")"
     status=0
     (cd "$folder" && timeout --kill-after=30 "$limit" "$binary") 2>&1 | tee "$log" || status=$?
-    summary="$(grep -oE
-      grep -oE '[0-9]+ examples?, [0-9]+ failures?' | tail -n 1 || true)"
+    summary="$(grep -oE '[0-9]+ examples?, [0-9]+ failures?' "$log" | tail -n 1 || true)"
     if [ -z "$summary" ]; then
       echo "== $package: $suite ended (status $status) without saying how many tests it ran"
       failed=$((failed + 1))

@@ -7,16 +7,21 @@ import Redis.TestKit.ProxySpec qualified as ProxySpec
 import Redis.TestKit.ServerSpec qualified as ServerSpec
 import Redis.TestKit.Wait (within)
 import Redis.TestKit.WaitSpec qualified as WaitSpec
+import System.Environment (getArgs)
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
 import Test.Hspec (around_, describe, hspec)
 
 main :: IO ()
-main = do
-  hSetBuffering stdout LineBuffering
-  hspec . around_ (within 90) $ do
-    describe "Wait" WaitSpec.spec
-    describe "Command" CommandSpec.spec
-    describe "Certificates" CertificatesSpec.spec
-    describe "Server" ServerSpec.spec
-    describe "Proxy" ProxySpec.spec
-    describe "Cluster" ClusterSpec.spec
+main =
+  getArgs >>= \case
+    -- What "Redis.TestKit.ServerSpec" starts in order to kill it.
+    ["--hold-a-server"] -> ServerSpec.holdServer
+    _ -> do
+      hSetBuffering stdout LineBuffering
+      hspec . around_ (within 90) $ do
+        describe "Wait" WaitSpec.spec
+        describe "Command" CommandSpec.spec
+        describe "Certificates" CertificatesSpec.spec
+        describe "Server" ServerSpec.spec
+        describe "Proxy" ProxySpec.spec
+        describe "Cluster" ClusterSpec.spec

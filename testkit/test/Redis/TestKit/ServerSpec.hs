@@ -1,7 +1,9 @@
-module Redis.TestKit.ServerSpec (spec) where
+module Redis.TestKit.ServerSpec (spec, holdServer) where
 
-import Control.Exception (IOException, bracket)
+import Control.Concurrent (threadDelay)
+import Control.Exception (IOException, bracket, try)
 import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
@@ -10,10 +12,18 @@ import Redis.TestKit.Certificates
 import Redis.TestKit.Command
 import Redis.TestKit.Server
 import Redis.TestKit.Wait
-import System.Directory (doesDirectoryExist, doesFileExist)
+import System.Directory
+  ( doesDirectoryExist,
+    doesFileExist,
+    getTemporaryDirectory,
+    removePathForcibly,
+  )
+import System.Environment (getExecutablePath)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
-import System.IO (hClose)
+import System.IO (hFlush, stdout)
+import System.IO.Temp (createTempDirectory)
+import System.Posix.Signals (sigKILL, signalProcess)
 import System.Process
 import System.Timeout (timeout)
 import Test.Hspec
@@ -88,7 +98,7 @@ spec = do
             Nothing -> expectationFailure "no TLS port"
             Just port -> do
               let redisCli extra =
-                    readProcess
+                    readProcessWithExitCode
                       "redis-cli"
                       ( ["-h", "127.0.0.1", "-p", show port, "--tls", "--cacert"]
                           <> [certificatesAuthority certificates]
@@ -99,8 +109,9 @@ spec = do
                   client = certificatesClient certificates
               redisCli
                 ["--cert", keyPairCertificate client, "--key", keyPairKey client]
-                `shouldReturn` "PONG\n"
-              redisCli [] `shouldThrow` anyIOError
+                `shouldReturn` (ExitSuccess, "PONG\n", "")
+              (refused, _, _) <- redisCli []
+              refused `shouldNotBe` ExitSuccess
 
   it "replicates from another server" $
     withServer defaultServerOptions $ \master ->
@@ -166,31 +177,30 @@ spec = do
         _ <- request connection ["PING"]
         eventuallyReturns 5 1 (connectedClients server)
 
-  it "does not outlive a parent that is killed" $
-    -- A shell stands in for the test program: it starts a server the same way
-    -- and is then killed with SIGKILL.
-    bracket
-      ( createProcess
-          (proc "sh" ["-c", "setpriv --pdeathsig KILL sleep 600 & echo $!; wait"])
-            { std_out = CreatePipe
-            }
-      )
-      cleanupProcess
-      $ \(_, output, _, handle) -> case output of
+  it "does not outlive a test program that is killed" $ do
+    program <- getExecutablePath
+    temporary <- getTemporaryDirectory
+    bracket (createTempDirectory temporary "redis-testkit-held") removePathForcibly $ \folder -> do
+      -- The killed program cannot remove its folders; we can.
+      let held =
+            (proc program ["--hold-a-server"])
+              { std_out = CreatePipe,
+                env = Just [("TMPDIR", folder), ("PATH", "/usr/local/bin:/usr/bin:/bin")]
+              }
+      withCreateProcess held $ \_ output _ handle -> case output of
         Nothing -> expectationFailure "no pipe"
         Just pipe -> do
-          child <- ByteString.hGetSome pipe 100
-          hClose pipe
-          let folder = "/proc" </> filter (`elem` ['0' .. '9']) (show child)
-          eventually 10 "the child is a process of its own" (doesDirectoryExist folder)
-          eventually 10 "the child has asked to be killed" $ do
-            name <- ByteString.readFile (folder </> "comm")
-            pure (name == "sleep\n")
+          line <- Char8.hGetLine pipe
+          address <- case Char8.readInt line of
+            Just (port, _) -> pure (TcpAddress "127.0.0.1" port)
+            Nothing -> failure ("not a port: " <> show line)
+          ping address
           parent <- getPid handle
-          mapM_ (\pid -> callProcess "kill" ["-9", show pid]) parent
-          code <- waitForProcess handle
-          code `shouldBe` ExitFailure (-9)
-          eventually 10 "the child is gone" (not <$> doesDirectoryExist folder)
+          mapM_ (signalProcess sigKILL) parent
+          waitForProcess handle `shouldReturn` ExitFailure (-9)
+          eventually 10 "the server is gone" $
+            either (\(_ :: IOException) -> True) (const False)
+              <$> try (withConnection address (const (pure ())))
   where
     anyIOError :: Selector IOException
     anyIOError = const True
@@ -200,3 +210,11 @@ spec = do
       Failed text -> code `ByteString.isPrefixOf` text
       _ -> False
     words' = words . map (\character -> if character `elem` ("'\"" :: String) then ' ' else character)
+
+-- | Starts a server, tells its port, and stays until it is killed.
+holdServer :: IO ()
+holdServer =
+  withServer defaultServerOptions $ \server -> do
+    Char8.putStrLn (Char8.pack (show (serverPort server)))
+    hFlush stdout
+    threadDelay maxBound

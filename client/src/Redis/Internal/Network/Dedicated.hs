@@ -34,10 +34,10 @@ data DedicatedPool = DedicatedPool
 
 data DedicatedState
   = Lending
-      -- | Idle connections, the most recently used first.
       [Multiplexer]
-      -- | How many are lent out or idle.
+      -- ^ Idle connections, the most recently used first.
       Int
+      -- ^ How many are lent out or idle.
   | Closed
 
 -- | What state a lease leaves its connection in.

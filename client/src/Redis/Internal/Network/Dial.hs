@@ -24,7 +24,7 @@ module Redis.Internal.Network.Dial
 where
 
 import Control.Applicative ((<|>))
-import Control.Concurrent (forkIO, myThreadId, threadDelay, threadWaitWriteSTM)
+import Control.Concurrent (threadDelay, threadWaitWriteSTM)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Concurrent.STM (STM, atomically, check, readTVar, registerDelay)
 import Control.Exception (IOException, bracketOnError, mask, mask_, onException, try, uninterruptibleMask_)
@@ -39,7 +39,6 @@ import Foreign.C.Types (CInt (..))
 import Foreign.Marshal.Alloc (allocaBytes)
 import Foreign.Marshal.Array (peekArray)
 import Foreign.Ptr (Ptr)
-import GHC.Conc (labelThread)
 import GHC.Foreign qualified as Foreign
 import GHC.IO.Encoding (getFileSystemEncoding)
 import GHC.IO.Exception (ioe_description)
@@ -47,6 +46,7 @@ import Network.Socket (SockAddr (SockAddrInet, SockAddrInet6, SockAddrUnix), Soc
 import Network.Socket qualified as Socket
 import Network.Socket.Address (pokeSocketAddress, sizeOfSocketAddress)
 import Redis.Error (ConnectionCause (..), Host, Port)
+import Redis.Internal.Network.Worker (spawn)
 
 -- | How long to wait for what, in seconds.
 data DialTimes = DialTimes
@@ -80,8 +80,7 @@ resolve host port =
     Right addresses -> pure (Right addresses)
     Left (_ :: IOException) -> do
       answer <- newEmptyMVar
-      void . forkIO $ do
-        myThreadId >>= (`labelThread` "redis-client: resolver")
+      void . spawn "redis-client: resolver" $
         try (lookUp [Socket.AI_NUMERICSERV]) >>= putMVar answer
       outcome <- takeMVar answer
       pure $ case outcome of

@@ -13,7 +13,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Maybe (catMaybes)
+import Data.Maybe (catMaybes, fromMaybe)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Multiplexer
@@ -86,7 +86,7 @@ handshake config role mux = case configProtocol config of
              Step Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
            ]
 
-    userOf = maybe "default" id . credentialsUser
+    userOf = fromMaybe "default" . credentialsUser
     passwordOf = revealSecret . credentialsPassword
     decimal = Char8.pack . show
 

@@ -27,6 +27,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.Char (isDigit)
 import Data.Int (Int64)
 import Data.Word (Word64, Word8)
 import Foreign.Marshal.Utils (copyBytes)
@@ -93,24 +94,24 @@ decode limits base = element
       | otherwise = do
         tag <- byteAt at
         case tag of
-          36 {- $ -} -> bulk at end frames BulkString
-          58 {- : -} -> number at end frames (\n next -> complete (Integer n) next end frames)
-          43 {- + -} -> line at end frames (complete . SimpleString)
-          42 {- * -} -> aggregate at end frames ArrayOf 1
-          45 {- - -} -> line at end frames (complete . ErrorReply)
-          95 {- _ -} -> line at end frames $ \text next frames' rest ->
+          36 {- '$' -} -> bulk at end frames BulkString
+          58 {- ':' -} -> number at end frames (\n next -> complete (Integer n) next end frames)
+          43 {- '+' -} -> line at end frames (complete . SimpleString)
+          42 {- '*' -} -> aggregate at end frames ArrayOf 1
+          45 {- '-' -} -> line at end frames (complete . ErrorReply)
+          95 {- '_' -} -> line at end frames $ \text next frames' rest ->
             if ByteString.null text then complete Null next frames' rest else malformed "null with a body"
-          37 {- % -} -> aggregate at end frames MapOf 2
-          62 {- > -} -> aggregate at end frames PushOf 1
-          126 {- ~ -} -> aggregate at end frames SetOf 1
-          44 {- , -} -> line at end frames (parsed "double" parseDouble Double)
-          35 {- # -} -> line at end frames (parsed "boolean" parseBoolean Boolean)
-          40 {- ( -} -> line at end frames (parsed "big number" parseBigNumber BigNumber)
-          61 {- = -} -> bulk at end frames BulkString
-          33 {- ! -} -> bulk at end frames ErrorReply
-          124 {- | -} -> aggregate at end frames AttributesOf 2
-          59 {- ; -} -> malformed "streamed strings are not supported"
-          46 {- . -} -> malformed "streamed aggregates are not supported"
+          37 {- '%' -} -> aggregate at end frames MapOf 2
+          62 {- '>' -} -> aggregate at end frames PushOf 1
+          126 {- '~' -} -> aggregate at end frames SetOf 1
+          44 {- ',' -} -> line at end frames (parsed "double" parseDouble Double)
+          35 {- '#' -} -> line at end frames (parsed "boolean" parseBoolean Boolean)
+          40 {- '(' -} -> line at end frames (parsed "big number" parseBigNumber BigNumber)
+          61 {- '=' -} -> bulk at end frames BulkString
+          33 {- '!' -} -> bulk at end frames ErrorReply
+          124 {- '|' -} -> aggregate at end frames AttributesOf 2
+          59 {- ';' -} -> malformed "streamed strings are not supported"
+          46 {- '.' -} -> malformed "streamed aggregates are not supported"
           _ -> malformed ("unknown type byte " <> show tag)
 
     -- One value is complete; it may complete the aggregates around it.
@@ -195,7 +196,8 @@ decode limits base = element
                   if position - from >= 19
                     then malformed "number too long"
                     else digits negative (value * 10 + digit) from (position + 1)
-                | byte == 13, position > from ->
+                | byte == 13,
+                  position > from ->
                   if position + 1 >= end
                     then pure (NeedMore frames at (position - at + 2))
                     else do
@@ -318,7 +320,6 @@ parseDouble text = case text of
     clampExponent :: Integer -> Int
     clampExponent = fromInteger . max (-bound) . min bound
     bound = fromIntegral maxLine + 400
-    isDigit c = c >= '0' && c <= '9'
 
 -- | One value from complete bytes, and what follows it. For tests, and for
 -- values that are not read from a connection. \(O(n)\).
