@@ -33,7 +33,7 @@ format: setup ## Format every module
 	@scripts/lint.sh --fix
 
 doc: setup ## Write the Haddock pages
-	@$(CABAL) haddock -v1 client
+	@$(CABAL) haddock -v1 lib:redis-client
 
 clean: ## Remove what was built and measured
 	@rm -rf dist-newstyle results

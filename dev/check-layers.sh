@@ -5,8 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.hs' |
-  while read -r file; do [ ! -e "$file" ] || echo "$file"; done)
+mapfile -t sources < <(find . -name dist-newstyle -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
 status=0
 
 awk '

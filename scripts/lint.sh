@@ -4,8 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t all < <(git ls-files --cached --others --exclude-standard -- '*.hs' |
-  while read -r file; do [ ! -e "$file" ] || echo "$file"; done)
+mapfile -t all < <(find . -name dist-newstyle -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
 mapfile -t library < <(printf '%s\n' "${all[@]}" | grep -E '/(src|app)/' || true)
 mapfile -t tests < <(printf '%s\n' "${all[@]}" | grep -vE '/(src|app)/' || true)
 

@@ -18,7 +18,7 @@ import System.Directory
     getTemporaryDirectory,
     removePathForcibly,
   )
-import System.Environment (getExecutablePath)
+import System.Environment (getEnvironment, getExecutablePath)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (hFlush, stdout)
@@ -179,13 +179,14 @@ spec = do
 
   it "does not outlive a test program that is killed" $ do
     program <- getExecutablePath
+    environment <- getEnvironment
     temporary <- getTemporaryDirectory
     bracket (createTempDirectory temporary "redis-testkit-held") removePathForcibly $ \folder -> do
       -- The killed program cannot remove its folders; we can.
       let held =
             (proc program ["--hold-a-server"])
               { std_out = CreatePipe,
-                env = Just [("TMPDIR", folder), ("PATH", "/usr/local/bin:/usr/bin:/bin")]
+                env = Just (("TMPDIR", folder) : filter ((/= "TMPDIR") . fst) environment)
               }
       withCreateProcess held $ \_ output _ handle -> case output of
         Nothing -> expectationFailure "no pipe"
