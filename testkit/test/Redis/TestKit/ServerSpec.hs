@@ -5,6 +5,7 @@ import Control.Exception (IOException, bracket, try)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (newIORef, readIORef, writeIORef)
+import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Redis.TestKit.Address (Address (..))
@@ -159,12 +160,12 @@ spec = do
 
   it "says why a server does not start" $
     startServer defaultServerOptions {optionsConfig = ["no-such-setting 1"]}
-      `shouldThrow` \(TestKitFailure text) -> "no-such-setting" `elem` words' text
+      `shouldThrow` \(TestKitFailure text) -> "no-such-setting" `isInfixOf` text
 
   it "refuses a port that is taken" $
     withServer defaultServerOptions $ \server ->
       startServer defaultServerOptions {optionsPort = Just (serverPort server)}
-        `shouldThrow` \(TestKitFailure text) -> "in" `elem` words text
+        `shouldThrow` \(TestKitFailure text) -> "port is in use" `isInfixOf` text
 
   it "counts commands and clients" $
     withServer defaultServerOptions $ \server -> do
@@ -210,7 +211,6 @@ spec = do
     isError code = \case
       Failed text -> code `ByteString.isPrefixOf` text
       _ -> False
-    words' = words . map (\character -> if character `elem` ("'\"" :: String) then ' ' else character)
 
 -- | Starts a server, tells its port, and stays until it is killed.
 holdServer :: IO ()
