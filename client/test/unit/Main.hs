@@ -2,6 +2,7 @@ module Main (main) where
 
 import Redis.Commands.SplitSpec qualified
 import Redis.CommandsSpec qualified
+import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
@@ -14,6 +15,7 @@ main =
   hspec . timed $ do
     Redis.Commands.SplitSpec.spec
     Redis.CommandsSpec.spec
+    Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec

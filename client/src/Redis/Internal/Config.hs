@@ -1,6 +1,7 @@
 -- | The record behind "Redis.Config", for this library's own modules.
 --
--- Every field is read by some code of this library.
+-- Every field is read by some code of this library. A 'Config' can be shown:
+-- what is secret in it is a 'Secret', and that shows nothing.
 module Redis.Internal.Config
   ( Config (..),
     defaultConfig,
@@ -14,6 +15,7 @@ module Redis.Internal.Config
     ProtocolVersion (..),
     Polling (..),
     Limits (..),
+    defaultLimits,
     Backoff (..),
   )
 where
@@ -64,6 +66,7 @@ data Config = Config
     configRefreshThrottle :: Double,
     configHooks :: Hooks
   }
+  deriving stock (Show)
 
 -- | What the servers are to each other.
 data Topology
@@ -143,6 +146,18 @@ data Limits = Limits
   }
   deriving stock (Eq, Show)
 
+-- | 16384 commands, 16 MiB queued; 512 MiB per string (what a server holds in
+-- one), 128 Mi elements, 64 levels.
+defaultLimits :: Limits
+defaultLimits =
+  Limits
+    { limitInFlight = 16384,
+      limitQueuedBytes = 16 * 1024 * 1024,
+      limitBulkBytes = 512 * 1024 * 1024,
+      limitElements = 128 * 1024 * 1024,
+      limitDepth = 64
+    }
+
 -- | Capped exponential backoff, in seconds. Each delay is drawn between half
 -- of its value and the whole.
 data Backoff = Backoff
@@ -168,14 +183,7 @@ defaultConfig topology =
       configConnectTimeout = 5,
       configCommandTimeout = Just 5,
       configMuxCount = Nothing,
-      configLimits =
-        Limits
-          { limitInFlight = 16384,
-            limitQueuedBytes = 16 * 1024 * 1024,
-            limitBulkBytes = 512 * 1024 * 1024,
-            limitElements = 128 * 1024 * 1024,
-            limitDepth = 64
-          },
+      configLimits = defaultLimits,
       configMaxAttempts = 16,
       configBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1},
       configPolling = PollUpTo 200,

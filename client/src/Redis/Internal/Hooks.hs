@@ -32,6 +32,10 @@ data Hooks = Hooks
     hookPush :: Maybe (Endpoint -> Value -> IO ())
   }
 
+-- | Only that there are hooks: functions cannot be shown.
+instance Show Hooks where
+  show _ = "<hooks>"
+
 -- | Nothing is observed.
 --
 -- @since 0.1.0.0

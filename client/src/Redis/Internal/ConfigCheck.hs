@@ -1,0 +1,106 @@
+-- | What is wrong with a configuration, found before anything connects.
+--
+-- Reasons are written here and never made from what was given: a password
+-- that stands in the wrong place must not end up in a log.
+module Redis.Internal.ConfigCheck
+  ( ConfigError (..),
+    validateConfig,
+  )
+where
+
+import Control.Exception (Exception (displayException))
+import Control.Monad (unless)
+import Data.ByteString qualified as ByteString
+import Data.Foldable (for_, toList)
+import Data.Maybe (isJust)
+import Redis.Error (Endpoint (..))
+import Redis.Internal.Config
+
+-- | A setting, or a part of a URL, that cannot be used.
+--
+-- @since 0.1.0.0
+data ConfigError = ConfigError
+  { -- | Which setting, option or part of the URL.
+    configErrorPart :: String,
+    -- | What it should be.
+    configErrorReason :: String
+  }
+  deriving stock (Eq, Show)
+
+instance Exception ConfigError where
+  displayException ConfigError {configErrorPart, configErrorReason} =
+    configErrorPart <> ": " <> configErrorReason
+
+-- | The same configuration if every setting makes sense, else the first that
+-- does not. \(O(n)\) in the number of seeds.
+--
+-- @since 0.1.0.0
+validateConfig :: Config -> Either ConfigError Config
+validateConfig config = do
+  for_ endpoints endpointIsUsable
+  case configTopology config of
+    Cluster seeds ->
+      check "topology" "the nodes of a cluster have hosts and ports, no Unix sockets" $
+        null [() | UnixEndpoint _ <- toList seeds]
+    Standalone _ -> Right ()
+  check "database" "must not be negative" (configDatabase config >= 0)
+  for_ (configClientName config) $ \name ->
+    check "client name" "must be printable ASCII without spaces, and not empty" $
+      not (ByteString.null name) && ByteString.all (\byte -> byte > 32 && byte < 127) name
+  for_ (configTls config) $ \tls ->
+    check "server name" "TLS over a Unix socket needs one, or no verification" $
+      not (tlsVerify tls) || isJust (tlsServerName tls) || null [() | UnixEndpoint _ <- endpoints]
+  positive "connect timeout" (configConnectTimeout config)
+  for_ (configCommandTimeout config) (positive "command timeout")
+  for_ (configMuxCount config) (between "mux count" 1 1024)
+  let limits = configLimits config
+  atLeastOne "in-flight limit" (limitInFlight limits)
+  atLeastOne "queued bytes limit" (limitQueuedBytes limits)
+  atLeastOne "bulk bytes limit" (limitBulkBytes limits)
+  atLeastOne "elements limit" (limitElements limits)
+  atLeastOne "depth limit" (limitDepth limits)
+  atLeastOne "max attempts" (configMaxAttempts config)
+  let backoff = configBackoff config
+  positive "first backoff" (backoffFirst backoff)
+  positive "backoff cap" (backoffCap backoff)
+  check "backoff cap" "must not be less than the first backoff" (backoffCap backoff >= backoffFirst backoff)
+  case configPolling config of
+    PollUpTo micros -> between "polling" 1 1000000 micros
+    NeverPoll -> Right ()
+  for_ (configSilenceLimit config) (positive "silence limit")
+  for_ (configKeepAlive config) (between "keepalive" 1 32767)
+  for_ (configTcpUserTimeout config) (positive "TCP user timeout")
+  atLeastOne "max dedicated" (configMaxDedicated config)
+  positive "refresh interval" (configRefreshInterval config)
+  positive "refresh throttle" (configRefreshThrottle config)
+  pure config
+  where
+    endpoints = case configTopology config of
+      Standalone endpoint -> [endpoint]
+      Cluster seeds -> toList seeds
+
+endpointIsUsable :: Endpoint -> Either ConfigError ()
+endpointIsUsable = \case
+  TcpEndpoint host port -> do
+    check "host" "must not be empty, nor contain spaces or control characters" $
+      not (ByteString.null host) && ByteString.all (\byte -> byte > 32 && byte /= 127) host
+    check "port" "must be between 1 and 65535" (port > 0)
+  UnixEndpoint path ->
+    check "path" "of a Unix socket: must not be empty, nor contain a null character" $
+      not (null path) && notElem '\0' path
+
+check :: String -> String -> Bool -> Either ConfigError ()
+check configErrorPart configErrorReason holds =
+  unless holds (Left ConfigError {configErrorPart, configErrorReason})
+
+-- | A number of seconds. Neither zero nor infinite nor NaN.
+positive :: String -> Double -> Either ConfigError ()
+positive part seconds =
+  check part "must be a number of seconds, more than 0 and at most 1000000000" (seconds > 0 && seconds <= 1e9)
+
+atLeastOne :: String -> Int -> Either ConfigError ()
+atLeastOne part number = check part "must be at least 1" (number >= 1)
+
+between :: String -> Int -> Int -> Int -> Either ConfigError ()
+between part least most number =
+  check part ("must be between " <> show least <> " and " <> show most) (number >= least && number <= most)

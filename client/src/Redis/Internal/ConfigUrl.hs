@@ -1,0 +1,307 @@
+-- | Configurations as URLs.
+--
+-- > redis://[[user]:password@]host[:port][,host[:port]…][/database][?option=value&…]
+-- > unix://[[user]:password@]/path/of/the/socket[?option=value&…]
+--
+-- @rediss://@ is the same over TLS; @redis+cluster://@ and @rediss+cluster://@,
+-- or the option @cluster=true@, are for a cluster, which may have several
+-- hosts. IPv6 addresses stand in brackets. In user, password, host, path and
+-- values, whatever has a meaning in a URL (@% \/ ? # \@ : , & =@) is written as
+-- @%@ and two hexadecimal digits; a plus sign is a plus sign.
+--
+-- An error tells which part is wrong and never repeats any of it, except the
+-- name of an option where no part of a password can stand: a password with an
+-- unescaped character moves its own rest to any other part of the URL.
+module Redis.Internal.ConfigUrl (configFromUrl) where
+
+import Control.Monad (foldM, unless, when)
+import Data.Bifunctor (first)
+import Data.Bits (shiftL, (.|.))
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (digitToInt, isAsciiLower, isDigit, isHexDigit, toLower)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Redis.Error (Endpoint (..), Host, Port)
+import Redis.Internal.Config
+import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
+import Text.Read (readMaybe)
+
+-- | Reads a URL, checked as by 'validateConfig'. The options, in alphabetical
+-- order:
+--
+-- [@ca@] PEM file of authorities, for TLS.
+-- [@cert@, @key@] PEM files of this client's certificate and key, for TLS.
+-- [@client_name@] For the server's CLIENT LIST.
+-- [@cluster@] @true@ or @false@.
+-- [@connect_timeout@] Seconds.
+-- [@db@] As the path, which a Unix socket needs for itself.
+-- [@keepalive@] Whole seconds, or @none@.
+-- [@max_attempts@, @max_dedicated@] Numbers.
+-- [@mux_count@] A number, or @auto@.
+-- [@polling@] Microseconds, or @off@.
+-- [@protocol@] @2@ or @3@.
+-- [@refresh_interval@, @refresh_throttle@] Seconds.
+-- [@server_name@] The name in the server's certificate, for TLS.
+-- [@silence_limit@] Seconds, or @none@.
+-- [@timeout@] Seconds for a command, or @none@.
+-- [@user_timeout@] Seconds that sent bytes may stay unacknowledged, or @none@.
+-- [@verify@] @true@ or @false@: whether the certificate must be valid, for TLS.
+--
+-- \(O(n)\).
+--
+-- @since 0.1.0.0
+configFromUrl :: ByteString -> Either ConfigError Config
+configFromUrl url = do
+  (scheme, rest) <- schemeAndRest url
+  when (Char8.elem '#' rest) (wrong "URL" "has no place for a #, which is written %23")
+  let (beforeQuery, query) = Char8.drop 1 <$> Char8.break (== '?') rest
+      (authority, path) = Char8.break (== '/') beforeQuery
+  -- What follows the host has no @; one that is found there is the end of a
+  -- password with an unescaped / or ?.
+  when
+    (Char8.elem '@' query || (schemeTransport scheme /= UnixTransport && Char8.elem '@' path))
+    (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
+  (credentials, hosts) <- credentialsAndHosts authority
+  options <- parseOptions query
+  isCluster <- (schemeCluster scheme ||) <$> maybe (Right False) (boolean "cluster") (Map.lookup "cluster" options)
+  topology <- case schemeTransport scheme of
+    UnixTransport -> do
+      unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
+      when isCluster (wrong "cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
+      Standalone . UnixEndpoint <$> (percentDecoded "path" path >>= filePath "path")
+    TcpTransport -> parseHosts hosts >>= tcpTopology isCluster
+  pathDatabase <- case schemeTransport scheme of
+    UnixTransport -> Right Nothing
+    TcpTransport -> databaseFromPath path
+  let start =
+        (defaultConfig topology)
+          { configCredentials = credentials,
+            configTls = if schemeTls scheme then Just defaultTlsConfig else Nothing
+          }
+  withPath <- case pathDatabase of
+    Nothing -> Right start
+    Just database
+      | Map.member "db" options -> wrong "db" "stands in the path already"
+      | otherwise -> Right start {configDatabase = database}
+  foldM applyOption withPath (Map.toList options) >>= certificateAndKey options >>= validateConfig
+  where
+    tcpTopology isCluster = \case
+      seed :| []
+        | not isCluster -> Right (Standalone seed)
+      seeds
+        | isCluster -> Right (Cluster seeds)
+        | otherwise -> wrong "host" "several are for a cluster: redis+cluster://, or the option cluster=true"
+
+data Transport = TcpTransport | UnixTransport
+  deriving stock (Eq)
+
+data Scheme = Scheme
+  { schemeTransport :: Transport,
+    schemeTls :: Bool,
+    schemeCluster :: Bool
+  }
+
+schemeAndRest :: ByteString -> Either ConfigError (Scheme, ByteString)
+schemeAndRest url = do
+  let (name, rest) = ByteString.breakSubstring "://" url
+  scheme <- case Char8.map toLower name of
+    "redis" -> Right (Scheme TcpTransport False False)
+    "rediss" -> Right (Scheme TcpTransport True False)
+    "redis+cluster" -> Right (Scheme TcpTransport False True)
+    "rediss+cluster" -> Right (Scheme TcpTransport True True)
+    "unix" -> Right (Scheme UnixTransport False False)
+    _ -> wrong "scheme" "must be redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://"
+  pure (scheme, ByteString.drop 3 rest)
+
+credentialsAndHosts :: ByteString -> Either ConfigError (Maybe Credentials, ByteString)
+credentialsAndHosts authority = case Char8.split '@' authority of
+  [] -> Right (Nothing, "")
+  [hosts] -> Right (Nothing, hosts)
+  [userInfo, hosts] -> do
+    credentials <- parseCredentials userInfo
+    pure (credentials, hosts)
+  -- More than one @ could be a part of a password, or credentials repeated for
+  -- each host: not for us to guess.
+  _ -> wrong "credentials" "stand once, before all hosts, and an @ in them is written %40"
+
+parseCredentials :: ByteString -> Either ConfigError (Maybe Credentials)
+parseCredentials "" = Right Nothing
+parseCredentials userInfo = do
+  let (rawUser, rawPassword) = Char8.break (== ':') userInfo
+  when (ByteString.null rawPassword) (wrong "credentials" "a colon and a password must follow the user")
+  user <- percentDecoded "credentials" rawUser
+  password <- percentDecoded "credentials" (Char8.drop 1 rawPassword)
+  when (ByteString.null user && ByteString.null password) (wrong "credentials" "the password is empty")
+  pure $
+    Just
+      Credentials
+        { credentialsUser = if ByteString.null user then Nothing else Just user,
+          credentialsPassword = secret password
+        }
+
+parseHosts :: ByteString -> Either ConfigError (NonEmpty Endpoint)
+parseHosts hosts = case Char8.split ',' hosts of
+  [] -> wrong "host" "is missing"
+  one : others -> (:|) <$> parseHost one <*> traverse parseHost others
+
+parseHost :: ByteString -> Either ConfigError Endpoint
+parseHost text = case Char8.uncons text of
+  Nothing -> wrong "host" "is missing"
+  Just ('[', rest) -> do
+    let (address, afterAddress) = Char8.break (== ']') rest
+    host <- percentDecoded "host" address
+    unless (":" `ByteString.isInfixOf` host) (wrong "host" "only an IPv6 address stands in brackets")
+    case Char8.uncons (Char8.drop 1 afterAddress) of
+      _ | ByteString.null afterAddress -> wrong "host" "the closing bracket is missing"
+      Nothing -> Right (TcpEndpoint host defaultPort)
+      Just (':', port) -> TcpEndpoint host <$> parsePort port
+      Just _ -> wrong "host" "only a port can follow the closing bracket"
+  Just _ -> do
+    let (rawHost, rest) = Char8.break (== ':') text
+    host <- percentDecoded "host" rawHost
+    case Char8.uncons rest of
+      Nothing -> tcpEndpoint host defaultPort
+      Just (_, port)
+        | Char8.elem ':' port -> wrong "host" "an IPv6 address stands in brackets"
+        | otherwise -> parsePort port >>= tcpEndpoint host
+  where
+    tcpEndpoint :: Host -> Port -> Either ConfigError Endpoint
+    tcpEndpoint host port
+      | ByteString.null host = wrong "host" "is missing"
+      | otherwise = Right (TcpEndpoint host port)
+
+defaultPort :: Port
+defaultPort = 6379
+
+parsePort :: ByteString -> Either ConfigError Port
+parsePort text = do
+  number <- whole "port" text
+  unless (number >= 1 && number <= 65535) (wrong "port" "must be between 1 and 65535")
+  pure (fromIntegral number)
+
+databaseFromPath :: ByteString -> Either ConfigError (Maybe Int)
+databaseFromPath path
+  | ByteString.null digits = Right Nothing
+  | otherwise = Just <$> whole "database" digits
+  where
+    digits = Char8.drop 1 path
+
+-- | The options by name. Values are decoded.
+parseOptions :: ByteString -> Either ConfigError (Map ByteString ByteString)
+parseOptions query = foldM insert Map.empty (filter (not . ByteString.null) (Char8.split '&' query))
+  where
+    insert options entry = do
+      let (name, rest) = Char8.break (== '=') entry
+          part = optionPart name
+      when (ByteString.null rest) (wrong part "has no value")
+      when (Map.member name options) (wrong part "is given twice")
+      value <- percentDecoded part (Char8.drop 1 rest)
+      when (ByteString.null value) (wrong part "has no value")
+      pure (Map.insert name value options)
+
+-- | An option as errors name it: only if it could be the name of one.
+optionPart :: ByteString -> String
+optionPart name
+  | not (ByteString.null name) && Char8.length name <= 32 && Char8.all (\c -> isAsciiLower c || c == '_') name =
+    "option " <> Char8.unpack name
+  | otherwise = "option"
+
+applyOption :: Config -> (ByteString, ByteString) -> Either ConfigError Config
+applyOption config (name, value) = case name of
+  "ca" -> do
+    file <- filePath part value
+    tls (\old -> old {tlsCaFile = Just file})
+  "cert" -> tls id
+  "key" -> tls id
+  "client_name" -> Right config {configClientName = Just value}
+  -- Read when the topology was made.
+  "cluster" -> Right config
+  "connect_timeout" -> (\new -> config {configConnectTimeout = new}) <$> seconds part value
+  "db" -> (\new -> config {configDatabase = new}) <$> whole part value
+  "keepalive" -> (\new -> config {configKeepAlive = new}) <$> orNone (whole part)
+  "max_attempts" -> (\new -> config {configMaxAttempts = new}) <$> whole part value
+  "max_dedicated" -> (\new -> config {configMaxDedicated = new}) <$> whole part value
+  "mux_count"
+    | value == "auto" -> Right config {configMuxCount = Nothing}
+    | otherwise -> (\new -> config {configMuxCount = Just new}) <$> whole part value
+  "polling"
+    | value == "off" -> Right config {configPolling = NeverPoll}
+    | otherwise -> (\new -> config {configPolling = PollUpTo new}) <$> whole part value
+  "protocol" -> case value of
+    "2" -> Right config {configProtocol = OnlyResp2}
+    "3" -> Right config {configProtocol = PreferResp3}
+    _ -> wrong part "must be 2 or 3"
+  "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
+  "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
+  "server_name" -> tls (\old -> old {tlsServerName = Just value})
+  "silence_limit" -> (\new -> config {configSilenceLimit = new}) <$> orNone (seconds part)
+  "timeout" -> (\new -> config {configCommandTimeout = new}) <$> orNone (seconds part)
+  "user_timeout" -> (\new -> config {configTcpUserTimeout = new}) <$> orNone (seconds part)
+  "verify" -> do
+    verify <- boolean part value
+    tls (\old -> old {tlsVerify = verify})
+  _ -> wrong part "is not known"
+  where
+    part = optionPart name
+    orNone reader
+      | value == "none" = Right Nothing
+      | otherwise = Just <$> reader value
+    tls change = case configTls config of
+      Nothing -> wrong part "is for TLS: rediss://"
+      Just old -> Right config {configTls = Just (change old)}
+
+-- | The two options that make sense only together.
+certificateAndKey :: Map ByteString ByteString -> Config -> Either ConfigError Config
+certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "key" options) of
+  (Nothing, Nothing) -> Right config
+  (Just certificate, Just key) -> do
+    files <- (,) <$> filePath "option cert" certificate <*> filePath "option key" key
+    pure config {configTls = (\tls -> tls {tlsCertificate = Just files}) <$> configTls config}
+  (Just _, Nothing) -> wrong "option cert" "needs the option key"
+  (Nothing, Just _) -> wrong "option key" "needs the option cert"
+
+boolean :: String -> ByteString -> Either ConfigError Bool
+boolean part = \case
+  "true" -> Right True
+  "false" -> Right False
+  _ -> wrong part "must be true or false"
+
+-- | Few enough digits for an 'Int'.
+whole :: String -> ByteString -> Either ConfigError Int
+whole part text
+  | Char8.all isDigit text, Char8.length text <= 10, Just (number, "") <- Char8.readInt text = Right number
+  | otherwise = wrong part "must be a whole number"
+
+seconds :: String -> ByteString -> Either ConfigError Double
+seconds part text = case Char8.split '.' text of
+  [digits] | isNumber digits -> number
+  [digits, fraction] | isNumber digits && isNumber fraction -> number
+  _ -> wrong part "must be a number of seconds"
+  where
+    isNumber digits = not (ByteString.null digits) && Char8.length digits <= 10 && Char8.all isDigit digits
+    number = maybe (wrong part "must be a number of seconds") Right (readMaybe (Char8.unpack text))
+
+filePath :: String -> ByteString -> Either ConfigError FilePath
+filePath part = first (const failure) . fmap Text.unpack . Text.decodeUtf8'
+  where
+    failure = ConfigError {configErrorPart = part, configErrorReason = "must be UTF-8"}
+
+-- | Undoes percent-encoding. \(O(n)\).
+percentDecoded :: String -> ByteString -> Either ConfigError ByteString
+percentDecoded part text = case Char8.split '%' text of
+  [] -> Right ""
+  plain : escaped -> ByteString.concat . (plain :) <$> traverse decode escaped
+  where
+    decode piece = case Char8.unpack (Char8.take 2 piece) of
+      [high, low]
+        | isHexDigit high && isHexDigit low ->
+          Right (ByteString.cons (fromIntegral (digitToInt high `shiftL` 4 .|. digitToInt low)) (Char8.drop 2 piece))
+      _ -> wrong part "a % must be followed by two hexadecimal digits"
+
+wrong :: String -> String -> Either ConfigError a
+wrong configErrorPart configErrorReason = Left ConfigError {configErrorPart, configErrorReason}

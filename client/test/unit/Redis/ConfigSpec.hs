@@ -1,0 +1,281 @@
+module Redis.ConfigSpec (spec) where
+
+import Control.Exception (displayException)
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (intToDigit)
+import Data.Either (isLeft, isRight)
+import Data.List (isInfixOf)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis.Config
+import Redis.Internal.Config (Config (..), Topology (..), revealSecret)
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "Redis.Config" $ do
+  describe "a URL" $ do
+    forM_ topologies $ \(url, topology) ->
+      it ("leads to the servers of " <> Char8.unpack url) $
+        fmap configTopology (configFromUrl url) `shouldBe` Right topology
+
+    forM_ credentials $ \(url, expected) ->
+      it ("gives the credentials of " <> Char8.unpack url) $
+        fmap (fmap revealed . configCredentials) (configFromUrl url) `shouldBe` Right expected
+
+    it "gives a database in its path or in an option" $
+      mapM
+        (fmap configDatabase . configFromUrl)
+        ["redis://h", "redis://h/", "redis://h/3", "redis://h?db=3", "redis://h/?db=3", "unix:///s?db=3"]
+        `shouldBe` Right [0, 0, 3, 3, 3, 3]
+
+    it "speaks TLS if it says so" $
+      fmap
+        configTls
+        (configFromUrl "rediss://h?verify=false&ca=/a%40b.pem&cert=/c&key=/k&server_name=n")
+        `shouldBe` Right (Just (TlsConfig False (Just "n") (Just "/a@b.pem") (Just ("/c", "/k"))))
+
+    it "sets every option" $ do
+      let config =
+            configFromUrl
+              "redis://h?timeout=1.5&connect_timeout=2&protocol=2&client_name=n&mux_count=4&polling=off\
+              \&max_attempts=3&max_dedicated=5&silence_limit=none&keepalive=none&user_timeout=none\
+              \&refresh_interval=30&refresh_throttle=0.5&cluster=false"
+          field :: (Show a, Eq a) => (Config -> a) -> a -> Expectation
+          field get expected = fmap get config `shouldBe` Right expected
+      field configCommandTimeout (Just 1.5)
+      field configConnectTimeout 2
+      field configProtocol OnlyResp2
+      field configClientName (Just "n")
+      field configMuxCount (Just 4)
+      field configPolling NeverPoll
+      field configMaxAttempts 3
+      field configMaxDedicated 5
+      field configSilenceLimit Nothing
+      field configKeepAlive Nothing
+      field configTcpUserTimeout Nothing
+      field configRefreshInterval 30
+      field configRefreshThrottle 0.5
+      fmap configCommandTimeout (configFromUrl "redis://h?timeout=none") `shouldBe` Right Nothing
+      fmap configMuxCount (configFromUrl "redis://h?mux_count=auto") `shouldBe` Right Nothing
+      fmap configPolling (configFromUrl "redis://h?polling=50") `shouldBe` Right (PollUpTo 50)
+
+    it "leaves everything else as it is by default" $
+      fmap show (configFromUrl "redis://h:1") `shouldBe` Right (show (standaloneConfig "h" 1))
+
+    forM_ faults $ \(url, part) ->
+      it ("is refused: " <> Char8.unpack url) $
+        either configErrorPart (const "accepted") (configFromUrl url) `shouldBe` part
+
+    prop "gives back any user, password, host and name that it was made of" $
+      forAll ((,,,) <$> text <*> text <*> text <*> text) $ \(user, password, host, ca) ->
+        let url =
+              "rediss://" <> percentEncoded user <> ":" <> percentEncoded password <> "@h"
+                <> percentEncoded (Char8.map hostCharacter host)
+                <> ":7000/2?ca=/"
+                <> percentEncoded (Char8.map hostCharacter ca)
+            config = configFromUrl url
+         in conjoin
+              [ fmap (fmap revealed . configCredentials) config === Right (Just (Just user, password)),
+                fmap configTopology config === Right (Standalone (TcpEndpoint ("h" <> Char8.map hostCharacter host) 7000)),
+                fmap (fmap tlsCaFile . configTls) config === Right (Just (Just ("/" <> Char8.unpack (Char8.map hostCharacter ca))))
+              ]
+
+    prop "never fails but with an error, whatever it is" $
+      forAll (oneof [ByteString.pack <$> arbitrary, noise]) $ \url ->
+        either (\failure -> not (null (displayException failure))) (not . null . show) (configFromUrl url)
+
+  describe "a password" $ do
+    prop "is shown by no configuration" $
+      forAll secretWords $ \password ->
+        let config =
+              setCredentials (Just (Credentials (Just "user") (secret password))) (standaloneConfig "h" 1)
+         in show config `reveals` password === False
+
+    modifyMaxSuccess (const 5000) $
+      prop "is neither shown nor repeated in an error, however the URL around it is broken" $
+        forAll ((,) <$> secretWords <*> brokenUrl) $ \(password, around) ->
+          let outcome = configFromUrl (around password)
+              said = either (\failure -> show failure <> displayException failure) show outcome
+           in label (if isRight outcome then "accepted" else "refused") $
+                counterexample (show (around password, said)) $
+                  not (any (said `reveals`) (pieces password))
+
+  describe "validateConfig" $ do
+    it "accepts the defaults" $ do
+      validateConfig (standaloneConfig "h" 6379) `shouldSatisfy` isRight
+      validateConfig (unixConfig "/s") `shouldSatisfy` isRight
+      validateConfig (clusterConfig (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 2])) `shouldSatisfy` isRight
+
+    forM_ nonsense $ \(part, change) ->
+      it ("refuses a senseless " <> part) $
+        either configErrorPart (const "accepted") (validateConfig (change (standaloneConfig "h" 1))) `shouldBe` part
+
+    it "refuses servers that nobody can reach" $ do
+      validateConfig (standaloneConfig "" 1) `shouldSatisfy` isLeft
+      validateConfig (standaloneConfig "h" 0) `shouldSatisfy` isLeft
+      validateConfig (standaloneConfig "a b" 1) `shouldSatisfy` isLeft
+      validateConfig (unixConfig "") `shouldSatisfy` isLeft
+      validateConfig (clusterConfig (UnixEndpoint "/s" :| [])) `shouldSatisfy` isLeft
+
+    it "wants a name to verify where there is no host" $ do
+      validateConfig (setTls (Just defaultTlsConfig) (unixConfig "/s")) `shouldSatisfy` isLeft
+      validateConfig (setTls (Just defaultTlsConfig {tlsServerName = Just "n"}) (unixConfig "/s")) `shouldSatisfy` isRight
+
+revealed :: Credentials -> (Maybe ByteString, ByteString)
+revealed Credentials {credentialsUser, credentialsPassword} = (credentialsUser, revealSecret credentialsPassword)
+
+topologies :: [(ByteString, Topology)]
+topologies =
+  [ ("redis://h", Standalone (TcpEndpoint "h" 6379)),
+    ("REDIS://h:7000/", Standalone (TcpEndpoint "h" 7000)),
+    ("rediss://h", Standalone (TcpEndpoint "h" 6379)),
+    ("redis://[::1]", Standalone (TcpEndpoint "::1" 6379)),
+    ("redis://[2001:db8::1]:7000", Standalone (TcpEndpoint "2001:db8::1" 7000)),
+    ("redis://[fe80::1%25eth0]:7000", Standalone (TcpEndpoint "fe80::1%eth0" 7000)),
+    ("unix:///run/redis.sock", Standalone (UnixEndpoint "/run/redis.sock")),
+    ("unix://:p@/run/a%20b@c", Standalone (UnixEndpoint "/run/a b@c")),
+    ("redis+cluster://a", Cluster (TcpEndpoint "a" 6379 :| [])),
+    ("redis+cluster://a:1,b:2,[::1]:3", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 2, TcpEndpoint "::1" 3])),
+    ("rediss+cluster://u:p@a:1,b", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 6379])),
+    ("redis://a:1,b:2?cluster=true", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 2]))
+  ]
+
+credentials :: [(ByteString, Maybe (Maybe ByteString, ByteString))]
+credentials =
+  [ ("redis://h", Nothing),
+    ("redis://@h", Nothing),
+    ("redis://:p@h", Just (Nothing, "p")),
+    ("redis://u:p@h", Just (Just "u", "p")),
+    ("redis://u:@h", Just (Just "u", "")),
+    ("redis://u:a:b@h", Just (Just "u", "a:b")),
+    ("redis://u%3a:%2F%40%25+@h", Just (Just "u:", "/@%+")),
+    ("unix://u:p@/s", Just (Just "u", "p"))
+  ]
+
+faults :: [(ByteString, String)]
+faults =
+  [ ("", "scheme"),
+    ("h:6379", "scheme"),
+    ("http://h", "scheme"),
+    ("redis:/h", "scheme"),
+    ("redis://", "host"),
+    ("redis://:6379", "host"),
+    ("redis://u:p@", "host"),
+    ("redis://a,,b?cluster=true", "host"),
+    ("redis://a,b", "host"),
+    ("redis://::1", "host"),
+    ("redis://[::1", "host"),
+    ("redis://[h]", "host"),
+    ("redis://[::1]7000", "host"),
+    ("redis://a%20b", "host"),
+    ("redis://h:0", "port"),
+    ("redis://h:65536", "port"),
+    ("redis://h:99999999999999999999", "port"),
+    ("redis://h:x", "port"),
+    ("redis://h:", "port"),
+    ("redis://h:-1", "port"),
+    ("redis://u@h", "credentials"),
+    ("redis://:@h", "credentials"),
+    ("redis://u:a@b@h", "credentials"),
+    ("redis://u:a/b@h", "credentials"),
+    ("redis://u:a?b@h", "credentials"),
+    ("redis://u:%zz@h", "credentials"),
+    ("redis://u:%4@h", "credentials"),
+    ("redis://h#x", "URL"),
+    ("redis://h/x", "database"),
+    ("redis://h/-1", "database"),
+    ("redis://h/1/2", "database"),
+    ("redis://h/1?db=1", "db"),
+    ("redis://h?db=x", "option db"),
+    ("redis://h?nosuch=1", "option nosuch"),
+    ("redis://h?NoSuch=1", "option"),
+    ("redis://h?timeout", "option timeout"),
+    ("redis://h?timeout=", "option timeout"),
+    ("redis://h?timeout=x", "option timeout"),
+    ("redis://h?timeout=-1", "option timeout"),
+    ("redis://h?timeout=1e3", "option timeout"),
+    ("redis://h?timeout=0", "command timeout"),
+    ("redis://h?timeout=1&timeout=2", "option timeout"),
+    ("redis://h?protocol=4", "option protocol"),
+    ("redis://h?polling=fast", "option polling"),
+    ("redis://h?mux_count=0", "mux count"),
+    ("redis://h?cluster=yes", "option cluster"),
+    ("redis://h?verify=false", "option verify"),
+    ("redis://h?ca=/x", "option ca"),
+    ("rediss://h?cert=/x", "option cert"),
+    ("rediss://h?key=/x", "option key"),
+    ("rediss://h?ca=%ff", "option ca"),
+    ("redis://h?client_name=a%20b", "client name"),
+    ("unix://", "path"),
+    ("unix://run/redis.sock", "host"),
+    ("unix:///s?cluster=true", "cluster")
+  ]
+
+nonsense :: [(String, Config -> Config)]
+nonsense =
+  [ ("database", setDatabase (-1)),
+    ("client name", setClientName (Just "")),
+    ("client name", setClientName (Just "a\nb")),
+    ("connect timeout", setConnectTimeout 0),
+    ("connect timeout", setConnectTimeout (0 / 0)),
+    ("command timeout", setCommandTimeout (Just (1 / 0))),
+    ("mux count", setMuxCount (Just 0)),
+    ("in-flight limit", setLimits defaultLimits {limitInFlight = 0}),
+    ("queued bytes limit", setLimits defaultLimits {limitQueuedBytes = 0}),
+    ("bulk bytes limit", setLimits defaultLimits {limitBulkBytes = 0}),
+    ("elements limit", setLimits defaultLimits {limitElements = -1}),
+    ("depth limit", setLimits defaultLimits {limitDepth = 0}),
+    ("max attempts", setMaxAttempts 0),
+    ("first backoff", setBackoff (Backoff 0 1)),
+    ("backoff cap", setBackoff (Backoff 1 0.5)),
+    ("polling", setPolling (PollUpTo 0)),
+    ("silence limit", setSilenceLimit (Just 0)),
+    ("keepalive", setKeepAlive (Just 0)),
+    ("TCP user timeout", setTcpUserTimeout (Just (-1))),
+    ("max dedicated", setMaxDedicated 0),
+    ("refresh interval", setRefreshInterval 0),
+    ("refresh throttle", setRefreshThrottle (-1))
+  ]
+
+-- | Words that occur nowhere else, joined by whatever breaks URLs.
+secretWords :: Gen ByteString
+secretWords = do
+  size <- chooseInt (1, 4)
+  glue <- vectorOf size (elements ["/", "?", "#", "@", ":", ",", "&", "=", "%", "[", "]", "://", "?db=", "/1?", "%4", ""])
+  pure (ByteString.concat ("QZXJ" : concat [[between, "QZXJ"] | between <- glue]))
+
+pieces :: ByteString -> [ByteString]
+pieces password = [password, "QZXJ"]
+
+reveals :: String -> ByteString -> Bool
+reveals said password = Char8.unpack password `isInfixOf` said
+
+brokenUrl :: Gen (ByteString -> ByteString)
+brokenUrl = do
+  scheme <- elements ["redis://", "rediss://", "redis+cluster://", "unix://", "redis:", "http://", ""]
+  user <- elements ["", "user", "us%er", "us/er"]
+  rest <- elements ["h", "h:1", "h:x", "a,b", "[::1]", "[::1", "", "/s", "h/1", "h/x", "h?timeout=1", "h?x=1", "h?timeout", "h#x"]
+  pure (\password -> scheme <> user <> ":" <> password <> "@" <> rest)
+
+noise :: Gen ByteString
+noise = do
+  scheme <- elements ["redis://", "rediss://", "unix://", "redis+cluster://"]
+  rest <- listOf (elements ["a", "1", ":", "@", "/", "?", "#", "[", "]", "%", "%41", ",", "&", "=", "db", "cluster=true", "timeout"])
+  pure (scheme <> ByteString.concat rest)
+
+text :: Gen ByteString
+text = ByteString.pack <$> listOf1 arbitrary
+
+-- | What a host may contain.
+hostCharacter :: Char -> Char
+hostCharacter character
+  | character > ' ' && character < '\DEL' = character
+  | otherwise = 'x'
+
+percentEncoded :: ByteString -> ByteString
+percentEncoded = ByteString.concatMap $ \byte ->
+  Char8.pack ['%', intToDigit (fromIntegral byte `div` 16), intToDigit (fromIntegral byte `mod` 16)]
