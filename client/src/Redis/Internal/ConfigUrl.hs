@@ -68,11 +68,11 @@ configFromUrl url = do
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
   (credentials, hosts) <- credentialsAndHosts authority
   options <- parseOptions query
-  isCluster <- (schemeCluster scheme ||) <$> maybe (Right False) (boolean "cluster") (Map.lookup "cluster" options)
+  isCluster <- (schemeCluster scheme ||) <$> maybe (Right False) (boolean "option cluster") (Map.lookup "cluster" options)
   topology <- case schemeTransport scheme of
     UnixTransport -> do
       unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
-      when isCluster (wrong "cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
+      when isCluster (wrong "option cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
       Standalone . UnixEndpoint <$> (percentDecoded "path" path >>= filePath "path")
     TcpTransport -> parseHosts hosts >>= tcpTopology isCluster
   pathDatabase <- case schemeTransport scheme of
@@ -86,7 +86,7 @@ configFromUrl url = do
   withPath <- case pathDatabase of
     Nothing -> Right start
     Just database
-      | Map.member "db" options -> wrong "db" "stands in the path already"
+      | Map.member "db" options -> wrong "option db" "stands in the path already"
       | otherwise -> Right start {configDatabase = database}
   foldM applyOption withPath (Map.toList options) >>= certificateAndKey options >>= validateConfig
   where

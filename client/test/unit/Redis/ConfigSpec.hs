@@ -86,7 +86,7 @@ spec = describe "Redis.Config" $ do
 
     prop "never fails but with an error, whatever it is" $
       forAll (oneof [ByteString.pack <$> arbitrary, noise]) $ \url ->
-        either (\failure -> not (null (displayException failure))) (not . null . show) (configFromUrl url)
+        either (not . null . displayException) (not . null . show) (configFromUrl url)
 
   describe "a password" $ do
     prop "is shown by no configuration" $
@@ -97,11 +97,11 @@ spec = describe "Redis.Config" $ do
 
     modifyMaxSuccess (const 5000) $
       prop "is neither shown nor repeated in an error, however the URL around it is broken" $
-        forAll ((,) <$> secretWords <*> brokenUrl) $ \(password, around) ->
-          let outcome = configFromUrl (around password)
+        forAll (secretWords >>= \password -> (,) password . ($ password) <$> brokenUrl) $ \(password, url) ->
+          let outcome = configFromUrl url
               said = either (\failure -> show failure <> displayException failure) show outcome
            in label (if isRight outcome then "accepted" else "refused") $
-                counterexample (show (around password, said)) $
+                counterexample (show (url, said)) $
                   not (any (said `reveals`) (pieces password))
 
   describe "validateConfig" $ do
@@ -189,7 +189,7 @@ faults =
     ("redis://h/x", "database"),
     ("redis://h/-1", "database"),
     ("redis://h/1/2", "database"),
-    ("redis://h/1?db=1", "db"),
+    ("redis://h/1?db=1", "option db"),
     ("redis://h?db=x", "option db"),
     ("redis://h?nosuch=1", "option nosuch"),
     ("redis://h?NoSuch=1", "option"),
@@ -212,7 +212,7 @@ faults =
     ("redis://h?client_name=a%20b", "client name"),
     ("unix://", "path"),
     ("unix://run/redis.sock", "host"),
-    ("unix:///s?cluster=true", "cluster")
+    ("unix:///s?cluster=true", "option cluster")
   ]
 
 nonsense :: [(String, Config -> Config)]
