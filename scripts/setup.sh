@@ -28,7 +28,6 @@ libraries=(
   hedgehog:libghc-hedgehog-dev
   hspec:libghc-hspec-dev
   hspec-hedgehog:libghc-hspec-hedgehog-dev
-  HsOpenSSL:libssl-dev
   network:libghc-network-dev
   optparse-applicative:libghc-optparse-applicative-dev
   primitive:libghc-primitive-dev
