@@ -1,0 +1,141 @@
+-- | The nodes a client talks to, each with connections of its own, so that a
+-- dead or slow one delays nobody else's commands.
+--
+-- A node exists from when it is first named — by a slot map, a redirect or a
+-- seed — until a slot map no longer has it. Looking one up is one read of an
+-- immutable map.
+module Redis.Internal.Routing.Nodes
+  ( Node (..),
+    Nodes,
+    newNodes,
+    nodeAt,
+    knownNodes,
+    removeNodes,
+    closeNodes,
+    nodePoolFor,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Exception (SomeException, mask_, try)
+import Control.Monad (void)
+import Data.Foldable (for_)
+import Data.IORef
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error
+import Redis.Internal.Config
+import Redis.Internal.Hooks
+import Redis.Internal.Network.Dedicated
+import Redis.Internal.Network.Handshake (ConnectionRole (..))
+import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.OpenConnection
+import Redis.Internal.Network.Worker (spawn)
+
+-- | One server.
+data Node = Node
+  { nodeEndpoint :: Endpoint,
+    nodePool :: MultiplexPool,
+    -- | Connections that have said READONLY: a replica answers reads on these
+    -- and redirects them on all others.
+    nodeReplicaPool :: MultiplexPool,
+    nodeDedicated :: DedicatedPool
+  }
+
+-- | All nodes of one client.
+data Nodes = Nodes
+  { nodesSetup :: ConnectionSetup,
+    nodesOnTrouble :: Endpoint -> ConnectionCause -> IO (),
+    nodesMap :: IORef (Map Endpoint Node),
+    -- | Held while a node is added or removed, never while anything is waited
+    -- for. Full of 'False' once the client is closed.
+    nodesOpen :: MVar Bool
+  }
+
+-- | No nodes yet. The action is told of failed attempts to connect and of lost
+-- connections, on the thread of the connection.
+newNodes :: ConnectionSetup -> (Endpoint -> ConnectionCause -> IO ()) -> IO Nodes
+newNodes nodesSetup nodesOnTrouble = do
+  nodesMap <- newIORef Map.empty
+  nodesOpen <- newMVar True
+  pure Nodes {nodesSetup, nodesOnTrouble, nodesMap, nodesOpen}
+
+-- | The node at an endpoint, made if it is not known. Opens no connection.
+-- \(O(\log n)\). 'Left' once the client is closed.
+nodeAt :: Nodes -> Endpoint -> IO (Either Error Node)
+nodeAt nodes endpoint =
+  Map.lookup endpoint <$> readIORef (nodesMap nodes) >>= \case
+    Just node -> pure (Right node)
+    Nothing -> modifyMVar (nodesOpen nodes) $ \open ->
+      Map.lookup endpoint <$> readIORef (nodesMap nodes) >>= \case
+        Just node -> pure (open, Right node)
+        Nothing
+          | open -> do
+            node <- newNode nodes endpoint
+            modifyIORef' (nodesMap nodes) (Map.insert endpoint node)
+            observeConnection (nodesHooks nodes) (NodeAdded endpoint)
+            pure (open, Right node)
+          | otherwise -> pure (open, Left ClientClosed)
+
+newNode :: Nodes -> Endpoint -> IO Node
+newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
+  nodePool <- newMultiplexPool nodesSetup ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeReplicaPool <- newMultiplexPool nodesSetup ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeDedicated <- newDedicatedPool nodesSetup nodeEndpoint
+  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeDedicated}
+
+nodesHooks :: Nodes -> Hooks
+nodesHooks = configHooks . setupConfig . nodesSetup
+
+-- | Every node, in the order of endpoints.
+knownNodes :: Nodes -> IO [Node]
+knownNodes nodes = Map.elems <$> readIORef (nodesMap nodes)
+
+-- | Removes these nodes: they get no new commands, those in flight are
+-- answered, then the connections are closed. Does not wait.
+removeNodes :: Nodes -> Set Endpoint -> IO ()
+removeNodes nodes unwanted = do
+  gone <- modifyMVar (nodesOpen nodes) $ \open -> do
+    (gone, kept) <- Map.partitionWithKey (\endpoint _ -> endpoint `Set.member` unwanted) <$> readIORef (nodesMap nodes)
+    writeIORef (nodesMap nodes) kept
+    pure (open, Map.elems gone)
+  for_ gone $ \node -> do
+    observeConnection (nodesHooks nodes) (NodeRemoved (nodeEndpoint node))
+    spawn ("redis remove " <> renderEndpoint (nodeEndpoint node)) (closeNode removalGrace node)
+
+-- | Seconds that commands in flight to a removed node are waited for.
+removalGrace :: Double
+removalGrace = 5
+
+-- | Closes everything, waiting up to so many seconds for commands in flight.
+closeNodes :: Double -> Nodes -> IO ()
+closeNodes grace nodes = do
+  present <- modifyMVar (nodesOpen nodes) $ \_ -> do
+    present <- Map.elems <$> readIORef (nodesMap nodes)
+    writeIORef (nodesMap nodes) Map.empty
+    pure (False, present)
+  -- All at once, or each would take its own grace.
+  waits <- mask_ (mapM (inBackground . closeNode grace) present)
+  mapM_ takeMVar waits
+  where
+    inBackground action = do
+      done <- newEmptyMVar
+      void (spawn "redis close" (action >> putMVar done ()))
+      pure done
+
+closeNode :: Double -> Node -> IO ()
+closeNode grace node = do
+  quietly (closeDedicatedPool (nodeDedicated node))
+  quietly (closeMultiplexPool grace (nodePool node))
+  quietly (closeMultiplexPool grace (nodeReplicaPool node))
+  where
+    -- Each must be closed whatever happens to the others.
+    quietly action = void (try action :: IO (Either SomeException ()))
+
+-- | The connections for a role.
+nodePoolFor :: ConnectionRole -> Node -> MultiplexPool
+nodePoolFor = \case
+  ForPrimary -> nodePool
+  ForReplica -> nodeReplicaPool
