@@ -57,3 +57,264 @@ import Redis.Internal.Routing.Topology
 import Redis.Value
 import System.Random (newStdGen)
 import System.Timeout (timeout)
+
+-- | One cluster.
+data ClusterClient = ClusterClient
+  { clusterNodes :: Nodes,
+    clusterConfig :: Config,
+    clusterSetup :: ConnectionSetup,
+    clusterView :: IORef Snapshot,
+    -- | What the driver has yet to hear of.
+    clusterMail :: TBQueue Event,
+    -- | Counts published maps and failed refreshes.
+    clusterNews :: TVar Int,
+    -- | Why the last refresh failed, if it did.
+    clusterReasons :: IORef [(Endpoint, String)],
+    clusterHealth :: IORef (Map.Map Endpoint Health),
+    clusterTurn :: IORef Int,
+    clusterStop :: MVar ()
+  }
+
+-- | The published map, its shards' nodes looked up.
+data Snapshot = Snapshot
+  { snapshotMap :: SlotMap,
+    -- | Positions are those of 'slotShardIndex'.
+    snapshotShards :: Array ShardNodes
+  }
+
+-- | The nodes of a shard.
+data ShardNodes = ShardNodes
+  { shardOwner :: Node,
+    shardReaders :: [Node]
+  }
+
+-- | Starts the driver, which asks the seeds at once. Does not wait for them:
+-- the first commands do.
+newClusterClient :: ConnectionSetup -> NonEmpty Endpoint -> IO ClusterClient
+newClusterClient clusterSetup seeds = mask_ $ do
+  let clusterConfig = setupConfig clusterSetup
+  clusterMail <- newTBQueueIO mailboxSize
+  clusterView <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
+  clusterNews <- newTVarIO 0
+  clusterReasons <- newIORef []
+  clusterHealth <- newIORef Map.empty
+  clusterTurn <- newIORef 0
+  clusterStop <- newEmptyMVar
+  clusterNodes <- newNodes clusterSetup (\endpoint _ -> void (offer clusterMail (Triggered (LostNode endpoint))))
+  let cluster =
+        ClusterClient
+          { clusterNodes,
+            clusterConfig,
+            clusterSetup,
+            clusterView,
+            clusterMail,
+            clusterNews,
+            clusterReasons,
+            clusterHealth,
+            clusterTurn,
+            clusterStop
+          }
+  random <- newStdGen
+  now <- seconds
+  void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig clusterConfig seeds) random now)
+  pure cluster
+
+-- | Events that may wait. More would tell the driver nothing new: what they
+-- would make it do is already to be done.
+mailboxSize :: Num n => n
+mailboxSize = 4096
+
+offer :: TBQueue Event -> Event -> IO Bool
+offer mail event = atomically $ do
+  full <- isFullTBQueue mail
+  unless full (writeTBQueue mail event)
+  pure (not full)
+
+-- | Stops the driver and closes every node, waiting up to so many seconds for
+-- commands in flight.
+closeClusterClient :: Double -> ClusterClient -> IO ()
+closeClusterClient grace cluster = do
+  void (tryPutMVar (clusterStop cluster) ())
+  void (offer (clusterMail cluster) Tick)
+  closeNodes grace (clusterNodes cluster)
+  -- Whoever waits for news learns that the client is closed.
+  atomically (modifyTVar' (clusterNews cluster) (+ 1))
+
+-- | Tells the driver. Never blocks; a full mailbox drops it.
+tellCluster :: ClusterClient -> Trigger -> IO ()
+tellCluster cluster = void . offer (clusterMail cluster) . Triggered
+
+-- | Takes note of how a command ended. \(O(\log n)\), and one read for a node
+-- that is well.
+observeNode :: ClusterClient -> Endpoint -> Observation -> IO ()
+observeNode cluster endpoint observation = do
+  before <- Map.findWithDefault healthy endpoint <$> readIORef (clusterHealth cluster)
+  unless (observation == AnsweredCommand && isHealthy before) $ do
+    sign <- atomicModifyIORef' (clusterHealth cluster) $ \known ->
+      let (after, sign) = observe observation (Map.findWithDefault healthy endpoint known)
+       in (if isHealthy after then Map.delete endpoint known else Map.insert endpoint after known, sign)
+    when (sign == Suspicious) . tellCluster cluster $ case observation of
+      LostConnection -> LostNode endpoint
+      _ -> SilentNode endpoint
+
+-- | The map that commands go by.
+clusterSlotMap :: ClusterClient -> IO SlotMap
+clusterSlotMap cluster = snapshotMap <$> readIORef (clusterView cluster)
+
+-- | The primary of a slot. \(O(1)\), never blocks.
+ownerOf :: ClusterClient -> Slot -> IO (Maybe Node)
+ownerOf cluster slot = do
+  Snapshot {snapshotMap, snapshotShards} <- readIORef (clusterView cluster)
+  let index = slotShardIndex snapshotMap slot
+  pure (if index == noShard then Nothing else Just (shardOwner (indexArray snapshotShards index)))
+{-# INLINE ownerOf #-}
+
+-- | The replicas of a slot that are not known to be down.
+readersOf :: ClusterClient -> Slot -> IO [Node]
+readersOf cluster slot = do
+  Snapshot {snapshotMap, snapshotShards} <- readIORef (clusterView cluster)
+  known <- readIORef (clusterHealth cluster)
+  let index = slotShardIndex snapshotMap slot
+      up node = not (maybe False isDown (Map.lookup (nodeEndpoint node) known))
+  pure (if index == noShard then [] else filter up (shardReaders (indexArray snapshotShards index)))
+
+-- | Some primary, by turns, those that are down last.
+anyPrimary :: ClusterClient -> IO (Maybe Node)
+anyPrimary cluster = do
+  Snapshot {snapshotShards} <- readIORef (clusterView cluster)
+  known <- readIORef (clusterHealth cluster)
+  turn <- atomicModifyIORef' (clusterTurn cluster) (\n -> (n + 1, n))
+  let count = sizeofArray snapshotShards
+      owner index = shardOwner (indexArray snapshotShards ((turn + index) `mod` count))
+      up node = not (maybe False isDown (Map.lookup (nodeEndpoint node) known))
+      owners = map owner [0 .. count - 1]
+  pure (listToMaybe (filter up owners <> owners))
+
+-- | Waits until a map was published or a refresh failed since the action was
+-- begun, and returns why refreshes fail, if they do. The second half is to be
+-- run after the look-up that found nothing.
+awaitNews :: ClusterClient -> IO (IO [(Endpoint, String)])
+awaitNews cluster = do
+  before <- readTVarIO (clusterNews cluster)
+  pure $ do
+    atomically (readTVar (clusterNews cluster) >>= check . (/= before))
+    readIORef (clusterReasons cluster)
+
+seconds :: IO Seconds
+seconds = secondsFromNanos <$> preciseNanos
+
+-- | The driver: waits for an event or for the time, steps, acts.
+drive :: ClusterClient -> State -> IO ()
+drive cluster = loop
+  where
+    loop state = do
+      stopped <- not <$> isEmptyMVar (clusterStop cluster)
+      unless stopped $ do
+        now <- seconds
+        event <- nextEvent (nextWake state - now)
+        later <- seconds
+        let (state', actions) = step later event state
+        traverse_ (act cluster) actions
+        loop state'
+
+    nextEvent wait
+      | wait <= 0 = maybe Tick id <$> atomically (tryReadTBQueue (clusterMail cluster))
+      | otherwise = maybe Tick id <$> timeout (ceiling (min 3600 wait * 1e6)) (atomically (readTBQueue (clusterMail cluster)))
+
+act :: ClusterClient -> Action -> IO ()
+act cluster = \case
+  AskNodes refresh limit endpoints -> for_ endpoints $ \endpoint ->
+    asking refresh limit endpoint (askOverPool cluster endpoint)
+  AskSeeds refresh limit endpoints -> for_ endpoints $ \endpoint ->
+    asking refresh limit endpoint (askAnew cluster endpoint)
+  Publish slotMap -> do
+    publish cluster slotMap
+    writeIORef (clusterReasons cluster) []
+    observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
+    atomically (modifyTVar' (clusterNews cluster) (+ 1))
+  -- Made when they are first routed to.
+  NodesNew _ -> pure ()
+  NodesGone endpoints -> do
+    removeNodes (clusterNodes cluster) (Set.fromList endpoints)
+    atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.withoutKeys known (Set.fromList endpoints), ()))
+  RefreshFailed reasons -> do
+    writeIORef (clusterReasons cluster) reasons
+    observeConnection hooks (TopologyRefreshFailed reasons)
+    atomically (modifyTVar' (clusterNews cluster) (+ 1))
+  where
+    hooks = configHooks (clusterConfig cluster)
+
+    -- Its own thread: a node that hangs must not hold up the driver.
+    asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) $ do
+      answer <- try (timeout (ceiling (limit * 1e6)) question)
+      let view = case answer of
+            Left (failure :: SomeException) -> Left (show failure)
+            Right Nothing -> Left ("no answer within " <> show limit <> " s")
+            Right (Just result) -> result
+      -- Waits when the mailbox is full; the driver empties it.
+      atomically (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
+
+-- | Looks the nodes of a map up and puts it in force.
+publish :: ClusterClient -> SlotMap -> IO ()
+publish cluster slotMap = do
+  shards <- traverse shardNodes (slotMapShards slotMap)
+  for_ (sequence shards) $ \resolved ->
+    writeIORef (clusterView cluster) Snapshot {snapshotMap = slotMap, snapshotShards = arrayFromList resolved}
+  where
+    -- Right unless the client has been closed meanwhile.
+    shardNodes shard = do
+      owner <- nodeAt (clusterNodes cluster) (shardPrimary shard)
+      readers <- traverse (nodeAt (clusterNodes cluster)) (shardReplicas shard)
+      pure (ShardNodes <$> owner <*> sequence readers)
+
+-- | Asks a node over the connections there are.
+askOverPool :: ClusterClient -> Endpoint -> IO (Either String View)
+askOverPool cluster endpoint =
+  nodeAt (clusterNodes cluster) endpoint >>= \case
+    Left failure -> pure (Left (show failure))
+    Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node))
+
+-- | Asks a node over a connection made for it.
+askAnew :: ClusterClient -> Endpoint -> IO (Either String View)
+askAnew cluster endpoint = mask_ $
+  openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) endpoint >>= \case
+    Left cause -> pure (Left (show cause))
+    Right mux -> do
+      answer <- try (askView cluster endpoint (submitCommandAsync mux noOrderKey))
+      abortMultiplexer mux
+      pure (either (\(failure :: SomeException) -> Left (show failure)) id answer)
+  where
+    setup = clusterSetup cluster
+
+-- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
+-- known, and the epoch.
+askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Either String View)
+askView cluster endpoint submit = do
+  shards <- submit (request ["CLUSTER", "SHARDS"])
+  info <- submit (request ["CLUSTER", "INFO"])
+  viewEpoch <- (>>= epochFromInfo) . either (const Nothing) Just . answered <$> waitSlotResult info
+  slotMap <-
+    answered <$> waitSlotResult shards >>= \case
+      Right value -> pure (parsed (parseClusterShards asked value))
+      Left _ -> do
+        slots <- submit (request ["CLUSTER", "SLOTS"])
+        (>>= parsed . parseClusterSlots asked) . answered <$> waitSlotResult slots
+  pure ((\viewMap -> View {viewMap, viewEpoch}) <$> slotMap)
+  where
+    asked = Asked {askedEndpoint = endpoint, askedByTls = configTls (clusterConfig cluster) /= Nothing}
+    parsed = either (Left . show) Right
+    answered = \case
+      Reply value -> case withoutAttributes value of
+        ErrorReply text -> Left (Char8.unpack text)
+        other -> Right other
+      Failure failure -> Left (show failure)
+
+-- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
+epochFromInfo :: Value -> Maybe Int
+epochFromInfo value = do
+  text <- case value of
+    BulkString bytes -> Just bytes
+    VerbatimString _ bytes -> Just bytes
+    _ -> Nothing
+  field <- listToMaybe [rest | fieldLine <- Char8.lines text, Just rest <- [Char8.stripPrefix "cluster_current_epoch:" fieldLine]]
+  fst <$> Char8.readInt field

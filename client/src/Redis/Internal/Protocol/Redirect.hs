@@ -1,0 +1,127 @@
+-- | Error replies by which a cluster says: not here, or not now.
+--
+-- The text comes from a server and decides which host is dialled next, so
+-- nothing in it is believed before it is checked: a slot is a slot, a port is
+-- a port, a host has the length and the characters of one. What fails a check
+-- is no redirect, and the caller gets the server's error as it stands.
+module Redis.Internal.Protocol.Redirect
+  ( Redirect (..),
+    parseRedirect,
+
+    -- * Where to
+    Destination (..),
+    parseDestination,
+    destinationEndpoint,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Redis.Error
+import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
+
+-- | What a server means by an error that says nothing against the command.
+data Redirect
+  = -- | The slot belongs to that node.
+    Moved Slot Destination
+  | -- | This once, ask that node, with ASKING ahead.
+    Ask Slot Destination
+  | -- | The keys of the command are on two nodes while their slot moves.
+    TryAgain
+  | -- | The cluster, or the slot, is not served.
+    ClusterDown
+  | -- | The node reads its data set from disk.
+    Loading
+  | -- | A replica that has lost its primary and may not answer.
+    MasterDown
+  | -- | A replica was sent a write.
+    ReadOnly
+  | -- | The connection is not, or no longer, authenticated.
+    Unauthenticated
+  deriving stock (Eq, Show)
+
+-- | Where a redirect points.
+data Destination
+  = -- | A node of its own address.
+    NamedNode Endpoint
+  | -- | Another port of the host that answered.
+    SameHost Port
+  | -- | The server does not know; nothing to dial.
+    UnknownNode
+  deriving stock (Eq, Show)
+
+-- | Reads an error reply. 'Nothing' if it is any other error, if it is
+-- malformed, or if it was raised within a script that may already have
+-- written. \(O(n)\).
+parseRedirect :: ServerError -> Maybe Redirect
+parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
+  | errorDelivery (ReplyError serverError) /= RefusedBeforeRun = Nothing
+  | otherwise = case serverErrorCode of
+    "MOVED" -> redirectTo Moved
+    "ASK" -> redirectTo Ask
+    "TRYAGAIN" -> Just TryAgain
+    "CLUSTERDOWN" -> Just ClusterDown
+    "LOADING" -> Just Loading
+    "MASTERDOWN" -> Just MasterDown
+    "READONLY" -> Just ReadOnly
+    "NOAUTH" -> Just Unauthenticated
+    _ -> Nothing
+  where
+    redirectTo constructor = case Char8.split ' ' serverErrorMessage of
+      [slot, destination] ->
+        constructor <$> (parseNumber slot >>= slotFromInt) <*> parseDestination destination
+      _ -> Nothing
+
+-- | @host:port@, split at the last colon because the host may be IPv6. An
+-- empty host is the one that answered; @?@ is unknown. \(O(n)\).
+parseDestination :: ByteString -> Maybe Destination
+parseDestination text = do
+  let (hostAndColon, portText) = Char8.breakEnd (== ':') text
+  (host, _) <- Char8.unsnoc hostAndColon
+  port <- parsePort portText
+  case host of
+    "" -> Just (SameHost port)
+    "?" -> Just UnknownNode
+    _ -> (\plain -> NamedNode (TcpEndpoint plain port)) <$> checkedHost (withoutBrackets host)
+
+-- | The endpoint, given the one that answered. 'Nothing' if there is nothing
+-- to dial. \(O(1)\).
+destinationEndpoint :: Endpoint -> Destination -> Maybe Endpoint
+destinationEndpoint answering = \case
+  NamedNode endpoint -> Just endpoint
+  SameHost port -> case answering of
+    TcpEndpoint host _ -> Just (TcpEndpoint host port)
+    UnixEndpoint _ -> Nothing
+  UnknownNode -> Nothing
+
+withoutBrackets :: ByteString -> ByteString
+withoutBrackets host
+  | "[" `ByteString.isPrefixOf` host && "]" `ByteString.isSuffixOf` host && ByteString.length host > 2 =
+    ByteString.drop 1 (ByteString.take (ByteString.length host - 1) host)
+  | otherwise = host
+
+-- | A host of at most 255 visible ASCII characters.
+checkedHost :: ByteString -> Maybe ByteString
+checkedHost host
+  | ByteString.length host <= 255 && not (ByteString.null host) && ByteString.all visible host =
+    -- Copied: it is kept in the slot map, and a slice would keep the whole
+    -- buffer that it was received in.
+    Just (ByteString.copy host)
+  | otherwise = Nothing
+  where
+    visible byte = byte > 0x20 && byte < 0x7f
+
+parsePort :: ByteString -> Maybe Port
+parsePort text = do
+  number <- parseNumber text
+  if number >= 1 && number <= 65535 then Just (fromIntegral number) else Nothing
+
+-- | One to five digits and nothing else.
+parseNumber :: ByteString -> Maybe Int
+parseNumber text
+  | ByteString.length text <= 5,
+    Char8.all (\c -> c >= '0' && c <= '9') text,
+    Just (number, "") <- Char8.readInt text =
+    Just number
+  | otherwise = Nothing

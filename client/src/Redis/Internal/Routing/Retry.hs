@@ -1,0 +1,309 @@
+-- | Whether a command that failed is sent again, where and when.
+--
+-- Two questions decide, and they are kept apart. /May/ it be sent again? Only
+-- if it certainly did not run, or if running it twice does no harm
+-- ('factRepeatable'); one guard at the top of 'decide' asks this, so that no
+-- rule further down can forget it. /Is it worth it/, and where? That is a table
+-- over what the server or the connection said.
+--
+-- A redirect is no execution: a server that says MOVED or ASK has not run the
+-- command, so INCR follows it as GET does. How often is bounded twice, by the
+-- number of attempts and by the time that is left; the first redirect is
+-- followed at once, further ones after a jittered delay, so that two nodes that
+-- point at each other cannot keep a core busy.
+module Redis.Internal.Routing.Retry
+  ( -- * The question
+    Policy (..),
+    Failure (..),
+    Sent (..),
+    Role (..),
+
+    -- * What a command has been through
+    Course,
+    newCourse,
+    courseAttempts,
+    courseTrail,
+
+    -- * The answer
+    Outcome (..),
+    Decision (..),
+    Target (..),
+    Effect (..),
+    decide,
+  )
+where
+
+import Data.ByteString.Char8 qualified as Char8
+import Redis.Command (Facts (..))
+import Redis.Error
+import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Config (Backoff)
+import Redis.Internal.Protocol.Redirect
+import Redis.Internal.Protocol.Slot (slotFromInt)
+import Redis.Internal.Routing.Topology (Trigger (..))
+
+-- | The bounds, and the kind of topology.
+data Policy = Policy
+  { -- | How often a command may be sent in all.
+    policyMaxAttempts :: Int,
+    policyBackoff :: Backoff,
+    -- | Outside a cluster, what only a cluster says is an error like any other.
+    policyClustered :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | What a node is taken for.
+data Role = Primary | Replica
+  deriving stock (Eq, Show, Enum, Bounded)
+
+-- | How an attempt was sent.
+data Sent
+  = -- | To where the map, or a MOVED, says.
+    Plainly
+  | -- | With ASKING ahead, to where an ASK pointed.
+    WithAsking
+  deriving stock (Eq, Show, Enum, Bounded)
+
+-- | How an attempt failed.
+data Failure = Failure
+  { failureError :: Error,
+    -- | Where it was sent; 'Nothing' if no node could be chosen.
+    failureNode :: Maybe Endpoint,
+    failureRole :: Role,
+    failureSent :: Sent,
+    -- | Seconds until the caller's deadline; 'Nothing' if there is none.
+    failureRemaining :: Maybe Double,
+    -- | Between 0 and 1, drawn anew for each failure.
+    failureRandom :: Double
+  }
+  deriving stock (Eq, Show)
+
+-- | The history of one command, failed attempts only.
+data Course = Course
+  { courseAttempts :: Int,
+    courseRedirects :: Int,
+    -- | Retries that waited.
+    courseDelays :: Int,
+    courseReauthenticated :: Bool,
+    -- | Some attempt may have run.
+    courseMaybeRan :: Bool,
+    courseReversedTrail :: [(Endpoint, String)]
+  }
+  deriving stock (Eq, Show)
+
+-- | Nothing has been tried.
+newCourse :: Course
+newCourse =
+  Course
+    { courseAttempts = 0,
+      courseRedirects = 0,
+      courseDelays = 0,
+      courseReauthenticated = False,
+      courseMaybeRan = False,
+      courseReversedTrail = []
+    }
+
+-- | The nodes in the order they were tried, and what each said. \(O(n)\).
+courseTrail :: Course -> [(Endpoint, String)]
+courseTrail = reverse . courseReversedTrail
+
+-- | What to do, what to tell others, and what to hand in at the next failure.
+-- Effects come before the command is sent again.
+data Outcome = Outcome
+  { outcomeDecision :: Decision,
+    outcomeEffects :: [Effect],
+    outcomeCourse :: Course
+  }
+  deriving stock (Eq, Show)
+
+-- | How it goes on.
+data Decision
+  = -- | The caller gets this error.
+    GiveUp Error
+  | RetryNow Target
+  | -- | After so many seconds; always less than are left.
+    RetryAfter Double Target
+  deriving stock (Eq, Show)
+
+-- | Where an attempt goes.
+data Target
+  = -- | By the map, as it then is.
+    SameRoute
+  | -- | By the map, and not to a replica.
+    PrimaryRoute
+  | -- | To this node, known or not.
+    ToNode Endpoint
+  | -- | To this node, ASKING ahead of it and nothing between.
+    AskingNode Endpoint
+  deriving stock (Eq, Show)
+
+-- | What others should know.
+data Effect
+  = -- | For "Redis.Internal.Routing.Topology".
+    Tell Trigger
+  | -- | Replace the connection that answered, unless that has been done since.
+    Reconnect Endpoint
+  deriving stock (Eq, Show)
+
+-- | What the table says, before bounds are looked at.
+data Advice
+  = -- | To the caller as it stands.
+    HandOver
+  | -- | At once if it is the first time the command is sent elsewhere.
+    Elsewhere Target
+  | -- | After a delay.
+    Later Target
+
+-- | Decides over a failed attempt. Total, and \(O(n)\) in the attempts only
+-- when it gives up.
+decide :: Policy -> Facts -> Course -> Failure -> Outcome
+decide policy facts before failure
+  | errorDelivery (failureError failure) == MaybeExecuted && not (factRepeatable facts) =
+    giveUp (failureError failure)
+  | otherwise = case advice of
+    HandOver -> giveUp (failureError failure)
+    Elsewhere target
+      | courseRedirects course == 0 -> within course {courseRedirects = 1} (RetryNow target)
+      | otherwise -> later course {courseRedirects = courseRedirects course + 1} target
+    Later target -> later course target
+  where
+    (told, advice) = adviseOn policy before failure
+    course = noteAttempt failure before
+
+    later onwards target =
+      let waits = courseDelays onwards + 1
+          delay = delayFor (policyBackoff policy) waits (max 0 (min 1 (failureRandom failure)))
+       in within onwards {courseDelays = waits} (RetryAfter delay target)
+
+    within onwards decision
+      | courseAttempts course >= policyMaxAttempts policy = exhausted
+      | maybe False (<= delayOf decision) (failureRemaining failure) = exhausted
+      | otherwise = Outcome {outcomeDecision = decision, outcomeEffects = told, outcomeCourse = onwards}
+
+    -- One attempt has no trail worth telling; the error says more.
+    exhausted
+      | courseAttempts course <= 1 = giveUp (failureError failure)
+      | otherwise =
+        giveUp (RoutingError (errorDelivery (failureError failure)) (AttemptsExhausted (courseTrail course)))
+
+    giveUp failed =
+      Outcome
+        { outcomeDecision = GiveUp (if factReadOnly facts then failed else honest course failed),
+          outcomeEffects = told,
+          outcomeCourse = course
+        }
+
+delayOf :: Decision -> Double
+delayOf = \case
+  RetryAfter delay _ -> delay
+  _ -> 0
+
+-- | The error, saying that the command may have run if an earlier attempt may
+-- have, although the last one did not.
+honest :: Course -> Error -> Error
+honest course failed
+  | not (courseMaybeRan course) || errorDelivery failed == MaybeExecuted = failed
+  | otherwise = case failed of
+    ConnectionError _ endpoint cause -> ConnectionError MaybeExecuted endpoint cause
+    TimeoutError _ seconds -> TimeoutError MaybeExecuted seconds
+    RoutingError _ cause -> RoutingError MaybeExecuted cause
+    _ -> RoutingError MaybeExecuted (AttemptsExhausted (courseTrail course))
+
+noteAttempt :: Failure -> Course -> Course
+noteAttempt Failure {failureError, failureNode} course =
+  course
+    { courseAttempts = courseAttempts course + 1,
+      courseReauthenticated = courseReauthenticated course || isUnauthenticated failureError,
+      courseMaybeRan = courseMaybeRan course || errorDelivery failureError == MaybeExecuted,
+      courseReversedTrail = case failureNode of
+        Just node -> (node, said failureError) : courseReversedTrail course
+        Nothing -> courseReversedTrail course
+    }
+  where
+    isUnauthenticated = \case
+      ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
+      _ -> False
+    said = \case
+      ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
+        Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
+      ConnectionError _ _ cause -> show cause
+      other -> show other
+
+-- | The table.
+adviseOn :: Policy -> Course -> Failure -> ([Effect], Advice)
+adviseOn policy course failure = case failureError failure of
+  ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy course failure) (parseRedirect serverError)
+  ConnectionError _ node cause -> adviseOnConnection policy failure node cause
+  RoutingError _ cause -> case cause of
+    UncoveredSlot number
+      | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
+    NoReachableNode _
+      | clustered -> ([], Later SameRoute)
+    _ -> ([], HandOver)
+  -- The deadline is over: nobody waits for another attempt.
+  TimeoutError _ _ -> ([], HandOver)
+  UnexpectedReply _ -> ([], HandOver)
+  RefusedError _ -> ([], HandOver)
+  ClientClosed -> ([], HandOver)
+  where
+    clustered = policyClustered policy
+
+adviseOnReply :: Policy -> Course -> Failure -> Redirect -> ([Effect], Advice)
+adviseOnReply policy course Failure {failureNode, failureRole} redirect = case redirect of
+  Loading
+    | replica && clustered -> ([], Elsewhere PrimaryRoute)
+    | otherwise -> (aboutNode SawLoading, Later SameRoute)
+  Unauthenticated
+    -- The server forgot who this connection is, or the user changed: one new
+    -- handshake tells.
+    | courseReauthenticated course -> ([], HandOver)
+    | otherwise -> (maybe [] (\node -> [Reconnect node]) failureNode, Later SameRoute)
+  _ | not clustered -> ([], HandOver)
+  Moved slot destination -> case resolved destination of
+    Just target
+      -- It sends us to where we are: the connection ends elsewhere than its
+      -- address says.
+      | Just target == failureNode -> ([Tell (LearntMoved slot target), Reconnect target], Later (ToNode target))
+      | otherwise -> ([Tell (LearntMoved slot target)], Elsewhere (ToNode target))
+    Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
+  Ask slot destination -> case resolved destination of
+    Just target
+      | Just target == failureNode -> ([], Later SameRoute)
+      | otherwise -> ([], Elsewhere (AskingNode target))
+    Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
+  -- Not all keys have arrived. At the target of an ASK only the source knows
+  -- when they have, and it is the source that the map still names.
+  TryAgain -> ([], Later SameRoute)
+  ClusterDown -> ([Tell SawClusterDown], Later SameRoute)
+  MasterDown
+    | replica -> (aboutNode SawMasterDown, Elsewhere PrimaryRoute)
+    | otherwise -> (aboutNode SawMasterDown, Later SameRoute)
+  ReadOnly
+    | replica -> ([], Elsewhere PrimaryRoute)
+    | otherwise -> (aboutNode SawReadOnly, Later SameRoute)
+  where
+    clustered = policyClustered policy
+    replica = failureRole == Replica
+    resolved destination = failureNode >>= (`destinationEndpoint` destination)
+    aboutNode trigger
+      | clustered = maybe [] (\node -> [Tell (trigger node)]) failureNode
+      | otherwise = []
+
+-- | What was lost is known from the delivery; what would help, from the cause.
+adviseOnConnection :: Policy -> Failure -> Endpoint -> ConnectionCause -> ([Effect], Advice)
+adviseOnConnection policy Failure {failureRole} node cause
+  | isLasting cause = (lost, HandOver)
+  | clustered && failureRole == Replica = (lost, Elsewhere PrimaryRoute)
+  | otherwise = (lost, Later SameRoute)
+  where
+    clustered = policyClustered policy
+    lost = [Tell (LostNode node) | clustered && cause /= ClosedLocally]
+
+-- | Whether trying again would be told the same: a wrong password, a
+-- certificate that is not believed.
+isLasting :: ConnectionCause -> Bool
+isLasting = \case
+  TlsFailed _ -> True
+  HandshakeRefused ServerError {serverErrorCode} ->
+    serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
+  _ -> False

@@ -1,0 +1,227 @@
+-- | Who serves which slot: an immutable snapshot.
+--
+-- A snapshot is never changed, only replaced, so any thread routes by it
+-- without a lock while another learns a better one. Looking up a slot is one
+-- read of an unboxed array of 16384 indices and one of the array of shards;
+-- a map from slot ranges would be smaller, but slower on the path of every
+-- command.
+--
+-- A snapshot is canonical: shards and replicas are in the order of their
+-- endpoints, so two servers that see the same cluster give equal maps,
+-- whatever order they list it in.
+module Redis.Internal.Routing.SlotMap
+  ( SlotMap,
+    Shard (..),
+    emptySlotMap,
+
+    -- * Looking up
+    slotOwner,
+    slotReplicas,
+    slotShardIndex,
+    noShard,
+
+    -- * As a whole
+    slotMapShards,
+    slotMapPrimaries,
+    slotMapNodes,
+    slotMapCovered,
+    sameOwners,
+
+    -- * Making
+    Claim (..),
+    slotMapFromClaims,
+    withMoved,
+  )
+where
+
+import Control.Monad (forM_)
+import Control.Monad.ST (runST)
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
+import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
+import Data.Primitive.ByteArray
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Data.Word (Word16)
+import Redis.Error (Endpoint)
+import Redis.Internal.Protocol.Slot (Slot, slotCount, slotNumber)
+
+-- | A snapshot of a cluster.
+data SlotMap = SlotMap
+  { -- | Per slot an index into the shards, or 'noShard'.
+    mapOwners :: ByteArray,
+    mapShards :: Array Shard
+  }
+  deriving stock (Eq)
+
+instance Show SlotMap where
+  showsPrec precedence slotMap =
+    showParen (precedence > 10) $
+      showString "SlotMap covering "
+        . shows (slotMapCovered slotMap)
+        . showString " by "
+        . shows (slotMapShards slotMap)
+
+-- | A primary and those that copy it.
+data Shard = Shard
+  { shardPrimary :: Endpoint,
+    -- | Ascending, each once.
+    shardReplicas :: [Endpoint]
+  }
+  deriving stock (Eq, Show)
+
+-- | Covers nothing.
+emptySlotMap :: SlotMap
+emptySlotMap = slotMapFromClaims []
+
+-- | The index of a slot that nobody serves: 65535.
+noShard :: Int
+noShard = 0xffff
+
+-- | The position, among 'slotMapShards', of the shard that serves a slot, or
+-- 'noShard'. For a router that keeps an array of connections beside the map.
+-- \(O(1)\).
+slotShardIndex :: SlotMap -> Slot -> Int
+slotShardIndex SlotMap {mapOwners} slot =
+  fromIntegral (indexByteArray mapOwners (slotNumber slot) :: Word16)
+
+-- | \(O(1)\).
+slotShard :: SlotMap -> Slot -> Maybe Shard
+slotShard slotMap slot =
+  let index = slotShardIndex slotMap slot
+   in if index == noShard then Nothing else Just (indexArray (mapShards slotMap) index)
+
+-- | The primary that serves a slot, if one is known. \(O(1)\).
+slotOwner :: SlotMap -> Slot -> Maybe Endpoint
+slotOwner slotMap slot = shardPrimary <$> slotShard slotMap slot
+
+-- | The replicas of the primary that serves a slot. \(O(1)\).
+slotReplicas :: SlotMap -> Slot -> [Endpoint]
+slotReplicas slotMap slot = maybe [] shardReplicas (slotShard slotMap slot)
+
+-- | Every shard, in the order of 'slotShardIndex'. \(O(n)\).
+slotMapShards :: SlotMap -> [Shard]
+slotMapShards = foldr (:) [] . mapShards
+
+-- | The primaries that serve at least one slot, ascending. \(O(slots)\).
+slotMapPrimaries :: SlotMap -> [Endpoint]
+slotMapPrimaries slotMap =
+  [ shardPrimary shard
+    | (index, shard) <- zip [0 ..] (slotMapShards slotMap),
+      Set.member index serving
+  ]
+  where
+    serving = Set.fromList (ownerIndices slotMap)
+
+-- | Every node, primary or replica, once. \(O(n \log n)\).
+slotMapNodes :: SlotMap -> Set Endpoint
+slotMapNodes = Set.fromList . concatMap (\shard -> shardPrimary shard : shardReplicas shard) . slotMapShards
+
+-- | How many slots have a primary. \(O(slots)\).
+slotMapCovered :: SlotMap -> Int
+slotMapCovered = length . filter (/= noShard) . ownerIndices
+
+ownerIndices :: SlotMap -> [Int]
+ownerIndices SlotMap {mapOwners} =
+  [fromIntegral (indexByteArray mapOwners slot :: Word16) | slot <- [0 .. slotCount - 1]]
+
+-- | Whether two maps send every slot to the same primary, whatever they say of
+-- replicas, of whose health each node has its own opinion. \(O(slots)\).
+sameOwners :: SlotMap -> SlotMap -> Bool
+sameOwners a b
+  | map shardPrimary (slotMapShards a) == map shardPrimary (slotMapShards b) = mapOwners a == mapOwners b
+  | otherwise = and (zipWith sameOwner (ownerIndices a) (ownerIndices b))
+  where
+    sameOwner indexA indexB = primaryAt a indexA == primaryAt b indexB
+    primaryAt slotMap index
+      | index == noShard = Nothing
+      | otherwise = Just (shardPrimary (indexArray (mapShards slotMap) index))
+
+-- | A part of a server's answer: somebody serves these slots.
+data Claim = Claim
+  { -- | First and last of each range.
+    claimRanges :: [(Slot, Slot)],
+    -- | 'Nothing' if the server does not know its address; its slots are then
+    -- uncovered.
+    claimPrimary :: Maybe Endpoint,
+    claimReplicas :: [Endpoint]
+  }
+  deriving stock (Eq, Show)
+
+-- | Builds a snapshot; of two claims to one slot the later holds. A node that
+-- is a primary somewhere is a replica nowhere.
+-- \(O(slots + n \log n)\), and the slots are written in one pass.
+slotMapFromClaims :: [Claim] -> SlotMap
+slotMapFromClaims claims = SlotMap {mapOwners, mapShards}
+  where
+    replicasOf :: Map.Map Endpoint (Set Endpoint)
+    replicasOf =
+      Map.fromAscList . take noShard . Map.toAscList $
+        Map.fromListWith
+          Set.union
+          [ (primary, Set.fromList (claimReplicas claim))
+            | claim <- claims,
+              Just primary <- [claimPrimary claim]
+          ]
+
+    mapShards =
+      arrayFromList
+        [ Shard {shardPrimary = primary, shardReplicas = filter (`Map.notMember` replicasOf) (Set.toAscList replicas)}
+          | (primary, replicas) <- Map.toAscList replicasOf
+        ]
+
+    mapOwners = runST $ do
+      owners <- newByteArray (slotCount * 2)
+      setByteArray owners 0 slotCount (fromIntegral noShard :: Word16)
+      forM_ claims $ \claim -> do
+        let index = fromMaybe noShard (claimPrimary claim >>= (`Map.lookupIndex` replicasOf))
+        forM_ (claimRanges claim) $ \(first, final) ->
+          setByteArray
+            owners
+            (slotNumber first)
+            -- A range the wrong way round is empty.
+            (max 0 (slotNumber final - slotNumber first + 1))
+            (fromIntegral index :: Word16)
+      unsafeFreezeByteArray owners
+
+-- | The snapshot after a server said that a slot is served by this node, which
+-- may be new, or a replica until now. \(O(slots)\), a copy of 32 KiB; nothing
+-- if the map says so already.
+withMoved :: Slot -> Endpoint -> SlotMap -> SlotMap
+withMoved slot endpoint slotMap
+  | slotOwner slotMap slot == Just endpoint = slotMap
+  | otherwise =
+    SlotMap {mapOwners = owned, mapShards = arrayFromList shards}
+  where
+    before = mapShards slotMap
+    known = List.findIndex ((== endpoint) . shardPrimary) (slotMapShards slotMap)
+    place = length (takeWhile ((< endpoint) . shardPrimary) (slotMapShards slotMap))
+    -- A full array has no room for one more; the slot then is uncovered, and
+    -- the next refresh finds who serves it.
+    isNew = known == Nothing && sizeofArray before < noShard
+    index = case known of
+      Just position -> position
+      Nothing
+        | isNew -> place
+        | otherwise -> noShard
+
+    shards
+      | isNew =
+        let (lower, higher) = List.splitAt place (map withoutReplica (slotMapShards slotMap))
+         in lower <> [Shard {shardPrimary = endpoint, shardReplicas = []}] <> higher
+      | otherwise = slotMapShards slotMap
+    withoutReplica shard = shard {shardReplicas = List.delete endpoint (shardReplicas shard)}
+
+    owned = runST $ do
+      owners <- newByteArray (slotCount * 2)
+      copyByteArray owners 0 (mapOwners slotMap) 0 (slotCount * 2)
+      if isNew
+        then forM_ [0 .. slotCount - 1] $ \position -> do
+          let owner = indexByteArray (mapOwners slotMap) position :: Word16
+          if fromIntegral owner >= place && fromIntegral owner /= noShard
+            then writeByteArray owners position (owner + 1)
+            else pure ()
+        else pure ()
+      writeByteArray owners (slotNumber slot) (fromIntegral index :: Word16)
+      unsafeFreezeByteArray owners

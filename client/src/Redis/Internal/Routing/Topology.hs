@@ -1,0 +1,425 @@
+-- | When to ask a cluster what it looks like, whom, and what to believe.
+--
+-- A step function: a thread somewhere hands in what happened and the time, and
+-- carries out what comes back. Nothing here waits, and commands never wait for
+-- this: they go by the last published map, and by the redirects they get.
+--
+-- What it keeps:
+--
+-- * At most one refresh is in flight, and two never start closer together than
+--   the throttle, however many commands cry for one. What is learnt while one
+--   is in flight leads to another after it, since the answers may be older.
+-- * A MOVED changes its one slot at once. Answers gathered before it, or so
+--   soon after it that the node asked may not have heard, do not undo it.
+-- * A view is believed because most of the nodes asked hold it, not because it
+--   came first; and never are only the configured seeds asked, which may long
+--   have left the cluster, unless no node that is known answers.
+--
+-- The alternative, a thread that sleeps and locks, was rejected because none
+-- of these could be shown without waiting for them.
+module Redis.Internal.Routing.Topology
+  ( -- * Settings
+    Settings (..),
+    settingsFromConfig,
+
+    -- * State
+    State,
+    newState,
+    currentMap,
+    knownNodes,
+    refreshInFlight,
+    nextWake,
+
+    -- * Steps
+    Seconds,
+    Event (..),
+    Trigger (..),
+    View (..),
+    Action (..),
+    RefreshId,
+    step,
+  )
+where
+
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Ord (Down (Down))
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error (Endpoint)
+import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Config (Backoff, Config (..))
+import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Internal.Routing.SlotMap
+import System.Random (StdGen, uniformR)
+
+-- | A point in time, or a span of it, on a clock that never goes back.
+type Seconds = Double
+
+-- | What does not change.
+data Settings = Settings
+  { -- | Asked at the start, and when nobody else answers.
+    settingsSeeds :: NonEmpty Endpoint,
+    -- | Between periodic refreshes; jittered by a tenth.
+    settingsInterval :: Seconds,
+    -- | Least time between the starts of two refreshes. Stretched by up to a
+    -- half at random, and in proportion to the size of large clusters.
+    settingsThrottle :: Seconds,
+    -- | After refreshes that failed.
+    settingsBackoff :: Backoff,
+    -- | How long a node has for its answer.
+    settingsAnswerWithin :: Seconds,
+    -- | How long to wait for more answers once there is one.
+    settingsGather :: Seconds,
+    -- | How many nodes to ask at first.
+    settingsSample :: Int,
+    -- | How long a MOVED outranks what nodes say when asked later: they learn
+    -- of it by gossip.
+    settingsMovedGrace :: Seconds
+  }
+  deriving stock (Eq, Show)
+
+-- | The settings for a configuration: three nodes asked, an answer within two
+-- seconds or the connect timeout if that is shorter, 0.1 s to gather more, and
+-- 2 s of grace for a MOVED.
+settingsFromConfig :: Config -> NonEmpty Endpoint -> Settings
+settingsFromConfig config seeds =
+  Settings
+    { settingsSeeds = seeds,
+      settingsInterval = configRefreshInterval config,
+      settingsThrottle = configRefreshThrottle config,
+      settingsBackoff = configBackoff config,
+      settingsAnswerWithin = min 2 (configConnectTimeout config),
+      settingsGather = 0.1,
+      settingsSample = 3,
+      settingsMovedGrace = 2
+    }
+
+-- | Why a refresh is wanted.
+data Trigger
+  = -- | The slot is served by that node, whether it was known or not.
+    LearntMoved Slot Endpoint
+  | -- | The slot is served by a node whose address the server does not know.
+    MovedToUnknown Slot
+  | -- | Nobody is known to serve the slot.
+    SawUncovered Slot
+  | -- | It refused connections, or a connection to it was lost.
+    LostNode Endpoint
+  | -- | It answers no more, though its connections stand
+    -- ("Redis.Internal.Routing.Health").
+    SilentNode Endpoint
+  | -- | It was taken for a primary, and refused a write.
+    SawReadOnly Endpoint
+  | SawClusterDown
+  | SawMasterDown Endpoint
+  | -- | It was taken for a primary, and has yet to load its data.
+    SawLoading Endpoint
+  deriving stock (Eq, Ord, Show)
+
+-- | Tells the answers of one refresh from those of an earlier one.
+type RefreshId = Int
+
+-- | What a node says of its cluster.
+data View = View
+  { viewMap :: SlotMap,
+    -- | The cluster's config epoch as that node knows it, if it was asked.
+    viewEpoch :: Maybe Int
+  }
+  deriving stock (Eq, Show)
+
+-- | What happened.
+data Event
+  = Triggered Trigger
+  | -- | A node that was asked: its view, or why there is none.
+    Answered RefreshId Endpoint (Either String View)
+  | -- | Time has passed; due at 'nextWake'.
+    Tick
+  deriving stock (Eq, Show)
+
+-- | What to do.
+data Action
+  = -- | Ask each of them for its view, all at once, over the connections there
+    -- are; each has so many seconds, then its answer is a failure.
+    AskNodes RefreshId Seconds [Endpoint]
+  | -- | The same, by connections made for it, so that the names of the seeds
+    -- are resolved again.
+    AskSeeds RefreshId Seconds [Endpoint]
+  | -- | Route by this from now on.
+    Publish SlotMap
+  | NodesNew [Endpoint]
+  | -- | Send them no new commands.
+    NodesGone [Endpoint]
+  | -- | Nobody gave a usable view; it is tried again.
+    RefreshFailed [(Endpoint, String)]
+  deriving stock (Eq, Show)
+
+-- | Nodes to be asked together.
+data Round = KnownRound [Endpoint] | SeedRound [Endpoint]
+
+data Refresh = Refresh
+  { refreshId :: RefreshId,
+    refreshStarted :: Seconds,
+    -- | Not yet heard of in this round.
+    refreshWaiting :: Set Endpoint,
+    refreshAsked :: Int,
+    -- | The latest first.
+    refreshViews :: [View],
+    refreshReasons :: [(Endpoint, String)],
+    -- | When to go on without those who have not answered.
+    refreshUntil :: Seconds,
+    refreshRounds :: [Round]
+  }
+
+-- | All that is known.
+data State = State
+  { stateSettings :: Settings,
+    stateRandom :: StdGen,
+    stateMap :: SlotMap,
+    stateKnown :: Set Endpoint,
+    -- | Slots moved, and when it was learnt.
+    stateMoved :: Map Slot (Endpoint, Seconds),
+    stateRefresh :: Maybe Refresh,
+    stateNextId :: RefreshId,
+    -- | Someone wants a refresh that starts from now on.
+    stateWanted :: Bool,
+    stateNotBefore :: Seconds,
+    statePeriodic :: Seconds,
+    -- | Refreshes that failed since the last that did not.
+    stateFailures :: Int
+  }
+
+-- | Knows nothing yet and wants a refresh at once: step it with 'Tick'.
+newState :: Settings -> StdGen -> Seconds -> State
+newState settings random now =
+  State
+    { stateSettings = settings,
+      stateRandom = random,
+      stateMap = emptySlotMap,
+      stateKnown = Set.empty,
+      stateMoved = Map.empty,
+      stateRefresh = Nothing,
+      stateNextId = 1,
+      stateWanted = True,
+      stateNotBefore = now,
+      statePeriodic = now + settingsInterval settings,
+      stateFailures = 0
+    }
+
+-- | The map last published.
+currentMap :: State -> SlotMap
+currentMap = stateMap
+
+-- | The nodes of the map last published.
+knownNodes :: State -> Set Endpoint
+knownNodes = stateKnown
+
+-- | The refresh whose answers are awaited.
+refreshInFlight :: State -> Maybe RefreshId
+refreshInFlight = fmap refreshId . stateRefresh
+
+-- | When to step with 'Tick' at the latest.
+nextWake :: State -> Seconds
+nextWake State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} = case stateRefresh of
+  Just Refresh {refreshUntil} -> refreshUntil
+  Nothing
+    | stateWanted -> stateNotBefore
+    | otherwise -> max stateNotBefore statePeriodic
+
+-- | What follows from an event at a time. \(O(n \log n)\) in the nodes, and
+-- \(O(slots)\) when a map is made.
+step :: Seconds -> Event -> State -> (State, [Action])
+step now event state = case event of
+  Triggered trigger ->
+    let (learnt, actions) = learn now trigger state
+     in actions `before` advance now learnt
+  Answered answeredId endpoint answer
+    | Just refresh <- stateRefresh state,
+      refreshId refresh == answeredId,
+      Set.member endpoint (refreshWaiting refresh) ->
+      advance now state {stateRefresh = Just (hear now state endpoint answer refresh)}
+    | otherwise -> advance now state
+  Tick -> advance now state
+
+before :: [Action] -> (State, [Action]) -> (State, [Action])
+before earlier (state, later) = (state, earlier <> later)
+
+-- | Takes note of a trigger.
+learn :: Seconds -> Trigger -> State -> (State, [Action])
+learn now trigger state = case trigger of
+  LearntMoved slot endpoint ->
+    let moved = state {stateMoved = Map.insert slot (endpoint, now) (stateMoved state)}
+        isNews = slotOwner (stateMap state) slot /= Just endpoint
+     in if isNews
+          then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True}
+          else -- Somebody else was redirected too, and has been heard already.
+            (moved, [])
+  _ -> (state {stateWanted = True}, [])
+
+-- | Puts a map in use, if it says anything new.
+publish :: SlotMap -> State -> (State, [Action])
+publish slotMap state
+  | slotMap == stateMap state = (state, [])
+  | otherwise =
+    ( state {stateMap = slotMap, stateKnown = nodes},
+      [NodesNew new | not (null new)] <> [Publish slotMap] <> [NodesGone gone | not (null gone)]
+    )
+  where
+    nodes = slotMapNodes slotMap
+    new = Set.toAscList (nodes `Set.difference` stateKnown state)
+    gone = Set.toAscList (stateKnown state `Set.difference` nodes)
+
+-- | Goes as far as is possible at this time.
+advance :: Seconds -> State -> (State, [Action])
+advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} = case stateRefresh of
+  Just refresh
+    | isDecided now refresh -> conclude now refresh state
+    | otherwise -> (state, [])
+  Nothing
+    | now >= stateNotBefore && (stateWanted || now >= statePeriodic) -> start now state
+    | otherwise -> (state, [])
+
+-- | Records one answer.
+hear :: Seconds -> State -> Endpoint -> Either String View -> Refresh -> Refresh
+hear now State {stateSettings} endpoint answer refresh = case answer of
+  Right view
+    | slotMapCovered (viewMap view) > 0 ->
+      heard
+        { refreshViews = view : refreshViews refresh,
+          refreshUntil = min (refreshUntil refresh) (now + settingsGather stateSettings)
+        }
+    | otherwise -> failed "knows nobody who serves a slot"
+  Left reason -> failed reason
+  where
+    heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}
+    failed reason = heard {refreshReasons = (endpoint, reason) : refreshReasons refresh}
+
+-- | Whether more answers cannot, or need not, be waited for: all are in, time
+-- is up, or most of those asked agree.
+isDecided :: Seconds -> Refresh -> Bool
+isDecided now Refresh {refreshWaiting, refreshUntil, refreshViews, refreshAsked} =
+  Set.null refreshWaiting
+    || now >= refreshUntil
+    || any ((> refreshAsked) . (* 2) . length) (groupViews refreshViews)
+
+groupViews :: [View] -> [[View]]
+groupViews = List.foldl' place []
+  where
+    place groups view = case List.break (isLike view) groups of
+      (others, like : rest) -> others <> ((like <> [view]) : rest)
+      (others, []) -> others <> [[view]]
+    isLike view = any (sameOwners (viewMap view) . viewMap) . take 1
+
+-- | The view that most hold; of those with as many votes the one of the highest
+-- epoch, then the one that covers most, then the latest. The views are given
+-- latest first.
+chooseView :: [View] -> Maybe View
+chooseView views = case List.sortOn rank (groupViews views) of
+  (view : _) : _ -> Just view
+  _ -> Nothing
+  where
+    -- The sort is stable, so that the latest stays first among equals.
+    rank like =
+      ( Down (length like),
+        Down (maximum (Nothing : map viewEpoch like)),
+        Down (maximum (0 : map (slotMapCovered . viewMap) (take 1 like)))
+      )
+
+-- | Begins a refresh.
+start :: Seconds -> State -> (State, [Action])
+start now state@State {stateSettings, stateKnown, stateNextId} =
+  case rounds of
+    first : later ->
+      ask now first begun {stateRandom = afterPeriod} (blank later)
+    [] -> (begun, [])
+  where
+    (shuffled, afterShuffle) = shuffle (Set.toAscList stateKnown) (stateRandom state)
+    (stretch, afterStretch) = uniformR (1, 1.5 :: Double) afterShuffle
+    (period, afterPeriod) = uniformR (0.9, 1.1 :: Double) afterStretch
+    (sample, others) = splitAt (settingsSample stateSettings) shuffled
+    rounds =
+      [KnownRound sample | not (null sample)]
+        -- Enough to find one that lives when most have died, and not so many
+        -- that a large cluster is asked as a whole.
+        <> [KnownRound (take 8 others) | not (null others)]
+        <> [SeedRound seeds | seeds <- chunks 8 (List.nub (NonEmpty.toList (settingsSeeds stateSettings)))]
+    size = 1 + fromIntegral (Set.size stateKnown) / 100
+    begun =
+      state
+        { stateNextId = stateNextId + 1,
+          stateWanted = False,
+          stateNotBefore = now + settingsThrottle stateSettings * stretch * size,
+          statePeriodic = now + settingsInterval stateSettings * period
+        }
+    blank later =
+      Refresh
+        { refreshId = stateNextId,
+          refreshStarted = now,
+          refreshWaiting = Set.empty,
+          refreshAsked = 0,
+          refreshViews = [],
+          refreshReasons = [],
+          refreshUntil = now,
+          refreshRounds = later
+        }
+
+-- | Puts the question to the nodes of a round.
+ask :: Seconds -> Round -> State -> Refresh -> (State, [Action])
+ask now nodes state refresh =
+  ( state
+      { stateRefresh =
+          Just
+            refresh
+              { refreshWaiting = Set.fromList endpoints,
+                refreshAsked = length endpoints,
+                refreshUntil = now + within
+              }
+      },
+    [action (refreshId refresh) within endpoints]
+  )
+  where
+    within = settingsAnswerWithin (stateSettings state)
+    (action, endpoints) = case nodes of
+      KnownRound known -> (AskNodes, known)
+      SeedRound seeds -> (AskSeeds, seeds)
+
+-- | Ends a round, and with it the refresh, unless others can still be asked.
+conclude :: Seconds -> Refresh -> State -> (State, [Action])
+conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (refreshViews refresh) of
+  Just view ->
+    let current (_, learntAt) = learntAt >= refreshStarted refresh - settingsMovedGrace stateSettings
+        moved = Map.filter current stateMoved
+        overlaid =
+          Map.foldlWithKey' (\slotMap slot (endpoint, _) -> withMoved slot endpoint slotMap) (viewMap view) moved
+     in publish overlaid ended {stateMoved = moved, stateFailures = 0}
+  Nothing -> case refreshRounds refresh of
+    next : later -> ask now next state refresh {refreshReasons = reasons, refreshRounds = later}
+    [] ->
+      let failures = stateFailures state + 1
+          (draw, random) = uniformR (0, 1) (stateRandom state)
+          retryAt = now + delayFor (settingsBackoff stateSettings) failures draw
+       in ( ended
+              { stateFailures = failures,
+                stateRandom = random,
+                stateWanted = True,
+                stateNotBefore = max retryAt (stateNotBefore state)
+              },
+            [RefreshFailed (reverse reasons)]
+          )
+  where
+    ended = state {stateRefresh = Nothing}
+    reasons = [(endpoint, "no answer in time") | endpoint <- Set.toDescList (refreshWaiting refresh)] <> refreshReasons refresh
+
+chunks :: Int -> [a] -> [[a]]
+chunks size list = case splitAt size list of
+  ([], _) -> []
+  (chunk, rest) -> chunk : chunks size rest
+
+-- | A random order.
+shuffle :: [a] -> StdGen -> ([a], StdGen)
+shuffle items random = (map snd (List.sortOn fst (zip keys items)), after)
+  where
+    (after, keys) = List.mapAccumL (\generator _ -> swap (uniformR (minBound, maxBound :: Int) generator)) random items
+    swap (key, generator) = (generator, key)
