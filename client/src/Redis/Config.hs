@@ -54,6 +54,7 @@ module Redis.Config
     setRefreshThrottle,
 
     -- * Watching
+    setReadFrom,
     setHooks,
     Hooks (..),
     noHooks,
@@ -205,6 +206,13 @@ setRefreshInterval new config = config {configRefreshInterval = new}
 -- @since 0.1.0.0
 setRefreshThrottle :: Double -> Config -> Config
 setRefreshThrottle new config = config {configRefreshThrottle = new}
+
+-- | Which nodes of a cluster answer commands that only read. Default: the
+-- primary.
+--
+-- @since 0.1.0.0
+setReadFrom :: ReadFrom -> Config -> Config
+setReadFrom readFrom config = config {configReadFrom = readFrom}
 
 -- | What to tell the program; nothing by default.
 --

@@ -14,6 +14,7 @@ module Redis.Internal.Config
     defaultTlsConfig,
     ProtocolVersion (..),
     Polling (..),
+    ReadFrom (..),
     Limits (..),
     defaultLimits,
     Backoff (..),
@@ -64,6 +65,8 @@ data Config = Config
     configRefreshInterval :: Double,
     -- | Least seconds between two refreshes of a cluster's slot map.
     configRefreshThrottle :: Double,
+    -- | Which nodes of a cluster answer read-only commands.
+    configReadFrom :: ReadFrom,
     configHooks :: Hooks
   }
   deriving stock (Show)
@@ -131,6 +134,16 @@ data Polling
   | NeverPoll
   deriving stock (Eq, Show)
 
+-- | Which nodes of a cluster answer commands that only read.
+data ReadFrom
+  = -- | The primary: every read sees all writes that came before.
+    ReadPrimary
+  | -- | A replica that is not known to be down, by turns, or the primary if
+    -- there is none. Replication takes time: a read may miss recent writes,
+    -- and two reads may see different states.
+    PreferReplica
+  deriving stock (Eq, Show)
+
 -- | Bounds on what one connection holds.
 data Limits = Limits
   { -- | Commands submitted and not yet answered.
@@ -193,5 +206,6 @@ defaultConfig topology =
       configMaxDedicated = 64,
       configRefreshInterval = 60,
       configRefreshThrottle = 1,
+      configReadFrom = ReadPrimary,
       configHooks = noHooks
     }

@@ -27,7 +27,7 @@ where
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask_, try)
-import Control.Monad (forever, unless, void, when)
+import Control.Monad (unless, void, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_, traverse_)
 import Data.IORef
@@ -276,13 +276,14 @@ askOverPool cluster endpoint =
 
 -- | Asks a node over a connection made for it.
 askAnew :: ClusterClient -> Endpoint -> IO (Either String View)
-askAnew cluster endpoint = mask_ $
-  openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) endpoint >>= \case
-    Left cause -> pure (Left (show cause))
-    Right mux -> do
-      answer <- try (askView cluster endpoint (submitCommandAsync mux noOrderKey))
-      abortMultiplexer mux
-      pure (either (\(failure :: SomeException) -> Left (show failure)) id answer)
+askAnew cluster endpoint =
+  mask_ $
+    openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) endpoint >>= \case
+      Left cause -> pure (Left (show cause))
+      Right mux -> do
+        answer <- try (askView cluster endpoint (submitCommandAsync mux noOrderKey))
+        abortMultiplexer mux
+        pure (either (\(failure :: SomeException) -> Left (show failure)) id answer)
   where
     setup = clusterSetup cluster
 

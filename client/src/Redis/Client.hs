@@ -1,0 +1,201 @@
+-- | A client for a server or a cluster, shared by all threads of a program.
+--
+-- Commands of different threads travel over the same few connections and
+-- pipeline by themselves. There are three ways to run one:
+--
+-- * 'run' (or 'tryRun') waits for the result;
+-- * 'submit' does not; 'wait' (or 'tryWait') does, later;
+-- * "Redis.Pipeline" runs many and waits for all.
+--
+-- Commands that the server may keep waiting (BLPOP) get connections of their
+-- own without asking. Those that change what a connection is (SELECT, MULTI,
+-- SUBSCRIBE) are refused here; 'withDedicated' lends a connection for them.
+--
+-- Nothing in this module connects before a command needs it, except that a
+-- cluster's seeds are asked for its slot map at once.
+module Redis.Client
+  ( -- * A client
+    Client,
+    withClient,
+    newClient,
+    closeClient,
+
+    -- * Running commands
+    run,
+    tryRun,
+
+    -- * Without waiting
+    submit,
+    Pending,
+    wait,
+    tryWait,
+
+    -- * A connection of one's own
+    withDedicated,
+    Dedicated,
+    runOn,
+    tryRunOn,
+
+    -- * Looking
+    clientGauges,
+    PoolGauges (..),
+    MuxGauges (..),
+  )
+where
+
+import Control.Exception (bracket, throwIO)
+import Data.ByteString (ByteString)
+import Data.IORef
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Map.Strict qualified as Map
+import Redis.Command
+import Redis.Config (ConfigError, validateConfig)
+import Redis.Error
+import Redis.Internal.Client.Execute
+import Redis.Internal.Client.Lease
+import Redis.Internal.Config
+import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.MultiplexPool (PoolGauges (..), poolGauges)
+import Redis.Internal.Network.Multiplexer (MuxGauges (..))
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Routing.Nodes (Node (nodePool), knownNodes)
+import Redis.Internal.Routing.Router
+
+-- | Connections to a server or a cluster. Any number of threads may use one
+-- client at the same time; a program needs one per server or cluster.
+--
+-- @since 0.1.0.0
+newtype Client = Client Core
+
+-- | Makes a client, runs the action, and closes the client. Errors as
+-- 'newClient'.
+--
+-- @since 0.1.0.0
+withClient :: Config -> (Client -> IO a) -> IO a
+withClient config = bracket (newClient config) closeClient
+
+-- | Makes a client. Throws 'ConfigError' for a configuration that cannot be,
+-- and 'Error' if the TLS files that it names cannot be used. Does not wait for
+-- any server: whether there is one, the first command tells.
+--
+-- @since 0.1.0.0
+newClient :: Config -> IO Client
+newClient unchecked = do
+  config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
+  connector <- newConnector config >>= either (throwIO . ConnectionError NotSent (firstEndpoint (configTopology config))) pure
+  let onPush endpoint push = mapM_ (\hook -> hook endpoint push) (hookPush (configHooks config))
+      setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupOnPush = onPush}
+  router <- newRouter setup >>= either throwIO pure
+  closed <- newIORef False
+  learnt <- newIORef Map.empty
+  pure (Client Core {coreConfig = config, coreRouter = router, coreClosed = closed, coreLearnt = learnt})
+
+-- | Takes no more commands, waits up to the command timeout (at most 5 s) for
+-- those in flight, and closes every connection. Commands that come later fail
+-- with 'ClientClosed'. Idempotent.
+--
+-- @since 0.1.0.0
+closeClient :: Client -> IO ()
+closeClient (Client core) = do
+  writeIORef (coreClosed core) True
+  closeRouter (maybe 5 (min 5) (configCommandTimeout (coreConfig core))) (coreRouter core)
+
+-- | Runs a command and waits for its result. Throws 'Error'.
+--
+-- An asynchronous exception while it waits leaves the client as it is; the
+-- command may still run.
+--
+-- @since 0.1.0.0
+run :: Client -> Command a -> IO a
+run client command = tryRun client command >>= either throwIO pure
+
+-- | Runs a command and waits for its result. Blocks for at most the command
+-- timeout; longer for commands that the server may keep waiting. Costs one
+-- round trip, and one more for each redirect or retry.
+--
+-- @since 0.1.0.0
+tryRun :: Client -> Command a -> IO (Either Error a)
+tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> execute core command
+  Just _ -> do
+    began <- preciseNanos
+    result <- execute core command
+    ended <- preciseNanos
+    report core command (ended - began) result
+    pure result
+
+report :: Core -> Command a -> Nanos -> Either Error b -> IO ()
+report core command nanos result =
+  observeCommand
+    (configHooks (coreConfig core))
+    CommandTiming {timingCommand = commandName command, timingNanos = nanos, timingResult = () <$ result}
+
+-- | A command that was submitted.
+--
+-- @since 0.1.0.0
+newtype Pending a = Pending (Started a)
+
+-- | Submits a command without waiting for its reply. Blocks only while its
+-- connection is opened or its queue is full. Never throws an 'Error': 'wait'
+-- does.
+--
+-- What one thread submits to one node is run in that order, as long as the
+-- node takes it at the first attempt: a command that is redirected or retried
+-- runs later. Dropping a 'Pending' is allowed; the command still runs.
+--
+-- @since 0.1.0.0
+submit :: Client -> Command a -> IO (Pending a)
+submit (Client core) command = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> Pending <$> start core command
+  Just _ -> do
+    began <- preciseNanos
+    started <- start core command
+    pure . Pending . observed started $ \result -> do
+      ended <- preciseNanos
+      report core command (ended - began) result
+
+-- | Waits for a submitted command. Throws 'Error'. May be called again and
+-- from several threads: all get the same result.
+--
+-- @since 0.1.0.0
+wait :: Pending a -> IO a
+wait pending = tryWait pending >>= either throwIO pure
+
+-- | Waits for a submitted command. A redirect or retry happens here, on the
+-- thread that waits first.
+--
+-- @since 0.1.0.0
+tryWait :: Pending a -> IO (Either Error a)
+tryWait (Pending started) = awaitStarted started
+
+-- | Lends a connection to the action: to the node of the key, or to any node.
+-- Nobody else uses it meanwhile. It goes back to the pool afterwards, unless
+-- the action threw or ran a command that changes the connection's state; then
+-- it is closed. Blocks while all dedicated connections of the node are lent
+-- out. Throws 'Error' if there is no connection.
+--
+-- @since 0.1.0.0
+withDedicated :: Client -> Maybe ByteString -> (forall s. Dedicated s -> IO a) -> IO a
+withDedicated (Client core) key action = lease core key action >>= either throwIO pure
+
+-- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is
+-- retried and no redirect followed: what came before on the connection would
+-- be lost.
+--
+-- @since 0.1.0.0
+runOn :: Dedicated s -> Command a -> IO a
+runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
+
+-- | The open connections of every node that was ever routed to, and what is
+-- queued on them. Takes each connection's lock for a moment.
+--
+-- @since 0.1.0.0
+clientGauges :: Client -> IO [PoolGauges]
+clientGauges (Client core) = knownNodes (routerNodes (coreRouter core)) >>= traverse (poolGauges . nodePool)
+
+firstEndpoint :: Topology -> Endpoint
+firstEndpoint = \case
+  Standalone endpoint -> endpoint
+  Cluster (endpoint :| _) -> endpoint

@@ -1,0 +1,374 @@
+-- | Running one command to its end: place it, send it, and, if it fails, do
+-- what the retry policy says until there is a result.
+--
+-- The ordinary path is short: one look-up, one submit, one decode. Everything
+-- else ('recover', split commands, blocking commands, commands whose keys the
+-- server must name) is kept out of it.
+module Redis.Internal.Client.Execute
+  ( Core (..),
+    execute,
+    start,
+    Started,
+    awaitStarted,
+    observed,
+    ordinaryReply,
+    replyError,
+    decoded,
+  )
+where
+
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.MVar
+import Control.Exception (SomeException, mask, onException, throwIO, try)
+import Control.Monad (void)
+import Data.ByteString (ByteString)
+import Data.Foldable (traverse_)
+import Data.IORef
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict qualified as Map
+import Redis.Command
+import Redis.Commands.Raw (rawFacts)
+import Redis.Error
+import Redis.Internal.Commands.Build (routeOfKeys)
+import Redis.Internal.Config
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Dedicated
+import Redis.Internal.Network.Handshake (ConnectionRole (..))
+import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.Multiplexer (submitCommand)
+import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.ResponseSlot (Outcome (..))
+import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Protocol.CommandTable
+import Redis.Internal.Protocol.Encode (request)
+import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Retry (Course, Decision (..), Policy (..), Role (..), Sent (..), Target (..), decide, newCourse)
+import Redis.Internal.Routing.Retry qualified as Retry
+import Redis.Internal.Routing.Router
+import Redis.Value
+import System.Random (randomRIO)
+import System.Timeout (timeout)
+
+-- | What running a command needs.
+data Core = Core
+  { coreConfig :: Config,
+    coreRouter :: Router,
+    coreClosed :: IORef Bool,
+    -- | What the server said of commands that the table lacks; 'Nothing' for
+    -- those that it does not know either.
+    coreLearnt :: IORef (Map.Map ByteString (Maybe CommandEntry))
+  }
+
+-- | A command under way.
+newtype Started a = Started (IO (Either Error a))
+
+-- | Blocks until there is a result; may be interrupted, and called again.
+awaitStarted :: Started a -> IO (Either Error a)
+awaitStarted (Started wait) = wait
+
+-- | Adds an action for whenever a result is had.
+observed :: Started a -> (Either Error a -> IO ()) -> Started a
+observed (Started wait) note = Started $ do
+  result <- wait
+  result <$ note result
+
+-- | Runs a command. Blocks until there is a result.
+execute :: Core -> Command a -> IO (Either Error a)
+execute core command = case commandKind command of
+  Ordinary -> do
+    began <- coarseNanos
+    placed <- placeOf (coreRouter core) (commandFacts command) (commandRoute command)
+    case placed of
+      Just place -> do
+        outcome <- submitToNode (poolOf place) (commandRequest command)
+        settle core command began newCourse place Plainly outcome
+      Nothing -> again core command began newCourse SameRoute
+  Special -> startSpecial core command >>= awaitStarted
+
+-- | Submits a command without waiting for its reply. Blocks only while there
+-- is no room for it, no connection, or nobody to send it to.
+start :: Core -> Command a -> IO (Started a)
+start core command = case commandKind command of
+  Ordinary -> do
+    began <- coarseNanos
+    placed <- placeOf (coreRouter core) (commandFacts command) (commandRoute command)
+    case placed of
+      Just place -> do
+        slot <- submitToNodeAsync (poolOf place) (commandRequest command)
+        rest <- newMVar Nothing
+        pure . Started $
+          waitSlotResult slot >>= \case
+            Reply value
+              | Just plain <- ordinaryReply value -> do
+                noteAnswer (coreRouter core) place
+                pure (decoded command plain)
+            outcome -> onlyOnce rest (settle core command began newCourse place Plainly outcome)
+      Nothing -> inBackground (again core command began newCourse SameRoute)
+  Special -> startSpecial core command
+
+-- | Whether a command needs more than a place and a reply.
+data Kind = Ordinary | Special
+
+commandKind :: Command a -> Kind
+commandKind Command {commandRoute, commandFacts = Facts {factBlocking, factScope}} = case commandRoute of
+  OneKey _ | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
+  AnyNode | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
+  _ -> Special
+{-# INLINE commandKind #-}
+
+poolOf :: Place -> MultiplexPool
+poolOf place = nodePoolFor (placeRole place) (placeNode place)
+
+-- | A reply that is neither an error nor a push, without its attributes.
+ordinaryReply :: Value -> Maybe Value
+ordinaryReply = \case
+  ErrorReply _ -> Nothing
+  WithAttributes _ value -> ordinaryReply value
+  value -> Just value
+{-# INLINE ordinaryReply #-}
+
+decoded :: Command a -> Value -> Either Error a
+decoded command value = either (Left . UnexpectedReply) Right (commandDecode command value)
+
+-- | Runs the rest of a command for the first who asks, and gives everybody
+-- else the same result: a retry must not happen once per waiter.
+onlyOnce :: MVar (Maybe (Either Error a)) -> IO (Either Error a) -> IO (Either Error a)
+onlyOnce cell action = mask $ \restore ->
+  takeMVar cell >>= \case
+    Just result -> result <$ putMVar cell (Just result)
+    Nothing -> do
+      -- Whoever asks after an interruption must not send it once more.
+      result <- restore action `onException` putMVar cell (Just (Left (TimeoutError MaybeExecuted 0)))
+      putMVar cell (Just result)
+      pure result
+
+-- | A thread of its own, whose result can be awaited.
+inBackground :: IO (Either Error a) -> IO (Started a)
+inBackground action = do
+  result <- newEmptyMVar
+  void . spawn "redis command" $ try action >>= putMVar result
+  pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
+
+-- | What an attempt came to, or the next attempt.
+settle :: Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error a)
+settle core command began course place sent = \case
+  Reply value -> do
+    noteAnswer (coreRouter core) place
+    case ordinaryReply value of
+      Just plain -> pure (decoded command plain)
+      Nothing -> recover core command began course (Just place) sent (replyError value)
+  Failure failure -> do
+    noteFailure (coreRouter core) place failure
+    recover core command began course (Just place) sent failure
+
+replyError :: Value -> Error
+replyError value = case withoutAttributes value of
+  ErrorReply text -> ReplyError (serverErrorFromText text)
+  other -> UnexpectedReply DecodeError {decodeErrorExpected = "a reply", decodeErrorGot = take 100 (show other)}
+
+-- | Asks the policy and does as it says.
+recover :: Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error -> IO (Either Error a)
+recover core command began course place sent failure = do
+  closed <- readIORef (coreClosed core)
+  random <- randomRIO (0, 1)
+  remaining <- remainingSeconds core began
+  let Retry.Outcome {Retry.outcomeDecision, Retry.outcomeEffects, Retry.outcomeCourse} =
+        decide
+          Policy
+            { policyMaxAttempts = configMaxAttempts (coreConfig core),
+              policyBackoff = configBackoff (coreConfig core),
+              policyClustered = isClustered (coreRouter core)
+            }
+          (commandFacts command)
+          course
+          Retry.Failure
+            { Retry.failureError = failure,
+              Retry.failureNode = nodeEndpoint . placeNode <$> place,
+              Retry.failureRole = maybe Primary (roleOf . placeRole) place,
+              Retry.failureSent = sent,
+              Retry.failureRemaining = remaining,
+              Retry.failureRandom = random
+            }
+  traverse_ (carryOut (coreRouter core)) outcomeEffects
+  case outcomeDecision of
+    GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
+    _ | closed -> pure (Left (if errorDelivery failure == NotSent then ClientClosed else failure))
+    RetryNow target -> again core command began outcomeCourse target
+    RetryAfter delay target -> do
+      threadDelay (ceiling (delay * 1e6))
+      again core command began outcomeCourse target
+  where
+    roleOf = \case
+      ForPrimary -> Primary
+      ForReplica -> Replica
+
+-- | Seconds until the command's time is over.
+remainingSeconds :: Core -> Nanos -> IO (Maybe Double)
+remainingSeconds core began = case allowed of
+  Nothing -> pure Nothing
+  Just limit -> do
+    now <- coarseNanos
+    pure (Just (limit - secondsFromNanos (now - began)))
+  where
+    allowed = configCommandTimeout (coreConfig core)
+
+-- | One more attempt.
+again :: Core -> Command a -> Nanos -> Course -> Target -> IO (Either Error a)
+again core command began course target = do
+  remaining <- remainingSeconds core began
+  placed <- case target of
+    SameRoute -> placeEventually router remaining False facts (commandRoute command)
+    PrimaryRoute -> placeEventually router remaining True facts (commandRoute command)
+    ToNode endpoint -> placeAt router endpoint
+    AskingNode endpoint -> placeAt router endpoint
+  case placed of
+    Left failure -> recover core command began course Nothing Plainly failure
+    Right place -> case target of
+      AskingNode _ -> attempt core command place WithAsking >>= settle core command began course place WithAsking
+      _ -> attempt core command place Plainly >>= settle core command began course place Plainly
+  where
+    router = coreRouter core
+    facts = commandFacts command
+
+-- | Sends a command once and waits.
+attempt :: Core -> Command a -> Place -> Sent -> IO Outcome
+attempt core command place sent = case factBlocking (commandFacts command) of
+  NonBlocking -> case sent of
+    Plainly -> submitToNode (poolOf place) encoded
+    WithAsking -> lastOf <$> (submitRunToNode (poolOf place) [asking, encoded] >>= traverse waitSlotResult)
+  BlocksFor limit -> onLease (Just limit)
+  BlocksForever -> onLease Nothing
+  where
+    encoded = commandRequest command
+    asking = request ["ASKING"]
+
+    -- A run of two has two outcomes; that of ASKING says nothing that the
+    -- command's own does not.
+    lastOf = List.foldl' (\_ outcome -> outcome) (Failure ClientClosed)
+
+    -- The server answers at the latest when its own limit is over; what the
+    -- client adds is the time an ordinary command has.
+    onLease serverLimit = do
+      leased <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
+        let whole = case sent of
+              Plainly -> submitCommand mux noOrderKey encoded
+              WithAsking -> submitCommand mux noOrderKey asking >> submitCommand mux noOrderKey encoded
+            patience = (+) <$> serverLimit <*> configCommandTimeout (coreConfig core)
+        answered <- maybe (fmap Just) (timeout . ceiling . (* 1e6) . min 1e9) patience whole
+        pure $ case (answered, patience) of
+          (Just outcome, _) -> (outcome, Clean)
+          (Nothing, Just waited) -> (Failure (TimeoutError MaybeExecuted waited), Spoilt)
+          (Nothing, Nothing) -> (Failure ClientClosed, Spoilt)
+      pure (either Failure id leased)
+
+-- | Starts a command that is not ordinary.
+startSpecial :: Core -> Command a -> IO (Started a)
+startSpecial core command
+  | AskServer commandWords <- commandRoute command =
+    -- Learns the keys first, then starts it for good.
+    learn core commandWords >>= \case
+      Left failure -> pure (finished (Left failure))
+      Right (facts, route) -> start core command {commandFacts = facts, commandRoute = retyped route}
+  | ConnectionState <- factScope (commandFacts command) =
+    pure (finished (Left (RefusedError (NeedsDedicatedConnection (commandName command)))))
+  | not (isClustered (coreRouter core)) = whole
+  | otherwise = case commandRoute command of
+    SameSlot keys
+      | not (sameSlot keys) -> pure (finished (Left (RefusedError (CrossSlot (commandName command)))))
+    Splittable plan@SplitPlan {splitKeys}
+      | not (sameSlot splitKeys) -> startSplit core plan
+    _ -> whole
+  where
+    finished = Started . pure
+    sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
+
+    whole = do
+      began <- coarseNanos
+      case factBlocking (commandFacts command) of
+        NonBlocking -> do
+          placed <- placeOf (coreRouter core) (commandFacts command) (commandRoute command)
+          case placed of
+            Just place -> do
+              slot <- submitToNodeAsync (poolOf place) (commandRequest command)
+              rest <- newMVar Nothing
+              pure . Started $ waitSlotResult slot >>= onlyOnce rest . settle core command began newCourse place Plainly
+            Nothing -> inBackground (again core command began newCourse SameRoute)
+        -- On the caller's own thread, when it waits: a thread in between would
+        -- have to be stopped when the caller is.
+        _ -> do
+          rest <- newMVar Nothing
+          pure . Started $ onlyOnce rest (again core command began newCourse SameRoute)
+
+    -- A route learnt from the server never splits, so it has no answer type.
+    retyped :: Route b -> Route a
+    retyped = \case
+      OneKey key -> OneKey key
+      SameSlot keys -> SameSlot keys
+      _ -> AnyNode
+
+-- | Starts the parts of a command over several slots, all at once.
+startSplit :: Core -> SplitPlan a -> IO (Started a)
+startSplit core SplitPlan {splitKeys, splitPart, splitMerge} = do
+  parts <- traverse (\positions -> (,) positions <$> start core (splitPart positions)) groups
+  pure . Started $ do
+    -- Every part is awaited, also when one fails: it has been sent.
+    results <- traverse (\(positions, part) -> fmap ((,) positions) <$> awaitStarted part) parts
+    pure (splitMerge <$> sequence results)
+  where
+    groups =
+      Map.elems . Map.map NonEmpty.reverse $
+        List.foldl'
+          (\bySlot (position, key) -> Map.insertWith (<>) (keySlot key) (position :| []) bySlot)
+          Map.empty
+          (zip [0 ..] (NonEmpty.toList splitKeys))
+
+-- | Facts and keys of a command that the table lacks, from the server. What is
+-- learnt of a command's name is kept; a command that the server does not know
+-- either goes to any node, which says so.
+learn :: Core -> [ByteString] -> IO (Either Error (Facts, Route ()))
+learn core = \case
+  [] -> pure (Left (RefusedError EmptyCommand))
+  commandWords@(name : _) -> do
+    known <- readIORef (coreLearnt core)
+    entry <- case Map.lookup (commandWordsName [name]) known of
+      Just entry -> pure (Right entry)
+      Nothing -> do
+        said <- execute core (ask (\value -> Right value) ["COMMAND", "INFO", name])
+        case said of
+          Left failure -> pure (Left failure)
+          Right value -> do
+            let entry = case value of
+                  Array (info : _) -> entryFromReply info
+                  _ -> Nothing
+            atomicModifyIORef' (coreLearnt core) (\all' -> (Map.insert (commandWordsName [name]) entry all', ()))
+            pure (Right entry)
+    case entry of
+      Left failure -> pure (Left failure)
+      Right Nothing -> pure (Right (writeFacts, AnyNode))
+      Right (Just found) -> do
+        keys <- maybe (askKeys commandWords) (pure . Right) (commandKeys found commandWords)
+        pure ((\present -> (rawFacts found commandWords, routeOfKeys present)) <$> keys)
+  where
+    askKeys commandWords =
+      execute core (ask keysOf (["COMMAND", "GETKEYS"] <> commandWords)) >>= \case
+        Right keys -> pure (Right keys)
+        -- "The command has no key arguments" and the like.
+        Left (ReplyError _) -> pure (Right [])
+        Left failure -> pure (Left failure)
+
+    keysOf = \case
+      Array values -> Right [key | BulkString key <- values]
+      other -> Left DecodeError {decodeErrorExpected = "keys", decodeErrorGot = take 100 (show other)}
+
+    ask :: (Value -> Either DecodeError b) -> [ByteString] -> Command b
+    ask decoder arguments =
+      Command
+        { commandName = "COMMAND",
+          commandRequest = request arguments,
+          commandRoute = AnyNode,
+          commandFacts = readFacts,
+          commandDecode = decoder
+        }

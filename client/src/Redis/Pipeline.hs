@@ -1,0 +1,63 @@
+-- | Many commands at once: all are submitted, then all are waited for.
+--
+-- > (name, visits) <- runPipeline client ((,) <$> command (get "name") <*> command (incr "visits"))
+-- > values <- runPipeline client (traverse (command . get) keys)
+--
+-- A pipeline is no transaction: other clients' commands may run in between,
+-- and some commands may fail when others have run. In a cluster each command
+-- goes to its own node. Which commands it has cannot depend on their results;
+-- that is what lets them all leave before the first answer.
+module Redis.Pipeline
+  ( Pipeline,
+    command,
+    runPipeline,
+    tryRunPipeline,
+  )
+where
+
+import Control.Exception (throwIO)
+import Redis.Client
+import Redis.Command (Command)
+import Redis.Error (Error)
+
+-- | Commands, and what becomes of their results.
+--
+-- @since 0.1.0.0
+newtype Pipeline a = Pipeline (Client -> IO (IO (Either Error a)))
+
+instance Functor Pipeline where
+  fmap f (Pipeline begin) = Pipeline (fmap (fmap (fmap f)) . begin)
+
+instance Applicative Pipeline where
+  pure a = Pipeline (\_ -> pure (pure (Right a)))
+  Pipeline beginF <*> Pipeline beginA = Pipeline $ \client -> do
+    finishF <- beginF client
+    finishA <- beginA client
+    pure $ do
+      f <- finishF
+      -- Also when the first failed: it has been sent, and its retries happen
+      -- while it is waited for.
+      a <- finishA
+      pure (f <*> a)
+
+-- | One command.
+--
+-- @since 0.1.0.0
+command :: Command a -> Pipeline a
+command single = Pipeline (fmap tryWait . (`submit` single))
+
+-- | Runs a pipeline. Blocks until every command has a result, or has failed;
+-- throws the first 'Error' in the order of the commands. Submitting blocks
+-- while queues are full, so a pipeline may be longer than they are.
+--
+-- @since 0.1.0.0
+runPipeline :: Client -> Pipeline a -> IO a
+runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO pure
+
+-- | Runs a pipeline; the first 'Error' in the order of the commands, if any.
+--
+-- @since 0.1.0.0
+tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
+tryRunPipeline client (Pipeline begin) = do
+  finish <- begin client
+  finish
