@@ -1,0 +1,184 @@
+-- | How latencies are distributed: counts in buckets whose width grows with
+-- the value, so that every value keeps at least three significant digits.
+--
+-- The layout is that of HDR histograms. Values below 1024 have a bucket each.
+-- Above, every power of two is cut into 512 buckets of equal width, and a
+-- bucket answers with its middle: at most 1 part in 1024 from any value in it.
+-- The range is all of 'Int', so nothing is ever clamped: one nanosecond, an
+-- hour, a year.
+--
+-- This is the finished form: immutable and a 'Monoid'. Merging adds counts, and
+-- loses nothing: the whole is what one recorder that saw everything would have
+-- given. What is written to while the clock runs is
+-- "Tool.Bench.Histogram.Recorder".
+--
+-- Percentiles of percentiles mean nothing; to combine runs, merge them and ask
+-- again.
+module Tool.Bench.Histogram
+  ( -- * Histograms
+    Histogram,
+    fromBuckets,
+    fromValues,
+    buckets,
+
+    -- * Questions
+    count,
+    minimumValue,
+    maximumValue,
+    mean,
+    percentile,
+
+    -- * Layout
+    bucketOf,
+    bucketLowest,
+    bucketMiddle,
+    bucketsPerRow,
+    rowCount,
+  )
+where
+
+import Data.Bits (countLeadingZeros, finiteBitSize, shiftL, shiftR)
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+
+-- | Counts of values, with their exact extremes and sum.
+data Histogram = Histogram
+  { histogramCount :: Int,
+    histogramSum :: Integer,
+    histogramMinimum :: Int,
+    histogramMaximum :: Int,
+    -- | Only buckets that hold something.
+    histogramBuckets :: IntMap Int
+  }
+  deriving stock (Eq, Show)
+
+instance Semigroup Histogram where
+  one <> other =
+    Histogram
+      { histogramCount = histogramCount one + histogramCount other,
+        histogramSum = histogramSum one + histogramSum other,
+        histogramMinimum = min (histogramMinimum one) (histogramMinimum other),
+        histogramMaximum = max (histogramMaximum one) (histogramMaximum other),
+        histogramBuckets =
+          IntMap.unionWith (+) (histogramBuckets one) (histogramBuckets other)
+      }
+
+instance Monoid Histogram where
+  mempty =
+    Histogram
+      { histogramCount = 0,
+        histogramSum = 0,
+        histogramMinimum = maxBound,
+        histogramMaximum = 0,
+        histogramBuckets = IntMap.empty
+      }
+
+-- | From the sum, the exact minimum and maximum, and the buckets' counts.
+-- Empty buckets are dropped. \(O(n \log n)\).
+fromBuckets :: Integer -> Int -> Int -> [(Int, Int)] -> Histogram
+fromBuckets total lowest highest counts
+  | List.null held = mempty
+  | otherwise =
+    Histogram
+      { histogramCount = List.foldl' (+) 0 (map snd held),
+        histogramSum = total,
+        histogramMinimum = lowest,
+        histogramMaximum = highest,
+        histogramBuckets = IntMap.fromListWith (+) held
+      }
+  where
+    held = filter ((> 0) . snd) counts
+
+-- | From the values themselves; negative ones count as 0. \(O(n \log n)\).
+fromValues :: [Int] -> Histogram
+fromValues = List.foldl' (\histogram -> (histogram <>) . single . max 0) mempty
+  where
+    single value =
+      Histogram
+        { histogramCount = 1,
+          histogramSum = toInteger value,
+          histogramMinimum = value,
+          histogramMaximum = value,
+          histogramBuckets = IntMap.singleton (bucketOf value) 1
+        }
+
+-- | Bucket and count, ascending, without the empty ones. \(O(n)\).
+buckets :: Histogram -> [(Int, Int)]
+buckets = IntMap.toAscList . histogramBuckets
+
+-- | How many values. \(O(1)\).
+count :: Histogram -> Int
+count = histogramCount
+
+-- | The smallest value, exactly; 0 if there is none. \(O(1)\).
+minimumValue :: Histogram -> Int
+minimumValue histogram
+  | histogramCount histogram == 0 = 0
+  | otherwise = histogramMinimum histogram
+
+-- | The largest value, exactly; 0 if there is none. \(O(1)\).
+maximumValue :: Histogram -> Int
+maximumValue = histogramMaximum
+
+-- | The exact mean; 0 if there is no value. \(O(1)\).
+mean :: Histogram -> Double
+mean histogram
+  | histogramCount histogram == 0 = 0
+  | otherwise =
+    fromInteger (histogramSum histogram) / fromIntegral (histogramCount histogram)
+
+-- | The value that so many percent of all values do not exceed (nearest rank):
+-- within 1/1024 of the sample of that rank, and never outside the extremes.
+-- 0 if there is no value. \(O(n)\) in the number of buckets.
+percentile :: Double -> Histogram -> Int
+percentile percent histogram
+  | histogramCount histogram == 0 = 0
+  | rank >= histogramCount histogram = histogramMaximum histogram
+  | otherwise = walk 0 (buckets histogram)
+  where
+    rank =
+      max 1 . ceiling $
+        percent * fromIntegral (histogramCount histogram) / 100 - 1e-9
+    walk _ [] = histogramMaximum histogram
+    walk seen ((bucket, held) : rest)
+      | seen + held >= rank = clamp (bucketMiddle bucket)
+      | otherwise = walk (seen + held) rest
+    clamp = max (histogramMinimum histogram) . min (histogramMaximum histogram)
+
+-- Note [Bucket numbers]
+-- With v >= 1024 the exponent e = floor (log2 v) - 9 is at least 1 and v >> e
+-- lies in 512 .. 1023, so that e * 512 + (v >> e) continues where the buckets
+-- of width one (0 .. 1023) end: 1024 has e = 1 and bucket 512 + 512.
+
+-- | The bucket of a value that is not negative. \(O(1)\), no allocation.
+bucketOf :: Int -> Int
+bucketOf value
+  | value < 2 * bucketsPerRow = value
+  | otherwise =
+    let e = finiteBitSize value - 10 - countLeadingZeros value
+     in e * bucketsPerRow + (value `shiftR` e)
+
+-- | The smallest value of a bucket. \(O(1)\).
+bucketLowest :: Int -> Int
+bucketLowest bucket
+  | bucket < 2 * bucketsPerRow = bucket
+  | otherwise =
+    let e = bucket `div` bucketsPerRow - 1
+     in (bucket - e * bucketsPerRow) `shiftL` e
+
+-- | The value a bucket stands for. \(O(1)\).
+bucketMiddle :: Int -> Int
+bucketMiddle bucket
+  | bucket < 2 * bucketsPerRow = bucket
+  | otherwise =
+    let e = bucket `div` bucketsPerRow - 1
+     in bucketLowest bucket + (1 `shiftL` (e - 1))
+
+-- | Buckets per power of two.
+bucketsPerRow :: Int
+bucketsPerRow = 512
+
+-- | Rows of 'bucketsPerRow' buckets that cover all of 'Int'.
+rowCount :: Int
+rowCount = finiteBitSize (0 :: Int) - 9

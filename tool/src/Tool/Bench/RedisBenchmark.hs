@@ -1,0 +1,129 @@
+-- | @redis-benchmark@, the measure that everybody has: run beside ours with the
+-- same sizes, so that a slow machine is not taken for a slow client.
+--
+-- It counts commands and not seconds, so a short run finds how many fill the
+-- time. Its processor time is that of its process, start included.
+module Tool.Bench.RedisBenchmark
+  ( RedisBenchmark (..),
+    ReferenceTls (..),
+    runRedisBenchmark,
+    runCounted,
+
+    -- * Parts
+    referenceArgs,
+    parseCsv,
+  )
+where
+
+import Control.Exception (IOException, try)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (find)
+import System.Exit (ExitCode (..))
+import System.Process (proc, readCreateProcessWithExitCode)
+import Text.Read (readMaybe)
+import Tool.Bench.Cpu (endedChildrenCpu)
+import Tool.Bench.Result (Reference (..))
+import Tool.Options.Bench (Operation (..), operationName)
+
+-- | What to run.
+data RedisBenchmark = RedisBenchmark
+  { redisBenchmarkHost :: String,
+    redisBenchmarkPort :: Int,
+    redisBenchmarkCluster :: Bool,
+    redisBenchmarkTls :: Maybe ReferenceTls,
+    -- | 'OperationGet' or 'OperationSet'; it has no mixture.
+    redisBenchmarkOperation :: Operation,
+    redisBenchmarkClients :: Int,
+    redisBenchmarkPipeline :: Int,
+    redisBenchmarkKeys :: Int,
+    redisBenchmarkValueSize :: Int,
+    -- | What to put before the program, such as @taskset -c 1@.
+    redisBenchmarkPrefix :: [String]
+  }
+  deriving stock (Eq, Show)
+
+-- | How it speaks TLS.
+data ReferenceTls = ReferenceTls
+  { referenceAuthority :: Maybe FilePath,
+    referenceInsecure :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Runs it for about so many seconds. Blocks. 'Left' says why there is no
+-- result, in one line; nothing else in this process may end a child meanwhile.
+runRedisBenchmark :: Double -> RedisBenchmark -> IO (Either String Reference)
+runRedisBenchmark seconds benchmark =
+  runCounted probe benchmark >>= \case
+    Left problem -> pure (Left problem)
+    Right short -> runCounted (enough (referenceOpsPerSecond short)) benchmark
+  where
+    -- Long enough to be past its start, short enough not to matter.
+    probe
+      | redisBenchmarkClients benchmark * redisBenchmarkPipeline benchmark < 16 = 3000
+      | otherwise = 100000
+    enough rate = max probe (ceiling (rate * seconds))
+
+-- | Runs it for so many commands.
+runCounted :: Int -> RedisBenchmark -> IO (Either String Reference)
+runCounted commands benchmark = do
+  before <- endedChildrenCpu
+  outcome <- try (readCreateProcessWithExitCode (proc program arguments) "")
+  after <- endedChildrenCpu
+  pure $ case outcome of
+    Left problem -> Left ("redis-benchmark cannot be run: " <> firstLine (show (problem :: IOException)))
+    Right (ExitFailure code, output, problem) ->
+      Left ("redis-benchmark ended with " <> show code <> ": " <> firstLine (problem <> output))
+    Right (ExitSuccess, output, problem) -> case parseCsv (Char8.pack output) of
+      Just (rate, p50, p99) ->
+        Right
+          Reference
+            { referenceOpsPerSecond = rate,
+              referenceP50 = p50,
+              referenceP99 = p99,
+              referenceCpuPerOp = fromIntegral (after - before) / fromIntegral commands,
+              referenceCommands = commands,
+              referenceArguments = program : arguments
+            }
+      Nothing -> Left ("redis-benchmark said nothing that can be read: " <> firstLine (problem <> output))
+  where
+    (program, arguments) =
+      case redisBenchmarkPrefix benchmark <> ("redis-benchmark" : referenceArgs commands benchmark) of
+        first : rest -> (first, rest)
+        [] -> ("redis-benchmark", [])
+    firstLine text = case filter (/= "") (lines text) of
+      line : _ -> take 200 line
+      [] -> "it says nothing"
+
+-- | Its arguments for so many commands.
+referenceArgs :: Int -> RedisBenchmark -> [String]
+referenceArgs commands benchmark =
+  concat
+    [ ["-h", redisBenchmarkHost benchmark, "-p", show (redisBenchmarkPort benchmark)],
+      ["--cluster" | redisBenchmarkCluster benchmark],
+      case redisBenchmarkTls benchmark of
+        Nothing -> []
+        Just tls ->
+          "--tls" :
+          concat [["--cacert", file] | Just file <- [referenceAuthority tls]]
+            <> ["--insecure" | referenceInsecure tls],
+      ["-t", operationName (redisBenchmarkOperation benchmark)],
+      ["-c", show (redisBenchmarkClients benchmark)],
+      ["-P", show (redisBenchmarkPipeline benchmark)],
+      ["-r", show (redisBenchmarkKeys benchmark)],
+      ["-d", show (redisBenchmarkValueSize benchmark)],
+      ["-n", show commands, "--csv"]
+    ]
+
+-- | Rate, p50 and p99 (ms) of the first test in its CSV output. Columns are
+-- found by name, because versions differ in their order.
+parseCsv :: ByteString -> Maybe (Double, Double, Double)
+parseCsv output = do
+  heading <- find ("\"test\"" `Char8.isPrefixOf`) rows
+  values <- find (\row -> row /= heading && "\"" `Char8.isPrefixOf` row) (dropWhile (/= heading) rows)
+  let cells = zip (cellsOf heading) (cellsOf values)
+      number name = lookup name cells >>= readMaybe . Char8.unpack
+  (,,) <$> number "rps" <*> number "p50_latency_ms" <*> number "p99_latency_ms"
+  where
+    rows = map (Char8.filter (/= '\r')) (Char8.lines output)
+    cellsOf = map (Char8.filter (/= '"')) . Char8.split ','

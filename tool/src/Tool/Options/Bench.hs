@@ -1,0 +1,247 @@
+-- | The options of @bench@: one run, the standard suite, or the speed gate.
+module Tool.Options.Bench
+  ( BenchMode (..),
+    BenchOptions (..),
+    LoadOptions (..),
+    SuiteOptions (..),
+    GateOptions (..),
+    Operation (..),
+    operationName,
+    benchOptions,
+    suiteOptions,
+    gateOptions,
+    benchProblem,
+    suiteProblem,
+    gateProblem,
+    defaultLoad,
+  )
+where
+
+import Control.Applicative (optional)
+import Data.Word (Word64)
+import Options.Applicative
+  ( Parser,
+    ReadM,
+    auto,
+    eitherReader,
+    help,
+    long,
+    metavar,
+    option,
+    short,
+    showDefault,
+    showDefaultWith,
+    strOption,
+    switch,
+    value,
+  )
+import Text.Read (readMaybe)
+import Tool.Options.Connection
+
+-- | What @bench@ was asked to do.
+data BenchMode
+  = -- | One run against a given or a private server.
+    BenchOnce BenchOptions
+  | -- | The standard set of runs against private servers.
+    BenchSuite SuiteOptions
+  | -- | The table of speeds that must be reached.
+    BenchGate GateOptions
+  deriving stock (Eq, Show)
+
+-- | One run.
+data BenchOptions = BenchOptions
+  { benchConnection :: ConnectionOptions,
+    benchOperation :: Operation,
+    benchLoad :: LoadOptions,
+    -- | Where to write the JSON; @-@ is the standard output.
+    benchJson :: Maybe FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | What is sent, and how.
+data LoadOptions = LoadOptions
+  { -- | Seconds measured.
+    loadDuration :: Double,
+    -- | Seconds before, under the same load, not measured.
+    loadWarmup :: Double,
+    -- | Threads that submit.
+    loadThreads :: Int,
+    -- | Connections per node; 'Nothing' is one per capability.
+    loadMuxCount :: Maybe Int,
+    -- | Commands that a thread submits before it waits for their replies.
+    loadBatch :: Int,
+    -- | Different keys.
+    loadKeys :: Int,
+    -- | Bytes.
+    loadKeySize :: Int,
+    -- | Bytes.
+    loadValueSize :: Int,
+    -- | Decides the sequence of commands.
+    loadSeed :: Word64,
+    -- | Whether connections may poll.
+    loadPolling :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | The standard set of runs.
+data SuiteOptions = SuiteOptions
+  { suiteDuration :: Double,
+    suiteJson :: Maybe FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | The speed gate.
+data GateOptions = GateOptions
+  { -- | Seconds per measured run.
+    gateDuration :: Double,
+    -- | Runs per row.
+    gateIterations :: Int,
+    -- | Seconds of the short and of the long run whose memory is compared.
+    gateMemorySeconds :: (Double, Double),
+    gateJson :: Maybe FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | Which commands.
+data Operation
+  = OperationGet
+  | OperationSet
+  | -- | Four GETs to one SET, drawn independently.
+    OperationMixed
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | As on the command line.
+operationName :: Operation -> String
+operationName = \case
+  OperationGet -> "get"
+  OperationSet -> "set"
+  OperationMixed -> "mixed"
+
+-- | The load when nothing is said.
+defaultLoad :: LoadOptions
+defaultLoad =
+  LoadOptions
+    { loadDuration = 10,
+      loadWarmup = 1,
+      loadThreads = 16,
+      loadMuxCount = Nothing,
+      loadBatch = 64,
+      loadKeys = 100000,
+      loadKeySize = 16,
+      loadValueSize = 512,
+      loadSeed = 1,
+      loadPolling = True
+    }
+
+-- | Options of one run.
+benchOptions :: Parser BenchOptions
+benchOptions =
+  BenchOptions
+    <$> connectionOptions
+    <*> option
+      operation
+      ( long "operation" <> metavar "get|set|mixed" <> value OperationMixed
+          <> showDefaultWith operationName
+          <> help "Commands to send; mixed: 80 % GET, 20 % SET"
+      )
+    <*> loadOptions
+    <*> jsonOption
+
+loadOptions :: Parser LoadOptions
+loadOptions =
+  LoadOptions
+    <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure"
+    <*> seconds "warmup" (loadWarmup defaultLoad) "Seconds of load before that"
+    <*> option auto (short 'n' <> long "threads" <> metavar "N" <> value (loadThreads defaultLoad) <> showDefault <> help "Threads that submit commands")
+    <*> optional (option auto (long "mux-count" <> metavar "N" <> help "Connections per node (default: one per capability)"))
+    <*> number "batch" (loadBatch defaultLoad) "Commands a thread submits before it waits; 1: wait for each reply"
+    <*> number "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
+    <*> number "key-size" (loadKeySize defaultLoad) "Bytes of a key"
+    <*> number "value-size" (loadValueSize defaultLoad) "Bytes of a value"
+    <*> option auto (long "seed" <> metavar "N" <> value (loadSeed defaultLoad) <> showDefault <> help "Seed of the sequence of commands")
+    <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
+  where
+    number name standard text =
+      option auto (long name <> metavar "N" <> value standard <> showDefault <> help text)
+
+-- | Options of the suite.
+suiteOptions :: Parser SuiteOptions
+suiteOptions = SuiteOptions <$> seconds "duration" 5 "Seconds per run" <*> jsonOption
+
+-- | Options of the gate.
+gateOptions :: Parser GateOptions
+gateOptions =
+  GateOptions
+    <$> seconds "duration" 3 "Seconds per run"
+    <*> option auto (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Runs per row, taken in turns")
+    <*> ( (,)
+            <$> seconds "memory-short" 10 "Seconds of the short run whose memory is compared"
+            <*> seconds "memory-long" 60 "Seconds of the long one"
+        )
+    <*> jsonOption
+
+jsonOption :: Parser (Maybe FilePath)
+jsonOption =
+  optional (strOption (long "json" <> metavar "FILE" <> help "Write the results as JSON (-: to the standard output)"))
+
+seconds :: String -> Double -> String -> Parser Double
+seconds name standard text =
+  option readSeconds (long name <> metavar "SECONDS" <> value standard <> showDefault <> help text)
+
+readSeconds :: ReadM Double
+readSeconds = eitherReader $ \text -> case readMaybe text of
+  Just number | number >= 0 && number <= 1e7 -> Right number
+  _ -> Left ("not a number of seconds: " <> show text)
+
+operation :: ReadM Operation
+operation = eitherReader $ \text ->
+  maybe
+    (Left ("the operation is get, set or mixed, not " <> show text))
+    Right
+    (lookup text [(operationName known, known) | known <- [minBound .. maxBound]])
+
+-- | What is wrong with the combination, in one line.
+benchProblem :: BenchOptions -> Maybe String
+benchProblem options = case connectionProblem True (benchConnection options) of
+  Just problem -> Just problem
+  Nothing -> loadProblem (benchLoad options)
+
+loadProblem :: LoadOptions -> Maybe String
+loadProblem load
+  | loadDuration load <= 0 = Just "--duration must be more than 0"
+  | Just problem <- between "-n" 1 1000000 (loadThreads load) = Just problem
+  | Just count <- loadMuxCount load, Just problem <- between "--mux-count" 1 1024 count = Just problem
+  | Just problem <- between "--batch" 1 1000000 (loadBatch load) = Just problem
+  | Just problem <- between "--keys" 1 100000000 (loadKeys load) = Just problem
+  | Just problem <- between "--key-size" 1 65536 (loadKeySize load) = Just problem
+  | Just problem <- between "--value-size" 0 (256 * 1024 * 1024) (loadValueSize load) = Just problem
+  | loadKeySize load < digits =
+    Just $
+      "--key-size " <> show (loadKeySize load) <> " is too small for " <> show (loadKeys load)
+        <> " different keys (needs "
+        <> show digits
+        <> ")"
+  | otherwise = Nothing
+  where
+    digits = length (show (loadKeys load - 1))
+
+between :: String -> Int -> Int -> Int -> Maybe String
+between name lowest highest number
+  | number < lowest || number > highest =
+    Just (name <> " must be from " <> show lowest <> " to " <> show highest <> ", not " <> show number)
+  | otherwise = Nothing
+
+-- | What is wrong with the options of the suite.
+suiteProblem :: SuiteOptions -> Maybe String
+suiteProblem options
+  | suiteDuration options <= 0 = Just "--duration must be more than 0"
+  | otherwise = Nothing
+
+-- | What is wrong with the options of the gate.
+gateProblem :: GateOptions -> Maybe String
+gateProblem options
+  | gateDuration options <= 0 = Just "--duration must be more than 0"
+  | fst (gateMemorySeconds options) <= 0 = Just "--memory-short must be more than 0"
+  | snd (gateMemorySeconds options) <= fst (gateMemorySeconds options) =
+    Just "--memory-long must be more than --memory-short"
+  | otherwise = between "--iterations" 1 1000 (gateIterations options)

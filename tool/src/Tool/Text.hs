@@ -1,0 +1,67 @@
+-- | Numbers for people to read, and tables.
+module Tool.Text
+  ( fixed,
+    thousands,
+    duration,
+    percent,
+    table,
+    Align (..),
+  )
+where
+
+import Data.List (intercalate, transpose)
+import Numeric (showFFloat)
+
+-- | With so many digits after the point.
+fixed :: Int -> Double -> String
+fixed digits number
+  | isNaN number || isInfinite number = "-"
+  | otherwise = showFFloat (Just digits) number ""
+
+-- | Groups of three digits: @1 234 567@.
+thousands :: Int -> String
+thousands number
+  | number < 0 = '-' : thousands (negate number)
+  | otherwise = reverse (unwords (groups (reverse (show number))))
+  where
+    groups text = case splitAt 3 text of
+      (group, "") -> [group]
+      (group, rest) -> group : groups rest
+
+-- | Nanoseconds with three significant digits in the unit that fits: @870 ns@,
+-- @12.3 us@, @4.56 ms@, @1.20 s@.
+duration :: Int -> String
+duration nanos
+  | nanos < 1000 = show nanos <> " ns"
+  | nanos < 999500 = scaled 1e3 <> " us"
+  | nanos < 999500000 = scaled 1e6 <> " ms"
+  | otherwise = scaled 1e9 <> " s"
+  where
+    scaled unit =
+      let number = fromIntegral nanos / unit :: Double
+       in fixed (if number < 9.995 then 2 else if number < 99.95 then 1 else 0) number
+
+-- | A ratio as a percentage; never rounded up to a full hundred.
+percent :: Double -> String
+percent ratio
+  | ratio < 1 && ratio >= 0.99995 = "99.99%"
+  | otherwise = fixed (if ratio == 1 then 0 else 2) (ratio * 100) <> "%"
+
+-- | On which side a column is flush.
+data Align = AlignLeft | AlignRight
+  deriving stock (Eq, Show)
+
+-- | Rows of cells as lines; the first row is the heading, with a rule below.
+-- Rows that are too short are filled with empty cells.
+table :: [Align] -> [[String]] -> [String]
+table aligns rows = case map line filled of
+  heading : body -> heading : map (const '-') heading : body
+  [] -> []
+  where
+    columns = length aligns
+    filled = map (\row -> take columns (row <> repeat "")) rows
+    widths = map (maximum . (0 :) . map length) (transpose filled)
+    line row = trimEnd (intercalate "  " (zipWith3 cell aligns widths row))
+    cell AlignLeft width text = text <> replicate (width - length text) ' '
+    cell AlignRight width text = replicate (width - length text) ' ' <> text
+    trimEnd = reverse . dropWhile (== ' ') . reverse

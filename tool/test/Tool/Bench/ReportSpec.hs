@@ -1,0 +1,48 @@
+module Tool.Bench.ReportSpec (spec) where
+
+import Data.List (isInfixOf)
+import Data.Map.Strict qualified as Map
+import Sample (sample)
+import Test.Hspec
+import Tool.Bench.Report
+import Tool.Bench.Result
+import Tool.Text qualified as Text
+
+spec :: Spec
+spec = describe "Tool.Bench.Report" $ do
+  it "renders a run as one row" $
+    case report [sample] of
+      _ : _ : row : _ ->
+        words row
+          `shouldBe` words "cluster mixed 500 500 us 950 us 990 us 999 us 1.00 ms 800 0 100% 0 0.41 1 000 0.21 0.50x"
+      other -> expectationFailure (show other)
+
+  it "keeps all columns apart and lines short enough for a wide terminal" $
+    report [sample] `shouldSatisfy` all ((< 160) . length)
+
+  it "says why a run is invalid" $ do
+    let broken =
+          sample
+            { runErrors = Map.fromList [("ClosedByPeer", 3)],
+              runMisses = 1,
+              runAgreement = Disagrees (CommandCounts 1 2) (CommandCounts 1 3)
+            }
+    length (filter ("INVALID" `isInfixOf`) (report [broken])) `shouldBe` 3
+    problems sample `shouldBe` []
+
+  it "leaves out the columns of redis-benchmark when it did not run" $
+    unlines (report [sample {runReference = Nothing}]) `shouldSatisfy` (not . ("rb" `isInfixOf`))
+
+  it "says what was compared with the server" $
+    unlines (details sample) `shouldSatisfy` ("commandstats agree: 900 GET, 400 SET" `isInfixOf`)
+
+  it "gives durations three digits and a unit" $
+    map Text.duration [0, 870, 999, 1000, 12345, 99949, 99951, 999499, 999500, 4560000, 1200000000, 3600000000000]
+      `shouldBe` ["0 ns", "870 ns", "999 ns", "1.00 us", "12.3 us", "99.9 us", "100 us", "999 us", "1.00 ms", "4.56 ms", "1.20 s", "3600 s"]
+
+  it "never rounds an almost full ratio up" $
+    map Text.percent [1, 0.999999, 0.99995, 0.5, 0]
+      `shouldBe` ["100%", "99.99%", "99.99%", "50.00%", "0.00%"]
+
+  it "groups digits" $
+    map Text.thousands [0, 999, 1000, 1234567, -1000] `shouldBe` ["0", "999", "1 000", "1 234 567", "-1 000"]

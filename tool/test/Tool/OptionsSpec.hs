@@ -1,0 +1,162 @@
+module Tool.OptionsSpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.List (isInfixOf)
+import Test.Hspec
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck hiding (once)
+import Tool.Options
+import Tool.Options.Bench
+import Tool.Options.Connection
+
+parse :: String -> Outcome
+parse = parseArguments Nothing . words
+
+once :: Outcome -> Maybe BenchOptions
+once = \case
+  Run (Bench (BenchOnce options)) -> Just options
+  _ -> Nothing
+
+rejected :: String -> String -> Expectation
+rejected line part = case parse line of
+  Reject message -> do
+    message `shouldSatisfy` (part `isInfixOf`)
+    lines message `shouldBe` [message]
+  other -> expectationFailure ("accepted: " <> show other)
+
+spec :: Spec
+spec = describe "Tool.Options" $ do
+  it "takes the mode before, between and after the options" $ do
+    let expected = parse "bench -c -h server -p 7000 --operation get"
+    fmap benchOperation (once expected) `shouldBe` Just OperationGet
+    parse "-c -h server bench -p 7000 --operation get" `shouldBe` expected
+    parse "-c -h server -p 7000 --operation get bench" `shouldBe` expected
+    parse "-ch server --port=7000 bench --operation=get" `shouldBe` expected
+
+  it "takes the words of the suite and of the gate anywhere" $ do
+    let expected = Run (Bench (BenchSuite (SuiteOptions 2 (Just "out.json"))))
+    parse "bench suite --duration 2 --json out.json" `shouldBe` expected
+    parse "--duration 2 bench --json out.json suite" `shouldBe` expected
+    case parse "--duration 2 bench gate" of
+      Run (Bench (BenchGate options)) -> gateDuration options `shouldBe` 2
+      other -> expectationFailure (show other)
+
+  prop "takes options in any order" $
+    forAll (shuffle pieces) $ \shuffled ->
+      parseArguments Nothing (concat shuffled) == parseArguments Nothing (concat pieces)
+
+  it "does not take the value of an option for the mode" $ do
+    fmap (connectionUser . benchConnection) (once (parse "-h s -u bench -a suite bench"))
+      `shouldBe` Just (Just "bench")
+    rejected "-u bench" "mode"
+
+  it "has no option that takes a value in one mode only" $
+    ambiguousOptions `shouldSatisfy` null
+
+  it "has the documented defaults" $
+    fmap benchLoad (once (parse "bench")) `shouldBe` Just defaultLoad
+
+  it "reads every option of a run" $
+    once
+      ( parse
+          "bench -h s -p 1 -a p -u n -t --cacert ca --cert c --key k --sni x -c --operation set --duration 2.5 -n 4 --mux-count 2 --key-size 20 --value-size 0 --batch 1 --keys 10 --warmup 0 --json - --seed 7 --no-poll"
+      )
+      `shouldBe` Just
+        BenchOptions
+          { benchConnection =
+              ConnectionOptions
+                { connectionHost = Just "s",
+                  connectionPort = Just 1,
+                  connectionUser = Just "n",
+                  connectionPassword = Just "p",
+                  connectionTls =
+                    TlsOptions
+                      { tlsWanted = True,
+                        tlsAuthority = Just "ca",
+                        tlsCertificate = Just "c",
+                        tlsKey = Just "k",
+                        tlsInsecure = False,
+                        tlsServerName = Just "x"
+                      },
+                  connectionCluster = True
+                },
+            benchOperation = OperationSet,
+            benchLoad =
+              LoadOptions
+                { loadDuration = 2.5,
+                  loadWarmup = 0,
+                  loadThreads = 4,
+                  loadMuxCount = Just 2,
+                  loadBatch = 1,
+                  loadKeys = 10,
+                  loadKeySize = 20,
+                  loadValueSize = 0,
+                  loadSeed = 7,
+                  loadPolling = False
+                },
+            benchJson = Just "-"
+          }
+
+  it "reads -h as the host, and --help as a question" $ do
+    fmap (connectionHost . benchConnection) (once (parse "bench -h localhost"))
+      `shouldBe` Just (Just "localhost")
+    case parse "bench --help" of
+      Help text -> text `shouldSatisfy` ("--operation" `isInfixOf`)
+      other -> expectationFailure (show other)
+    case parse "--help" of
+      Help text -> text `shouldSatisfy` ("bench" `isInfixOf`)
+      other -> expectationFailure (show other)
+
+  it "takes the password of the environment only where none is given" $ do
+    let password arguments =
+          connectionPassword . benchConnection <$> once (parseArguments (Just "env") (words arguments))
+    password "bench -h s" `shouldBe` Just (Just "env")
+    password "bench -h s -a own" `shouldBe` Just (Just "own")
+    password "bench" `shouldBe` Just (Nothing :: Maybe ByteString)
+
+  it "never shows a password" $
+    show (parse "bench -h s -a hunter2") `shouldSatisfy` (not . ("hunter2" `isInfixOf`))
+
+  describe "says in one line what is wrong" $ do
+    let cases =
+          [ ("", "try --help"),
+            ("bench --operation delete", "not \"delete\""),
+            ("bench --duration soon", "not a number of seconds"),
+            ("bench --duration 0", "--duration"),
+            ("bench --duration -1", "not a number of seconds"),
+            ("bench -n 0", "-n must be"),
+            ("bench -n x", "x"),
+            ("bench --batch 0", "--batch"),
+            ("bench --mux-count 0", "--mux-count"),
+            ("bench --keys 0", "--keys"),
+            ("bench --key-size 4 --keys 100000", "too small for 100000 different keys (needs 5)"),
+            ("bench --value-size -1", "--value-size"),
+            ("bench -h s -p 0", "1 to 65535"),
+            ("bench -h s -p 65536", "1 to 65535"),
+            ("bench -p 7000", "--port needs --host"),
+            ("bench -a secret", "--password needs --host"),
+            ("bench --insecure", "--insecure needs --host"),
+            ("bench -h s --cacert f", "--cacert needs --tls"),
+            ("bench -h s -t --cert f", "--cert needs --key"),
+            ("bench -h s -t --key f", "--key needs --cert"),
+            ("bench -h s -t --insecure --cacert f", "exclude each other"),
+            ("bench -h s -u name", "--user needs a password"),
+            ("bench --nonsense", "--nonsense"),
+            ("bench suite --batch 3", "--batch"),
+            ("bench gate --memory-short 9 --memory-long 3", "--memory-long"),
+            ("bench gate --iterations 0", "--iterations"),
+            ("bench -h", "-h"),
+            ("tunnel", "tunnel"),
+            ("bench again", "again")
+          ]
+    mapM_ (\(line, part) -> it ("redis-client " <> line) (rejected line part)) cases
+  where
+    pieces =
+      [ ["bench"],
+        ["-h", "bench"],
+        ["-c"],
+        ["--operation", "get"],
+        ["-n", "3"],
+        ["--seed=9"],
+        ["-p", "7000"]
+      ]
