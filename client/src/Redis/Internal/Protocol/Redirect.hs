@@ -18,6 +18,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isDigit)
 import Redis.Error
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 
@@ -121,7 +122,7 @@ parsePort text = do
 parseNumber :: ByteString -> Maybe Int
 parseNumber text
   | ByteString.length text <= 5,
-    Char8.all (\c -> c >= '0' && c <= '9') text,
+    Char8.all isDigit text,
     Just (number, "") <- Char8.readInt text =
     Just number
   | otherwise = Nothing

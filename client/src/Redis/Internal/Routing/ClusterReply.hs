@@ -185,12 +185,12 @@ elements what value = case withoutAttributes value of
 -- | RESP3's map, or RESP2's array of names and values by turns.
 fieldsOf :: String -> Value -> Either DecodeError [(ByteString, Value)]
 fieldsOf what value = case withoutAttributes value of
-  Map entries -> traverse (\(name, field) -> (\text -> (text, field)) <$> textOf what name) entries
+  Map entries -> traverse (\(name, field) -> flip (,) field <$> textOf what name) entries
   Array values -> byTurns values
   other -> unexpected what other
   where
     byTurns = \case
-      name : field : rest -> (:) <$> ((\text -> (text, field)) <$> textOf what name) <*> byTurns rest
+      name : field : rest -> (:) <$> (flip (,) field <$> textOf what name) <*> byTurns rest
       [] -> Right []
       [odd'] -> unexpected what odd'
 

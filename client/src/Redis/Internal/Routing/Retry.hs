@@ -52,7 +52,8 @@ data Policy = Policy
   }
   deriving stock (Eq, Show)
 
--- | What a node is taken for.
+-- | What a node was taken for when the command was sent to it; one named by a
+-- redirect is taken for a primary.
 data Role = Primary | Replica
   deriving stock (Eq, Show, Enum, Bounded)
 
@@ -210,19 +211,22 @@ honest course failed
     _ -> RoutingError MaybeExecuted (AttemptsExhausted (courseTrail course))
 
 noteAttempt :: Failure -> Course -> Course
-noteAttempt Failure {failureError, failureNode} course =
+noteAttempt Failure {failureError, failureNode, failureSent} course =
   course
     { courseAttempts = courseAttempts course + 1,
       courseReauthenticated = courseReauthenticated course || isUnauthenticated failureError,
       courseMaybeRan = courseMaybeRan course || errorDelivery failureError == MaybeExecuted,
       courseReversedTrail = case failureNode of
-        Just node -> (node, said failureError) : courseReversedTrail course
+        Just node -> (node, manner <> said failureError) : courseReversedTrail course
         Nothing -> courseReversedTrail course
     }
   where
     isUnauthenticated = \case
       ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
       _ -> False
+    manner = case failureSent of
+      Plainly -> ""
+      WithAsking -> "(ASKING) "
     said = \case
       ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
         Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)

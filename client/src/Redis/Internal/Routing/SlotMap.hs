@@ -38,7 +38,7 @@ import Control.Monad (forM_)
 import Control.Monad.ST (runST)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isNothing)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Data.Primitive.ByteArray
 import Data.Set (Set)
@@ -199,7 +199,7 @@ withMoved slot endpoint slotMap
     place = length (takeWhile ((< endpoint) . shardPrimary) (slotMapShards slotMap))
     -- A full array has no room for one more; the slot then is uncovered, and
     -- the next refresh finds who serves it.
-    isNew = known == Nothing && sizeofArray before < noShard
+    isNew = isNothing known && sizeofArray before < noShard
     index = case known of
       Just position -> position
       Nothing

@@ -1,0 +1,114 @@
+module Redis.Internal.Protocol.RedirectSpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Redis.Error
+import Redis.Internal.Protocol.Redirect
+import Redis.Internal.Protocol.Slot
+import Support
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "Redis.Internal.Protocol.Redirect" $ do
+  describe "reads" $
+    mapM_
+      (\(text, expected) -> it (show text) (parse text `shouldBe` Just expected))
+      [ ("MOVED 3999 127.0.0.1:6381", Moved (slotAt 3999) (NamedNode (TcpEndpoint "127.0.0.1" 6381))),
+        ("MOVED 0 cache.example:1", Moved (slotAt 0) (NamedNode (TcpEndpoint "cache.example" 1))),
+        ("ASK 16383 10.0.0.2:65535", Ask (slotAt 16383) (NamedNode (TcpEndpoint "10.0.0.2" 65535))),
+        ("MOVED 3999 2001:db8::1:6381", Moved (slotAt 3999) (NamedNode (TcpEndpoint "2001:db8::1" 6381))),
+        ("MOVED 3999 ::1:6381", Moved (slotAt 3999) (NamedNode (TcpEndpoint "::1" 6381))),
+        ("MOVED 3999 [::1]:6381", Moved (slotAt 3999) (NamedNode (TcpEndpoint "::1" 6381))),
+        ("MOVED 3999 :6381", Moved (slotAt 3999) (SameHost 6381)),
+        ("MOVED 3999 ?:6381", Moved (slotAt 3999) UnknownNode),
+        ("TRYAGAIN Multiple keys request during rehashing of slot", TryAgain),
+        ("CLUSTERDOWN The cluster is down", ClusterDown),
+        ("CLUSTERDOWN Hash slot not served", ClusterDown),
+        ("CLUSTERDOWN The cluster is down and only accepts read commands", ClusterDown),
+        ("LOADING Redis is loading the dataset in memory", Loading),
+        ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", MasterDown),
+        ("READONLY You can't write against a read only replica.", ReadOnly),
+        ("NOAUTH Authentication required.", Unauthenticated)
+      ]
+
+  describe "takes for no redirect" $
+    mapM_
+      (\text -> it (show text) (parse text `shouldBe` Nothing))
+      [ "MOVED",
+        "MOVED 3999",
+        "MOVED 16384 127.0.0.1:6381",
+        "MOVED -1 127.0.0.1:6381",
+        "MOVED +1 127.0.0.1:6381",
+        "MOVED 18446744073709551617 127.0.0.1:6381",
+        "MOVED 3999 127.0.0.1:0",
+        "MOVED 3999 127.0.0.1:65536",
+        "MOVED 3999 127.0.0.1:",
+        "MOVED 3999 127.0.0.1:63a1",
+        "MOVED 3999 6381",
+        "MOVED 3999 127.0.0.1:6381 and more",
+        "MOVED  3999 127.0.0.1:6381",
+        "MOVED 3999 host\0name:6381",
+        "MOVED 3999 host\nname:6381",
+        "MOVED 3999 " <> Char8.replicate 256 'h' <> ":6381",
+        "moved 3999 127.0.0.1:6381",
+        "READONLY You can't write against a read only replica. script: 2ecd, on @user_script:1.",
+        "BUSY Redis is busy running a script.",
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        "ERR unknown command",
+        ""
+      ]
+
+  prop "reads back every slot and port it is told" $
+    forAll ((,) <$> anySlot <*> choose (1, 65535 :: Int)) $ \(slot, port) ->
+      parse ("MOVED " <> shown (slotNumber slot) <> " h:" <> shown port)
+        === Just (Moved slot (NamedNode (TcpEndpoint "h" (fromIntegral port))))
+
+  modifyMaxSuccess (const 5000) $
+    prop "gives nothing out of range for any text" $
+      forAll hostileText $ \text -> case parse text of
+        Just (Moved slot destination) -> sane slot destination
+        Just (Ask slot destination) -> sane slot destination
+        _ -> property True
+
+  it "puts the host that answered where the server left it out" $
+    destinationEndpoint (TcpEndpoint "10.1.1.1" 7000) (SameHost 7001) `shouldBe` Just (TcpEndpoint "10.1.1.1" 7001)
+
+  it "dials nobody for an unknown host, nor for a port beside a Unix socket" $ do
+    destinationEndpoint (TcpEndpoint "10.1.1.1" 7000) UnknownNode `shouldBe` Nothing
+    destinationEndpoint (UnixEndpoint "/run/redis.sock") (SameHost 7001) `shouldBe` Nothing
+
+parse :: ByteString -> Maybe Redirect
+parse = parseRedirect . serverErrorFromText
+
+shown :: Int -> ByteString
+shown = Char8.pack . show
+
+sane :: Slot -> Destination -> Property
+sane slot destination =
+  counterexample (show destination) $
+    slot >= minBound && slot <= maxBound && case destination of
+      NamedNode (TcpEndpoint host port) ->
+        port > 0 && not (ByteString.null host) && ByteString.length host <= 255 && ByteString.all (\byte -> byte > 32 && byte < 127) host
+      NamedNode (UnixEndpoint _) -> False
+      SameHost port -> port > 0
+      UnknownNode -> True
+
+-- | Any bytes, and texts that nearly are redirects.
+hostileText :: Gen ByteString
+hostileText =
+  oneof
+    [ anyBytes,
+      ByteString.concat
+        <$> sequence
+          [ elements ["MOVED", "ASK", "MOVED ", "TRYAGAIN"],
+            elements [" ", "", "  ", "\0"],
+            oneof [shown <$> arbitrary, shown <$> choose (0, 20000), anyBytes],
+            elements [" ", "", ":"],
+            oneof [anyBytes, elements ["", "?", "h", "::1", "[::1]", "[]", "127.0.0.1"]],
+            elements [":", "", "::"],
+            oneof [shown <$> arbitrary, shown <$> choose (0, 70000), anyBytes]
+          ]
+    ]

@@ -1,0 +1,219 @@
+module Redis.Internal.Routing.ClusterReplySpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.Either (isLeft)
+import Data.List (sortOn)
+import Data.Ord (Down (Down))
+import Redis.Error
+import Redis.Internal.Protocol.Slot
+import Redis.Internal.Routing.ClusterReply
+import Redis.Internal.Routing.SlotMap
+import Redis.Value
+import Support
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "Redis.Internal.Routing.ClusterReply" $ do
+  describe "CLUSTER SLOTS" $ do
+    prop "reads back what a server would render" $
+      forAll anyClaims $ \claims ->
+        parseClusterSlots asked (renderSlots claims) === Right (slotMapFromClaims claims)
+
+    mapM_
+      (\(what, host, expected) -> it what (ownerOf (parseClusterSlots asked (slotsOf host 7002)) `shouldBe` Right expected))
+      [ ("takes a missing host for the one that was asked", Null, Just (TcpEndpoint "10.9.9.9" 7002)),
+        ("takes an empty host for the one that was asked", BulkString "", Just (TcpEndpoint "10.9.9.9" 7002)),
+        ("leaves slots of an unknown host uncovered", BulkString "?", Nothing),
+        ("takes a host name", BulkString "a.example", Just (TcpEndpoint "a.example" 7002)),
+        ("takes an IPv6 address", BulkString "2001:db8::1", Just (TcpEndpoint "2001:db8::1" 7002))
+      ]
+
+    it "leaves slots uncovered whose primary has no port" $
+      ownerOf (parseClusterSlots asked (slotsOf (BulkString "h") 0)) `shouldBe` Right Nothing
+
+    it "dials no bare port beside a Unix socket" $
+      ownerOf (parseClusterSlots (Asked (UnixEndpoint "/s") False) (slotsOf Null 7002)) `shouldBe` Right Nothing
+
+    it "skips metadata of any kind after the port, and attributes ahead of it" $ do
+      let server extra = Array ([BulkString "h", Integer 1] <> extra)
+          reply extra = WithAttributes [] (Array [Array [Integer 0, Integer 5, server extra]])
+      mapM_
+        (\extra -> ownerOf (parseClusterSlots asked (reply extra)) `shouldBe` Right (Just (TcpEndpoint "h" 1)))
+        [ [],
+          [BulkString "id"],
+          [BulkString "id", Array [BulkString "hostname", BulkString "h"]],
+          [BulkString "id", Map [(BulkString "ip", Null)], Null]
+        ]
+
+    it "takes no answer for a map that covers nothing" $
+      (slotMapCovered <$> parseClusterSlots asked (Array [])) `shouldBe` Right 0
+
+    mapM_
+      (\reply -> it ("refuses " <> show reply) (parseClusterSlots asked reply `shouldSatisfy` isLeft))
+      [ Null,
+        Integer 1,
+        Array [Null],
+        Array [Array [Integer 0]],
+        Array [Array [Integer 0, Integer 16384, Array [BulkString "h", Integer 1]]],
+        Array [Array [Integer (-1), Integer 3, Array [BulkString "h", Integer 1]]],
+        Array [Array [Integer 0, Integer 3, Array [BulkString "h"]]]
+      ]
+
+  describe "CLUSTER SHARDS" $ do
+    prop "reads back what a server would render, in either protocol" $
+      forAll anyClaims $ \claims ->
+        let expected = Right (slotMapFromClaims claims)
+         in parseClusterShards asked (renderShards Map claims) === expected
+              .&&. parseClusterShards asked (renderShards flat claims) === expected
+
+    it "takes the TLS port on TLS, and the plain port otherwise" $ do
+      let reply = shardsOf [[("endpoint", BulkString "h"), ("port", Integer 1), ("tls-port", Integer 2), role "master"]]
+      ownerOf (parseClusterShards asked reply) `shouldBe` Right (Just (TcpEndpoint "h" 1))
+      ownerOf (parseClusterShards askedByTls' reply) `shouldBe` Right (Just (TcpEndpoint "h" 2))
+
+    it "does not dial a TLS port in plain text" $
+      ownerOf (parseClusterShards asked (shardsOf [[("endpoint", BulkString "h"), ("tls-port", Integer 2), role "master"]]))
+        `shouldBe` Right Nothing
+
+    it "takes a missing endpoint for the host that was asked, and ? for none" $ do
+      let reply host = shardsOf [[("endpoint", host), ("ip", BulkString "10.0.0.7"), ("port", Integer 1), role "master"]]
+      ownerOf (parseClusterShards asked (reply Null)) `shouldBe` Right (Just (TcpEndpoint "10.9.9.9" 1))
+      ownerOf (parseClusterShards asked (reply (BulkString ""))) `shouldBe` Right (Just (TcpEndpoint "10.9.9.9" 1))
+      ownerOf (parseClusterShards asked (reply (BulkString "?"))) `shouldBe` Right Nothing
+
+    it "prefers a primary that is online over one that failed" $
+      ownerOf (parseClusterShards asked (shardsOf [healthy "old" "master" "failed", healthy "new" "master" "online"]))
+        `shouldBe` Right (Just (TcpEndpoint "new" 1))
+
+    it "keeps a failed primary if there is no other" $
+      ownerOf (parseClusterShards asked (shardsOf [healthy "old" "master" "failed", healthy "r" "replica" "online"]))
+        `shouldBe` Right (Just (TcpEndpoint "old" 1))
+
+    it "reads from replicas only when they are online" $
+      ( (`slotReplicas` slotAt 0)
+          <$> parseClusterShards
+            asked
+            (shardsOf [healthy "p" "master" "online", healthy "a" "replica" "loading", healthy "b" "replica" "online", healthy "c" "replica" "failed"])
+      )
+        `shouldBe` Right [TcpEndpoint "b" 1]
+
+    mapM_
+      (\reply -> it ("refuses " <> show reply) (parseClusterShards asked reply `shouldSatisfy` isLeft))
+      [ Null,
+        Array [Integer 1],
+        Array [Map [(BulkString "slots", Array [])]],
+        Array [Map [(BulkString "slots", Array [Integer 1]), (BulkString "nodes", Array [])]],
+        shardsOf [[("endpoint", BulkString "h"), ("port", Integer 1), role "sentinel"]]
+      ]
+
+  modifyMaxSuccess (const 2000) $
+    prop "gives a map or an error for any value" $
+      forAll anyValue $ \value ->
+        isSound (parseClusterSlots asked value) && isSound (parseClusterShards askedByTls' value)
+  where
+    isSound = either (not . null . decodeErrorExpected) ((>= 0) . slotMapCovered)
+    role name = ("role", BulkString name)
+    healthy host kind health =
+      [("endpoint", BulkString host), ("port", Integer 1), role kind, ("health", BulkString health)]
+
+asked :: Asked
+asked = Asked {askedEndpoint = TcpEndpoint "10.9.9.9" 7000, askedByTls = False}
+
+askedByTls' :: Asked
+askedByTls' = asked {askedByTls = True}
+
+-- | The owner of slot 0.
+ownerOf :: Either DecodeError SlotMap -> Either DecodeError (Maybe Endpoint)
+ownerOf = fmap (`slotOwner` slotAt 0)
+
+slotsOf :: Value -> Int -> Value
+slotsOf host port =
+  Array [Array [Integer 0, Integer 16383, Array [host, Integer (fromIntegral port), BulkString "id"]]]
+
+shardsOf :: [[(ByteString, Value)]] -> Value
+shardsOf nodes =
+  Array
+    [ Map
+        [ (BulkString "slots", Array [Integer 0, Integer 16383]),
+          (BulkString "nodes", Array [Map [(BulkString name, value) | (name, value) <- fields] | fields <- nodes])
+        ]
+    ]
+
+renderSlots :: [Claim] -> Value
+renderSlots claims =
+  Array
+    [ Array (slotValue first : slotValue final : render (claimPrimary claim) : map (render . Just) (claimReplicas claim))
+      | claim <- claims,
+        -- A primary without slots is in no range; an empty one stands for it.
+        (first, final) <- claimRanges claim <> [(maxBound, minBound)]
+    ]
+  where
+    render = \case
+      Just (TcpEndpoint host port) -> Array [BulkString host, Integer (fromIntegral port), BulkString "id"]
+      _ -> Array [BulkString "?", Integer 6379]
+
+renderShards :: ([(Value, Value)] -> Value) -> [Claim] -> Value
+renderShards fields claims =
+  Array
+    [ fields
+        [ (BulkString "slots", Array (concat [[slotValue first, slotValue final] | (first, final) <- claimRanges claim])),
+          -- In any order: replicas first here.
+          (BulkString "nodes", Array (sortOn (Down . length . show) (render "master" (claimPrimary claim) : map (render "replica" . Just) (claimReplicas claim))))
+        ]
+      | claim <- claims
+    ]
+  where
+    render role endpoint =
+      fields
+        [ (BulkString "id", BulkString "x"),
+          (BulkString "port", Integer (maybe 6379 portOf endpoint)),
+          (BulkString "ip", BulkString "10.8.8.8"),
+          (BulkString "endpoint", maybe (BulkString "?") hostOf endpoint),
+          (BulkString "role", BulkString role),
+          (BulkString "replication-offset", Integer 72156),
+          (BulkString "health", BulkString "online")
+        ]
+    portOf = \case
+      TcpEndpoint _ port -> fromIntegral port
+      UnixEndpoint _ -> 0
+    hostOf = \case
+      TcpEndpoint host _ -> BulkString host
+      UnixEndpoint _ -> Null
+
+flat :: [(Value, Value)] -> Value
+flat entries = Array (concat [[name, value] | (name, value) <- entries])
+
+slotValue :: Slot -> Value
+slotValue = Integer . fromIntegral . slotNumber
+
+-- | Values that resemble replies now and then.
+anyValue :: Gen Value
+anyValue = sized go
+  where
+    go size
+      | size <= 1 = leaf
+      | otherwise =
+        oneof
+          [ leaf,
+            Array <$> some,
+            Array <$> ((\a b rest -> Integer a : Integer b : rest) <$> choose (-1, 16385) <*> choose (-1, 16385) <*> some),
+            Map <$> listOf ((,) <$> fieldName <*> go (size `div` 3)),
+            Set <$> some
+          ]
+      where
+        some = resize 5 (listOf (go (size `div` 3)))
+    leaf =
+      oneof
+        [ pure Null,
+          Integer <$> arbitrary,
+          Integer <$> choose (0, 20000),
+          BulkString <$> anyBytes,
+          fieldName,
+          ErrorReply <$> anyBytes,
+          Double <$> arbitrary,
+          Boolean <$> arbitrary,
+          BigNumber <$> arbitrary
+        ]
+    fieldName = BulkString <$> elements ["slots", "nodes", "role", "master", "replica", "endpoint", "port", "tls-port", "health", "?", ""]

@@ -1,0 +1,328 @@
+module Redis.Internal.Routing.RetrySpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.List qualified as List
+import Redis.Command (Facts (..), readFacts, writeFacts)
+import Redis.Error
+import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.Topology (Trigger (..))
+import Support
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck hiding (Failure)
+
+spec :: Spec
+spec = describe "Redis.Internal.Routing.Retry" $ do
+  describe "in a cluster, after the first attempt of a write at a primary" $
+    mapM_ (row cluster writeFacts Primary) writesAtPrimary
+
+  describe "in a cluster, after the first attempt of a read at a replica" $
+    mapM_ (row cluster readFacts Replica) readsAtReplica
+
+  describe "in a cluster, after the first attempt of a read at a primary" $
+    mapM_ (row cluster readFacts Primary) readsAtPrimary
+
+  describe "with a standalone server, after the first attempt of a write" $
+    mapM_ (row standalone writeFacts Primary) writesAtStandalone
+
+  it "follows the first redirect at once and waits before each further one" $ do
+    let first = decide cluster writeFacts newCourse (failure (reply "MOVED 1 10.0.0.2:6379"))
+        second = decide cluster writeFacts (outcomeCourse first) (failure (reply "ASK 1 10.0.0.3:6379"))
+        third = decide cluster writeFacts (outcomeCourse second) (failure (reply "MOVED 1 10.0.0.2:6379"))
+    outcomeDecision first `shouldBe` RetryNow (ToNode (node 2))
+    outcomeDecision second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
+    outcomeDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
+
+  it "starts again at the source when the target of an ASK says TRYAGAIN" $ do
+    let first = decide cluster writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
+        second = decide cluster writeFacts (outcomeCourse first) (failure (reply "TRYAGAIN Multiple keys")) {failureNode = Just (node 2), failureSent = WithAsking}
+    outcomeDecision first `shouldBe` RetryNow (AskingNode (node 2))
+    outcomeDecision second `shouldBe` RetryAfter (waiting 1) SameRoute
+
+  it "puts the host that answered into a redirect without one" $
+    outcomeDecision (decide cluster writeFacts newCourse (failure (reply "MOVED 3999 :6381")))
+      `shouldBe` RetryNow (ToNode (TcpEndpoint "10.0.0.1" 6381))
+
+  it "authenticates again once, and only once" $ do
+    let first = decide cluster writeFacts newCourse (failure (reply "NOAUTH Authentication required."))
+        second = decide cluster writeFacts (outcomeCourse first) (failure (reply "NOAUTH Authentication required."))
+    outcomeDecision second `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
+
+  it "names every node it tried when attempts run out" $ do
+    let policy = cluster {policyMaxAttempts = 2}
+        first = decide policy writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
+        second = decide policy writeFacts (outcomeCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failureNode = Just (node 2), failureSent = WithAsking}
+    outcomeDecision second
+      `shouldBe` GiveUp
+        (RoutingError RefusedBeforeRun (AttemptsExhausted [(node 1, "ASK 1 10.0.0.2:6379"), (node 2, "(ASKING) CLUSTERDOWN The cluster is down")]))
+
+  it "gives the plain error when one attempt is all there may be" $
+    outcomeDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN x")))
+      `shouldBe` GiveUp (reply "TRYAGAIN x")
+
+  it "does not wait past the deadline" $ do
+    let short = (failure (reply "CLUSTERDOWN x")) {failureRemaining = Just 0.001}
+    outcomeDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN x")
+
+  it "follows no redirect after the deadline" $ do
+    let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failureRemaining = Just 0}
+    outcomeDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (reply "MOVED 1 10.0.0.2:6379")
+
+  it "says that a repeatable write may have run when only an earlier attempt may have" $ do
+    let repeatableWrite = writeFacts {factRepeatable = True}
+        first = decide cluster repeatableWrite newCourse (failure (lost MaybeExecuted ClosedByPeer))
+        second = decide cluster repeatableWrite (outcomeCourse first) (failure (reply "OOM command not allowed"))
+    outcomeDecision first `shouldBe` RetryAfter (waiting 1) SameRoute
+    case outcomeDecision second of
+      GiveUp failed -> errorDelivery failed `shouldBe` MaybeExecuted
+      other -> expectationFailure (show other)
+
+  modifyMaxSuccess (const 20000) $ do
+    prop "never sends a write again after an attempt that may have run" $
+      forAll anyQuestion $ \(policy, facts, history, final) ->
+        let (course, _) = through policy facts history
+         in not (factRepeatable facts) && errorDelivery (failureError final) == MaybeExecuted
+              ==> isGiveUp (outcomeDecision (decide policy facts course final))
+
+    prop "gives up with an error that owns up to what may have run" $
+      forAll anyQuestion $ \(policy, facts, history, final) ->
+        not (factReadOnly facts)
+          ==> let (course, mayHaveRun) = through policy facts history
+                  ran = mayHaveRun || errorDelivery (failureError final) == MaybeExecuted
+               in case outcomeDecision (decide policy facts course final) of
+                    GiveUp failed -> (ran, failed) === (errorDelivery failed == MaybeExecuted, failed)
+                    _ -> property True
+
+    prop "never waits beyond the time that is left, nor for less than nothing" $
+      forAll anyQuestion $ \(policy, facts, history, final) ->
+        let (course, _) = through policy facts history
+         in case outcomeDecision (decide policy facts course final) of
+              RetryAfter delay _ -> delay >= 0 && maybe True (delay <) (failureRemaining final)
+              RetryNow _ -> maybe True (> 0) (failureRemaining final)
+              GiveUp _ -> True
+
+  modifyMaxSuccess (const 1000) $ do
+    prop "ends every command within its attempts, and at most one of them follows at once" $
+      forAll ((,,) <$> anyFacts <*> vectorOf 40 anyFailure <*> arbitrary) $ \(facts, failures, clustered) ->
+        let policy = cluster {policyClustered = clustered}
+            decisions = decisionsOf policy facts newCourse failures
+         in length decisions <= policyMaxAttempts policy
+              && length [() | RetryNow _ <- decisions] <= 1
+              && any isGiveUp decisions
+
+    prop "tells of a standalone server nothing that only a cluster has" $
+      forAll ((,) <$> anyFacts <*> anyFailure) $ \(facts, final) ->
+        let outcome = decide standalone facts newCourse final
+         in [trigger | Tell trigger <- outcomeEffects outcome] === []
+              .&&. case outcomeDecision outcome of
+                RetryNow _ -> property False
+                RetryAfter _ target -> target === SameRoute
+                GiveUp _ -> property True
+
+-- | An error, what is decided, and what others are told.
+type Row = (Error, Decision, [Effect])
+
+row :: Policy -> Facts -> Role -> Row -> Spec
+row policy facts role (failed, decision, effects) =
+  it (describeRow failed decision) $ do
+    let outcome = decide policy facts newCourse (failure failed) {failureRole = role}
+    (outcomeDecision outcome, outcomeEffects outcome) `shouldBe` (decision, effects)
+
+describeRow :: Error -> Decision -> String
+describeRow failed decision =
+  verb <> " on " <> show failed
+  where
+    verb = case decision of
+      GiveUp _ -> "gives up"
+      RetryNow target -> "goes at once by " <> show target
+      RetryAfter _ target -> "waits and goes by " <> show target
+
+writesAtPrimary :: [Row]
+writesAtPrimary =
+  [ (reply "MOVED 3999 10.0.0.2:6379", RetryNow (ToNode (node 2)), [Tell (LearntMoved (slotAt 3999) (node 2))]),
+    (reply "MOVED 3999 10.0.0.1:6379", wait (ToNode (node 1)), [Tell (LearntMoved (slotAt 3999) (node 1)), Reconnect (node 1)]),
+    (reply "MOVED 3999 ?:6379", wait SameRoute, [Tell (MovedToUnknown (slotAt 3999))]),
+    (reply "ASK 3999 10.0.0.2:6379", RetryNow (AskingNode (node 2)), []),
+    (reply "ASK 3999 10.0.0.1:6379", wait SameRoute, []),
+    (reply "ASK 3999 ?:6379", wait SameRoute, [Tell (MovedToUnknown (slotAt 3999))]),
+    (reply "TRYAGAIN Multiple keys request", wait SameRoute, []),
+    (reply "CLUSTERDOWN The cluster is down", wait SameRoute, [Tell SawClusterDown]),
+    (reply "LOADING Redis is loading", wait SameRoute, [Tell (SawLoading (node 1))]),
+    (reply "MASTERDOWN Link with MASTER is down", wait SameRoute, [Tell (SawMasterDown (node 1))]),
+    (reply "READONLY You can't write", wait SameRoute, [Tell (SawReadOnly (node 1))]),
+    (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)]),
+    (lost NotSent (ConnectFailed "refused"), wait SameRoute, [Tell (LostNode (node 1))]),
+    (lost NotSent ClosedByPeer, wait SameRoute, [Tell (LostNode (node 1))]),
+    (lost NotSent ClosedLocally, wait SameRoute, []),
+    (RoutingError NotSent (UncoveredSlot 7), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
+    (RoutingError NotSent (NoReachableNode []), wait SameRoute, [])
+  ]
+    <> [ (failed, GiveUp failed, [Tell (LostNode (node 1))])
+         | failed <-
+             [ lost MaybeExecuted ClosedByPeer,
+               lost MaybeExecuted (SilentPeer 5),
+               lost MaybeExecuted (ProtocolViolation "x"),
+               lost NotSent (TlsFailed "certificate has expired"),
+               lost NotSent (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair"))
+             ]
+       ]
+    <> map handedOver alwaysHandedOver
+    <> map handedOver [reply "MOVED 99999 10.0.0.2:6379", reply "MOVED 1 10.0.0.2:0", reply "READONLY x script: y"]
+
+readsAtReplica :: [Row]
+readsAtReplica =
+  [ (reply "MOVED 3999 10.0.0.2:6379", RetryNow (ToNode (node 2)), [Tell (LearntMoved (slotAt 3999) (node 2))]),
+    (reply "LOADING Redis is loading", RetryNow PrimaryRoute, []),
+    (reply "MASTERDOWN Link with MASTER is down", RetryNow PrimaryRoute, [Tell (SawMasterDown (node 1))]),
+    (reply "READONLY You can't write", RetryNow PrimaryRoute, []),
+    (lost NotSent (ConnectFailed "refused"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    (lost MaybeExecuted ClosedByPeer, RetryNow PrimaryRoute, [Tell (LostNode (node 1))])
+  ]
+    <> map handedOver alwaysHandedOver
+
+readsAtPrimary :: [Row]
+readsAtPrimary =
+  [ (lost MaybeExecuted ClosedByPeer, wait SameRoute, [Tell (LostNode (node 1))]),
+    (lost MaybeExecuted (SilentPeer 5), wait SameRoute, [Tell (LostNode (node 1))]),
+    (TimeoutError MaybeExecuted 5, GiveUp (TimeoutError MaybeExecuted 5), [])
+  ]
+
+writesAtStandalone :: [Row]
+writesAtStandalone =
+  [ (lost NotSent ClosedByPeer, wait SameRoute, []),
+    (lost MaybeExecuted ClosedByPeer, GiveUp (lost MaybeExecuted ClosedByPeer), []),
+    (reply "LOADING Redis is loading", wait SameRoute, []),
+    (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)])
+  ]
+    <> map handedOver alwaysHandedOver
+    <> map
+      (handedOver . reply)
+      [ "MOVED 3999 10.0.0.2:6379",
+        "ASK 3999 10.0.0.2:6379",
+        "TRYAGAIN x",
+        "CLUSTERDOWN x",
+        "MASTERDOWN x",
+        "READONLY x"
+      ]
+
+alwaysHandedOver :: [Error]
+alwaysHandedOver =
+  map
+    reply
+    [ "ERR unknown command",
+      "WRONGTYPE Operation against a key",
+      "BUSY Redis is busy running a script.",
+      "OOM command not allowed",
+      "MISCONF Redis is configured to save RDB snapshots",
+      "NOREPLICAS Not enough good replicas to write.",
+      "NOPERM this user has no permissions",
+      "WRONGPASS invalid username-password pair",
+      "CROSSSLOT Keys in request don't hash to the same slot",
+      "NOSCRIPT No matching script",
+      "EXECABORT Transaction discarded"
+    ]
+    <> [ TimeoutError NotSent 5,
+         TimeoutError MaybeExecuted 5,
+         UnexpectedReply (DecodeError "a" "b"),
+         RoutingError NotSent (AttemptsExhausted []),
+         RefusedError EmptyCommand,
+         ClientClosed
+       ]
+
+handedOver :: Error -> Row
+handedOver failed = (failed, GiveUp failed, [])
+
+cluster, standalone :: Policy
+cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1}, policyClustered = True}
+standalone = cluster {policyClustered = False}
+
+-- | At a primary with the number 1, with time left.
+failure :: Error -> Failure
+failure failed =
+  Failure
+    { failureError = failed,
+      failureNode = Just (node 1),
+      failureRole = Primary,
+      failureSent = Plainly,
+      failureRemaining = Just 5,
+      failureRandom = 0.5
+    }
+
+reply :: ByteString -> Error
+reply = ReplyError . serverErrorFromText
+
+lost :: Delivery -> ConnectionCause -> Error
+lost delivery = ConnectionError delivery (node 1)
+
+wait :: Target -> Decision
+wait = RetryAfter (waiting 1)
+
+-- | The delay of a retry, by its number.
+waiting :: Int -> Double
+waiting count = delayFor (policyBackoff cluster) count 0.5
+
+isGiveUp :: Decision -> Bool
+isGiveUp = \case
+  GiveUp _ -> True
+  _ -> False
+
+-- | The course after those failures that led to another attempt, and whether
+-- any of these may have run.
+through :: Policy -> Facts -> [Failure] -> (Course, Bool)
+through policy facts = List.foldl' next (newCourse, False)
+  where
+    next (course, ran) failed =
+      let outcome = decide policy facts course failed
+       in if isGiveUp (outcomeDecision outcome)
+            then (course, ran)
+            else (outcomeCourse outcome, ran || errorDelivery (failureError failed) == MaybeExecuted)
+
+-- | Up to and with the one that ends it.
+decisionsOf :: Policy -> Facts -> Course -> [Failure] -> [Decision]
+decisionsOf policy facts course = \case
+  [] -> []
+  failed : rest ->
+    let outcome = decide policy facts course failed
+     in outcomeDecision outcome : if isGiveUp (outcomeDecision outcome) then [] else decisionsOf policy facts (outcomeCourse outcome) rest
+
+anyQuestion :: Gen (Policy, Facts, [Failure], Failure)
+anyQuestion = do
+  attempts <- choose (0, 6)
+  clustered <- arbitrary
+  let policy = cluster {policyMaxAttempts = attempts, policyClustered = clustered}
+  (,,,) policy <$> anyFacts <*> (choose (0, 4) >>= (`vectorOf` anyFailure)) <*> anyFailure
+
+anyFacts :: Gen Facts
+anyFacts = elements [readFacts, writeFacts, writeFacts {factRepeatable = True}]
+
+anyFailure :: Gen Failure
+anyFailure = do
+  failed <- anyError
+  failedNode <- oneof [pure Nothing, Just <$> anyNode]
+  role <- elements [minBound .. maxBound]
+  sent <- elements [minBound .. maxBound]
+  remaining <- oneof [pure Nothing, Just <$> choose (-1, 5)]
+  random <- choose (0, 1)
+  pure
+    Failure
+      { failureError = failed,
+        failureNode = failedNode,
+        failureRole = role,
+        failureSent = sent,
+        failureRemaining = remaining,
+        failureRandom = random
+      }
+
+anyError :: Gen Error
+anyError =
+  oneof
+    [ elements [failed | (failed, _, _) <- concat [writesAtPrimary, readsAtReplica, readsAtPrimary, writesAtStandalone]],
+      reply <$> anyBytes,
+      ConnectionError <$> anyDelivery <*> anyNode <*> elements [ClosedByPeer, ClosedLocally, SilentPeer 1, NameNotResolved "", ConnectTimedOut 5, BrokenConnection ""],
+      TimeoutError <$> anyDelivery <*> choose (0, 5),
+      RoutingError <$> anyDelivery <*> elements [UncoveredSlot 5, UncoveredSlot 70000, NoReachableNode [], AttemptsExhausted []]
+    ]
+  where
+    anyDelivery = elements [minBound .. maxBound]
