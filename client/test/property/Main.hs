@@ -6,6 +6,7 @@ import Redis.Internal.Routing.ClusterReplySpec qualified
 import Redis.Internal.Routing.HealthSpec qualified
 import Redis.Internal.Routing.RetrySpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
+import Redis.Internal.Routing.TopologySpec qualified
 import Support (timed)
 import Test.Hspec (hspec)
 
@@ -18,3 +19,4 @@ main =
     Redis.Internal.Routing.HealthSpec.spec
     Redis.Internal.Routing.RetrySpec.spec
     Redis.Internal.Routing.SlotMapSpec.spec
+    Redis.Internal.Routing.TopologySpec.spec

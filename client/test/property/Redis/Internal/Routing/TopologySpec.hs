@@ -1,0 +1,356 @@
+module Redis.Internal.Routing.TopologySpec (spec) where
+
+import Data.List (nub, sort)
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error
+import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Protocol.Slot
+import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Topology
+import Support
+import System.Random (mkStdGen)
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "Redis.Internal.Routing.Topology" $ do
+  atTheStart
+  choosing
+  remembering
+  describe "after any events in any order" . modifyMaxSuccess (const 400) $ always
+
+atTheStart :: Spec
+atTheStart = describe "at the start" $ do
+  it "asks the seeds at once, by fresh connections" $
+    snd (step 0 Tick (begin (node 1 :| [node 2]))) `shouldBe` [AskSeeds 1 2 [node 1, node 2]]
+
+  it "takes the first map of any seed while the others are silent" $ do
+    let (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
+        (answered, early) = step 0.01 (Answered 1 (node 2) (Right (viewOf 4))) asked
+        (_, later) = step (nextWake answered) Tick answered
+    early `shouldBe` []
+    nextWake answered `shouldBe` 0.01 + settingsGather settings
+    later `shouldBe` [NodesNew [node 4], Publish (mapOf 4)]
+
+  it "does not wait for a dead seed when more than half agree" $ do
+    let (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
+        (first, _) = step 0.01 (Answered 1 (node 2) (Right (viewOf 4))) asked
+        (_, actions) = step 0.02 (Answered 1 (node 3) (Right (viewOf 4))) first
+    actions `shouldBe` [NodesNew [node 4], Publish (mapOf 4)]
+
+  it "reports every seed's reason when none answers, and tries again" $ do
+    let (asked, _) = step 0 Tick (begin (node 1 :| [node 2]))
+        (first, _) = step 0.01 (Answered 1 (node 1) (Left "refused")) asked
+        (failed, actions) = step (nextWake first) Tick first
+        (_, retried) = step (nextWake failed) Tick failed
+    actions `shouldBe` [RefreshFailed [(node 1, "refused"), (node 2, "no answer in time")]]
+    [seeds | AskSeeds 2 _ seeds <- retried] `shouldBe` [[node 1, node 2]]
+
+  it "takes a map that covers nothing for no answer" $ do
+    let (asked, _) = step 0 Tick (begin (node 1 :| []))
+        (_, actions) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = emptySlotMap, viewEpoch = Nothing})) asked
+    actions `shouldBe` [RefreshFailed [(node 1, "knows nobody who serves a slot")]]
+
+choosing :: Spec
+choosing = describe "of several views" $ do
+  it "believes the one that most hold, though another came first" $
+    chosen [viewOf 5, viewOf 6, viewOf 6] `shouldBe` Just (node 6)
+
+  it "believes the one of the highest epoch when votes are equal" $
+    chosen [(viewOf 5) {viewEpoch = Just 9}, (viewOf 6) {viewEpoch = Just 8}, viewOf 7] `shouldBe` Just (node 5)
+
+  it "believes the latest when nothing else tells them apart" $
+    chosen [viewOf 5, viewOf 6, viewOf 7] `shouldBe` Just (node 7)
+
+  it "believes the one that covers more before the latest" $
+    chosen [viewOf 5, View {viewMap = slotMapFromClaims [claim [(slotAt 0, slotAt 9)] 6], viewEpoch = Nothing}, (viewOf 5) {viewMap = emptySlotMap}]
+      `shouldBe` Just (node 5)
+
+  it "publishes nothing when nothing changed" $ do
+    let state = settledOn 4
+        (asked, _) = step 100 Tick state
+        answers = [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor (snd (step 100 Tick state))]
+    concatMap snd (replies 100.1 2 answers asked) `shouldBe` []
+
+  it "asks the seeds again when no known node answers" $ do
+    let (asked, first) = step 100 Tick (settledOn 4)
+        (_, actions) = step (nextWake asked) Tick asked
+    waitingFor first `shouldBe` [node 4]
+    actions `shouldBe` [AskSeeds 2 2 [node 1]]
+
+  it "asks no more nodes at first than it was told to sample" $ do
+    let views = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. 20]]
+        (asked, _) = step 0 Tick (begin (node 1 :| []))
+        (known, _) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = views, viewEpoch = Nothing})) asked
+        (_, actions) = step 100 Tick known
+    length (waitingFor actions) `shouldBe` settingsSample settings
+
+remembering :: Spec
+remembering = describe "a MOVED" $ do
+  it "changes its slot at once, and asks for a refresh" $ do
+    let (_, actions) = step 10 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
+    take 2 actions `shouldBe` [NodesNew [node 9], Publish (withMoved (slotAt 7) (node 9) (mapOf 4))]
+    [() | AskNodes {} <- actions] `shouldBe` [()]
+
+  it "outlives the answers of a refresh that began before it" $ do
+    let (asked, first) = step 100 Tick (settledOn 4)
+        (moved, _) = step 100.01 (Triggered (LearntMoved (slotAt 7) (node 9))) asked
+        (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor first] moved)
+    slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 9)
+
+  it "outlives answers of nodes that may not have heard of it" $ do
+    let (moved, first) = step 100 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
+        (after', _) = lastOr (moved, []) (replies 100.02 2 [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor first] moved)
+    slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 9)
+
+  it "yields to what most nodes say long after it" $ do
+    let (moved, first) = step 100 (Triggered (LearntMoved (slotAt 7) (node 9))) (settledOn 4)
+        stale actions = [(endpoint, Right (viewOf 4)) | endpoint <- waitingFor actions]
+        (known, _) = lastOr (moved, []) (replies 100.02 2 (stale first) moved)
+        (asked, second) = step 200 Tick known
+        (after', _) = lastOr (asked, []) (replies 200.02 3 (stale second) asked)
+    slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 4)
+
+always :: Spec
+always = do
+  holds "has at most one refresh in flight" $ \run ->
+    [ (entryTime entry, refreshId)
+      | entry <- run,
+        refreshId <- asks entry,
+        not (maybe True (== refreshId) (refreshInFlight (entryBefore entry))) || refreshInFlight (entryAfter entry) /= Just refreshId
+    ]
+      === []
+
+  holds "starts no two refreshes closer together than the throttle" $ \run ->
+    let starts = startTimes run
+     in filter (< settingsThrottle settings) (zipWith (-) (drop 1 starts) starts) === []
+
+  holds "never publishes an older map over a newer MOVED" $ \run ->
+    undone run === []
+
+  holds "asks known nodes and seeds only, each once a round" $ \run ->
+    [ asked
+      | entry <- run,
+        asked <- rounds (entryActions entry),
+        null asked || sort asked /= sort (nub asked) || not (Set.fromList asked `Set.isSubsetOf` Set.union seedSet (knownNodes (entryBefore entry) <> knownNodes (entryAfter entry)))
+    ]
+      === []
+
+  holds "tells of every node that comes and goes, once" $ \run ->
+    let final = lastOr Set.empty (scanl nodesAfter Set.empty (concatMap entryActions run))
+        known = lastOr Set.empty (map (knownNodes . entryAfter) run)
+     in final === known
+
+  holds "publishes no map twice in a row" $ \run ->
+    let maps = [slotMap | entry <- run, Publish slotMap <- entryActions entry]
+     in and (zipWith (/=) maps (drop 1 maps)) === True
+
+  holds "has nothing left to do at one time after a few ticks" $ \run ->
+    [ entryTime entry
+      | entry <- run,
+        let now = entryTime entry
+            ticked = lastOr (entryAfter entry) (take 4 (iterate (fst . step now Tick) (entryAfter entry))),
+        nextWake ticked <= now
+    ]
+      === []
+
+  prop "leads from every trigger to a refresh that starts after it" $
+    forAll ((,,) <$> arbitrary <*> anyMoves <*> anyTrigger) $ \(seed, moves, trigger) ->
+      let (time, state) = lastOr (0, fst (step 0 Tick (beginWith seed))) [(entryTime entry, entryAfter entry) | entry <- play seed moves]
+          isNews = case trigger of
+            LearntMoved slot endpoint -> slotOwner (currentMap state) slot /= Just endpoint
+            _ -> True
+          (cried, actions) = step time (Triggered trigger) state
+          -- Nobody answers any more; only time passes.
+          silence = take 40 (iterate (\(at, (now, _)) -> let at' = max at (nextWake now) in (at', step at' Tick now)) (time, (cried, actions)))
+       in isNews ==> any (\(_, (_, done)) -> any (`isNewAsk` refreshInFlight state) (concatMap askIds done)) silence
+  where
+    holds what law = prop what $
+      forAll ((,) <$> arbitrary <*> anyMoves) $ \(seed, moves) -> law (play seed moves)
+    isNewAsk asked earlier = Just asked /= earlier
+
+-- | One step of a run.
+data Entry = Entry
+  { entryTime :: Seconds,
+    entryEvent :: Event,
+    entryBefore :: State,
+    entryAfter :: State,
+    entryActions :: [Action]
+  }
+
+-- | What the world does next.
+data Move
+  = Pass Seconds
+  | Wake
+  | Cry Trigger
+  | -- | Some node that was ever asked answers, perhaps long after.
+    Reply Int (Either String View)
+  deriving stock (Show)
+
+play :: Int -> [Move] -> [Entry]
+play seed = go 0 [] (beginWith seed) . (Wake :)
+  where
+    go now outstanding state = \case
+      [] -> []
+      move : rest ->
+        let now' = case move of
+              Pass seconds -> now + seconds
+              Wake -> max now (nextWake state)
+              _ -> now
+            event = case move of
+              Cry trigger -> Triggered trigger
+              Reply choice answer | (refreshId, endpoint) : _ <- drop (choice `mod` max 1 (length outstanding)) outstanding -> Answered refreshId endpoint answer
+              _ -> Tick
+            (state', actions) = step now' event state
+            asked = [(refreshId, endpoint) | action <- actions, (refreshId, endpoints) <- askOf action, endpoint <- endpoints]
+         in Entry {entryTime = now', entryEvent = event, entryBefore = state, entryAfter = state', entryActions = actions} :
+            go now' (take 12 (asked <> outstanding)) state' rest
+
+-- | MOVEDs that a refresh begun before them has undone.
+undone :: [Entry] -> [(Seconds, Slot)]
+undone = go Map.empty Map.empty
+  where
+    go :: Map Slot (Endpoint, Seconds) -> Map RefreshId Seconds -> [Entry] -> [(Seconds, Slot)]
+    go moved started = \case
+      [] -> []
+      Entry {entryTime, entryEvent, entryBefore, entryAfter, entryActions} : rest ->
+        let started' = Map.union started (Map.fromList [(refreshId, entryTime) | refreshId <- concatMap askIds entryActions])
+            learnt = case entryEvent of
+              Triggered (LearntMoved slot endpoint) -> Map.insert slot (endpoint, entryTime) moved
+              _ -> moved
+            -- A refresh that ended here may correct what was learnt before it began.
+            mayCorrect = case refreshInFlight entryBefore of
+              Just refreshId
+                | refreshInFlight entryAfter /= Just refreshId -> Map.findWithDefault 0 refreshId started'
+              _ -> 0
+            standing = Map.filter ((>= mayCorrect) . snd) learnt
+            wrong = [(entryTime, slot) | (slot, (endpoint, _)) <- Map.toList standing, slotOwner (currentMap entryAfter) slot /= Just endpoint]
+         in wrong <> go standing started' rest
+
+startTimes :: [Entry] -> [Seconds]
+startTimes run = Map.elems (Map.fromListWith min [(refreshId, entryTime entry) | entry <- run, refreshId <- asks entry])
+
+asks :: Entry -> [RefreshId]
+asks = concatMap askIds . entryActions
+
+askIds :: Action -> [RefreshId]
+askIds = map fst . askOf
+
+askOf :: Action -> [(RefreshId, [Endpoint])]
+askOf = \case
+  AskNodes refreshId _ endpoints -> [(refreshId, endpoints)]
+  AskSeeds refreshId _ endpoints -> [(refreshId, endpoints)]
+  _ -> []
+
+rounds :: [Action] -> [[Endpoint]]
+rounds = map snd . concatMap askOf
+
+waitingFor :: [Action] -> [Endpoint]
+waitingFor = concat . rounds
+
+nodesAfter :: Set Endpoint -> Action -> Set Endpoint
+nodesAfter known = \case
+  NodesNew new | Set.null (Set.intersection known (Set.fromList new)) -> Set.union known (Set.fromList new)
+  NodesGone gone | Set.fromList gone `Set.isSubsetOf` known -> Set.difference known (Set.fromList gone)
+  Publish _ -> known
+  AskNodes {} -> known
+  AskSeeds {} -> known
+  RefreshFailed _ -> known
+  -- A node that comes twice, or goes without having come.
+  _ -> Set.singleton (UnixEndpoint "wrong")
+
+settings :: Settings
+settings =
+  Settings
+    { settingsSeeds = node 1 :| [],
+      settingsInterval = 60,
+      settingsThrottle = 1,
+      settingsBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1},
+      settingsAnswerWithin = 2,
+      settingsGather = 0.1,
+      settingsSample = 3,
+      settingsMovedGrace = 2
+    }
+
+seedNodes :: NonEmpty Endpoint
+seedNodes = node 1 :| [node 101, node 102]
+
+seedSet :: Set Endpoint
+seedSet = Set.fromList (NonEmpty.toList seedNodes)
+
+begin :: NonEmpty Endpoint -> State
+begin seeds = newState settings {settingsSeeds = seeds} (mkStdGen 1) 0
+
+beginWith :: Int -> State
+beginWith seed = newState settings {settingsSeeds = seedNodes} (mkStdGen seed) 0
+
+-- | Has learnt at the start that one node serves everything.
+settledOn :: Int -> State
+settledOn number =
+  fst (step 0.01 (Answered 1 (node 1) (Right (viewOf number))) (fst (step 0 Tick (begin (node 1 :| [])))))
+
+claim :: [(Slot, Slot)] -> Int -> Claim
+claim ranges number = Claim {claimRanges = ranges, claimPrimary = Just (node number), claimReplicas = []}
+
+mapOf :: Int -> SlotMap
+mapOf number = slotMapFromClaims [claim [(minBound, maxBound)] number]
+
+viewOf :: Int -> View
+viewOf number = View {viewMap = mapOf number, viewEpoch = Nothing}
+
+-- | The owner that is published when three seeds answer in this order.
+chosen :: [View] -> Maybe Endpoint
+chosen views = slotOwner (currentMap final) (slotAt 0)
+  where
+    (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
+    (final, _) = lastOr (asked, []) (replies 0.01 1 (zip (map node [1 ..]) (map Right views)) asked)
+
+-- | Answers to a refresh, one after the other at one time.
+replies :: Seconds -> RefreshId -> [(Endpoint, Either String View)] -> State -> [(State, [Action])]
+replies now refreshId answers state = drop 1 (scanl next (state, []) answers)
+  where
+    next (current, _) (endpoint, answer) = step now (Answered refreshId endpoint answer) current
+
+lastOr :: a -> [a] -> a
+lastOr = List.foldl' (\_ item -> item)
+
+anyMoves :: Gen [Move]
+anyMoves = choose (0, 60) >>= (`vectorOf` anyMove)
+
+anyMove :: Gen Move
+anyMove =
+  frequency
+    [ (2, Pass <$> oneof [choose (0, 0.2), choose (0, 3), choose (0, 100)]),
+      (2, pure Wake),
+      (3, Cry <$> anyTrigger),
+      (6, Reply <$> choose (0, 11) <*> frequency [(4, Right <$> anyView), (1, pure (Left "refused"))])
+    ]
+
+anyTrigger :: Gen Trigger
+anyTrigger =
+  oneof
+    [ LearntMoved <$> fewSlots <*> anyNode,
+      MovedToUnknown <$> fewSlots,
+      SawUncovered <$> fewSlots,
+      LostNode <$> anyNode,
+      SilentNode <$> anyNode,
+      SawReadOnly <$> anyNode,
+      pure SawClusterDown,
+      SawMasterDown <$> anyNode,
+      SawLoading <$> anyNode
+    ]
+  where
+    fewSlots = slotAt <$> choose (0, 3)
+
+-- | Few different ones, so that some agree.
+anyView :: Gen View
+anyView = View <$> slotMaps <*> oneof [pure Nothing, Just <$> choose (1, 3)]
+  where
+    slotMaps = frequency [(5, mapOf <$> choose (1, 4)), (1, pure emptySlotMap), (1, slotMapFromClaims <$> anyClaims)]
