@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Checks style: HLint, the formatter, and the rules of dev/check-layers.sh.
+# Checks style: HLint, the formatter, the rules of dev/check-layers.sh, and that
+# the README shows the quick start that is compiled (dev/check-readme.sh).
 # "scripts/lint.sh --fix" formats instead of complaining.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,4 +23,6 @@ echo "== hlint"
 [ "${#tests[@]}" -eq 0 ] || hlint --hint=dev/hlint-tests.yaml "${tests[@]}" || status=1
 echo "== layers"
 dev/check-layers.sh || status=1
+echo "== readme"
+dev/check-readme.sh || status=1
 exit "$status"

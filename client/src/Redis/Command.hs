@@ -135,6 +135,8 @@ data Scope
   deriving stock (Eq, Show)
 
 -- | Facts of a command that only reads.
+--
+-- @since 0.1.0.0
 readFacts :: Facts
 readFacts =
   Facts
@@ -145,6 +147,8 @@ readFacts =
     }
 
 -- | Facts of a command that writes.
+--
+-- @since 0.1.0.0
 writeFacts :: Facts
 writeFacts = readFacts {factReadOnly = False, factRepeatable = False}
 

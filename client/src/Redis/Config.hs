@@ -53,8 +53,11 @@ module Redis.Config
     setRefreshInterval,
     setRefreshThrottle,
 
-    -- * Watching
+    -- * From where
     setReadFrom,
+    ReadFrom (..),
+
+    -- * Watching
     setHooks,
     Hooks (..),
     noHooks,

@@ -34,9 +34,13 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Word (Word16)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
+--
+-- @since 0.1.0.0
 type Host = ByteString
 
 -- | A TCP port.
+--
+-- @since 0.1.0.0
 type Port = Word16
 
 -- | Where a server listens.
@@ -48,6 +52,8 @@ data Endpoint
   deriving stock (Eq, Ord, Show)
 
 -- | @host:port@, @[v6]:port@ or the path of the socket.
+--
+-- @since 0.1.0.0
 renderEndpoint :: Endpoint -> String
 renderEndpoint = \case
   TcpEndpoint host port
@@ -79,6 +85,8 @@ data ServerError = ServerError
   deriving stock (Eq, Show)
 
 -- | Splits the text of an error reply into code and message. \(O(n)\).
+--
+-- @since 0.1.0.0
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text =
   let (code, rest) = Char8.break (== ' ') text

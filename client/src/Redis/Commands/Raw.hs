@@ -41,6 +41,8 @@ raw commandWords =
     unknown = writeFacts {factScope = scopeOf commandWords}
 
 -- | The facts of a command, given what is known of it and its words.
+--
+-- @since 0.1.0.0
 rawFacts :: CommandEntry -> [ByteString] -> Facts
 rawFacts entry commandWords =
   Facts

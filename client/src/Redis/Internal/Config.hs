@@ -80,6 +80,8 @@ data Topology
   deriving stock (Eq, Show)
 
 -- | A password, or anything else that must not be printed.
+--
+-- @since 0.1.0.0
 newtype Secret = Secret ByteString
   deriving newtype (Eq)
 
@@ -87,6 +89,9 @@ newtype Secret = Secret ByteString
 instance Show Secret where
   show _ = "<secret>"
 
+-- | Keeps it from being shown. Takes the bytes as they are sent.
+--
+-- @since 0.1.0.0
 secret :: ByteString -> Secret
 secret = Secret
 
@@ -94,6 +99,8 @@ revealSecret :: Secret -> ByteString
 revealSecret (Secret bytes) = bytes
 
 -- | A user ('Nothing' is the server's @default@) and a password.
+--
+-- @since 0.1.0.0
 data Credentials = Credentials
   { credentialsUser :: Maybe ByteString,
     credentialsPassword :: Secret
@@ -101,6 +108,8 @@ data Credentials = Credentials
   deriving stock (Eq, Show)
 
 -- | How to speak TLS.
+--
+-- @since 0.1.0.0
 data TlsConfig = TlsConfig
   { -- | Whether the server's certificate must be valid for the host.
     tlsVerify :: Bool,
@@ -114,11 +123,15 @@ data TlsConfig = TlsConfig
   deriving stock (Eq, Show)
 
 -- | Verification on, the system's authorities, no client certificate.
+--
+-- @since 0.1.0.0
 defaultTlsConfig :: TlsConfig
 defaultTlsConfig =
   TlsConfig {tlsVerify = True, tlsServerName = Nothing, tlsCaFile = Nothing, tlsCertificate = Nothing}
 
 -- | Which protocol to ask for.
+--
+-- @since 0.1.0.0
 data ProtocolVersion
   = -- | RESP3, and RESP2 where the server has no HELLO.
     PreferResp3
@@ -128,6 +141,8 @@ data ProtocolVersion
 
 -- | Whether a connection that waits for replies polls its socket before it
 -- asks the runtime's IO manager to wake it.
+--
+-- @since 0.1.0.0
 data Polling
   = -- | While the observed delay is short, for at most so many microseconds.
     PollUpTo Int
@@ -135,6 +150,8 @@ data Polling
   deriving stock (Eq, Show)
 
 -- | Which nodes of a cluster answer commands that only read.
+--
+-- @since 0.1.0.0
 data ReadFrom
   = -- | The primary: every read sees all writes that came before.
     ReadPrimary
@@ -145,6 +162,8 @@ data ReadFrom
   deriving stock (Eq, Show)
 
 -- | Bounds on what one connection holds.
+--
+-- @since 0.1.0.0
 data Limits = Limits
   { -- | Commands submitted and not yet answered.
     limitInFlight :: Int,
@@ -161,6 +180,8 @@ data Limits = Limits
 
 -- | 16384 commands, 16 MiB queued; 512 MiB per string (what a server holds in
 -- one), 128 Mi elements, 64 levels.
+--
+-- @since 0.1.0.0
 defaultLimits :: Limits
 defaultLimits =
   Limits
@@ -173,6 +194,8 @@ defaultLimits =
 
 -- | Capped exponential backoff, in seconds. Each delay is drawn between half
 -- of its value and the whole.
+--
+-- @since 0.1.0.0
 data Backoff = Backoff
   { backoffFirst :: Double,
     backoffCap :: Double
@@ -182,8 +205,7 @@ data Backoff = Backoff
 -- | The defaults for a topology.
 --
 -- The times are those of the field: 5 s to connect and 5 s for a command are
--- StackExchange.Redis's, a refresh each 60 s and no two within 5 s are its and
--- Lettuce's.
+-- StackExchange.Redis's, as is a refresh each 60 s.
 defaultConfig :: Topology -> Config
 defaultConfig topology =
   Config

@@ -1,0 +1,35 @@
+-- | What an error says, and what becomes of a command that failed.
+module ErrorsAndRetries (main) where
+
+import Control.Exception (displayException)
+import Data.Int (Int64)
+import Redis
+import Redis.Commands qualified as Redis
+import Settings (configFromArguments)
+
+main :: IO ()
+main = do
+  config <- configFromArguments "redis://127.0.0.1:6379"
+  withClient config $ \client -> do
+    run client (Redis.set "example:text" "no number")
+    tryRun client (Redis.incr "example:text") >>= putStrLn . conclusion
+
+  -- Nobody listens on port 1, and no attempt may take longer than this.
+  let nowhere = setMaxAttempts 2 (setCommandTimeout (Just 1) (standaloneConfig "127.0.0.1" 1))
+  withClient nowhere $ \client -> do
+    tryRun client (Redis.incr "example:visits") >>= putStrLn . conclusion
+
+    -- INCR is not sent again if it may have run. Whoever knows better says so:
+    -- setting a key to the same value twice does no harm.
+    tryRun client (repeatable (Redis.set "example:state" "done")) >>= \case
+      Right () -> putStrLn "stored"
+      Left failure -> print (errorDelivery failure)
+
+-- | What the caller of a write knows afterwards.
+conclusion :: Either Error Int64 -> String
+conclusion = \case
+  Right count -> "it has run: " <> show count
+  Left failure -> case errorDelivery failure of
+    NotSent -> "it has not run: " <> displayException failure
+    RefusedBeforeRun -> "the server would not run it: " <> displayException failure
+    MaybeExecuted -> "it may have run: " <> displayException failure

@@ -1,0 +1,56 @@
+-- | Three ways to have many commands under way at once.
+--
+-- Threads that use the same client pipeline without doing anything for it.
+-- One thread does it with 'runPipeline', if it knows all commands beforehand,
+-- or with 'submit' and 'wait', if it does not.
+module Pipelining (main) where
+
+import Control.Concurrent (forkFinally)
+import Control.Concurrent.MVar
+import Control.Exception (throwIO)
+import Control.Monad (forM)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (traverse_)
+import Redis
+import Redis.Commands qualified as Redis
+import Settings (configFromArguments)
+
+main :: IO ()
+main = do
+  config <- configFromArguments "redis://127.0.0.1:6379"
+  withClient config $ \client -> do
+    let keys = [Char8.pack ("example:" <> show n) | n <- [1 :: Int .. 100]]
+
+    -- All commands leave before the first reply is waited for.
+    runPipeline client (traverse_ (\key -> command (Redis.set key (Char8.reverse key))) keys)
+    values <- runPipeline client (traverse (command . Redis.get) keys)
+    putStrLn ("pipeline: " <> show (length (filter (/= Nothing) values)) <> " values")
+
+    -- What comes next may depend on what has been answered so far. One
+    -- thread's commands to one server run in the order they were submitted.
+    written <- submit client (Redis.set "example:first" "1")
+    counted <- submit client (Redis.incr "example:first")
+    wait written
+    count <- wait counted
+    putStrLn ("submit: " <> show count)
+
+    -- Threads need nothing at all.
+    found <- concurrently [run client (Redis.strlen key) | key <- keys]
+    putStrLn ("threads: " <> show (sum found) <> " bytes")
+
+    removed <- run client (Redis.unlink (pure "example:first"))
+    others <- traverse (removal client) keys >>= traverse wait
+    putStrLn ("removed: " <> show (removed + sum others))
+  where
+    removal client key = submit client (Redis.unlink (pure (key :: ByteString)))
+
+-- | Runs every action in a thread of its own. The package @async@ has this,
+-- and more.
+concurrently :: [IO a] -> IO [a]
+concurrently actions = do
+  results <- forM actions $ \action -> do
+    result <- newEmptyMVar
+    _ <- forkFinally action (putMVar result)
+    pure result
+  mapM (\result -> takeMVar result >>= either throwIO pure) results

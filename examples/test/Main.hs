@@ -1,0 +1,86 @@
+-- | Runs the examples against servers of their own and reads what they print.
+module Main (main) where
+
+import Blocking qualified
+import Control.Exception (bracket, finally)
+import Data.List (intercalate)
+import ErrorsAndRetries qualified
+import GHC.IO.Handle (hDuplicate, hDuplicateTo)
+import InCluster qualified
+import Observing qualified
+import Pipelining qualified
+import Quickstart qualified
+import Redis.TestKit.Address
+import Redis.TestKit.Cluster
+import Redis.TestKit.Server
+import System.Environment (withArgs)
+import System.IO
+import System.IO.Temp (withSystemTempFile)
+import System.Timeout (timeout)
+import Test.Hspec
+
+main :: IO ()
+main = hspec . around_ withinAMinute $ do
+  describe "on a server" . aroundAll (withServer defaultServerOptions) $ do
+    it "the quick start stores, reads, counts and is told what went wrong" $ \server -> do
+      printed <- linesOf Quickstart.main (serverUrl server)
+      printed
+        `shouldBe` [ "Just \"hello\"",
+                     "(1,NeverExpires)",
+                     "server error: ERR value is not an integer or out of range",
+                     "MaybeExecuted"
+                   ]
+    it "pipelining runs everything, three ways" $ \server -> do
+      printed <- linesOf Pipelining.main (serverUrl server)
+      printed `shouldBe` ["pipeline: 100 values", "submit: 2", "threads: 992 bytes", "removed: 101"]
+    it "a blocking command waits while others go on, and MULTI needs a connection of its own" $ \server -> do
+      printed <- linesOf Blocking.main (serverUrl server)
+      printed
+        `shouldBe` [ "Right (Just (\"example:queue\",\"job 1\"))",
+                     "Left (RefusedError (NeedsDedicatedConnection \"MULTI\"))",
+                     "Array [Integer 7]"
+                   ]
+    it "errors say whether the command has run" $ \server -> do
+      printed <- linesOf ErrorsAndRetries.main (serverUrl server)
+      map (takeWhile (/= ':')) printed `shouldBe` ["it may have run", "it has not run", "NotSent"]
+    it "hooks see connections and commands" $ \server -> do
+      printed <- linesOf Observing.main (serverUrl server)
+      map (takeWhile (/= ',')) (drop 3 printed) `shouldSatisfy` elem "GET: 2"
+      printed `shouldSatisfy` any ((== "connected") . takeWhile (/= ' '))
+  describe "in a cluster" $
+    it "keys go to their nodes, several at once too" $
+      -- A busy machine must not make a node count as failed.
+      withCluster defaultClusterOptions {clusterNodeTimeout = 15000} $ \cluster -> do
+        printed <- clusterUrl cluster >>= linesOf InCluster.main
+        take 3 printed
+          `shouldBe` [ "[Just \"1\",Just \"2\",Just \"3\"]",
+                       "Left (RefusedError (CrossSlot \"RENAME\"))",
+                       "True"
+                     ]
+        length (drop 3 printed) `shouldSatisfy` (>= 2)
+
+withinAMinute :: IO () -> IO ()
+withinAMinute test = do
+  ended <- timeout 60000000 test
+  maybe (expectationFailure "took longer than a minute") pure ended
+
+serverUrl :: Server -> String
+serverUrl server = "redis://" <> serverHost server <> ":" <> show (serverPort server)
+
+clusterUrl :: Cluster -> IO String
+clusterUrl cluster = do
+  addresses <- clusterAddresses cluster
+  pure ("redis+cluster://" <> intercalate "," [host <> ":" <> show port | TcpAddress host port <- take 2 addresses])
+
+-- | What a program prints, given an argument.
+linesOf :: IO () -> String -> IO [String]
+linesOf program argument =
+  withSystemTempFile "example" $ \path handle -> do
+    hSetEncoding handle utf8
+    hFlush stdout
+    bracket (hDuplicate stdout) hClose $ \terminal -> do
+      hDuplicateTo handle stdout
+      withArgs [argument] program `finally` (hFlush stdout >> hDuplicateTo terminal stdout)
+    hClose handle
+    printed <- readFile path
+    length printed `seq` pure (lines printed)
