@@ -5,6 +5,7 @@ import Redis.Internal.Protocol.SlotSpec qualified
 import Redis.Internal.Routing.ClusterReplySpec qualified
 import Redis.Internal.Routing.HealthSpec qualified
 import Redis.Internal.Routing.RetrySpec qualified
+import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
 import Redis.Internal.Routing.TopologySpec qualified
 import Support (timed)
@@ -18,5 +19,6 @@ main =
     Redis.Internal.Routing.ClusterReplySpec.spec
     Redis.Internal.Routing.HealthSpec.spec
     Redis.Internal.Routing.RetrySpec.spec
+    Redis.Internal.Routing.SimulationSpec.spec
     Redis.Internal.Routing.SlotMapSpec.spec
     Redis.Internal.Routing.TopologySpec.spec
