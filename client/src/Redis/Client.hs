@@ -44,6 +44,7 @@ module Redis.Client
 where
 
 import Control.Exception (bracket, throwIO)
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -130,7 +131,7 @@ report :: Core -> Command a -> Nanos -> Either Error b -> IO ()
 report core command nanos result =
   observeCommand
     (configHooks (coreConfig core))
-    CommandTiming {timingCommand = commandName command, timingNanos = nanos, timingResult = () <$ result}
+    CommandTiming {timingCommand = commandName command, timingNanos = nanos, timingResult = void result}
 
 -- | A command that was submitted.
 --

@@ -16,6 +16,7 @@ module Redis.Pipeline
 where
 
 import Control.Exception (throwIO)
+import Control.Monad (join)
 import Redis.Client
 import Redis.Command (Command)
 import Redis.Error (Error)
@@ -58,6 +59,4 @@ runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO 
 --
 -- @since 0.1.0.0
 tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
-tryRunPipeline client (Pipeline begin) = do
-  finish <- begin client
-  finish
+tryRunPipeline client (Pipeline begin) = join (begin client)

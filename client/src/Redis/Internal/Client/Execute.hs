@@ -336,7 +336,7 @@ learn core = \case
     entry <- case Map.lookup (commandWordsName [name]) known of
       Just entry -> pure (Right entry)
       Nothing -> do
-        said <- execute core (ask (\value -> Right value) ["COMMAND", "INFO", name])
+        said <- execute core (ask Right ["COMMAND", "INFO", name])
         case said of
           Left failure -> pure (Left failure)
           Right value -> do

@@ -66,7 +66,7 @@ baseCapacity = 128 * 1024
 
 -- | Replies between two yields.
 repliesPerYield :: Int
-repliesPerYield = 32
+repliesPerYield = 64
 
 -- | The body of the reader; masked. Returns when the connection is cleaned up.
 readerLoop :: Multiplexer -> IO ()

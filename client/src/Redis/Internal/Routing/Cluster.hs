@@ -33,7 +33,7 @@ import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (listToMaybe)
+import Data.Maybe (fromMaybe, isJust, listToMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Data.Set qualified as Set
 import Redis.Error
@@ -218,8 +218,8 @@ drive cluster = loop
         loop state'
 
     nextEvent wait
-      | wait <= 0 = maybe Tick id <$> atomically (tryReadTBQueue (clusterMail cluster))
-      | otherwise = maybe Tick id <$> timeout (ceiling (min 3600 wait * 1e6)) (atomically (readTBQueue (clusterMail cluster)))
+      | wait <= 0 = fromMaybe Tick <$> atomically (tryReadTBQueue (clusterMail cluster))
+      | otherwise = fromMaybe Tick <$> timeout (ceiling (min 3600 wait * 1e6)) (atomically (readTBQueue (clusterMail cluster)))
 
 act :: ClusterClient -> Action -> IO ()
 act cluster = \case
@@ -293,16 +293,17 @@ askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Eith
 askView cluster endpoint submit = do
   shards <- submit (request ["CLUSTER", "SHARDS"])
   info <- submit (request ["CLUSTER", "INFO"])
-  viewEpoch <- (>>= epochFromInfo) . either (const Nothing) Just . answered <$> waitSlotResult info
-  slotMap <-
-    answered <$> waitSlotResult shards >>= \case
-      Right value -> pure (parsed (parseClusterShards asked value))
-      Left _ -> do
-        slots <- submit (request ["CLUSTER", "SLOTS"])
-        (>>= parsed . parseClusterSlots asked) . answered <$> waitSlotResult slots
+  shardsAnswer <- answered <$> waitSlotResult shards
+  infoAnswer <- answered <$> waitSlotResult info
+  slotMap <- case shardsAnswer of
+    Right value -> pure (parsed (parseClusterShards asked value))
+    Left _ -> do
+      slotsAnswer <- fmap answered . waitSlotResult =<< submit (request ["CLUSTER", "SLOTS"])
+      pure (slotsAnswer >>= parsed . parseClusterSlots asked)
+  let viewEpoch = either (const Nothing) epochFromInfo infoAnswer
   pure ((\viewMap -> View {viewMap, viewEpoch}) <$> slotMap)
   where
-    asked = Asked {askedEndpoint = endpoint, askedByTls = configTls (clusterConfig cluster) /= Nothing}
+    asked = Asked {askedEndpoint = endpoint, askedByTls = isJust (configTls (clusterConfig cluster))}
     parsed = either (Left . show) Right
     answered = \case
       Reply value -> case withoutAttributes value of

@@ -66,10 +66,10 @@ newNodes nodesSetup nodesOnTrouble = do
 -- \(O(\log n)\). 'Left' once the client is closed.
 nodeAt :: Nodes -> Endpoint -> IO (Either Error Node)
 nodeAt nodes endpoint =
-  Map.lookup endpoint <$> readIORef (nodesMap nodes) >>= \case
+  known >>= \case
     Just node -> pure (Right node)
     Nothing -> modifyMVar (nodesOpen nodes) $ \open ->
-      Map.lookup endpoint <$> readIORef (nodesMap nodes) >>= \case
+      known >>= \case
         Just node -> pure (open, Right node)
         Nothing
           | open -> do
@@ -78,6 +78,8 @@ nodeAt nodes endpoint =
             observeConnection (nodesHooks nodes) (NodeAdded endpoint)
             pure (open, Right node)
           | otherwise -> pure (open, Left ClientClosed)
+  where
+    known = Map.lookup endpoint <$> readIORef (nodesMap nodes)
 
 newNode :: Nodes -> Endpoint -> IO Node
 newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
