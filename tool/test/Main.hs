@@ -1,20 +1,32 @@
--- | All tests of the program.
+-- | All tests of the program; and, when a test starts it again, the program.
 module Main (main) where
 
+import System.Environment (lookupEnv)
+import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
+import Tool.Bench.GateSpec qualified
 import Tool.Bench.HistogramSpec qualified
 import Tool.Bench.JsonSpec qualified
+import Tool.Bench.ReconcileSpec qualified
 import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.WorkloadSpec qualified
 import Tool.OptionsSpec qualified
+import Tool.Program (runProgram)
+import Tool.ProgramSpec qualified
 
 main :: IO ()
-main = hspec . around_ (timed 120) $ do
-  Tool.OptionsSpec.spec
-  Tool.Bench.HistogramSpec.spec
-  Tool.Bench.WorkloadSpec.spec
-  Tool.Bench.RedisBenchmarkSpec.spec
-  Tool.Bench.ReportSpec.spec
-  Tool.Bench.JsonSpec.spec
+main =
+  lookupEnv Tool.ProgramSpec.actAsProgram >>= \case
+    Just _ -> runProgram >>= exitWith
+    Nothing -> hspec . around_ (timed 120) $ do
+      Tool.OptionsSpec.spec
+      Tool.Bench.HistogramSpec.spec
+      Tool.Bench.WorkloadSpec.spec
+      Tool.Bench.RedisBenchmarkSpec.spec
+      Tool.Bench.ReportSpec.spec
+      Tool.Bench.JsonSpec.spec
+      Tool.Bench.ReconcileSpec.spec
+      Tool.Bench.GateSpec.spec
+      Tool.ProgramSpec.spec

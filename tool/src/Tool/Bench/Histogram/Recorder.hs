@@ -19,6 +19,7 @@ module Tool.Bench.Histogram.Recorder
 where
 
 import Control.Monad (when)
+import Data.Foldable (foldrM)
 import Data.Primitive.ByteArray
   ( MutableByteArray,
     fillByteArray,
@@ -102,16 +103,19 @@ snapshot Recorder {recorderSummary, recorderRows} = do
   total <- readByteArray recorderSummary slotSum
   lowest <- readByteArray recorderSummary slotMinimum
   highest <- readByteArray recorderSummary slotMaximum
-  rows <- traverse rowCounts [0 .. Histogram.rowCount - 1]
-  pure (Histogram.fromBuckets (toInteger (total :: Int)) lowest highest (concat rows))
+  held <- foldrM rowCounts [] [0 .. Histogram.rowCount - 1]
+  pure (Histogram.fromBuckets (toInteger (total :: Int)) lowest highest held)
   where
-    rowCounts :: Int -> IO [(Int, Int)]
-    rowCounts row = do
+    -- Only what is not zero: a thousand recorders are read one after the other.
+    rowCounts :: Int -> [(Int, Int)] -> IO [(Int, Int)]
+    rowCounts row after = do
       cells <- readSmallArray recorderRows row
       size <- getSizeofMutableByteArray cells
-      traverse
-        (\place -> (,) (row * Histogram.bucketsPerRow + place) <$> readByteArray cells place)
-        [0 .. size `quot` wordBytes - 1]
+      let cellCount :: Int -> [(Int, Int)] -> IO [(Int, Int)]
+          cellCount place rest = do
+            count <- readByteArray cells place
+            pure $! if count == 0 then rest else (row * Histogram.bucketsPerRow + place, count) : rest
+      foldrM cellCount after [0 .. size `quot` wordBytes - 1]
 
 slotCount, slotSum, slotMinimum, slotMaximum :: Int
 slotCount = 0

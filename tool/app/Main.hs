@@ -1,0 +1,8 @@
+-- | The program @redis-client@; what it does is "Tool.Program".
+module Main (main) where
+
+import System.Exit (exitWith)
+import Tool.Program (runProgram)
+
+main :: IO ()
+main = runProgram >>= exitWith

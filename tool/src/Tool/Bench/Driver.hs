@@ -1,0 +1,219 @@
+-- | The measured part of a run: many threads, one client, one clock.
+--
+-- Each worker draws commands from its own stream and counts into its own tally,
+-- so that workers share nothing but the client. With a batch of one a worker
+-- runs a command and waits; otherwise it submits a batch and then waits for
+-- each reply in turn. Latency is taken per command, from just before its submit
+-- to when this worker has its reply in hand, whatever the batch.
+--
+-- All workers start behind one barrier. A reply is measured when it comes inside
+-- the window between the end of the warm-up and the deadline, so the rate is the
+-- number of replies in a known span, and nothing is measured while the load
+-- builds up or runs out. This is a closed loop: the latencies are those of this
+-- load, not of a schedule that goes on while the server stalls.
+module Tool.Bench.Driver
+  ( Drive (..),
+    drive,
+  )
+where
+
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (forConcurrently_, wait, withAsync)
+import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, readMVar)
+import Control.Exception (handle)
+import Control.Monad (foldM, when, (<$!>))
+import Data.ByteString (ByteString)
+import Data.Maybe (isJust)
+import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
+import Data.Primitive.SmallArray
+  ( SmallMutableArray,
+    newSmallArray,
+    readSmallArray,
+    writeSmallArray,
+  )
+import GHC.Exts (RealWorld)
+import Redis (Client, Pending)
+import Redis qualified
+import Redis.Commands qualified as Commands
+import Redis.Error (Error)
+import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
+import Tool.Bench.Environment (memory)
+import Tool.Bench.Progress (Progress, tick)
+import Tool.Bench.Result (Memory)
+import Tool.Bench.Tally
+import Tool.Bench.Workload (Stream, Workload, draw, newStream)
+import Tool.Options.Bench (LoadOptions (..))
+
+-- | What was found.
+data Drive = Drive
+  { driveTotals :: Totals,
+    -- | The window's length.
+    driveSeconds :: Double,
+    -- | This process's processor time over the window, in nanoseconds.
+    driveCpu :: Double,
+    -- | What the load needed.
+    driveMemory :: Memory
+  }
+
+-- | Runs the load for warm-up and duration. Blocks until every command that was
+-- sent has its reply or its error.
+drive :: Progress -> Client -> Workload -> LoadOptions -> IO Drive
+drive progress client workload load = do
+  tallies <- traverse (const newTally) [1 .. loadThreads load]
+  barrier <- newEmptyMVar
+  let workers = forConcurrently_ (zip [0 ..] tallies) $ \(number, tally) -> do
+        stream <- newStream workload number
+        worker client workload (loadBatch load) barrier stream tally
+  withAsync workers $ \running -> do
+    now <- monotonic
+    let from = now + nanos (loadWarmup load)
+        window = Window {windowFrom = from, windowTo = from + nanos (loadDuration load)}
+        soFar = sum <$> traverse measuredSoFar tallies
+    putMVar barrier window
+    sleepUntil from
+    began <- monotonic
+    cpuBefore <- ownCpu
+    watch progress window soFar
+    ended <- monotonic
+    cpuAfter <- ownCpu
+    wait running
+    used <- memory
+    found <- foldM (\sofar tally -> (sofar <>) <$!> totals tally) mempty tallies
+    let span' = windowTo window - windowFrom window
+    pure
+      Drive
+        { driveTotals = found,
+          driveSeconds = fromIntegral span' / 1e9,
+          -- This thread wakes a little late at both ends of the window, so the
+          -- processor time is scaled to its exact length.
+          driveCpu =
+            fromIntegral (cpuAfter - cpuBefore) * fromIntegral span'
+              / fromIntegral (max 1 (ended - began)),
+          driveMemory = used
+        }
+  where
+    nanos seconds = round (seconds * 1e9)
+
+-- Until the window closes, says now and then how far it is.
+watch :: Progress -> Window -> IO Int -> IO ()
+watch progress window soFar = go
+  where
+    go = do
+      now <- monotonic
+      when (now < windowTo window) $ do
+        sleepUntil (min (windowTo window) (now + 250000000))
+        measured <- soFar
+        later <- monotonic
+        tick progress (later - windowFrom window) (windowTo window - windowFrom window) measured
+        go
+
+sleepUntil :: Nanos -> IO ()
+sleepUntil time = do
+  now <- monotonic
+  when (now < time) $ do
+    threadDelay ((time - now + 999) `div` 1000)
+    sleepUntil time
+
+worker :: Client -> Workload -> Int -> MVar Window -> Stream -> Tally -> IO ()
+worker client workload batch barrier stream tally = do
+  window <- readMVar barrier
+  if batch == 1
+    then waiting client workload window stream tally
+    else do
+      submitted <- newSmallArray batch NothingSubmitted
+      starts <- newByteArray (batch * 8)
+      batching client workload batch window stream tally submitted starts
+
+-- One command at a time. The reply of one is the start of the next: nothing
+-- but the draw lies between.
+waiting :: Client -> Workload -> Window -> Stream -> Tally -> IO ()
+waiting client workload window stream tally = monotonic >>= go
+  where
+    go start
+      | start >= windowTo window = pure ()
+      | otherwise = draw workload stream (onGet start) (onSet start)
+    onGet start key =
+      Redis.tryRun client (Commands.get key) >>= \case
+        Right value -> do
+          done <- monotonic
+          answeredGet window tally start done (isJust value)
+          go done
+        Left problem -> onError problem
+    onSet start key value =
+      Redis.tryRun client (Commands.set key value) >>= \case
+        Right () -> do
+          done <- monotonic
+          answeredSet window tally start done
+          go done
+        Left problem -> onError problem
+    onError problem = do
+      failed tally problem
+      recover
+      monotonic >>= go
+
+-- A command on its way.
+data Submitted
+  = NothingSubmitted
+  | SubmittedGet (Pending (Maybe ByteString))
+  | SubmittedSet (Pending ())
+
+batching ::
+  Client ->
+  Workload ->
+  Int ->
+  Window ->
+  Stream ->
+  Tally ->
+  SmallMutableArray RealWorld Submitted ->
+  MutableByteArray RealWorld ->
+  IO ()
+batching client workload batch window stream tally submitted starts = monotonic >>= go
+  where
+    go now
+      | now >= windowTo window = pure ()
+      | otherwise = do
+        good <- handle refused (send 0 >> collect 0 True)
+        if good then pure () else recover
+        monotonic >>= go
+    -- A client that will not even take a command says so by throwing.
+    refused :: Error -> IO Bool
+    refused problem = False <$ failed tally problem
+    send place
+      | place == batch = pure ()
+      | otherwise = do
+        start <- monotonic
+        writeByteArray starts place start
+        draw
+          workload
+          stream
+          (\key -> Redis.submit client (Commands.get key) >>= writeSmallArray submitted place . SubmittedGet)
+          ( \key value ->
+              Redis.submit client (Commands.set key value) >>= writeSmallArray submitted place . SubmittedSet
+          )
+        send (place + 1)
+    collect :: Int -> Bool -> IO Bool
+    collect place good
+      | place == batch = pure good
+      | otherwise = do
+        start <- readByteArray starts place
+        outcome <-
+          readSmallArray submitted place >>= \case
+            SubmittedGet pending ->
+              Redis.tryWait pending >>= \case
+                Right value -> do
+                  done <- monotonic
+                  True <$ answeredGet window tally start done (isJust value)
+                Left problem -> False <$ failed tally problem
+            SubmittedSet pending ->
+              Redis.tryWait pending >>= \case
+                Right () -> do
+                  done <- monotonic
+                  True <$ answeredSet window tally start done
+                Left problem -> False <$ failed tally problem
+            NothingSubmitted -> pure True
+        collect (place + 1) (good && outcome)
+
+-- A server that is gone fails commands faster than it ever answered them: a
+-- pause keeps the count of errors from becoming a measure of the processor.
+recover :: IO ()
+recover = threadDelay 1000

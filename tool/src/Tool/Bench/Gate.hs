@@ -1,0 +1,242 @@
+-- | The speed gate: every row of the table of demanded speeds, measured on this
+-- machine, beside @redis-benchmark@ in the same minutes.
+--
+-- Servers are pinned to core 0 and clients to core 1. Each run of ours is a
+-- process of its own, so that its processor time and memory are its alone, and
+-- is this very program's @bench@ with a JSON file to answer in. Runs are taken
+-- in turns — every probe once, then every probe again — so that whatever the
+-- machine does meanwhile falls on all of them.
+module Tool.Bench.Gate
+  ( gate,
+    gateReport,
+  )
+where
+
+import Control.Exception (IOException, try)
+import Control.Monad (forM, forM_, when)
+import Data.Aeson (Value, object, (.=))
+import Data.Aeson.Key qualified as Key
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, isNothing)
+import System.Directory (findExecutable)
+import System.Environment (getExecutablePath)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+import System.Process (proc, readCreateProcessWithExitCode)
+import Tool.Bench.Environment (environment, isVirtualMachine)
+import Tool.Bench.Gate.Table
+import Tool.Bench.Json (RunSummary (..), decodeSummaries, document)
+import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Progress (Progress, announce)
+import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
+import Tool.Bench.Result (TargetKind (..), referenceCommands, referenceCpuPerOp, referenceOpsPerSecond)
+import Tool.Bench.Suite (fillForCluster, standardBenchmark)
+import Tool.Connect (Target (..), serverMisses, serverVersion)
+import Tool.Failure (exitGateMissed, invalidRun, unavailable)
+import Tool.Options.Bench
+import Tool.Options.Connection (TlsOptions (..))
+import Tool.Text (Align (..), fixed, table)
+
+-- | Measures, prints the table, writes the document. The exit code says whether
+-- every row that must be reached is. Blocks for some minutes.
+gate :: Progress -> GateOptions -> (Value -> IO ()) -> IO ExitCode
+gate progress options write = do
+  needed
+  virtual <- isVirtualMachine
+  about <- environment
+  (server, samples) <- collect progress options
+  memoryRows <- compareMemory progress options
+  let found = rows virtual samples <> memoryRows
+  mapM_ putStrLn (gateReport server options found)
+  write (document about [] ["gate" .= gateObject server options samples found])
+  pure $
+    if any ((`elem` [Missed, Incomplete]) . rowVerdict) found
+      then ExitFailure exitGateMissed
+      else ExitSuccess
+
+needed :: IO ()
+needed = forM_ ["taskset", "redis-benchmark"] $ \program -> do
+  found <- findExecutable program
+  when (isNothing found) $ unavailable ("the gate needs " <> program)
+
+-- Every probe, as often as wanted.
+collect :: Progress -> GateOptions -> IO (String, Samples)
+collect progress options =
+  withPlaces [minBound .. maxBound] Map.empty $ \targets -> do
+    target <- placed targets Pinned
+    (server, _) <- serverVersion target
+    cluster <- placed targets PinnedCluster
+    fillForCluster progress cluster >>= either unavailable pure
+    -- Before the first reference run, every key is there.
+    forM_ (Map.elems targets) $ \one -> ours one 0.1 Nothing
+    samples <- forM [1 .. gateIterations options] $ \iteration ->
+      forM probes $ \probe -> do
+        announce progress ("iteration " <> show iteration <> " of " <> show (gateIterations options) <> ": " <> show probe)
+        let (place, client) = probePlace probe
+        at <- placed targets place
+        sample <- case client of
+          Just run' -> clientSample <$> ours at (gateDuration options) (Just run')
+          Nothing -> reference at (gateDuration options) probe
+        pure (probe, [sample])
+    pure (server, Map.fromListWith (flip (<>)) (concat samples))
+  where
+    clientSample summary = Sample {sampleOps = summaryOpsPerSecond summary, sampleCpu = summaryCpuPerOp summary}
+
+withPlaces :: [Place] -> Map.Map Place Target -> (Map.Map Place Target -> IO a) -> IO a
+withPlaces [] started action = action started
+withPlaces (place : rest) started action =
+  withPrivate options $ \target -> withPlaces rest (Map.insert place target started) action
+  where
+    options =
+      PrivateOptions
+        { privateKind = if place == PinnedCluster then TargetCluster else TargetStandalone,
+          privateTls = place == PinnedTls,
+          privateCores = [0 | place /= Unpinned]
+        }
+
+placed :: Map.Map Place Target -> Place -> IO Target
+placed targets place = maybe (unavailable "a private server is missing") pure (Map.lookup place targets)
+
+-- Runs this program again, on its core, and reads what it says.
+ours :: Target -> Double -> Maybe ClientRun -> IO RunSummary
+ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \folder -> do
+  self <- getExecutablePath
+  let file = folder </> "run.json"
+      run' = fromMaybe defaultRun client
+      cores = if clientDefaultConnections run' then "0,1" else "1"
+      arguments =
+        ["-c", cores, self, "bench", "-h", Char8.unpack (targetHost target), "-p", show (targetPort target)]
+          <> ["-c" | targetKind target == TargetCluster]
+          <> maybe [] tlsArguments (targetTls target)
+          <> ["--operation", operationName (clientOperation run')]
+          <> ["-n", show (clientThreads run'), "--batch", show (clientBatch run')]
+          <> (if clientDefaultConnections run' then [] else ["--mux-count", "1"])
+          <> ["--no-poll" | not (clientPolling run')]
+          <> ["--duration", show seconds, "--warmup", show (min 0.5 seconds), "--json", file]
+          <> ["+RTS", "-N" <> show (clientCapabilities run'), "-RTS"]
+  outcome <- try (readCreateProcessWithExitCode (proc "taskset" arguments) "")
+  case outcome of
+    Left problem -> unavailable ("taskset cannot be run: " <> show (problem :: IOException))
+    Right (ExitSuccess, _, _) -> do
+      text <- ByteString.readFile file
+      case decodeSummaries text of
+        Right [summary] -> pure summary
+        Right _ -> invalidRun "a run wrote no result"
+        Left problem -> invalidRun ("a run's result cannot be read: " <> problem)
+    Right (ExitFailure code, output, problem) ->
+      invalidRun $
+        "a run ended with " <> show code <> ": "
+          <> case reverse (lines (output <> problem)) of
+            line : _ -> line
+            [] -> "it says nothing"
+  where
+    tlsArguments tls = "--tls" : concat [["--cacert", file] | Just file <- [tlsAuthority tls]]
+    defaultRun =
+      ClientRun
+        { clientOperation = OperationGet,
+          clientThreads = 16,
+          clientBatch = 64,
+          clientDefaultConnections = False,
+          clientPolling = True,
+          clientCapabilities = 1
+        }
+
+reference :: Target -> Double -> Probe -> IO Sample
+reference target seconds probe = do
+  before <- serverMisses target
+  outcome <- runRedisBenchmark seconds benchmark {redisBenchmarkPrefix = ["taskset", "-c", "1"]}
+  after <- serverMisses target
+  case outcome of
+    Left problem -> unavailable problem
+    Right found
+      | (after - before) * 100 > referenceCommands found ->
+        invalidRun "redis-benchmark asked for keys that are not there"
+      | otherwise ->
+        pure Sample {sampleOps = referenceOpsPerSecond found, sampleCpu = referenceCpuPerOp found}
+  where
+    benchmark = case probe of
+      Reference operation -> standardBenchmark target operation
+      ReferenceOne -> (standardBenchmark target OperationGet) {redisBenchmarkClients = 1, redisBenchmarkPipeline = 1}
+      _ -> standardBenchmark target OperationGet
+
+-- A long run must not need much more than a short one.
+compareMemory :: Progress -> GateOptions -> IO [Row]
+compareMemory progress options =
+  withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
+    announce progress ("memory: a run of " <> fixed 0 short <> " s and one of " <> fixed 0 long <> " s")
+    one <- ours target short Nothing
+    other <- ours target long Nothing
+    pure
+      [ memoryRow "memory: peak resident" (bytes summaryPeakResident other) (bytes summaryPeakResident one),
+        memoryRow "memory: most live on the heap" (bytes summaryMaxLive other) (bytes summaryMaxLive one)
+      ]
+  where
+    (short, long) = gateMemorySeconds options
+    bytes field = fromIntegral . field
+
+-- | The table as lines.
+gateReport :: String -> GateOptions -> [Row] -> [String]
+gateReport server options found =
+  [ server <> " on core 0, client on core 1, one connection, GETs that hit 100 000 keys of 512 bytes;",
+    "medians of " <> show (gateIterations options) <> " interleaved runs of " <> fixed 1 (gateDuration options)
+      <> " s; the spread is the least and greatest ratio within one iteration",
+    "R: redis-benchmark -c 16 -P 64; C: its CPU per command; R1: -c 1 -P 1; RC: --cluster -c 20 -P 64; RT: --tls",
+    ""
+  ]
+    <> table
+      [AlignLeft, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignLeft]
+      (["what", "must", "aim", "measured", "spread", "ours", "reference", "verdict"] : map cells found)
+  where
+    cells row =
+      [ rowWhat row,
+        maybe "" (bound row) (rowMust row),
+        maybe "" (bound row) (rowAim row),
+        fixed 2 (rowMeasured row) <> " " <> rowUnit row,
+        fixed 2 (fst (rowSpread row)) <> ".." <> fixed 2 (snd (rowSpread row)),
+        figure (fst (rowFigures row)),
+        figure (snd (rowFigures row)),
+        verdictText (rowVerdict row)
+      ]
+    bound row number = fixed 2 number <> " " <> rowUnit row
+    figure number
+      | number >= 1e6 = fixed 1 (number / 1e6) <> " M"
+      | number >= 5000 = fixed 1 (number / 1e3) <> " k"
+      | otherwise = fixed 0 number
+
+verdictText :: Verdict -> String
+verdictText = \case
+  Missed -> "MISSED"
+  Reached -> "reached"
+  AimReached -> "reached, the aim too"
+  Stated -> "stated"
+  Incomplete -> "NOT MEASURED"
+
+gateObject :: String -> GateOptions -> Samples -> [Row] -> Value
+gateObject server options samples found =
+  object
+    [ "server" .= server,
+      "duration_sec" .= gateDuration options,
+      "iterations" .= gateIterations options,
+      "rows" .= map rowObject found,
+      "samples"
+        .= object
+          [ Key.fromString (show probe)
+              .= [object ["ops_per_sec" .= sampleOps one, "cpu_ns_per_op" .= sampleCpu one] | one <- taken]
+            | (probe, taken) <- Map.toList samples
+          ]
+    ]
+  where
+    rowObject row =
+      object
+        [ "what" .= rowWhat row,
+          "unit" .= rowUnit row,
+          "must" .= rowMust row,
+          "aim" .= rowAim row,
+          "measured" .= rowMeasured row,
+          "spread" .= rowSpread row,
+          "figures" .= rowFigures row,
+          "verdict" .= verdictText (rowVerdict row)
+        ]

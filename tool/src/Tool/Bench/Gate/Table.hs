@@ -1,0 +1,245 @@
+-- | The speed that is demanded, as data: which runs there are, and which row
+-- holds which of them against which. Pure; "Tool.Bench.Gate" carries it out.
+module Tool.Bench.Gate.Table
+  ( -- * Runs
+    Probe (..),
+    Place (..),
+    ClientRun (..),
+    probes,
+    probePlace,
+
+    -- * What they found
+    Sample (..),
+    Samples,
+
+    -- * Rows
+    Row (..),
+    Verdict (..),
+    rows,
+    memoryRow,
+    median,
+  )
+where
+
+import Data.List (sort)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Tool.Options.Bench (Operation (..))
+
+-- | A run that is repeated; the name by which rows refer to it.
+data Probe
+  = -- | 16 threads with batches of 64, one connection, a core each.
+    Batches Operation
+  | -- | So many threads, each waiting for its reply.
+    Waiting Int
+  | -- | One thread waiting, without polling.
+    WaitingUnpolled
+  | -- | On both cores, with the defaults and so many capabilities.
+    FreeBatches Int
+  | -- | The same with 256 threads waiting.
+    FreeWaiting Int
+  | ClusterBatches
+  | -- | 256 threads.
+    ClusterWaiting
+  | TlsBatches
+  | -- | redis-benchmark -c 16 -P 64.
+    Reference Operation
+  | -- | redis-benchmark -c 1 -P 1.
+    ReferenceOne
+  | -- | redis-benchmark --cluster -c 20 -P 64.
+    ReferenceCluster
+  | -- | redis-benchmark --tls -c 16 -P 64.
+    ReferenceTls
+  deriving stock (Eq, Ord, Show)
+
+-- | Which private server a run goes to.
+data Place
+  = -- | A server on core 0.
+    Pinned
+  | -- | A server on whatever core it likes.
+    Unpinned
+  | -- | Five masters on core 0.
+    PinnedCluster
+  | -- | A server with TLS on core 0.
+    PinnedTls
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | How our own program is run.
+data ClientRun = ClientRun
+  { clientOperation :: Operation,
+    clientThreads :: Int,
+    clientBatch :: Int,
+    -- | Whether connections are left to the default instead of one per node.
+    clientDefaultConnections :: Bool,
+    clientPolling :: Bool,
+    clientCapabilities :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | All of them, in the order in which each iteration takes them: what is
+-- compared stands close together.
+probes :: [Probe]
+probes =
+  [ Reference OperationGet,
+    Batches OperationGet,
+    Waiting 256,
+    Waiting 1024,
+    Waiting 64,
+    Waiting 16,
+    Reference OperationSet,
+    Batches OperationSet,
+    ReferenceOne,
+    Waiting 1,
+    WaitingUnpolled,
+    FreeBatches 1,
+    FreeBatches 2,
+    FreeWaiting 1,
+    FreeWaiting 2,
+    ReferenceCluster,
+    ClusterBatches,
+    ClusterWaiting,
+    ReferenceTls,
+    TlsBatches
+  ]
+
+-- | Where it runs, and how if it is our own program.
+probePlace :: Probe -> (Place, Maybe ClientRun)
+probePlace = \case
+  Batches operation -> (Pinned, Just batches {clientOperation = operation})
+  Waiting threads -> (Pinned, Just (waiting threads))
+  WaitingUnpolled -> (Pinned, Just (waiting 1) {clientPolling = False})
+  FreeBatches capabilities -> (Unpinned, Just (free capabilities batches))
+  FreeWaiting capabilities -> (Unpinned, Just (free capabilities (waiting 256)))
+  ClusterBatches -> (PinnedCluster, Just batches)
+  ClusterWaiting -> (PinnedCluster, Just (waiting 256))
+  TlsBatches -> (PinnedTls, Just batches)
+  Reference _ -> (Pinned, Nothing)
+  ReferenceOne -> (Pinned, Nothing)
+  ReferenceCluster -> (PinnedCluster, Nothing)
+  ReferenceTls -> (PinnedTls, Nothing)
+  where
+    batches =
+      ClientRun
+        { clientOperation = OperationGet,
+          clientThreads = 16,
+          clientBatch = 64,
+          clientDefaultConnections = False,
+          clientPolling = True,
+          clientCapabilities = 1
+        }
+    waiting threads = batches {clientThreads = threads, clientBatch = 1}
+    free capabilities run' =
+      run' {clientDefaultConnections = True, clientCapabilities = capabilities}
+
+-- | What one run found.
+data Sample = Sample
+  { sampleOps :: Double,
+    -- | Nanoseconds of processor time per command.
+    sampleCpu :: Double
+  }
+  deriving stock (Eq, Show)
+
+-- | All runs of each probe, in the order of the iterations.
+type Samples = Map Probe [Sample]
+
+-- | One line of the table: a ratio, and what it should be.
+data Row = Row
+  { rowWhat :: String,
+    rowUnit :: String,
+    rowMust :: Maybe Double,
+    rowAim :: Maybe Double,
+    -- | The ratio of the medians.
+    rowMeasured :: Double,
+    -- | The least and the greatest ratio of any one iteration.
+    rowSpread :: (Double, Double),
+    -- | The two medians, for people.
+    rowFigures :: (Double, Double),
+    rowVerdict :: Verdict
+  }
+  deriving stock (Eq, Show)
+
+-- | How a row went.
+data Verdict
+  = Missed
+  | Reached
+  | AimReached
+  | -- | There is no bar.
+    Stated
+  | -- | Runs are missing.
+    Incomplete
+  deriving stock (Eq, Show)
+
+data Better = Higher | Lower
+
+-- | The table, from all samples. The flag says whether this is a virtual
+-- machine, where waking a sleeping core is dear and more is demanded of a
+-- thread that is alone.
+rows :: Bool -> Samples -> [Row]
+rows virtual samples =
+  [ speed "GET, 16 threads x 64" "R" (Batches OperationGet) r (Just 0.85) (Just 1),
+    cost "GET, 16 threads x 64: client CPU" "C" (Batches OperationGet) r (Just 1.8) (Just 1.2),
+    speed "SET, 16 threads x 64" "R" (Batches OperationSet) (Reference OperationSet) (Just 0.85) (Just 1),
+    cost "SET, 16 threads x 64: client CPU" "C" (Batches OperationSet) (Reference OperationSet) (Just 2.2) Nothing,
+    speed "GET, 256 threads waiting" "R" (Waiting 256) r (Just 0.8) (Just 1),
+    cost "GET, 256 threads waiting: client CPU" "C" (Waiting 256) r (Just 2.2) Nothing,
+    speed "GET, 1024 threads waiting" "R" (Waiting 1024) r (Just 0.85) (Just 1),
+    speed "GET, 64 threads waiting" "R" (Waiting 64) r (Just 0.65) (Just 0.9),
+    speed "GET, 16 threads waiting" "R" (Waiting 16) r (Just 0.33) (Just 0.45),
+    speed "GET, 1 thread waiting" "R1" (Waiting 1) ReferenceOne (Just (if virtual then 2 else 1)) (Just 3),
+    speed "GET, 1 thread waiting, no polling" "R1" WaitingUnpolled ReferenceOne (Just 0.9) Nothing,
+    speed "both cores, -N2, batches" "of -N1" (FreeBatches 2) (FreeBatches 1) (Just 0.8) (Just 1),
+    speed "both cores, -N2, 256 waiting" "of -N1" (FreeWaiting 2) (FreeWaiting 1) (Just 0.8) (Just 1),
+    cost "cluster, 16 threads x 64: client CPU" "of standalone" ClusterBatches (Batches OperationGet) (Just 1.7) (Just 1.3),
+    speed "cluster, 16 threads x 64" "RC" ClusterBatches ReferenceCluster (Just 0.85) (Just 1),
+    speed "cluster, 256 threads waiting" "RC" ClusterWaiting ReferenceCluster (Just 0.75) (Just 0.9),
+    speed "TLS, 16 threads x 64" "RT" TlsBatches ReferenceTls Nothing (Just 0.8)
+  ]
+  where
+    r = Reference OperationGet
+    speed = ratioRow Higher sampleOps samples
+    cost = ratioRow Lower sampleCpu samples
+
+ratioRow :: Better -> (Sample -> Double) -> Samples -> String -> String -> Probe -> Probe -> Maybe Double -> Maybe Double -> Row
+ratioRow better figure samples what unit probe against =
+  row better what unit (figures probe) (figures against)
+  where
+    figures name = map figure (Map.findWithDefault [] name samples)
+
+row :: Better -> String -> String -> [Double] -> [Double] -> Maybe Double -> Maybe Double -> Row
+row better what unit ours theirs must aim =
+  Row
+    { rowWhat = what,
+      rowUnit = unit,
+      rowMust = must,
+      rowAim = aim,
+      rowMeasured = measured,
+      rowSpread = case zipWith (/) ours theirs of
+        [] -> (0, 0)
+        ratios -> (minimum ratios, maximum ratios),
+      rowFigures = (median ours, median theirs),
+      rowVerdict = verdict
+    }
+  where
+    measured = median ours / median theirs
+    reaches bar = case better of
+      Higher -> measured >= bar
+      Lower -> measured <= bar
+    verdict
+      | null ours || null theirs || isNaN measured || isInfinite measured = Incomplete
+      | Just bar <- must, not (reaches bar) = Missed
+      | Just bar <- aim, reaches bar = AimReached
+      | Just _ <- must = Reached
+      | otherwise = Stated
+
+-- | Bytes after a long run against bytes after a short one.
+memoryRow :: String -> Double -> Double -> Row
+memoryRow what long short = row Lower what "of the short run" [long] [short] (Just 1.2) Nothing
+
+-- | The middle one, or the mean of the middle two; 0 of none.
+median :: [Double] -> Double
+median values = case drop ((size - 1) `div` 2) (sort values) of
+  one : other : _ | even size -> (one + other) / 2
+  one : _ -> one
+  [] -> 0
+  where
+    size = length values

@@ -1,0 +1,77 @@
+-- | Servers of our own: started for a run, gone after it.
+module Tool.Bench.Private
+  ( PrivateOptions (..),
+    withPrivate,
+  )
+where
+
+import Data.ByteString.Char8 qualified as Char8
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Certificates (Certificates (..), withCertificates)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
+import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server qualified as Server
+import Tool.Bench.Result (TargetKind (..))
+import Tool.Connect (Target (..))
+import Tool.Failure (unavailable)
+import Tool.Options.Connection (TlsOptions (..))
+
+-- | What to start.
+data PrivateOptions = PrivateOptions
+  { privateKind :: TargetKind,
+    privateTls :: Bool,
+    -- | The cores they may run on; all when empty.
+    privateCores :: [Int]
+  }
+
+-- | A server, or a cluster of five masters, for the length of an action.
+withPrivate :: PrivateOptions -> (Target -> IO a) -> IO a
+withPrivate options action
+  | privateTls options = withCertificates (start . Just)
+  | otherwise = start Nothing
+  where
+    start certificates = case privateKind options of
+      TargetStandalone -> withServer (server certificates) $ \running ->
+        case (certificates, Server.serverTlsPort running) of
+          (Just _, Just port) -> connect certificates (TcpAddress (Server.serverHost running) port)
+          _ -> connect certificates (Server.serverAddress running)
+      TargetCluster ->
+        -- A node that does not get the processor for a while must not count as
+        -- failed: all of them may share one core with nothing to spare.
+        withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = server certificates} $
+          \running ->
+            clusterNodes running >>= \case
+              node : _ -> connect certificates (nodeAddress node)
+              [] -> unavailable "the private cluster has no nodes"
+    server certificates =
+      defaultServerOptions
+        { optionsCores = privateCores options,
+          optionsTls = tlsOf <$> certificates
+        }
+    tlsOf certificates =
+      Server.TlsOptions
+        { Server.tlsKeyPair = certificatesServer certificates,
+          Server.tlsAuthority = certificatesAuthority certificates,
+          Server.tlsClients = Server.ClientCertificatesIgnored
+        }
+    connect certificates = \case
+      TcpAddress host port ->
+        action
+          Target
+            { targetKind = privateKind options,
+              targetHost = Char8.pack host,
+              targetPort = fromIntegral port,
+              targetUser = Nothing,
+              targetPassword = Nothing,
+              targetTls = trust <$> certificates
+            }
+      UnixAddress _ -> unavailable "the private server has no TCP port"
+    trust certificates =
+      TlsOptions
+        { tlsWanted = True,
+          tlsAuthority = Just (certificatesAuthority certificates),
+          tlsCertificate = Nothing,
+          tlsKey = Nothing,
+          tlsInsecure = False,
+          tlsServerName = Nothing
+        }

@@ -1,0 +1,56 @@
+-- | Does the server agree? A count that only the client has seen proves nothing:
+-- so the servers' own statistics are read before the first command and after
+-- the last, and must have grown by exactly what was sent.
+module Tool.Bench.Reconcile
+  ( CountsBefore,
+    countsBefore,
+    reconcile,
+    compareCounts,
+  )
+where
+
+import Control.Exception (displayException, try)
+import Redis.Error (Error)
+import Tool.Bench.Result (Agreement (..), CommandCounts (..))
+import Tool.Connect (Target, serverCounts)
+
+-- | The servers' counts when it began, or why there are none.
+newtype CountsBefore = CountsBefore (Either String CommandCounts)
+
+-- | Reads them. A server that refuses INFO is no error: the comparison is left
+-- out, and the report says so.
+countsBefore :: Target -> IO CountsBefore
+countsBefore = fmap CountsBefore . counts
+
+counts :: Target -> IO (Either String CommandCounts)
+counts target = either (Left . refused) Right <$> try (serverCounts target)
+  where
+    refused :: Error -> String
+    refused problem = "the servers do not tell: " <> displayException problem
+
+-- | Compares what was answered since with what the servers counted since. Only
+-- when nothing that was sent is still on its way.
+reconcile :: Target -> CountsBefore -> Int -> CommandCounts -> IO Agreement
+reconcile target (CountsBefore before) errors client = do
+  after <- counts target
+  pure (compareCounts before after errors client)
+
+-- | The same, once all is known: before, after, errors, answered.
+compareCounts ::
+  Either String CommandCounts ->
+  Either String CommandCounts ->
+  Int ->
+  CommandCounts ->
+  Agreement
+compareCounts (Left reason) _ _ _ = NotComparable reason
+compareCounts _ (Left reason) _ _ = NotComparable reason
+compareCounts (Right before) (Right after) errors client
+  | errors > 0 = NotComparable "commands failed, and nobody knows which of them ran"
+  | grown == client = Agrees client
+  | otherwise = Disagrees client grown
+  where
+    grown =
+      CommandCounts
+        { countGets = countGets after - countGets before,
+          countSets = countSets after - countSets before
+        }

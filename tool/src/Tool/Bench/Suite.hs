@@ -1,0 +1,77 @@
+-- | The standard runs: GET, SET and mixed, against a private server and a
+-- private cluster of five masters, each beside @redis-benchmark@.
+module Tool.Bench.Suite
+  ( suite,
+    standardBenchmark,
+    fillForCluster,
+  )
+where
+
+import Control.Monad (forM)
+import Data.ByteString.Char8 qualified as Char8
+import Tool.Bench.Private (PrivateOptions (..), withPrivate)
+import Tool.Bench.Progress (Progress, announce)
+import Tool.Bench.RedisBenchmark
+import Tool.Bench.Result
+import Tool.Bench.Run (measure)
+import Tool.Connect (Target (..), targetIsCluster)
+import Tool.Options.Bench
+import Tool.Options.Connection (TlsOptions (..))
+
+-- | Runs them all. Notes for the reader, and the results.
+suite :: Progress -> SuiteOptions -> IO ([String], [RunResult])
+suite progress options = do
+  found <- forM [minBound .. maxBound] $ \kind ->
+    withPrivate PrivateOptions {privateKind = kind, privateTls = False, privateCores = []} $ \target -> do
+      filled <- if targetIsCluster target then fillForCluster progress target else pure (Right ())
+      forM [minBound .. maxBound] $ \operation -> do
+        result <- measure progress target operation load
+        beside filled target operation result
+  let runs = concat found
+  pure (dedup [note | (Just note, _) <- runs], map snd runs)
+  where
+    load = defaultLoad {loadDuration = suiteDuration options}
+    beside filled target operation result = case (filled, operation) of
+      (_, OperationMixed) -> pure (Nothing, result)
+      (Left problem, _) -> pure (Just problem, result)
+      (Right (), _) -> do
+        announce progress ("  redis-benchmark " <> operationName operation)
+        outcome <- runRedisBenchmark (suiteDuration options) (standardBenchmark target operation)
+        pure $ case outcome of
+          Left problem -> (Just problem, result)
+          Right reference -> (Nothing, result {runReference = Just reference})
+    dedup = \case
+      [] -> []
+      note : rest -> note : dedup (filter (/= note) rest)
+
+-- | @-c 16 -P 64@, in a cluster @-c 20 -P 64@, with the suite's sizes.
+standardBenchmark :: Target -> Operation -> RedisBenchmark
+standardBenchmark target operation =
+  RedisBenchmark
+    { redisBenchmarkHost = Char8.unpack (targetHost target),
+      redisBenchmarkPort = fromIntegral (targetPort target),
+      redisBenchmarkCluster = targetIsCluster target,
+      redisBenchmarkTls = referenceTls <$> targetTls target,
+      redisBenchmarkOperation = operation,
+      redisBenchmarkClients = if targetIsCluster target then 20 else 16,
+      redisBenchmarkPipeline = 64,
+      redisBenchmarkKeys = if targetIsCluster target then clusterKeys else loadKeys defaultLoad,
+      redisBenchmarkValueSize = loadValueSize defaultLoad,
+      redisBenchmarkPrefix = []
+    }
+  where
+    referenceTls tls =
+      ReferenceTls {referenceAuthority = tlsAuthority tls, referenceInsecure = tlsInsecure tls}
+
+-- In a cluster it has a key of each number in each of 16384 slots: six numbers
+-- make about a hundred thousand keys.
+clusterKeys :: Int
+clusterKeys = 6
+
+-- | Its keys in a cluster have names of their own, and a GET that misses is
+-- cheaper than one that hits. So they are written first: as many SETs as it
+-- takes until hardly one of its keys has never been drawn.
+fillForCluster :: Progress -> Target -> IO (Either String ())
+fillForCluster progress target = do
+  announce progress "cluster: writing redis-benchmark's keys"
+  (() <$) <$> runCounted 2300000 (standardBenchmark target OperationSet) {redisBenchmarkPipeline = 8}

@@ -1,0 +1,79 @@
+-- | How the program ends when it cannot do what it was asked to.
+--
+-- One line, and an exit code that a script can tell apart.
+module Tool.Failure
+  ( Failure (..),
+    invalidRun,
+    unavailable,
+    describe,
+    exitGateMissed,
+    exitInvalid,
+    exitUnavailable,
+  )
+where
+
+import Control.Exception (Exception (displayException), IOException, SomeException, fromException, throwIO)
+import Redis.Config (ConfigError)
+import Redis.Error qualified as Redis
+import Redis.TestKit.Wait (TestKitFailure)
+import System.IO.Error
+  ( ioeGetErrorString,
+    ioeGetFileName,
+    isAlreadyInUseError,
+    isDoesNotExistError,
+    isFullError,
+    isPermissionError,
+  )
+
+-- | An exit code and the line to print.
+data Failure = Failure
+  { failureCode :: Int,
+    failureText :: String
+  }
+  deriving stock (Eq, Show)
+
+instance Exception Failure
+
+-- | Ends a run whose numbers would mean nothing.
+invalidRun :: String -> IO a
+invalidRun = throwIO . Failure exitInvalid
+
+-- | Ends because a server, a file or a program cannot be had.
+unavailable :: String -> IO a
+unavailable = throwIO . Failure exitUnavailable
+
+-- | What to say of an exception, and the exit code; 'Nothing' for one that is
+-- not about the server, a file or a program.
+describe :: SomeException -> Maybe Failure
+describe exception
+  | Just failure <- fromException exception = Just failure
+  | Just problem <- fromException exception = Just (environment (displayException (problem :: Redis.Error)))
+  | Just problem <- fromException exception =
+    Just (Failure exitInvalid (displayException (problem :: ConfigError)))
+  | Just problem <- fromException exception = Just (environment (show (problem :: TestKitFailure)))
+  | Just problem <- fromException exception = Just (environment (ioError' problem))
+  | otherwise = Nothing
+  where
+    environment = Failure exitUnavailable . takeWhile (/= '\n')
+
+ioError' :: IOException -> String
+ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) reason
+  where
+    reason
+      | isDoesNotExistError problem = "does not exist"
+      | isPermissionError problem = "permission denied"
+      | isFullError problem = "the disk is full"
+      | isAlreadyInUseError problem = "in use"
+      | otherwise = ioeGetErrorString problem
+
+-- | A speed that must be reached was not.
+exitGateMissed :: Int
+exitGateMissed = 1
+
+-- | Bad options, or a run that is not valid.
+exitInvalid :: Int
+exitInvalid = 2
+
+-- | Something from outside is missing.
+exitUnavailable :: Int
+exitUnavailable = 3

@@ -1,0 +1,43 @@
+-- | The program: from arguments to exit code.
+module Tool.Program
+  ( runProgram,
+  )
+where
+
+import Control.Concurrent (myThreadId, throwTo)
+import Control.Exception (AsyncException (UserInterrupt), fromException, throwIO, try)
+import Data.ByteString.Char8 qualified as Char8
+import System.Environment (getArgs, lookupEnv)
+import System.Exit (ExitCode (..))
+import System.IO (BufferMode (LineBuffering), hPutStrLn, hSetBuffering, stderr, stdout)
+import System.Posix.Signals (Handler (CatchOnce), installHandler, sigTERM)
+import Tool.Bench (bench)
+import Tool.Failure (Failure (..), describe, exitInvalid)
+import Tool.Options (Mode (..), Outcome (..), parseArguments)
+
+-- | Does what the arguments say. Everything that was started has ended when
+-- this returns, also after Ctrl-C and SIGTERM.
+runProgram :: IO ExitCode
+runProgram = do
+  hSetBuffering stdout LineBuffering
+  password <- lookupEnv "REDISCLI_AUTH"
+  arguments <- getArgs
+  case parseArguments (Char8.pack <$> password) arguments of
+    Help text -> ExitSuccess <$ putStrLn text
+    Reject problem -> ExitFailure exitInvalid <$ complain problem
+    Run mode -> do
+      main' <- myThreadId
+      _ <- installHandler sigTERM (CatchOnce (throwTo main' terminated)) Nothing
+      try (runMode mode) >>= either ended pure
+  where
+    -- As a shell reports a program that SIGTERM ended.
+    terminated = ExitFailure 143
+    complain text = hPutStrLn stderr ("redis-client: " <> text)
+    ended problem
+      | Just Failure {failureCode, failureText} <- describe problem =
+        ExitFailure failureCode <$ complain failureText
+      | Just UserInterrupt <- fromException problem = pure (ExitFailure 130)
+      | otherwise = throwIO problem
+
+runMode :: Mode -> IO ExitCode
+runMode (Bench mode) = bench mode

@@ -1,0 +1,85 @@
+module Tool.Bench.GateSpec (spec) where
+
+import Data.List (find, isInfixOf)
+import Data.Map.Strict qualified as Map
+import Test.Hspec
+import Tool.Bench.Gate (gateReport)
+import Tool.Bench.Gate.Table
+import Tool.Options.Bench (GateOptions (..), Operation (..))
+
+-- | Every run at the same speed and cost.
+equal :: Samples
+equal = Map.fromList [(probe, replicate 5 (Sample 1000 100)) | probe <- probes]
+
+verdictOf :: String -> Samples -> Maybe Verdict
+verdictOf what = fmap rowVerdict . rowOf what
+
+rowOf :: String -> Samples -> Maybe Row
+rowOf what samples = find ((== what) . rowWhat) (rows True samples)
+
+spec :: Spec
+spec = describe "Tool.Bench.Gate" $ do
+  it "has every demanded row" $
+    [(rowWhat row, rowMust row, rowAim row) | row <- rows True equal]
+      `shouldBe` [ ("GET, 16 threads x 64", Just 0.85, Just 1),
+                   ("GET, 16 threads x 64: client CPU", Just 1.8, Just 1.2),
+                   ("SET, 16 threads x 64", Just 0.85, Just 1),
+                   ("SET, 16 threads x 64: client CPU", Just 2.2, Nothing),
+                   ("GET, 256 threads waiting", Just 0.8, Just 1),
+                   ("GET, 256 threads waiting: client CPU", Just 2.2, Nothing),
+                   ("GET, 1024 threads waiting", Just 0.85, Just 1),
+                   ("GET, 64 threads waiting", Just 0.65, Just 0.9),
+                   ("GET, 16 threads waiting", Just 0.33, Just 0.45),
+                   ("GET, 1 thread waiting", Just 2, Just 3),
+                   ("GET, 1 thread waiting, no polling", Just 0.9, Nothing),
+                   ("both cores, -N2, batches", Just 0.8, Just 1),
+                   ("both cores, -N2, 256 waiting", Just 0.8, Just 1),
+                   ("cluster, 16 threads x 64: client CPU", Just 1.7, Just 1.3),
+                   ("cluster, 16 threads x 64", Just 0.85, Just 1),
+                   ("cluster, 256 threads waiting", Just 0.75, Just 0.9),
+                   ("TLS, 16 threads x 64", Nothing, Just 0.8)
+                 ]
+
+  it "demands less of a lone thread where waking a core is cheap" $
+    (find ((== "GET, 1 thread waiting") . rowWhat) (rows False equal) >>= rowMust) `shouldBe` Just 1
+
+  it "says which bars are reached" $ do
+    let with probe sample = Map.insert probe (replicate 5 sample) equal
+        batches = "GET, 16 threads x 64"
+        cpu = "GET, 16 threads x 64: client CPU"
+    verdictOf batches (with (Batches OperationGet) (Sample 849 100)) `shouldBe` Just Missed
+    verdictOf batches (with (Batches OperationGet) (Sample 851 100)) `shouldBe` Just Reached
+    verdictOf batches (with (Batches OperationGet) (Sample 1001 100)) `shouldBe` Just AimReached
+    verdictOf cpu (with (Batches OperationGet) (Sample 1000 181)) `shouldBe` Just Missed
+    verdictOf cpu (with (Batches OperationGet) (Sample 1000 150)) `shouldBe` Just Reached
+    verdictOf "TLS, 16 threads x 64" (with TlsBatches (Sample 100 100)) `shouldBe` Just Stated
+
+  it "is not content with runs that are missing" $
+    verdictOf "GET, 16 threads waiting" (Map.delete (Waiting 16) equal) `shouldBe` Just Incomplete
+
+  it "goes by medians, and shows the spread of the iterations" $ do
+    let samples =
+          Map.insert
+            (Waiting 64)
+            [Sample 100 1, Sample 900 1, Sample 910 1, Sample 920 1, Sample 5000 1]
+            equal
+        row = rowOf "GET, 64 threads waiting" samples
+    fmap rowMeasured row `shouldBe` Just 0.91
+    fmap rowSpread row `shouldBe` Just (0.1, 5)
+
+  it "holds the memory of a long run against that of a short one" $ do
+    rowVerdict (memoryRow "memory" 119 100) `shouldBe` Reached
+    rowVerdict (memoryRow "memory" 121 100) `shouldBe` Missed
+    rowVerdict (memoryRow "memory" 0 0) `shouldBe` Incomplete
+
+  it "finds medians" $
+    map median [[], [3], [5, 1, 3], [4, 1, 2, 3]] `shouldBe` [0, 3, 3, 2.5]
+
+  it "runs every probe that a row needs" $
+    [rowWhat row | row <- rows True equal, rowVerdict row == Incomplete] `shouldBe` []
+
+  it "prints a line per row" $ do
+    let options = GateOptions 3 5 (10, 60) Nothing
+        table = gateReport "redis 7" options (rows True equal)
+    length (filter ("reached" `isInfixOf`) table) `shouldBe` 16
+    filter ("MISSED" `isInfixOf`) table `shouldSatisfy` ((== 1) . length)

@@ -1,0 +1,206 @@
+-- | The whole program, as a process, against real servers.
+module Tool.ProgramSpec (spec, actAsProgram) where
+
+import Control.Concurrent.Async (withAsync)
+import Control.Monad (forever, void)
+import Data.Aeson (Value, eitherDecodeStrict')
+import Data.Aeson.Types (Parser, parseEither, withObject, (.:))
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromRight, isRight)
+import Data.List (isInfixOf, isPrefixOf)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Redis.TestKit.Address (Address (..), connectTo, freePorts)
+import Redis.TestKit.Command (CommandCalls (callsRun), request)
+import Redis.TestKit.Server
+import Redis.TestKit.Wait (eventually, eventuallyJust)
+import System.Directory (doesFileExist, listDirectory)
+import System.Environment (getEnvironment, getExecutablePath)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO (IOMode (WriteMode), withFile)
+import System.IO.Error (tryIOError)
+import System.IO.Temp (withSystemTempDirectory)
+import System.Posix.Signals (sigTERM, signalProcess)
+import System.Process
+import Test.Hspec
+
+-- | In the environment of a process of ours: be the program, not its tests.
+actAsProgram :: String
+actAsProgram = "REDIS_CLIENT_TEST_ACTS_AS_PROGRAM"
+
+program :: [(String, String)] -> [String] -> IO CreateProcess
+program settings arguments = do
+  self <- getExecutablePath
+  inherited <- getEnvironment
+  let ours = (actAsProgram, "1") : settings
+      others = [entry | entry@(name, _) <- inherited, name `notElem` ("REDISCLI_AUTH" : map fst ours)]
+  pure (proc self arguments) {env = Just (ours <> others)}
+
+run' :: [String] -> IO (ExitCode, String, String)
+run' = runWith []
+
+runWith :: [(String, String)] -> [String] -> IO (ExitCode, String, String)
+runWith settings arguments = do
+  process <- program settings arguments
+  readCreateProcessWithExitCode process ""
+
+at :: Server -> [String]
+at server = ["-h", serverHost server, "-p", show (serverPort server)]
+
+-- | A load that is over soon.
+brief :: [String]
+brief = ["--duration", "0.5", "--warmup", "0.1", "--keys", "2000"]
+
+-- | Runs with a JSON file; the exit code and the only run in the file.
+measured :: [String] -> IO (ExitCode, Value)
+measured arguments = withSystemTempDirectory "program-spec" $ \folder -> do
+  let file = folder </> "out.json"
+  (code, output, problem) <- run' (arguments <> ["--json", file])
+  written <- doesFileExist file
+  if not written
+    then fail ("no JSON: " <> show (code, output, problem))
+    else do
+      listDirectory folder `shouldReturn` ["out.json"]
+      bytes <- ByteString.readFile file
+      run <- either fail pure (eitherDecodeStrict' bytes >>= parseEither onlyRun)
+      pure (code, run)
+  where
+    onlyRun :: Value -> Parser Value
+    onlyRun = withObject "document" $ \whole ->
+      whole .: "runs" >>= \case
+        [run] -> pure run
+        runs -> fail (show (length runs) <> " runs")
+
+statusOf :: Value -> Either String Text
+statusOf = parseEither (withObject "run" (\run -> run .: "commandstats" >>= (.: "status")))
+
+oneLine :: String -> String -> Expectation
+oneLine problem part = do
+  lines problem `shouldSatisfy` ((== 1) . length)
+  problem `shouldSatisfy` (\text -> "redis-client: " `isPrefixOf` text && part `isInfixOf` text)
+
+spec :: Spec
+spec = describe "the program" $ do
+  describe "bench" $ do
+    it "measures a private server: all hits, and counts that agree" $ do
+      (code, run) <- measured (["bench", "--operation", "get"] <> brief)
+      code `shouldBe` ExitSuccess
+      statusOf run `shouldBe` Right "agrees"
+      let field name = parseEither (withObject "run" (.: name)) run :: Either String Double
+      field "hit_ratio" `shouldBe` Right 1
+      field "misses" `shouldBe` Right 0
+      field "error_count" `shouldBe` Right 0
+      field "total_ops" `shouldSatisfy` either (const False) (> 100)
+      field "client_cpu_ns_per_op" `shouldSatisfy` either (const False) (> 0)
+
+    it "measures a private cluster with every kind of command, waiting for each reply" $ do
+      (code, run) <- measured (["-c", "bench", "--batch", "1"] <> brief)
+      code `shouldBe` ExitSuccess
+      statusOf run `shouldBe` Right "agrees"
+      parseEither (withObject "run" (\fields -> (,) <$> fields .: "nodes" <*> fields .: "hit_ratio")) run
+        `shouldBe` Right (5 :: Int, 1 :: Double)
+
+    it "measures a private server by TLS" $ do
+      (code, run) <- measured (["bench", "-t", "--operation", "set"] <> brief)
+      code `shouldBe` ExitSuccess
+      statusOf run `shouldBe` Right "agrees"
+
+    it "measures a server that is named, with the password of the environment" $
+      withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+        (code, output, _) <- runWith [("REDISCLI_AUTH", "secret")] (["bench"] <> at server <> brief)
+        code `shouldBe` ExitSuccess
+        output `shouldSatisfy` ("commandstats agree" `isInfixOf`)
+
+    it "writes the JSON, and only that, to the standard output if asked to" $
+      withServer defaultServerOptions $ \server -> do
+        (code, output, _) <- run' (["bench", "--json", "-"] <> at server <> brief)
+        code `shouldBe` ExitSuccess
+        (eitherDecodeStrict' (Char8.pack output) :: Either String Value) `shouldSatisfy` isRight
+
+    it "says so when somebody else used the server meanwhile" $
+      withServer defaultServerOptions $ \server -> do
+        let intrude = withServerConnection server $ \connection ->
+              forever (request connection ["GET", "somebody else's"])
+        (code, run) <- withAsync intrude (\_ -> measured (["bench"] <> at server <> brief))
+        code `shouldBe` ExitFailure 2
+        statusOf run `shouldBe` Right "disagrees"
+
+    it "counts errors, and is not content, when the server dies under load" $
+      withServer defaultServerOptions $ \server -> do
+        let seen = do
+              calls <- Map.lookup "get" <$> commandStatistics server
+              pure (maybe False ((> 1000) . callsRun) calls)
+            killer = eventually 30 "the load has begun" seen >> kill9 server
+        (code, run) <-
+          withAsync killer $ \_ ->
+            measured (["bench", "--operation", "get", "--duration", "2", "--warmup", "0"] <> at server)
+        code `shouldBe` ExitFailure 2
+        statusOf run `shouldBe` Right "not compared"
+        (parseEither (withObject "run" (.: "error_count")) run :: Either String Int)
+          `shouldSatisfy` either (const False) (> 0)
+
+    it "refuses to measure a server that evicts what it preloads" $
+      withServer defaultServerOptions {optionsConfig = ["maxmemory 3mb", "maxmemory-policy allkeys-random"]} $ \server -> do
+        (code, _, problem) <- run' (["bench", "--keys", "50000", "--duration", "1"] <> at server)
+        code `shouldBe` ExitFailure 2
+        lastLine problem `oneLine` "does it evict?"
+
+  describe "says in one line" $ do
+    it "that the password is wrong" $
+      withServer defaultServerOptions {optionsPassword = Just "secret"} $ \server -> do
+        (code, output, problem) <- run' (["bench", "-a", "wrong"] <> at server)
+        (code, output) `shouldBe` (ExitFailure 3, "")
+        problem `oneLine` "WRONGPASS"
+
+    it "that nobody answers" $
+      freePorts 1 >>= \case
+        [port] -> do
+          (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", show port]
+          (code, output) `shouldBe` (ExitFailure 3, "")
+          problem `oneLine` show port
+        ports -> expectationFailure (show ports)
+
+    it "that the JSON cannot be written, before anything is started" $
+      withSystemTempDirectory "program-spec" $ \folder -> do
+        (code, _, problem) <- runWith [("TMPDIR", folder)] ["bench", "--json", folder </> "missing" </> "out.json"]
+        code `shouldBe` ExitFailure 2
+        problem `oneLine` "cannot be written"
+        (directory, _, where') <- run' ["bench", "--json", folder]
+        directory `shouldBe` ExitFailure 2
+        where' `oneLine` "is a directory"
+        listDirectory folder `shouldReturn` []
+
+    it "that options are bad" $ do
+      (code, output, problem) <- run' ["bench", "--batch", "0"]
+      (code, output) `shouldBe` (ExitFailure 2, "")
+      problem `oneLine` "--batch"
+
+  it "leaves nothing behind when it is told to end" $
+    withSystemTempDirectory "program-spec" $ \folder -> do
+      process <- program [("TMPDIR", folder)] ["bench", "--duration", "60"]
+      withNowhere $ \nowhere -> withCreateProcess process {std_out = UseHandle nowhere, std_err = UseHandle nowhere} $ \_ _ _ handle -> do
+        port <- eventuallyJust 30 "the private server has begun" (privatePort folder)
+        eventually 30 "the private server answers" (answers port)
+        pid <- getPid handle
+        mapM_ (signalProcess sigTERM) pid
+        waitForProcess handle `shouldReturn` ExitFailure 143
+        listDirectory folder `shouldReturn` []
+        answers port `shouldReturn` False
+  where
+    lastLine text = case reverse (lines text) of
+      line : _ -> line
+      [] -> ""
+    withNowhere = withFile "/dev/null" WriteMode
+    answers port = isRight <$> tryIOError (void (connectTo (TcpAddress "127.0.0.1" port)))
+    privatePort folder = do
+      found <- listDirectory folder
+      case found of
+        [server] -> do
+          text <- fromRight "" <$> tryIOError (Char8.readFile (folder </> server </> "server.conf"))
+          pure (portIn (map Char8.words (Char8.lines text)))
+        _ -> pure Nothing
+    portIn lines' = case [number | ["port", digits] <- lines', Just (number, "") <- [Char8.readInt digits]] of
+      number : _ -> Just number
+      [] -> Nothing
