@@ -196,15 +196,15 @@ gateReport server options found =
         maybe "" (bound row) (rowAim row),
         fixed 2 (rowMeasured row) <> " " <> rowUnit row,
         fixed 2 (fst (rowSpread row)) <> ".." <> fixed 2 (snd (rowSpread row)),
-        figure (fst (rowFigures row)),
-        figure (snd (rowFigures row)),
+        figure row (fst (rowFigures row)),
+        figure row (snd (rowFigures row)),
         verdictText (rowVerdict row)
       ]
     bound row number = fixed 2 number <> " " <> rowUnit row
-    figure number
-      | number >= 1e6 = fixed 1 (number / 1e6) <> " M"
-      | number >= 5000 = fixed 1 (number / 1e3) <> " k"
-      | otherwise = fixed 0 number
+    figure row number = case rowFigureUnit row of
+      PerSecond -> fixed 1 (number / 1e3) <> " k/s"
+      NanosPerCommand -> fixed 2 (number / 1e3) <> " us"
+      Bytes -> fixed 1 (number / 1e6) <> " MB"
 
 verdictText :: Verdict -> String
 verdictText = \case

@@ -14,6 +14,7 @@ module Tool.Bench.Gate.Table
 
     -- * Rows
     Row (..),
+    FigureUnit (..),
     Verdict (..),
     rows,
     memoryRow,
@@ -152,10 +153,18 @@ data Row = Row
     rowMeasured :: Double,
     -- | The least and the greatest ratio of any one iteration.
     rowSpread :: (Double, Double),
-    -- | The two medians, for people.
+    -- | The two medians, and what they are.
     rowFigures :: (Double, Double),
+    rowFigureUnit :: FigureUnit,
     rowVerdict :: Verdict
   }
+  deriving stock (Eq, Show)
+
+-- | What the figures of a row are.
+data FigureUnit
+  = PerSecond
+  | NanosPerCommand
+  | Bytes
   deriving stock (Eq, Show)
 
 -- | How a row went.
@@ -168,8 +177,6 @@ data Verdict
   | -- | Runs are missing.
     Incomplete
   deriving stock (Eq, Show)
-
-data Better = Higher | Lower
 
 -- | The table, from all samples. The flag says whether this is a virtual
 -- machine, where waking a sleeping core is dear and more is demanded of a
@@ -196,17 +203,17 @@ rows virtual samples =
   ]
   where
     r = Reference OperationGet
-    speed = ratioRow Higher sampleOps samples
-    cost = ratioRow Lower sampleCpu samples
+    speed = ratioRow PerSecond sampleOps samples
+    cost = ratioRow NanosPerCommand sampleCpu samples
 
-ratioRow :: Better -> (Sample -> Double) -> Samples -> String -> String -> Probe -> Probe -> Maybe Double -> Maybe Double -> Row
-ratioRow better figure samples what unit probe against =
-  row better what unit (figures probe) (figures against)
+ratioRow :: FigureUnit -> (Sample -> Double) -> Samples -> String -> String -> Probe -> Probe -> Maybe Double -> Maybe Double -> Row
+ratioRow kind figure samples what unit probe against =
+  row kind what unit (figures probe) (figures against)
   where
     figures name = map figure (Map.findWithDefault [] name samples)
 
-row :: Better -> String -> String -> [Double] -> [Double] -> Maybe Double -> Maybe Double -> Row
-row better what unit ours theirs must aim =
+row :: FigureUnit -> String -> String -> [Double] -> [Double] -> Maybe Double -> Maybe Double -> Row
+row kind what unit ours theirs must aim =
   Row
     { rowWhat = what,
       rowUnit = unit,
@@ -217,13 +224,15 @@ row better what unit ours theirs must aim =
         [] -> (0, 0)
         ratios -> (minimum ratios, maximum ratios),
       rowFigures = (median ours, median theirs),
+      rowFigureUnit = kind,
       rowVerdict = verdict
     }
   where
     measured = median ours / median theirs
-    reaches bar = case better of
-      Higher -> measured >= bar
-      Lower -> measured <= bar
+    reaches bar = case kind of
+      PerSecond -> measured >= bar
+      NanosPerCommand -> measured <= bar
+      Bytes -> measured <= bar
     verdict
       | null ours || null theirs || isNaN measured || isInfinite measured = Incomplete
       | Just bar <- must, not (reaches bar) = Missed
@@ -233,7 +242,7 @@ row better what unit ours theirs must aim =
 
 -- | Bytes after a long run against bytes after a short one.
 memoryRow :: String -> Double -> Double -> Row
-memoryRow what long short = row Lower what "of the short run" [long] [short] (Just 1.2) Nothing
+memoryRow what long short = row Bytes what "of the short run" [long] [short] (Just 1.2) Nothing
 
 -- | The middle one, or the mean of the middle two; 0 of none.
 median :: [Double] -> Double
