@@ -68,7 +68,7 @@ openMultiplexer settings transport = mask_ $ do
   let spawnHere role = spawnOn (muxCapability settings) ("redis " <> role <> " " <> renderEndpoint (transportEndpoint transport))
   void (spawnHere "reader" (readerLoop mux))
   void (spawnHere "writer" (writerLoop mux))
-  void (spawnHere "watchdog" (watchdogLoop mux (void (submitCommandAsync mux noOrderKey (request ["PING"])))))
+  void (spawnHere "watchdog" (watchdogLoop mux (probe mux)))
   pure mux
 
 -- | Takes no more commands, waits up to so many seconds for those in flight,
@@ -138,6 +138,22 @@ enter mux orderKey encoded slots = do
     _ -> refuse mux slots status
   where
     count = length slots
+
+-- | Asks the peer for a sign of life. Never blocks: with the queue full there
+-- is enough that the peer could answer, and the watchdog, which asks, must not
+-- wait for room that only it can make.
+probe :: Multiplexer -> IO ()
+probe mux = mask_ $ do
+  slot <- newResponseSlot
+  takeMVar (muxLock mux)
+  waiting <- readFlag mux flagWaiting
+  room <- hasRoom mux 1 (requestSize ping)
+  status <- readIORef (muxStatus mux)
+  case status of
+    Open | waiting == 0 && room -> append mux noOrderKey ping [slot] 1
+    _ -> putMVar (muxLock mux) ()
+  where
+    ping = request ["PING"]
 
 -- | The second half of 'enter': takes the lock's right over and gives it back.
 append :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> Int -> IO ()

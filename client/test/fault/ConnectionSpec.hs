@@ -1,0 +1,210 @@
+-- | Connections that end, stall, or never carry what was sent.
+module ConnectionSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (isInfixOf)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (eventually, eventuallyReturns)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "a connection that is cut" $ do
+    forM_ [Proxy.Close, Proxy.Reset] $ \ending ->
+      it ("ends each of 1000 commands in flight once (" <> show ending <> ")") $
+        behindProxy $ \server proxy -> leavingNothing . withClient (single (setSilenceLimit Nothing (through proxy))) $ \client -> do
+          run client (Commands.set "here" "value")
+          Proxy.freeze proxy Proxy.ToClient
+          let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
+          results <- pipelined client commands $ do
+            eventuallyReturns 10 1000 (inFlightOf client)
+            -- They have run; nobody hears of it.
+            eventuallyReturns 10 500 (counterOf server "hits")
+            Proxy.cut proxy ending
+            Proxy.thaw proxy Proxy.ToClient
+          let (increments, reads') = alternate results
+          map deliveryOf increments `shouldBe` replicate 500 (Just MaybeExecuted)
+          -- What only reads is asked again.
+          map deliveryOf reads' `shouldBe` replicate 500 Nothing
+          counterOf server "hits" `shouldReturn` 500
+          run client (Commands.incr "hits") `shouldReturn` 501
+
+    it "before the reply leaves a write in doubt and repeats a read" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        run client (Commands.set "here" "value")
+        Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
+        written <- tryRun client (Commands.incr "hits")
+        deliveryOf written `shouldBe` Just MaybeExecuted
+        counterOf server "hits" `shouldReturn` 1
+        run client (Commands.get "here") `shouldReturn` Just "value"
+        Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Close
+        run client (Commands.get "here") `shouldReturn` Just "value"
+
+    it "before the reply repeats a write whose caller allows it" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        run client Commands.ping
+        Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
+        run client (repeatable (Commands.incr "hits")) `shouldReturn` 2
+        counterOf server "hits" `shouldReturn` 2
+
+    it "within a request, at every byte, runs it at most once" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client ->
+        forM_ [0 .. 24] $ \bytes -> do
+          let key = "hits:" <> Char8.pack (show bytes)
+          run client Commands.ping
+          Proxy.cutAfter proxy Proxy.ToServer bytes Proxy.Close
+          written <- tryRun client (Commands.incr key)
+          deliveryOf written `shouldBe` Just MaybeExecuted
+          counterOf server key `shouldReturn` 0
+
+    it "within a reply, at every byte, gives nobody half of it" $
+      behindProxy $ \_ proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        run client (Commands.set "here" "0123456789")
+        forM_ [0 .. 16] $ \bytes -> do
+          run client Commands.ping
+          Proxy.cutAfter proxy Proxy.ToClient bytes Proxy.Close
+          run client (Commands.get "here") `shouldReturn` Just "0123456789"
+
+    it "again and again harms nobody" $
+      behindProxy $ \server proxy -> do
+        tally <- underLoad server (through proxy) $ \_ load ->
+          forM_ (concat (replicate 5 [Proxy.Close, Proxy.Reset])) $ \ending -> do
+            Proxy.cut proxy ending
+            workersProgress load 8
+        tallyMaybe tally `shouldSatisfy` (> 0)
+
+    it "in the middle of replies harms nobody" $
+      behindProxy $ \server proxy -> do
+        tally <- underLoad server (through proxy) $ \_ load ->
+          forM_ [1, 7, 50, 333, 1000] $ \bytes -> do
+            Proxy.cutAfter proxy Proxy.ToClient bytes Proxy.Reset
+            workersProgress load 40
+        tallyMaybe tally `shouldSatisfy` (> 0)
+
+    it "in the middle of requests harms nobody" $
+      behindProxy $ \server proxy -> do
+        tally <- underLoad server (through proxy) $ \_ load ->
+          forM_ [1, 7, 50, 333, 1000] $ \bytes -> do
+            Proxy.cutAfter proxy Proxy.ToServer bytes Proxy.Reset
+            workersProgress load 40
+        tallyMaybe tally `shouldSatisfy` (> 0)
+
+  describe "a server that is killed" $ do
+    it "and restarted is found again, and nothing ran twice or was lost" $
+      Server.withServer durable $ \server -> do
+        tally <- underLoad server (addressed server) $ \_ load -> do
+          forM_ [1 :: Int, 2] $ \_ -> do
+            Server.kill9 server
+            -- Commands end while it is away.
+            awaitTally load ((> 0) . tallyNotRun)
+            Server.restart server
+            workersProgress load 20
+        tallyNotRun tally `shouldSatisfy` (> 0)
+
+    it "ends commands of the gap with its cause" $
+      Server.withServer Server.defaultServerOptions $ \server ->
+        leavingNothing . withClient (setMaxAttempts 3 (addressed server)) $ \client -> do
+          run client Commands.ping
+          Server.kill9 server
+          result <- tryRun client (Commands.incr "hits")
+          deliveryOf result `shouldSatisfy` (`elem` [Just NotSent, Just MaybeExecuted])
+          again <- tryRun client (Commands.incr "hits")
+          deliveryOf again `shouldBe` Just NotSent
+          show again `shouldSatisfy` ("refused" `isInfixOf`)
+          Server.restart server
+          eventually 5 "commands succeed again" (either (const False) (const True) <$> tryRun client (Commands.incr "hits"))
+
+  describe "a server that is frozen" $ do
+    it "makes commands time out in doubt, and its late replies reach nobody" $
+      Server.withServer Server.defaultServerOptions $ \server -> do
+        (journal, config) <- journalled (setCommandTimeout (Just 0.25) (setSilenceLimit Nothing (addressed server)))
+        tally <- underLoad server config $ \_ load -> do
+          Server.freeze server
+          awaitTally load ((>= 64) . tallyMaybe)
+          Server.thaw server
+          workersProgress load 20
+        tallyMaybe tally `shouldSatisfy` (>= 64)
+        events <- journalEntries journal
+        -- The connections lived on.
+        [cause | Disconnected _ cause <- events, cause /= ClosedLocally] `shouldBe` []
+
+    it "is given up when it stays silent, and found again" $
+      Server.withServer Server.defaultServerOptions $ \server -> do
+        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (addressed server))
+        tally <- underLoad server config $ \_ load -> do
+          Server.freeze server
+          awaitJournal journal "the connection is given up" $ \case
+            Disconnected _ (SilentPeer _) -> True
+            _ -> False
+          awaitTally load ((> 0) . tallyMaybe)
+          Server.thaw server
+        tallyMaybe tally `shouldSatisfy` (> 0)
+
+  describe "a half-open connection" $ do
+    it "is given up, and the next one works" $
+      behindProxy $ \server proxy -> do
+        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (setConnectTimeout 0.3 (through proxy)))
+        tally <- underLoad server config $ \_ load -> do
+          mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
+          awaitJournal journal "the connection is given up" $ \case
+            Disconnected _ (SilentPeer _) -> True
+            _ -> False
+          -- New connections are accepted and say nothing.
+          awaitJournal journal "an attempt is given up" $ \case
+            ConnectAttemptFailed {} -> True
+            _ -> False
+          awaitTally load ((> 0) . tallyMaybe)
+          mapM_ (Proxy.thaw proxy) [Proxy.ToServer, Proxy.ToClient]
+        tallyMaybe tally `shouldSatisfy` (> 0)
+
+    it "that loses the rest of a reply is given up, and the next one works" $
+      behindProxy $ \server proxy -> do
+        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (setConnectTimeout 0.3 (through proxy)))
+        tally <- underLoad server config $ \_ _ -> do
+          Proxy.dropAfter proxy Proxy.ToClient 1003
+          awaitJournal journal "the connection is given up" $ \case
+            Disconnected _ (SilentPeer _) -> True
+            _ -> False
+          Proxy.heal proxy
+        tallyMaybe tally `shouldSatisfy` (> 0)
+
+    it "with a full queue and no command timeout is given up all the same" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        let config = setSilenceLimit (Just 0.1) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits defaultLimits {limitInFlight = 4} $ through proxy
+        withClient config $ \client -> do
+          run client Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          results <- pipelined client (replicate 4 (Commands.incr "hits")) (pure ())
+          map deliveryOf results `shouldBe` replicate 4 (Just MaybeExecuted)
+          Proxy.thaw proxy Proxy.ToClient
+
+  describe "a slow network" $
+    it "delays replies and mixes none up" $
+      behindProxy $ \server proxy -> do
+        Proxy.delay proxy Proxy.ToClient 0.005
+        tally <- underLoad server (through proxy) (\_ load -> workersProgress load 100)
+        tallyMaybe tally `shouldBe` 0
+
+-- | What it answered is on its disk.
+durable :: Server.ServerOptions
+durable = Server.defaultServerOptions {Server.optionsConfig = ["appendonly yes", "appendfsync always"]}
+
+behindProxy :: (Server.Server -> Proxy.Proxy -> IO a) -> IO a
+behindProxy action =
+  Server.withServer Server.defaultServerOptions $ \server ->
+    Proxy.withProxy (Server.serverAddress server) (action server)
+
+alternate :: [a] -> ([a], [a])
+alternate = \case
+  first : second : rest -> let (evens, odds) = alternate rest in (first : evens, second : odds)
+  [only] -> ([only], [])
+  [] -> ([], [])
+
+-- | One connection for all, so that a test knows which one it breaks.
+single :: Config -> Config
+single = setMuxCount (Just 1)

@@ -1,0 +1,280 @@
+-- | A load that knows what every reply must be, and the audit after it.
+--
+-- Each worker has keys of its own and puts a token that is used only once into
+-- whatever it sends, so a reply that belongs to somebody else cannot pass for
+-- its own. What each command came to is counted by what its caller may conclude
+-- from it; afterwards the server's counters, asked over another connection,
+-- must agree: as many increments as were acknowledged, at least, and no more
+-- than those and the ones in doubt.
+module Harness
+  ( -- * Configurations for tests
+    quick,
+    addressed,
+    through,
+
+    -- * The load
+    Load,
+    underLoad,
+    underLoadOf,
+    workersProgress,
+    awaitTally,
+    Tally (..),
+
+    -- * Looking
+    Journal,
+    journalled,
+    journalEntries,
+    awaitJournal,
+    counterOf,
+    pipelined,
+    deliveryOf,
+    inFlightOf,
+    waitingOf,
+    leavingNothing,
+  )
+where
+
+import Control.Concurrent.Async (async, cancel, waitCatch)
+import Control.Concurrent.STM
+import Control.Exception (finally, throwIO)
+import Control.Monad (forM, forM_, unless)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (lefts, rights)
+import Data.IORef
+import Data.List (nub)
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Command (replyText)
+import Redis.TestKit.Proxy (Proxy, proxyPort)
+import Redis.TestKit.Server (Server, serverHost, serverPort)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (descriptorsReturnTo, eventually, failure, openDescriptors, within)
+import Test.Hspec (shouldBe, shouldSatisfy)
+
+-- | Short times, so that a fault is over soon.
+quick :: Config -> Config
+quick =
+  setCommandTimeout (Just 3)
+    . setConnectTimeout 2
+    . setSilenceLimit (Just 0.5)
+    . setBackoff Backoff {backoffFirst = 0.005, backoffCap = 0.05}
+
+-- | A client of a server, with short times.
+addressed :: Server -> Config
+addressed server = quick (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
+
+-- | A client of the server behind a proxy, with short times.
+through :: Proxy -> Config
+through proxy = quick (standaloneConfig "127.0.0.1" (fromIntegral (proxyPort proxy)))
+
+-- | What commands came to.
+data Tally = Tally
+  { -- | Answered, and with the right answer.
+    tallyRight :: Int,
+    -- | In doubt.
+    tallyMaybe :: Int,
+    -- | Certainly not run.
+    tallyNotRun :: Int,
+    -- | What must never happen.
+    tallyWrong :: [String]
+  }
+  deriving stock (Eq, Show)
+
+instance Semigroup Tally where
+  Tally right doubtful notRun wrong <> Tally right' doubtful' notRun' wrong' =
+    Tally (right + right') (doubtful + doubtful') (notRun + notRun') (wrong <> wrong')
+
+instance Monoid Tally where
+  mempty = Tally 0 0 0 []
+
+-- | Workers at work.
+data Load = Load
+  { loadTallies :: [TVar Tally],
+    loadStop :: TVar Bool
+  }
+
+-- | The load of 16 workers, ended by the action's end, and its audit. The
+-- action is given a client to look at and begins when every worker has had
+-- answers; after it every worker must have answers again.
+underLoad :: Server -> Config -> (Client -> Load -> IO ()) -> IO Tally
+underLoad = underLoadOf 16
+
+-- | The same with so many workers.
+underLoadOf :: Int -> Server -> Config -> (Client -> Load -> IO ()) -> IO Tally
+underLoadOf workers server config fault = leavingNothing $ do
+  (tally, increments) <- withClient config $ \client -> do
+    loadTallies <- mapM (const (newTVarIO mempty)) [1 .. workers]
+    loadStop <- newTVarIO False
+    let load = Load {loadTallies, loadStop}
+    threads <- forM (zip [1 ..] loadTallies) $ \(number, tally) -> async (worker client loadStop tally number)
+    increments <- flip finally (mapM_ cancel threads) $ do
+      workersProgress load 20
+      fault client load
+      workersProgress load 20
+      atomically (writeTVar loadStop True)
+      -- Every command ends, so every worker does.
+      ended <- within 10 (mapM waitCatch threads)
+      case lefts ended of
+        [] -> pure [increment | Right increment <- ended]
+        problem : _ -> throwIO problem
+    tally <- atomically (mconcat <$> mapM readTVar loadTallies)
+    pure (tally, increments)
+  tallyWrong tally `shouldBe` []
+  forM_ increments $ \(key, acknowledged, doubtful) -> do
+    counted <- counterOf server key
+    (key, counted, acknowledged, doubtful) `shouldSatisfy` \_ ->
+      acknowledged <= counted && counted <= acknowledged + doubtful
+  pure tally
+
+-- | Blocks until every worker has had so many more right answers.
+workersProgress :: Load -> Int -> IO ()
+workersProgress Load {loadTallies} more = do
+  before <- mapM (fmap tallyRight . readTVarIO) loadTallies
+  within 20 . atomically . forM_ (zip loadTallies before) $ \(tally, count) ->
+    readTVar tally >>= check . (>= count + more) . tallyRight
+
+-- | Blocks until the tally of all workers satisfies a condition.
+awaitTally :: Load -> (Tally -> Bool) -> IO ()
+awaitTally Load {loadTallies} condition =
+  within 20 . atomically $ (mconcat <$> mapM readTVar loadTallies) >>= check . condition
+
+-- | One worker, until it is told to stop; returns its counter's key, how many
+-- increments were acknowledged and how many are in doubt.
+worker :: Client -> TVar Bool -> TVar Tally -> Int -> IO (ByteString, Int, Int)
+worker client stop tally number = do
+  acknowledged <- newIORef 0
+  doubtful <- newIORef 0
+  highest <- newIORef 0
+  let counter = "counter:" <> decimal number
+
+      note change = atomically (modifyTVar' tally (<> change))
+      right = note mempty {tallyRight = 1}
+      wrong text = note mempty {tallyWrong = [text]}
+
+      failed failure' = note $ case errorDelivery failure' of
+        MaybeExecuted -> mempty {tallyMaybe = 1}
+        _ -> mempty {tallyNotRun = 1}
+
+      -- The increments of one batch may run in any order: those that had to
+      -- be sent again ran later. Never before those of the batch before it.
+      incremented answers = do
+        before <- readIORef highest
+        done <- readIORef acknowledged
+        inDoubt <- readIORef doubtful
+        let values = rights answers
+            failures = lefts answers
+            newDoubts = length (filter ((== MaybeExecuted) . errorDelivery) failures)
+        if length (nub values) == length values
+          && all (> before) values
+          && all (<= done + inDoubt + length answers) values
+          then note mempty {tallyRight = length values}
+          else wrong ("INCR answered " <> show (answers, before, done, inDoubt))
+        mapM_ failed failures
+        writeIORef highest (maximum (before : values))
+        writeIORef acknowledged (done + length values)
+        writeIORef doubtful (inDoubt + newDoubts)
+
+      echoed token = \case
+        Right answer
+          | answer == token -> right
+          | otherwise -> wrong ("ECHO " <> show token <> " answered " <> show answer)
+        Left failure' -> failed failure'
+
+      -- A key is used until a SET of it is in doubt: that one may still run
+      -- at any later time.
+      stored key token = do
+        written <- tryRun client (Commands.set key token)
+        either failed (const right) written
+        answer <- tryRun client (Commands.get key)
+        case (written, answer) of
+          (_, Left failure') -> failed failure'
+          (Right (), Right (Just found)) | found == token -> right
+          (Left failure', Right found)
+            | errorDelivery failure' == MaybeExecuted, found == Just token -> right
+            | maybe True (ownToken key) found -> right
+          (_, Right other) -> wrong ("GET of " <> show (key, token, written) <> " answered " <> show other)
+        pure $ case written of
+          Left failure' | errorDelivery failure' == MaybeExecuted -> False
+          _ -> True
+
+      ownToken key found = key `Char8.isPrefixOf` found
+
+      rounds :: Int -> Int -> IO ()
+      rounds generation turn = do
+        over <- readTVarIO stop
+        unless over $ do
+          let token what = "token:" <> decimal number <> ":" <> decimal turn <> ":" <> what
+              key = "key:" <> decimal number <> ":" <> decimal generation <> ":"
+          started <- forM [1 .. 4 :: Int] $ \part -> do
+            let echo' = token (decimal part)
+            increment <- submit client (Commands.incr counter)
+            echo <- submit client (Commands.echo echo')
+            pure (increment, echo', echo)
+          answers <- forM started $ \(increment, echo', echo) -> do
+            answer <- tryWait increment
+            tryWait echo >>= echoed echo'
+            pure (fromIntegral <$> answer)
+          incremented answers
+          usable <- stored key (key <> decimal turn)
+          rounds (if usable then generation else generation + 1) (turn + 1)
+
+  rounds 0 0
+  (,,) counter <$> readIORef acknowledged <*> readIORef doubtful
+
+decimal :: Int -> ByteString
+decimal = Char8.pack . show
+
+-- | What a counter stands at, asked over a connection of the testkit's own.
+counterOf :: Server -> ByteString -> IO Int
+counterOf server key = do
+  reply <- Server.command server ["GET", key]
+  case replyText reply >>= Char8.readInt of
+    Just (value, "") -> pure value
+    Nothing | replyText reply == Nothing -> pure 0
+    _ -> failure ("not a counter: " <> show reply)
+
+-- | Submits so many commands at once and waits for all of them.
+pipelined :: Client -> [Command a] -> IO () -> IO [Either Error a]
+pipelined client commands meanwhile = do
+  started <- mapM (submit client) commands
+  meanwhile
+  within 15 (mapM tryWait started)
+
+-- | What may have happened to a command; 'Nothing' if it has a result.
+deliveryOf :: Either Error a -> Maybe Delivery
+deliveryOf = either (Just . errorDelivery) (const Nothing)
+
+-- | Commands in flight on all connections.
+inFlightOf :: Client -> IO Int
+inFlightOf client = sum . map gaugeInFlight . concatMap gaugeConnections <$> clientGauges client
+
+-- | Callers waiting for room on all connections.
+waitingOf :: Client -> IO Int
+waitingOf client = sum . map gaugeWaiting . concatMap gaugeConnections <$> clientGauges client
+
+-- | Runs an action that must leave no descriptor open.
+leavingNothing :: IO a -> IO a
+leavingNothing action = do
+  before <- openDescriptors
+  result <- action
+  descriptorsReturnTo 5 before
+  pure result
+
+-- | Connection events as they came.
+newtype Journal = Journal (TVar [ConnectionEvent])
+
+-- | A configuration whose connection events are written down.
+journalled :: Config -> IO (Journal, Config)
+journalled config = do
+  events <- newTVarIO []
+  let note event = atomically (modifyTVar' events (event :))
+  pure (Journal events, setHooks noHooks {hookConnection = Just note} config)
+
+-- | The events so far, oldest first.
+journalEntries :: Journal -> IO [ConnectionEvent]
+journalEntries (Journal events) = reverse <$> readTVarIO events
+
+-- | Blocks until an event satisfies a condition.
+awaitJournal :: Journal -> String -> (ConnectionEvent -> Bool) -> IO ()
+awaitJournal journal what condition = eventually 10 what (any condition <$> journalEntries journal)

@@ -1,0 +1,14 @@
+-- | Faults, with real servers: whatever breaks, every command ends, every
+-- reply is its own, nothing runs twice, and nothing is left behind.
+module Main (main) where
+
+import ConnectionSpec qualified
+import Redis.TestKit.Wait (within)
+import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
+import Test.Hspec (around_, describe, hspec)
+
+main :: IO ()
+main = do
+  hSetBuffering stdout LineBuffering
+  hspec . around_ (within 45) $ do
+    describe "Connections" ConnectionSpec.spec
