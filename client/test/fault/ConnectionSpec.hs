@@ -17,7 +17,7 @@ spec = do
   describe "a connection that is cut" $ do
     forM_ [Proxy.Close, Proxy.Reset] $ \ending ->
       it ("ends each of 1000 commands in flight once (" <> show ending <> ")") $
-        behindProxy $ \server proxy -> leavingNothing . withClient (single (setSilenceLimit Nothing (through proxy))) $ \client -> do
+        behindProxy $ \server proxy -> leavingNothing . withClient (single (setCommandTimeout (Just 15) (setSilenceLimit Nothing (through proxy)))) $ \client -> do
           run client (Commands.set "here" "value")
           Proxy.freeze proxy Proxy.ToClient
           let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
@@ -170,6 +170,10 @@ spec = do
           awaitJournal journal "the connection is given up" $ \case
             Disconnected _ (SilentPeer _) -> True
             _ -> False
+          -- No connection that has lost bytes may live on: TCP loses none.
+          Proxy.refuse proxy
+          Proxy.cut proxy Proxy.Reset
+          _ <- Proxy.awaitTraffic proxy 5 ((== 0) . Proxy.trafficOpen)
           Proxy.heal proxy
         tallyMaybe tally `shouldSatisfy` (> 0)
 

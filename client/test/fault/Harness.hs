@@ -45,7 +45,7 @@ import Data.IORef
 import Data.List (nub)
 import Redis
 import Redis.Commands qualified as Commands
-import Redis.TestKit.Command (replyText)
+import Redis.TestKit.Command (Reply (Nil), replyText)
 import Redis.TestKit.Proxy (Proxy, proxyPort)
 import Redis.TestKit.Server (Server, serverHost, serverPort)
 import Redis.TestKit.Server qualified as Server
@@ -137,7 +137,7 @@ workersProgress Load {loadTallies} more = do
 -- | Blocks until the tally of all workers satisfies a condition.
 awaitTally :: Load -> (Tally -> Bool) -> IO ()
 awaitTally Load {loadTallies} condition =
-  within 20 . atomically $ (mconcat <$> mapM readTVar loadTallies) >>= check . condition
+  within 20 . atomically $ mapM readTVar loadTallies >>= check . condition . mconcat
 
 -- | One worker, until it is told to stop; returns its counter's key, how many
 -- increments were acknowledged and how many are in doubt.
@@ -231,7 +231,7 @@ counterOf server key = do
   reply <- Server.command server ["GET", key]
   case replyText reply >>= Char8.readInt of
     Just (value, "") -> pure value
-    Nothing | replyText reply == Nothing -> pure 0
+    Nothing | reply == Nil -> pure 0
     _ -> failure ("not a counter: " <> show reply)
 
 -- | Submits so many commands at once and waits for all of them.
