@@ -9,6 +9,7 @@ where
 import Control.Exception (onException)
 import Data.ByteString (ByteString)
 import Data.IORef
+import Data.Maybe (fromMaybe)
 import Redis.Command
 import Redis.Error
 import Redis.Internal.Client.Execute
@@ -65,7 +66,7 @@ tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedCondition} command 
     Nothing -> do
       -- Its reply may still come; nobody may take it for the next one's.
       writeIORef dedicatedCondition Spoilt
-      pure (Left (TimeoutError MaybeExecuted (maybe 0 id patience)))
+      pure (Left (TimeoutError MaybeExecuted (fromMaybe 0 patience)))
   where
     facts = commandFacts command
     patience = case factBlocking facts of

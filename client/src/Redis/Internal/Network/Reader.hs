@@ -160,41 +160,39 @@ withSpace input
 
 -- | Delivers every complete reply.
 consume :: Multiplexer -> Input -> IO Round
-consume mux input = go (inStart input) (inFrames input) 0
+consume mux input = do
+  before <- ringHead (muxRing mux)
+  step <- decodeWhile limits memory (deliver mux) (inStart input) (inEnd input) (inFrames input)
+  touch (inMemory input)
+  case step of
+    NeedMore frames next _ -> do
+      after <- ringHead (muxRing mux)
+      pure (Received input {inStart = next, inFrames = frames} (after - before))
+    Done _ _ -> pure (Ended (ProtocolViolation "a reply that nobody asked for"))
+    Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
-    go !start frames !replies = do
-      step <- decode limits memory start (inEnd input) frames
-      touch (inMemory input)
-      case step of
-        Done value next ->
-          deliver mux value >>= \case
-            Just cause -> pure (Ended cause)
-            Nothing -> do
-              let replies' = replies + 1 :: Int
-              when (replies' `rem` repliesPerYield == 0) yield
-              go next startFrames replies'
-        NeedMore frames' next _ ->
-          pure (Received input {inStart = next, inFrames = frames'} replies)
-        Malformed reason -> pure (Ended (ProtocolViolation reason))
 
--- | Hands a reply to the oldest command in flight, a push to its handler.
-deliver :: Multiplexer -> Value -> IO (Maybe ConnectionCause)
+-- | Hands a reply to the oldest command in flight, a push to its handler, and
+-- lets the callers run from time to time. 'False' if nobody asked for it.
+deliver :: Multiplexer -> Value -> IO Bool
 deliver mux value = case withoutAttributes value of
   push@(Push _) -> do
     -- The handler promises not to throw; if it does, replies must not suffer.
     void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
-    pure Nothing
+    pure True
   _ -> do
     waiting <- inFlight mux
     if waiting <= 0
-      then pure (Just (ProtocolViolation "a reply that nobody asked for"))
+      then pure False
       else do
         pending <- ringPop (muxRing mux)
         countAnswered (muxOrder mux) (pendingOrderKey pending)
         fillSlot (pendingSlot pending) (Reply value)
-        pure Nothing
+        answered <- ringHead (muxRing mux)
+        when (answered `rem` repliesPerYield == 0) yield
+        pure True
 
 -- | After delivering: callers that waited for room may come in.
 settle :: Multiplexer -> IO ()
