@@ -95,6 +95,7 @@ instance Show Secret where
 secret :: ByteString -> Secret
 secret = Secret
 
+-- | What it holds, for the one place that sends it.
 revealSecret :: Secret -> ByteString
 revealSecret (Secret bytes) = bytes
 

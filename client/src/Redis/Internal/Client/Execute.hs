@@ -2,7 +2,7 @@
 -- what the retry policy says until there is a result.
 --
 -- The ordinary path is short: one look-up, one submit, one decode. Everything
--- else ('recover', split commands, blocking commands, commands whose keys the
+-- else (@recover@, split commands, blocking commands, commands whose keys the
 -- server must name) is kept out of it.
 module Redis.Internal.Client.Execute
   ( Core (..),
@@ -130,6 +130,7 @@ ordinaryReply = \case
   value -> Just value
 {-# INLINE ordinaryReply #-}
 
+-- | What the command's decoder makes of a reply.
 decoded :: Command a -> Value -> Either Error a
 decoded command value = either (Left . UnexpectedReply) Right (commandDecode command value)
 
@@ -164,6 +165,7 @@ settle core command began course place sent = \case
     noteFailure (coreRouter core) place failure
     recover core command began course (Just place) sent failure
 
+-- | The error that an error reply is.
 replyError :: Value -> Error
 replyError value = case withoutAttributes value of
   ErrorReply text -> ReplyError (serverErrorFromText text)

@@ -53,7 +53,8 @@ import System.Random (randomRIO)
 
 -- | One node's connections.
 data MultiplexPool = MultiplexPool
-  { poolEndpoint :: Endpoint,
+  { -- | Where all its connections lead.
+    poolEndpoint :: Endpoint,
     poolRole :: ConnectionRole,
     poolSetup :: ConnectionSetup,
     -- | One cell per multiplexer; 'Nothing' before it is needed and after it died.
@@ -294,6 +295,7 @@ data PoolGauges = PoolGauges
   }
   deriving stock (Eq, Show)
 
+-- | Of the open connections. Takes the lock of each for a moment.
 poolGauges :: MultiplexPool -> IO PoolGauges
 poolGauges pool = do
   muxes <- liveMuxes pool >>= filterM isOpen

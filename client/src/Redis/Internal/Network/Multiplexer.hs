@@ -9,7 +9,7 @@
 -- the reader, which does all the work in the ordinary case; the writer, for
 -- when the socket is full; the watchdog, for what does not happen. Callers
 -- help: the one whose command makes half of what is in flight unsent
--- sends it (see 'flushMark').
+-- sends it (see @flushMark@).
 --
 -- Rejected: a writer thread that sends everything, which costs a switch per
 -- flush and makes client and server take turns when callers wait for replies;
@@ -155,7 +155,7 @@ probe mux = mask_ $ do
   where
     ping = request ["PING"]
 
--- | The second half of 'enter': takes the lock's right over and gives it back.
+-- | The second half of @enter@: takes the lock's right over and gives it back.
 append :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> Int -> IO ()
 append mux orderKey encoded slots count = do
   now <- coarseNanos
@@ -265,6 +265,7 @@ data MuxGauges = MuxGauges
   }
   deriving stock (Eq, Show)
 
+-- | Takes the lock for a moment.
 muxGauges :: Multiplexer -> IO MuxGauges
 muxGauges mux = withLock mux $ do
   gaugeInFlight <- inFlight mux

@@ -115,11 +115,13 @@ data Multiplexer = Multiplexer
     -- | Callers waiting for room, longest first.
     muxQueue :: IORef (Seq (MVar ())),
     muxFlags :: MutableByteArray RealWorld,
+    -- | What each thread has in flight here.
     muxOrder :: OrderCounts,
     -- | Full when the reader has cleaned up.
     muxGone :: MVar ()
   }
 
+-- | The state of an open connection with nothing in flight.
 newMuxState :: MuxSettings -> Transport -> OrderCounts -> IO Multiplexer
 newMuxState muxSettings muxTransport muxOrder = do
   muxLock <- newMVar ()
@@ -227,10 +229,12 @@ flagPolling = Flag 17
 flagCount :: Int
 flagCount = 24
 
+-- | Reads without a barrier: other threads' writes may be seen late.
 readFlag :: Multiplexer -> Flag -> IO Int
 readFlag mux (Flag index) = readByteArray (muxFlags mux) index
 {-# INLINE readFlag #-}
 
+-- | Writes without a barrier; the lock is one.
 writeFlag :: Multiplexer -> Flag -> Int -> IO ()
 writeFlag mux (Flag index) = writeByteArray (muxFlags mux) index
 {-# INLINE writeFlag #-}

@@ -50,6 +50,7 @@ noOrderKey = -1
 cells :: Int
 cells = 4096
 
+-- | Nothing submitted, nothing answered: 64 KiB of zeros.
 newOrderCounts :: IO OrderCounts
 newOrderCounts = do
   counts <- newByteArray (2 * cells * 8)

@@ -63,6 +63,7 @@ newPendingRing atLeast nobody = do
   where
     powerOfTwo n = until (>= n) (* 2) 2
 
+-- | How many commands it holds at most.
 ringCapacity :: PendingRing -> Int
 ringCapacity ring = ringMask ring + 1
 

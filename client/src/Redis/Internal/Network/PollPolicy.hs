@@ -26,6 +26,7 @@ data PollPolicy = PollPolicy
   }
   deriving stock (Eq, Show)
 
+-- | The policy at the start: an average of half the cap, so that it polls.
 newPollPolicy :: Polling -> PollPolicy
 newPollPolicy polling = PollPolicy {policyCap = cap, policyAverage = cap `quot` 2}
   where

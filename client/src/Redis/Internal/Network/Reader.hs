@@ -39,8 +39,8 @@ import Redis.Internal.Network.Transport
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
 
--- | The receive buffer and what has been parsed of it. Bytes before 'inStart'
--- are used up, those up to 'inEnd' are received.
+-- | The receive buffer and what has been parsed of it. Bytes before @inStart@
+-- are used up, those up to @inEnd@ are received.
 data Input = Input
   { inMemory :: MutableByteArray RealWorld,
     inCapacity :: Int,

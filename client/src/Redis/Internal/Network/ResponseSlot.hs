@@ -31,6 +31,7 @@ data Outcome
 -- | A one-shot cell.
 newtype ResponseSlot = ResponseSlot (MVar Outcome)
 
+-- | An empty slot, for one command.
 newResponseSlot :: IO ResponseSlot
 newResponseSlot = ResponseSlot <$> newEmptyMVar
 

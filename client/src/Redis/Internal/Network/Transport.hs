@@ -52,12 +52,12 @@ data Transport = Transport
   { -- | Where it leads.
     transportEndpoint :: Endpoint,
     -- | Reads at most so many bytes (at least one) to the memory.
-    -- Throws 'IOException' when the connection is broken.
+    -- Throws @IOException@ when the connection is broken.
     transportTryRead :: Ptr Word8 -> Int -> IO Attempt,
     -- | Writes at most so many bytes (at least one) from the memory. After
     -- 'attemptWouldRead' or 'attemptWouldWrite' the next call must pass the
     -- same memory and size again (TLS demands it).
-    -- Throws 'IOException' when the connection is broken.
+    -- Throws @IOException@ when the connection is broken.
     transportTryWrite :: Ptr Word8 -> Int -> IO Attempt,
     -- | Blocks until the socket is readable, or shut down.
     transportWaitReadable :: IO (),

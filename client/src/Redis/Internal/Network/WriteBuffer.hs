@@ -41,6 +41,7 @@ initialCapacity = 16 * 1024
 -- | A block larger than this is not kept once it has been sent.
 keptCapacity = 1024 * 1024
 
+-- | Two empty blocks.
 newWriteBuffer :: IO WriteBuffer
 newWriteBuffer = do
   front <- newPinnedByteArray initialCapacity
@@ -91,6 +92,7 @@ swapBlocks buffer = do
   writeByteArray (bufferUsed buffer) 0 (0 :: Int)
   pure (Block front used)
 
+-- | Its bytes.
 blockSize :: Block -> Int
 blockSize (Block _ size) = size
 

@@ -60,7 +60,8 @@ import System.Timeout (timeout)
 
 -- | One cluster.
 data ClusterClient = ClusterClient
-  { clusterNodes :: Nodes,
+  { -- | All nodes, each with its connections.
+    clusterNodes :: Nodes,
     clusterConfig :: Config,
     clusterSetup :: ConnectionSetup,
     clusterView :: IORef Snapshot,

@@ -81,7 +81,8 @@ data Failure = Failure
 
 -- | The history of one command, failed attempts only.
 data Course = Course
-  { courseAttempts :: Int,
+  { -- | How often it has been sent, or could not be.
+    courseAttempts :: Int,
     courseRedirects :: Int,
     -- | Retries that waited.
     courseDelays :: Int,

@@ -67,11 +67,13 @@ closeRouter grace = \case
   StandaloneRouter nodes _ -> closeNodes grace nodes
   ClusterRouter _ cluster -> closeClusterClient grace cluster
 
+-- | Every node that was ever routed to and has not been removed.
 routerNodes :: Router -> Nodes
 routerNodes = \case
   StandaloneRouter nodes _ -> nodes
   ClusterRouter _ cluster -> clusterNodes cluster
 
+-- | Whether keys decide where commands go.
 isClustered :: Router -> Bool
 isClustered = \case
   StandaloneRouter _ _ -> False
