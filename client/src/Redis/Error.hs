@@ -131,6 +131,9 @@ data RoutingCause
   | -- | Too many redirects or retries; the nodes in the order they were tried
     -- and what each said last.
     AttemptsExhausted [(Endpoint, String)]
+  | -- | A command that was split over several slots: so many of its parts
+    -- failed, of so many; and the first failure. The other parts have run.
+    PartsFailed Int Int Error
   deriving stock (Eq, Show)
 
 -- | Why this client would not even try.

@@ -11,6 +11,7 @@ module Redis.Internal.Client.Execute
     Started,
     awaitStarted,
     observed,
+    policyOf,
     ordinaryReply,
     replyError,
     decoded,
@@ -19,9 +20,10 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, mask, onException, throwIO, try)
+import Control.Exception (SomeException, mask, mask_, onException, throwIO, try)
 import Control.Monad (void)
 import Data.ByteString (ByteString)
+import Data.Either (partitionEithers)
 import Data.Foldable (traverse_)
 import Data.IORef
 import Data.List qualified as List
@@ -35,7 +37,6 @@ import Redis.Internal.Commands.Build (routeOfKeys)
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (submitCommand)
 import Redis.Internal.Network.OrderCounts (noOrderKey)
@@ -45,7 +46,7 @@ import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Retry (Course, Decision (..), Policy (..), Role (..), Sent (..), Target (..), decide, newCourse)
+import Redis.Internal.Routing.Retry (Course, Decision (..), Policy (..), Role (Primary), Sent (..), Target (..), decide, newCourse)
 import Redis.Internal.Routing.Retry qualified as Retry
 import Redis.Internal.Routing.Router
 import Redis.Value
@@ -179,33 +180,39 @@ recover core command began course place sent failure = do
   remaining <- remainingSeconds core began
   let Retry.Outcome {Retry.outcomeDecision, Retry.outcomeEffects, Retry.outcomeCourse} =
         decide
-          Policy
-            { policyMaxAttempts = configMaxAttempts (coreConfig core),
-              policyBackoff = configBackoff (coreConfig core),
-              policyClustered = isClustered (coreRouter core)
-            }
+          (policyOf core)
           (commandFacts command)
           course
           Retry.Failure
             { Retry.failureError = failure,
               Retry.failureNode = nodeEndpoint . placeNode <$> place,
-              Retry.failureRole = maybe Primary (roleOf . placeRole) place,
+              Retry.failureRole = maybe Primary placeTakenFor place,
               Retry.failureSent = sent,
               Retry.failureRemaining = remaining,
               Retry.failureRandom = random
             }
-  traverse_ (carryOut (coreRouter core)) outcomeEffects
+  traverse_ (carryOut (coreRouter core) began) outcomeEffects
   case outcomeDecision of
-    GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
+    GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else named final))
     _ | closed -> pure (Left (if errorDelivery failure == NotSent then ClientClosed else failure))
     RetryNow target -> again core command began outcomeCourse target
     RetryAfter delay target -> do
       threadDelay (ceiling (delay * 1e6))
       again core command began outcomeCourse target
   where
-    roleOf = \case
-      ForPrimary -> Primary
-      ForReplica -> Replica
+    -- The server found keys of several slots where this client saw one.
+    named = \case
+      ReplyError ServerError {serverErrorCode = "CROSSSLOT"} -> RefusedError (CrossSlot (commandName command))
+      other -> other
+
+-- | The bounds of this client.
+policyOf :: Core -> Policy
+policyOf core =
+  Policy
+    { policyMaxAttempts = configMaxAttempts (coreConfig core),
+      policyBackoff = configBackoff (coreConfig core),
+      policyClustered = isClustered (coreRouter core)
+    }
 
 -- | Seconds until the command's time is over.
 remainingSeconds :: Core -> Nanos -> IO (Maybe Double)
@@ -229,23 +236,33 @@ again core command began course target = do
   case placed of
     Left failure -> recover core command began course Nothing Plainly failure
     Right place -> case target of
-      AskingNode _ -> attempt core command place WithAsking >>= settle core command began course place WithAsking
-      _ -> attempt core command place Plainly >>= settle core command began course place Plainly
+      AskingNode _ -> attempt core command began place WithAsking >>= settle core command began course place WithAsking
+      _ -> attempt core command began place Plainly >>= settle core command began course place Plainly
   where
     router = coreRouter core
     facts = commandFacts command
 
--- | Sends a command once and waits.
-attempt :: Core -> Command a -> Place -> Sent -> IO Outcome
-attempt core command place sent = case factBlocking (commandFacts command) of
-  NonBlocking -> case sent of
-    Plainly -> submitToNode (poolOf place) encoded
-    WithAsking -> lastOf <$> (submitRunToNode (poolOf place) [asking, encoded] >>= traverse waitSlotResult)
+-- | Sends a command once more and waits, for as many seconds as are left of its
+-- time: the connection would allow it the whole of it anew.
+attempt :: Core -> Command a -> Nanos -> Place -> Sent -> IO Outcome
+attempt core command began place sent = case factBlocking (commandFacts command) of
+  NonBlocking -> do
+    -- Masked, so that what interrupts it finds nothing submitted: it can be
+    -- interrupted where it waits for a connection, or for room, only.
+    submitted <- mask_ . inTime $ case sent of
+      Plainly -> (: []) <$> submitToNodeAsync (poolOf place) encoded
+      WithAsking -> submitRunToNode (poolOf place) [asking, encoded]
+    case submitted of
+      Nothing -> pure (late NotSent)
+      Just slots -> maybe (late MaybeExecuted) lastOf <$> inTime (traverse waitSlotResult slots)
   BlocksFor limit -> onLease (Just limit)
   BlocksForever -> onLease Nothing
   where
     encoded = commandRequest command
     asking = request ["ASKING"]
+    late delivery = Failure (TimeoutError delivery (maybe 0 id (configCommandTimeout (coreConfig core))))
+    inTime action = remainingSeconds core began >>= \left -> within left action
+    within = maybe (fmap Just) (timeout . ceiling . (* 1e6) . max 0 . min 1e9)
 
     -- A run of two has two outcomes; that of ASKING says nothing that the
     -- command's own does not.
@@ -281,7 +298,7 @@ startSpecial core command
     SameSlot keys
       | not (sameSlot keys) -> pure (finished (Left (RefusedError (CrossSlot (commandName command)))))
     Splittable plan@SplitPlan {splitKeys}
-      | not (sameSlot splitKeys) -> startSplit core plan
+      | not (sameSlot splitKeys) -> startSplit core (commandFacts command) plan
     _ -> whole
   where
     finished = Started . pure
@@ -312,13 +329,18 @@ startSpecial core command
       _ -> AnyNode
 
 -- | Starts the parts of a command over several slots, all at once.
-startSplit :: Core -> SplitPlan a -> IO (Started a)
-startSplit core SplitPlan {splitKeys, splitPart, splitMerge} = do
+startSplit :: Core -> Facts -> SplitPlan a -> IO (Started a)
+startSplit core facts SplitPlan {splitKeys, splitPart, splitMerge} = do
   parts <- traverse (\positions -> (,) positions <$> start core (splitPart positions)) groups
   pure . Started $ do
     -- Every part is awaited, also when one fails: it has been sent.
     results <- traverse (\(positions, part) -> fmap ((,) positions) <$> awaitStarted part) parts
-    pure (splitMerge <$> sequence results)
+    pure $ case partitionEithers results of
+      ([], done) -> Right (splitMerge done)
+      (failures@(first : _), done)
+        | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left first
+        -- The failed part alone would say that nothing has run.
+        | otherwise -> Left (RoutingError MaybeExecuted (PartsFailed (length failures) (length results) first))
   where
     groups =
       Map.elems . Map.map NonEmpty.reverse $

@@ -19,6 +19,8 @@ import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand)
 import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot (Outcome (..))
 import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Retry (Effect (Tell), Sent (Plainly), decide, newCourse)
+import Redis.Internal.Routing.Retry qualified as Retry
 import Redis.Internal.Routing.Router
 import System.Timeout (timeout)
 
@@ -30,6 +32,9 @@ data Dedicated s = Dedicated
   { dedicatedMux :: Multiplexer,
     -- | Seconds for an ordinary command.
     dedicatedTimeout :: Maybe Double,
+    -- | Nothing is retried here, but the rest of the client, and the next lease,
+    -- need not make the same mistake.
+    dedicatedLearn :: Facts -> Error -> IO (),
     dedicatedCondition :: IORef Condition
   }
 
@@ -38,18 +43,49 @@ lease :: Core -> Maybe ByteString -> (forall s. Dedicated s -> IO a) -> IO (Eith
 lease core key action =
   placeEventually (coreRouter core) patience True writeFacts (maybe AnyNode OneKey key) >>= \case
     Left failure -> pure (Left failure)
-    Right place -> withLease (nodeDedicated (placeNode place)) $ \mux -> do
-      condition <- newIORef Clean
-      result <- action Dedicated {dedicatedMux = mux, dedicatedTimeout = patience, dedicatedCondition = condition}
-      (,) result <$> readIORef condition
+    Right place -> do
+      let learn = learnFrom core place
+      lent <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
+        condition <- newIORef Clean
+        result <-
+          action
+            Dedicated
+              { dedicatedMux = mux,
+                dedicatedTimeout = patience,
+                dedicatedLearn = learn,
+                dedicatedCondition = condition
+              }
+        (,) result <$> readIORef condition
+      either (learn writeFacts) (\_ -> pure ()) lent
+      pure lent
   where
     patience = configCommandTimeout (coreConfig core)
+
+-- | Tells the router what a failure says of the cluster.
+learnFrom :: Core -> Place -> Facts -> Error -> IO ()
+learnFrom core place facts failure = do
+  noteFailure (coreRouter core) place failure
+  let Retry.Outcome {Retry.outcomeEffects} =
+        decide
+          (policyOf core)
+          facts
+          newCourse
+          Retry.Failure
+            { Retry.failureError = failure,
+              Retry.failureNode = Just (nodeEndpoint (placeNode place)),
+              Retry.failureRole = placeTakenFor place,
+              Retry.failureSent = Plainly,
+              Retry.failureRemaining = Nothing,
+              Retry.failureRandom = 0
+            }
+  -- Shared connections are not to blame for what a lent one was told.
+  sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- outcomeEffects]
 
 -- | Runs a command on a dedicated connection, once.
 --
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
-tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedCondition} command = do
+tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedLearn, dedicatedCondition} command = do
   -- Before it is sent: an exception in between must find it noted.
   case factScope facts of
     ConnectionState -> writeIORef dedicatedCondition Spoilt
@@ -59,16 +95,17 @@ tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedCondition} command 
       -- The user may catch what interrupts this and go on.
       `onException` writeIORef dedicatedCondition Spoilt
   case answered of
-    Just (Reply value) -> pure $ case ordinaryReply value of
-      Just plain -> decoded command plain
-      Nothing -> Left (replyError value)
-    Just (Failure failure) -> pure (Left failure)
+    Just (Reply value) -> case ordinaryReply value of
+      Just plain -> pure (decoded command plain)
+      Nothing -> failed (replyError value)
+    Just (Failure failure) -> failed failure
     Nothing -> do
       -- Its reply may still come; nobody may take it for the next one's.
       writeIORef dedicatedCondition Spoilt
       pure (Left (TimeoutError MaybeExecuted (fromMaybe 0 patience)))
   where
     facts = commandFacts command
+    failed failure = Left failure <$ dedicatedLearn facts failure
     patience = case factBlocking facts of
       NonBlocking -> dedicatedTimeout
       BlocksFor serverLimit -> (+ serverLimit) <$> dedicatedTimeout

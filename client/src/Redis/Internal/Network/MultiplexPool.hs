@@ -72,7 +72,9 @@ data PoolState = PoolState
     -- | Attempts that failed since the last that succeeded.
     stateFailures :: Int,
     stateLastCause :: ConnectionCause,
-    stateNotBefore :: Nanos
+    stateNotBefore :: Nanos,
+    -- | When 'reconnectNode' last dropped the connections.
+    stateDropped :: Nanos
   }
 
 -- | A pool without any connection yet. Never blocks. The action is told of
@@ -89,7 +91,8 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
           stateAttempt = Nothing,
           stateFailures = 0,
           stateLastCause = ClosedLocally,
-          stateNotBefore = 0
+          stateNotBefore = 0,
+          stateDropped = 0
         }
   pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolOnTrouble}
 
@@ -113,13 +116,24 @@ closeMultiplexPool grace pool = do
         putMVar done ()
       pure done
 
--- | Drops the connections of a node that sends its clients in a circle; the
--- next command opens new ones. Commands in flight are still answered.
-reconnectNode :: MultiplexPool -> IO ()
-reconnectNode pool = do
-  muxes <- liveMuxes pool
-  forEachCell pool (`writeIORef` Nothing)
-  for_ muxes $ \mux -> spawn "redis drain" (void (try (closeMultiplexer drainSeconds mux) :: IO (Either SomeException ())))
+-- | Drops the connections of a node that sends its clients in a circle, or has
+-- forgotten who they are; the next command opens new ones. Commands in flight
+-- are still answered.
+--
+-- Takes the time when the command that complains was begun. Nothing is done if
+-- the connections were dropped since: all commands of the old connection may
+-- complain, and must not take each other's new one away.
+reconnectNode :: MultiplexPool -> Nanos -> IO ()
+reconnectNode pool began = mask_ $ do
+  now <- coarseNanos
+  dropped <- modifyMVar (poolState pool) $ \state ->
+    if stateDropped state >= began
+      then pure (state, [])
+      else do
+        muxes <- liveMuxes pool
+        forEachCell pool (`writeIORef` Nothing)
+        pure (state {stateDropped = now}, muxes)
+  for_ dropped $ \mux -> spawn "redis drain" (void (try (closeMultiplexer drainSeconds mux) :: IO (Either SomeException ())))
 
 -- | How long commands in flight are waited for when a connection is replaced.
 drainSeconds :: Double

@@ -24,14 +24,14 @@ module Redis.Internal.Routing.Cluster
   )
 where
 
-import Control.Concurrent.MVar
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask_, try)
 import Control.Monad (unless, void, when)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Foldable (for_, traverse_)
+import Data.Foldable (for_)
 import Data.IORef
-import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, listToMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
@@ -53,7 +53,7 @@ import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.Health
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.Topology
+import Redis.Internal.Routing.Topology hiding (knownNodes)
 import Redis.Value
 import System.Random (newStdGen)
 import System.Timeout (timeout)
@@ -67,13 +67,13 @@ data ClusterClient = ClusterClient
     clusterView :: IORef Snapshot,
     -- | What the driver has yet to hear of.
     clusterMail :: TBQueue Event,
-    -- | Counts published maps and failed refreshes.
+    -- | Counts published maps and refreshes that ended.
     clusterNews :: TVar Int,
     -- | Why the last refresh failed, if it did.
     clusterReasons :: IORef [(Endpoint, String)],
     clusterHealth :: IORef (Map.Map Endpoint Health),
     clusterTurn :: IORef Int,
-    clusterStop :: MVar ()
+    clusterStop :: TVar Bool
   }
 
 -- | The published map, its shards' nodes looked up.
@@ -100,7 +100,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
   clusterReasons <- newIORef []
   clusterHealth <- newIORef Map.empty
   clusterTurn <- newIORef 0
-  clusterStop <- newEmptyMVar
+  clusterStop <- newTVarIO False
   clusterNodes <- newNodes clusterSetup (\endpoint _ -> void (offer clusterMail (Triggered (LostNode endpoint))))
   let cluster =
         ClusterClient
@@ -135,11 +135,10 @@ offer mail event = atomically $ do
 -- commands in flight.
 closeClusterClient :: Double -> ClusterClient -> IO ()
 closeClusterClient grace cluster = do
-  void (tryPutMVar (clusterStop cluster) ())
+  -- Whoever waits for news, or to give some, need not any longer.
+  atomically (writeTVar (clusterStop cluster) True)
   void (offer (clusterMail cluster) Tick)
   closeNodes grace (clusterNodes cluster)
-  -- Whoever waits for news learns that the client is closed.
-  atomically (modifyTVar' (clusterNews cluster) (+ 1))
 
 -- | Tells the driver. Never blocks; a full mailbox drops it.
 tellCluster :: ClusterClient -> Trigger -> IO ()
@@ -191,36 +190,65 @@ anyPrimary cluster = do
       owners = map owner [0 .. count - 1]
   pure (listToMaybe (filter up owners <> owners))
 
--- | Waits until a map was published or a refresh failed since the action was
+-- | Waits until a map was published or a refresh ended since the action was
 -- begun, and returns why refreshes fail, if they do. The second half is to be
--- run after the look-up that found nothing.
+-- run after the look-up that found nothing. Does not wait once the client is
+-- closed.
 awaitNews :: ClusterClient -> IO (IO [(Endpoint, String)])
 awaitNews cluster = do
   before <- readTVarIO (clusterNews cluster)
   pure $ do
-    atomically (readTVar (clusterNews cluster) >>= check . (/= before))
+    atomically $ do
+      stopped <- readTVar (clusterStop cluster)
+      current <- readTVar (clusterNews cluster)
+      check (stopped || current /= before)
     readIORef (clusterReasons cluster)
 
 seconds :: IO Seconds
 seconds = secondsFromNanos <$> preciseNanos
 
 -- | The driver: waits for an event or for the time, steps, acts.
+--
+-- Without it no map is ever learnt again, so nothing ends it but closing the
+-- client: what an action throws (a user's hook may throw anything) is told as a
+-- failed refresh, and it goes on.
 drive :: ClusterClient -> State -> IO ()
 drive cluster = loop
   where
     loop state = do
-      stopped <- not <$> isEmptyMVar (clusterStop cluster)
+      stopped <- readTVarIO (clusterStop cluster)
       unless stopped $ do
         now <- seconds
         event <- nextEvent (nextWake state - now)
         later <- seconds
         let (state', actions) = step later event state
-        traverse_ (act cluster) actions
+        for_ actions $ \action ->
+          try (act cluster action) >>= either failed pure
+        when (isJust (refreshInFlight state) && refreshInFlight state' /= refreshInFlight state) $ do
+          unless (any isFailure actions) (writeIORef (clusterReasons cluster) [])
+          announce cluster
         loop state'
+
+    isFailure = \case
+      RefreshFailed _ -> True
+      _ -> False
+
+    failed (problem :: SomeException) = do
+      void (try (act cluster (RefreshFailed [(firstSeed, show problem)])) :: IO (Either SomeException ()))
+      -- A fault that repeats must not keep a core busy.
+      threadDelay 10000
+
+    firstSeed = case configTopology (clusterConfig cluster) of
+      Cluster (seed :| _) -> seed
+      Standalone endpoint -> endpoint
 
     nextEvent wait
       | wait <= 0 = fromMaybe Tick <$> atomically (tryReadTBQueue (clusterMail cluster))
       | otherwise = fromMaybe Tick <$> timeout (ceiling (min 3600 wait * 1e6)) (atomically (readTBQueue (clusterMail cluster)))
+
+-- | Wakes those who wait for a map that helps them.
+announce :: ClusterClient -> IO ()
+announce cluster = atomically (modifyTVar' (clusterNews cluster) (+ 1))
 
 act :: ClusterClient -> Action -> IO ()
 act cluster = \case
@@ -230,20 +258,25 @@ act cluster = \case
     asking refresh limit endpoint (askAnew cluster endpoint)
   Publish slotMap -> do
     publish cluster slotMap
-    writeIORef (clusterReasons cluster) []
+    announce cluster
+    -- Also those that no map ever had: a redirect named them, or somebody still
+    -- asked for one that had just been removed.
+    strays <- filter (`Set.notMember` slotMapNodes slotMap) . map nodeEndpoint <$> knownNodes (clusterNodes cluster)
+    forget (Set.fromList strays)
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
-    atomically (modifyTVar' (clusterNews cluster) (+ 1))
   -- Made when they are first routed to.
   NodesNew _ -> pure ()
-  NodesGone endpoints -> do
-    removeNodes (clusterNodes cluster) (Set.fromList endpoints)
-    atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.withoutKeys known (Set.fromList endpoints), ()))
+  NodesGone endpoints -> forget (Set.fromList endpoints)
   RefreshFailed reasons -> do
     writeIORef (clusterReasons cluster) reasons
+    announce cluster
     observeConnection hooks (TopologyRefreshFailed reasons)
-    atomically (modifyTVar' (clusterNews cluster) (+ 1))
   where
     hooks = configHooks (clusterConfig cluster)
+
+    forget endpoints = do
+      removeNodes (clusterNodes cluster) endpoints
+      atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.withoutKeys known endpoints, ()))
 
     -- Its own thread: a node that hangs must not hold up the driver.
     asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) $ do
@@ -252,8 +285,13 @@ act cluster = \case
             Left (failure :: SomeException) -> Left (show failure)
             Right Nothing -> Left ("no answer within " <> show limit <> " s")
             Right (Just result) -> result
-      -- Waits when the mailbox is full; the driver empties it.
-      atomically (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
+      -- A replica that is held to be down gets no commands, so this is how it
+      -- comes back.
+      either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand) view
+      -- Waits when the mailbox is full; the driver empties it until it stops.
+      atomically $ do
+        stopped <- readTVar (clusterStop cluster)
+        unless stopped (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
 
 -- | Looks the nodes of a map up and puts it in force.
 publish :: ClusterClient -> SlotMap -> IO ()

@@ -98,14 +98,13 @@ knownNodes nodes = Map.elems <$> readIORef (nodesMap nodes)
 -- | Removes these nodes: they get no new commands, those in flight are
 -- answered, then the connections are closed. Does not wait.
 removeNodes :: Nodes -> Set Endpoint -> IO ()
-removeNodes nodes unwanted = do
+removeNodes nodes unwanted = mask_ $ do
   gone <- modifyMVar (nodesOpen nodes) $ \open -> do
     (gone, kept) <- Map.partitionWithKey (\endpoint _ -> endpoint `Set.member` unwanted) <$> readIORef (nodesMap nodes)
     writeIORef (nodesMap nodes) kept
     pure (open, Map.elems gone)
-  for_ gone $ \node -> do
-    observeConnection (nodesHooks nodes) (NodeRemoved (nodeEndpoint node))
-    spawn ("redis remove " <> renderEndpoint (nodeEndpoint node)) (closeNode removalGrace node)
+  for_ gone $ \node -> spawn ("redis remove " <> renderEndpoint (nodeEndpoint node)) (closeNode removalGrace node)
+  for_ gone $ observeConnection (nodesHooks nodes) . NodeRemoved . nodeEndpoint
 
 -- | Seconds that commands in flight to a removed node are waited for.
 removalGrace :: Double

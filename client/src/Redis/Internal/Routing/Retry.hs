@@ -269,7 +269,12 @@ adviseOnReply policy course Failure {failureNode, failureRole} redirect = case r
       -- It sends us to where we are: the connection ends elsewhere than its
       -- address says.
       | Just target == failureNode -> ([Tell (LearntMoved slot target), Reconnect target], Later (ToNode target))
-      | otherwise -> ([Tell (LearntMoved slot target)], Elsewhere (ToNode target))
+      -- What it says of the slot may be what the map says; then it is the
+      -- replica that the map is wrong about.
+      | otherwise ->
+        ( Tell (LearntMoved slot target) : [Tell (SawStrayReplica node) | replica, Just node <- [failureNode]],
+          Elsewhere (ToNode target)
+        )
     Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
   Ask slot destination -> case resolved destination of
     Just target

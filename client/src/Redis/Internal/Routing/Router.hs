@@ -11,6 +11,7 @@ module Redis.Internal.Routing.Router
 
     -- * Places
     Place (..),
+    placeTakenFor,
     placeOf,
     placeEventually,
     placeAt,
@@ -29,6 +30,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Command
 import Redis.Error
 import Redis.Internal.Config
+import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
@@ -36,7 +38,7 @@ import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Observation (..))
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Retry (Effect (..))
+import Redis.Internal.Routing.Retry (Effect (..), Role (..))
 import Redis.Internal.Routing.Topology (Trigger (SawUncovered))
 import System.Random (randomRIO)
 import System.Timeout (timeout)
@@ -51,6 +53,12 @@ data Place = Place
   { placeNode :: Node,
     placeRole :: ConnectionRole
   }
+
+-- | What a node is taken for at this place.
+placeTakenFor :: Place -> Role
+placeTakenFor place = case placeRole place of
+  ForPrimary -> Primary
+  ForReplica -> Replica
 
 -- | Opens no connection to a standalone server, and asks a cluster's seeds in
 -- the background.
@@ -143,16 +151,19 @@ placeEventually router remaining onlyPrimary facts route = case router of
 placeAt :: Router -> Endpoint -> IO (Either Error Place)
 placeAt router endpoint = fmap onPrimary <$> nodeAt (routerNodes router) endpoint
 
--- | Does what a retry decision asks for besides the retry.
-carryOut :: Router -> Effect -> IO ()
-carryOut router = \case
+-- | Does what a retry decision asks for besides the retry, for a command that
+-- was begun at this time.
+carryOut :: Router -> Nanos -> Effect -> IO ()
+carryOut router began = \case
   Tell trigger -> case router of
     ClusterRouter _ cluster -> tellCluster cluster trigger
     StandaloneRouter _ _ -> pure ()
   Reconnect endpoint ->
     -- Without making the node if it is gone.
     knownNodes (routerNodes router) >>= \nodes ->
-      for_ [node | node <- nodes, nodeEndpoint node == endpoint] (reconnectNode . nodePool)
+      for_ [node | node <- nodes, nodeEndpoint node == endpoint] $ \node -> do
+        reconnectNode (nodePool node) began
+        reconnectNode (nodeReplicaPool node) began
 
 -- | A node answered. One read for a node that is well.
 noteAnswer :: Router -> Place -> IO ()

@@ -117,6 +117,8 @@ data Trigger
   | SawMasterDown Endpoint
   | -- | It was taken for a primary, and has yet to load its data.
     SawLoading Endpoint
+  | -- | It was taken for a replica of somebody whose slots it does not copy.
+    SawStrayReplica Endpoint
   deriving stock (Eq, Ord, Show)
 
 -- | Tells the answers of one refresh from those of an earlier one.

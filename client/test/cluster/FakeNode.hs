@@ -1,0 +1,291 @@
+-- | A node that says what it is told to: for replies that a real server does
+-- not give on demand.
+--
+-- It speaks RESP2, takes any number of connections, and writes down every
+-- command. A script may answer a command, leave it unanswered, or hang up; what
+-- it does not want to answer is answered as by a healthy node that owns all it
+-- is asked for.
+module FakeNode
+  ( FakeNode,
+    fakeEndpoint,
+    fakePort,
+    withFakeNode,
+    withFakeNodeAt,
+    withFakeNodes,
+
+    -- * What it says
+    Answer (..),
+    Script,
+    setScript,
+    setView,
+    quiet,
+    hangUpAll,
+
+    -- * What it was told
+    heard,
+    heardOn,
+    countHeard,
+    connectionsNow,
+    connectionsEver,
+
+    -- * Views
+    View,
+    FakeShard (..),
+    shard,
+    allSlots,
+    shardsView,
+    slotsView,
+  )
+where
+
+import Control.Concurrent (ThreadId, forkFinally, forkIOWithUnmask, killThread)
+import Control.Concurrent.STM
+import Control.Exception (IOException, bracket, finally, mask_, try)
+import Control.Monad (forever, void)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Network.Socket (Socket)
+import Network.Socket qualified as Socket
+import Network.Socket.ByteString qualified as Socket.ByteString
+import Redis (Endpoint (..))
+import Redis.TestKit.Address (Address (..), freePorts, listenOn)
+import Redis.TestKit.Command (Reply (..))
+
+-- | A node.
+data FakeNode = FakeNode
+  { fakeHost :: ByteString,
+    -- | Where it listens.
+    fakePort :: Int,
+    fakeScript :: TVar Script,
+    fakeView :: TVar View,
+    -- | The latest first, with the number of the connection.
+    fakeHeard :: TVar [(Int, [ByteString])],
+    fakeOpen :: TVar (Map Int Socket),
+    fakeEver :: TVar Int
+  }
+
+fakeEndpoint :: FakeNode -> Endpoint
+fakeEndpoint node = TcpEndpoint (fakeHost node) (fromIntegral (fakePort node))
+
+-- | What becomes of a command.
+data Answer
+  = Say Reply
+  | -- | As if it hung.
+    Silence
+  | -- | Closes the connection.
+    HangUp
+
+-- | Number of the connection, and a command whose name (and subcommand) is in
+-- capitals. 'Nothing' is what a healthy node says.
+type Script = Int -> [ByteString] -> IO (Maybe Answer)
+
+-- | Answers nothing in its own way.
+quiet :: Script
+quiet _ _ = pure Nothing
+
+setScript :: FakeNode -> Script -> IO ()
+setScript node = atomically . writeTVar (fakeScript node)
+
+-- | What it says to CLUSTER SHARDS.
+setView :: FakeNode -> View -> IO ()
+setView node = atomically . writeTVar (fakeView node)
+
+-- | Every command, in the order of arrival.
+heard :: FakeNode -> IO [[ByteString]]
+heard node = map snd . reverse <$> readTVarIO (fakeHeard node)
+
+-- | The same, with the connection's number.
+heardOn :: FakeNode -> IO [(Int, [ByteString])]
+heardOn node = reverse <$> readTVarIO (fakeHeard node)
+
+-- | How often it heard commands that begin like this.
+countHeard :: FakeNode -> [ByteString] -> IO Int
+countHeard node beginning = length . filter ((== beginning) . take (length beginning)) <$> heard node
+
+connectionsNow :: FakeNode -> IO Int
+connectionsNow node = Map.size <$> readTVarIO (fakeOpen node)
+
+connectionsEver :: FakeNode -> IO Int
+connectionsEver node = readTVarIO (fakeEver node)
+
+-- | Closes every connection.
+hangUpAll :: FakeNode -> IO ()
+hangUpAll node = readTVarIO (fakeOpen node) >>= mapM_ (`Socket.shutdown` Socket.ShutdownBoth)
+
+-- | So many nodes at 127.0.0.1, the first of which owns all slots.
+withFakeNodes :: Int -> ([FakeNode] -> IO a) -> IO a
+withFakeNodes count action
+  | count <= 0 = action []
+  | otherwise = withFakeNode $ \node ->
+    withFakeNodes (count - 1) $ \others -> do
+      mapM_ (`setView` shardsView [shard allSlots node]) (node : others)
+      action (node : others)
+
+withFakeNode :: (FakeNode -> IO a) -> IO a
+withFakeNode = withFakeNodeAt "127.0.0.1"
+
+-- | A node at a numeric address, for the length of an action.
+withFakeNodeAt :: String -> (FakeNode -> IO a) -> IO a
+withFakeNodeAt host action = do
+  port <-
+    freePorts 1 >>= \case
+      free : _ -> pure free
+      [] -> ioError (userError "no free port")
+  fakeScript <- newTVarIO quiet
+  fakeHeard <- newTVarIO []
+  fakeOpen <- newTVarIO Map.empty
+  fakeEver <- newTVarIO 0
+  fakeView <- newTVarIO (List [])
+  let node = FakeNode {fakeHost = Char8.pack host, fakePort = port, fakeScript, fakeView, fakeHeard, fakeOpen, fakeEver}
+  setView node (shardsView [shard allSlots node])
+  bracket (listenOn (TcpAddress host port)) Socket.close $ \socket ->
+    bracket (acceptor node socket) killThread $ \_ ->
+      action node `finally` hangUpAll node
+
+acceptor :: FakeNode -> Socket -> IO ThreadId
+acceptor node socket = forkIOWithUnmask $ \unmask ->
+  void . try @IOException . forever $ do
+    (client, _) <- unmask (Socket.accept socket)
+    mask_ $ do
+      number <- atomically $ do
+        modifyTVar' (fakeEver node) (+ 1)
+        number <- readTVar (fakeEver node)
+        number <$ modifyTVar' (fakeOpen node) (Map.insert number client)
+      void . forkFinally (serve node number client) $ \_ -> do
+        atomically (modifyTVar' (fakeOpen node) (Map.delete number))
+        Socket.close client
+
+serve :: FakeNode -> Int -> Socket -> IO ()
+serve node number client = do
+  Socket.setSocketOption client Socket.NoDelay 1
+  go ByteString.empty
+  where
+    go unread = case takeCommand unread of
+      Just (words', rest) -> do
+        let command = upperName words'
+        atomically (modifyTVar' (fakeHeard node) ((number, command) :))
+        script <- readTVarIO (fakeScript node)
+        script number command >>= \case
+          Just (Say reply) -> say reply >> go rest
+          Just Silence -> go rest
+          Just HangUp -> pure ()
+          Nothing -> ordinary node command >>= say >> go rest
+      Nothing -> do
+        bytes <- Socket.ByteString.recv client 65536
+        if ByteString.null bytes then pure () else go (unread <> bytes)
+    say = Socket.ByteString.sendAll client . encode
+
+-- What a healthy node says.
+ordinary :: FakeNode -> [ByteString] -> IO Reply
+ordinary node = \case
+  ["CLUSTER", "SHARDS"] -> readTVarIO (fakeView node)
+  ["CLUSTER", "INFO"] -> pure (Text "cluster_state:ok\r\ncluster_current_epoch:1\r\n")
+  "GET" : _ -> pure (Text (Char8.pack (show (fakePort node))))
+  "INCR" : _ -> pure (Number 1)
+  _ -> pure (Status "OK")
+
+upperName :: [ByteString] -> [ByteString]
+upperName = \case
+  name : sub : rest | Char8.map toUpper name `elem` ["CLUSTER", "CLIENT"] -> upper name : upper sub : rest
+  name : rest -> upper name : rest
+  [] -> []
+  where
+    upper = Char8.map toUpper
+
+takeCommand :: ByteString -> Maybe ([ByteString], ByteString)
+takeCommand bytes = do
+  (count, rest) <- header '*' bytes
+  arguments count rest []
+  where
+    arguments :: Int -> ByteString -> [ByteString] -> Maybe ([ByteString], ByteString)
+    arguments 0 rest found = Just (reverse found, rest)
+    arguments left rest found = do
+      (size, body) <- header '$' rest
+      if ByteString.length body < size + 2
+        then Nothing
+        else arguments (left - 1) (ByteString.drop (size + 2) body) (ByteString.take size body : found)
+    header mark text = do
+      ('\r', _) <- Char8.uncons (Char8.dropWhile (/= '\r') text)
+      (found, body) <- Char8.uncons text
+      (number, rest) <- Char8.readInt body
+      if found == mark && ByteString.length rest >= 2 then Just (number, ByteString.drop 2 rest) else Nothing
+
+encode :: Reply -> ByteString
+encode = \case
+  Status text -> "+" <> text <> "\r\n"
+  Failed text -> "-" <> text <> "\r\n"
+  Number number -> ":" <> shown number <> "\r\n"
+  Text text -> "$" <> shown (toInteger (ByteString.length text)) <> "\r\n" <> text <> "\r\n"
+  Nil -> "$-1\r\n"
+  List items -> "*" <> shown (toInteger (length items)) <> "\r\n" <> ByteString.concat (map encode items)
+  where
+    shown = Char8.pack . show @Integer
+
+-- | The reply to CLUSTER SHARDS or CLUSTER SLOTS.
+type View = Reply
+
+-- | Slots, the primary's address, and those of its replicas; hosts as the
+-- server would say them.
+data FakeShard = FakeShard
+  { shardRange :: [(Int, Int)],
+    shardPrimaryAt :: (Reply, Int),
+    shardReplicasAt :: [(Reply, Int)]
+  }
+
+allSlots :: [(Int, Int)]
+allSlots = [(0, 16383)]
+
+-- | Slots of one node, without replicas.
+shard :: [(Int, Int)] -> FakeNode -> FakeShard
+shard ranges node =
+  FakeShard {shardRange = ranges, shardPrimaryAt = (Text (fakeHost node), fakePort node), shardReplicasAt = []}
+
+-- | As CLUSTER SHARDS says it, with fields that nobody needs.
+shardsView :: [FakeShard] -> View
+shardsView = List . map one
+  where
+    one FakeShard {shardRange, shardPrimaryAt, shardReplicasAt} =
+      List
+        [ Text "slots",
+          List [Number (toInteger slot) | (from, to) <- shardRange, slot <- [from, to]],
+          Text "nodes",
+          List (node "master" shardPrimaryAt : map (node "replica") shardReplicasAt)
+        ]
+    node role (host, port) =
+      List
+        [ Text "id",
+          Text "0123456789012345678901234567890123456789",
+          Text "port",
+          Number (toInteger port),
+          Text "ip",
+          host,
+          Text "endpoint",
+          host,
+          Text "role",
+          Text role,
+          Text "replication-offset",
+          Number 72156,
+          Text "health",
+          Text "online"
+        ]
+
+-- | As CLUSTER SLOTS says it, with metadata that nobody needs.
+slotsView :: [FakeShard] -> View
+slotsView shards =
+  List
+    [ List ([Number (toInteger from), Number (toInteger to)] <> map node (shardPrimaryAt : shardReplicasAt))
+      | FakeShard {shardRange, shardPrimaryAt, shardReplicasAt} <- shards,
+        (from, to) <- shardRange
+    ]
+  where
+    node (host, port) =
+      List
+        [ host,
+          Number (toInteger port),
+          Text "0123456789012345678901234567890123456789",
+          List [Text "hostname", Text "node.example"]
+        ]

@@ -1,0 +1,470 @@
+-- | Redirects, and the other errors by which a cluster says "not here" or "not
+-- now", from nodes that say them on demand.
+module RedirectSpec (spec) where
+
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (replicateConcurrently, replicateConcurrently_)
+import Control.Concurrent.STM
+import Control.Monad (forM_, void)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (isPrefixOf, nub)
+import FakeNode
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Wait (eventually)
+import Support
+import System.Timeout (timeout)
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = do
+  describe "MOVED" movedSpec
+  describe "ASK" askSpec
+  describe "a storm of redirects" stormSpec
+  describe "an error that says not now" notNowSpec
+  describe "NOAUTH in mid-life" noAuthSpec
+
+key :: ByteString
+key = "key"
+
+moved :: ByteString -> Reply
+moved destination = Failed (Char8.unwords ["MOVED", Char8.pack (show (slotNumberOf key)), destination])
+
+asked :: ByteString -> Reply
+asked destination = Failed (Char8.unwords ["ASK", Char8.pack (show (slotNumberOf key)), destination])
+
+at :: FakeNode -> ByteString
+at = Char8.pack . renderEndpoint . fakeEndpoint
+
+-- What a GET brings when this node answers it.
+servedBy :: FakeNode -> Maybe ByteString
+servedBy node = Just (Char8.pack (show (fakePort node)))
+
+-- Says this to every GET and INCR.
+always :: Reply -> Script
+always reply _ = \case
+  name : _ | name `elem` ["GET", "INCR"] -> pure (Just (Say reply))
+  _ -> pure Nothing
+
+-- Says these to the first GETs or INCRs, then nothing of its own.
+atFirst :: [Reply] -> IO Script
+atFirst replies = do
+  left <- newTVarIO replies
+  pure $ \_ -> \case
+    name : _
+      | name `elem` ["GET", "INCR", "SET"] ->
+        atomically $
+          readTVar left >>= \case
+            reply : rest -> Just (Say reply) <$ writeTVar left rest
+            [] -> pure Nothing
+    _ -> pure Nothing
+
+movedSpec :: Spec
+movedSpec = do
+  it "is followed to the named node, known or not, and learnt at once" $
+    limited . settled . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved (at b)))
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          run client (Redis.get key) `shouldReturn` servedBy b
+          -- The driver learns in the background.
+          eventually 5 "commands go to the new owner directly" $ do
+            before <- countHeard a ["GET"]
+            result <- run client (Redis.get key)
+            after <- countHeard a ["GET"]
+            pure (result == servedBy b && before == after)
+      _ -> pure ()
+
+  it "is not undone by a node that has not heard of it yet" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy a
+        setScript a (always (moved (at b)))
+        run client (Redis.get key) `shouldReturn` servedBy b
+        asks <- countHeard a ["CLUSTER", "SHARDS"]
+        eventually 5 "the old owner was asked since, and gave the old map" $
+          (> asks) <$> countHeard a ["CLUSTER", "SHARDS"]
+        setScript a quiet
+        run client (Redis.get key) `shouldReturn` servedBy b
+      _ -> pure ()
+
+  it "with an empty host means the host that answered" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved (":" <> Char8.pack (show (fakePort b)))))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          run client (Redis.get key) `shouldReturn` servedBy b
+      _ -> pure ()
+
+  it "to an IPv6 address is split at the last colon, with brackets or without" $
+    limited . withFakeNode $ \a -> withFakeNodeAt "::1" $ \b ->
+      forM_ ["::1:", "[::1]:"] $ \host -> do
+        setScript a (always (moved (host <> Char8.pack (show (fakePort b)))))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          run client (Redis.get key) `shouldReturn` servedBy b
+
+  it "to a host name is resolved" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved ("localhost:" <> Char8.pack (show (fakePort b)))))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          run client (Redis.get key) `shouldReturn` servedBy b
+      _ -> pure ()
+
+  it "to an unknown host is not dialled: the map is asked for, and the command goes by it" $
+    limited . withFakeNode $ \a -> do
+      script <- atFirst [moved "?:6379"]
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy a
+        asks <- countHeard a ["CLUSTER", "SHARDS"]
+        setScript a script
+        run client (Redis.get key) `shouldReturn` servedBy a
+        eventually 5 "the map was asked for" $ (> asks) <$> countHeard a ["CLUSTER", "SHARDS"]
+
+  it "to the node that answered replaces the connection, once for all who complain" $
+    limited . settled . withFakeNode $ \a -> do
+      first <- newTVarIO Nothing
+      setScript a $ \connection -> \case
+        "GET" : _ -> do
+          bad <- atomically $ do
+            seen <- readTVar first
+            case seen of
+              Nothing -> connection <$ writeTVar first (Just connection)
+              Just earlier -> pure earlier
+          pure (if bad == connection then Just (Say (moved (at a))) else Nothing)
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        results <- replicateConcurrently 50 (tryRun client (Redis.get key))
+        nub results `shouldBe` [Right (servedBy a)]
+        connections <- nub . map fst . filter ((== ["GET", key]) . snd) <$> heardOn a
+        length connections `shouldBe` 2
+
+  it "that is malformed is handed over as it stands, and nothing is dialled" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          forM_
+            [ "16384 " <> at b,
+              "-1 " <> at b,
+              "x " <> at b,
+              "1 127.0.0.1:0",
+              "1 127.0.0.1:65536",
+              "1 127.0.0.1",
+              "1",
+              "",
+              "1 " <> Char8.replicate 300 'h' <> ":6379"
+            ]
+            $ \text -> do
+              setScript a (always (Failed ("MOVED " <> text)))
+              problem <- tryRun client (Redis.get key) >>= expectError
+              problem `shouldBe` ReplyError ServerError {serverErrorCode = "MOVED", serverErrorMessage = text}
+        connectionsEver b `shouldReturn` 0
+      _ -> pure ()
+
+  it "is followed by a write that must not run twice, too" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved (at b)))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          run client (Redis.incr key) `shouldReturn` 1
+        countHeard b ["INCR"] `shouldReturn` 1
+      _ -> pure ()
+
+  it "does not keep the redirected command waiting for a refresh" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] ->
+        -- No refresh can begin while this lasts.
+        withClient (setRefreshThrottle 60 (clusterOf [fakeEndpoint a])) $ \client -> do
+          run client (Redis.get key) `shouldReturn` servedBy a
+          setScript a (always (moved (at b)))
+          run client (Redis.get key) `shouldReturn` servedBy b
+          countHeard a ["CLUSTER", "SHARDS"] `shouldReturn` 1
+          countHeard b ["CLUSTER", "SHARDS"] `shouldReturn` 0
+      _ -> pure ()
+
+  it "met on a dedicated connection is told to the rest of the client" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved (at b)))
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          problem <- withDedicated client (Just key) (`tryRunOn` Redis.get key) >>= expectError
+          errorDelivery problem `shouldBe` RefusedBeforeRun
+          eventually 5 "the next lease is of the owner" $
+            (== Right (servedBy b)) <$> withDedicated client (Just key) (`tryRunOn` Redis.get key)
+      _ -> pure ()
+
+  it "from a replica goes to the named primary, and has the map asked for" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setView a (replicated a b)
+        setView b (replicated a b)
+        setScript b (always (moved (at a)))
+        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+          run client (Redis.get key) `shouldReturn` servedBy a
+          asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
+          run client (Redis.get key) `shouldReturn` servedBy a
+          eventually 5 "the map was asked for" $
+            (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
+      _ -> pure ()
+
+-- The second copies the first.
+replicated :: FakeNode -> FakeNode -> View
+replicated primary replica =
+  shardsView [(shard allSlots primary) {shardReplicasAt = [(Text "127.0.0.1", fakePort replica)]}]
+
+preferringReplicas :: [Endpoint] -> Config
+preferringReplicas = setReadFrom PreferReplica . clusterOf
+
+askSpec :: Spec
+askSpec = do
+  it "is followed with ASKING right before the command, among other traffic, and changes no map" $
+    limited . settled . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        let other = keyIn "other" (/= slotNumberOf key)
+            half = slotNumberOf other
+        -- The target serves another slot, so that its connection is busy.
+        let view = shardsView [shard [(s, t) | (s, t) <- [(0, half - 1), (half + 1, 16383)], s <= t] a, shard [(half, half)] b]
+        mapM_ (`setView` view) [a, b]
+        setScript a (always (asked (at b)))
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          replicateConcurrently_ 20 $ do
+            run client (Redis.get key) `shouldReturn` servedBy b
+            run client (Redis.get other) `shouldReturn` servedBy b
+          countHeard a ["GET", key] `shouldReturn` 20
+          told <- heardOn b
+          forM_ (nub (map fst told)) $ \connection -> do
+            let commands = map snd (filter ((== connection) . fst) told)
+            forM_ (zip ([] : commands) commands) $ \(before, told') ->
+              if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
+      _ -> pure ()
+
+  it "is followed by a write that must not run twice, too" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (asked (at b)))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          run client (Redis.incr key) `shouldReturn` 1
+        countHeard b ["INCR"] `shouldReturn` 1
+      _ -> pure ()
+
+  it "whose target says TRYAGAIN starts again at the source" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        atFirst [asked (at b)] >>= setScript a
+        setScript b (always (Failed "TRYAGAIN Multiple keys request during rehashing of slot"))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          run client (Redis.get key) `shouldReturn` servedBy a
+        countHeard a ["GET"] `shouldReturn` 2
+        countHeard b ["GET"] `shouldReturn` 1
+      _ -> pure ()
+
+  it "does not take the reply to ASKING for that of the command, even if it is an error" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (asked (at b)))
+        setScript b $ \_ -> \case
+          ["ASKING"] -> pure (Just (Say (Failed "ERR This instance has cluster support disabled")))
+          _ -> pure Nothing
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          forM_ [1 .. 5 :: Int] $ \_ -> run client (Redis.get key) `shouldReturn` servedBy b
+      _ -> pure ()
+
+stormSpec :: Spec
+stormSpec = do
+  it "ends within the bounds of attempts and of time, and the error tells the way" $
+    limited . settled . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved (at b)))
+        setScript b (always (moved (at a)))
+        withClient (setMaxAttempts 6 (clusterOf [fakeEndpoint a])) $ \client -> do
+          problem <- tryRun client (Redis.incr key) >>= expectError
+          errorDelivery problem `shouldBe` RefusedBeforeRun
+          case clusterReason problem of
+            Just (AttemptsExhausted trail) -> do
+              map fst trail `shouldBe` take 6 (cycle (map fst (take 2 trail)))
+              nub (map fst trail) `shouldMatchList` [fakeEndpoint a, fakeEndpoint b]
+              map snd trail `shouldSatisfy` all ("MOVED" `isPrefixOf`)
+            _ -> expectationFailure (show problem)
+          sent <- (+) <$> countHeard a ["INCR"] <*> countHeard b ["INCR"]
+          sent `shouldBe` 6
+      _ -> pure ()
+
+  it "asks for the map once at a time and not more often than the throttle allows" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        setScript a (always (moved (at b)))
+        setScript b (always (moved (at a)))
+        -- At most one refresh in the time that the storm takes, besides the
+        -- first; each asks each of the two nodes once.
+        withClient (setRefreshThrottle 20 (setMaxAttempts 8 (clusterOf [fakeEndpoint a]))) $ \client ->
+          replicateConcurrently_ 20 . replicateConcurrently_ 5 $ tryRun client (Redis.get key)
+        asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
+        asks `shouldSatisfy` (<= 3)
+      _ -> pure ()
+
+notNowSpec :: Spec
+notNowSpec = do
+  forM_
+    [ "CLUSTERDOWN Hash slot not served",
+      "CLUSTERDOWN The cluster is down",
+      "CLUSTERDOWN The cluster is down and only accepts read commands",
+      "TRYAGAIN Multiple keys request during rehashing of slot",
+      "LOADING Redis is loading the dataset in memory",
+      "READONLY You can't write against a read only replica.",
+      "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
+    ]
+    $ \text ->
+      it (Char8.unpack (Char8.takeWhile (/= '.') text) <> ": waits and tries again, a write too") $
+        limited . withFakeNode $ \a -> do
+          atFirst (replicate 3 (Failed text)) >>= setScript a
+          withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+            run client (Redis.incr key) `shouldReturn` 1
+            countHeard a ["INCR"] `shouldReturn` 4
+            if "TRYAGAIN" `ByteString.isPrefixOf` text
+              then pure ()
+              else eventually 5 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
+
+  it "gives up at the deadline, and says what it was told" $
+    limited . withFakeNode $ \a -> do
+      setScript a (always (Failed "CLUSTERDOWN The cluster is down"))
+      withClient (setMaxAttempts 1000 (setCommandTimeout (Just 0.5) (clusterOf [fakeEndpoint a]))) $ \client -> do
+        problem <- tryRun client (Redis.incr key) >>= expectError
+        errorDelivery problem `shouldBe` RefusedBeforeRun
+        show problem `shouldContain` "CLUSTERDOWN"
+
+  it "READONLY from a believed primary leads to the new one" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy a
+        setScript a (always (Failed "READONLY You can't write against a read only replica."))
+        mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
+        run client (Redis.incr key) `shouldReturn` 1
+        countHeard b ["INCR"] `shouldReturn` 1
+      _ -> pure ()
+
+  forM_ ["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"] $ \text ->
+    it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " from a replica: the primary answers") $
+      limited . withFakeNodes 2 $ \nodes -> case nodes of
+        [a, b] -> do
+          mapM_ (`setView` replicated a b) [a, b]
+          setScript b (always (Failed text))
+          withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+            run client (Redis.get key) `shouldReturn` servedBy a
+            countHeard b ["GET"] `shouldReturn` 1
+            countHeard b ["READONLY"] `shouldReturn` 1
+            countHeard a ["READONLY"] `shouldReturn` 0
+        _ -> pure ()
+
+  forM_
+    [ "OOM command not allowed when used memory > 'maxmemory'.",
+      "BUSY Redis is busy running a script.",
+      "MISCONF Errors writing to the AOF file",
+      "NOREPLICAS Not enough good replicas to write."
+    ]
+    $ \text ->
+      it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " is the caller's, at once, as refused before it ran") $
+        limited . withFakeNode $ \a -> do
+          setScript a (always (Failed text))
+          withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+            problem <- tryRun client (Redis.incr key) >>= expectError
+            problem `shouldBe` ReplyError (serverErrorFromText text)
+            errorDelivery problem `shouldBe` RefusedBeforeRun
+          countHeard a ["INCR"] `shouldReturn` 1
+
+  it "CROSSSLOT from a server names the command" $
+    limited . withFakeNode $ \a -> do
+      setScript a (always (Failed "CROSSSLOT Keys in request don't hash to the same slot"))
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        problem <- tryRun client (Redis.incr key) >>= expectError
+        problem `shouldBe` RefusedError (CrossSlot "INCR")
+
+  it "a connection lost after a write leaves it in doubt, and it is not sent again" $
+    limited . settled . withFakeNode $ \a -> do
+      setScript a $ \_ -> \case
+        "INCR" : _ -> pure (Just HangUp)
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        problem <- tryRun client (Redis.incr key) >>= expectError
+        errorDelivery problem `shouldBe` MaybeExecuted
+        countHeard a ["INCR"] `shouldReturn` 1
+        asks <- countHeard a ["CLUSTER", "SHARDS"]
+        asks `shouldSatisfy` (>= 1)
+        eventually 5 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
+
+  it "a connection lost after a read has it sent again" $
+    limited . withFakeNode $ \a -> do
+      left <- newTVarIO (3 :: Int)
+      setScript a $ \_ -> \case
+        "GET" : _ -> atomically $ do
+          n <- readTVar left
+          writeTVar left (n - 1)
+          pure (if n > 0 then Just HangUp else Nothing)
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (Redis.get key) `shouldReturn` servedBy a
+
+  it "attempts together take no longer than the command may" $
+    limited . withFakeNode $ \a -> do
+      busy <- atFirst (replicate 2 (Failed "TRYAGAIN"))
+      setScript a $ \connection words' -> case words' of
+        "GET" : _ -> do
+          threadDelay 800000
+          maybe (Just Silence) Just <$> busy connection words'
+        _ -> pure Nothing
+      withClient (setCommandTimeout (Just 2) (clusterOf [fakeEndpoint a])) $ \client -> do
+        -- The third attempt begins after 1.6 s. Given its whole time, it would
+        -- end after 3.6 s.
+        answer <- timeout 3500000 (tryRun client (Redis.get key))
+        fmap void answer `shouldSatisfy` \case
+          Just (Left problem) -> errorDelivery problem == MaybeExecuted
+          _ -> False
+
+noAuthSpec :: Spec
+noAuthSpec = do
+  it "makes one new handshake for all commands that met it" $
+    limited . settled . withFakeNode $ \a -> do
+      good <- newTVarIO (0 :: Int)
+      setScript a $ \connection -> \case
+        "AUTH" : _ -> Nothing <$ atomically (modifyTVar' good (max connection))
+        "GET" : _ -> do
+          newest <- readTVarIO good
+          pure (if connection < newest then Just (Say noAuth) else Nothing)
+        _ -> pure Nothing
+      withClient (authenticated [fakeEndpoint a]) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy a
+        -- The server forgets everybody it knew.
+        atomically (modifyTVar' good (+ 1))
+        before <- countHeard a ["AUTH"]
+        results <- replicateConcurrently 50 (tryRun client (Redis.get key))
+        nub results `shouldBe` [Right (servedBy a)]
+        after <- countHeard a ["AUTH"]
+        after - before `shouldBe` 1
+
+  it "fails after one new handshake if that does not help" $
+    limited . withFakeNode $ \a -> do
+      setScript a (always noAuth)
+      withClient (authenticated [fakeEndpoint a]) $ \client -> do
+        problem <- tryRun client (Redis.incr key) >>= expectError
+        problem `shouldBe` ReplyError (serverErrorFromText "NOAUTH Authentication required.")
+        countHeard a ["INCR"] `shouldReturn` 2
+
+  it "is cured on a replica's connection, too" $
+    limited . withFakeNodes 2 $ \nodes -> case nodes of
+      [a, b] -> do
+        mapM_ (`setView` replicated a b) [a, b]
+        first <- newTVarIO Nothing
+        setScript b $ \connection -> \case
+          "GET" : _ -> do
+            bad <- atomically $ readTVar first >>= maybe (connection <$ writeTVar first (Just connection)) pure
+            pure (if bad == connection then Just (Say noAuth) else Nothing)
+          _ -> pure Nothing
+        withClient (setReadFrom PreferReplica (authenticated [fakeEndpoint a])) $ \client ->
+          run client (Redis.get key) `shouldReturn` servedBy b
+      _ -> pure ()
+  where
+    noAuth = Failed "NOAUTH Authentication required."
+    authenticated seeds =
+      setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret "open"}) (clusterOf seeds)

@@ -1,0 +1,196 @@
+-- | What the cluster tests share: impatient configurations, limits on every
+-- test, and an audit of commands under load.
+module Support
+  ( -- * Tests
+    limited,
+    settled,
+
+    -- * Configurations
+    impatient,
+    clusterOf,
+    addressEndpoint,
+    expectError,
+    clusterReason,
+
+    -- * Keys
+    keyIn,
+    keysIn,
+    slotNumberOf,
+
+    -- * Audits
+    Audit (..),
+    audited,
+    verifyCounters,
+    verifyTokens,
+  )
+where
+
+import Control.Concurrent (forkIO)
+import Control.Concurrent.Async (forConcurrently)
+import Control.Concurrent.STM
+import Control.Exception (finally)
+import Control.Monad (forM_, unless, void)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import GHC.Stack (HasCallStack)
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Wait
+import Test.Hspec hiding (after, before)
+
+-- | The time that a test may take; then it has failed.
+limited :: HasCallStack => IO a -> IO a
+limited = within 30
+
+-- | The test must leave no descriptor behind.
+settled :: HasCallStack => IO a -> IO a
+settled test = do
+  before <- openDescriptors
+  result <- test
+  result <$ descriptorsReturnTo 10 before
+
+-- | Short times, so that tests of failures are short. One connection per node,
+-- so that commands can be counted.
+impatient :: Config -> Config
+impatient =
+  setConnectTimeout 1
+    . setCommandTimeout (Just 3)
+    . setBackoff Backoff {backoffFirst = 0.005, backoffCap = 0.1}
+    . setRefreshThrottle 0.1
+    . setMuxCount (Just 1)
+
+-- | A cluster of fake nodes, which speak the older protocol.
+clusterOf :: [Endpoint] -> Config
+clusterOf = \case
+  first : rest -> setProtocol OnlyResp2 (impatient (clusterConfig (first :| rest)))
+  [] -> impatient (clusterConfig (TcpEndpoint "127.0.0.1" 1 :| []))
+
+addressEndpoint :: Address -> Endpoint
+addressEndpoint = \case
+  TcpAddress host port -> TcpEndpoint (Char8.pack host) (fromIntegral port)
+  UnixAddress path -> UnixEndpoint path
+
+-- | The error that an action must end with.
+expectError :: (HasCallStack, Show a) => Either Error a -> IO Error
+expectError = \case
+  Left problem -> pure problem
+  Right value -> failure ("expected an error, got " <> show value)
+
+-- | The trail of a command that was given up, if that is what happened.
+clusterReason :: Error -> Maybe RoutingCause
+clusterReason = \case
+  RoutingError _ cause -> Just cause
+  _ -> Nothing
+
+slotNumberOf :: ByteString -> Int
+slotNumberOf = slotNumber . keySlot
+
+-- | A key whose slot satisfies the condition, and begins like this.
+keyIn :: ByteString -> (Int -> Bool) -> ByteString
+keyIn prefix wanted = case keysIn prefix wanted of
+  key : _ -> key
+  [] -> prefix
+
+-- | All of them, without end if the condition is ever true.
+keysIn :: ByteString -> (Int -> Bool) -> [ByteString]
+keysIn prefix wanted =
+  [key | n <- [1 :: Int ..], let key = prefix <> Char8.pack (show n), wanted (slotNumberOf key)]
+
+-- | What a load came to.
+data Audit = Audit
+  { -- | Per counter: increments that were answered, and that may have run.
+    auditCounters :: [(ByteString, Int, Int)],
+    -- | Tokens whose writes were answered, by key.
+    auditTokens :: [(ByteString, ByteString)],
+    -- | Wrong answers, described.
+    auditWrong :: [String],
+    -- | Commands that failed.
+    auditFailed :: [Error],
+    auditCommands :: Int
+  }
+
+-- | Runs commands on so many threads while an action runs, and for as long as
+-- it does; every thread must then come to its end. Each thread has a counter of
+-- its own, and keys that it gives values that no other command ever has.
+audited :: HasCallStack => Client -> ByteString -> Int -> IO () -> IO Audit
+audited client prefix threads action = do
+  over <- newTVarIO False
+  started <- newTVarIO (0 :: Int)
+  results <- newTVarIO Nothing
+  void . forkIO $ do
+    audits <- forConcurrently [1 .. threads] (worker over started)
+    atomically (writeTVar results (Just audits))
+  -- The load is on before anything happens.
+  within 10 (atomically (readTVar started >>= check . (>= threads)))
+  action `finally` atomically (writeTVar over True)
+  audits <- within 15 (atomically (readTVar results >>= maybe retry pure))
+  pure
+    Audit
+      { auditCounters = concatMap auditCounters audits,
+        auditTokens = concatMap auditTokens audits,
+        auditWrong = concatMap auditWrong audits,
+        auditFailed = concatMap auditFailed audits,
+        auditCommands = sum (map auditCommands audits)
+      }
+  where
+    worker over started thread = go (0 :: Int) (0 :: Int) (0 :: Int) [] [] []
+      where
+        name = prefix <> ":" <> Char8.pack (show thread)
+        counter = name <> ":counter"
+        go turn done maybeDone tokens wrong failed = do
+          stop <- readTVarIO over
+          if stop && turn > 0
+            then
+              pure
+                Audit
+                  { auditCounters = [(counter, done, maybeDone)],
+                    auditTokens = tokens,
+                    auditWrong = wrong,
+                    auditFailed = failed,
+                    auditCommands = turn * 4
+                  }
+            else do
+              let key = name <> ":" <> Char8.pack (show (turn `mod` 50))
+                  token = name <> "=" <> Char8.pack (show turn)
+              counted <- tryRun client (Redis.incr counter)
+              echoed <- tryRun client (Redis.echo token)
+              written <- tryRun client (Redis.set key token)
+              readBack <- tryRun client (Redis.get key)
+              if turn == 0 then atomically (modifyTVar' started (+ 1)) else pure ()
+              let strayEcho = ["echo of " <> show token <> ": " <> show other | Right other <- [echoed], other /= token]
+                  strayRead = case (written, readBack) of
+                    -- A fail-over may lose what was acknowledged; another
+                    -- command's reply it may not bring.
+                    (_, Right (Just other)) | not ((name <> "=") `Char8.isPrefixOf` other) -> [show key <> " is " <> show other]
+                    _ -> []
+                  strayCount = case counted of
+                    Right n | n < 1 || n > fromIntegral (turn + 1) -> [show counter <> " says " <> show n]
+                    _ -> []
+                  problems = [problem | Left problem <- [void counted, void echoed, written, void readBack]]
+              go
+                (turn + 1)
+                (if either (const False) (const True) counted then done + 1 else done)
+                (if either ((== MaybeExecuted) . errorDelivery) (const False) counted then maybeDone + 1 else maybeDone)
+                (case written of Right () -> (key, token) : filter ((/= key) . fst) tokens; Left _ -> filter ((/= key) . fst) tokens)
+                (strayEcho <> strayRead <> strayCount <> wrong)
+                (problems <> failed)
+
+-- | No increment was lost, and none was applied twice: each counter holds at
+-- least those that were answered, and at most those that may have run besides.
+verifyCounters :: HasCallStack => Client -> Audit -> IO ()
+verifyCounters client audit = do
+  auditWrong audit `shouldBe` []
+  forM_ (auditCounters audit) $ \(counter, done, maybeDone) -> do
+    held <- run client (Redis.get counter)
+    let value = maybe 0 fst (held >>= Char8.readInt)
+    unless (done <= value && value <= done + maybeDone) $
+      failure (show counter <> " holds " <> show value <> ", answered " <> show done <> ", in doubt " <> show maybeDone)
+
+-- | Every value that was acknowledged last is there.
+verifyTokens :: HasCallStack => Client -> Audit -> IO ()
+verifyTokens client audit =
+  forM_ (auditTokens audit) $ \(key, token) ->
+    run client (Redis.get key) `shouldReturn` Just token
