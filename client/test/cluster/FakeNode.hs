@@ -11,7 +11,7 @@ module FakeNode
     fakePort,
     withFakeNode,
     withFakeNodeAt,
-    withFakeNodes,
+    withTwoNodes,
 
     -- * What it says
     Answer (..),
@@ -116,14 +116,11 @@ connectionsEver node = readTVarIO (fakeEver node)
 hangUpAll :: FakeNode -> IO ()
 hangUpAll node = readTVarIO (fakeOpen node) >>= mapM_ (`Socket.shutdown` Socket.ShutdownBoth)
 
--- | So many nodes at 127.0.0.1, the first of which owns all slots.
-withFakeNodes :: Int -> ([FakeNode] -> IO a) -> IO a
-withFakeNodes count action
-  | count <= 0 = action []
-  | otherwise = withFakeNode $ \node ->
-    withFakeNodes (count - 1) $ \others -> do
-      mapM_ (`setView` shardsView [shard allSlots node]) (node : others)
-      action (node : others)
+-- | Two nodes at 127.0.0.1, the first of which owns all slots, by both's view.
+withTwoNodes :: (FakeNode -> FakeNode -> IO a) -> IO a
+withTwoNodes action = withFakeNode $ \a -> withFakeNode $ \b -> do
+  setView b (shardsView [shard allSlots a])
+  action a b
 
 withFakeNode :: (FakeNode -> IO a) -> IO a
 withFakeNode = withFakeNodeAt "127.0.0.1"

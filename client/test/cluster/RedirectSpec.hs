@@ -65,39 +65,33 @@ atFirst replies = do
 movedSpec :: Spec
 movedSpec = do
   it "is followed to the named node, known or not, and learnt at once" $
-    limited . settled . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved (at b)))
-        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-          run client (Redis.get key) `shouldReturn` servedBy b
-          -- The driver learns in the background.
-          eventually 5 "commands go to the new owner directly" $ do
-            before <- countHeard a ["GET"]
-            result <- run client (Redis.get key)
-            after <- countHeard a ["GET"]
-            pure (result == servedBy b && before == after)
-      _ -> pure ()
+    limited . settled . withTwoNodes $ \a b -> do
+      setScript a (always (moved (at b)))
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy b
+        -- The driver learns in the background.
+        eventually 5 "commands go to the new owner directly" $ do
+          before <- countHeard a ["GET"]
+          result <- run client (Redis.get key)
+          after <- countHeard a ["GET"]
+          pure (result == servedBy b && before == after)
 
   it "is not undone by a node that has not heard of it yet" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        run client (Redis.get key) `shouldReturn` servedBy a
-        setScript a (always (moved (at b)))
-        run client (Redis.get key) `shouldReturn` servedBy b
-        asks <- countHeard a ["CLUSTER", "SHARDS"]
-        eventually 5 "the old owner was asked since, and gave the old map" $
-          (> asks) <$> countHeard a ["CLUSTER", "SHARDS"]
-        setScript a quiet
-        run client (Redis.get key) `shouldReturn` servedBy b
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+      run client (Redis.get key) `shouldReturn` servedBy a
+      setScript a (always (moved (at b)))
+      run client (Redis.get key) `shouldReturn` servedBy b
+      asks <- countHeard a ["CLUSTER", "SHARDS"]
+      eventually 5 "the old owner was asked since, and gave the old map" $
+        (> asks) <$> countHeard a ["CLUSTER", "SHARDS"]
+      setScript a quiet
+      run client (Redis.get key) `shouldReturn` servedBy b
 
   it "with an empty host means the host that answered" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved (":" <> Char8.pack (show (fakePort b)))))
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          run client (Redis.get key) `shouldReturn` servedBy b
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (moved (":" <> Char8.pack (show (fakePort b)))))
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (Redis.get key) `shouldReturn` servedBy b
 
   it "to an IPv6 address is split at the last colon, with brackets or without" $
     limited . withFakeNode $ \a -> withFakeNodeAt "::1" $ \b ->
@@ -107,12 +101,10 @@ movedSpec = do
           run client (Redis.get key) `shouldReturn` servedBy b
 
   it "to a host name is resolved" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved ("localhost:" <> Char8.pack (show (fakePort b)))))
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          run client (Redis.get key) `shouldReturn` servedBy b
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (moved ("localhost:" <> Char8.pack (show (fakePort b)))))
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (Redis.get key) `shouldReturn` servedBy b
 
   it "to an unknown host is not dialled: the map is asked for, and the command goes by it" $
     limited . withFakeNode $ \a -> do
@@ -143,72 +135,62 @@ movedSpec = do
         length connections `shouldBe` 2
 
   it "that is malformed is handed over as it stands, and nothing is dialled" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          forM_
-            [ "16384 " <> at b,
-              "-1 " <> at b,
-              "x " <> at b,
-              "1 127.0.0.1:0",
-              "1 127.0.0.1:65536",
-              "1 127.0.0.1",
-              "1",
-              "",
-              "1 " <> Char8.replicate 300 'h' <> ":6379"
-            ]
-            $ \text -> do
-              setScript a (always (Failed ("MOVED " <> text)))
-              problem <- tryRun client (Redis.get key) >>= expectError
-              problem `shouldBe` ReplyError ServerError {serverErrorCode = "MOVED", serverErrorMessage = text}
-        connectionsEver b `shouldReturn` 0
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        forM_
+          [ "16384 " <> at b,
+            "-1 " <> at b,
+            "x " <> at b,
+            "1 127.0.0.1:0",
+            "1 127.0.0.1:65536",
+            "1 127.0.0.1",
+            "1",
+            "",
+            "1 " <> Char8.replicate 300 'h' <> ":6379"
+          ]
+          $ \text -> do
+            setScript a (always (Failed ("MOVED " <> text)))
+            problem <- tryRun client (Redis.get key) >>= expectError
+            problem `shouldBe` ReplyError ServerError {serverErrorCode = "MOVED", serverErrorMessage = text}
+      connectionsEver b `shouldReturn` 0
 
   it "is followed by a write that must not run twice, too" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved (at b)))
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          run client (Redis.incr key) `shouldReturn` 1
-        countHeard b ["INCR"] `shouldReturn` 1
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (moved (at b)))
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (Redis.incr key) `shouldReturn` 1
+      countHeard b ["INCR"] `shouldReturn` 1
 
   it "does not keep the redirected command waiting for a refresh" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] ->
-        -- No refresh can begin while this lasts.
-        withClient (setRefreshThrottle 60 (clusterOf [fakeEndpoint a])) $ \client -> do
-          run client (Redis.get key) `shouldReturn` servedBy a
-          setScript a (always (moved (at b)))
-          run client (Redis.get key) `shouldReturn` servedBy b
-          countHeard a ["CLUSTER", "SHARDS"] `shouldReturn` 1
-          countHeard b ["CLUSTER", "SHARDS"] `shouldReturn` 0
-      _ -> pure ()
+    limited . withTwoNodes $ \a b ->
+      -- No refresh can begin while this lasts.
+      withClient (setRefreshThrottle 60 (clusterOf [fakeEndpoint a])) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy a
+        setScript a (always (moved (at b)))
+        run client (Redis.get key) `shouldReturn` servedBy b
+        countHeard a ["CLUSTER", "SHARDS"] `shouldReturn` 1
+        countHeard b ["CLUSTER", "SHARDS"] `shouldReturn` 0
 
   it "met on a dedicated connection is told to the rest of the client" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved (at b)))
-        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-          problem <- withDedicated client (Just key) (`tryRunOn` Redis.get key) >>= expectError
-          errorDelivery problem `shouldBe` RefusedBeforeRun
-          eventually 5 "the next lease is of the owner" $
-            (== Right (servedBy b)) <$> withDedicated client (Just key) (`tryRunOn` Redis.get key)
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (moved (at b)))
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        problem <- withDedicated client (Just key) (`tryRunOn` Redis.get key) >>= expectError
+        errorDelivery problem `shouldBe` RefusedBeforeRun
+        eventually 5 "the next lease is of the owner" $
+          (== Right (servedBy b)) <$> withDedicated client (Just key) (`tryRunOn` Redis.get key)
 
   it "from a replica goes to the named primary, and has the map asked for" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setView a (replicated a b)
-        setView b (replicated a b)
-        setScript b (always (moved (at a)))
-        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
-          run client (Redis.get key) `shouldReturn` servedBy a
-          asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
-          run client (Redis.get key) `shouldReturn` servedBy a
-          eventually 5 "the map was asked for" $
-            (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setView a (replicated a b)
+      setView b (replicated a b)
+      setScript b (always (moved (at a)))
+      withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+        run client (Redis.get key) `shouldReturn` servedBy a
+        asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
+        run client (Redis.get key) `shouldReturn` servedBy a
+        eventually 5 "the map was asked for" $
+          (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
 
 -- The second copies the first.
 replicated :: FakeNode -> FakeNode -> View
@@ -221,89 +203,77 @@ preferringReplicas = setReadFrom PreferReplica . clusterOf
 askSpec :: Spec
 askSpec = do
   it "is followed with ASKING right before the command, among other traffic, and changes no map" $
-    limited . settled . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        let other = keyIn "other" (/= slotNumberOf key)
-            half = slotNumberOf other
-        -- The target serves another slot, so that its connection is busy.
-        let view = shardsView [shard [(s, t) | (s, t) <- [(0, half - 1), (half + 1, 16383)], s <= t] a, shard [(half, half)] b]
-        mapM_ (`setView` view) [a, b]
-        setScript a (always (asked (at b)))
-        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-          replicateConcurrently_ 20 $ do
-            run client (Redis.get key) `shouldReturn` servedBy b
-            run client (Redis.get other) `shouldReturn` servedBy b
-          countHeard a ["GET", key] `shouldReturn` 20
-          told <- heardOn b
-          forM_ (nub (map fst told)) $ \connection -> do
-            let commands = map snd (filter ((== connection) . fst) told)
-            forM_ (zip ([] : commands) commands) $ \(before, told') ->
-              if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
-      _ -> pure ()
+    limited . settled . withTwoNodes $ \a b -> do
+      let other = keyIn "other" (/= slotNumberOf key)
+          half = slotNumberOf other
+      -- The target serves another slot, so that its connection is busy.
+      let view = shardsView [shard [(s, t) | (s, t) <- [(0, half - 1), (half + 1, 16383)], s <= t] a, shard [(half, half)] b]
+      mapM_ (`setView` view) [a, b]
+      setScript a (always (asked (at b)))
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        replicateConcurrently_ 20 $ do
+          run client (Redis.get key) `shouldReturn` servedBy b
+          run client (Redis.get other) `shouldReturn` servedBy b
+        countHeard a ["GET", key] `shouldReturn` 20
+        told <- heardOn b
+        forM_ (nub (map fst told)) $ \connection -> do
+          let commands = map snd (filter ((== connection) . fst) told)
+          forM_ (zip ([] : commands) commands) $ \(before, told') ->
+            if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
 
   it "is followed by a write that must not run twice, too" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (asked (at b)))
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          run client (Redis.incr key) `shouldReturn` 1
-        countHeard b ["INCR"] `shouldReturn` 1
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (asked (at b)))
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (Redis.incr key) `shouldReturn` 1
+      countHeard b ["INCR"] `shouldReturn` 1
 
   it "whose target says TRYAGAIN starts again at the source" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        atFirst [asked (at b)] >>= setScript a
-        setScript b (always (Failed "TRYAGAIN Multiple keys request during rehashing of slot"))
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          run client (Redis.get key) `shouldReturn` servedBy a
-        countHeard a ["GET"] `shouldReturn` 2
-        countHeard b ["GET"] `shouldReturn` 1
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      atFirst [asked (at b)] >>= setScript a
+      setScript b (always (Failed "TRYAGAIN Multiple keys request during rehashing of slot"))
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (Redis.get key) `shouldReturn` servedBy a
+      countHeard a ["GET"] `shouldReturn` 2
+      countHeard b ["GET"] `shouldReturn` 1
 
   it "does not take the reply to ASKING for that of the command, even if it is an error" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (asked (at b)))
-        setScript b $ \_ -> \case
-          ["ASKING"] -> pure (Just (Say (Failed "ERR This instance has cluster support disabled")))
-          _ -> pure Nothing
-        withClient (clusterOf [fakeEndpoint a]) $ \client ->
-          forM_ [1 .. 5 :: Int] $ \_ -> run client (Redis.get key) `shouldReturn` servedBy b
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (asked (at b)))
+      setScript b $ \_ -> \case
+        ["ASKING"] -> pure (Just (Say (Failed "ERR This instance has cluster support disabled")))
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        forM_ [1 .. 5 :: Int] $ \_ -> run client (Redis.get key) `shouldReturn` servedBy b
 
 stormSpec :: Spec
 stormSpec = do
   it "ends within the bounds of attempts and of time, and the error tells the way" $
-    limited . settled . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved (at b)))
-        setScript b (always (moved (at a)))
-        withClient (setMaxAttempts 6 (clusterOf [fakeEndpoint a])) $ \client -> do
-          problem <- tryRun client (Redis.incr key) >>= expectError
-          errorDelivery problem `shouldBe` RefusedBeforeRun
-          case clusterReason problem of
-            Just (AttemptsExhausted trail) -> do
-              map fst trail `shouldBe` take 6 (cycle (map fst (take 2 trail)))
-              nub (map fst trail) `shouldMatchList` [fakeEndpoint a, fakeEndpoint b]
-              map snd trail `shouldSatisfy` all ("MOVED" `isPrefixOf`)
-            _ -> expectationFailure (show problem)
-          sent <- (+) <$> countHeard a ["INCR"] <*> countHeard b ["INCR"]
-          sent `shouldBe` 6
-      _ -> pure ()
+    limited . settled . withTwoNodes $ \a b -> do
+      setScript a (always (moved (at b)))
+      setScript b (always (moved (at a)))
+      withClient (setMaxAttempts 6 (clusterOf [fakeEndpoint a])) $ \client -> do
+        problem <- tryRun client (Redis.incr key) >>= expectError
+        errorDelivery problem `shouldBe` RefusedBeforeRun
+        case clusterReason problem of
+          Just (AttemptsExhausted trail) -> do
+            map fst trail `shouldBe` take 6 (cycle (map fst (take 2 trail)))
+            nub (map fst trail) `shouldMatchList` [fakeEndpoint a, fakeEndpoint b]
+            map snd trail `shouldSatisfy` all ("MOVED" `isPrefixOf`)
+          _ -> expectationFailure (show problem)
+        sent <- (+) <$> countHeard a ["INCR"] <*> countHeard b ["INCR"]
+        sent `shouldBe` 6
 
   it "asks for the map once at a time and not more often than the throttle allows" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        setScript a (always (moved (at b)))
-        setScript b (always (moved (at a)))
-        -- At most one refresh in the time that the storm takes, besides the
-        -- first; each asks each of the two nodes once.
-        withClient (setRefreshThrottle 20 (setMaxAttempts 8 (clusterOf [fakeEndpoint a]))) $ \client ->
-          replicateConcurrently_ 20 . replicateConcurrently_ 5 $ tryRun client (Redis.get key)
-        asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
-        asks `shouldSatisfy` (<= 3)
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (moved (at b)))
+      setScript b (always (moved (at a)))
+      -- At most one refresh in the time that the storm takes, besides the
+      -- first; each asks each of the two nodes once.
+      withClient (setRefreshThrottle 20 (setMaxAttempts 8 (clusterOf [fakeEndpoint a]))) $ \client ->
+        replicateConcurrently_ 20 . replicateConcurrently_ 5 $ tryRun client (Redis.get key)
+      asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
+      asks `shouldSatisfy` (<= 3)
 
 notNowSpec :: Spec
 notNowSpec = do
@@ -336,27 +306,23 @@ notNowSpec = do
         show problem `shouldContain` "CLUSTERDOWN"
 
   it "READONLY from a believed primary leads to the new one" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        run client (Redis.get key) `shouldReturn` servedBy a
-        setScript a (always (Failed "READONLY You can't write against a read only replica."))
-        mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
-        run client (Redis.incr key) `shouldReturn` 1
-        countHeard b ["INCR"] `shouldReturn` 1
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+      run client (Redis.get key) `shouldReturn` servedBy a
+      setScript a (always (Failed "READONLY You can't write against a read only replica."))
+      mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
+      run client (Redis.incr key) `shouldReturn` 1
+      countHeard b ["INCR"] `shouldReturn` 1
 
   forM_ ["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"] $ \text ->
     it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " from a replica: the primary answers") $
-      limited . withFakeNodes 2 $ \nodes -> case nodes of
-        [a, b] -> do
-          mapM_ (`setView` replicated a b) [a, b]
-          setScript b (always (Failed text))
-          withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
-            run client (Redis.get key) `shouldReturn` servedBy a
-            countHeard b ["GET"] `shouldReturn` 1
-            countHeard b ["READONLY"] `shouldReturn` 1
-            countHeard a ["READONLY"] `shouldReturn` 0
-        _ -> pure ()
+      limited . withTwoNodes $ \a b -> do
+        mapM_ (`setView` replicated a b) [a, b]
+        setScript b (always (Failed text))
+        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+          run client (Redis.get key) `shouldReturn` servedBy a
+          countHeard b ["GET"] `shouldReturn` 1
+          countHeard b ["READONLY"] `shouldReturn` 1
+          countHeard a ["READONLY"] `shouldReturn` 0
 
   forM_
     [ "OOM command not allowed when used memory > 'maxmemory'.",
@@ -452,18 +418,16 @@ noAuthSpec = do
         countHeard a ["INCR"] `shouldReturn` 2
 
   it "is cured on a replica's connection, too" $
-    limited . withFakeNodes 2 $ \nodes -> case nodes of
-      [a, b] -> do
-        mapM_ (`setView` replicated a b) [a, b]
-        first <- newTVarIO Nothing
-        setScript b $ \connection -> \case
-          "GET" : _ -> do
-            bad <- atomically $ readTVar first >>= maybe (connection <$ writeTVar first (Just connection)) pure
-            pure (if bad == connection then Just (Say noAuth) else Nothing)
-          _ -> pure Nothing
-        withClient (setReadFrom PreferReplica (authenticated [fakeEndpoint a])) $ \client ->
-          run client (Redis.get key) `shouldReturn` servedBy b
-      _ -> pure ()
+    limited . withTwoNodes $ \a b -> do
+      mapM_ (`setView` replicated a b) [a, b]
+      first <- newTVarIO Nothing
+      setScript b $ \connection -> \case
+        "GET" : _ -> do
+          bad <- atomically $ readTVar first >>= maybe (connection <$ writeTVar first (Just connection)) pure
+          pure (if bad == connection then Just (Say noAuth) else Nothing)
+        _ -> pure Nothing
+      withClient (setReadFrom PreferReplica (authenticated [fakeEndpoint a])) $ \client ->
+        run client (Redis.get key) `shouldReturn` servedBy b
   where
     noAuth = Failed "NOAUTH Authentication required."
     authenticated seeds =

@@ -33,7 +33,6 @@ import Control.Monad (forM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
-import GHC.Stack (HasCallStack)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Internal.Protocol.Slot (keySlot, slotNumber)

@@ -30,6 +30,7 @@ import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
 import Redis.Command
 import Redis.Commands.Raw (rawFacts)
 import Redis.Error
@@ -260,7 +261,7 @@ attempt core command began place sent = case factBlocking (commandFacts command)
   where
     encoded = commandRequest command
     asking = request ["ASKING"]
-    late delivery = Failure (TimeoutError delivery (maybe 0 id (configCommandTimeout (coreConfig core))))
+    late delivery = Failure (TimeoutError delivery (fromMaybe 0 (configCommandTimeout (coreConfig core))))
     inTime action = remainingSeconds core began >>= \left -> within left action
     within = maybe (fmap Just) (timeout . ceiling . (* 1e6) . max 0 . min 1e9)
 

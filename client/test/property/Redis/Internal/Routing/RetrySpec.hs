@@ -173,7 +173,10 @@ writesAtPrimary =
 
 readsAtReplica :: [Row]
 readsAtReplica =
-  [ (reply "MOVED 3999 10.0.0.2:6379", RetryNow (ToNode (node 2)), [Tell (LearntMoved (slotAt 3999) (node 2))]),
+  [ ( reply "MOVED 3999 10.0.0.2:6379",
+      RetryNow (ToNode (node 2)),
+      [Tell (LearntMoved (slotAt 3999) (node 2)), Tell (SawStrayReplica (node 1))]
+    ),
     (reply "LOADING Redis is loading", RetryNow PrimaryRoute, []),
     (reply "MASTERDOWN Link with MASTER is down", RetryNow PrimaryRoute, [Tell (SawMasterDown (node 1))]),
     (reply "READONLY You can't write", RetryNow PrimaryRoute, []),

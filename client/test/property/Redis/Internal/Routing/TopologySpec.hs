@@ -344,7 +344,8 @@ anyTrigger =
       SawReadOnly <$> anyNode,
       pure SawClusterDown,
       SawMasterDown <$> anyNode,
-      SawLoading <$> anyNode
+      SawLoading <$> anyNode,
+      SawStrayReplica <$> anyNode
     ]
   where
     fewSlots = slotAt <$> choose (0, 3)
