@@ -182,9 +182,10 @@ decide policy facts before failure
       | maybe False (<= delayOf decision) (failureRemaining failure) = exhausted
       | otherwise = Outcome {outcomeDecision = decision, outcomeEffects = told, outcomeCourse = onwards}
 
-    -- One attempt has no trail worth telling; the error says more.
+    -- One attempt has no trail worth telling, and where no node was ever
+    -- tried there is none; the error says more.
     exhausted
-      | courseAttempts course <= 1 = giveUp (failureError failure)
+      | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failureError failure)
       | otherwise =
         giveUp (RoutingError (errorDelivery (failureError failure)) (AttemptsExhausted (courseTrail course)))
 

@@ -35,6 +35,13 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     outcomeDecision second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
     outcomeDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
 
+  it "says why no node can be reached when none was ever tried" $ do
+    let unreachable = RoutingError NotSent (NoReachableNode [(node 1, "refused")])
+        nowhere = (failure unreachable) {failureNode = Nothing}
+        first = decide cluster readFacts newCourse nowhere
+        last' = decide cluster readFacts (outcomeCourse first) nowhere {failureRemaining = Just 0}
+    outcomeDecision last' `shouldBe` GiveUp unreachable
+
   it "starts again at the source when the target of an ASK says TRYAGAIN" $ do
     let first = decide cluster writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
         second = decide cluster writeFacts (outcomeCourse first) (failure (reply "TRYAGAIN Multiple keys")) {failureNode = Just (node 2), failureSent = WithAsking}
