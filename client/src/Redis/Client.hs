@@ -139,8 +139,8 @@ report core command nanos result =
 newtype Pending a = Pending (Started a)
 
 -- | Submits a command without waiting for its reply. Blocks only while its
--- connection is opened or its queue is full. Never throws an 'Error': 'wait'
--- does.
+-- connection is opened, its queue is full, or no node is known to send it to
+-- (at most the command timeout). Never throws an 'Error': 'wait' does.
 --
 -- What one thread submits to one node is run in that order, as long as the
 -- node takes it at the first attempt: a command that is redirected or retried

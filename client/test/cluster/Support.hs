@@ -21,6 +21,7 @@ module Support
     Audit (..),
     audited,
     verifyCounters,
+    verifyNoneTwice,
     verifyTokens,
   )
 where
@@ -154,6 +155,8 @@ audited client prefix threads action = do
             else do
               let key = name <> ":" <> Char8.pack (show (turn `mod` 50))
                   token = name <> "=" <> Char8.pack (show turn)
+              -- Leaves the servers the time to tell each other that they live.
+              pause 0.002
               counted <- tryRun client (Redis.incr counter)
               echoed <- tryRun client (Redis.echo token)
               written <- tryRun client (Redis.set key token)
@@ -187,6 +190,15 @@ verifyCounters client audit = do
     let value = maybe 0 fst (held >>= Char8.readInt)
     unless (done <= value && value <= done + maybeDone) $
       failure (show counter <> " holds " <> show value <> ", answered " <> show done <> ", in doubt " <> show maybeDone)
+
+-- | No increment was applied twice, and no reply was another command's.
+verifyNoneTwice :: HasCallStack => Client -> Audit -> IO ()
+verifyNoneTwice client audit = do
+  auditWrong audit `shouldBe` []
+  forM_ (auditCounters audit) $ \(counter, done, maybeDone) -> do
+    held <- run client (Redis.get counter)
+    let value = maybe 0 fst (held >>= Char8.readInt)
+    value `shouldSatisfy` (<= done + maybeDone)
 
 -- | Every value that was acknowledged last is there.
 verifyTokens :: HasCallStack => Client -> Audit -> IO ()

@@ -20,8 +20,7 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, mask, mask_, onException, throwIO, try)
-import Control.Monad (void)
+import Control.Exception (mask, mask_, onException)
 import Data.ByteString (ByteString)
 import Data.Either (partitionEithers)
 import Data.Foldable (traverse_)
@@ -42,7 +41,6 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (submitCommand)
 import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot (Outcome (..))
-import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -96,11 +94,11 @@ start :: Core -> Command a -> IO (Started a)
 start core command = case commandKind command of
   Ordinary -> do
     began <- coarseNanos
-    placed <- placeOf (coreRouter core) (commandFacts command) (commandRoute command)
+    placed <- placeToStart core command began
+    rest <- newMVar Nothing
     case placed of
-      Just place -> do
+      Right place -> do
         slot <- submitToNodeAsync (poolOf place) (commandRequest command)
-        rest <- newMVar Nothing
         pure . Started $
           waitSlotResult slot >>= \case
             Reply value
@@ -108,7 +106,7 @@ start core command = case commandKind command of
                 noteAnswer (coreRouter core) place
                 pure (decoded command plain)
             outcome -> onlyOnce rest (settle core command began newCourse place Plainly outcome)
-      Nothing -> inBackground (again core command began newCourse SameRoute)
+      Left failure -> pure . Started . onlyOnce rest $ recover core command began newCourse Nothing Plainly failure
   Special -> startSpecial core command
 
 -- | Whether a command needs more than a place and a reply.
@@ -148,12 +146,20 @@ onlyOnce cell action = mask $ \restore ->
       putMVar cell (Just result)
       pure result
 
--- | A thread of its own, whose result can be awaited.
-inBackground :: IO (Either Error a) -> IO (Started a)
-inBackground action = do
-  result <- newEmptyMVar
-  void . spawn "redis command" $ try action >>= putMVar result
-  pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
+-- | The place of a command that is started. Waits for one on the caller's
+-- thread, until the next refresh ends: what it starts afterwards must not
+-- overtake this.
+placeToStart :: Core -> Command a -> Nanos -> IO (Either Error Place)
+placeToStart core command began =
+  placeOf (coreRouter core) facts route >>= \case
+    Just place -> pure (Right place)
+    Nothing -> do
+      remaining <- remainingSeconds core began
+      placeEventually (coreRouter core) remaining False facts route
+  where
+    facts = commandFacts command
+    route = commandRoute command
+{-# INLINE placeToStart #-}
 
 -- | What an attempt came to, or the next attempt.
 settle :: Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error a)
@@ -309,13 +315,13 @@ startSpecial core command
       began <- coarseNanos
       case factBlocking (commandFacts command) of
         NonBlocking -> do
-          placed <- placeOf (coreRouter core) (commandFacts command) (commandRoute command)
+          placed <- placeToStart core command began
+          rest <- newMVar Nothing
           case placed of
-            Just place -> do
+            Right place -> do
               slot <- submitToNodeAsync (poolOf place) (commandRequest command)
-              rest <- newMVar Nothing
               pure . Started $ waitSlotResult slot >>= onlyOnce rest . settle core command began newCourse place Plainly
-            Nothing -> inBackground (again core command began newCourse SameRoute)
+            Left failure -> pure . Started . onlyOnce rest $ recover core command began newCourse Nothing Plainly failure
         -- On the caller's own thread, when it waits: a thread in between would
         -- have to be stopped when the caller is.
         _ -> do

@@ -1,0 +1,313 @@
+-- | A real cluster, and what happens to clusters, under load.
+--
+-- One cluster of three masters with a replica each serves all tests of a
+-- group; each leaves it complete.
+module LiveSpec (spec) where
+
+import Control.Concurrent (forkIO)
+import Control.Concurrent.Async (concurrently_, replicateConcurrently_)
+import Control.Concurrent.MVar
+import Control.Exception (finally)
+import Control.Monad (forM, forM_, replicateM_, void)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (traverse_)
+import Data.Int (Int64)
+import Data.List (sort)
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict qualified as Map
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Certificates
+import Redis.TestKit.Cluster
+import Redis.TestKit.Command (CommandCalls (..))
+import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait
+import Support
+import System.Timeout (timeout)
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = do
+  describe "a real cluster" . aroundAll (withCluster options) $ do
+    keysSpec
+    movingSpec
+    replicaSpec
+    failingSpec
+  describe "a cluster with TLS and a password" secureSpec
+  where
+    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+
+-- The seeds are all nodes that run.
+connected :: (Config -> Config) -> Cluster -> (Client -> IO a) -> IO a
+connected change cluster action = do
+  addresses <- clusterAddresses cluster
+  withClient (change (liveConfig addresses)) action
+
+liveConfig :: [Address] -> Config
+liveConfig addresses = case map addressEndpoint addresses of
+  first : rest -> impatient (clusterConfig (first NonEmpty.:| rest))
+  [] -> clusterOf []
+
+calls :: ByteString -> Node -> IO Int
+calls name node = maybe 0 callsRun . Map.lookup name <$> Server.commandStatistics (nodeServer node)
+
+numbered :: ByteString -> Int -> [ByteString]
+numbered prefix count = [prefix <> Char8.pack (show n) | n <- [1 .. count]]
+
+keysSpec :: SpecWith Cluster
+keysSpec = do
+  it "splits MGET, MSET, DEL, UNLINK, EXISTS and TOUCH by slot and answers in the caller's order" $ \cluster ->
+    limited . connected id cluster $ \client -> do
+      let keys = numbered "split:" 200
+          pairs = zip keys (map ("value of " <>) keys)
+      forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
+      forM_ (NonEmpty.nonEmpty (reverse keys <> ["absent"] <> take 3 keys)) $ \asked -> do
+        values <- run client (Redis.mget asked)
+        values `shouldBe` [lookup key pairs | key <- NonEmpty.toList asked]
+        run client (Redis.exists asked) `shouldReturn` 203
+        run client (Redis.touch asked) `shouldReturn` 203
+      forM_ (NonEmpty.nonEmpty (take 100 keys)) $ \half -> run client (Redis.del half) `shouldReturn` 100
+      forM_ (NonEmpty.nonEmpty keys) $ \all' -> do
+        run client (Redis.unlink all') `shouldReturn` 100
+        run client (Redis.exists all') `shouldReturn` 0
+
+  it "refuses keys of several slots where a split would change the meaning, before sending" $ \cluster ->
+    limited . connected id cluster $ \client -> do
+      let refused name attempt = do
+            problem <- tryRun client attempt >>= expectError . void
+            problem `shouldBe` RefusedError (CrossSlot name)
+      refused "RENAME" (Redis.rename "a" "b")
+      refused "MSETNX" (Redis.msetnx (("a", "1") NonEmpty.:| [("b", "2")]))
+      refused "SUNION" (raw ["SUNION", "a", "b"])
+      refused "MGET" (raw ["MGET", "a", "b"])
+      refused "EVAL" (Redis.eval "return 1" ["a", "b"] [])
+      run client (Redis.mset (("{a}1", "1") NonEmpty.:| [("{a}2", "2")]))
+      run client (Redis.rename "{a}1" "{a}3") `shouldReturn` ()
+
+  it "routes commands by where their keys are, not by their first argument" $ \cluster ->
+    limited . connected id cluster $ \client -> forM_ (numbered "route:" 12) $ \key -> do
+      let tagged name = "{" <> key <> "}" <> name
+      problems <-
+        forM
+          [ ["EVAL", "return redis.call('SET', KEYS[1], ARGV[1])", "1", tagged "e", "1"],
+            ["XADD", tagged "x", "1-1", "f", "v"],
+            ["XREAD", "COUNT", "1", "STREAMS", tagged "x", "0"],
+            ["RPUSH", tagged "l", "2", "1"],
+            ["SORT", tagged "l", "STORE", tagged "s"],
+            ["ZADD", tagged "z", "1", "m"],
+            ["ZUNIONSTORE", tagged "u", "2", tagged "z", tagged "y"],
+            ["BITOP", "NOT", tagged "b", tagged "e"],
+            ["OBJECT", "ENCODING", tagged "e"],
+            ["LMPOP", "1", tagged "l", "LEFT"],
+            ["MEMORY", "USAGE", tagged "z"]
+          ]
+          $ \commandWords -> either (\problem -> [(commandWords, problem)]) (const []) <$> tryRun client (raw commandWords)
+      concat problems `shouldBe` []
+
+  it "runs what a thread submits to one node in that order, and a pipeline over all slots" $ \cluster ->
+    limited . connected (setMuxCount Nothing) cluster $ \client -> do
+      started <- forM [1 .. 500 :: Int] $ \_ -> submit client (Redis.incr "ordered")
+      results <- mapM wait started
+      results `shouldBe` [1 .. 500 :: Int64]
+      let keys = numbered "pipe:" 300
+      runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
+      runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+      void (run client (Redis.del ("ordered" NonEmpty.:| [])))
+
+movingSpec :: SpecWith Cluster
+movingSpec = do
+  it "loses and doubles nothing while slots move, and asks for the map no more than it may" $ \cluster ->
+    within 60 . connected (setRefreshThrottle 1) cluster $ \client -> do
+      let tag = "mv:1:counter"
+          slot = slotNumberOf tag
+      -- Several keys of one slot, so that it is half moved for a while.
+      let pairs = [("{" <> tag <> "}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 30 :: Int]]
+      forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
+      masters <- map fst <$> clusterMasters cluster
+      home <- masterOf cluster slot
+      asksBefore <- sum <$> mapM (calls "cluster|shards") masters
+      audit <- audited client "mv" 4 $
+        forM_ (filter (/= home) masters <> [home]) $ \target -> do
+          let multi = forM_ (NonEmpty.nonEmpty (map fst pairs)) $ \keys -> run client (Redis.mget keys)
+              readAll = forM_ pairs $ \(key, value) -> run client (Redis.get key) `shouldReturn` Just value
+          migrateSlot
+            cluster
+            quietMigration
+              { migrationMarked = readAll,
+                migrationMoved = const readAll,
+                migrationEmptied = multi,
+                migrationOwned = readAll
+              }
+            slot
+            target
+      asksAfter <- sum <$> mapM (calls "cluster|shards") masters
+      auditFailed audit `shouldBe` []
+      verifyCounters client audit
+      verifyTokens client audit
+      -- Three nodes each second at most.
+      asksAfter - asksBefore `shouldSatisfy` (<= 60)
+
+  it "a command over a half-moved slot waits, and gets its answer when the move is over" $ \cluster ->
+    limited . connected (setCommandTimeout (Just 10) . setMaxAttempts 500) cluster $ \client -> do
+      let pairs = [("{half}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 20 :: Int]]
+          slot = slotNumberOf "half"
+      forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
+      home <- masterOf cluster slot
+      target <- maybe (failure "a second master") pure . lookup True . map (\(node, _) -> (node /= home, node)) =<< clusterMasters cluster
+      begun <- newEmptyMVar
+      answers <- forM (NonEmpty.nonEmpty (map fst pairs)) $ \keys -> do
+        let meanwhile moved =
+              if moved == 10
+                then do
+                  void . forkIO $ tryRun client (Redis.mget keys) >>= putMVar begun
+                  -- It has met the half-moved slot before the rest moves.
+                  eventually 5 "TRYAGAIN was said" $ (> 0) <$> rejected home target
+                else pure ()
+        migrateSlot cluster quietMigration {migrationMoved = meanwhile} slot target
+        takeMVar begun
+      answers `shouldBe` Just (Right (map (Just . snd) pairs))
+      migrateSlot cluster quietMigration slot home
+
+  it "uses a node that joins, and closes its connections when it leaves" $ \cluster ->
+    within 60 . connected id cluster $ \client -> do
+      let key = "joined"
+          slot = slotNumberOf key
+      home <- masterOf cluster slot
+      run client (Redis.set key "1")
+      before <- openDescriptors
+      node <- addMaster cluster
+      audit <- audited client "join" 3 $ do
+        migrateSlot cluster quietMigration slot node
+        eventually 10 "the new node serves" $ do
+          run client (Redis.get key) `shouldReturn` Just "1"
+          any ((== addressEndpoint (nodeAddress node)) . gaugeEndpoint) <$> clientGauges client
+        migrateSlot cluster quietMigration slot home
+        -- Somebody must meet the MOVED for the map to be asked for.
+        run client (Redis.get key) `shouldReturn` Just "1"
+        removeNode cluster node
+        eventually 10 "the node is forgotten" $ do
+          void (tryRun client (Redis.get key))
+          -- As after the periodic check, which takes a minute.
+          void (tryRun client (Redis.get "other"))
+          notElem (addressEndpoint (nodeAddress node)) . map gaugeEndpoint <$> clientGauges client
+      verifyCounters client audit
+      verifyTokens client audit
+      -- One connection at most to each of the six that stay.
+      descriptorsReturnTo 10 (before + 6)
+  where
+    rejected home target = sum <$> mapM (fmap (maybe 0 callsRejected . Map.lookup "mget") . Server.commandStatistics . nodeServer) [home, target]
+
+replicaSpec :: SpecWith Cluster
+replicaSpec =
+  it "reads from replicas, which are told READONLY, and writes to masters" $ \cluster ->
+    within 60 . connected (setReadFrom PreferReplica) cluster $ \client -> do
+      nodes <- clusterNodes cluster
+      masters <- map fst <$> clusterMasters cluster
+      let replicas = filter (`notElem` masters) nodes
+          keys = numbered "far:" 60
+      runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
+      eventually 10 "the replicas have it all" $
+        (== map Just keys) <$> runPipeline client (traverse (command . Redis.get) keys)
+      getsOfMasters <- sum <$> mapM (calls "get") masters
+      getsOfReplicas <- sum <$> mapM (calls "get") replicas
+      runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+      runPipeline client (traverse_ (\key -> command (Redis.incr ("n" <> key))) keys)
+      getsOfMasters' <- sum <$> mapM (calls "get") masters
+      getsOfReplicas' <- sum <$> mapM (calls "get") replicas
+      (getsOfMasters' - getsOfMasters, getsOfReplicas' - getsOfReplicas) `shouldBe` (0, 60)
+      readOnly <- mapM (calls "readonly") replicas
+      readOnly `shouldSatisfy` all (>= 1)
+      mapM (calls "readonly") masters `shouldReturn` map (const 0) masters
+      -- A replica dies: its master answers.
+      forM_ (take 1 replicas) $ \victim -> do
+        Server.kill9 (nodeServer victim)
+        runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+        Server.restart (nodeServer victim)
+        awaitAgreement cluster
+
+failingSpec :: SpecWith Cluster
+failingSpec = do
+  it "starts with dead seeds if one lives" $ \cluster -> limited $ do
+    addresses <- clusterAddresses cluster
+    let dead = [TcpAddress "127.0.0.1" 1, TcpAddress "127.0.0.1" 2, TcpAddress "127.0.0.1" 3]
+    withClient (liveConfig (dead <> take 1 addresses)) $ \client -> do
+      run client (Redis.set "seeded" "1")
+      run client (Redis.get "seeded") `shouldReturn` Just "1"
+
+  it "a frozen master does not hold up commands to the others" $ \cluster ->
+    limited . connected (setCommandTimeout (Just 2)) cluster $ \client -> do
+      masters <- clusterMasters cluster
+      case masters of
+        (frozen, ranges) : _ -> do
+          let inFrozen slot = any (\(from, to) -> from <= slot && slot <= to) ranges
+              stuck = keyIn "stuck" inFrozen
+              free = take 50 (keysIn "free" (not . inFrozen))
+          forM_ free $ \key -> run client (Redis.set key key)
+          run client (Redis.set stuck "1")
+          flip finally (Server.thaw (nodeServer frozen)) $ do
+            Server.freeze (nodeServer frozen)
+            -- Well within the time after which the frozen node's commands end.
+            waiting <- forM [1 .. 20 :: Int] $ \_ -> submit client (Redis.get stuck)
+            free' <- timeout 1500000 . replicateConcurrently_ 4 $ forM_ free $ \key -> run client (Redis.get key)
+            free' `shouldBe` Just ()
+            -- And those do end.
+            ended <- within 10 (mapM tryWait waiting)
+            length ended `shouldBe` 20
+          awaitAgreement cluster
+        [] -> expectationFailure "no master"
+
+  it "follows a planned fail-over under load without a loss" $ \cluster ->
+    within 60 . settled . connected (setCommandTimeout (Just 5) . setMaxAttempts 100) cluster $ \client -> do
+      master <- masterOf cluster (slotNumberOf "fo:1:counter")
+      replicas <- replicasOf cluster master
+      audit <- audited client "fo" 6 $ mapM_ (failover cluster) (take 1 replicas)
+      verifyCounters client audit
+      filter ((/= MaybeExecuted) . errorDelivery) (auditFailed audit) `shouldBe` []
+
+  it "goes on when a master is killed and its replica promoted: every command ends, none runs twice" $ \cluster ->
+    within 60 . settled . connected (setCommandTimeout (Just 8) . setMaxAttempts 200) cluster $ \client -> do
+      let slot = slotNumberOf "kill:1:counter"
+      audit <- audited client "kill" 6 $ do
+        old <- killMaster cluster slot
+        void (awaitNewMaster cluster slot old)
+        eventually 10 "the slot is served" $
+          either (const False) (const True) <$> tryRun client (Redis.get "kill:1:counter")
+        concurrently_ (Server.restart (nodeServer old)) (replicateM_ 20 (tryRun client (Redis.get "kill:1:counter")))
+        awaitAgreement cluster
+      -- What a master acknowledged and had not yet passed on is lost with it;
+      -- but nothing may be there twice.
+      verifyNoneTwice client audit
+
+secureSpec :: Spec
+secureSpec =
+  it "is used over TLS, each node by its TLS port, through a fail-over" $
+    within 60 . withCertificates $ \certificates -> do
+      let server =
+            defaultServerOptions
+              { optionsPassword = Just "open sesame",
+                optionsTls =
+                  Just
+                    TlsOptions
+                      { tlsKeyPair = certificatesServer certificates,
+                        tlsAuthority = certificatesAuthority certificates,
+                        tlsClients = ClientCertificatesOptional
+                      }
+              }
+          secured =
+            setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret "open sesame"})
+              . setTls (Just defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)})
+      withCluster defaultClusterOptions {clusterMasterCount = 2, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
+        connected (secured . setConnectTimeout 3 . setMaxAttempts 100) cluster $ \client -> do
+          let keys = numbered "tls:" 50
+          runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
+          runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+          endpoints <- map gaugeEndpoint <$> clientGauges client
+          masters <- map (addressEndpoint . nodeAddress . fst) <$> clusterMasters cluster
+          sort (filter (`elem` masters) endpoints) `shouldBe` sort masters
+          master <- masterOf cluster (slotNumberOf "tls:1")
+          replicas <- replicasOf cluster master
+          mapM_ (failover cluster) (take 1 replicas)
+          runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
