@@ -113,8 +113,9 @@ run :: Client -> Command a -> IO a
 run client command = tryRun client command >>= either throwIO pure
 
 -- | Runs a command and waits for its result. Blocks for at most the command
--- timeout; longer for commands that the server may keep waiting. Costs one
--- round trip, and one more for each redirect or retry.
+-- timeout, and the connect timeout if its connection must be opened first;
+-- longer for commands that the server may keep waiting. Costs one round trip,
+-- and one more for each redirect or retry.
 --
 -- @since 0.1.0.0
 tryRun :: Client -> Command a -> IO (Either Error a)
@@ -144,7 +145,8 @@ newtype Pending a = Pending (Started a)
 --
 -- What one thread submits to one node is run in that order, as long as the
 -- node takes it at the first attempt: a command that is redirected or retried
--- runs later. Dropping a 'Pending' is allowed; the command still runs.
+-- runs later. Dropping a 'Pending' is allowed; the command still runs. One that
+-- the server may keep waiting holds its connection until it is answered.
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)

@@ -86,7 +86,7 @@ execute core command = case commandKind command of
         outcome <- submitToNode (poolOf place) (commandRequest command)
         settle core command began newCourse place Plainly outcome
       Nothing -> again core command began newCourse SameRoute
-  Special -> startSpecial core command >>= awaitStarted
+  Special -> startSpecial CallerWaits core command >>= awaitStarted
 
 -- | Submits a command without waiting for its reply. Blocks only while there
 -- is no room for it, no connection, or nobody to send it to.
@@ -107,7 +107,7 @@ start core command = case commandKind command of
                 pure (decoded command plain)
             outcome -> onlyOnce rest (settle core command began newCourse place Plainly outcome)
       Left failure -> pure . Started . onlyOnce rest $ recover core command began newCourse Nothing Plainly failure
-  Special -> startSpecial core command
+  Special -> startSpecial CallerGoesOn core command
 
 -- | Whether a command needs more than a place and a reply.
 data Kind = Ordinary | Special
@@ -187,7 +187,8 @@ recover core command began course place sent failure = do
   remaining <- remainingSeconds core began
   let Retry.Outcome {Retry.outcomeDecision, Retry.outcomeEffects, Retry.outcomeCourse} =
         decide
-          (policyOf core)
+          -- Once the client is closed there is no next attempt.
+          (if closed then (policyOf core) {policyMaxAttempts = 0} else policyOf core)
           (commandFacts command)
           course
           Retry.Failure
@@ -201,7 +202,6 @@ recover core command began course place sent failure = do
   traverse_ (carryOut (coreRouter core) began) outcomeEffects
   case outcomeDecision of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else named final))
-    _ | closed -> pure (Left (if errorDelivery failure == NotSent then ClientClosed else failure))
     RetryNow target -> again core command began outcomeCourse target
     RetryAfter delay target -> do
       threadDelay (ceiling (delay * 1e6))
@@ -290,9 +290,12 @@ attempt core command began place sent = case factBlocking (commandFacts command)
           (Nothing, Nothing) -> (Failure ClientClosed, Spoilt)
       pure (either Failure id leased)
 
+-- | What the thread that starts a command does next.
+data Caller = CallerWaits | CallerGoesOn
+
 -- | Starts a command that is not ordinary.
-startSpecial :: Core -> Command a -> IO (Started a)
-startSpecial core command
+startSpecial :: Caller -> Core -> Command a -> IO (Started a)
+startSpecial caller core command
   | AskServer commandWords <- commandRoute command =
     -- Learns the keys first, then starts it for good.
     learn core commandWords >>= \case
@@ -322,11 +325,11 @@ startSpecial core command
               slot <- submitToNodeAsync (poolOf place) (commandRequest command)
               pure . Started $ waitSlotResult slot >>= onlyOnce rest . settle core command began newCourse place Plainly
             Left failure -> pure . Started . onlyOnce rest $ recover core command began newCourse Nothing Plainly failure
-        -- On the caller's own thread, when it waits: a thread in between would
-        -- have to be stopped when the caller is.
-        _ -> do
-          rest <- newMVar Nothing
-          pure . Started $ onlyOnce rest (again core command began newCourse SameRoute)
+        _ -> case caller of
+          -- On the caller's own thread: a thread in between would have to be
+          -- stopped when the caller is.
+          CallerWaits -> pure . Started $ again core command began newCourse SameRoute
+          CallerGoesOn -> inBackground (again core command began newCourse SameRoute)
 
     -- A route learnt from the server never splits, so it has no answer type.
     retyped :: Route b -> Route a
