@@ -20,7 +20,8 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
-import Control.Exception (mask, mask_, onException)
+import Control.Exception (SomeException, mask, mask_, onException, throwIO, try)
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.Either (partitionEithers)
 import Data.Foldable (traverse_)
@@ -41,6 +42,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (submitCommand)
 import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot (Outcome (..))
+import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -160,6 +162,13 @@ placeToStart core command began =
     facts = commandFacts command
     route = commandRoute command
 {-# INLINE placeToStart #-}
+
+-- | A thread of its own, whose result can be awaited.
+inBackground :: IO (Either Error a) -> IO (Started a)
+inBackground action = do
+  result <- newEmptyMVar
+  void . spawn "redis command" $ try action >>= putMVar result
+  pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | What an attempt came to, or the next attempt.
 settle :: Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error a)
