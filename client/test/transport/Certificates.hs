@@ -11,6 +11,7 @@ module Certificates
 where
 
 import Control.Monad (unless)
+import System.Directory (createDirectory, removePathForcibly)
 import System.Exit (ExitCode (ExitSuccess))
 import System.FilePath ((<.>), (</>))
 import System.Process (readProcessWithExitCode)
@@ -43,35 +44,44 @@ selfSigned folder name names = do
     file = folder </> name <.> "pem"
 
 -- | A certificate of an authority, for subject alternative names such as
--- @DNS:redis.test,IP:127.0.0.1@.
+-- @DNS:redis.test,IP:127.0.0.1@. By @openssl ca@, with all the files it wants:
+-- the simpler @openssl x509@ has no way to make an expired certificate that all
+-- its versions have.
 issue :: FilePath -> Issuer -> String -> Validity -> String -> IO Certificate
 issue folder (Issuer by) name validity names = do
+  createDirectory work
   openssl (["req", "-new", "-out", request] <> fresh folder name)
-  writeFile extensions ("subjectAltName=" <> names <> "\n")
-  openssl
-    [ "x509",
-      "-req",
-      "-in",
-      request,
-      "-CA",
-      certificateFile by,
-      "-CAkey",
-      certificateKey by,
-      "-CAcreateserial",
-      "-days",
-      case validity of
-        Valid -> "2"
-        Expired -> "-1",
-      "-extfile",
-      extensions,
-      "-out",
-      file
-    ]
+  writeFile database ""
+  writeFile settings $
+    unlines
+      [ "[ca]",
+        "default_ca = authority",
+        "[authority]",
+        "database = " <> database,
+        "new_certs_dir = " <> work,
+        "rand_serial = yes",
+        "default_md = sha256",
+        "policy = names",
+        "x509_extensions = extensions",
+        "[names]",
+        "commonName = supplied",
+        "[extensions]",
+        "subjectAltName = " <> names
+      ]
+  openssl $
+    ["ca", "-batch", "-notext", "-config", settings, "-in", request, "-out", file]
+      <> ["-cert", certificateFile by, "-keyfile", certificateKey by]
+      <> case validity of
+        Valid -> ["-days", "2"]
+        Expired -> ["-startdate", "20200101000000Z", "-enddate", "20200102000000Z"]
+  removePathForcibly work
   pure (Certificate file (keyOf folder name))
   where
     file = folder </> name <.> "pem"
-    request = folder </> name <.> "csr"
-    extensions = folder </> name <.> "ext"
+    work = folder </> name <.> "work"
+    request = work </> "request"
+    database = work </> "database"
+    settings = work </> "settings"
 
 fresh :: FilePath -> String -> [String]
 fresh folder name =

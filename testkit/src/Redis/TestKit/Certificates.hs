@@ -11,7 +11,7 @@ module Redis.TestKit.Certificates
 where
 
 import Redis.TestKit.Wait (failure)
-import System.Directory (removeFile)
+import System.Directory (createDirectory, removePathForcibly)
 import System.Exit (ExitCode (ExitSuccess))
 import System.FilePath ((<.>), (</>))
 import System.IO.Temp (withSystemTempDirectory)
@@ -32,7 +32,7 @@ data Certificates = Certificates
     certificatesServer :: KeyPair,
     -- | Valid, but for @elsewhere.example@.
     certificatesWrongHost :: KeyPair,
-    -- | For the right hosts, until yesterday.
+    -- | For the right hosts, until some years ago.
     certificatesExpired :: KeyPair,
     -- | For the right hosts, but signed by 'certificatesStranger'.
     certificatesUntrusted :: KeyPair,
@@ -42,6 +42,13 @@ data Certificates = Certificates
     certificatesStranger :: FilePath
   }
   deriving stock (Eq, Show)
+
+-- | When a certificate is valid.
+data Validity
+  = -- | For thirty days from now.
+    Current
+  | -- | For one day, years ago.
+    Past
 
 -- | Certificates in a temporary folder for the length of an action.
 withCertificates :: (Certificates -> IO a) -> IO a
@@ -56,11 +63,11 @@ createCertificates folder = do
   authority <- createAuthority folder "authority"
   stranger <- createAuthority folder "stranger"
   let sign = createSigned folder
-  server <- sign authority "server" ourHosts 30
-  wrongHost <- sign authority "wrong-host" "DNS:elsewhere.example" 30
-  expired <- sign authority "expired" ourHosts (-1)
-  untrusted <- sign stranger "untrusted" ourHosts 30
-  client <- sign authority "client" "DNS:client" 30
+  server <- sign authority "server" ourHosts Current
+  wrongHost <- sign authority "wrong-host" "DNS:elsewhere.example" Current
+  expired <- sign authority "expired" ourHosts Past
+  untrusted <- sign stranger "untrusted" ourHosts Current
+  client <- sign authority "client" "DNS:client" Current
   pure
     Certificates
       { certificatesAuthority = keyPairCertificate authority,
@@ -95,35 +102,44 @@ createAuthority folder name = do
   where
     pair@(KeyPair certificate key) = keyPairIn folder name
 
-createSigned :: FilePath -> KeyPair -> String -> String -> Int -> IO KeyPair
-createSigned folder issuer name hosts days = do
+-- By @openssl ca@, with all the files it wants: the simpler @openssl x509@ has
+-- no way to make an expired certificate that all its versions have.
+createSigned :: FilePath -> KeyPair -> String -> String -> Validity -> IO KeyPair
+createSigned folder issuer name hosts validity = do
   createKey key
+  createDirectory work
   openssl ["req", "-new", "-key", key, "-subj", "/CN=" <> name, "-out", requestFile]
-  writeFile extensions ("subjectAltName=" <> hosts <> "\n")
-  openssl
-    [ "x509",
-      "-req",
-      "-in",
-      requestFile,
-      "-CA",
-      keyPairCertificate issuer,
-      "-CAkey",
-      keyPairKey issuer,
-      "-CAcreateserial",
-      "-days",
-      show days,
-      "-extfile",
-      extensions,
-      "-out",
-      certificate
-    ]
-  removeFile requestFile
-  removeFile extensions
+  writeFile database ""
+  writeFile settings $
+    unlines
+      [ "[ca]",
+        "default_ca = authority",
+        "[authority]",
+        "database = " <> database,
+        "new_certs_dir = " <> work,
+        "rand_serial = yes",
+        "default_md = sha256",
+        "policy = names",
+        "x509_extensions = extensions",
+        "[names]",
+        "commonName = supplied",
+        "[extensions]",
+        "subjectAltName = " <> hosts
+      ]
+  openssl $
+    ["ca", "-batch", "-notext", "-config", settings, "-in", requestFile, "-out", certificate]
+      <> ["-cert", keyPairCertificate issuer, "-keyfile", keyPairKey issuer]
+      <> case validity of
+        Current -> ["-days", "30"]
+        Past -> ["-startdate", "20200101000000Z", "-enddate", "20200102000000Z"]
+  removePathForcibly work
   pure pair
   where
     pair@(KeyPair certificate key) = keyPairIn folder name
-    requestFile = folder </> name <.> "csr"
-    extensions = folder </> name <.> "ext"
+    work = folder </> name <.> "work"
+    requestFile = work </> "request"
+    database = work </> "database"
+    settings = work </> "settings"
 
 openssl :: [String] -> IO ()
 openssl arguments = do

@@ -4,7 +4,7 @@ module Redis.Commands.SplitSpec (spec) where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (foldl')
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -71,7 +71,7 @@ slotOf key = fromIntegral (ByteString.foldl' (+) 0 key) `mod` 4
 -- | The words that belong to each slot, in order.
 grouped :: NonEmpty ByteString -> [[ByteString]] -> Map Int [ByteString]
 grouped keys items =
-  foldl' (\done (slot, item) -> Map.insertWith (flip (<>)) slot item done) Map.empty (zip (map slotOf (NonEmpty.toList keys)) items)
+  List.foldl' (\done (slot, item) -> Map.insertWith (flip (<>)) slot item done) Map.empty (zip (map slotOf (NonEmpty.toList keys)) items)
 
 partsOf :: NonEmpty ByteString -> ByteString -> (ByteString -> [ByteString]) -> [[ByteString]]
 partsOf keys name item = map (name :) (Map.elems (grouped keys (map item (NonEmpty.toList keys))))
@@ -96,7 +96,7 @@ splitRun command answer = case commandRoute command of
           pure (at, result, sent)
     positionsBySlot keys =
       Map.map NonEmpty.reverse $
-        foldl'
+        List.foldl'
           (\done (position, key) -> Map.insertWith (<>) (slotOf key) (position :| []) done)
           Map.empty
           (zip [0 ..] (NonEmpty.toList keys))
