@@ -1,8 +1,79 @@
+-- | The client in clusters: real ones, and nodes that say what real ones do not
+-- say on demand.
+--
+-- What a correct cluster client does, and the test that shows it. Tests of this
+-- suite are named by module and words of their name; @unit@ and @property@ are
+-- the suites of the parts that need no server.
+--
+-- Keys and slots
+--
+-- [CRC16, hash tags and their vectors] @property@: SlotSpec.
+-- [Key positions from key specs, unknown commands by the server] @unit@:
+--   KeySpecSpec; @integration@: KeysLiveSpec; LiveSpec: routes commands by where
+--   their keys are.
+-- [Split only where semantics allow, reassembled in order, else refused locally]
+--   LiveSpec: splits MGET; refuses keys of several slots. SlotCacheSpec: a split
+--   write of which a part failed.
+--
+-- The slot map
+--
+-- [Full map from any seed, partial map legal] SlotCacheSpec: comes from one seed
+--   that answers; may lack slots; that lacks a slot is asked for. LiveSpec:
+--   starts with dead seeds.
+-- [NULL, empty and unknown hosts, names, IPv6, metadata, SLOTS and SHARDS]
+--   SlotCacheSpec: takes a host; takes an IPv6 host; comes from CLUSTER SLOTS;
+--   @property@: ClusterReplySpec. TLS ports: LiveSpec: is used over TLS.
+-- [Triggers] RedirectSpec: an error that says not now; to an unknown host; from a
+--   replica; a connection lost after a write. Time-outs, the periodic check:
+--   @property@: HealthSpec, TopologySpec.
+-- [One refresh at a time, least interval] RedirectSpec: asks for the map once at a
+--   time. LiveSpec: loses and doubles nothing while slots move. @property@:
+--   TopologySpec.
+-- [The redirected command never waits for it] RedirectSpec: does not keep the
+--   redirected command waiting.
+-- [Several nodes asked, agreement, time-boxed] SlotCacheSpec: is what most nodes
+--   say; is learnt again while a known node hangs.
+-- [MOVED applied at once, not undone by an older map] RedirectSpec: is followed to
+--   the named node; is not undone.
+-- [One atomic snapshot] @property@: SlotMapSpec, TopologySpec.
+-- [Back to the seeds] SlotCacheSpec: when all its nodes are gone.
+--
+-- Redirects
+--
+-- [MOVED to the named node, empty host, same endpoint, nothing trusted]
+--   RedirectSpec: MOVED.
+-- [ASK: ASKING adjacent, its error consumed, TRYAGAIN back at the source]
+--   RedirectSpec: ASK. LiveSpec: a command over a half-moved slot waits.
+-- [Bounds, backoff, trail] RedirectSpec: ends within the bounds; attempts together.
+-- [Refusals are not executions] RedirectSpec: is followed by a write that must not
+--   run twice.
+--
+-- Other errors
+--
+-- [TRYAGAIN, CLUSTERDOWN, LOADING, MASTERDOWN, READONLY] RedirectSpec: an error that
+--   says not now.
+-- [BUSY, OOM, MISCONF, NOREPLICAS] RedirectSpec: is the caller's, at once.
+-- [NOAUTH, WRONGPASS] RedirectSpec: NOAUTH in mid-life.
+-- [Lost after the write, lost before] RedirectSpec: a connection lost. @property@:
+--   RetrySpec.
+-- [CROSSSLOT from a server] RedirectSpec: names the command.
+--
+-- Nodes and fail-over
+--
+-- [Isolation] LiveSpec: a frozen master does not hold up.
+-- [Silent peers, backoff, handshake deadline] the suites of connections.
+-- [Removed nodes] SlotCacheSpec: a node that it no longer has; nodes that only a
+--   redirect named. LiveSpec: uses a node that joins, and closes.
+-- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
+--   killed.
+-- [Reads from replicas] LiveSpec: reads from replicas. RedirectSpec: from a replica;
+--   the primary answers.
 module Main (main) where
 
 import LiveSpec qualified
 import RedirectSpec qualified
+import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> LiveSpec.spec)
+main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> LiveSpec.spec)

@@ -14,7 +14,8 @@ module Redis.Internal.Hooks
   )
 where
 
-import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try)
+import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try, uninterruptibleMask_)
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Redis.Error (ConnectionCause, Endpoint, Error)
@@ -42,9 +43,14 @@ instance Show Hooks where
 noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
 
--- | Tells of a connection event. An exception of the hook is dropped.
+-- | Tells of a connection event. Whatever the hook throws is dropped: the thread
+-- may be one that learns the map, or holds a connection that nobody else knows.
+-- Nothing thrown at the thread arrives meanwhile, so what is caught is the
+-- hook's own.
 observeConnection :: Hooks -> ConnectionEvent -> IO ()
-observeConnection hooks event = mapM_ (\hook -> guarded (hook event)) (hookConnection hooks)
+observeConnection hooks event = mapM_ (\hook -> uninterruptibleMask_ (dropped (hook event))) (hookConnection hooks)
+  where
+    dropped action = void (try action :: IO (Either SomeException ()))
 
 -- | Tells how a command went. An exception of the hook is dropped.
 observeCommand :: Hooks -> CommandTiming -> IO ()
