@@ -194,21 +194,8 @@ spec = do
         tally <- underLoad server (through proxy) (\_ load -> workersProgress load 100)
         tallyMaybe tally `shouldBe` 0
 
--- | What it answered is on its disk.
-durable :: Server.ServerOptions
-durable = Server.defaultServerOptions {Server.optionsConfig = ["appendonly yes", "appendfsync always"]}
-
-behindProxy :: (Server.Server -> Proxy.Proxy -> IO a) -> IO a
-behindProxy action =
-  Server.withServer Server.defaultServerOptions $ \server ->
-    Proxy.withProxy (Server.serverAddress server) (action server)
-
 alternate :: [a] -> ([a], [a])
 alternate = \case
   first : second : rest -> let (evens, odds) = alternate rest in (first : evens, second : odds)
   [only] -> ([only], [])
   [] -> ([], [])
-
--- | One connection for all, so that a test knows which one it breaks.
-single :: Config -> Config
-single = setMuxCount (Just 1)

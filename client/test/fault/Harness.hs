@@ -11,6 +11,11 @@ module Harness
     quick,
     addressed,
     through,
+    single,
+
+    -- * Surroundings
+    behindProxy,
+    durable,
 
     -- * The load
     Load,
@@ -46,8 +51,8 @@ import Data.List (nub)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Nil), replyText)
-import Redis.TestKit.Proxy (Proxy, proxyPort)
-import Redis.TestKit.Server (Server, serverHost, serverPort)
+import Redis.TestKit.Proxy (Proxy, proxyPort, withProxy)
+import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (descriptorsReturnTo, eventually, failure, openDescriptors, within)
 import Test.Hspec (shouldBe, shouldSatisfy)
@@ -67,6 +72,20 @@ addressed server = quick (standaloneConfig (Char8.pack (serverHost server)) (fro
 -- | A client of the server behind a proxy, with short times.
 through :: Proxy -> Config
 through proxy = quick (standaloneConfig "127.0.0.1" (fromIntegral (proxyPort proxy)))
+
+-- | One connection for all, so that a test knows which one it breaks.
+single :: Config -> Config
+single = setMuxCount (Just 1)
+
+-- | A server and a proxy in front of it.
+behindProxy :: (Server -> Proxy -> IO a) -> IO a
+behindProxy action =
+  withServer defaultServerOptions $ \server ->
+    withProxy (serverAddress server) (action server)
+
+-- | A server that has on its disk what it answered, and so survives its end.
+durable :: ServerOptions
+durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync always"]}
 
 -- | What commands came to.
 data Tally = Tally

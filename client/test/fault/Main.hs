@@ -2,7 +2,12 @@
 -- reply is its own, nothing runs twice, and nothing is left behind.
 module Main (main) where
 
+import BytesSpec qualified
+import CallersSpec qualified
 import ConnectionSpec qualified
+import DedicatedSpec qualified
+import HandshakeSpec qualified
+import ObservationSpec qualified
 import Redis.TestKit.Wait (within)
 import System.IO (BufferMode (LineBuffering), hSetBuffering, stdout)
 import Test.Hspec (around_, describe, hspec)
@@ -12,3 +17,8 @@ main = do
   hSetBuffering stdout LineBuffering
   hspec . around_ (within 45) $ do
     describe "Connections" ConnectionSpec.spec
+    describe "Bytes" BytesSpec.spec
+    describe "Callers" CallersSpec.spec
+    describe "Handshake" HandshakeSpec.spec
+    describe "Dedicated connections" DedicatedSpec.spec
+    describe "Observation" ObservationSpec.spec

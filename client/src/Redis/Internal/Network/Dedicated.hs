@@ -18,12 +18,14 @@ where
 import Control.Concurrent (myThreadId, threadCapability)
 import Control.Concurrent.STM
 import Control.Exception (mask, onException)
-import Control.Monad (join)
+import Control.Monad (join, void)
+import Data.List qualified as List
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
+import System.Timeout (timeout)
 
 -- | The dedicated connections of one node.
 data DedicatedPool = DedicatedPool
@@ -36,8 +38,10 @@ data DedicatedState
   = Lending
       [Multiplexer]
       -- ^ Idle connections, the most recently used first.
+      [Multiplexer]
+      -- ^ Those lent out.
       Int
-      -- ^ How many are lent out or idle.
+      -- ^ How many are lent out, idle or being opened.
   | Closed
 
 -- | What state a lease leaves its connection in.
@@ -51,30 +55,34 @@ data Condition
 -- | An empty pool. Never blocks.
 newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
 newDedicatedPool dedicatedSetup dedicatedEndpoint = do
-  dedicatedState <- newTVarIO (Lending [] 0)
+  dedicatedState <- newTVarIO (Lending [] [] 0)
   pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState}
 
--- | Closes idle connections now, lent ones when they come back. Idempotent.
-closeDedicatedPool :: DedicatedPool -> IO ()
-closeDedicatedPool pool = do
-  idle <- atomically $ do
+-- | Closes idle connections now, lent ones when they come back, but at the
+-- latest after so many seconds: whom the server keeps waiting must not wait for
+-- ever. Idempotent.
+closeDedicatedPool :: Double -> DedicatedPool -> IO ()
+closeDedicatedPool grace pool = do
+  (idle, lent) <- atomically $ do
     state <- readTVar (dedicatedState pool)
     writeTVar (dedicatedState pool) Closed
     pure $ case state of
-      Lending idle _ -> idle
-      Closed -> []
+      Lending idle lent _ -> (idle, lent)
+      Closed -> ([], [])
   mapM_ abortMultiplexer idle
+  void (timeout (round (grace * 1e6)) (mapM_ awaitGone lent))
+  mapM_ abortMultiplexer lent
 
 -- | How many connections are idle. Never blocks.
 dedicatedIdle :: DedicatedPool -> IO Int
 dedicatedIdle pool =
   readTVarIO (dedicatedState pool) >>= \case
-    Lending idle _ -> pure (length idle)
+    Lending idle _ _ -> pure (length idle)
     Closed -> pure 0
 
 -- | Lends a connection to an action, which says in what condition it leaves
--- it. Blocks while all are lent out and while one is opened; may be
--- interrupted. An exception in the action closes the connection.
+-- it. Blocks while all are lent out (for at most the command timeout) and
+-- while one is opened; may be interrupted. An exception in the action closes the connection.
 withLease :: DedicatedPool -> (Multiplexer -> IO (a, Condition)) -> IO (Either Error a)
 withLease pool action = mask $ \restore ->
   takeOne >>= \case
@@ -86,27 +94,39 @@ withLease pool action = mask $ \restore ->
         Spoilt -> discard mux
       pure (Right result)
   where
-    limit = configMaxDedicated (setupConfig (dedicatedSetup pool))
+    config = setupConfig (dedicatedSetup pool)
+    limit = configMaxDedicated config
+    failed = ConnectionError NotSent (dedicatedEndpoint pool)
+    change = modifyTVar' (dedicatedState pool)
 
-    takeOne = join . atomically $ do
-      state <- readTVar (dedicatedState pool)
-      case state of
+    takeOne = join . atomically $ takeNow (pure waitForOne)
+
+    waitForOne = case configCommandTimeout config of
+      Nothing -> join (atomically (takeNow retry))
+      Just seconds -> do
+        expired <- registerDelay (ceiling (min 1e9 seconds * 1e6))
+        join . atomically . takeNow $
+          pure (Left (TimeoutError NotSent seconds)) <$ (readTVar expired >>= check)
+
+    -- With what to do when all are lent out.
+    takeNow full =
+      readTVar (dedicatedState pool) >>= \case
         Closed -> pure (pure (Left (failed ClosedLocally)))
-        Lending (mux : idle) total -> do
-          writeTVar (dedicatedState pool) (Lending idle total)
+        Lending (mux : idle) lent total -> do
+          writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
           pure (reuse mux)
-        Lending [] total
+        Lending [] lent total
           | total < limit -> do
-            writeTVar (dedicatedState pool) (Lending [] (total + 1))
-            pure (open `onException` forget)
-          | otherwise -> retry
+            writeTVar (dedicatedState pool) (Lending [] lent (total + 1))
+            pure (open `onException` forgetOpening)
+          | otherwise -> full
 
     -- One that died while it lay idle is replaced.
     reuse mux = do
       alive <- isOpen mux
       if alive
         then pure (Right mux)
-        else forget >> takeOne
+        else forget mux >> takeOne
 
     open = do
       capability <- fst <$> (threadCapability =<< myThreadId)
@@ -114,21 +134,31 @@ withLease pool action = mask $ \restore ->
           endpoint = dedicatedEndpoint pool
       opened <- openConnection setup ForPrimary (exclusiveSettings setup endpoint capability) endpoint
       case opened of
-        Left cause -> forget >> pure (Left (failed cause))
-        Right mux -> pure (Right mux)
+        Left cause -> forgetOpening >> pure (Left (failed cause))
+        Right mux -> do
+          wanted <-
+            atomically $
+              readTVar (dedicatedState pool) >>= \case
+                Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
+                Closed -> pure False
+          if wanted
+            then pure (Right mux)
+            else Left (failed ClosedLocally) <$ abortMultiplexer mux
 
-    failed = ConnectionError NotSent (dedicatedEndpoint pool)
-
-    forget = atomically . modifyTVar' (dedicatedState pool) $ \case
-      Lending idle total -> Lending idle (total - 1)
+    forgetOpening = atomically . change $ \case
+      Lending idle lent total -> Lending idle lent (total - 1)
       Closed -> Closed
 
-    discard mux = forget >> abortMultiplexer mux
+    forget mux = atomically . change $ \case
+      Lending idle lent total -> Lending idle (List.delete mux lent) (total - 1)
+      Closed -> Closed
+
+    discard mux = forget mux >> abortMultiplexer mux
 
     giveBack mux = do
-      kept <- atomically $ do
-        state <- readTVar (dedicatedState pool)
-        case state of
-          Lending idle total -> True <$ writeTVar (dedicatedState pool) (Lending (mux : idle) total)
-          Closed -> pure False
+      kept <-
+        atomically $
+          readTVar (dedicatedState pool) >>= \case
+            Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending (mux : idle) (List.delete mux lent) total)
+            Closed -> pure False
       if kept then pure () else abortMultiplexer mux

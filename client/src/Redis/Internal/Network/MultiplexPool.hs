@@ -29,7 +29,7 @@ module Redis.Internal.Network.MultiplexPool
   )
 where
 
-import Control.Concurrent (getNumCapabilities, myThreadId, threadCapability, threadDelay, yield)
+import Control.Concurrent (ThreadId, getNumCapabilities, killThread, myThreadId, threadCapability, threadDelay, yield)
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, mask_, try)
 import Control.Monad (filterM, join, unless, void)
@@ -50,6 +50,7 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)
+import System.Timeout (timeout)
 
 -- | One node's connections.
 data MultiplexPool = MultiplexPool
@@ -67,14 +68,21 @@ data MultiplexPool = MultiplexPool
 
 data PoolState = PoolState
   { stateClosed :: Bool,
-    -- | Full when the attempt in flight is over.
-    stateAttempt :: Maybe (MVar (Either ConnectionCause ())),
+    stateAttempt :: Maybe Attempt,
     -- | Attempts that failed since the last that succeeded.
     stateFailures :: Int,
     stateLastCause :: ConnectionCause,
     stateNotBefore :: Nanos,
     -- | When 'reconnectNode' last dropped the connections.
     stateDropped :: Nanos
+  }
+
+-- | An attempt to connect.
+data Attempt = Attempt
+  { -- | Full when it is over.
+    attemptResult :: MVar (Either ConnectionCause ()),
+    -- | Its thread, while that may be interrupted.
+    attemptThread :: MVar ThreadId
   }
 
 -- | A pool without any connection yet. Never blocks. The action is told of
@@ -102,13 +110,19 @@ closeMultiplexPool :: Double -> MultiplexPool -> IO ()
 closeMultiplexPool grace pool = do
   attempt <- modifyMVar (poolState pool) $ \state ->
     pure (state {stateClosed = True}, stateAttempt state)
-  -- An attempt in flight sees 'stateClosed' and closes what it opened.
-  for_ attempt readMVar
+  -- It sees 'stateClosed' and closes what it opened.
+  for_ attempt $ \running -> do
+    interrupt running
+    readMVar (attemptResult running)
   muxes <- liveMuxes pool
   -- Together, or each would take its own grace.
   waits <- mapM closeInBackground muxes
   mapM_ takeMVar waits
   where
+    -- Held while it throws: after the thread has taken its name back nobody
+    -- throws to it any more.
+    interrupt running =
+      tryTakeMVar (attemptThread running) >>= mapM_ (\thread -> killThread thread >> putMVar (attemptThread running) thread)
     closeInBackground mux = do
       done <- newEmptyMVar
       void . spawn "redis close" $ do
@@ -153,8 +167,8 @@ submitToNode :: MultiplexPool -> Request -> IO Outcome
 submitToNode pool encoded = submitToNodeAsync pool encoded >>= waitSlotResult
 
 -- | Submits a command without waiting for the reply. Blocks while a connection
--- is opened (at most the connect timeout) or the queue is full (at most the
--- command timeout). Never throws an 'Error': it comes in the slot.
+-- is opened (at most the connect timeout and the command timeout) or the queue
+-- is full (at most the command timeout). Never throws an 'Error': it comes in the slot.
 submitToNodeAsync :: MultiplexPool -> Request -> IO ResponseSlot
 submitToNodeAsync pool encoded =
   withMux pool (\mux key -> submitCommandAsync mux key encoded) (newFilledSlot . Failure)
@@ -239,28 +253,34 @@ openCell pool index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
     _
       | now < stateNotBefore state -> pure (state, pure (notSent (stateLastCause state)))
       | otherwise -> do
-        attempt <- newEmptyMVar
-        void (spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt))
+        attempt <- Attempt <$> newEmptyMVar <*> newEmptyMVar
+        spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt)
+          >>= putMVar (attemptThread attempt)
         pure (state {stateAttempt = Just attempt}, awaitAttempt attempt)
   where
     cell = indexArray (poolCells pool) index
     notSent = Left . ConnectionError NotSent (poolEndpoint pool)
     awaitAttempt attempt =
-      readMVar attempt >>= \case
-        Left cause -> pure (notSent cause)
-        Right () -> openCell pool index
+      inTime (readMVar (attemptResult attempt)) >>= \case
+        Right (Left cause) -> pure (notSent cause)
+        Right (Right ()) -> openCell pool index
+        Left seconds -> pure (Left (TimeoutError NotSent seconds))
+    inTime action = case configCommandTimeout (setupConfig (poolSetup pool)) of
+      Nothing -> Right <$> action
+      Just seconds -> maybe (Left seconds) Right <$> timeout (ceiling (min 1e9 seconds * 1e6)) action
 
 -- | The body of an attempt: opens one connection and tells everybody.
-runAttempt :: MultiplexPool -> Int -> MVar (Either ConnectionCause ()) -> IO ()
+runAttempt :: MultiplexPool -> Int -> Attempt -> IO ()
 runAttempt pool index attempt = do
   let setup = poolSetup pool
       endpoint = poolEndpoint pool
       cell = indexArray (poolCells pool) index
       settings = sharedSettings setup endpoint index (lost pool)
   outcome <- try (openConnection setup (poolRole pool) settings endpoint)
+  beLeftAlone
   let opened = case outcome of
         Right result -> result
-        -- Nobody throws to this thread; what comes here is a defect or memory.
+        -- The pool is being closed; anything else is a defect or memory.
         Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
   now <- coarseNanos
   random <- randomRIO (0, 1)
@@ -270,24 +290,32 @@ runAttempt pool index attempt = do
       | otherwise -> do
         writeIORef cell (Just mux)
         pure (state {stateAttempt = Nothing, stateFailures = 0, stateNotBefore = 0}, (Right (), pure ()))
-    Left cause -> do
-      let failures = stateFailures state + 1
-          delay = delayFor (configBackoff (setupConfig setup)) failures random
-      pure
-        ( state
-            { stateAttempt = Nothing,
-              stateFailures = failures,
-              stateLastCause = cause,
-              stateNotBefore = now + nanosFromSeconds delay
-            },
-          ( Left cause,
-            do
-              observe pool (ConnectAttemptFailed endpoint cause delay)
-              poolOnTrouble pool cause
+    Left cause
+      | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
+      | otherwise -> do
+        let failures = stateFailures state + 1
+            delay = delayFor (configBackoff (setupConfig setup)) failures random
+        pure
+          ( state
+              { stateAttempt = Nothing,
+                stateFailures = failures,
+                stateLastCause = cause,
+                stateNotBefore = now + nanosFromSeconds delay
+              },
+            ( Left cause,
+              do
+                observe pool (ConnectAttemptFailed endpoint cause delay)
+                poolOnTrouble pool cause
+            )
           )
-        )
-  putMVar attempt result
+  putMVar (attemptResult attempt) result
   after
+  where
+    -- An interruption that is under way arrives here at the latest.
+    beLeftAlone =
+      try (takeMVar (attemptThread attempt)) >>= \case
+        Right _ -> pure ()
+        Left (_ :: SomeException) -> beLeftAlone
 
 -- | What a multiplexer says when it ends. The cell keeps it: the next command
 -- finds it closed and replaces it.

@@ -121,6 +121,10 @@ data Multiplexer = Multiplexer
     muxGone :: MVar ()
   }
 
+-- | The same connection.
+instance Eq Multiplexer where
+  one == other = muxGone one == muxGone other
+
 -- | The state of an open connection with nothing in flight.
 newMuxState :: MuxSettings -> Transport -> OrderCounts -> IO Multiplexer
 newMuxState muxSettings muxTransport muxOrder = do
@@ -128,7 +132,8 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxStatus <- newIORef Open
   muxBuffer <- newWriteBuffer
   nobody <- newFilledSlot (Failure (ConnectionError NotSent (transportEndpoint muxTransport) noCause))
-  muxRing <- newPendingRing (muxMaxInFlight muxSettings) nobody
+  -- Room for a handshake however low the limit: it is one run.
+  muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
   muxToken <- newMVar ()
   muxLeftover <- newIORef Nothing
   muxWriterWake <- newEmptyMVar

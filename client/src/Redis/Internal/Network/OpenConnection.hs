@@ -8,7 +8,9 @@ module Redis.Internal.Network.OpenConnection
   )
 where
 
+import Control.Concurrent.MVar
 import Control.Exception (mask_, onException)
+import Control.Monad (when)
 import Redis.Error (ConnectionCause (ConnectTimedOut), Endpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -29,34 +31,41 @@ data ConnectionSetup = ConnectionSetup
   }
 
 -- | Opens a connection. Blocks for at most the connect timeout. Leaves nothing
--- behind when it fails or is interrupted.
+-- behind when it fails or is interrupted. The end of a connection is told only
+-- if its beginning was, and after it.
 openConnection :: ConnectionSetup -> ConnectionRole -> MuxSettings -> Endpoint -> IO (Either ConnectionCause Multiplexer)
 openConnection setup role settings endpoint = mask_ $ do
   began <- preciseNanos
+  announced <- newEmptyMVar
   -- Masked throughout, so that what was opened is either returned or closed;
   -- connecting and waiting for the handshake are interruptible all the same.
-  result <- timeout (round (limit * 1e6)) attempt
+  result <- timeout (round (limit * 1e6)) (attempt announced)
   ended <- preciseNanos
   case result of
     Nothing -> pure (Left (ConnectTimedOut limit))
     Just (Left cause) -> pure (Left cause)
     Just (Right mux) -> do
       observeConnection (configHooks config) (Connected endpoint (secondsFromNanos (ended - began)))
+        `onException` giveUp announced mux
+      putMVar announced True
       pure (Right mux)
   where
     config = setupConfig setup
     limit = configConnectTimeout config
 
-    attempt =
+    giveUp announced mux = putMVar announced False >> abortMultiplexer mux
+
+    attempt announced =
       connectWith (setupConnector setup) endpoint >>= \case
         Left cause -> pure (Left cause)
         Right transport -> do
-          mux <- openMultiplexer settings transport
-          answer <- handshake config role mux `onException` abortMultiplexer mux
+          let tellDeath cause = readMVar announced >>= \was -> when was (muxOnDeath settings cause)
+          mux <- openMultiplexer settings {muxOnDeath = tellDeath} transport
+          answer <- handshake config role mux `onException` giveUp announced mux
           case answer of
             Right () -> pure (Right mux)
             Left cause -> do
-              abortMultiplexer mux
+              giveUp announced mux
               pure (Left cause)
 
 -- | For a connection that all callers share.
@@ -86,7 +95,7 @@ sharedSettings setup endpoint capability onDeath =
 -- waiting, so neither silence nor the command timeout ends it.
 exclusiveSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
 exclusiveSettings setup endpoint capability =
-  (sharedSettings setup endpoint capability (const (pure ())))
+  (sharedSettings setup endpoint capability (observeConnection (configHooks (setupConfig setup)) . Disconnected endpoint))
     { muxCommandTimeout = Nothing,
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,

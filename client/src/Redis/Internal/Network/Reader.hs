@@ -23,6 +23,7 @@ import Control.Concurrent.STM (STM, atomically, check, orElse, readTVar, writeTV
 import Control.Exception (IOException, SomeException, try)
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
+import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
@@ -168,11 +169,18 @@ consume mux input = do
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
       pure (Received input {inStart = next, inFrames = frames} (after - before))
-    Done _ _ -> pure (Ended (ProtocolViolation "a reply that nobody asked for"))
+    Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
     Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
+
+-- | What an error says, for instance that the server has no room for another
+-- client.
+saying :: Value -> String
+saying = \case
+  ErrorReply text -> ": " <> Char8.unpack text
+  _ -> ""
 
 -- | Hands a reply to the oldest command in flight, a push to its handler, and
 -- lets the callers run from time to time. 'False' if nobody asked for it.

@@ -117,23 +117,29 @@ closeNodes grace nodes = do
     present <- Map.elems <$> readIORef (nodesMap nodes)
     writeIORef (nodesMap nodes) Map.empty
     pure (False, present)
-  -- All at once, or each would take its own grace.
-  waits <- mask_ (mapM (inBackground . closeNode grace) present)
+  atOnce (map (closeNode grace) present)
+
+closeNode :: Double -> Node -> IO ()
+closeNode grace node =
+  atOnce
+    [ closeDedicatedPool grace (nodeDedicated node),
+      closeMultiplexPool grace (nodePool node),
+      closeMultiplexPool grace (nodeReplicaPool node)
+    ]
+
+-- | Runs all of them together, or each would take its own grace; what happens
+-- to one does not concern the others.
+atOnce :: [IO ()] -> IO ()
+atOnce actions = do
+  waits <- mask_ (mapM inBackground actions)
   mapM_ takeMVar waits
   where
     inBackground action = do
       done <- newEmptyMVar
-      void (spawn "redis close" (action >> putMVar done ()))
+      void . spawn "redis close" $ do
+        void (try action :: IO (Either SomeException ()))
+        putMVar done ()
       pure done
-
-closeNode :: Double -> Node -> IO ()
-closeNode grace node = do
-  quietly (closeDedicatedPool (nodeDedicated node))
-  quietly (closeMultiplexPool grace (nodePool node))
-  quietly (closeMultiplexPool grace (nodeReplicaPool node))
-  where
-    -- Each must be closed whatever happens to the others.
-    quietly action = void (try action :: IO (Either SomeException ()))
 
 -- | The connections for a role.
 nodePoolFor :: ConnectionRole -> Node -> MultiplexPool

@@ -302,19 +302,27 @@ adviseOnReply policy course Failure {failureNode, failureRole} redirect = case r
 
 -- | What was lost is known from the delivery; what would help, from the cause.
 adviseOnConnection :: Policy -> Failure -> Endpoint -> ConnectionCause -> ([Effect], Advice)
-adviseOnConnection policy Failure {failureRole} node cause
-  | isLasting cause = (lost, HandOver)
+adviseOnConnection policy Failure {failureError, failureRole} node cause
+  | isLasting cause || suspect = (lost, HandOver)
   | clustered && failureRole == Replica = (lost, Elsewhere PrimaryRoute)
   | otherwise = (lost, Later SameRoute)
   where
     clustered = policyClustered policy
     lost = [Tell (LostNode node) | clustered && cause /= ClosedLocally]
+    -- It may be the reply to this very command that could not be read; asking
+    -- again would end the connection for everybody once more.
+    suspect = case cause of
+      ProtocolViolation _ -> errorDelivery failureError == MaybeExecuted
+      _ -> False
 
 -- | Whether trying again would be told the same: a wrong password, a
 -- certificate that is not believed.
 isLasting :: ConnectionCause -> Bool
 isLasting = \case
   TlsFailed _ -> True
-  HandshakeRefused ServerError {serverErrorCode} ->
+  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
     serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
+      -- No such database, a password that nobody asked for; but room for
+      -- another client there may be soon.
+      || (serverErrorCode == "ERR" && not ("max number of clients" `Char8.isPrefixOf` serverErrorMessage))
   _ -> False

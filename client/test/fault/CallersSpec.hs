@@ -1,0 +1,290 @@
+-- | Callers that give up, too many callers, and clients that are closed.
+module CallersSpec (spec) where
+
+import Control.Concurrent.Async hiding (wait)
+import Control.Concurrent.Async qualified as Async
+import Control.Concurrent.STM
+import Control.Monad (forM, forM_, forever, replicateM, replicateM_)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
+import Data.Map.Strict qualified as Map
+import GHC.Clock (getMonotonicTime)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Command (CommandCalls (callsRun))
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
+import System.Random (randomRIO)
+import System.Timeout (timeout)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "callers that give up" $
+    forM_ [("with room for all", defaultLimits), ("while they queue", defaultLimits {limitInFlight = 8})] $ \(how, limits) ->
+      it ("never leave their reply to others, " <> how) $
+        Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+          cancelled <- newIORef (0 :: Int)
+          (outcomes, echoed) <- withClient (setLimits limits (addressed server)) $ \client -> do
+            outcomes <- within 30 . forConcurrently [1 .. 300 :: Int] $ \number -> do
+              acknowledged <- newIORef (0 :: Int)
+              doubtful <- newIORef 0
+              let counter = "counter:" <> Char8.pack (show number)
+                  impatient action = do
+                    patience <- randomRIO (0, 3000)
+                    timeout patience action
+              forM_ [1 .. 20 :: Int] $ \turn -> do
+                let token = Char8.pack (show number <> ":" <> show turn)
+                impatient (run client (Commands.echo token)) >>= \case
+                  Nothing -> atomicModifyIORef' cancelled (\count -> (count + 1, ()))
+                  Just answer -> answer `shouldBe` token
+                done <- readIORef acknowledged
+                inDoubt <- readIORef doubtful
+                impatient (run client (Commands.incr counter)) >>= \case
+                  Nothing -> modifyIORef' doubtful (+ 1)
+                  Just value -> do
+                    fromIntegral value `shouldSatisfy` \found -> found > done && found <= done + inDoubt + 1
+                    modifyIORef' acknowledged (+ 1)
+              (,,) counter <$> readIORef acknowledged <*> readIORef doubtful
+            (,) outcomes <$> run client (Commands.echo "after")
+          echoed `shouldBe` "after"
+          readIORef cancelled >>= (`shouldSatisfy` (> 0))
+          sum [acknowledged | (_, acknowledged, _) <- outcomes] `shouldSatisfy` (> 0)
+          forM_ outcomes $ \(counter, acknowledged, doubtful) -> do
+            counted <- counterOf server counter
+            counted `shouldSatisfy` \found -> acknowledged <= found && found <= acknowledged + doubtful
+
+  describe "threads that are killed" $
+    it "harm nobody else" $
+      Server.withServer Server.defaultServerOptions $ \server -> do
+        tally <- underLoad server (addressed server) $ \client load -> do
+          replicateM_ 20 $ do
+            victims <- forM [1 .. 20 :: Int] $ \_ -> async (forever (run client (Commands.incr "victims")))
+            workersProgress load 2
+            mapM_ cancel victims
+        tallyMaybe tally `shouldBe` 0
+
+  describe "a full queue" $ do
+    it "makes callers wait, holds no more than its limit, and answers all" $
+      behindProxy $ \server proxy -> leavingNothing $ do
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just 10) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
+        withClient config $ \client -> do
+          run client Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          callers <- forM [1 .. 60 :: Int] $ \_ -> async (tryRun client (Commands.incr "hits"))
+          eventuallyReturns 5 52 (waitingOf client)
+          inFlightOf client `shouldReturn` 8
+          eventuallyReturns 5 8 (counterOf server "hits")
+          Proxy.thaw proxy Proxy.ToClient
+          results <- within 10 (mapM waitIt callers)
+          map deliveryOf results `shouldBe` replicate 60 Nothing
+        counterOf server "hits" `shouldReturn` 60
+
+    it "lets those time out unsent who never had room" $
+      behindProxy $ \server proxy -> leavingNothing $ do
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just 0.3) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
+        withClient config $ \client -> do
+          run client Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          results <- within 10 (forConcurrently [1 .. 60 :: Int] (const (tryRun client (Commands.incr "hits"))))
+          let count expected = length (filter ((== Just expected) . deliveryOf) results)
+          (count NotSent, count MaybeExecuted) `shouldBe` (52, 8)
+          eventuallyReturns 5 8 (counterOf server "hits")
+          Proxy.thaw proxy Proxy.ToClient
+          eventually 5 "there is room again" (either (const False) (const True) <$> tryRun client Commands.ping)
+
+    it "passes a place on that its caller gives up" $
+      behindProxy $ \server proxy -> leavingNothing $ do
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just 10) . setLimits defaultLimits {limitInFlight = 2} $ through proxy
+        withClient config $ \client -> do
+          run client Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          callers <- forM [1 .. 20 :: Int] $ \_ -> async (tryRun client (Commands.incr "hits"))
+          eventuallyReturns 5 18 (waitingOf client)
+          let (given, kept) = splitAt 10 callers
+          mapConcurrently_ cancel given
+          eventually 5 "those who gave up are gone" ((<= 10) <$> waitingOf client)
+          Proxy.thaw proxy Proxy.ToClient
+          results <- within 10 (mapM waitIt kept)
+          map deliveryOf results `shouldBe` replicate 10 Nothing
+          eventuallyReturns 5 0 (inFlightOf client)
+        counted <- counterOf server "hits"
+        counted `shouldSatisfy` \found -> found >= 10 && found <= 12
+
+    it "of bytes stays within its limit" $
+      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+        let megabyte = 1024 * 1024
+            value = ByteString.replicate megabyte 120
+            config = setSilenceLimit Nothing . single . setCommandTimeout (Just 20) . setLimits defaultLimits {limitQueuedBytes = megabyte} $ addressed server
+        withClient config $ \client -> do
+          run client Commands.ping
+          Server.freeze server
+          callers <- forM [1 .. 40 :: Int] $ \number -> async (tryRun client (Commands.set ("key" <> Char8.pack (show number)) value))
+          eventually 5 "most wait" ((> 20) <$> waitingOf client)
+          queued <- sum . map gaugeQueuedBytes . concatMap gaugeConnections <$> clientGauges client
+          queued `shouldSatisfy` (<= 2 * megabyte)
+          Server.thaw server
+          results <- within 15 (mapM waitIt callers)
+          map deliveryOf results `shouldBe` replicate 40 Nothing
+          run client Commands.dbsize `shouldReturn` 40
+
+  describe "a reconnect storm" $ do
+    it "makes one attempt at a time, and fewer as time passes" $
+      Server.withServer durable $ \server ->
+        Proxy.withProxy (Server.serverAddress server) $ \proxy -> do
+          (journal, config) <- journalled (setMaxAttempts 5 (setBackoff Backoff {backoffFirst = 0.02, backoffCap = 0.2} (through proxy)))
+          tally <- underLoadOf 200 server config $ \_ load -> do
+            began <- getMonotonicTime
+            acceptedBefore <- Proxy.trafficAccepted <$> atomically (Proxy.proxyTraffic proxy)
+            Server.kill9 server
+            -- Look at it for as long as it takes to fail ten times.
+            eventually 20 "ten attempts have failed" $ do
+              accepted <- Proxy.trafficAccepted <$> atomically (Proxy.proxyTraffic proxy)
+              failures <- length . filter failedAttempt <$> journalEntries journal
+              (accepted - acceptedBefore) `shouldSatisfy` (<= failures + 1)
+              pure (failures >= 10)
+            ended <- getMonotonicTime
+            failures <- length . filter failedAttempt <$> journalEntries journal
+            -- Delays of 10, 20, 40, 80 ms at least, then of 100 ms.
+            fromIntegral failures `shouldSatisfy` (<= 6 + (ended - began) / 0.1)
+            awaitTally load ((> 0) . tallyNotRun)
+            Server.restart server
+          tallyNotRun tally `shouldSatisfy` (> 0)
+
+  describe "a submitted command" $ do
+    it "has the same result however often and by whomever it is awaited" $
+      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        started <- submit client (Commands.incr "hits")
+        first <- wait started
+        others <- replicateConcurrently 10 (wait started)
+        others `shouldBe` replicate 10 first
+        counterOf server "hits" `shouldReturn` 1
+
+    it "is sent again once, however many await it" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
+        run client (Commands.set "here" "value")
+        Proxy.freeze proxy Proxy.ToClient
+        started <- submit client (Commands.get "here")
+        eventuallyReturns 5 1 (callsOf server "get")
+        waiters <- forM [1 .. 10 :: Int] $ \_ -> async (tryWait started)
+        Proxy.cut proxy Proxy.Reset
+        Proxy.thaw proxy Proxy.ToClient
+        results <- within 5 (mapM waitIt waiters)
+        results `shouldBe` replicate 10 (Right (Just "value"))
+        tryWait started `shouldReturn` Right (Just "value")
+        callsOf server "get" `shouldReturn` 2
+
+    it "may be awaited again after its waiter gave up" $
+      behindProxy $ \_ proxy -> leavingNothing . withClient (single (setSilenceLimit Nothing (through proxy))) $ \client -> do
+        run client Commands.ping
+        Proxy.freeze proxy Proxy.ToClient
+        started <- submit client (Commands.incr "hits")
+        timeout 10000 (wait started) `shouldReturn` Nothing
+        Proxy.thaw proxy Proxy.ToClient
+        wait started `shouldReturn` 1
+
+  describe "a command's time" $ do
+    it "includes the wait for a connection" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
+        withClient (setConnectTimeout 20 . setSilenceLimit Nothing . setCommandTimeout (Just 0.3) $ through proxy) $ \client -> do
+          result <- within 5 (tryRun client (Commands.incr "hits"))
+          deliveryOf result `shouldBe` Just NotSent
+        mapM_ (Proxy.thaw proxy) [Proxy.ToServer, Proxy.ToClient]
+
+    it "is one for all attempts together" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        -- The first attempt is cut short after most of the time; the second
+        -- has the rest, not all of it again.
+        withClient (single . setConnectTimeout 20 . setSilenceLimit Nothing . setCommandTimeout (Just 2) $ through proxy) $ \client -> do
+          run client Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          began <- getMonotonicTime
+          caller <- async (tryRun client (Commands.get "here"))
+          eventually 5 "most of the time is over" ((> began + 1.5) <$> getMonotonicTime)
+          Proxy.cut proxy Proxy.Reset
+          result <- within 5 (waitIt caller)
+          ended <- getMonotonicTime
+          deliveryOf result `shouldSatisfy` (/= Nothing)
+          (ended - began) `shouldSatisfy` (< 3)
+          Proxy.thaw proxy Proxy.ToClient
+
+  describe "closing a client" $ do
+    it "waits for the commands in flight" $
+      behindProxy $ \server proxy -> leavingNothing $ do
+        Proxy.delay proxy Proxy.ToClient 0.1
+        client <- newClient (through proxy)
+        run client Commands.ping
+        started <- replicateM 100 (submit client (Commands.incr "hits"))
+        closeClient client
+        results <- within 1 (mapM tryWait started)
+        map deliveryOf results `shouldBe` replicate 100 Nothing
+        counterOf server "hits" `shouldReturn` 100
+        tryRun client Commands.ping `shouldReturn` Left ClientClosed
+
+    it "gives up those that are not answered in time" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        client <- newClient (single (setCommandTimeout (Just 0.5) (setSilenceLimit Nothing (through proxy))))
+        run client Commands.ping
+        Proxy.freeze proxy Proxy.ToClient
+        started <- replicateM 100 (submit client (Commands.incr "hits"))
+        within 5 (closeClient client)
+        results <- within 1 (mapM tryWait started)
+        map deliveryOf results `shouldBe` replicate 100 (Just MaybeExecuted)
+        closeClient client
+        Proxy.thaw proxy Proxy.ToClient
+
+    it "under load ends every command" $
+      Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+        client <- newClient (addressed server)
+        done <- newTVarIO (0 :: Int)
+        workers <- forM [1 .. 50 :: Int] $ \_ ->
+          async . untilClosed $ do
+            result <- tryRun client (Commands.incr "hits")
+            atomically (modifyTVar' done (+ either (const 0) (const 1) result))
+            pure result
+        within 5 (atomically (readTVar done >>= check . (> 500)))
+        closeClient client
+        ends <- within 5 (mapM waitIt workers)
+        forM_ ends $ \end -> deliveryOf (Left end :: Either Error ()) `shouldBe` Just NotSent
+        acknowledged <- readTVarIO done
+        counterOf server "hits" `shouldReturn` acknowledged
+
+    it "ends an attempt to connect" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
+        client <- newClient (setConnectTimeout 30 . setCommandTimeout (Just 30) . setSilenceLimit Nothing $ through proxy)
+        caller <- async (tryRun client Commands.ping)
+        _ <- Proxy.awaitTraffic proxy 5 ((== 1) . Proxy.trafficOpen)
+        within 5 (closeClient client)
+        result <- within 5 (waitIt caller)
+        result `shouldBe` Left ClientClosed
+        mapM_ (Proxy.thaw proxy) [Proxy.ToServer, Proxy.ToClient]
+
+    it "ends callers that wait for room" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        client <- newClient (single . setSilenceLimit Nothing . setCommandTimeout (Just 0.5) . setLimits defaultLimits {limitInFlight = 4} $ through proxy)
+        run client Commands.ping
+        Proxy.freeze proxy Proxy.ToClient
+        callers <- forM [1 .. 20 :: Int] $ \_ -> async (tryRun client (Commands.incr "hits"))
+        eventuallyReturns 5 16 (waitingOf client)
+        within 5 (closeClient client)
+        results <- within 5 (mapM waitIt callers)
+        length (filter ((== Just NotSent) . deliveryOf) results) `shouldBe` 16
+        Proxy.thaw proxy Proxy.ToClient
+  where
+    waitIt = Async.wait
+    failedAttempt = \case
+      ConnectAttemptFailed {} -> True
+      _ -> False
+    untilClosed action =
+      action >>= \case
+        Left failure -> pure failure
+        Right _ -> untilClosed action
+
+-- | How often the server ran a command.
+callsOf :: Server.Server -> ByteString.ByteString -> IO Int
+callsOf server name = maybe 0 callsRun . Map.lookup name <$> Server.commandStatistics server

@@ -1,0 +1,207 @@
+-- | Connections lent to one caller: commands that wait, and those that change
+-- what a connection is.
+module DedicatedSpec (spec) where
+
+import Control.Concurrent.Async hiding (wait)
+import Control.Concurrent.Async qualified as Async
+import Control.Concurrent.STM
+import Control.Exception (Exception, throwIO, try)
+import Control.Monad (forM, forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (isRight)
+import Data.List (isInfixOf, sort)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (defaultServerOptions)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "a command that waits on the server" $ do
+    it "delays nobody" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        waiters <- forM [1 .. 20 :: Int] $ \number -> async (run client (Commands.blpop (pure ("list:" <> decimal number)) 0))
+        eventuallyReturns 5 20 (blockedClients server)
+        within 2 (forM_ [1 .. 100 :: Int] (const (run client Commands.ping)))
+        forM_ [1 .. 20] $ \number -> run client (Commands.rpush ("list:" <> decimal number) (pure (decimal number)))
+        answers <- within 5 (mapM Async.wait waiters)
+        answers `shouldBe` [Just ("list:" <> decimal number, decimal number) | number <- [1 .. 20]]
+
+    it "may wait longer than ordinary commands may take" $
+      withServer $ \server -> leavingNothing . withClient (setCommandTimeout (Just 0.2) (setSilenceLimit (Just 0.1) (addressed server))) $ \client -> do
+        waiter <- async (run client (Commands.blpop (pure "list") 0))
+        shorter <- run client (Commands.blpop (pure "other") 0.6)
+        shorter `shouldBe` Nothing
+        _ <- run client (Commands.rpush "list" (pure "element"))
+        within 5 (Async.wait waiter) `shouldReturn` Just ("list", "element")
+
+    it "leaves the server when its caller gives up, and loses no element" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        waiters <- forM [1 .. 10 :: Int] $ \_ -> async (run client (Commands.blpop (pure "list") 0))
+        eventuallyReturns 5 10 (blockedClients server)
+        mapConcurrently_ cancel waiters
+        eventuallyReturns 5 0 (blockedClients server)
+        _ <- run client (Commands.rpush "list" (pure "kept"))
+        run client (Commands.lrange "list" 0 (-1)) `shouldReturn` ["kept"]
+
+    it "hands every element to somebody while callers come and go" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        received <- newTVarIO []
+        let total = 200 :: Int
+            pop = do
+              element <- run client (Commands.blpop (pure "queue") 0)
+              atomically (modifyTVar' received (maybe id ((:) . snd) element))
+              pop
+        poppers <- forM [1 .. 8 :: Int] $ \_ -> async pop
+        forM_ [1 .. total] $ \number -> run client (Commands.rpush "queue" (pure (decimal number)))
+        within 10 (atomically (readTVar received >>= check . (>= total) . length))
+        mapConcurrently_ cancel poppers
+        elements <- readTVarIO received
+        sort elements `shouldBe` sort (map decimal [1 .. total])
+
+    it "is in doubt when its connection is cut, and is not sent again" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (through proxy) $ \client -> do
+        waiter <- async (tryRun client (Commands.blpop (pure "list") 0))
+        eventuallyReturns 5 1 (blockedClients server)
+        Proxy.cut proxy Proxy.Reset
+        result <- within 5 (Async.wait waiter)
+        deliveryOf result `shouldBe` Just MaybeExecuted
+        blockedClients server `shouldReturn` 0
+
+    it "waits for a connection no longer than its time when all are lent" $
+      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just 0.3) (addressed server))) $ \client -> do
+        waiters <- forM [1 .. 2 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") 0))
+        eventuallyReturns 5 2 (blockedClients server)
+        third <- within 5 (tryRun client (Commands.blpop (pure "list") 0))
+        deliveryOf third `shouldBe` Just NotSent
+        _ <- run client (Commands.rpush "list" (pure "element"))
+        (_, result) <- within 5 (waitAny waiters)
+        isRight result `shouldBe` True
+        fourth <- async (tryRun client (Commands.blpop (pure "list") 0))
+        eventuallyReturns 5 2 (blockedClients server)
+        mapM_ cancel (fourth : waiters)
+
+    it "ends when the client is closed" $
+      withServer $ \server -> leavingNothing $ do
+        client <- newClient (setCommandTimeout (Just 0.3) (addressed server))
+        waiters <- forM [1 .. 5 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") 0))
+        eventuallyReturns 5 5 (blockedClients server)
+        within 5 (closeClient client)
+        results <- within 2 (mapM Async.wait waiters)
+        map isRight results `shouldBe` replicate 5 False
+        eventuallyReturns 5 0 (blockedClients server)
+
+  describe "a dedicated connection" $ do
+    it "carries a transaction, whole" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        answers <- withDedicated client (Just "here") $ \own -> do
+          _ <- runOn own (raw ["WATCH", "here"])
+          _ <- runOn own (raw ["MULTI"])
+          _ <- runOn own (raw ["SET", "here", "value"])
+          _ <- runOn own (raw ["INCR", "hits"])
+          runOn own (raw ["EXEC"])
+        answers `shouldBe` Array [SimpleString "OK", Integer 1]
+
+    it "fails a transaction whose key was changed meanwhile" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        answers <- withDedicated client (Just "here") $ \own -> do
+          _ <- runOn own (raw ["WATCH", "here"])
+          run client (Commands.set "here" "other")
+          _ <- runOn own (raw ["MULTI"])
+          _ <- runOn own (raw ["SET", "here", "value"])
+          runOn own (raw ["EXEC"])
+        answers `shouldBe` Null
+        run client (Commands.get "here") `shouldReturn` Just "other"
+
+    it "is lent again when it is as it was, and never when its state was changed" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        let identity = withDedicated client Nothing (`runOn` Commands.clientId)
+        first <- identity
+        identity `shouldReturn` first
+        changed <- withDedicated client Nothing $ \own -> do
+          _ <- runOn own (Commands.select 5)
+          runOn own Commands.clientId
+        changed `shouldBe` first
+        next <- identity
+        next `shouldSatisfy` (/= first)
+        withDedicated client Nothing (\own -> runOn own (Commands.set "here" "zero"))
+        run client (Commands.get "here") `shouldReturn` Just "zero"
+
+    it "is closed when the action throws" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        first <- withDedicated client Nothing (`runOn` Commands.clientId)
+        thrown <- try (withDedicated client Nothing (\_ -> throwIO Trouble :: IO ()))
+        thrown `shouldBe` Left Trouble
+        next <- withDedicated client Nothing (`runOn` Commands.clientId)
+        next `shouldSatisfy` (/= first)
+
+    it "is closed when a reply is late, so that nobody else gets it" $
+      behindProxy $ \_ proxy -> leavingNothing . withClient (setCommandTimeout (Just 0.3) (through proxy)) $ \client -> do
+        withDedicated client Nothing $ \own -> do
+          _ <- runOn own Commands.ping
+          Proxy.freeze proxy Proxy.ToClient
+          late <- tryRunOn own (Commands.echo "late")
+          deliveryOf late `shouldBe` Just MaybeExecuted
+        Proxy.thaw proxy Proxy.ToClient
+        withDedicated client Nothing (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
+
+    it "is replaced when it died while idle" $
+      behindProxy $ \_ proxy -> leavingNothing . withClient (through proxy) $ \client -> do
+        _ <- withDedicated client Nothing (`runOn` Commands.clientId)
+        Proxy.cut proxy Proxy.Close
+        eventually 5 "it is replaced" $ isRight <$> withDedicated client Nothing (`tryRunOn` Commands.ping)
+
+    it "retries nothing" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (through proxy) $ \client ->
+        withDedicated client Nothing $ \own -> do
+          _ <- runOn own Commands.ping
+          Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
+          lost <- tryRunOn own (Commands.get "here")
+          deliveryOf lost `shouldBe` Just MaybeExecuted
+          again <- tryRunOn own (Commands.incr "hits")
+          deliveryOf again `shouldBe` Just NotSent
+          counterOf server "hits" `shouldReturn` 0
+
+  describe "on the shared connection" $ do
+    it "commands that change its state are refused, unsent" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        forM_ [["SELECT", "1"], ["MULTI"], ["WATCH", "here"], ["SUBSCRIBE", "news"], ["AUTH", "x"], ["RESET"], ["CLIENT", "REPLY", "OFF"], ["HELLO", "2"], ["MONITOR"], ["QUIT"], ["client", "tracking", "on"]] $ \words' -> do
+          result <- tryRun client (raw words')
+          case result of
+            Left (RefusedError (NeedsDedicatedConnection _)) -> pure ()
+            other -> expectationFailure (show (words', other))
+        run client (Commands.echo "still here") `shouldReturn` "still here"
+
+    it "a command that nobody knows gets the server's answer, and nothing else suffers" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        result <- tryRun client (raw ["NO.SUCH", "here"])
+        show result `shouldSatisfy` ("unknown command" `isInfixOf`)
+        run client (Commands.echo "still here") `shouldReturn` "still here"
+
+    it "no words at all are refused" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
+        tryRun client (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
+
+data Trouble = Trouble
+  deriving stock (Eq, Show)
+
+instance Exception Trouble
+
+withServer :: (Server.Server -> IO a) -> IO a
+withServer = Server.withServer defaultServerOptions
+
+decimal :: Int -> ByteString
+decimal = Char8.pack . show
+
+-- | How many clients wait on the server.
+blockedClients :: Server.Server -> IO Int
+blockedClients server =
+  Server.command server ["CLIENT", "LIST"] >>= \case
+    Text list -> pure (length [() | line <- Char8.lines list, " flags=b " `Char8.isInfixOf` line])
+    other -> fail (show other)

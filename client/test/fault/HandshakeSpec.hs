@@ -1,0 +1,228 @@
+-- | Servers that do not let this client in, and the ways in.
+module HandshakeSpec (spec) where
+
+import Control.Concurrent.STM (atomically)
+import Control.Monad (forM_)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (isInfixOf)
+import GHC.Clock (getMonotonicTime)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Address (Address (TcpAddress))
+import Redis.TestKit.Certificates
+import Redis.TestKit.Command qualified as Plain
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (AclUser (..), ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (eventually, failure)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "credentials" $ do
+    it "that are wrong fail clearly, once, and show no password" $
+      refusedOnce defaultServerOptions {optionsPassword = Just "right"} (password "wrong") "WRONGPASS"
+
+    it "that are missing fail clearly, once" $
+      refusedOnce defaultServerOptions {optionsPassword = Just "right"} id "NOAUTH"
+
+    it "that are wrong fail clearly in RESP2, once" $
+      refusedOnce defaultServerOptions {optionsPassword = Just "right"} (setProtocol OnlyResp2 . password "wrong") "WRONGPASS"
+
+    it "that are missing fail clearly in RESP2" $
+      Server.withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
+        leavingNothing . withClient (setProtocol OnlyResp2 (addressed server)) $ \client -> do
+          result <- tryRun client (Commands.incr "hits")
+          show result `shouldSatisfy` ("NOAUTH" `isInfixOf`)
+
+    it "of a user let in, and the user's rights hold" $
+      Server.withServer withReader $ \server -> leavingNothing $
+        forM_ [PreferResp3, OnlyResp2] $ \protocol ->
+          withClient (setProtocol protocol (as "reader" "secret" (addressed server))) $ \client -> do
+            run client (Commands.get "here") `shouldReturn` Nothing
+            refused <- tryRun client (Commands.set "here" "value")
+            deliveryOf refused `shouldBe` Just RefusedBeforeRun
+            run client (raw ["ACL", "WHOAMI"]) `shouldReturn` BulkString "reader"
+
+    it "are used again on every new connection" $
+      Server.withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
+        Proxy.withProxy (Server.serverAddress server) $ \proxy -> do
+          tally <- underLoad server (password "right" (through proxy)) $ \_ load ->
+            forM_ [1 :: Int .. 3] $ \_ -> Proxy.cut proxy Proxy.Reset >> workersProgress load 8
+          tallyMaybe tally `shouldSatisfy` (> 0)
+
+  describe "a database" $ do
+    it "is the one that was asked for, after a reconnect too" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (setDatabase 3 (single (through proxy))) $ \client -> do
+        run client (Commands.set "here" "three")
+        Proxy.cut proxy Proxy.Reset
+        run client (Commands.get "here") `shouldReturn` Just "three"
+        counterOf server "here" `shouldReturn` 0
+
+    it "that does not exist fails clearly, once" $
+      refusedOnce defaultServerOptions (setDatabase 99) "out of range"
+
+  describe "a server" $ do
+    it "that has no HELLO is spoken to in RESP2" $
+      Server.withServer defaultServerOptions {optionsConfig = ["rename-command HELLO \"\""], optionsPassword = Just "right"} $ \server ->
+        leavingNothing . withClient (setClientName (Just "me") (setDatabase 1 (password "right" (addressed server)))) $ \client -> do
+          run client Commands.clientGetName `shouldReturn` Just "me"
+          run client (raw ["DEBUG", "PROTOCOL", "map"]) >>= \case
+            Array elements -> length elements `shouldBe` 6
+            other -> expectationFailure (show other)
+
+    it "that has no room for another client says so, and is asked again" $
+      Server.withServer defaultServerOptions {optionsConfig = ["maxclients 2"]} $ \server -> leavingNothing $ do
+        (journal, config) <- journalled (single (addressed server))
+        withClient config $ \client -> do
+          result <- Plain.withConnection (Server.serverAddress server) $ \one ->
+            Plain.withConnection (Server.serverAddress server) $ \two -> do
+              _ <- Plain.request one ["PING"]
+              _ <- Plain.request two ["PING"]
+              tryRun (client :: Client) Commands.ping
+          show result `shouldSatisfy` ("max number of clients" `isInfixOf`)
+          eventually 5 "there is room" (either (const False) (const True) <$> tryRun client Commands.ping)
+        failures <- length . filter failedAttempt <$> journalEntries journal
+        failures `shouldSatisfy` (> 1)
+
+    it "whose port is closed is an error that names it, within the attempts allowed" $
+      Server.withServer defaultServerOptions $ \server -> do
+        Server.stop server
+        leavingNothing . withClient (setMaxAttempts 4 (addressed server)) $ \client -> do
+          began <- getMonotonicTime
+          result <- tryRun client Commands.ping
+          ended <- getMonotonicTime
+          deliveryOf result `shouldBe` Just NotSent
+          show result `shouldSatisfy` \text -> "refused" `isInfixOf` text && show (Server.serverPort server) `isInfixOf` text
+          (ended - began) `shouldSatisfy` (< 2)
+
+    it "whose name has no address is an error that says so" $
+      leavingNothing . withClient (setMaxAttempts 2 (quick (standaloneConfig "no-such-host.invalid" 6379))) $ \client -> do
+        result <- tryRun client Commands.ping
+        show result `shouldSatisfy` ("NameNotResolved" `isInfixOf`)
+
+    it "is reached by its name" $
+      Server.withServer defaultServerOptions $ \server ->
+        leavingNothing . withClient (quick (standaloneConfig "localhost" (portOf (Server.serverPort server)))) $ \client ->
+          run client Commands.ping
+
+    it "is reached over IPv6" $
+      Server.withServer defaultServerOptions {optionsHosts = ["::1", "127.0.0.1"]} $ \server -> do
+        tally <- underLoadOf 4 server (addressed server) (\_ _ -> pure ())
+        tallyMaybe tally `shouldBe` 0
+
+    it "is reached by its Unix socket, and found again after its end" $
+      Server.withServer durable {optionsUnixSocket = True} $ \server -> case Server.serverSocket server of
+        Nothing -> failure "no socket"
+        Just path -> do
+          tally <- underLoad server (quick (unixConfig path)) $ \_ load -> do
+            Server.kill9 server
+            awaitTally load ((> 0) . tallyNotRun)
+            Server.restart server
+          tallyNotRun tally `shouldSatisfy` (> 0)
+
+  describe "TLS" $ do
+    it "carries a load through cuts" $
+      withTls ClientCertificatesIgnored certificatesServer $ \certificates server port ->
+        Proxy.withProxy (TcpAddress "127.0.0.1" port) $ \proxy -> do
+          tally <- underLoad server (setTls (Just (trusting certificates)) (through proxy)) $ \_ load ->
+            forM_ [Proxy.Close, Proxy.Reset, Proxy.Close] $ \ending -> Proxy.cut proxy ending >> workersProgress load 8
+          tallyMaybe tally `shouldSatisfy` (> 0)
+
+    it "carries replies byte by byte" $
+      withTls ClientCertificatesIgnored certificatesServer $ \certificates server port ->
+        Proxy.withProxy (TcpAddress "127.0.0.1" port) $ \proxy -> do
+          Proxy.slice proxy Proxy.ToClient 1
+          tally <- underLoadOf 2 server (setTls (Just (trusting certificates)) (through proxy)) (\_ _ -> pure ())
+          tallyMaybe tally `shouldBe` 0
+
+    it "ends when what arrives is not TLS, and begins again" $
+      withTls ClientCertificatesIgnored certificatesServer $ \certificates server port ->
+        Proxy.withProxy (TcpAddress "127.0.0.1" port) $ \proxy -> do
+          tally <- underLoad server (setTls (Just (trusting certificates)) (through proxy)) $ \_ load ->
+            forM_ [1 :: Int .. 3] $ \_ -> Proxy.inject proxy "garbage, not a record\r\n" >> workersProgress load 8
+          tallyMaybe tally `shouldSatisfy` (> 0)
+
+    forM_ [("that is expired", certificatesExpired), ("for another host", certificatesWrongHost), ("of a stranger", certificatesUntrusted)] $ \(how, pair) ->
+      it ("refuses a certificate " <> how <> ", once") $
+        withTls ClientCertificatesIgnored pair $ \certificates _ port ->
+          tlsRefusedOnce (trusting certificates) port
+
+    it "shows a client certificate to a server that wants one" $
+      withTls ClientCertificatesRequired certificatesServer $ \certificates server port -> do
+        let KeyPair certificate key = certificatesClient certificates
+            tls = (trusting certificates) {tlsCertificate = Just (certificate, key)}
+        tally <- underLoadOf 2 server (setTls (Just tls) (quick (standaloneConfig "127.0.0.1" (portOf port)))) (\_ _ -> pure ())
+        tallyMaybe tally `shouldBe` 0
+
+    it "without the client certificate that the server wants is an error" $
+      withTls ClientCertificatesRequired certificatesServer $ \certificates _ port ->
+        leavingNothing . withClient (setMaxAttempts 3 (setTls (Just (trusting certificates)) (quick (standaloneConfig "127.0.0.1" (portOf port))))) $ \client -> do
+          result <- tryRun client Commands.ping
+          deliveryOf result `shouldBe` Just NotSent
+
+    it "to a server that speaks plain text is an error, in time" $
+      withCertificates $ \certificates ->
+        Server.withServer defaultServerOptions $ \server ->
+          leavingNothing . withClient (setConnectTimeout 0.5 (setTls (Just (trusting certificates)) (addressed server))) $ \client -> do
+            result <- tryRun client Commands.ping
+            deliveryOf result `shouldBe` Just NotSent
+
+    it "with a file of authorities that is not there is an error before any connection" $
+      newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))
+        `shouldThrow` \case
+          ConnectionError NotSent _ (TlsFailed _) -> True
+          _ -> False
+
+-- | A command fails with a cause that has this text, after one attempt.
+refusedOnce :: ServerOptions -> (Config -> Config) -> String -> Expectation
+refusedOnce options change text =
+  Server.withServer options $ \server ->
+    Proxy.withProxy (Server.serverAddress server) $ \proxy ->
+      leavingNothing . withClient (change (through proxy)) $ \client -> do
+        result <- tryRun client Commands.ping
+        case result of
+          Left (ConnectionError NotSent _ (HandshakeRefused _)) -> pure ()
+          other -> expectationFailure (show other)
+        show result `shouldSatisfy` (text `isInfixOf`)
+        show result `shouldSatisfy` not . ("wrong\"" `isInfixOf`)
+        traffic <- atomically (Proxy.proxyTraffic proxy)
+        Proxy.trafficAccepted traffic `shouldBe` 1
+
+tlsRefusedOnce :: TlsConfig -> Int -> Expectation
+tlsRefusedOnce tls port =
+  Proxy.withProxy (TcpAddress "127.0.0.1" port) $ \proxy ->
+    leavingNothing . withClient (setTls (Just tls) (through proxy)) $ \client -> do
+      tryRun client Commands.ping >>= \case
+        Left (ConnectionError NotSent _ (TlsFailed reason)) -> reason `shouldSatisfy` not . null
+        other -> expectationFailure (show other)
+      traffic <- atomically (Proxy.proxyTraffic proxy)
+      Proxy.trafficAccepted traffic `shouldBe` 1
+
+password :: Char8.ByteString -> Config -> Config
+password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret text})
+
+as :: Char8.ByteString -> Char8.ByteString -> Config -> Config
+as user text = setCredentials (Just Credentials {credentialsUser = Just user, credentialsPassword = secret text})
+
+withReader :: ServerOptions
+withReader = defaultServerOptions {optionsUsers = [AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@read +@connection +acl|whoami"}]}
+
+withTls :: ClientCertificates -> (Certificates -> KeyPair) -> (Certificates -> Server.Server -> Int -> IO a) -> IO a
+withTls clients pair action =
+  withCertificates $ \certificates -> do
+    let tls = TlsOptions {tlsKeyPair = pair certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = clients}
+    Server.withServer defaultServerOptions {optionsTls = Just tls} $ \server ->
+      maybe (failure "no TLS port") (action certificates server) (Server.serverTlsPort server)
+
+trusting :: Certificates -> TlsConfig
+trusting certificates = defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)}
+
+portOf :: Int -> Port
+portOf = fromIntegral
+
+failedAttempt :: ConnectionEvent -> Bool
+failedAttempt = \case
+  ConnectAttemptFailed {} -> True
+  _ -> False

@@ -1,0 +1,124 @@
+-- | What a client tells of itself.
+module ObservationSpec (spec) where
+
+import Control.Concurrent.STM
+import Control.Exception (AsyncException (ThreadKilled), ErrorCall (ErrorCall), throwIO)
+import Control.Monad (replicateM)
+import Data.Maybe (mapMaybe)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (defaultServerOptions, withServer)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (eventuallyReturns)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "connection events" $ do
+    it "come in the order of what happens" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        (journal, config) <- journalled (single (through proxy))
+        withClient config $ \client -> do
+          run client Commands.ping
+          Proxy.cut proxy Proxy.Close
+          run client Commands.ping
+          Proxy.refuse proxy
+          Proxy.cut proxy Proxy.Close
+          eventuallyReturns 5 2 (length . filter (== Disconnected (endpointOf proxy) ClosedByPeer) <$> journalEntries journal)
+          _ <- tryRun client (Commands.incr "hits")
+          Proxy.accept proxy
+          eventuallyReturns 5 (Right ()) (tryRun client Commands.ping)
+        events <- journalEntries journal
+        collapse (mapMaybe named events)
+          `shouldBe` ["added", "connected", "ClosedByPeer", "connected", "ClosedByPeer", "failed", "connected", "ClosedLocally"]
+
+    it "tell of no end without a beginning" $
+      withServer defaultServerOptions {Server.optionsPassword = Just "right"} $ \server -> leavingNothing $ do
+        (journal, config) <- journalled (single (addressed server))
+        withClient config $ \client -> do
+          _ <- tryRun client Commands.ping
+          pure ()
+        events <- journalEntries journal
+        mapMaybe named events `shouldBe` ["added", "failed"]
+
+    it "pair up, those of dedicated connections too" $
+      behindProxy $ \server proxy -> do
+        (journal, config) <- journalled (through proxy)
+        _ <- underLoad server config $ \client load -> do
+          _ <- run client (Commands.rpush "list" (pure "element"))
+          _ <- run client (Commands.blpop (pure "list") 1)
+          Proxy.cut proxy Proxy.Reset
+          workersProgress load 8
+        events <- journalEntries journal
+        length [() | Connected _ _ <- events] `shouldBe` length [() | Disconnected _ _ <- events]
+
+  describe "hooks that throw" $ do
+    it "disturb nobody" $
+      behindProxy $ \server proxy -> do
+        let thrower = throwIO (ErrorCall "hook")
+            hooks = Hooks {hookConnection = Just (const thrower), hookCommand = Just (const thrower), hookPush = Just (\_ _ -> thrower)}
+        tally <- underLoad server (setHooks hooks (through proxy)) $ \client load -> do
+          _ <- run client (raw ["DEBUG", "PROTOCOL", "push"])
+          Proxy.cut proxy Proxy.Reset
+          workersProgress load 8
+        tallyRight tally `shouldSatisfy` (> 0)
+
+    it "as if their thread were killed leave no connection behind" $
+      withServer defaultServerOptions $ \server -> leavingNothing $ do
+        let hooks = noHooks {hookConnection = Just (\case Connected _ _ -> throwIO ThreadKilled; _ -> pure ())}
+        withClient (setMaxAttempts 2 (setHooks hooks (addressed server))) $ \client -> do
+          result <- tryRun client Commands.ping
+          deliveryOf result `shouldBe` Just NotSent
+          eventuallyReturns 5 0 (Server.connectedClients server)
+
+  describe "command timings" $
+    it "come once for each command, with its result" $
+      withServer defaultServerOptions $ \server -> leavingNothing $ do
+        timings <- newTVarIO []
+        let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
+        withClient (setHooks hooks (addressed server)) $ \client -> do
+          run client (Commands.set "here" "value")
+          _ <- submit client (Commands.get "here") >>= wait
+          _ <- tryRun client (Commands.incr "here")
+          pure ()
+        seen <- reverse <$> readTVarIO timings
+        map timingCommand seen `shouldBe` ["SET", "GET", "INCR"]
+        map (either (const False) (const True) . timingResult) seen `shouldBe` [True, True, False]
+        map timingNanos seen `shouldSatisfy` all (> 0)
+
+  describe "gauges" $
+    it "show what is open, in flight and waiting" $
+      behindProxy $ \_ proxy -> leavingNothing . withClient (single . setSilenceLimit Nothing . setLimits defaultLimits {limitInFlight = 8} $ through proxy) $ \client -> do
+        fmap (map gaugeConnections) (clientGauges client) `shouldReturn` [[]]
+        run client Commands.ping
+        map gaugeEndpoint <$> clientGauges client `shouldReturn` [endpointOf proxy]
+        Proxy.freeze proxy Proxy.ToClient
+        started <- replicateM 8 (submit client (Commands.incr "hits"))
+        inFlightOf client `shouldReturn` 8
+        Proxy.thaw proxy Proxy.ToClient
+        mapM_ wait started
+        eventuallyReturns 5 0 (inFlightOf client)
+        waitingOf client `shouldReturn` 0
+        Proxy.cut proxy Proxy.Reset
+        eventuallyReturns 5 [[]] (map gaugeConnections <$> clientGauges client)
+
+endpointOf :: Proxy.Proxy -> Endpoint
+endpointOf proxy = TcpEndpoint "127.0.0.1" (fromIntegral (Proxy.proxyPort proxy))
+
+named :: ConnectionEvent -> Maybe String
+named = \case
+  Connected _ _ -> Just "connected"
+  ConnectAttemptFailed {} -> Just "failed"
+  Disconnected _ cause -> Just (show cause)
+  NodeAdded _ -> Just "added"
+  _ -> Nothing
+
+-- | Equal neighbours as one.
+collapse :: Eq a => [a] -> [a]
+collapse = \case
+  first : second : rest
+    | first == second -> collapse (second : rest)
+    | otherwise -> first : collapse (second : rest)
+  short -> short
