@@ -55,7 +55,13 @@ handshake config role mux = case configProtocol config of
     send :: [Step] -> IO (Either ConnectionCause [Value])
     send steps = do
       slots <- submitRun mux noOrderKey [encoded | Step _ encoded <- steps]
-      sequence <$> mapM (fmap outcome . waitSlotResult) slots
+      agreed steps <$> mapM (fmap outcome . waitSlotResult) slots
+
+    -- A server that has no room says so in its first words and hangs up; what
+    -- it said tells more than that it did.
+    agreed (Step Required _ : _) (Right refused@(ErrorReply text) : rest)
+      | not (lacksHello refused), or [True | Left _ <- rest] = Left (HandshakeRefused (serverErrorFromText text))
+    agreed _ outcomes = sequence outcomes
 
     outcome = \case
       Reply value -> Right (withoutAttributes value)
