@@ -4,12 +4,13 @@ module TlsSpec (spec) where
 import Certificates
 import Control.Concurrent (forkFinally, killThread)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
-import Control.Exception (IOException, bracket, try)
+import Control.Exception (IOException, bracket, fromException, try)
 import Control.Monad (replicateM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
+import Data.Maybe (fromMaybe, isJust)
 import Network.Socket (SockAddr (SockAddrInet, SockAddrUnix))
 import Network.Socket qualified as Socket
 import Redis.Error
@@ -17,6 +18,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Connect
 import Redis.Internal.Network.Transport
 import Servers
+import System.Environment (lookupEnv)
 import System.FilePath ((</>))
 import System.IO (IOMode (WriteMode), withFile)
 import System.IO.Temp (withSystemTempDirectory)
@@ -75,13 +77,15 @@ withTransport :: TlsConfig -> Endpoint -> (Transport -> IO a) -> IO a
 withTransport tls endpoint =
   bracket (attemptConnect tls endpoint >>= either (fail . show) pure) transportClose
 
--- | A Redis server that speaks TLS with a certificate; extra options.
+-- | A Redis server that speaks TLS with a certificate; extra options. The
+-- environment may name another program, as it does for the testkit.
 withRedis :: World -> Certificate -> [String] -> (Port -> IO a) -> IO a
 withRedis World {worldFolder, worldAuthority} Certificate {certificateFile, certificateKey} extra use = do
   port <- freePort
+  program <- fromMaybe "redis-server" <$> lookupEnv "REDIS_TESTKIT_SERVER"
   withServer
     worldFolder
-    "redis-server"
+    program
     ( ["--port", "0", "--bind", "127.0.0.1", "--tls-port", show port, "--save", ""]
         <> ["--tls-cert-file", certificateFile, "--tls-key-file", certificateKey]
         <> ["--tls-ca-cert-file", issuerFile worldAuthority]
@@ -309,7 +313,10 @@ spec = aroundAll withWorld . describe "TLS" $ do
           done <- newEmptyMVar
           thread <- forkFinally (receive transport) (putMVar done)
           transportShutdown transport
-          takeMVar done >>= either (fail . show) (`shouldBe` "")
+          takeMVar done >>= \case
+            Right bytes -> bytes `shouldBe` ""
+            -- The server's reset, where that was faster than the reader.
+            Left problem -> (fromException problem :: Maybe IOException) `shouldSatisfy` isJust
           killThread thread
 
     check "carries 64 MB both ways at once, intact" $ \world ->
