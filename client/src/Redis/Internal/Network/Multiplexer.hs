@@ -77,7 +77,10 @@ closeMultiplexer :: Double -> Multiplexer -> IO ()
 closeMultiplexer grace mux = do
   withLock mux $
     readIORef (muxStatus mux) >>= \case
-      Open -> writeIORef (muxStatus mux) Draining
+      Open -> do
+        writeIORef (muxStatus mux) Draining
+        -- To be refused.
+        admitAll mux
       _ -> pure ()
   kickReader mux
   gone <- timeout (round (grace * 1e6)) (readMVar (muxGone mux))
@@ -102,42 +105,74 @@ submitCommand mux orderKey encoded = submitCommandAsync mux orderKey encoded >>=
 submitCommandAsync :: Multiplexer -> OrderKey -> Request -> IO ResponseSlot
 submitCommandAsync mux orderKey encoded =
   -- Forced here: the lock must never meet a caller's exception.
-  encoded `seq` mask_ (newResponseSlot >>= \slot -> slot <$ enter mux orderKey encoded [slot])
+  encoded `seq` mask_ (newResponseSlot >>= \slot -> slot <$ enter mux orderKey (One encoded slot))
 {-# INLINE submitCommandAsync #-}
 
 -- | Submits requests that nothing may come between (ASKING and a command,
 -- MULTI … EXEC); one slot each. Otherwise as 'submitCommandAsync'.
 submitRun :: Multiplexer -> OrderKey -> [Request] -> IO [ResponseSlot]
-submitRun mux orderKey = \case
-  [] -> pure []
-  first : rest -> do
-    let run = List.foldl' (<>) first rest
-        count = 1 + length rest
-    if count > ringCapacity (muxRing mux)
-      then mapM (const (newFilledSlot (Failure (RefusedError (RunTooLong count))))) (first : rest)
-      else run `seq` mask_ $ do
-        slots <- replicateM count newResponseSlot
-        slots <$ enter mux orderKey run slots
+submitRun mux orderKey requests
+  | count > ringCapacity (muxRing mux) =
+    mapM (const (newFilledSlot (Failure (RefusedError (RunTooLong count))))) requests
+  | otherwise = do
+    slots <- replicateM count newResponseSlot
+    -- Forces the requests too, as above.
+    case batchOf (zip requests slots) of
+      Nothing -> pure ()
+      Just batch -> mask_ (enter mux orderKey batch)
+    pure slots
+  where
+    count = length requests
 
--- | Puts a request in the buffer and its slots in the ring, or fails the slots.
+-- | Requests that go out together, each with the slot of its reply. Each keeps
+-- its own end in the stream: of a run that is cut off in the middle, the
+-- first commands may have run.
+data Batch
+  = One Request ResponseSlot
+  | More Request ResponseSlot Batch
+
+batchOf :: [(Request, ResponseSlot)] -> Maybe Batch
+batchOf entries = case reverse entries of
+  [] -> Nothing
+  (encoded, slot) : before -> Just $! List.foldl' (\batch (r, s) -> More r s batch) (One encoded slot) before
+
+batchCount, batchSize :: Batch -> Int
+batchCount = go 1
+  where
+    go !count = \case
+      One _ _ -> count
+      More _ _ rest -> go (count + 1) rest
+-- | An upper bound, in bytes.
+batchSize = go 0
+  where
+    go !size = \case
+      One encoded _ -> size + requestSize encoded
+      More encoded _ rest -> go (size + requestSize encoded) rest
+
+eachOf :: (Request -> ResponseSlot -> IO ()) -> Batch -> IO ()
+eachOf action = \case
+  One encoded slot -> action encoded slot
+  More encoded slot rest -> action encoded slot *> eachOf action rest
+{-# INLINE eachOf #-}
+
+-- | Puts requests in the buffer and their slots in the ring, or fails the slots.
 -- Masked.
-enter :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> IO ()
-enter mux orderKey encoded slots = do
+enter :: Multiplexer -> OrderKey -> Batch -> IO ()
+enter mux orderKey batch = do
   takeMVar (muxLock mux)
   waiting <- readFlag mux flagWaiting
-  room <- if waiting == 0 then hasRoom mux count (requestSize encoded) else pure False
+  room <- if waiting == 0 then hasRoom mux count (batchSize batch) else pure False
   status <- readIORef (muxStatus mux)
   case status of
     Open
-      | room -> append mux orderKey encoded slots count
+      | room -> append mux orderKey batch count
       | otherwise -> do
-        ticket <- joinQueue mux False
+        ticket <- joinQueue mux count (batchSize batch)
         putMVar (muxLock mux) ()
-        began <- coarseNanos
-        waitForRoom mux orderKey encoded slots count ticket began
-    _ -> refuse mux slots status
+        waitForRoom mux orderKey batch count ticket
+    _ -> refuse mux batch status
   where
-    count = length slots
+    count = batchCount batch
 
 -- | Asks the peer for a sign of life. Never blocks: with the queue full there
 -- is enough that the peer could answer, and the watchdog, which asks, must not
@@ -150,19 +185,16 @@ probe mux = mask_ $ do
   room <- hasRoom mux 1 (requestSize ping)
   status <- readIORef (muxStatus mux)
   case status of
-    Open | waiting == 0 && room -> append mux noOrderKey ping [slot] 1
+    Open | waiting == 0 && room -> append mux noOrderKey (One ping slot) 1
     _ -> putMVar (muxLock mux) ()
   where
     ping = request ["PING"]
 
 -- | The second half of @enter@: takes the lock's right over and gives it back.
-append :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> Int -> IO ()
-append mux orderKey encoded slots count = do
+append :: Multiplexer -> OrderKey -> Batch -> Int -> IO ()
+append mux orderKey batch count = do
   now <- coarseNanos
-  size <- appendRequest (muxBuffer mux) encoded
-  queued <- (+ size) <$> readFlag mux flagQueued
-  writeFlag mux flagQueued queued
-  mapM_ (push now queued) slots
+  eachOf (push now) batch
   unflushed <- (+ count) <$> readFlag mux flagUnflushed
   busy <- inFlight mux
   writerBusy <- readFlag mux flagWriterBusy
@@ -192,9 +224,12 @@ append mux orderKey encoded slots count = do
           putMVar (muxLock mux) ()
           when (parked /= 0) (kickReader mux)
   where
-    push now end slot = do
+    push now encoded slot = do
+      size <- appendRequest (muxBuffer mux) encoded
+      queued <- (+ size) <$> readFlag mux flagQueued
+      writeFlag mux flagQueued queued
       countSubmitted (muxOrder mux) orderKey
-      ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = end, pendingSince = now, pendingOrderKey = orderKey}
+      ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = queued, pendingSince = now, pendingOrderKey = orderKey}
 
 -- | How many unsent commands make their submitter send them, given what is in
 -- flight. Few callers are served best at once; with many, sending half of them
@@ -208,41 +243,40 @@ append mux orderKey encoded slots count = do
 flushMark :: Int -> Int
 flushMark busy = max 1 (min 128 (busy `quot` 2))
 
--- | Waits for a call, then tries again; gives up when the command's time is over.
-waitForRoom :: Multiplexer -> OrderKey -> Request -> [ResponseSlot] -> Int -> MVar () -> Nanos -> IO ()
-waitForRoom mux orderKey encoded slots count ticket began = do
-  now <- coarseNanos
-  called <- case muxCommandTimeout (muxSettings mux) of
-    Nothing -> (Just <$> takeMVar ticket) `onException` leaveQueue mux ticket
-    Just limit ->
-      -- Interruptible, like every wait for room.
-      timeout (fromIntegral (max 0 (began + limit - now) `quot` 1000)) (takeMVar ticket)
-        `onException` leaveQueue mux ticket
+-- | Waits to be called; gives up when the command's time is over.
+waitForRoom :: Multiplexer -> OrderKey -> Batch -> Int -> MVar () -> IO ()
+waitForRoom mux orderKey batch count ticket = do
+  -- Interruptible, like every wait for room.
+  called <- wait `onException` leave
   case called of
     Nothing -> do
-      leaveQueue mux ticket
-      mapM_ (`fillSlot` Failure (TimeoutError NotSent (maybe 0 secondsFromNanos (muxCommandTimeout (muxSettings mux))))) slots
+      leave
+      failBatch (TimeoutError NotSent (maybe 0 secondsFromNanos limit)) batch
     Just () -> do
-      takeMVar (muxLock mux) `onException` leaveQueue mux ticket
-      room <- hasRoom mux count (requestSize encoded)
-      status <- readIORef (muxStatus mux)
-      case status of
-        Open
-          | room -> append mux orderKey encoded slots count
-          | otherwise -> do
-            ticket' <- joinQueue mux True
-            putMVar (muxLock mux) ()
-            waitForRoom mux orderKey encoded slots count ticket' began
-        _ -> refuse mux slots status
+      takeMVar (muxLock mux) `onException` leave
+      takeCalledRoom mux count bytes
+      readIORef (muxStatus mux) >>= \case
+        Open -> append mux orderKey batch count
+        status -> refuse mux batch status
+  where
+    limit = muxCommandTimeout (muxSettings mux)
+    bytes = batchSize batch
+    leave = leaveQueue mux ticket count bytes
+    wait = case limit of
+      Nothing -> Just <$> takeMVar ticket
+      Just nanos -> timeout (fromIntegral (nanos `quot` 1000)) (takeMVar ticket)
 
 -- | Fails slots of commands that came too late. Has the lock, gives it back.
-refuse :: Multiplexer -> [ResponseSlot] -> Status -> IO ()
-refuse mux slots status = do
+refuse :: Multiplexer -> Batch -> Status -> IO ()
+refuse mux batch status = do
   putMVar (muxLock mux) ()
   let cause = case status of
         Dead why -> why
         _ -> ClosedLocally
-  mapM_ (`fillSlot` Failure (ConnectionError NotSent (muxEndpoint mux) cause)) slots
+  failBatch (ConnectionError NotSent (muxEndpoint mux) cause) batch
+
+failBatch :: Error -> Batch -> IO ()
+failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))
 
 -- | Where it leads.
 muxEndpoint :: Multiplexer -> Endpoint

@@ -40,6 +40,7 @@ module Redis.Internal.Network.MuxState
     inFlight,
     hasRoom,
     joinQueue,
+    takeCalledRoom,
     leaveQueue,
     admitWaiting,
     admitAll,
@@ -52,11 +53,11 @@ where
 import Control.Concurrent.MVar
 import Control.Concurrent.STM (TVar, atomically, newTVarIO, writeTVar)
 import Control.Exception (mask_, uninterruptibleMask_)
-import Control.Monad (unless, void, when)
+import Control.Monad (void, when)
 import Control.Monad.Primitive (RealWorld)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
-import Data.Sequence (Seq, ViewL ((:<)), (<|), (|>))
+import Data.Sequence (Seq, ViewL ((:<)), (|>))
 import Data.Sequence qualified as Seq
 import Redis.Error (ConnectionCause (ClosedLocally), Delivery (NotSent), Error (ConnectionError))
 import Redis.Internal.Config (Polling)
@@ -113,7 +114,7 @@ data Multiplexer = Multiplexer
     muxWatchdogWake :: MVar (),
     muxKick :: TVar Bool,
     -- | Callers waiting for room, longest first.
-    muxQueue :: IORef (Seq (MVar ())),
+    muxQueue :: IORef (Seq Waiter),
     muxFlags :: MutableByteArray RealWorld,
     -- | What each thread has in flight here.
     muxOrder :: OrderCounts,
@@ -215,9 +216,14 @@ flagWriterBusy = Flag 3
 flagWatchdogParked :: Flag
 flagWatchdogParked = Flag 4
 
--- | Callers waiting for room.
+-- | Callers waiting for room, and those called who are not in yet.
 flagWaiting :: Flag
 flagWaiting = Flag 5
+
+-- | Room promised to those called.
+flagCalledCommands, flagCalledBytes :: Flag
+flagCalledCommands = Flag 6
+flagCalledBytes = Flag 7
 
 -- | Bytes ever accepted by the kernel.
 flagSent :: Flag
@@ -259,62 +265,88 @@ hasRoom :: Multiplexer -> Int -> Int -> IO Bool
 hasRoom mux commands bytes = do
   busy <- inFlight mux
   used <- bufferedBytes (muxBuffer mux)
-  pure $
-    -- A run longer than the limit may go when nothing else is in flight,
-    -- as far as the ring holds it.
-    (busy + commands <= muxMaxInFlight (muxSettings mux) || busy == 0)
-      && (used == 0 || used + bytes <= muxMaxQueued (muxSettings mux))
+  pure (fits (muxSettings mux) busy used commands bytes)
 {-# INLINE hasRoom #-}
 
--- | Queues up for room, in front if it is not the first time. Under the lock.
-joinQueue :: Multiplexer -> Bool -> IO (MVar ())
-joinQueue mux inFront = do
+-- | The rule: commands in flight, bytes queued, and how much more of both.
+fits :: MuxSettings -> Int -> Int -> Int -> Int -> Bool
+fits limits busy used commands bytes =
+  -- A run longer than the limit may go when nothing else is in flight,
+  -- as far as the ring holds it.
+  (busy + commands <= muxMaxInFlight limits || busy == 0)
+    && (used == 0 || used + bytes <= muxMaxQueued limits)
+{-# INLINE fits #-}
+
+-- | Somebody who waits for room: how to call, and room for how many commands
+-- and bytes.
+data Waiter = Waiter (MVar ()) Int Int
+
+-- | Queues up for room for so many commands and bytes. Under the lock.
+--
+-- Who is called has the room until it takes it ('takeCalledRoom') or leaves
+-- ('leaveQueue'): nobody else is let in to what was promised.
+joinQueue :: Multiplexer -> Int -> Int -> IO (MVar ())
+joinQueue mux commands bytes = do
   ticket <- newEmptyMVar
   queue <- readIORef (muxQueue mux)
-  setQueue mux (if inFront then ticket <| queue else queue |> ticket)
+  writeIORef (muxQueue mux) (queue |> Waiter ticket commands bytes)
+  addFlag mux flagWaiting 1
   pure ticket
 
+-- | Ends the wait of somebody who was called. Under the lock.
+takeCalledRoom :: Multiplexer -> Int -> Int -> IO ()
+takeCalledRoom mux commands bytes = do
+  addFlag mux flagWaiting (-1)
+  addFlag mux flagCalledCommands (negate commands)
+  addFlag mux flagCalledBytes (negate bytes)
+
 -- | Gives a place in the queue up; whoever was already called passes it on.
-leaveQueue :: Multiplexer -> MVar () -> IO ()
-leaveQueue mux ticket = uninterruptibleMask_ . withLock mux $ do
+leaveQueue :: Multiplexer -> MVar () -> Int -> Int -> IO ()
+leaveQueue mux ticket commands bytes = uninterruptibleMask_ . withLock mux $ do
   -- Bounded, as in 'killMultiplexer'; losing a call would strand the next in line.
   queue <- readIORef (muxQueue mux)
-  let others = Seq.filter (/= ticket) queue
+  let others = Seq.filter (\(Waiter other _ _) -> other /= ticket) queue
   if Seq.length others == Seq.length queue
-    then admitWaiting mux
-    else setQueue mux others
+    then takeCalledRoom mux commands bytes
+    else do
+      writeIORef (muxQueue mux) others
+      addFlag mux flagWaiting (-1)
+  -- Its place may have been the head, for which there was not room enough.
+  admitWaiting mux
 
--- | Calls as many waiting callers as there is room for commands. Under the lock.
+-- | Calls as many waiting callers as there is room for, and nobody past one
+-- that there is no room for: a long run would never get its turn. Under the
+-- lock.
 admitWaiting :: Multiplexer -> IO ()
 admitWaiting mux = do
   waiting <- readFlag mux flagWaiting
   when (waiting > 0) $ do
-    busy <- inFlight mux
-    used <- bufferedBytes (muxBuffer mux)
-    let limits = muxSettings mux
-        room
-          | used > 0 && used >= muxMaxQueued limits = 0
-          | otherwise = max (if busy == 0 then 1 else 0) (muxMaxInFlight limits - busy)
-    admit mux room
+    busy <- (+) <$> inFlight mux <*> readFlag mux flagCalledCommands
+    used <- (+) <$> bufferedBytes (muxBuffer mux) <*> readFlag mux flagCalledBytes
+    queue <- readIORef (muxQueue mux)
+    case Seq.viewl queue of
+      waiter@(Waiter _ commands bytes) :< rest
+        | fits (muxSettings mux) busy used commands bytes -> do
+          writeIORef (muxQueue mux) rest
+          call mux waiter
+          admitWaiting mux
+      _ -> pure ()
 
--- | Calls everybody: the connection is dead. Under the lock.
+-- | Calls everybody: no more commands are taken. Under the lock.
 admitAll :: Multiplexer -> IO ()
-admitAll mux = readIORef (muxQueue mux) >>= admit mux . Seq.length
-
-admit :: Multiplexer -> Int -> IO ()
-admit mux room = unless (room <= 0) $ do
+admitAll mux = do
   queue <- readIORef (muxQueue mux)
-  case Seq.viewl queue of
-    ticket :< rest -> do
-      putMVar ticket ()
-      setQueue mux rest
-      admit mux (room - 1)
-    Seq.EmptyL -> pure ()
+  writeIORef (muxQueue mux) Seq.empty
+  mapM_ (call mux) queue
 
-setQueue :: Multiplexer -> Seq (MVar ()) -> IO ()
-setQueue mux queue = do
-  writeIORef (muxQueue mux) queue
-  writeFlag mux flagWaiting (Seq.length queue)
+call :: Multiplexer -> Waiter -> IO ()
+call mux (Waiter ticket commands bytes) = do
+  addFlag mux flagCalledCommands commands
+  addFlag mux flagCalledBytes bytes
+  putMVar ticket ()
+
+addFlag :: Multiplexer -> Flag -> Int -> IO ()
+addFlag mux flag change = readFlag mux flag >>= writeFlag mux flag . (+ change)
 
 -- | Wakes the reader if it sleeps. \(O(1)\).
 kickReader :: Multiplexer -> IO ()

@@ -60,16 +60,23 @@ sendBlock mux block =
   attemptAll mux block 0 >>= \case
     AllSent -> finish
     Broken reason -> do
-      finish
+      -- Dead first: what followed now would leave a hole in the stream.
       killMultiplexer mux (BrokenConnection reason)
+      finish
     Stuck sent _ ->
       -- Bounded: the lock is only ever held for a copy. An interruption here
       -- would lose the block.
       uninterruptibleMask_ $ do
-        withLock mux $ do
-          writeIORef (muxLeftover mux) (Just (block, sent))
-          writeFlag mux flagWriterBusy 1
-        void (tryPutMVar (muxWriterWake mux) ())
+        handedOver <-
+          withLock mux $
+            readIORef (muxStatus mux) >>= \case
+              -- Then the writer may have ended already.
+              Dead _ -> pure False
+              _ -> do
+                writeIORef (muxLeftover mux) (Just (block, sent))
+                writeFlag mux flagWriterBusy 1
+                pure True
+        if handedOver then void (tryPutMVar (muxWriterWake mux) ()) else finish
   where
     finish = do
       releaseBlock (muxBuffer mux) block
@@ -130,8 +137,8 @@ writerLoop mux = do
             Just next -> pushOut next 0
             Nothing -> unlessDead
         Broken reason -> do
-          giveUp block
           killMultiplexer mux (BrokenConnection reason)
+          giveUp block
         Stuck sent' waitsFor ->
           readIORef (muxStatus mux) >>= \case
             Dead _ -> giveUp block

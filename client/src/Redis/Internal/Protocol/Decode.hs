@@ -126,7 +126,7 @@ decodeWhile limits base onValue = element
 
     -- One value is complete; it may complete the aggregates around it.
     complete :: Value -> Int -> Int -> Frames -> IO Step
-    complete value !at !end = \case
+    complete !value !at !end = \case
       Bottom -> do
         goOn <- onValue value
         if goOn then element at end Bottom else pure (Done value at)
@@ -316,7 +316,7 @@ parseDouble text = case text of
       mantissa <- parseBigNumber mantissaDigits
       power <- case Char8.uncons afterFraction of
         Nothing -> Just 0
-        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent <$> exponentOf rest
+        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent (ByteString.length mantissaDigits) <$> exponentOf rest
         _ -> Nothing
       let scaled = power - ByteString.length fraction
       Just (fromRational (fromInteger mantissa * 10 ^^ scaled))
@@ -327,11 +327,12 @@ parseDouble text = case text of
     natural digits
       | not (ByteString.null digits), Char8.all isDigit digits = parseBigNumber digits
       | otherwise = Nothing
-    -- Beyond this a double is zero or infinite whatever the mantissa is,
-    -- since a line has no more than 'maxLine' digits.
-    clampExponent :: Integer -> Int
-    clampExponent = fromInteger . max (-bound) . min bound
-    bound = fromIntegral maxLine + 400
+    -- Beyond this a double is zero or infinite, whatever so many digits are:
+    -- a few bytes must not ask for a number of thousands of digits.
+    clampExponent :: Int -> Integer -> Int
+    clampExponent digits = fromInteger . max (negate bound) . min bound
+      where
+        bound = fromIntegral digits + 400
 
 -- | One value from complete bytes, and what follows it. For tests, and for
 -- values that are not read from a connection. \(O(n)\).

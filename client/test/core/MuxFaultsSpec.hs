@@ -1,0 +1,227 @@
+-- | What callers are told when a connection goes wrong.
+module MuxFaultsSpec (spec) where
+
+import Control.Concurrent
+import Control.Monad
+import Data.ByteString qualified as ByteString
+import Data.IORef
+import Data.List qualified as List
+import Fake
+import Peer
+import Redis.Error
+import Redis.Internal.Network.Clock (nanosFromSeconds)
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Value
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck hiding (within)
+
+-- | How a connection ends.
+data Fault = HangsUp | TalksRubbish | SaysTooMuch | IsAborted | FailsToWrite
+  deriving stock (Eq, Show, Enum, Bounded)
+
+isCauseOf :: Fault -> ConnectionCause -> Bool
+isCauseOf fault cause = case (fault, cause) of
+  (HangsUp, ClosedByPeer) -> True
+  -- Whoever writes may notice first.
+  (HangsUp, BrokenConnection _) -> True
+  (TalksRubbish, ProtocolViolation _) -> True
+  (SaysTooMuch, ProtocolViolation _) -> True
+  (IsAborted, ClosedLocally) -> True
+  (FailsToWrite, BrokenConnection _) -> True
+  _ -> False
+
+spec :: Spec
+spec = describe "a multiplexer whose connection fails" $ do
+  modifyMaxSuccess (const 150) . prop "tells every waiter, and rightly whether its command can have run" $
+    forAll arbitraryBoundedEnum $ \fault ->
+      forAll (listOf1 (choose (1, 4))) $ \runs ->
+        forAll (choose (1, 400)) $ \window ->
+          forAll (choose (0, 6)) $ \answers -> ioProperty . within 10 $ do
+            deaths <- newIORef []
+            fake <- newFake goodManners {mannersWindow = window, mannersWriteMost = 13} 1
+            -- A peer that reads nothing; what it accepts is what the window holds.
+            mux <- openMux plainSettings {muxOnDeath = \cause -> modifyIORef' deaths (cause :)} fake
+            slots <- concat <$> forM (zip [0 ..] runs) (\(k, size) -> submitRun mux noOrderKey (map (command k) [1 .. size]))
+            let encoded = concat [map (command k) [1 .. size] | (k, size) <- zip [0 ..] runs]
+                ends = drop 1 (scanl (+) 0 (map (ByteString.length . requestBytes) encoded))
+                everything = List.foldl' max 0 ends
+            eventually ((== min window everything) <$> heardBytes fake)
+            let whole = length (filter (<= min window everything) ends)
+                answered = min answers whole
+            say fake (ByteString.concat (replicate answered "+OK\r\n"))
+            eventually ((== length ends - answered) . gaugeInFlight <$> muxGauges mux)
+            case fault of
+              HangsUp -> hangUp fake
+              TalksRubbish -> say fake "rubbish\r\n"
+              SaysTooMuch -> say fake (ByteString.concat (replicate (length ends - answered + 1) "+NO\r\n"))
+              IsAborted -> abortMultiplexer mux
+              FailsToWrite -> do
+                writeIORef (fakeBeforeWrite fake) (ioError (userError "no route to host"))
+                -- Makes somebody write, whether the last bytes are stuck or not.
+                void (submitCommandAsync mux noOrderKey (request ["PING"]))
+                void (hear fake)
+            awaitGone mux
+            accepted <- heardBytes fake
+            outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
+            causes <- readIORef deaths
+            misuse <- breaches fake
+            times <- closes fake
+            let expected position end = case fault of
+                  _ | position < answered -> Right (SimpleString "OK")
+                  SaysTooMuch -> Right (SimpleString "NO")
+                  _ -> Left (if end <= accepted then MaybeExecuted else NotSent)
+                delivery = \case
+                  Right value -> Right value
+                  Left failure -> Left (errorDelivery failure)
+            pure . counterexample (show (causes, accepted, ends)) $
+              (map delivery outcomes === zipWith expected [0 ..] ends)
+                .&&. (misuse === [])
+                .&&. (times === 1)
+                .&&. (map (isCauseOf fault) causes === [True])
+
+  it "tells callers of all kinds when it dies under them, and leaves none waiting" . within 25 $
+    forM_ [1 .. 30 :: Int] $ \round' -> do
+      fake <- newFake badManners round'
+      withPeer fake (echoing fake) $ do
+        mux <- openMux plainSettings {muxMaxInFlight = 3} fake
+        ends <- forM [0 .. 11] $ \who -> do
+          end <- newEmptyMVar
+          void . forkFinally (callUntilDead mux (who * 100000)) $ \result -> putMVar end result
+          pure end
+        eventually ((>= 3) . gaugeWaiting <$> muxGauges mux)
+        replicateM_ (round' * 17) yield
+        case round' `rem` 3 of
+          0 -> hangUp fake
+          1 -> say fake "?"
+          _ -> killMultiplexer mux ClosedLocally
+        results <- mapM takeMVar ends
+        [show failure | Left failure <- results] `shouldBe` []
+        [problem | Right (Just problem) <- results] `shouldBe` []
+        awaitGone mux
+        closes fake >>= (`shouldBe` 1)
+        breaches fake >>= (`shouldBe` [])
+
+  it "dies of a reply that nobody asked for" . within 10 $ do
+    fake <- newFake goodManners 1
+    deaths <- newEmptyMVar
+    mux <- openMux plainSettings {muxOnDeath = putMVar deaths} fake
+    say fake "+hello\r\n"
+    takeMVar deaths >>= (`shouldBe` ProtocolViolation "a reply that nobody asked for")
+    awaitGone mux
+
+  it "still delivers what the peer said before it closed" . within 10 $ do
+    fake <- newFake goodManners {mannersReadMost = 3} 1
+    mux <- openMux plainSettings fake
+    slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 3]
+    mapM_ (say fake . bulk . token) [1, 2]
+    hangUp fake
+    mapM (fmap (either (Left . errorDelivery) Right . outcomeText) . waitSlotResult) slots
+      >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 2)), Left MaybeExecuted])
+
+  it "ends also when it is killed while a caller finds the socket full" . within 10 $ do
+    fake <- newFake goodManners {mannersWindow = 0} 1
+    mux <- openMux plainSettings fake
+    writeIORef (fakeOnFull fake) $ do
+      writeIORef (fakeOnFull fake) (pure ())
+      -- The writer is woken, finds nothing to do, and ends.
+      killMultiplexer mux ClosedLocally
+      replicateM_ 2000 yield
+    slot <- submitCommandAsync mux noOrderKey (tokenRequest 1)
+    outcome <- outcomeText <$> waitSlotResult slot
+    outcome `shouldBe` Left (ConnectionError NotSent (muxEndpoint mux) ClosedLocally)
+    awaitGone mux
+
+  it "gives nobody the right to send after a write has failed" . within 10 $ do
+    fake <- newFake goodManners 1
+    mux <- openMux plainSettings fake
+    writing <- newEmptyMVar
+    go <- newEmptyMVar
+    writeIORef (fakeBeforeWrite fake) $ do
+      writeIORef (fakeBeforeWrite fake) (pure ())
+      putMVar writing ()
+      takeMVar go
+      ioError (userError "out of buffers")
+    submitter <- newEmptyMVar
+    void . forkIO $ submitCommandAsync mux noOrderKey (tokenRequest 1) >>= putMVar submitter
+    takeMVar writing
+    -- With the lock held, death cannot be recorded; the right to send must not
+    -- come back before that.
+    early <- withLock mux $ do
+      putMVar go ()
+      replicateM_ 2000 yield
+      not <$> isEmptyMVar (muxToken mux)
+    early `shouldBe` False
+    slot <- takeMVar submitter
+    (either (Left . errorDelivery) Right . outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Left NotSent)
+    awaitGone mux
+    heardBytes fake >>= (`shouldBe` 0)
+
+  describe "and time" $ do
+    it "ends a command that is not answered in time, and drops its late reply" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
+      late <- outcomeText <$> submitCommand mux noOrderKey (tokenRequest 1)
+      late `shouldBe` Left (TimeoutError MaybeExecuted 0.03)
+      say fake (bulk (token 1))
+      eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
+      slot <- submitCommandAsync mux noOrderKey (tokenRequest 2)
+      say fake (bulk (token 2))
+      (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString (token 2)))
+      abortMultiplexer mux
+
+    it "ends every one of many commands in time" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05), muxMaxInFlight = 16384} fake
+      slots <- forM [1 .. 10000] (submitCommandAsync mux noOrderKey . tokenRequest)
+      outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
+      filter (/= Left (TimeoutError MaybeExecuted 0.05)) outcomes `shouldBe` []
+      abortMultiplexer mux
+
+    it "wakes the watchdog that slept while nothing was in flight" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.02)} fake
+      eventually ((/= 0) <$> withLock mux (readFlag mux flagWatchdogParked))
+      (outcomeText <$> submitCommand mux noOrderKey (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.02))
+      abortMultiplexer mux
+
+    it "probes a silent peer, and leaves one alone that answers" . within 10 $ do
+      probed <- newEmptyMVar
+      let answer fake = \case
+            ["PING"] -> say fake "+OK\r\n+PONG\r\n" *> putMVar probed ()
+            _ -> pure ()
+      withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} goodManners answer $ \_ mux -> do
+        slot <- submitCommandAsync mux noOrderKey (tokenRequest 1)
+        takeMVar probed
+        (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
+        isOpen mux >>= (`shouldBe` True)
+
+    it "closes a connection whose peer stays silent" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
+      (outcomeText <$> submitCommand mux noOrderKey (tokenRequest 1)) >>= (`shouldSatisfy` silent)
+      awaitGone mux
+
+    it "closes it also when there is no room for a probe and commands have no limit" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05), muxMaxInFlight = 2} fake
+      slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1, 2]
+      mapM_ (waitSlotResult >=> ((`shouldSatisfy` silent) . outcomeText)) slots
+      awaitGone mux
+  where
+    command k j = tokenRequest (k * 10 + j :: Int)
+    silent = \case
+      Left (ConnectionError MaybeExecuted _ (SilentPeer _)) -> True
+      _ -> False
+
+-- | Asks until it is told of the death; then nothing, or what was wrong.
+callUntilDead :: Multiplexer -> Int -> IO (Maybe String)
+callUntilDead mux n = do
+  outcome <- outcomeText <$> submitCommand mux noOrderKey (tokenRequest n)
+  case outcome of
+    Right (BulkString text) | text == token n -> callUntilDead mux (n + 1)
+    Left ConnectionError {} -> pure Nothing
+    other -> pure (Just (show (token n) <> " came to " <> show other))
