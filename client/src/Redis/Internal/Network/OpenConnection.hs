@@ -46,7 +46,6 @@ openConnection setup role settings endpoint = mask_ $ do
     Just (Left cause) -> pure (Left cause)
     Just (Right mux) -> do
       observeConnection (configHooks config) (Connected endpoint (secondsFromNanos (ended - began)))
-        `onException` giveUp announced mux
       putMVar announced True
       pure (Right mux)
   where
