@@ -26,7 +26,7 @@ copy_to() {
   mkdir -p "$1"
   find "$1" -mindepth 1 -maxdepth 1 ! -name dist-newstyle -exec rm -rf {} +
   find . -mindepth 1 -maxdepth 1 ! -name '.git' ! -name dist-newstyle ! -name results -print0 |
-    tar --null --files-from=- --exclude=dist-newstyle -cf - |
+    tar --exclude=dist-newstyle --null --files-from=- -cf - |
     tar -C "$1" -xf -
 }
 
@@ -38,12 +38,14 @@ inside='
   scripts/setup.sh
   ghc --version
   cabal build -v1 --ghc-options=-Werror all
+  status=0
   for server in redis-server valkey-server; do
     REDIS_TESTKIT_SERVER="$(command -v "$server")" || continue
     export REDIS_TESTKIT_SERVER
     "$server" --version
-    scripts/test.sh
+    scripts/test.sh || status=1
   done
+  exit "$status"
 '
 
 results=()
