@@ -18,7 +18,7 @@ onCapabilities count =
     MultiplexerSpec.spec (count == 1)
     MuxFaultsSpec.spec
     MuxRoomSpec.spec
-    
+
 -- | Fails every test that takes longer than half a minute.
 timed :: Spec -> Spec
 timed = around_ $ \test ->

@@ -10,8 +10,8 @@ import Fake
 import Peer
 import Redis.Error
 import Redis.Internal.Network.Clock (nanosFromSeconds)
-import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value

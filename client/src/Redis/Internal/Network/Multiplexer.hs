@@ -142,6 +142,7 @@ batchCount = go 1
     go !count = \case
       One _ _ -> count
       More _ _ rest -> go (count + 1) rest
+
 -- | An upper bound, in bytes.
 batchSize = go 0
   where

@@ -151,6 +151,8 @@ data Effect
 data Advice
   = -- | To the caller as it stands.
     HandOver
+  | -- | To the caller, with what earlier attempts were told.
+    Conclude
   | -- | At once if it is the first time the command is sent elsewhere.
     Elsewhere Target
   | -- | After a delay.
@@ -164,6 +166,7 @@ decide policy facts before failure
     giveUp (failureError failure)
   | otherwise = case advice of
     HandOver -> giveUp (failureError failure)
+    Conclude -> exhausted
     Elsewhere target
       | courseRedirects course == 0 -> within course {courseRedirects = 1} (RetryNow target)
       | otherwise -> later course {courseRedirects = courseRedirects course + 1} target
@@ -247,6 +250,8 @@ adviseOn policy course failure = case failureError failure of
       | clustered -> ([], Later SameRoute)
     _ -> ([], HandOver)
   -- The deadline is over: nobody waits for another attempt.
+  -- Not even sent: what it waited for is what the nodes said before.
+  TimeoutError NotSent _ -> ([], Conclude)
   TimeoutError _ _ -> ([], HandOver)
   UnexpectedReply _ -> ([], HandOver)
   RefusedError _ -> ([], HandOver)
