@@ -310,9 +310,19 @@ adviseOnConnection :: Policy -> Failure -> Endpoint -> ConnectionCause -> ([Effe
 adviseOnConnection policy Failure {failureError, failureRole} node cause
   | isLasting cause || suspect = (lost, HandOver)
   | clustered && failureRole == Replica = (lost, Elsewhere PrimaryRoute)
+  -- The first time at once: one thread's many reads in flight would otherwise
+  -- wait one after another. Whether a new connection may be opened already is
+  -- the node's own backoff to say, and then that is the answer.
+  | wasOpen = (lost, Elsewhere SameRoute)
   | otherwise = (lost, Later SameRoute)
   where
     clustered = policyClustered policy
+    wasOpen = case cause of
+      ClosedByPeer -> True
+      BrokenConnection _ -> True
+      SilentPeer _ -> True
+      ProtocolViolation _ -> True
+      _ -> False
     lost = [Tell (LostNode node) | clustered && cause /= ClosedLocally]
     -- It may be the reply to this very command that could not be read; asking
     -- again would end the connection for everybody once more.

@@ -81,7 +81,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     let repeatableWrite = writeFacts {factRepeatable = True}
         first = decide cluster repeatableWrite newCourse (failure (lost MaybeExecuted ClosedByPeer))
         second = decide cluster repeatableWrite (outcomeCourse first) (failure (reply "OOM command not allowed"))
-    outcomeDecision first `shouldBe` RetryAfter (waiting 1) SameRoute
+    outcomeDecision first `shouldBe` RetryNow SameRoute
     case outcomeDecision second of
       GiveUp failed -> errorDelivery failed `shouldBe` MaybeExecuted
       other -> expectationFailure (show other)
@@ -124,7 +124,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
         let outcome = decide standalone facts newCourse final
          in [trigger | Tell trigger <- outcomeEffects outcome] === []
               .&&. case outcomeDecision outcome of
-                RetryNow _ -> property False
+                RetryNow target -> target === SameRoute
                 RetryAfter _ target -> target === SameRoute
                 GiveUp _ -> property True
 
@@ -161,7 +161,7 @@ writesAtPrimary =
     (reply "READONLY You can't write", wait SameRoute, [Tell (SawReadOnly (node 1))]),
     (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)]),
     (lost NotSent (ConnectFailed "refused"), wait SameRoute, [Tell (LostNode (node 1))]),
-    (lost NotSent ClosedByPeer, wait SameRoute, [Tell (LostNode (node 1))]),
+    (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedLocally, wait SameRoute, []),
     (RoutingError NotSent (UncoveredSlot 7), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
     (RoutingError NotSent (NoReachableNode []), wait SameRoute, [])
@@ -194,14 +194,14 @@ readsAtReplica =
 
 readsAtPrimary :: [Row]
 readsAtPrimary =
-  [ (lost MaybeExecuted ClosedByPeer, wait SameRoute, [Tell (LostNode (node 1))]),
-    (lost MaybeExecuted (SilentPeer 5), wait SameRoute, [Tell (LostNode (node 1))]),
+  [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
+    (lost MaybeExecuted (SilentPeer 5), RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (TimeoutError MaybeExecuted 5, GiveUp (TimeoutError MaybeExecuted 5), [])
   ]
 
 writesAtStandalone :: [Row]
 writesAtStandalone =
-  [ (lost NotSent ClosedByPeer, wait SameRoute, []),
+  [ (lost NotSent ClosedByPeer, RetryNow SameRoute, []),
     (lost MaybeExecuted ClosedByPeer, GiveUp (lost MaybeExecuted ClosedByPeer), []),
     (reply "LOADING Redis is loading", wait SameRoute, []),
     (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)])
