@@ -27,7 +27,7 @@ where
 
 import Control.Concurrent.STM
 import Control.Exception (finally)
-import Control.Monad (forM_, unless, when)
+import Control.Monad (forM_, join, unless, when)
 import Data.Bits (shiftR, xor)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -154,7 +154,7 @@ newFake manners seed = do
 
       tryWrite :: Ptr Word8 -> Int -> IO Attempt
       tryWrite memory size = alone writing "write" $ do
-        readIORef fakeBeforeWrite >>= id
+        join (readIORef fakeBeforeWrite)
         when (size <= 0) (breach "an attempt to write no bytes")
         -- After a shutdown nothing is written, and nothing need be repeated.
         over <- readTVarIO fakeShutDown
@@ -170,7 +170,7 @@ newFake manners seed = do
           Just free
             | no || free <= 0 -> do
               writeIORef repeatNext (Just (memory, size))
-              readIORef fakeOnFull >>= id
+              join (readIORef fakeOnFull)
               pure attemptWouldWrite
             | otherwise -> do
               writeIORef repeatNext Nothing
