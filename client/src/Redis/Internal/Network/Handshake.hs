@@ -13,7 +13,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Maybe (catMaybes, fromMaybe)
+import Data.Maybe (catMaybes, fromMaybe, isJust)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Multiplexer
@@ -46,7 +46,7 @@ handshake config role mux = case configProtocol config of
   PreferResp3 -> do
     outcomes <- send (hello : common)
     case outcomes of
-      Right (reply : _) | lacksHello reply -> speak (resp2 <> common)
+      Right (reply : _) | lacksHello config reply -> speak (resp2 <> common)
       Right replies -> pure (verdict (hello : common) replies)
       Left cause -> pure (Left cause)
   where
@@ -60,7 +60,7 @@ handshake config role mux = case configProtocol config of
     -- A server that has no room says so in its first words and hangs up; what
     -- it said tells more than that it did.
     agreed (Step Required _ : _) (Right refused@(ErrorReply text) : rest)
-      | not (lacksHello refused), or [True | Left _ <- rest] = Left (HandshakeRefused (serverErrorFromText text))
+      | not (lacksHello config refused), or [True | Left _ <- rest] = Left (HandshakeRefused (serverErrorFromText text))
     agreed _ outcomes = sequence outcomes
 
     outcome = \case
@@ -109,11 +109,14 @@ verdict steps replies =
     [] -> Right ()
 
 -- | Whether the answer to HELLO means that there is no such command, or not
--- that version of the protocol.
-lacksHello :: Value -> Bool
-lacksHello = \case
+-- that version of the protocol. Valkey since 9.1 names no command as unknown to
+-- whoever has not logged in; that would be no answer to the HELLO it knows,
+-- which brings the credentials.
+lacksHello :: Config -> Value -> Bool
+lacksHello config = \case
   ErrorReply text ->
     "NOPROTO" `ByteString.isPrefixOf` text
       || "ERR unknown command" `ByteString.isPrefixOf` text
       || "ERR Protocol version is not an integer" `ByteString.isPrefixOf` text
+      || (isJust (configCredentials config) && "NOAUTH" `ByteString.isPrefixOf` text)
   _ -> False
