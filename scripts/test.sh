@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs every test suite of every package, one after the other, visibly. Ends
-# with "N passed, N failed" over all of them. Fails if a suite did, if a suite
-# ran no test, or if there is none.
+# Runs every test suite of every package, one after the other, visibly, and
+# every benchmark a single time, unmeasured, so that none rots. Ends with
+# "N passed, N failed" over all suites. Fails if a suite or a benchmark did, if
+# a suite ran no test, or if there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -39,6 +40,15 @@ for cabal_file in */*.cabal; do
       [ "$failures" -gt 0 ] || failed=$((failed + 1))
     fi
   done < <(awk '$1 == "test-suite" { print $2 }' "$cabal_file")
+
+  while read -r benchmark; do
+    echo "== $package: $benchmark, each once"
+    binary="$(cabal list-bin -v0 "$package:bench:$benchmark")"
+    if ! timeout --kill-after=30 "$limit" "$binary" --iters 1; then
+      failed=$((failed + 1))
+      broken+=("$package:$benchmark")
+    fi
+  done < <(awk '$1 == "benchmark" { print $2 }' "$cabal_file")
 done
 
 [ "${#broken[@]}" -eq 0 ] || echo "failed: ${broken[*]}"

@@ -73,7 +73,7 @@ request arguments =
 -- given length) and that ends in one argument.
 --
 -- Saves the per-call list and the encoding of the name on the commands that
--- are most called; @bench encode@ shows what it is worth.
+-- are most called; the benchmark @micro encode@ shows what it is worth.
 requestLiteral1 :: Int -> Addr# -> ByteString -> Request
 requestLiteral1 size literal a =
   Request (size + bulkSize a) $ \at ->

@@ -1,0 +1,44 @@
+-- | What does writing a request to a connection's buffer cost?
+--
+-- Each run makes the request too, as each call does. GET and SET come both as
+-- their commands encode them, from a literal, and by way of the general
+-- 'request'.
+module Bench.Encode (benchmarks) where
+
+import Criterion.Main (Benchmark, Benchmarkable, bench, bgroup, whnfAppIO)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Foreign.Marshal.Alloc (allocaBytes)
+import Foreign.Ptr (minusPtr)
+import Redis.Command (commandRequest)
+import Redis.Commands qualified as Commands
+import Redis.Internal.Protocol.Encode (Request, request, requestPoke, requestSize)
+
+-- | Keys of 16 bytes and values of 16 and of 512.
+benchmarks :: Benchmark
+benchmarks =
+  bgroup
+    "encode"
+    [ bench "get" (poking (commandRequest . Commands.get) key),
+      bench "get, general" (poking (\name -> request ["GET", name]) key),
+      bench "set 16 B" (poking (commandRequest . Commands.set key) small),
+      bench "set 16 B, general" (poking general small),
+      bench "set 512 B" (poking (commandRequest . Commands.set key) large),
+      bench "set 512 B, general" (poking general large)
+    ]
+  where
+    general value = request ["SET", key, value]
+
+key, small, large :: ByteString
+key = "user:1000:000042"
+small = ByteString.replicate 16 0x78
+large = ByteString.replicate 512 0x78
+
+-- | Makes a request of the argument and writes it, to memory of its own; the
+-- result is how many bytes it took.
+poking :: (ByteString -> Request) -> ByteString -> Benchmarkable
+poking encode = whnfAppIO $ \argument -> do
+  let encoded = encode argument
+  allocaBytes (requestSize encoded) $ \start ->
+    (`minusPtr` start) <$> requestPoke encoded start
+{-# INLINE poking #-}
