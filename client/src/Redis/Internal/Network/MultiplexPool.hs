@@ -31,7 +31,7 @@ where
 
 import Control.Concurrent (ThreadId, getNumCapabilities, killThread, myThreadId, threadCapability, threadDelay, yield)
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, mask_, try)
+import Control.Exception (SomeException, finally, mask_, try)
 import Control.Monad (filterM, join, unless, void)
 import Data.Foldable (for_)
 import Data.IORef
@@ -308,8 +308,8 @@ runAttempt pool index attempt = do
                 poolOnTrouble pool cause
             )
           )
-  putMVar (attemptResult attempt) result
-  after
+  -- In this order a caller that is told of a failure finds it observed already.
+  after `finally` putMVar (attemptResult attempt) result
   where
     -- An interruption that is under way arrives here at the latest.
     beLeftAlone =
