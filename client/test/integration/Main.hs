@@ -1,7 +1,10 @@
 module Main (main) where
 
+import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
-import Test.Hspec (hspec)
+import Test.Hspec (describe, hspec)
 
 main :: IO ()
-main = hspec Redis.KeysLiveSpec.spec
+main = hspec $ do
+  describe "the handshake" Redis.HandshakeLiveSpec.spec
+  Redis.KeysLiveSpec.spec

@@ -1,0 +1,176 @@
+-- | What a new connection says first, and what the server makes of it.
+module Redis.HandshakeLiveSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.ScriptedPeer
+import Redis.TestKit.Command (replyText)
+import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (failure, within)
+import Test.Hspec
+
+spec :: Spec
+spec = around_ (within 60) $ do
+  describe "a real server" $ do
+    forM_ [("without a password", defaultServerOptions, id), ("with a password", guarded, password "right")] $ \(how, options, known) -> do
+      it ("speaks RESP3 " <> how) $
+        withServer options $ \server ->
+          withClient (known (addressed server)) $ \client ->
+            run client protocolOfMap >>= \case
+              Map entries -> length entries `shouldBe` 3
+              other -> expectationFailure (show other)
+
+      it ("speaks RESP2 " <> how <> " to who wants nothing else") $
+        withServer options $ \server ->
+          withClient (setProtocol OnlyResp2 (known (addressed server))) $ \client ->
+            run client protocolOfMap >>= \case
+              Array elements -> length elements `shouldBe` 6
+              other -> expectationFailure (show other)
+
+    forM_ [PreferResp3, OnlyResp2] $ \protocol -> describe ("asked with " <> show protocol) $ do
+      it "has every connection in the database that was asked for" $
+        withServer defaultServerOptions $ \server ->
+          withClient (setMuxCount (Just 3) (setDatabase 5 (setProtocol protocol (addressed server)))) $ \client -> do
+            forM_ [1 :: Int .. 12] $ \_ -> run client (Commands.incr "hits")
+            withDedicated client Nothing $ \dedicated ->
+              runOn dedicated (Commands.incr "hits") `shouldReturn` 13
+            clients <- map (lookup "db") . filter ((== Just "") . lookup "name") <$> clientsOf server
+            -- The testkit's own connection, which asks, is in database 0.
+            filter (/= Just "0") clients `shouldSatisfy` \others -> length others >= 2 && all (== Just "5") others
+
+      it "lists its clients by the name and the library that they gave" $
+        withServer guarded $ \server ->
+          withClient (setClientName (Just "the-name") (password "right" (setProtocol protocol (addressed server)))) $ \client -> do
+            run client Commands.ping
+            named <- filter ((== Just "the-name") . lookup "name") <$> clientsOf server
+            named `shouldSatisfy` not . null
+            -- Servers before 7.2 refuse the library's name, and list none.
+            forM_ named $ \fields ->
+              lookup "lib-name" fields `shouldSatisfy` (`elem` [Nothing, Just "redis-client-haskell"])
+
+      it "refuses a user's wrong password, and says so before anything was sent" $
+        withServer defaultServerOptions {optionsUsers = [reader]} $ \server ->
+          withClient (user "reader" "wrong" (setProtocol protocol (addressed server))) $ \client ->
+            tryRun client (Commands.incr "hits") >>= refusedWith "WRONGPASS"
+
+      it "refuses a user that it does not know" $
+        withServer defaultServerOptions {optionsUsers = [reader]} $ \server ->
+          withClient (user "nobody" "secret" (setProtocol protocol (addressed server))) $ \client ->
+            tryRun client (Commands.incr "hits") >>= refusedWith "WRONGPASS"
+
+  describe "a peer" $ do
+    it "is told everything at once: HELLO with credentials and name, the database, the library" $
+      withPeer modern $ \peer ->
+        withClient (everything (peerConfig peer)) $ \client -> do
+          run client Commands.ping
+          heard <- peerHeard peer
+          heard
+            `shouldBe` [ ["HELLO", "3", "AUTH", "reader", "secret", "SETNAME", "the-name"],
+                         ["SELECT", "2"],
+                         ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"],
+                         ["CLIENT", "SETINFO", "LIB-VER", "0.1.0"],
+                         ["PING"]
+                       ]
+
+    it "is told no more than there is to tell" $
+      withPeer modern $ \peer ->
+        withClient (peerConfig peer) $ \client -> do
+          run client Commands.ping
+          heard <- peerHeard peer
+          filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["PING"]]
+
+    it "is not asked for HELLO by a client that wants RESP2" $
+      withPeer ancient $ \peer ->
+        withClient (setProtocol OnlyResp2 (everything (peerConfig peer))) $ \client -> do
+          run client Commands.ping
+          heard <- peerHeard peer
+          filter (not . isSetInfo) heard
+            `shouldBe` [["AUTH", "reader", "secret"], ["CLIENT", "SETNAME", "the-name"], ["SELECT", "2"], ["PING"]]
+
+    forM_ ["ERR unknown command 'HELLO'", "ERR unknown command `HELLO`, with args beginning with: `3`", "NOPROTO unsupported protocol version", "NOAUTH Authentication required."] $ \refusal ->
+      it ("that answers HELLO by " <> show refusal <> " is spoken to in RESP2, on the same connection") $
+        withPeer (refusingHello refusal) $ \peer ->
+          withClient (everything (peerConfig peer)) $ \client -> do
+            run client Commands.ping
+            heard <- peerHeard peer
+            map (ByteString.intercalate " ") (dropWhile (/= ["AUTH", "reader", "secret"]) (filter (not . isSetInfo) heard))
+              `shouldBe` ["AUTH reader secret", "CLIENT SETNAME the-name", "SELECT 2", "PING"]
+            length (filter ((== ["HELLO"]) . take 1) heard) `shouldBe` 1
+
+    it "that knows neither HELLO nor users gets the password alone" $
+      withPeer ancient $ \peer ->
+        withClient (password "right" (peerConfig peer)) $ \client -> do
+          run client Commands.ping
+          heard <- peerHeard peer
+          filter ((== ["AUTH"]) . take 1) heard `shouldBe` [["AUTH", "right"]]
+
+    it "that knows no HELLO may still refuse the password" $
+      withPeer (\words' -> if take 1 words' == ["AUTH"] then "-ERR invalid password\r\n" else ancient words') $ \peer ->
+        withClient (password "wrong" (peerConfig peer)) $ \client -> do
+          tryRun client (Commands.incr "hits") >>= refusedWith "ERR"
+          heard <- peerHeard peer
+          filter ((== ["INCR"]) . take 1) heard `shouldBe` []
+
+    it "that knows no HELLO may still refuse the database" $
+      withPeer (\words' -> if take 1 words' == ["SELECT"] then "-ERR DB index is out of range\r\n" else ancient words') $ \peer ->
+        withClient (setDatabase 2 (peerConfig peer)) $ \client ->
+          tryRun client (Commands.incr "hits") >>= refusedWith "ERR"
+  where
+    everything = setDatabase 2 . setClientName (Just "the-name") . user "reader" "secret"
+    guarded = defaultServerOptions {optionsPassword = Just "right"}
+    reader = AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@all"}
+
+-- | A reply that is a map in RESP3 and a list in RESP2.
+protocolOfMap :: Command Value
+protocolOfMap = raw ["DEBUG", "PROTOCOL", "map"]
+
+-- | Speaks RESP3, but refuses to know what library it is spoken to by.
+modern :: [ByteString] -> ByteString
+modern = \case
+  "HELLO" : _ -> "%1\r\n$5\r\nproto\r\n:3\r\n"
+  words' -> ancient words'
+
+-- | Knows RESP2 only.
+ancient :: [ByteString] -> ByteString
+ancient = refusingHello "ERR unknown command 'HELLO'"
+
+refusingHello :: ByteString -> [ByteString] -> ByteString
+refusingHello refusal = \case
+  "HELLO" : _ -> "-" <> refusal <> "\r\n"
+  ["PING"] -> "+PONG\r\n"
+  "AUTH" : _ -> "+OK\r\n"
+  "SELECT" : _ -> "+OK\r\n"
+  ["CLIENT", "SETNAME", _] -> "+OK\r\n"
+  _ -> "-ERR unknown command\r\n"
+
+isSetInfo :: [ByteString] -> Bool
+isSetInfo = (== ["CLIENT", "SETINFO"]) . take 2
+
+refusedWith :: ByteString -> Either Error a -> Expectation
+refusedWith code = \case
+  Left (ConnectionError NotSent _ (HandshakeRefused refusal)) -> serverErrorCode refusal `shouldBe` code
+  Left other -> expectationFailure (show other)
+  Right _ -> expectationFailure "it was not refused"
+
+-- | What the server lists of its clients, each by its fields.
+clientsOf :: Server -> IO [[(ByteString, ByteString)]]
+clientsOf server =
+  Server.command server ["CLIENT", "LIST"] >>= \reply -> case replyText reply of
+    Just text -> pure (map (map field . Char8.words) (Char8.lines text))
+    Nothing -> failure "CLIENT LIST is no text"
+  where
+    field = fmap (ByteString.drop 1) . Char8.break (== '=')
+
+addressed :: Server -> Config
+addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
+
+password :: ByteString -> Config -> Config
+password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret text})
+
+user :: ByteString -> ByteString -> Config -> Config
+user name text = setCredentials (Just Credentials {credentialsUser = Just name, credentialsPassword = secret text})
