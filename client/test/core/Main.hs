@@ -1,6 +1,8 @@
 module Main (main) where
 
+import ConnectionPartsSpec qualified
 import Control.Concurrent (setNumCapabilities)
+import DecodeSpec qualified
 import MultiplexerSpec qualified
 import MuxFaultsSpec qualified
 import MuxRoomSpec qualified
@@ -9,6 +11,8 @@ import Test.Hspec
 
 main :: IO ()
 main = hspec . timed $ do
+  DecodeSpec.spec
+  ConnectionPartsSpec.spec
   mapM_ onCapabilities [1, 2]
 
 -- | What threads do to each other, on one capability and on several.

@@ -1,0 +1,222 @@
+-- | The small parts that a connection is made of, each against what it must be
+-- like: a queue, a concatenation, a count, an average.
+module ConnectionPartsSpec (spec) where
+
+import Control.Concurrent
+import Control.Monad (forM, forM_, replicateM, replicateM_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.Int (Int64)
+import Data.List (nub)
+import Data.List qualified as List
+import Foreign.Ptr (castPtr)
+import Redis.Config (Backoff (..), Polling (..))
+import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Network.OrderCounts
+import Redis.Internal.Network.PendingRing
+import Redis.Internal.Network.PollPolicy
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.WriteBuffer
+import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Value
+import Test.Hspec hiding (after, before)
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "the parts of a connection" $ do
+  describe "the ring of pending commands" ring
+  describe "the write buffer" buffer
+  describe "the counts of a thread's commands" counts
+  describe "the polling policy" polling
+  describe "the backoff" backoff
+
+ring :: Spec
+ring = do
+  prop "gives commands back in the order they came, however often it went round" $
+    forAll (chooseInt (1, 9)) $ \size -> forAll (listOf arbitrary) $ \wishes -> ioProperty $ do
+      nobody <- newFilledSlot (Reply Null)
+      pendings <- newPendingRing size nobody
+      let capacity = ringCapacity pendings
+          go _ [] waiting = pure (Right waiting)
+          go n (push : later) waiting
+            | push,
+              length waiting < capacity = do
+              slot <- newFilledSlot (Reply (Integer (fromIntegral n)))
+              ringPush pendings (Pending slot (3 * n) (fromIntegral (5 * n)) (7 * n))
+              go (n + 1) later (waiting <> [n])
+            | not push,
+              first : rest <- waiting = do
+              looked <- ringHead pendings >>= ringPeek pendings >>= facts
+              popped <- ringPop pendings >>= facts
+              if looked == factsOf first && popped == looked then go n later rest else pure (Left (first, popped))
+            | otherwise = go n later waiting
+      -- Many more than it has cells, so that it goes round.
+      end <- go 1 (concat (replicate 10 wishes)) []
+      inside <- (-) <$> ringTail pendings <*> ringHead pendings
+      pure (fmap length end === Right inside)
+
+  prop "has room for as many as were asked for" $
+    forAll (chooseInt (1, 5000)) $ \size -> ioProperty $ do
+      nobody <- newFilledSlot (Reply Null)
+      (>= size) . ringCapacity <$> newPendingRing size nobody
+
+  it "keeps no slot that was taken out" $ do
+    nobody <- newFilledSlot (Reply (SimpleString "nobody"))
+    pendings <- newPendingRing 4 nobody
+    slot <- newFilledSlot (Reply (Integer 1))
+    ringPush pendings (Pending slot 1 1 1)
+    position <- ringHead pendings
+    _ <- ringPop pendings
+    Pending {pendingSlot} <- ringPeek pendings position
+    said <- outcomeOf pendingSlot
+    said `shouldBe` Just (SimpleString "nobody")
+  where
+    facts :: Pending -> IO (Maybe Value, Int, Int64, Int)
+    facts Pending {pendingSlot, pendingEnd, pendingSince, pendingOrderKey} = do
+      value <- outcomeOf pendingSlot
+      pure (value, pendingEnd, pendingSince, pendingOrderKey)
+    factsOf n = (Just (Integer (fromIntegral n)), 3 * n, fromIntegral (5 * n), 7 * n)
+    outcomeOf slot =
+      pollSlotResult slot >>= \case
+        Just (Reply value) -> pure (Just value)
+        _ -> pure Nothing
+
+buffer :: Spec
+buffer = do
+  prop "sends what was appended, all of it, in that order, whenever it is swapped" $
+    forAll (listOf (frequency [(4, Just <$> genParts), (1, pure Nothing)])) $ \steps -> ioProperty $ do
+      writes <- newWriteBuffer
+      taken <- forM (steps <> [Nothing]) $ \case
+        Just parts -> do
+          before <- bufferedBytes writes
+          size <- appendRequest writes (request parts)
+          after <- bufferedBytes writes
+          pure (after - before == size && size == ByteString.length (requestBytes (request parts)), "")
+        Nothing -> do
+          waiting <- bufferedBytes writes
+          block <- swapBlocks writes
+          left <- bufferedBytes writes
+          bytes <- withBlock block $ \start -> ByteString.packCStringLen (castPtr start, blockSize block)
+          releaseBlock writes block
+          pure (left == 0 && waiting == blockSize block, bytes)
+      pure $
+        property (all fst taken)
+          .&&. ByteString.concat (map snd taken) === ByteString.concat [requestBytes (request parts) | Just parts <- steps]
+
+  prop "takes appends while the other block is being sent" $
+    forAll (listOf genParts) $ \first -> forAll (listOf genParts) $ \second -> ioProperty $ do
+      writes <- newWriteBuffer
+      forM_ first (appendRequest writes . request)
+      block <- swapBlocks writes
+      forM_ second (appendRequest writes . request)
+      bytes <- withBlock block $ \start -> ByteString.packCStringLen (castPtr start, blockSize block)
+      waiting <- bufferedBytes writes
+      let whole = ByteString.concat . map (requestBytes . request)
+      pure (bytes === whole first .&&. waiting === ByteString.length (whole second))
+  where
+    genParts :: Gen [ByteString]
+    genParts = resize 4 (listOf1 part)
+    part =
+      frequency
+        [ (20, ByteString.pack <$> arbitrary),
+          (3, flip ByteString.replicate 120 <$> chooseInt (8000, 40000)),
+          (1, flip ByteString.replicate 121 <$> chooseInt (1000000, 1200000))
+        ]
+
+counts :: Spec
+counts = do
+  prop "say that something is in flight just when more was submitted than answered" $
+    forAll (listOf ((,) <$> chooseInt (0, 4) <*> arbitrary)) $ \steps -> ioProperty $ do
+      table <- newOrderCounts
+      keys <- someKeys 5
+      let go _ [] = pure True
+          go flying ((index, submit) : later) = case drop index (zip keys flying) of
+            (key, open) : _
+              | submit || open > 0 -> do
+                (if submit then countSubmitted else countAnswered) table key
+                let flying' = [if at == index then known + (if submit then 1 else -1) else known | (at, known) <- zip [0 ..] flying]
+                seen <- mapM (anyInFlight table) keys
+                if seen == map (> 0) flying' then go flying' later else pure False
+            _ -> go flying later
+      go (replicate 5 (0 :: Int)) steps
+
+  it "count nothing for commands that nobody orders" $ do
+    table <- newOrderCounts
+    keys <- someKeys 20
+    replicateM_ 3 (countSubmitted table noOrderKey)
+    countAnswered table noOrderKey
+    mapM (anyInFlight table) keys >>= (`shouldBe` map (const False) keys)
+
+  it "have a cell of its own for each of threads that began together" $ do
+    keys <- someKeys 100
+    length (nub keys) `shouldBe` 100
+
+  it "always have the same cell for the same thread" $ do
+    thread <- myThreadId
+    keys <- replicateM 10 (pure $! orderKeyOf thread)
+    nub keys `shouldBe` [orderKeyOf thread]
+  where
+    someKeys count = replicateM count $ do
+      key <- newEmptyMVar
+      _ <- forkIO (myThreadId >>= \thread -> putMVar key $! orderKeyOf thread)
+      takeMVar key
+
+polling :: Spec
+polling = do
+  prop "never polls for longer than the cap, whatever was waited" $
+    forAll (chooseInt (-5, 2000)) $ \cap -> forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 100)) $ \replies ->
+      let budget = pollBudget replies (after waits (PollUpTo cap))
+       in counterexample (show budget) (budget >= 0 && budget <= 1000 * fromIntegral (max 0 cap))
+
+  prop "never polls when it is told not to" $
+    forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 100)) $ \replies ->
+      (pollBudget replies (after waits NeverPoll), wouldPoll (after waits NeverPoll)) === (0, False)
+
+  prop "does not poll after a read that brought many replies" $
+    forAll (listOf genWait) $ \waits -> forAll (chooseInt (65, 100000)) $ \replies ->
+      pollBudget replies (after waits (PollUpTo 200)) === 0
+
+  it "polls from the start" $ do
+    newPollPolicy (PollUpTo 200) `shouldSatisfy` wouldPoll
+    pollBudget 1 (newPollPolicy (PollUpTo 200)) `shouldSatisfy` (> 0)
+
+  prop "polls for about twice as long as replies take" $
+    forAll (choose (0, 200000)) $ \wait ->
+      let budget = pollBudget 1 (after (replicate 300 wait) (PollUpTo 200))
+          most = min 200000 (2 * wait + 20000)
+       in counterexample (show budget) (budget <= most && budget >= most - 14)
+
+  prop "stops for a server that is farther away than the cap, and begins again when it is near" $
+    forAll (choose (200100, 10000000000)) $ \long -> forAll (choose (0, 150000)) $ \short ->
+      let far = replicate 300 long
+       in (wouldPoll (after far (PollUpTo 200)), wouldPoll (after (far <> replicate 300 short) (PollUpTo 200))) === (False, True)
+
+  prop "goes on after one stall of a server that is near" $
+    forAll (choose (0, 100000)) $ \wait -> forAll genWait $ \stall ->
+      wouldPoll (after (replicate 300 wait <> [stall]) (PollUpTo 200))
+  where
+    after waits policy = List.foldl' (flip observeWait) (newPollPolicy policy) waits
+    genWait = oneof [choose (0, 1000), choose (0, 1000000), choose (0, 100000000000)]
+
+backoff :: Spec
+backoff = do
+  prop "lies between one half and the whole of the doubled delay, and never beyond the cap" $
+    forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
+      let delay = delayFor times attempt random
+          full = min (backoffCap times) (backoffFirst times * 2 ^ (attempt - 1))
+       in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full)
+
+  prop "stays within the cap after any number of failures" $
+    forAll genBackoff $ \times -> forAll (oneof [chooseInt (1, 100000), pure maxBound]) $ \attempt -> forAll (choose (0, 1)) $ \random ->
+      let delay = delayFor times attempt random
+       in counterexample (show delay) (delay >= 0 && delay <= backoffCap times)
+
+  prop "does not shrink from one failure to the next" $
+    forAll genBackoff $ \times -> forAll (chooseInt (1, 100)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
+      delayFor times attempt random <= delayFor times (attempt + 1) random
+  where
+    genBackoff = do
+      backoffFirst <- choose (0.0001, 2)
+      backoffCap <- choose (backoffFirst, 60)
+      pure Backoff {backoffFirst, backoffCap}

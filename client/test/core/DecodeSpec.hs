@@ -1,0 +1,455 @@
+-- | The decoder's laws: every value comes back, however its bytes were cut,
+-- and no bytes at all can make it crash, read on, or use much memory.
+module DecodeSpec (spec) where
+
+import Control.Exception (evaluate)
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.Either (isLeft)
+import Data.IORef
+import Data.Int (Int64)
+import Data.List qualified as List
+import Data.Word (Word8)
+import Foreign.Ptr (Ptr, castPtr)
+import Peer (within)
+import Redis.Internal.Protocol.Decode
+import Redis.Value
+import System.Mem (getAllocationCounter, setAllocationCounter)
+import Test.Hspec hiding (after, before)
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck hiding (within)
+
+spec :: Spec
+spec = describe "the decoder" $ do
+  describe "whole values" wholeValues
+  describe "cut values" cutValues
+  describe "what is not RESP" notResp
+  describe "numbers" numbers
+  describe "limits" limited
+  describe "hostile bytes" hostile
+
+wholeValues :: Spec
+wholeValues = do
+  prop "gives every value back from its bytes" $
+    forAll genValue $ \value ->
+      shown (decodeBytes generous (encoded value)) === shown (Right (value, ""))
+
+  prop "leaves the bytes behind a value alone" $
+    forAll genValue $ \value -> forAll genBytes $ \rest ->
+      shown (decodeBytes generous (encoded value <> rest)) === shown (Right (value, rest))
+
+  it "takes every spelling of null for null" $
+    forM_ ["_\r\n", "$-1\r\n", "*-1\r\n"] $ \bytes ->
+      decodeBytes generous bytes `shouldBe` Right (Null, "")
+
+  prop "takes a long error for the same as a short one" $
+    forAll genLine $ \text ->
+      decodeBytes generous (prefixed '!' text) === decodeBytes generous (lined '-' text)
+
+cutValues :: Spec
+cutValues = do
+  prop "any cut of the bytes gives the same value" $
+    forAll genValue $ \value -> forAll (genCuts (encoded value)) $ \cuts ->
+      ioProperty $ do
+        end <- fed cuts (encoded value)
+        pure (end === Right (show value, ByteString.length (encoded value)))
+
+  modifyMaxSuccess (const 60) . prop "bytes that come one by one give the same value" $
+    forAll (resize 20 genValue) $ \value ->
+      ioProperty $ do
+        let size = ByteString.length (encoded value)
+        end <- fed [0 .. size - 1] (encoded value)
+        pure (end === Right (show value, size))
+
+  prop "never asks for more than the value has" $
+    forAll genValue $ \value ->
+      let bytes = encoded value
+       in forAll (chooseInt (0, ByteString.length bytes - 1)) $ \cut ->
+            ioProperty $ do
+              step <- stepTo (decode generous) bytes cut 0 startFrames
+              pure $ case step of
+                NeedMore _ at need -> counterexample (stepText step) (at <= cut && at + need > cut && at + need <= ByteString.length bytes)
+                other -> counterexample (stepText other) False
+
+  prop "several values in a row come in their order, however they are cut" $
+    forAll (resize 20 (listOf genValue)) $ \values ->
+      let bytes = ByteString.concat (map encoded values)
+       in forAll (genCuts bytes) $ \cuts -> ioProperty $ do
+            seen <- newIORef []
+            let note value = True <$ modifyIORef' seen (value :)
+                go _ _ [] = pure Nothing
+                go at frames (cut : later) =
+                  stepTo (\base -> decodeWhile generous base note) bytes cut at frames >>= \case
+                    NeedMore frames' at' _ -> if null later then pure (Just at') else go at' frames' later
+                    _ -> pure Nothing
+            end <- go 0 startFrames (cuts <> [ByteString.length bytes])
+            found <- readIORef seen
+            pure (show (reverse found) === show values .&&. end === Just (ByteString.length bytes))
+
+  prop "stops at the value at which it is told to" $
+    forAll (resize 20 (listOf1 genValue)) $ \values -> forAll (chooseInt (1, length values)) $ \wanted ->
+      ioProperty $ do
+        seen <- newIORef (0 :: Int)
+        let bytes = ByteString.concat (map encoded values)
+            count _ = modifyIORef' seen (+ 1) *> ((< wanted) <$> readIORef seen)
+        step <- stepTo (\base -> decodeWhile generous base count) bytes (ByteString.length bytes) 0 startFrames
+        pure $ case step of
+          Done value at ->
+            show value === concatMap show (take 1 (drop (wanted - 1) values))
+              .&&. at === sum (map (ByteString.length . encoded) (take wanted values))
+          other -> counterexample (stepText other) False
+
+notResp :: Spec
+notResp = do
+  it "refuses streamed types" $
+    forM_ ["$?\r\n", "*?\r\n", "%?\r\n", "~?\r\n", ">?\r\n", "|?\r\n", "=?\r\n", ";4\r\n", ";0\r\n", ".\r\n"] refused
+
+  it "refuses them inside of an aggregate" $
+    forM_ ["$?\r\n", "*?\r\n", "%?\r\n", "~?\r\n", ";4\r\n", ".\r\n"] $ \bytes -> refused ("*2\r\n:1\r\n" <> bytes)
+
+  it "refuses lines, sizes and bodies that are not well formed" $
+    forM_
+      [ "+a\rb\r\n",
+        "+a\nb\r\n",
+        "-\n\r\n",
+        ":\r\n",
+        ":-\r\n",
+        ":+\r\n",
+        ":1x\r\n",
+        ": 1\r\n",
+        ":1\rx",
+        "_x\r\n",
+        "#x\r\n",
+        "#\r\n",
+        "#true\r\n",
+        "$3\r\nabcde",
+        "$0\r\nab",
+        "$-2\r\n",
+        "!-2\r\n",
+        "*-2\r\n",
+        "%-1\r\n",
+        "~-1\r\n",
+        ">-1\r\n",
+        "|-1\r\n",
+        "=2\r\nab\r\n",
+        "=5\r\nabcde\r\n",
+        "(\r\n",
+        "(1.5\r\n",
+        "(1 \r\n",
+        ",\r\n",
+        ",.\r\n",
+        ",1e\r\n",
+        ",1e+\r\n",
+        ",--1\r\n",
+        ",Infinity\r\n",
+        "PING\r\n",
+        "\r\n"
+      ]
+      refused
+
+  modifyMaxSuccess (const 2000) . prop "any bytes come to a value within them, a wish for more, or a refusal" $
+    forAll genAnything $ \bytes -> ioProperty $ do
+      step <- stepTo (decode small) bytes (ByteString.length bytes) 0 startFrames
+      sensible bytes step
+
+  modifyMaxSuccess (const 1000) . prop "so do the bytes of a value of which one was changed" $
+    forAll genDamaged $ \bytes -> ioProperty $ do
+      step <- stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames
+      sensible bytes step
+
+  prop "bytes that are no value are no value however they are cut" $
+    forAll genDamaged $ \bytes -> forAll (genCuts bytes) $ \cuts -> ioProperty $ do
+      whole <- stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames
+      parts <- fed cuts bytes
+      pure $ case whole of
+        Done value at -> parts === Right (show value, at)
+        NeedMore {} -> parts === Left "incomplete"
+        Malformed _ -> counterexample (show parts) (isLeft parts && parts /= Left "incomplete")
+
+numbers :: Spec
+numbers = do
+  prop "reads every 64-bit integer" $
+    forAll genInt64 $ \number -> decodeBytes generous (lined ':' (Char8.pack (show number))) === Right (Integer number, "")
+
+  it "reads the first and the last integer, signs and zeros" $
+    forM_
+      [ (":9223372036854775807\r\n", maxBound),
+        (":-9223372036854775808\r\n", minBound),
+        (":+7\r\n", 7),
+        (":-0\r\n", 0),
+        (":0000000000000000001\r\n", 1)
+      ]
+      $ \(bytes, number) -> decodeBytes generous bytes `shouldBe` Right (Integer number, "")
+
+  prop "refuses an integer that needs more than 64 bits" $
+    forAll (oneof [choose (2 ^ (63 :: Int), 2 ^ (70 :: Int)), choose (-(2 ^ (70 :: Int)), -(2 ^ (63 :: Int)) - 1)]) $ \number ->
+      refuses generous (lined ':' (Char8.pack (show (number :: Integer))))
+
+  it "refuses one at the edges" $
+    forM_
+      [ ":9223372036854775808\r\n",
+        ":-9223372036854775809\r\n",
+        ":18446744073709551615\r\n",
+        ":18446744073709551616\r\n",
+        ":18446744073709551617\r\n",
+        ":99999999999999999999\r\n"
+      ]
+      refused
+
+  prop "reads every finite double as it was, by its shortest digits" $
+    \number -> shown (decodeBytes generous (encoded (Double number))) === shown (Right (Double number, ""))
+
+  it "reads infinities and what is not a number" $ do
+    decodeBytes generous ",inf\r\n" `shouldBe` Right (Double (1 / 0), "")
+    decodeBytes generous ",+inf\r\n" `shouldBe` Right (Double (1 / 0), "")
+    decodeBytes generous ",-inf\r\n" `shouldBe` Right (Double (-1 / 0), "")
+    forM_ [",nan\r\n", ",-nan\r\n"] $ \bytes -> case decodeBytes generous bytes of
+      Right (Double number, "") -> number `shouldSatisfy` isNaN
+      other -> expectationFailure (show other)
+
+  it "rounds an exponent that is too large or too small, at once" . within 5 $ do
+    let far = Char8.replicate 60000 '9'
+        zeros = Char8.replicate 60000 '0'
+    forM_
+      [ ("1e" <> far, 1 / 0),
+        ("-1e" <> far, -1 / 0),
+        ("1e-" <> far, 0),
+        ("0e" <> far, 0),
+        ("0e-" <> far, 0),
+        ("1e999999999", 1 / 0),
+        ("1e-999999999", 0),
+        ("0." <> zeros <> "1e60001", 1),
+        ("1" <> zeros <> "e-60000", 1),
+        ("1" <> Char8.take 30000 zeros <> "e-1" <> Char8.take 30000 zeros, 0)
+      ]
+      $ \(text, number) -> decodeBytes generous (lined ',' text) `shouldBe` Right (Double number, "")
+
+limited :: Spec
+limited = do
+  prop "takes a bulk string of the greatest size and refuses the next, before it comes" $
+    forAll (chooseInt (0, 100)) $ \most ->
+      let limits = generous {decodeMaxBulk = most}
+          text = Char8.replicate most 'x'
+       in conjoin
+            [ shown (decodeBytes limits (prefixed '$' text)) === shown (Right (BulkString text, "")),
+              conjoin [refuses limits (Char8.pack (tag : show (most + 1) <> "\r\n")) | tag <- "$!="]
+            ]
+
+  prop "takes an aggregate of the greatest size and refuses the next, before it comes" $
+    forAll (chooseInt (0, 50)) $ \most ->
+      let limits = generous {decodeMaxElements = most}
+          pairs = most `quot` 2
+       in conjoin
+            [ decodeBytes limits (encoded (Array (replicate most Null))) === Right (Array (replicate most Null), ""),
+              decodeBytes limits (encoded (Map (replicate pairs (Null, Null)))) === Right (Map (replicate pairs (Null, Null)), ""),
+              conjoin [refuses limits (Char8.pack (tag : show (most + 1) <> "\r\n")) | tag <- "*~>"],
+              conjoin [refuses limits (Char8.pack (tag : show (pairs + 1) <> "\r\n")) | tag <- "%|"]
+            ]
+
+  prop "takes the greatest depth and refuses the next, before it is filled" $
+    forAll (chooseInt (0, 50)) $ \most -> forAll (elements ["*1\r\n", "~1\r\n", ">1\r\n", "%1\r\n:1\r\n", "|0\r\n"]) $ \level ->
+      let limits = generous {decodeMaxDepth = most}
+          deep count = ByteString.concat (replicate count level)
+       in conjoin
+            [ property (either (const False) (ByteString.null . snd) (decodeBytes limits (deep most <> ":1\r\n"))),
+              refuses limits (deep (most + 1))
+            ]
+
+  it "refuses a line that does not end" $ do
+    let endless = Char8.replicate 100000 '1'
+    forM_ ("+-,(#_" :: String) $ \tag -> refused (Char8.cons tag endless)
+    forM_ (":$*%" :: String) $ \tag -> refused (Char8.cons tag endless)
+
+hostile :: Spec
+hostile = do
+  it "allocates nothing for elements that have not come" $
+    forM_ ["*1000000000\r\n", "%1000000000\r\n", "~1000000000\r\n", ">1000000000\r\n", "|1000000000\r\n", "$1000000000\r\n"] $ \bytes -> do
+      let limits = DecodeLimits {decodeMaxBulk = maxBound `quot` 2, decodeMaxElements = maxBound `quot` 2, decodeMaxDepth = 8}
+      (step, allocated) <- allocating (stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames)
+      stepText step `shouldStartWith` "NeedMore"
+      allocated `shouldSatisfy` (< 64 * 1024)
+
+  it "refuses sizes that only overflow could make small" $
+    forM_ ("*%~>|$!=" :: String) $ \tag ->
+      forM_ ["9223372036854775807", "4611686018427387904", "-9223372036854775808", "18446744073709551617"] $ \size ->
+        refused (Char8.cons tag (size <> "\r\n"))
+
+  it "stops at the depth limit of a hundred thousand aggregates" . within 5 $
+    forM_ ["*1\r\n", "%1\r\n", "~1\r\n", ">1\r\n", "|1\r\n", "|0\r\n"] $ \level -> do
+      bytes <- evaluate (ByteString.concat (replicate 100000 level))
+      (step, allocated) <- allocating (stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames)
+      stepText step `shouldStartWith` "Malformed"
+      -- The bytes themselves and what 64 levels take.
+      allocated `shouldSatisfy` (< fromIntegral (2 * ByteString.length bytes) + 64 * 1024)
+
+-- | The decoder over bytes up to a cut. What lies behind the cut is no RESP, so
+-- whoever reads on finds out.
+stepTo :: (Ptr Word8 -> Int -> Int -> Frames -> IO Step) -> ByteString -> Int -> Int -> Frames -> IO Step
+stepTo run bytes cut at frames =
+  ByteString.Unsafe.unsafeUseAsCStringLen (ByteString.take cut bytes <> ByteString.replicate 32 255) $ \(start, _) -> do
+    step <- run (castPtr start) at cut frames
+    -- Whatever is still to be evaluated would look at memory that is gone.
+    step <$ evaluate (length (stepText step))
+
+-- | As a connection's reader does it: up to each cut, on from where it was left,
+-- not before there are as many bytes as were asked for.
+fed :: [Int] -> ByteString -> IO (Either String (String, Int))
+fed cuts bytes = go 0 1 startFrames cuts
+  where
+    size = ByteString.length bytes
+    go at need frames = \case
+      cut : later
+        | cut < at + need -> go at need frames later
+        | otherwise -> next at frames cut (\at' need' frames' -> go at' need' frames' later)
+      [] -> next at frames size (\_ _ _ -> pure (Left "incomplete"))
+    next at frames cut continue =
+      stepTo (decode generous) bytes cut at frames >>= \case
+        Done value end -> pure (Right (show value, end))
+        Malformed reason -> pure (Left reason)
+        NeedMore frames' at' need' -> continue at' need' frames'
+
+-- | Nothing is claimed of bytes that are not there.
+sensible :: ByteString -> Step -> IO Property
+sensible bytes step = pure $ case step of
+  Done _ end -> counterexample (stepText step) (end > 0 && end <= size)
+  NeedMore _ at need -> counterexample (stepText step) (at >= 0 && at <= size && at + need > size)
+  Malformed reason -> property (not (null reason))
+  where
+    size = ByteString.length bytes
+
+stepText :: Step -> String
+stepText = \case
+  Done value end -> "Done " <> show value <> " " <> show end
+  NeedMore _ at need -> "NeedMore " <> show at <> " " <> show need
+  Malformed reason -> "Malformed " <> reason
+
+-- | The bytes that the thread allocates for an action.
+allocating :: IO a -> IO (a, Int64)
+allocating action = do
+  setAllocationCounter maxBound
+  before <- getAllocationCounter
+  result <- action >>= evaluate
+  after <- getAllocationCounter
+  pure (result, before - after)
+
+-- | Refused, and not for want of bytes.
+refused :: ByteString -> Expectation
+refused bytes = do
+  step <- stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames
+  (ByteString.take 40 bytes, take 9 (stepText step)) `shouldBe` (ByteString.take 40 bytes, "Malformed")
+
+refuses :: DecodeLimits -> ByteString -> Property
+refuses limits bytes = ioProperty $ do
+  step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
+  pure (counterexample (show bytes) (take 9 (stepText step) === "Malformed"))
+
+-- | For comparing: not a number is then like itself, and -0 unlike 0.
+shown :: Either String (Value, ByteString) -> String
+shown = show
+
+generous, small :: DecodeLimits
+generous = DecodeLimits {decodeMaxBulk = 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 64}
+small = DecodeLimits {decodeMaxBulk = 20, decodeMaxElements = 5, decodeMaxDepth = 3}
+
+-- | The bytes that a server sends for a value.
+encoded :: Value -> ByteString
+encoded = \case
+  SimpleString text -> lined '+' text
+  BulkString text -> prefixed '$' text
+  Integer number -> lined ':' (digits number)
+  Null -> lined '_' ""
+  Array values -> counted '*' (length values) (map encoded values)
+  ErrorReply text
+    | Char8.any (`elem` ("\r\n" :: String)) text -> prefixed '!' text
+    | otherwise -> lined '-' text
+  Double number
+    | isNaN number -> lined ',' "nan"
+    | isInfinite number -> lined ',' (if number > 0 then "inf" else "-inf")
+    | otherwise -> lined ',' (digits number)
+  Boolean flag -> lined '#' (if flag then "t" else "f")
+  BigNumber number -> lined '(' (digits number)
+  VerbatimString format text -> prefixed '=' (format <> ":" <> text)
+  Map pairs -> counted '%' (length pairs) (both pairs)
+  Set values -> counted '~' (length values) (map encoded values)
+  Push values -> counted '>' (length values) (map encoded values)
+  WithAttributes pairs value -> counted '|' (length pairs) (both pairs) <> encoded value
+  where
+    digits :: Show a => a -> ByteString
+    digits = Char8.pack . show
+    both pairs = [encoded key <> encoded value | (key, value) <- pairs]
+    counted tag count parts = lined tag (digits count) <> ByteString.concat parts
+
+lined, prefixed :: Char -> ByteString -> ByteString
+lined tag text = Char8.cons tag (text <> "\r\n")
+prefixed tag text = lined tag (Char8.pack (show (ByteString.length text))) <> text <> "\r\n"
+
+genValue :: Gen Value
+genValue = upTo (5 :: Int)
+  where
+    upTo depth
+      | depth <= 0 = leaf
+      | otherwise = oneof [leaf, aggregate (upTo (depth - 1))]
+    aggregate inner =
+      oneof
+        [ Array <$> few inner,
+          Set <$> few inner,
+          Push <$> few inner,
+          Map <$> few ((,) <$> inner <*> inner),
+          WithAttributes <$> few ((,) <$> inner <*> inner) <*> inner
+        ]
+    few inner = chooseInt (0, 4) >>= \count -> vectorOf count inner
+    leaf =
+      oneof
+        [ SimpleString <$> genLine,
+          BulkString <$> genBytes,
+          Integer <$> genInt64,
+          pure Null,
+          ErrorReply <$> oneof [genLine, genBytes],
+          Double <$> oneof [arbitrary, elements [1 / 0, -1 / 0, 0 / 0, 0, -0.0, 5e-324, 1.7976931348623157e308]],
+          Boolean <$> arbitrary,
+          BigNumber <$> oneof [arbitrary, choose (-(10 ^ (60 :: Int)), 10 ^ (60 :: Int))],
+          VerbatimString <$> (ByteString.pack <$> vectorOf 3 arbitrary) <*> genBytes
+        ]
+
+genInt64 :: Gen Int64
+genInt64 = oneof [arbitrary, arbitraryBoundedIntegral, elements [minBound, minBound + 1, maxBound - 1, maxBound]]
+
+-- | Any bytes, line breaks among them.
+genBytes :: Gen ByteString
+genBytes = ByteString.pack <$> listOf (frequency [(4, arbitrary), (1, elements [13, 10])])
+
+-- | Without line breaks.
+genLine :: Gen ByteString
+genLine = ByteString.filter (`notElem` [13, 10]) <$> genBytes
+
+genCuts :: ByteString -> Gen [Int]
+genCuts bytes = List.sort <$> listOf (chooseInt (0, ByteString.length bytes))
+
+-- | Bytes that look like RESP at least here and there.
+genAnything :: Gen ByteString
+genAnything = oneof [ByteString.pack <$> arbitrary, ByteString.concat <$> listOf piece]
+  where
+    piece =
+      oneof
+        [ elements ["*", "$", ":", "+", "-", "%", "~", ">", "|", "#", "_", ",", "(", "=", "!", ";", "."],
+          elements ["\r\n", "\r\n", "\r\n", "\r", "\n"],
+          Char8.pack . show <$> chooseInt (-2, 12),
+          elements ["*1\r\n", "*2\r\n", "%1\r\n", "|1\r\n", "$3\r\nabc\r\n", ":1\r\n", "_\r\n", "#t\r\n", ",1e5\r\n"],
+          ByteString.pack <$> vectorOf 2 arbitrary
+        ]
+
+-- | A value's bytes with one of them changed, left out, or said twice.
+genDamaged :: Gen ByteString
+genDamaged = do
+  bytes <- encoded <$> resize 15 genValue
+  at <- chooseInt (0, ByteString.length bytes - 1)
+  let (before, after) = ByteString.splitAt at bytes
+  byte <- oneof [arbitrary, ByteString.index bytes <$> chooseInt (0, ByteString.length bytes - 1)]
+  elements
+    [ before <> ByteString.cons byte (ByteString.drop 1 after),
+      before <> ByteString.drop 1 after,
+      before <> ByteString.take 1 after <> after
+    ]
