@@ -99,6 +99,7 @@ apt update
 apt install --no-install-recommends "${packages[@]}"
 
 # Nor at the next start of the machine.
-if [[ " ${packages[*]} " == *" redis-server "* ]] && command -v systemctl >/dev/null; then
-  "${as_root[@]}" systemctl disable redis-server >/dev/null 2>&1 || true
+# update-rc.d speaks to systemd too, and works where there is none.
+if [[ " ${packages[*]} " == *" redis-server "* ]]; then
+  "${as_root[@]}" update-rc.d redis-server disable >/dev/null 2>&1 || true
 fi
