@@ -6,6 +6,7 @@ import DecodeSpec qualified
 import MultiplexerSpec qualified
 import MuxFaultsSpec qualified
 import MuxRoomSpec qualified
+import PoolOrderSpec qualified
 import System.Timeout (timeout)
 import Test.Hspec
 
@@ -14,6 +15,7 @@ main = hspec . timed $ do
   DecodeSpec.spec
   ConnectionPartsSpec.spec
   mapM_ onCapabilities [1, 2]
+  PoolOrderSpec.spec
 
 -- | What threads do to each other, on one capability and on several.
 onCapabilities :: Int -> Spec
