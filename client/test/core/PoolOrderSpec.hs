@@ -11,7 +11,6 @@ import Control.Exception (bracket, bracket_, finally, throwIO)
 import Control.Monad (forM, forM_, unless, void)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
-import Data.List qualified as List
 import Data.Maybe (isNothing)
 import Peer (within)
 import Redis.Config
@@ -48,26 +47,6 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           [length' | Reply (Integer length') <- outcomes] `shouldBe` [1 .. 60]
           listed <- submitToNode pool (request ["LRANGE", key, "0", "-1"])
           [Char8.unpack text | Reply (Array texts) <- [listed], BulkString text <- texts] `shouldBe` map show [1 .. 60 :: Int]
-
-  it "changes to the connection of the capability that a thread was moved to, when all is answered" . within 25 $
-    withServer defaultServerOptions $ \server ->
-      withPool server $ \pool -> do
-        openBoth pool
-        -- When it wakes it may be anywhere; what counts is where it submits.
-        let look seen
-              | length (List.nub (map fst seen)) > 1 && length seen >= 2 * rounds = pure seen
-              | otherwise = do
-                unless (even (length seen)) moveAway
-                before <- here
-                slot <- submitToNodeAsync pool (request ["CLIENT", "ID"])
-                after <- here
-                waitSlotResult slot >>= \case
-                  Reply (Integer number) | before == after -> look ((before, number) : seen)
-                  _ -> look seen
-        seen <- inThread (look [])
-        -- Each capability has one connection, and it is not the other's.
-        length (List.nub seen) `shouldBe` 2
-        length (List.nub (map snd seen)) `shouldBe` 2
   where
     rounds = 10 :: Int
     submitted pool key numbers =
