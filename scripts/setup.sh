@@ -25,17 +25,13 @@ libraries=(
   aeson:libghc-aeson-dev
   async:libghc-async-dev
   criterion:libghc-criterion-dev
-  hedgehog:libghc-hedgehog-dev
   hspec:libghc-hspec-dev
-  hspec-hedgehog:libghc-hspec-hedgehog-dev
   network:libghc-network-dev
   optparse-applicative:libghc-optparse-applicative-dev
   primitive:libghc-primitive-dev
   QuickCheck:libghc-quickcheck2-dev
   random:libghc-random-dev
   temporary:libghc-temporary-dev
-  vector:libghc-vector-dev
-  weigh:libghc-weigh-dev
 )
 
 packages=()

@@ -9,7 +9,6 @@ module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
     closeDedicatedPool,
-    dedicatedIdle,
     withLease,
     Condition (..),
   )
@@ -72,13 +71,6 @@ closeDedicatedPool grace pool = do
   mapM_ abortMultiplexer idle
   void (timeout (round (grace * 1e6)) (mapM_ awaitGone lent))
   mapM_ abortMultiplexer lent
-
--- | How many connections are idle. Never blocks.
-dedicatedIdle :: DedicatedPool -> IO Int
-dedicatedIdle pool =
-  readTVarIO (dedicatedState pool) >>= \case
-    Lending idle _ _ -> pure (length idle)
-    Closed -> pure 0
 
 -- | Lends a connection to an action, which says in what condition it leaves
 -- it. Blocks while all are lent out (for at most the command timeout) and

@@ -16,7 +16,6 @@ module Redis.Internal.Routing.Cluster
     readersOf,
     anyPrimary,
     awaitNews,
-    clusterSlotMap,
 
     -- * Learning
     tellCluster,
@@ -156,10 +155,6 @@ observeNode cluster endpoint observation = do
     when (sign == Suspicious) . tellCluster cluster $ case observation of
       LostConnection -> LostNode endpoint
       _ -> SilentNode endpoint
-
--- | The map that commands go by.
-clusterSlotMap :: ClusterClient -> IO SlotMap
-clusterSlotMap cluster = snapshotMap <$> readIORef (clusterView cluster)
 
 -- | The primary of a slot. \(O(1)\), never blocks.
 ownerOf :: ClusterClient -> Slot -> IO (Maybe Node)
