@@ -5,6 +5,7 @@ import System.Environment (lookupEnv)
 import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
+import Tool.Bench.ArrivalsSpec qualified
 import Tool.Bench.GateSpec qualified
 import Tool.Bench.HistogramSpec qualified
 import Tool.Bench.JsonSpec qualified
@@ -22,6 +23,7 @@ main =
     Just _ -> runProgram >>= exitWith
     Nothing -> hspec . around_ (timed 120) $ do
       Tool.OptionsSpec.spec
+      Tool.Bench.ArrivalsSpec.spec
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.WorkloadSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec

@@ -37,10 +37,22 @@ module Tool.Bench.Histogram
   )
 where
 
+import Control.Monad.ST (ST)
 import Data.Bits (countLeadingZeros, finiteBitSize, shiftL, shiftR)
-import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
+import Data.Primitive.PrimArray
+  ( MutablePrimArray,
+    PrimArray,
+    indexPrimArray,
+    newPrimArray,
+    primArrayFromListN,
+    primArrayToList,
+    runPrimArray,
+    shrinkMutablePrimArray,
+    sizeofPrimArray,
+    writePrimArray,
+  )
 
 -- | Counts of values, with their exact extremes and sum.
 data Histogram = Histogram
@@ -48,8 +60,10 @@ data Histogram = Histogram
     histogramSum :: Integer,
     histogramMinimum :: Int,
     histogramMaximum :: Int,
-    -- | Only buckets that hold something.
-    histogramBuckets :: IntMap Int
+    -- | Bucket, count, bucket, count …: ascending, and only those that hold
+    -- something. A run keeps one of these for each command and second, so they
+    -- are kept small.
+    histogramCells :: PrimArray Int
   }
   deriving stock (Eq, Show)
 
@@ -60,8 +74,7 @@ instance Semigroup Histogram where
         histogramSum = histogramSum one + histogramSum other,
         histogramMinimum = min (histogramMinimum one) (histogramMinimum other),
         histogramMaximum = max (histogramMaximum one) (histogramMaximum other),
-        histogramBuckets =
-          IntMap.unionWith (+) (histogramBuckets one) (histogramBuckets other)
+        histogramCells = merged (histogramCells one) (histogramCells other)
       }
 
 instance Monoid Histogram where
@@ -71,7 +84,7 @@ instance Monoid Histogram where
         histogramSum = 0,
         histogramMinimum = maxBound,
         histogramMaximum = 0,
-        histogramBuckets = IntMap.empty
+        histogramCells = primArrayFromListN 0 []
       }
 
 -- | From the sum, the exact minimum and maximum, and the buckets' counts.
@@ -85,27 +98,67 @@ fromBuckets total lowest highest counts
         histogramSum = total,
         histogramMinimum = lowest,
         histogramMaximum = highest,
-        histogramBuckets = IntMap.fromListWith (+) held
+        histogramCells = cells held
       }
   where
     held = filter ((> 0) . snd) counts
 
 -- | From the values themselves; negative ones count as 0. \(O(n \log n)\).
 fromValues :: [Int] -> Histogram
-fromValues = List.foldl' (\histogram -> (histogram <>) . single . max 0) mempty
-  where
-    single value =
-      Histogram
-        { histogramCount = 1,
-          histogramSum = toInteger value,
-          histogramMinimum = value,
-          histogramMaximum = value,
-          histogramBuckets = IntMap.singleton (bucketOf value) 1
-        }
+fromValues = \case
+  [] -> mempty
+  values ->
+    let held = map (max 0) values
+     in fromBuckets
+          (List.foldl' (+) 0 (map toInteger held))
+          (List.foldl' min maxBound held)
+          (List.foldl' max 0 held)
+          [(bucketOf value, 1) | value <- held]
 
 -- | Bucket and count, ascending, without the empty ones. \(O(n)\).
 buckets :: Histogram -> [(Int, Int)]
-buckets = IntMap.toAscList . histogramBuckets
+buckets = pairs . primArrayToList . histogramCells
+  where
+    pairs = \case
+      bucket : held : rest -> (bucket, held) : pairs rest
+      _ -> []
+
+cells :: [(Int, Int)] -> PrimArray Int
+cells held = primArrayFromListN (2 * IntMap.size counts) (concat [[bucket, count'] | (bucket, count') <- IntMap.toAscList counts])
+  where
+    counts = IntMap.fromListWith (+) held
+
+-- Both ascending, and so is the result. \(O(n)\).
+merged :: PrimArray Int -> PrimArray Int -> PrimArray Int
+merged one other
+  | sizeofPrimArray one == 0 = other
+  | sizeofPrimArray other == 0 = one
+  | otherwise = runPrimArray $ do
+    target <- newPrimArray (sizeofPrimArray one + sizeofPrimArray other)
+    size <- go target 0 0 0
+    shrinkMutablePrimArray target size
+    pure target
+  where
+    go :: MutablePrimArray s Int -> Int -> Int -> Int -> ST s Int
+    go target at left right
+      | left == sizeofPrimArray one && right == sizeofPrimArray other = pure at
+      | bucketLeft < bucketRight = do
+        put bucketLeft (countAt one left)
+        go target (at + 2) (left + 2) right
+      | bucketLeft > bucketRight = do
+        put bucketRight (countAt other right)
+        go target (at + 2) left (right + 2)
+      | otherwise = do
+        put bucketLeft (countAt one left + countAt other right)
+        go target (at + 2) (left + 2) (right + 2)
+      where
+        bucketLeft = bucketAt one left
+        bucketRight = bucketAt other right
+        put bucket held = writePrimArray target at bucket >> writePrimArray target (at + 1) held
+    bucketAt array place
+      | place == sizeofPrimArray array = maxBound
+      | otherwise = indexPrimArray array place
+    countAt array place = indexPrimArray array (place + 1)
 
 -- | How many values. \(O(1)\).
 count :: Histogram -> Int

@@ -82,6 +82,13 @@ spec = describe "Tool.Bench.Histogram" $
       histogram `shouldBe` mempty
       (Histogram.percentile 50 histogram, Histogram.minimumValue histogram) `shouldBe` (0, 0)
 
+    prop "forgets nothing, and keeps nothing, when it is drained" $
+      forAll (listOf (listOf (choose (0, 2 ^ (40 :: Int))))) $ \parts -> do
+        recorder <- newRecorder
+        drained <- mapM (\values -> mapM_ (record recorder) values >> drain recorder) parts
+        drained `shouldBe` map Histogram.fromValues parts
+        recorded recorder `shouldReturn` 0
+
     it "counts while it is being written to" $ do
       recorder <- newRecorder
       mapM_ (record recorder) [1 .. 5000]

@@ -6,20 +6,20 @@
 -- thousand threads with a full table each would be half a gigabyte, and a
 -- thread's latencies span a handful of powers of two.
 --
--- Others read it with 'snapshot' when its thread has finished. While it has
--- not, 'recorded' may be asked from any thread for a number that is about
--- right, for a progress line.
+-- Its thread may 'drain' it now and then, which leaves it empty. Others read it
+-- with 'snapshot' when its thread has finished.
 module Tool.Bench.Histogram.Recorder
   ( Recorder,
     newRecorder,
     record,
     recorded,
     snapshot,
+    drain,
   )
 where
 
 import Control.Monad (when)
-import Data.Foldable (foldrM)
+import Data.Foldable (foldrM, for_)
 import Data.Primitive.ByteArray
   ( MutableByteArray,
     fillByteArray,
@@ -52,10 +52,7 @@ type Row = MutableByteArray RealWorld
 newRecorder :: IO Recorder
 newRecorder = do
   summary <- newByteArray (4 * wordBytes)
-  writeByteArray summary slotCount (0 :: Int)
-  writeByteArray summary slotSum (0 :: Int)
-  writeByteArray summary slotMinimum (maxBound :: Int)
-  writeByteArray summary slotMaximum (0 :: Int)
+  clearSummary summary
   untouched <- newByteArray 0
   rows <- newSmallArray Histogram.rowCount untouched
   pure Recorder {recorderSummary = summary, recorderRows = rows}
@@ -93,7 +90,7 @@ touchedRow rows row = do
       writeSmallArray rows row fresh
       pure fresh
 
--- | How many values so far. \(O(1)\), from any thread.
+-- | How many values since it was empty. \(O(1)\), from any thread.
 recorded :: Recorder -> IO Int
 recorded recorder = readByteArray (recorderSummary recorder) slotCount
 
@@ -116,6 +113,30 @@ snapshot Recorder {recorderSummary, recorderRows} = do
             count <- readByteArray cells place
             pure $! if count == 0 then rest else (row * Histogram.bucketsPerRow + place, count) : rest
       foldrM cellCount after [0 .. size `quot` wordBytes - 1]
+
+-- | What has been recorded, which is then forgotten. \(O(n)\). Only for the
+-- thread that records. The rows are kept, for the values to come are likely to
+-- be like those that were.
+drain :: Recorder -> IO Histogram
+drain recorder@Recorder {recorderSummary, recorderRows} = do
+  held <- recorded recorder
+  if held == 0
+    then pure mempty
+    else do
+      found <- snapshot recorder
+      clearSummary recorderSummary
+      for_ [0 .. Histogram.rowCount - 1] $ \row -> do
+        cells <- readSmallArray recorderRows row
+        size <- getSizeofMutableByteArray cells
+        when (size /= 0) $ fillByteArray cells 0 size 0
+      pure found
+
+clearSummary :: MutableByteArray RealWorld -> IO ()
+clearSummary summary = do
+  writeByteArray summary slotCount (0 :: Int)
+  writeByteArray summary slotSum (0 :: Int)
+  writeByteArray summary slotMinimum (maxBound :: Int)
+  writeByteArray summary slotMaximum (0 :: Int)
 
 slotCount, slotSum, slotMinimum, slotMaximum :: Int
 slotCount = 0

@@ -1,0 +1,113 @@
+-- | When commands are due in an open loop: a plan that does not wait for
+-- replies.
+--
+-- A closed loop sends its next command when the last one is answered, so a
+-- server that stalls is asked less and the stall is counted once. A plan goes
+-- on: whatever was due during a stall has waited, and says so when its latency
+-- is taken from the time it was due.
+--
+-- A plan is a list of times, made as it is consumed, the same for the same
+-- seed. Several threads share it out: at a constant rate each takes every n-th
+-- arrival, so that together they are as even as one; and independent Poisson
+-- processes add up to a Poisson process.
+module Tool.Bench.Arrivals
+  ( Arrivals (..),
+    arrivals,
+    rateAt,
+    expected,
+    scaled,
+    describeArrivals,
+  )
+where
+
+import Data.Bits (shiftR, xor)
+import Data.Word (Word64)
+import Tool.Bench.Cpu (Nanos)
+import Tool.Text (fixed)
+
+-- | How commands arrive; rates are per second, of all threads together.
+data Arrivals
+  = -- | Equally far apart.
+    Constant Double
+  | -- | Independent of each other, as those of many users are.
+    Poisson Double
+  | -- | Equally far apart, at a rate that changes from the first to the second
+    -- over so many seconds and then stays.
+    Ramp Double Double Double
+  deriving stock (Eq, Show)
+
+-- | The times at which a thread has to send: nanoseconds since the start,
+-- ascending, without end. Takes the seed, how many threads there are, and which
+-- one this is (from 0).
+arrivals :: Arrivals -> Word64 -> Int -> Int -> [Nanos]
+arrivals plan seed threads thread = case plan of
+  Constant rate -> map (\place -> round (fromIntegral place * 1e9 / rate)) places
+  Ramp from to seconds -> map (round . (* 1e9) . reached from to seconds . fromIntegral) places
+  Poisson rate -> poisson (fromIntegral threads / rate * 1e9) (scramble (seed + scramble (fromIntegral thread + 1))) 0
+  where
+    places = [thread, thread + threads ..] :: [Int]
+
+-- Exponential gaps with this mean: a sum of Doubles is exact to a nanosecond
+-- for a hundred days.
+poisson :: Double -> Word64 -> Double -> [Nanos]
+poisson gap state now = round next : poisson gap (state + gamma) next
+  where
+    next = now - gap * log (uniform (scramble state))
+
+-- When so many have arrived: the inverse of @from * t + (to - from) * t² / 2 s@,
+-- written so that it holds for equal rates too.
+reached :: Double -> Double -> Double -> Double -> Double
+reached from to seconds count
+  | count <= during = 2 * count / (from + sqrt (max 0 (from * from + 2 * slope * count)))
+  | otherwise = seconds + (count - during) / to
+  where
+    during = (from + to) / 2 * seconds
+    slope = (to - from) / seconds
+
+-- | The rate at a time, in seconds since the start. \(O(1)\).
+rateAt :: Arrivals -> Double -> Double
+rateAt plan time = case plan of
+  Constant rate -> rate
+  Poisson rate -> rate
+  Ramp from to seconds
+    | time >= seconds -> to
+    | otherwise -> from + (to - from) * time / seconds
+
+-- | How many arrive between two times, in seconds since the start; the mean,
+-- for a Poisson process. \(O(1)\).
+expected :: Arrivals -> Double -> Double -> Double
+expected plan from to = cumulated to - cumulated from
+  where
+    cumulated time = case plan of
+      Ramp first second seconds
+        | time > seconds -> (first + second) / 2 * seconds + second * (time - seconds)
+        | otherwise -> first * time + (second - first) * time * time / (2 * seconds)
+      _ -> rateAt plan 0 * time
+
+-- | The same shape at so many times the rate.
+scaled :: Double -> Arrivals -> Arrivals
+scaled factor = \case
+  Constant rate -> Constant (factor * rate)
+  Poisson rate -> Poisson (factor * rate)
+  Ramp from to seconds -> Ramp (factor * from) (factor * to) seconds
+
+-- | For people.
+describeArrivals :: Arrivals -> String
+describeArrivals = \case
+  Constant rate -> fixed 0 rate <> "/s at equal distances"
+  Poisson rate -> fixed 0 rate <> "/s as a Poisson process"
+  Ramp from to seconds -> fixed 0 from <> "/s rising to " <> fixed 0 to <> "/s over " <> fixed 1 seconds <> " s"
+
+-- Above 0 and up to 1, so that its logarithm is a number.
+uniform :: Word64 -> Double
+uniform word = (fromIntegral (word `shiftR` 11) + 1) / 9007199254740992
+
+-- SplitMix64 (Steele, Lea, Flood 2014).
+gamma :: Word64
+gamma = 0x9e3779b97f4a7c15
+
+scramble :: Word64 -> Word64
+scramble z0 = z2 `xor` (z2 `shiftR` 31)
+  where
+    z1 = (z0 `xor` (z0 `shiftR` 30)) * 0xbf58476d1ce4e5b9
+    z2 = (z1 `xor` (z1 `shiftR` 27)) * 0x94d049bb133111eb

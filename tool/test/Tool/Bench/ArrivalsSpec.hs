@@ -1,0 +1,60 @@
+-- | Plans of arrivals: how many, how even, how they are shared out.
+module Tool.Bench.ArrivalsSpec (spec) where
+
+import Data.List (sort)
+import Test.Hspec
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck
+import Tool.Bench.Arrivals
+
+newtype Plan = Plan Arrivals
+  deriving stock (Show)
+
+instance Arbitrary Plan where
+  arbitrary = Plan <$> oneof [Constant <$> rate, Poisson <$> rate, Ramp <$> rate <*> rate <*> choose (0.1, 20)]
+    where
+      rate = choose (100, 200000)
+
+spec :: Spec
+spec = describe "arrivals" $ do
+  prop "come in order" $ \(Plan plan) seed (Positive threads) ->
+    let times = take 2000 (arrivals plan seed threads 0)
+     in times === sort times
+
+  prop "are the same again for the same seed" $ \(Plan plan) seed ->
+    take 100 (arrivals plan seed 3 1) === take 100 (arrivals plan seed 3 1)
+
+  prop "are as many as the rate says, to within what chance allows" $ \(Plan plan) seed ->
+    let seconds = 4000 / rateAt plan 0
+        count = length (takeWhile (< round (seconds * 1e9)) (arrivals plan seed 1 0))
+        wanted = expected plan 0 seconds
+     in counterexample (show (count, wanted)) $
+          abs (fromIntegral count - wanted) <= case plan of
+            -- Five standard deviations.
+            Poisson _ -> 5 * sqrt wanted
+            _ -> 1.5
+
+  prop "of several threads at a constant rate are together those of one" $ \(Positive threads) ->
+    let plan = Constant 1000
+        shared = sort (concat [take 50 (arrivals plan 0 threads thread) | thread <- [0 .. threads - 1]])
+     in shared === take (50 * threads) (arrivals plan 0 1 0)
+
+  it "of a Poisson process are as far apart as the exponential law says" $ do
+    let times = take 20001 (arrivals (Poisson 1000) 7 1 0)
+        gaps = map fromIntegral (zipWith (-) (drop 1 times) times) :: [Double]
+        share limit = fromIntegral (length (filter (< limit) gaps)) / fromIntegral (length gaps) :: Double
+    share 1e6 `shouldSatisfy` near (1 - exp (-1))
+    share 1e5 `shouldSatisfy` near (1 - exp (-0.1))
+    share 3e6 `shouldSatisfy` near (1 - exp (-3))
+
+  it "of two threads of a Poisson process have nothing to do with each other" $
+    take 10 (arrivals (Poisson 1000) 7 2 0) `shouldNotBe` take 10 (arrivals (Poisson 1000) 7 2 1)
+
+  it "of a ramp become as frequent as they should" $ do
+    let plan = Ramp 100 1100 10
+    rateAt plan 5 `shouldBe` 600
+    expected plan 0 10 `shouldBe` 6000
+    length (takeWhile (< 10000000000) (arrivals plan 0 1 0)) `shouldSatisfy` (\count -> abs (count - 6000) <= 1)
+    length (takeWhile (< 11000000000) (arrivals plan 0 1 0)) `shouldSatisfy` (\count -> abs (count - 7100) <= 1)
+  where
+    near wanted found = abs (found - wanted) < 0.015
