@@ -1,0 +1,95 @@
+// The flags of compare/PROTOCOL.md.
+
+using System.Globalization;
+
+namespace RedisClientCompare;
+
+internal enum Operation
+{
+    Get,
+    Set,
+    Mixed,
+}
+
+internal sealed record Options
+{
+    public string Host { get; init; } = "127.0.0.1";
+    public int Port { get; init; } = 6379;
+    public bool Cluster { get; init; }
+    public Operation Operation { get; init; } = Operation.Get;
+    public bool Misses { get; init; }
+    public int InFlight { get; init; } = 16;
+
+    // 1: each caller waits for each reply.
+    public int Batch { get; init; } = 1;
+    public int Keys { get; init; } = 100000;
+    public int KeySize { get; init; } = 16;
+    public int ValueSize { get; init; } = 512;
+    public double Warmup { get; init; } = 1;
+    public double Duration { get; init; } = 5;
+    public ulong Seed { get; init; } = 1;
+    public int Connections { get; init; } = 1;
+
+    public int Callers => InFlight / Batch;
+
+    public string OperationName => Operation.ToString().ToLowerInvariant();
+
+    public static Options Parse(string[] arguments)
+    {
+        var options = new Options();
+        var batches = false;
+        var batch = 64;
+        for (var place = 0; place < arguments.Length; place++)
+        {
+            var flag = arguments[place];
+            string Value() => ++place < arguments.Length
+                ? arguments[place]
+                : throw new ArgumentException($"{flag} needs a value");
+            int Count() => int.Parse(Value(), CultureInfo.InvariantCulture);
+            double Seconds() => double.Parse(Value(), CultureInfo.InvariantCulture);
+            switch (flag)
+            {
+                case "--host": options = options with { Host = Value() }; break;
+                case "--port": options = options with { Port = Count() }; break;
+                case "--cluster": options = options with { Cluster = true }; break;
+                case "--operation":
+                    options = options with { Operation = Enum.Parse<Operation>(Value(), ignoreCase: true) };
+                    break;
+                case "--misses": options = options with { Misses = true }; break;
+                case "--in-flight": options = options with { InFlight = Count() }; break;
+                case "--style":
+                    batches = Value() switch
+                    {
+                        "wait" => false,
+                        "batch" => true,
+                        var other => throw new ArgumentException($"--style {other}: wait or batch"),
+                    };
+                    break;
+                case "--batch": batch = Count(); break;
+                case "--keys": options = options with { Keys = Count() }; break;
+                case "--key-size": options = options with { KeySize = Count() }; break;
+                case "--value-size": options = options with { ValueSize = Count() }; break;
+                case "--warmup": options = options with { Warmup = Seconds() }; break;
+                case "--duration": options = options with { Duration = Seconds() }; break;
+                case "--seed": options = options with { Seed = ulong.Parse(Value(), CultureInfo.InvariantCulture) }; break;
+                case "--connections": options = options with { Connections = Count() }; break;
+                case "--json":
+                    if (Value() != "-")
+                    {
+                        throw new ArgumentException("--json: only - is known");
+                    }
+
+                    break;
+                default: throw new ArgumentException($"unknown flag {flag}");
+            }
+        }
+
+        options = options with { Batch = batches ? batch : 1 };
+        if (options.Batch < 1 || options.InFlight < 1 || options.InFlight % options.Batch != 0)
+        {
+            throw new ArgumentException("--in-flight must be a positive multiple of --batch");
+        }
+
+        return options;
+    }
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Publishes the harness once for each version of StackExchange.Redis that can be
+# had, and prints a line per version as compare/PROTOCOL.md says.
+#
+# SE_REDIS_DIR=DIR[:DIR...] adds the version whose assemblies lie in DIR: for
+# versions whose dependencies the package registry does not have.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# The newest of each generation. 1.2.6 is the last of 1.x, of 2017.
+versions=(1.2.6 2.13.23 3.1.31)
+
+export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 DOTNET_CLI_UI_LANGUAGE=en
+
+absent() { # row, why
+  printf '{"row": "%s", "absent": "%s"}\n' "$1" "$2"
+}
+
+row() { # version, origin, folder
+  printf '{"row": "StackExchange.Redis %s", "version": "%s", "origin": "%s", "language": "C#", "run": ["dotnet", "%s/client.dll"], "cluster": true, "styles": ["wait", "batch"]}\n' \
+    "$1" "$1" "$2" "$3"
+}
+
+if ! command -v dotnet >/dev/null || [ -z "$(dotnet --list-sdks 2>/dev/null)" ]; then
+  for version in "${versions[@]}"; do
+    absent "StackExchange.Redis $version" "there is no .NET SDK: install dotnet-sdk-8.0 or later"
+  done
+  exit 0
+fi
+framework="net$(dotnet --version | cut -d. -f1).0"
+
+# Publishes into build/NAME/app unless that is there and newer than the sources.
+publish() { # name, properties...
+  local name="$1" folder="build/$1"
+  shift
+  if [ -e "$folder/app/client.dll" ] && ! newer "$folder/app/client.dll"; then
+    return 0
+  fi
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  # A folder of its own: what one version restores must not meet another's.
+  cp ./*.cs client.csproj "$folder/"
+  if dotnet publish "$folder/client.csproj" --nologo -v q -c Release -p:TargetFramework="$framework" \
+    -o "$folder/app" "$@" >"$folder/log" 2>&1; then
+    return 0
+  fi
+  cat "$folder/log" >&2
+  rm -rf "$folder/app"
+  return 1
+}
+
+newer() { # than this file
+  [ -n "$(find . -maxdepth 1 -type f -newer "$1" -print -quit)" ]
+}
+
+major_of() { # folder of assemblies
+  if [ -e "$1/RESPite.dll" ]; then
+    echo 3
+  elif [ -e "$1/Pipelines.Sockets.Unofficial.dll" ]; then
+    echo 2
+  else
+    echo 1
+  fi
+}
+
+have=" "
+IFS=: read -ra folders <<<"${SE_REDIS_DIR:-}"
+for folder in "${folders[@]}"; do
+  if [ ! -e "$folder/StackExchange.Redis.dll" ]; then
+    absent "StackExchange.Redis from SE_REDIS_DIR" "no StackExchange.Redis.dll in a folder that SE_REDIS_DIR names"
+    continue
+  fi
+  folder="$(cd "$folder" && pwd)"
+  name="folder-$(sha256sum "$folder/StackExchange.Redis.dll" | cut -c1-12)"
+  if publish "$name" -p:SeRedisDir="$folder" -p:SeRedisMajor="$(major_of "$folder")"; then
+    version="$(dotnet "build/$name/app/client.dll" --version)"
+    have+="$version "
+    row "$version" "a folder of assemblies" "build/$name/app"
+  else
+    absent "StackExchange.Redis from SE_REDIS_DIR" "the assemblies of a folder in SE_REDIS_DIR do not make a program; see above"
+  fi
+done
+
+for version in "${versions[@]}"; do
+  [[ "$have" != *" $version "* ]] || continue
+  marker="build/$version.absent"
+  # What a registry does not have today it may have tomorrow.
+  if [ -e "$marker" ] && [ -n "$(find "$marker" -mtime -1)" ] && ! newer "$marker"; then
+    absent "StackExchange.Redis $version" "$(cat "$marker")"
+  elif publish "$version" -p:SeRedisVersion="$version" -p:SeRedisMajor="${version%%.*}"; then
+    rm -f "$marker"
+    row "$version" NuGet "build/$version/app"
+  else
+    missing="$(grep -oE 'error NU[0-9]+: Unable to find package [A-Za-z.]+' "build/$version/log" | awk '{ print $NF }' | sed 's/\.$//' | sort -u | paste -sd, | sed 's/,/, /g')"
+    if [ -n "$missing" ]; then
+      echo "the package registry has no $missing: give a folder of its assemblies as SE_REDIS_DIR" >"$marker"
+    else
+      echo "dotnet publish failed: see compare/dotnet/client/build/$version/log" >"$marker"
+    fi
+    absent "StackExchange.Redis $version" "$(cat "$marker")"
+  fi
+done
