@@ -13,6 +13,8 @@ import Tool.Bench.ReconcileSpec qualified
 import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.WorkloadSpec qualified
+import Tool.ChangePointSpec qualified
+import Tool.MonitorSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
@@ -24,6 +26,8 @@ main =
     Nothing -> hspec . around_ (timed 120) $ do
       Tool.OptionsSpec.spec
       Tool.Bench.ArrivalsSpec.spec
+      Tool.ChangePointSpec.spec
+      Tool.MonitorSpec.spec
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.WorkloadSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec

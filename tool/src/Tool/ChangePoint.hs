@@ -1,0 +1,174 @@
+-- | Where a series changes its level: the phases of a long run.
+--
+-- A disk that is fast until its credit is spent, a server that begins to swap:
+-- such a run has two speeds, and its mean is neither. This finds the phases, so
+-- that a report can give each its own number.
+--
+-- The series is cut where that pays: of all ways to cut it, the one with the
+-- smallest sum of squared distances from the phases' means is taken, each cut
+-- costing a penalty (optimal partitioning; Jackson et al., 2005). The penalty
+-- is the usual one, three times the noise's variance times the logarithm of the
+-- length, and the noise is estimated from the differences between neighbours,
+-- which a change of level hardly touches. Before that a running median of five
+-- takes out what lasts one or two slices, because a stall is an event and not a
+-- phase. Real throughput drifts, which no such penalty expects; so phases that
+-- differ by less than a given share of their level are joined again.
+--
+-- A cheaper way, cutting in two again and again, was not taken: it misses a
+-- short phase in the middle of a long one.
+module Tool.ChangePoint
+  ( Sensitivity (..),
+    defaultSensitivity,
+    Phase (..),
+    phases,
+  )
+where
+
+import Data.List (sort)
+import Data.List qualified as List
+import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
+
+-- | What counts as a change.
+data Sensitivity = Sensitivity
+  { -- | The least difference between neighbouring phases, as a share of the
+    -- larger one: 0.1 is ten percent.
+    sensitivityShift :: Double,
+    -- | The least length of a phase, in points of the series.
+    sensitivityLength :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | A tenth of the level, for at least five points.
+defaultSensitivity :: Sensitivity
+defaultSensitivity = Sensitivity {sensitivityShift = 0.1, sensitivityLength = 5}
+
+-- | A stretch of the series at one level.
+data Phase = Phase
+  { -- | The first point of it, counted from 0.
+    phaseFirst :: Int,
+    -- | How many points.
+    phaseLength :: Int,
+    phaseMean :: Double,
+    phaseMedian :: Double
+  }
+  deriving stock (Eq, Show)
+
+-- | The phases of a series of equidistant values, in order; together they are
+-- the whole series. One phase: it has no change. None: it is empty.
+-- \(O(n + m^2)\) where \(m\) is the length, but at most 2048: of a longer
+-- series neighbours are averaged first, so a cut is then that much coarser.
+phases :: Sensitivity -> [Double] -> [Phase]
+phases sensitivity series = map summary (spans (join (cuts shortest noise smooth)))
+  where
+    total = length series
+    factor = max 1 ((total + 2047) `div` 2048)
+    coarse = averages factor series
+    -- Of what is not smoothed: smoothing makes neighbours alike.
+    noise = noiseVariance coarse
+    smooth = primArrayFromList (runningMedian coarse)
+    shortest = max 1 (max 1 (sensitivityLength sensitivity) `div` factor)
+    values = primArrayFromList series :: PrimArray Double
+    -- Begin and end, in points of the whole series.
+    spans starts = zip starts (drop 1 starts <> [total])
+    join = joinSimilar (sensitivityShift sensitivity) values . map (* factor)
+    summary (from, to) =
+      let part = slice values from to
+       in Phase
+            { phaseFirst = from,
+              phaseLength = to - from,
+              phaseMean = mean part,
+              phaseMedian = median part
+            }
+
+-- The first indices of the segments with the least cost.
+cuts :: Int -> Double -> PrimArray Double -> [Int]
+cuts shortest noise values
+  | size == 0 = []
+  | size < 2 * shortest = [0]
+  | otherwise = reverse (back size)
+  where
+    size = sizeofPrimArray values
+    penalty = 3 * noise * log (fromIntegral size)
+    sums = primArrayFromList (List.scanl' (+) 0 (map (indexPrimArray values) [0 .. size - 1])) :: PrimArray Double
+    squares = primArrayFromList (List.scanl' (+) 0 [v * v | i <- [0 .. size - 1], let v = indexPrimArray values i]) :: PrimArray Double
+    -- The squared distances from the mean of the values from..to-1.
+    cost from to =
+      let held = fromIntegral (to - from)
+          total = indexPrimArray sums to - indexPrimArray sums from
+       in max 0 (indexPrimArray squares to - indexPrimArray squares from - total * total / held)
+    -- For each end the least cost up to there, and where its last segment
+    -- begins; filled from the front, each from those before it.
+    table = List.foldl' extend [(0, 0, 0)] [shortest .. size]
+    extend held end =
+      let from =
+            List.foldl'
+              (\best (start, _, least) -> let new = least + cost start end + penalty in if new < fst best then (new, start) else best)
+              (1 / 0, 0)
+              [entry | entry@(start, _, _) <- held, end - start >= shortest]
+       in (end, snd from, fst from) : held
+    begins = primArrayFromList (starts 0 (reverse [(end, begin) | (end, begin, _) <- table])) :: PrimArray Int
+    -- Ends that are too near the front have no entry of their own.
+    starts next = \case
+      [] -> []
+      (end, begin) : rest -> replicate (end - next) 0 <> [begin] <> starts (end + 1) rest
+    back end
+      | end <= 0 = []
+      | otherwise = let begin = indexPrimArray begins end in begin : back begin
+
+-- Joins the two neighbours that differ least, until all differ enough.
+joinSimilar :: Double -> PrimArray Double -> [Int] -> [Int]
+joinSimilar shift values = go
+  where
+    size = sizeofPrimArray values
+    go starts = case List.sortOn fst (differences starts) of
+      (least, begin) : _ | least < shift -> go (filter (/= begin) starts)
+      _ -> starts
+    -- Each with the beginning of the later one of the two.
+    differences starts =
+      let ends = drop 1 starts <> [size]
+          levels = zipWith (\from to -> median (slice values from to)) starts ends
+       in zip (zipWith apart levels (drop 1 levels)) (drop 1 starts)
+    apart one other
+      | larger <= 0 = 0
+      | otherwise = abs (one - other) / larger
+      where
+        larger = max (abs one) (abs other)
+
+-- From the median of the differences between neighbours; at least what a
+-- thousandth of the level would be, so that a constant series has some.
+noiseVariance :: [Double] -> Double
+noiseVariance list = max (deviation * deviation) (smallest * smallest)
+  where
+    distances = zipWith (\one other -> abs (other - one)) list (drop 1 list)
+    -- 1.4826 makes a deviation of a median; a difference has twice the variance.
+    deviation = 1.4826 * median distances / sqrt 2
+    smallest = max 1e-12 (abs (median list) / 1000)
+
+averages :: Int -> [Double] -> [Double]
+averages 1 series = series
+averages factor series = case splitAt factor series of
+  ([], _) -> []
+  (group, rest) -> mean group : averages factor rest
+
+runningMedian :: [Double] -> [Double]
+runningMedian series = [median (around index) | index <- [0 .. size - 1]]
+  where
+    values = primArrayFromList series :: PrimArray Double
+    size = sizeofPrimArray values
+    around index = slice values (max 0 (index - 2)) (min size (index + 3))
+
+slice :: PrimArray Double -> Int -> Int -> [Double]
+slice values from to = map (indexPrimArray values) [from .. to - 1]
+
+mean :: [Double] -> Double
+mean list = case List.foldl' (\(total, held) value -> (total + value, held + 1)) (0, 0 :: Int) list of
+  (_, 0) -> 0
+  (total, held) -> total / fromIntegral held
+
+median :: [Double] -> Double
+median list = case drop ((size - 1) `div` 2) (sort list) of
+  low : high : _ | even size -> (low + high) / 2
+  low : _ -> low
+  [] -> 0
+  where
+    size = length list
