@@ -18,6 +18,7 @@ import Tool.MonitorSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
+import Tool.RelaySpec qualified
 
 main :: IO ()
 main =
@@ -28,6 +29,7 @@ main =
       Tool.Bench.ArrivalsSpec.spec
       Tool.ChangePointSpec.spec
       Tool.MonitorSpec.spec
+      Tool.RelaySpec.spec
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.WorkloadSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec
