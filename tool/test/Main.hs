@@ -13,12 +13,14 @@ import Tool.Bench.ReconcileSpec qualified
 import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.WorkloadSpec qualified
+import Tool.Campaign.DesignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
 import Tool.RelaySpec qualified
+import Tool.SpanSpec qualified
 
 main :: IO ()
 main =
@@ -30,6 +32,8 @@ main =
       Tool.ChangePointSpec.spec
       Tool.MonitorSpec.spec
       Tool.RelaySpec.spec
+      Tool.SpanSpec.spec
+      Tool.Campaign.DesignSpec.spec
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.WorkloadSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec
