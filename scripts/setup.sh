@@ -24,6 +24,7 @@ programs=(
 libraries=(
   aeson:libghc-aeson-dev
   async:libghc-async-dev
+  base64-bytestring:libghc-base64-bytestring-dev
   criterion:libghc-criterion-dev
   hspec:libghc-hspec-dev
   network:libghc-network-dev
@@ -32,6 +33,7 @@ libraries=(
   QuickCheck:libghc-quickcheck2-dev
   random:libghc-random-dev
   temporary:libghc-temporary-dev
+  zlib:libghc-zlib-dev
 )
 
 packages=()

@@ -6,9 +6,10 @@ import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
 import Tool.Bench.ArrivalsSpec qualified
+import Tool.Bench.Document.JsonSpec qualified
 import Tool.Bench.GateSpec qualified
+import Tool.Bench.Histogram.HdrSpec qualified
 import Tool.Bench.HistogramSpec qualified
-import Tool.Bench.JsonSpec qualified
 import Tool.Bench.ReconcileSpec qualified
 import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
@@ -35,10 +36,11 @@ main =
       Tool.SpanSpec.spec
       Tool.Campaign.DesignSpec.spec
       Tool.Bench.HistogramSpec.spec
+      Tool.Bench.Histogram.HdrSpec.spec
       Tool.Bench.WorkloadSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec
       Tool.Bench.ReportSpec.spec
-      Tool.Bench.JsonSpec.spec
+      Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec
       Tool.ProgramSpec.spec

@@ -1,34 +1,35 @@
--- | A result to format.
+-- | Results to format, and any results at all.
 module Sample
   ( sample,
+    sampleSpec,
+    sampleManifest,
+    sampleDocument,
+    sampleIteration,
+    reversedAgreement,
+    anyDocument,
+    anyHistogram,
   )
 where
 
+import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Test.QuickCheck hiding (sample)
+import Tool.Bench.Document
+import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Result
-import Tool.Options.Bench
 
 -- | A good run.
-sample :: RunResult
+sample :: Run
 sample =
-  RunResult
-    { runTarget = TargetCluster,
-      runTls = False,
-      runServer = "redis 7.0.15",
-      runNodes = 5,
-      runOperation = OperationMixed,
-      runLoad = defaultLoad,
-      runCapabilities = 1,
-      runSeconds = 2,
-      runGets = Histogram.fromValues (map (* 1000) [1 .. 800]),
-      runSets = Histogram.fromValues (map (* 1000) [801 .. 1000]),
-      runHits = 800,
-      runMisses = 0,
-      runErrors = Map.empty,
-      runCpuPerOp = 412,
-      runMemory = Memory {memoryPeakResident = 3, memoryMaxInUse = 2, memoryMaxLive = 1},
-      runAgreement = Agrees CommandCounts {countGets = 900, countSets = 400},
+  Run
+    { runName = "cluster mixed",
+      runSpec = sampleSpec,
+      runServer = ServerFacts "redis 7.0.15" 5 Nothing Map.empty Nothing [],
+      runIterations = [sampleIteration],
+      runProblems = [],
+      runNotes = [],
       runReference =
         Just
           Reference
@@ -40,3 +41,170 @@ sample =
               referenceArguments = ["redis-benchmark"]
             }
     }
+
+-- | What was asked of it.
+sampleSpec :: Spec
+sampleSpec =
+  Spec
+    { specOperation = "mixed",
+      specWorkload = "mixed",
+      specSeed = 1,
+      specKeys = 100000,
+      specKeySize = 16,
+      specDistribution = "uniform",
+      specValueSizes = "512",
+      specThreads = 16,
+      specBatch = 64,
+      specInFlight = 1024,
+      specMuxCount = Nothing,
+      specPolling = True,
+      specCapabilities = 1,
+      specLoop = Closed,
+      specWarmup = 1,
+      specDuration = Just 2,
+      specRequests = Nothing,
+      specTarget = TargetCluster,
+      specTls = False,
+      specProtocol = 3,
+      specNetwork = "local",
+      specPersistence = Nothing,
+      specAxes = Map.empty
+    }
+
+-- | Its only window: 800 GETs and 200 SETs in two seconds.
+sampleIteration :: Iteration
+sampleIteration =
+  Iteration
+    { iterationStarted = 1700000000000000000,
+      iterationSeconds = 2,
+      iterationCommands =
+        Map.fromList
+          [ ("get", CommandStats 800 0 Map.empty (Histogram.fromValues (map (* 1000) [1 .. 800])) Nothing),
+            ("set", CommandStats 0 0 Map.empty (Histogram.fromValues (map (* 1000) [801 .. 1000])) Nothing)
+          ],
+      iterationErrors = Map.empty,
+      iterationSeries = [],
+      iterationNodes = Map.empty,
+      iterationSamples = [],
+      iterationEvents = [],
+      iterationCpu = 412000,
+      iterationGcCpu = Nothing,
+      iterationMemory = Memory {memoryPeakResident = 3, memoryMaxInUse = 2, memoryMaxLive = 1},
+      iterationTrust = noTrust,
+      iterationAgreement = Agrees (Map.fromList [("get", 900), ("set", 400)])
+    }
+
+-- | Counts that differ by one SET.
+reversedAgreement :: Agreement
+reversedAgreement = Disagrees (Map.fromList [("get", 1), ("set", 2)]) (Map.fromList [("get", 1), ("set", 3)])
+
+-- | Where it was made.
+sampleManifest :: Manifest
+sampleManifest =
+  Manifest
+    { manifestTool = "0.1.0.0",
+      manifestRevision = Just "abc",
+      manifestStarted = 1700000000000000000,
+      manifestCommand = ["bench"],
+      manifestOs = "linux",
+      manifestArchitecture = "x86_64",
+      manifestKernel = "6.1",
+      manifestCpu = Just "a processor",
+      manifestProcessors = 2,
+      manifestMemory = Nothing,
+      manifestVirtual = True,
+      manifestClockSource = "tsc",
+      manifestCompiler = "ghc-9.0.2",
+      manifestCapabilities = 1,
+      manifestRtsArguments = [],
+      manifestDisk = Nothing,
+      manifestFacts = Map.empty
+    }
+
+-- | A document of these runs.
+sampleDocument :: [Run] -> Document
+sampleDocument found =
+  Document {documentManifest = sampleManifest, documentRuns = found, documentNotes = [], documentOrigins = []}
+
+-- | Any document; all that can be there is there some time.
+anyDocument :: Gen Document
+anyDocument = Document <$> anyManifest <*> few anyRun <*> few word <*> few anyOrigin
+
+anyManifest :: Gen Manifest
+anyManifest =
+  Manifest <$> word <*> maybeOf word <*> arbitrary <*> few word <*> word <*> word <*> word <*> maybeOf word
+    <*> arbitrary
+    <*> arbitrary
+    <*> arbitrary
+    <*> word
+    <*> word
+    <*> arbitrary
+    <*> few word
+    <*> maybeOf (Disk <$> word <*> anyHistogram)
+    <*> named word
+
+anyOrigin :: Gen Origin
+anyOrigin = Origin <$> word <*> anyManifest <*> maybeOf anyClock
+
+anyClock :: Gen Clock
+anyClock = Clock <$> arbitrary <*> arbitrary
+
+anyRun :: Gen Run
+anyRun = Run <$> word <*> anySpec <*> anyServer <*> few anyIteration <*> few word <*> few word <*> maybeOf anyReference
+
+anySpec :: Gen Spec
+anySpec =
+  Spec <$> word <*> word <*> arbitrary <*> arbitrary <*> arbitrary <*> word <*> word <*> arbitrary <*> arbitrary <*> arbitrary
+    <*> arbitrary
+    <*> arbitrary
+    <*> arbitrary
+    <*> oneof [pure Closed, OpenConstant <$> arbitrary, OpenPoisson <$> arbitrary, OpenRamp <$> arbitrary <*> arbitrary]
+    <*> arbitrary
+    <*> arbitrary
+    <*> arbitrary
+    <*> elements [minBound .. maxBound]
+    <*> arbitrary
+    <*> arbitrary
+    <*> word
+    <*> maybeOf word
+    <*> named word
+
+anyServer :: Gen ServerFacts
+anyServer = ServerFacts <$> word <*> arbitrary <*> maybeOf word <*> named word <*> maybeOf anyClock <*> few word
+
+anyReference :: Gen Reference
+anyReference = Reference <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> few (Text.unpack <$> word)
+
+anyIteration :: Gen Iteration
+anyIteration =
+  Iteration <$> arbitrary <*> arbitrary <*> named anyCommand <*> named arbitrary <*> few anySlice <*> named anyNode <*> few anySample
+    <*> few anyEvent
+    <*> arbitrary
+    <*> arbitrary
+    <*> (Memory <$> arbitrary <*> arbitrary <*> arbitrary)
+    <*> anyTrust
+    <*> oneof [Agrees <$> named arbitrary, Disagrees <$> named arbitrary <*> named arbitrary, NotComparable <$> word]
+  where
+    anyCommand = CommandStats <$> arbitrary <*> arbitrary <*> named arbitrary <*> anyHistogram <*> maybeOf anyHistogram
+    anySlice = Slice <$> arbitrary <*> arbitrary <*> named (SliceStats <$> anyHistogram <*> maybeOf anyHistogram <*> arbitrary)
+    anyNode = NodeStats <$> named arbitrary <*> anyHistogram
+    anySample = ServerSample <$> arbitrary <*> word <*> named arbitrary
+    anyEvent = Event <$> arbitrary <*> arbitrary <*> word <*> word
+    anyTrust =
+      Trust <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary <*> maybeOf anyHistogram <*> few word
+
+-- | Any latencies, from one nanosecond to centuries.
+anyHistogram :: Gen Histogram
+anyHistogram = Histogram.fromValues <$> listOf (oneof [choose (0, 3000), choose (0, 4000000000), choose (0, maxBound `div` 4)])
+
+word :: Gen Text
+word = Text.pack <$> resize 8 (listOf (elements "abcXYZ09 -_\"\\<&\228\8364"))
+
+few :: Gen a -> Gen [a]
+few one = choose (0, 2) >>= (`vectorOf` one)
+
+maybeOf :: Gen a -> Gen (Maybe a)
+maybeOf one = oneof [pure Nothing, Just <$> one]
+
+named :: Gen a -> Gen (Map Text a)
+named one = Map.fromList <$> few ((,) <$> word <*> one)

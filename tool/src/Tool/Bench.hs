@@ -9,13 +9,14 @@ import Data.Foldable (for_)
 import Data.Maybe (isJust)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
-import Tool.Bench.Environment (environment)
+import Tool.Bench.Document
+import Tool.Bench.Document.Json (documentValue)
+import Tool.Bench.Document.Totals (runValid)
+import Tool.Bench.Environment (manifest)
 import Tool.Bench.Gate (gate)
-import Tool.Bench.Json (document)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
-import Tool.Bench.Result (RunResult, TargetKind (..), problems)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Sink (withSink)
 import Tool.Bench.Suite (suite)
@@ -61,13 +62,14 @@ withTargetOf options action
 
 -- Prints and writes the results; one that is not valid makes the exit code.
 -- The table leaves the standard output to the JSON if that goes there.
-conclude :: Maybe FilePath -> (Value -> IO ()) -> [String] -> [RunResult] -> IO ExitCode
+conclude :: Maybe FilePath -> (Value -> IO ()) -> [String] -> [Run] -> IO ExitCode
 conclude json write notes results = do
-  about <- environment
+  about <- manifest
   for_ (notes <> [""] <> report results) (hPutStrLn handle)
-  write (document about results [])
+  write . documentValue $
+    Document {documentManifest = about, documentRuns = results, documentNotes = [], documentOrigins = []}
   pure $
-    if all (null . problems) results
+    if all runValid results
       then ExitSuccess
       else ExitFailure exitInvalid
   where

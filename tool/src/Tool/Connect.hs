@@ -34,7 +34,8 @@ import Redis.Config qualified as Config
 import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
 import Redis.Value (Value (..), withoutAttributes)
-import Tool.Bench.Result (CommandCounts (..), TargetKind (..))
+import Tool.Bench.Counts (CommandCounts (..))
+import Tool.Bench.Document (TargetKind (..))
 import Tool.Failure (unavailable)
 import Tool.Options.Connection
 

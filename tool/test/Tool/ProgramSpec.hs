@@ -99,7 +99,7 @@ spec = describe "the program" $ do
       (code, run) <- measured (["-c", "bench", "--batch", "1"] <> brief)
       code `shouldBe` ExitSuccess
       statusOf run `shouldBe` Right "agrees"
-      parseEither (withObject "run" (\fields -> (,) <$> fields .: "nodes" <*> fields .: "hit_ratio")) run
+      parseEither (withObject "run" (\fields -> (,) <$> (fields .: "server" >>= (.: "nodes")) <*> fields .: "hit_ratio")) run
         `shouldBe` Right (5 :: Int, 1 :: Double)
 
     it "measures a private server by TLS" $ do

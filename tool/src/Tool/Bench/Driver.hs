@@ -40,9 +40,9 @@ import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Error (Error)
 import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
+import Tool.Bench.Document (Memory)
 import Tool.Bench.Environment (memory)
 import Tool.Bench.Progress (Progress, tick)
-import Tool.Bench.Result (Memory)
 import Tool.Bench.Tally
 import Tool.Bench.Workload (Stream, Workload, draw, newStream)
 import Tool.Options.Bench (LoadOptions (..))

@@ -1,56 +1,87 @@
 -- | Where a result comes from, as far as the process can tell: a number without
 -- its machine is a rumour. No host names, no paths, no secrets.
 module Tool.Bench.Environment
-  ( environment,
+  ( manifest,
+    withoutSecrets,
+    wallClock,
     memory,
     isVirtualMachine,
   )
 where
 
 import Control.Exception (IOException, try)
-import Data.Aeson ((.=))
-import Data.Aeson.Types (Pair)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (find)
+import Data.List (find, isPrefixOf)
+import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
+import Data.Time.Clock.POSIX (getPOSIXTime)
 import Data.Version (showVersion)
 import GHC.Conc (getNumCapabilities, getNumProcessors)
 import GHC.Environment (getFullArgs)
 import GHC.Stats (RTSStats (max_live_bytes, max_mem_in_use_bytes), getRTSStats, getRTSStatsEnabled)
 import Paths_redis_client_tool (version)
+import System.Environment (getArgs)
 import System.Info (arch, compilerName, fullCompilerVersion, os)
 import System.Mem (performMajorGC)
-import Tool.Bench.Result (Memory (..))
+import Tool.Bench.Document (Manifest (..), Memory (..))
 
 -- | The machine, the kernel, the compiler, the runtime.
-environment :: IO [Pair]
-environment = do
+manifest :: IO Manifest
+manifest = do
   cpuInfo <- contents "/proc/cpuinfo"
+  memoryInfo <- contents "/proc/meminfo"
   kernel <- contents "/proc/sys/kernel/osrelease"
   clock <- contents "/sys/devices/system/clocksource/clocksource0/current_clocksource"
   processors <- getNumProcessors
   capabilities <- getNumCapabilities
   virtual <- isVirtualMachine
-  arguments <- getFullArgs
+  arguments <- getArgs
+  whole <- getFullArgs
+  started <- wallClock
   pure
-    [ "tool_version" .= showVersion version,
-      "os" .= os,
-      "arch" .= arch,
-      "kernel" .= text kernel,
-      "cpu" .= fmap text (field "model name" cpuInfo),
-      "processors" .= processors,
-      "virtual_machine" .= virtual,
-      "clock_source" .= text clock,
-      "compiler" .= (compilerName <> "-" <> showVersion fullCompilerVersion),
-      "capabilities" .= capabilities,
-      "rts_arguments" .= takeWhile (/= "-RTS") (drop 1 (dropWhile (/= "+RTS") arguments))
-    ]
+    Manifest
+      { manifestTool = Text.pack (showVersion version),
+        manifestRevision = Nothing,
+        manifestStarted = started,
+        manifestCommand = map Text.pack (withoutSecrets arguments),
+        manifestOs = Text.pack os,
+        manifestArchitecture = Text.pack arch,
+        manifestKernel = text kernel,
+        manifestCpu = text <$> field "model name" cpuInfo,
+        manifestProcessors = processors,
+        manifestMemory = (* 1024) . fst <$> (field "MemTotal" memoryInfo >>= Char8.readInt),
+        manifestVirtual = virtual,
+        manifestClockSource = text clock,
+        manifestCompiler = Text.pack (compilerName <> "-" <> showVersion fullCompilerVersion),
+        manifestCapabilities = capabilities,
+        manifestRtsArguments = map Text.pack (takeWhile (/= "-RTS") (drop 1 (dropWhile (/= "+RTS") whole))),
+        manifestDisk = Nothing,
+        manifestFacts = Map.empty
+      }
   where
     text = Text.strip . Text.decodeUtf8With Text.lenientDecode
+
+-- | Nanoseconds since 1970.
+wallClock :: IO Int
+wallClock = (\seconds -> truncate (seconds * 1000000000)) <$> getPOSIXTime
+
+-- | The command line with stars for passwords.
+withoutSecrets :: [String] -> [String]
+withoutSecrets = \case
+  "--password" : _ : rest -> "--password" : "***" : withoutSecrets rest
+  argument : rest
+    | "--password=" `isPrefixOf` argument -> "--password=***" : withoutSecrets rest
+    | '-' : letters <- argument,
+      (flags, 'a' : value) <- span (`elem` ("ct" :: String)) letters ->
+      if null value
+        then argument : map (const "***") (take 1 rest) <> withoutSecrets (drop 1 rest)
+        else ('-' : flags <> "a***") : withoutSecrets rest
+    | otherwise -> argument : withoutSecrets rest
+  [] -> []
 
 -- | Whether the processor says that it is not a real one: waking a sleeping
 -- core is dear there.

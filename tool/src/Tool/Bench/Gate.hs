@@ -26,13 +26,22 @@ import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
 import System.Process (proc, readCreateProcessWithExitCode)
-import Tool.Bench.Environment (environment, isVirtualMachine)
+import Tool.Bench.Document
+  ( Document (..),
+    Memory (..),
+    Run,
+    TargetKind (..),
+    referenceCommands,
+    referenceCpuPerOp,
+    referenceOpsPerSecond,
+  )
+import Tool.Bench.Document.Json (decodeDocument, documentObject)
+import Tool.Bench.Document.Totals
+import Tool.Bench.Environment (isVirtualMachine, manifest)
 import Tool.Bench.Gate.Table
-import Tool.Bench.Json (RunSummary (..), decodeSummaries, document)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Bench.Result (TargetKind (..), referenceCommands, referenceCpuPerOp, referenceOpsPerSecond)
 import Tool.Bench.Suite (fillForCluster, standardBenchmark)
 import Tool.Connect (Target (..), serverMisses, serverVersion)
 import Tool.Failure (exitGateMissed, invalidRun, unavailable)
@@ -46,12 +55,15 @@ gate :: Progress -> GateOptions -> (Value -> IO ()) -> IO ExitCode
 gate progress options write = do
   needed
   virtual <- isVirtualMachine
-  about <- environment
+  about <- manifest
   (server, samples) <- collect progress options
   memoryRows <- compareMemory progress options
   let found = rows virtual samples <> memoryRows
   mapM_ putStrLn (gateReport server options found)
-  write (document about [] ["gate" .= gateObject server options samples found])
+  write $
+    documentObject
+      ["gate" .= gateObject server options samples found]
+      Document {documentManifest = about, documentRuns = [], documentNotes = [], documentOrigins = []}
   pure $
     if any ((`elem` [Missed, Incomplete]) . rowVerdict) found
       then ExitFailure exitGateMissed
@@ -83,7 +95,7 @@ collect progress options =
         pure (probe, [sample])
     pure (server, Map.fromListWith (flip (<>)) (concat samples))
   where
-    clientSample summary = Sample {sampleOps = summaryOpsPerSecond summary, sampleCpu = summaryCpuPerOp summary}
+    clientSample run' = Sample {sampleOps = runRate run', sampleCpu = runCpuPerOp run'}
 
 withPlaces :: [Place] -> Map.Map Place Target -> (Map.Map Place Target -> IO a) -> IO a
 withPlaces [] started action = action started
@@ -101,7 +113,7 @@ placed :: Map.Map Place Target -> Place -> IO Target
 placed targets place = maybe (unavailable "a private server is missing") pure (Map.lookup place targets)
 
 -- Runs this program again, on its core, and reads what it says.
-ours :: Target -> Double -> Maybe ClientRun -> IO RunSummary
+ours :: Target -> Double -> Maybe ClientRun -> IO Run
 ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \folder -> do
   self <- getExecutablePath
   let file = folder </> "run.json"
@@ -122,8 +134,8 @@ ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \fold
     Left problem -> unavailable ("taskset cannot be run: " <> show (problem :: IOException))
     Right (ExitSuccess, _, _) -> do
       text <- ByteString.readFile file
-      case decodeSummaries text of
-        Right [summary] -> pure summary
+      case documentRuns <$> decodeDocument text of
+        Right [found] -> pure found
         Right _ -> invalidRun "a run wrote no result"
         Left problem -> invalidRun ("a run's result cannot be read: " <> problem)
     Right (ExitFailure code, output, problem) ->
@@ -170,12 +182,12 @@ compareMemory progress options =
     one <- ours target short Nothing
     other <- ours target long Nothing
     pure
-      [ memoryRow "memory: peak resident" (bytes summaryPeakResident other) (bytes summaryPeakResident one),
-        memoryRow "memory: most live on the heap" (bytes summaryMaxLive other) (bytes summaryMaxLive one)
+      [ memoryRow "memory: peak resident" (bytes memoryPeakResident other) (bytes memoryPeakResident one),
+        memoryRow "memory: most live on the heap" (bytes memoryMaxLive other) (bytes memoryMaxLive one)
       ]
   where
     (short, long) = gateMemorySeconds options
-    bytes field = fromIntegral . field
+    bytes field = fromIntegral . field . runMemory
 
 -- | The table as lines.
 gateReport :: String -> GateOptions -> [Row] -> [String]

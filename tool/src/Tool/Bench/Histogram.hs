@@ -19,12 +19,14 @@ module Tool.Bench.Histogram
     Histogram,
     fromBuckets,
     fromValues,
+    restored,
     buckets,
 
     -- * Questions
     count,
     minimumValue,
     maximumValue,
+    total,
     mean,
     percentile,
 
@@ -90,12 +92,12 @@ instance Monoid Histogram where
 -- | From the sum, the exact minimum and maximum, and the buckets' counts.
 -- Empty buckets are dropped. \(O(n \log n)\).
 fromBuckets :: Integer -> Int -> Int -> [(Int, Int)] -> Histogram
-fromBuckets total lowest highest counts
+fromBuckets exact lowest highest counts
   | List.null held = mempty
   | otherwise =
     Histogram
       { histogramCount = List.foldl' (+) 0 (map snd held),
-        histogramSum = total,
+        histogramSum = exact,
         histogramMinimum = lowest,
         histogramMaximum = highest,
         histogramCells = cells held
@@ -114,6 +116,11 @@ fromValues = \case
           (List.foldl' min maxBound held)
           (List.foldl' max 0 held)
           [(bucketOf value, 1) | value <- held]
+
+-- | The buckets of a histogram with the exact sum, minimum and maximum, which
+-- were kept apart.
+restored :: Integer -> Int -> Int -> Histogram -> Histogram
+restored exact lowest highest = fromBuckets exact lowest highest . buckets
 
 -- | Bucket and count, ascending, without the empty ones. \(O(n)\).
 buckets :: Histogram -> [(Int, Int)]
@@ -173,6 +180,10 @@ minimumValue histogram
 -- | The largest value, exactly; 0 if there is none. \(O(1)\).
 maximumValue :: Histogram -> Int
 maximumValue = histogramMaximum
+
+-- | The exact sum. \(O(1)\).
+total :: Histogram -> Integer
+total = histogramSum
 
 -- | The exact mean; 0 if there is no value. \(O(1)\).
 mean :: Histogram -> Double

@@ -9,7 +9,7 @@ import Control.Monad (forM, forM_)
 import Redis (Client)
 import Redis qualified
 import Redis.Commands qualified as Commands
-import Tool.Bench.Result (CommandCounts (..))
+import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Workload (Workload, workloadKey, workloadKeys, workloadValue)
 import Tool.Connect (Target, serverKeys)
 import Tool.Failure (invalidRun)

@@ -11,7 +11,7 @@ import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
 import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
-import Tool.Bench.Result (TargetKind (..))
+import Tool.Bench.Document (TargetKind (..))
 import Tool.Connect (Target (..))
 import Tool.Failure (unavailable)
 import Tool.Options.Connection (TlsOptions (..))

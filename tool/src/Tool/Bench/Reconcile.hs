@@ -10,8 +10,10 @@ module Tool.Bench.Reconcile
 where
 
 import Control.Exception (displayException, try)
+import Data.Text qualified as Text
 import Redis.Error (Error)
-import Tool.Bench.Result (Agreement (..), CommandCounts (..))
+import Tool.Bench.Counts (CommandCounts (..), countsByName)
+import Tool.Bench.Document (Agreement (..))
 import Tool.Connect (Target, serverCounts)
 
 -- | The servers' counts when it began, or why there are none.
@@ -42,12 +44,12 @@ compareCounts ::
   Int ->
   CommandCounts ->
   Agreement
-compareCounts (Left reason) _ _ _ = NotComparable reason
-compareCounts _ (Left reason) _ _ = NotComparable reason
+compareCounts (Left reason) _ _ _ = NotComparable (Text.pack reason)
+compareCounts _ (Left reason) _ _ = NotComparable (Text.pack reason)
 compareCounts (Right before) (Right after) errors client
   | errors > 0 = NotComparable "commands failed, and nobody knows which of them ran"
-  | grown == client = Agrees client
-  | otherwise = Disagrees client grown
+  | grown == client = Agrees (countsByName client)
+  | otherwise = Disagrees (countsByName client) (countsByName grown)
   where
     grown =
       CommandCounts

@@ -23,7 +23,7 @@ import System.Exit (ExitCode (..))
 import System.Process (proc, readCreateProcessWithExitCode)
 import Text.Read (readMaybe)
 import Tool.Bench.Cpu (endedChildrenCpu)
-import Tool.Bench.Result (Reference (..))
+import Tool.Bench.Document (Reference (..))
 import Tool.Options.Bench (Operation (..), operationName)
 
 -- | What to run.

@@ -5,16 +5,18 @@ module Tool.Bench.Report
   )
 where
 
+import Data.List (intercalate)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
+import Data.Text qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Result
-import Tool.Options.Bench (LoadOptions (..), operationName)
 import Tool.Text (Align (..), fixed, percent, table, thousands)
-import Tool.Text qualified as Text
+import Tool.Text qualified as Words
 
 -- | One row per run, then what is wrong with any of them. Lines.
-report :: [RunResult] -> [String]
+report :: [Run] -> [String]
 report results =
   table (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading)) (heading : map row results)
     <> legend
@@ -38,72 +40,71 @@ report results =
       ]
         <> (if compared then ["rb ops/s", "rb CPU", "vs rb"] else [])
     row result =
-      let all' = latencies result
-          at percentile = Text.duration (Histogram.percentile percentile all')
-       in [ targetName (runTarget result) <> (if runTls result then " TLS" else ""),
-            operationName (runOperation result),
-            thousands (round (opsPerSecond result)),
+      let all' = runService result
+          at percentile = Words.duration (Histogram.percentile percentile all')
+       in [ targetName (specTarget (runSpec result)) <> (if specTls (runSpec result) then " TLS" else ""),
+            Text.unpack (specOperation (runSpec result)),
+            thousands (round (runRate result)),
             at 50,
             at 95,
             at 99,
             at 99.9,
-            Text.duration (Histogram.maximumValue all'),
+            Words.duration (Histogram.maximumValue all'),
             thousands (runHits result),
             thousands (runMisses result),
-            maybe "-" percent (hitRatio result),
-            thousands (errorCount result),
+            maybe "-" percent (runHitRatio result),
+            thousands (runErrorCount result),
             fixed 2 (runCpuPerOp result / 1000)
           ]
             <> (if compared then maybe ["-", "-", "-"] (reference result) (runReference result) else [])
     reference result found =
       [ thousands (round (referenceOpsPerSecond found)),
         fixed 2 (referenceCpuPerOp found / 1000),
-        fixed 2 (opsPerSecond result / referenceOpsPerSecond found) <> "x"
+        fixed 2 (runRate result / referenceOpsPerSecond found) <> "x"
       ]
     legend =
       [ "rb: redis-benchmark beside it, -c 16 -P 64 (cluster: --cluster -c 20 -P 64); it has no mixed test"
         | compared
       ]
     complaint result =
-      [ "INVALID: " <> targetName (runTarget result) <> " " <> operationName (runOperation result) <> ": " <> problem
-        | problem <- problems result
-      ]
+      ["INVALID: " <> Text.unpack (runName result <> ": " <> problem) | problem <- runProblems result]
 
 -- | What a single run was, and how its counts compare, in a few lines.
-details :: RunResult -> [String]
+details :: Run -> [String]
 details result =
-  [ "server " <> runServer result <> ", " <> targetName (runTarget result)
-      <> (if runNodes result > 1 then " of " <> show (runNodes result) else "")
-      <> (if runTls result then ", TLS" else ""),
-    show (loadThreads load) <> " threads x " <> batch
+  [ "server " <> Text.unpack (serverName server) <> ", " <> targetName (specTarget spec)
+      <> (if serverNodes server > 1 then " of " <> show (serverNodes server) else "")
+      <> (if specTls spec then ", TLS" else ""),
+    show (specThreads spec) <> " threads x " <> batch
       <> ", "
-      <> maybe "one connection per capability" connections (loadMuxCount load)
+      <> maybe "one connection per capability" connections (specMuxCount spec)
       <> ", "
-      <> show (runCapabilities result)
-      <> (if runCapabilities result == 1 then " capability" else " capabilities"),
-    thousands (loadKeys load) <> " keys of " <> show (loadKeySize load) <> " B, values of "
-      <> show (loadValueSize load)
+      <> show (specCapabilities spec)
+      <> (if specCapabilities spec == 1 then " capability" else " capabilities"),
+    thousands (specKeys spec) <> " keys of " <> show (specKeySize spec) <> " B, values of "
+      <> Text.unpack (specValueSizes spec)
       <> " B, seed "
-      <> show (loadSeed load),
-    thousands (totalOps result) <> " commands in " <> fixed 2 (runSeconds result) <> " s after "
-      <> fixed 1 (loadWarmup load)
+      <> show (specSeed spec),
+    thousands (runOps result) <> " commands in " <> fixed 2 (runSeconds result) <> " s after "
+      <> fixed 1 (specWarmup spec)
       <> " s of warm-up",
     case runAgreement result of
       Agrees counts ->
-        "commandstats agree: " <> thousands (countGets counts) <> " GET, "
-          <> thousands (countSets counts)
-          <> " SET, preload and warm-up included"
+        "commandstats agree: "
+          <> intercalate ", " [thousands calls <> " " <> Text.unpack (Text.toUpper name) | (name, calls) <- Map.toList counts]
+          <> ", preload and warm-up included"
       Disagrees _ _ -> "commandstats DISAGREE"
-      NotComparable reason -> "commandstats not compared: " <> reason
+      NotComparable reason -> "commandstats not compared: " <> Text.unpack reason
   ]
-    <> [ "errors: " <> show held <> " " <> name
+    <> [ "errors: " <> show held <> " " <> Text.unpack name
          | (name, held) <- Map.toList (runErrors result)
        ]
   where
-    load = runLoad result
+    spec = runSpec result
+    server = runServer result
     batch
-      | loadBatch load == 1 = "1 command, waiting for each reply"
-      | otherwise = "batches of " <> show (loadBatch load)
+      | specBatch spec == 1 = "1 command, waiting for each reply"
+      | otherwise = "batches of " <> show (specBatch spec)
     connections count
       | count == 1 = "1 connection per node"
       | otherwise = show count <> " connections per node"

@@ -5,14 +5,20 @@ module Tool.Bench.Run
 where
 
 import Control.Exception (finally)
+import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
+import Data.Text (Text)
+import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals (judged)
 import Tool.Bench.Driver (Drive (..), drive)
+import Tool.Bench.Environment (wallClock)
+import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
 import Tool.Bench.Reconcile (countsBefore, reconcile)
-import Tool.Bench.Result
 import Tool.Bench.Tally (Totals (..))
 import Tool.Bench.Workload (newWorkload)
 import Tool.Connect
@@ -21,7 +27,7 @@ import Tool.Text (fixed)
 
 -- | Preloads, warms up, measures, and compares the counts. Blocks for as long
 -- as all that takes.
-measure :: Progress -> Target -> Operation -> LoadOptions -> IO RunResult
+measure :: Progress -> Target -> Operation -> LoadOptions -> IO Run
 measure progress target operation load = do
   capabilities <- getNumCapabilities
   (server, nodes) <- serverVersion target
@@ -32,33 +38,98 @@ measure progress target operation load = do
       <> fixed 1 (loadDuration load)
       <> " s measured"
   before <- countsBefore target
+  started <- wallClock
   (preloaded, found) <- withTarget tuning target $ \client -> do
     preloaded <- preload target client workload
     found <- drive progress client workload load `finally` finish progress
     pure (preloaded, found)
   let counted = driveTotals found
   agreement <- reconcile target before (sum (totalErrors counted)) (preloaded <> totalAnswered counted)
-  let answered = Histogram.count (totalGets counted) + Histogram.count (totalSets counted)
-  pure
-    RunResult
-      { runTarget = targetKind target,
-        runTls = isJust (targetTls target),
-        runServer = server,
-        runNodes = nodes,
-        runOperation = operation,
-        runLoad = load,
-        runCapabilities = capabilities,
-        runSeconds = driveSeconds found,
-        runGets = totalGets counted,
-        runSets = totalSets counted,
-        runHits = totalHits counted,
-        runMisses = totalMisses counted,
-        runErrors = totalErrors counted,
-        runCpuPerOp = if answered == 0 then 0 else driveCpu found / fromIntegral answered,
-        runMemory = driveMemory found,
-        runAgreement = agreement,
+  pure . judged $
+    Run
+      { runName = Text.pack (targetName (targetKind target) <> " " <> operationName operation <> (if isJust (targetTls target) then " tls" else "")),
+        runSpec = specOf capabilities target operation load,
+        runServer =
+          ServerFacts
+            { serverName = Text.pack server,
+              serverNodes = nodes,
+              serverSha256 = Nothing,
+              serverConfig = Map.empty,
+              serverClock = Nothing,
+              serverRefused = []
+            },
+        runIterations = [iteration started found agreement],
+        runProblems = [],
+        runNotes = [],
         runReference = Nothing
       }
   where
     workload = newWorkload operation load
     tuning = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
+
+iteration :: Int -> Drive -> Agreement -> Iteration
+iteration started found agreement =
+  Iteration
+    { iterationStarted = started,
+      iterationSeconds = driveSeconds found,
+      iterationCommands =
+        Map.fromList
+          ( stats "get" (totalHits counted) (totalMisses counted) (totalGets counted)
+              <> stats "set" 0 0 (totalSets counted)
+          ),
+      iterationErrors = Map.mapKeys Text.pack (totalErrors counted),
+      iterationSeries = [],
+      iterationNodes = Map.empty,
+      iterationSamples = [],
+      iterationEvents = [],
+      iterationCpu = driveCpu found,
+      iterationGcCpu = Nothing,
+      iterationMemory = driveMemory found,
+      iterationTrust = noTrust,
+      iterationAgreement = agreement
+    }
+  where
+    counted = driveTotals found
+
+-- Nothing of what was not sent.
+stats :: Text -> Int -> Int -> Histogram -> [(Text, CommandStats)]
+stats name hits misses service =
+  [ ( name,
+      CommandStats
+        { commandHits = hits,
+          commandMisses = misses,
+          commandErrors = Map.empty,
+          commandService = service,
+          commandResponse = Nothing
+        }
+    )
+    | Histogram.count service > 0
+  ]
+
+specOf :: Int -> Target -> Operation -> LoadOptions -> Spec
+specOf capabilities target operation load =
+  Spec
+    { specOperation = Text.pack (operationName operation),
+      specWorkload = Text.pack (operationName operation),
+      specSeed = loadSeed load,
+      specKeys = loadKeys load,
+      specKeySize = loadKeySize load,
+      specDistribution = "uniform",
+      specValueSizes = Text.pack (show (loadValueSize load)),
+      specThreads = loadThreads load,
+      specBatch = loadBatch load,
+      specInFlight = loadThreads load * loadBatch load,
+      specMuxCount = loadMuxCount load,
+      specPolling = loadPolling load,
+      specCapabilities = capabilities,
+      specLoop = Closed,
+      specWarmup = loadWarmup load,
+      specDuration = Just (loadDuration load),
+      specRequests = Nothing,
+      specTarget = targetKind target,
+      specTls = isJust (targetTls target),
+      specProtocol = 3,
+      specNetwork = "local",
+      specPersistence = Nothing,
+      specAxes = Map.empty
+    }

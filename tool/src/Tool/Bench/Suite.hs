@@ -9,17 +9,17 @@ where
 
 import Control.Monad (forM)
 import Data.ByteString.Char8 qualified as Char8
+import Tool.Bench.Document
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark
-import Tool.Bench.Result
 import Tool.Bench.Run (measure)
 import Tool.Connect (Target (..), targetIsCluster)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
 
 -- | Runs them all. Notes for the reader, and the results.
-suite :: Progress -> SuiteOptions -> IO ([String], [RunResult])
+suite :: Progress -> SuiteOptions -> IO ([String], [Run])
 suite progress options = do
   found <- forM [minBound .. maxBound] $ \kind ->
     withPrivate PrivateOptions {privateKind = kind, privateTls = False, privateCores = []} $ \target -> do

@@ -31,10 +31,10 @@ import Data.Primitive.ByteArray
 import GHC.Exts (RealWorld)
 import Redis.Error (ConnectionCause, Error (..), ServerError (serverErrorCode))
 import Redis.Error qualified as Redis
+import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram.Recorder (Recorder, newRecorder, record, recorded, snapshot)
-import Tool.Bench.Result (CommandCounts (..))
 
 -- | The counters of one worker.
 data Tally = Tally

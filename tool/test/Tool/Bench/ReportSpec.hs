@@ -2,10 +2,12 @@ module Tool.Bench.ReportSpec (spec) where
 
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
-import Sample (sample)
+import Sample
 import Test.Hspec
+import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Document.Totals (findProblems, judged)
+import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Report
-import Tool.Bench.Result
 import Tool.Text qualified as Text
 
 spec :: Spec
@@ -21,20 +23,27 @@ spec = describe "Tool.Bench.Report" $ do
     report [sample] `shouldSatisfy` all ((< 160) . length)
 
   it "says why a run is invalid" $ do
-    let broken =
-          sample
-            { runErrors = Map.fromList [("ClosedByPeer", 3)],
-              runMisses = 1,
-              runAgreement = Disagrees (CommandCounts 1 2) (CommandCounts 1 3)
-            }
+    let missed = CommandStats 0 1 Map.empty (Histogram.fromValues [1]) Nothing
+        broken =
+          judged
+            sample
+              { runIterations =
+                  [ sampleIteration
+                      { iterationErrors = Map.fromList [("ClosedByPeer", 3)],
+                        iterationCommands = Map.fromList [("get", missed)],
+                        iterationAgreement = reversedAgreement
+                      }
+                  ]
+              }
     length (filter ("INVALID" `isInfixOf`) (report [broken])) `shouldBe` 3
-    problems sample `shouldBe` []
+    findProblems sample `shouldBe` []
+    findProblems sample {runIterations = []} `shouldBe` ["nothing was answered while the clock ran"]
 
   it "leaves out the columns of redis-benchmark when it did not run" $
     unlines (report [sample {runReference = Nothing}]) `shouldSatisfy` (not . ("rb" `isInfixOf`))
 
   it "says what was compared with the server" $
-    unlines (details sample) `shouldSatisfy` ("commandstats agree: 900 GET, 400 SET" `isInfixOf`)
+    unlines (details sample) `shouldSatisfy` ("commandstats agree: 900 GET, 400 SET, preload" `isInfixOf`)
 
   it "gives durations three digits and a unit" $
     map Text.duration [0, 870, 999, 1000, 12345, 99949, 99951, 999499, 999500, 4560000, 1200000000, 3600000000000]

@@ -1,0 +1,181 @@
+-- | What follows from a "Tool.Bench.Document": sums, rates, and whether the
+-- numbers may be used.
+module Tool.Bench.Document.Totals
+  ( -- * An iteration
+    iterationOps,
+    iterationRate,
+    iterationService,
+    iterationResponse,
+
+    -- * A run
+    runSeconds,
+    runOps,
+    runRate,
+    runRates,
+    runCommands,
+    runService,
+    runResponse,
+    runHits,
+    runMisses,
+    runHitRatio,
+    runErrors,
+    runErrorCount,
+    runCpuPerOp,
+    runMemory,
+    runAgreement,
+    runValid,
+
+    -- * Verdict
+    findProblems,
+    judged,
+  )
+where
+
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+
+-- | Commands that were answered well inside the window. \(O(n)\) in the kinds.
+iterationOps :: Iteration -> Int
+iterationOps = sum . fmap (Histogram.count . commandService) . iterationCommands
+
+-- | 'iterationOps' per second.
+iterationRate :: Iteration -> Double
+iterationRate iteration = perSecond (iterationOps iteration) (iterationSeconds iteration)
+
+perSecond :: Int -> Double -> Double
+perSecond ops seconds
+  | seconds <= 0 = 0
+  | otherwise = fromIntegral ops / seconds
+
+-- | Service times of all commands together. \(O(n)\) in the buckets.
+iterationService :: Iteration -> Histogram
+iterationService = foldMap commandService . iterationCommands
+
+-- | Response times of all commands, if each has them.
+iterationResponse :: Iteration -> Maybe Histogram
+iterationResponse iteration = case Map.elems (iterationCommands iteration) of
+  [] -> Nothing
+  first : rest -> commandResponse (List.foldl' (<>) first rest)
+
+-- | Seconds measured, over all iterations.
+runSeconds :: Run -> Double
+runSeconds = sum . map iterationSeconds . runIterations
+
+-- | Commands answered well, over all iterations.
+runOps :: Run -> Int
+runOps = sum . map iterationOps . runIterations
+
+-- | Commands per second, over all iterations.
+runRate :: Run -> Double
+runRate run = perSecond (runOps run) (runSeconds run)
+
+-- | Commands per second of each iteration.
+runRates :: Run -> [Double]
+runRates = map iterationRate . runIterations
+
+-- | Each kind of command, over all iterations.
+runCommands :: Run -> Map Text CommandStats
+runCommands = Map.unionsWith (<>) . map iterationCommands . runIterations
+
+-- | Service times of everything.
+runService :: Run -> Histogram
+runService = foldMap iterationService . runIterations
+
+-- | Response times of everything, if they are known.
+runResponse :: Run -> Maybe Histogram
+runResponse run = case Map.elems (runCommands run) of
+  [] -> Nothing
+  first : rest -> commandResponse (List.foldl' (<>) first rest)
+
+-- | Reads that found something.
+runHits :: Run -> Int
+runHits = sum . fmap commandHits . runCommands
+
+-- | Reads that found nothing.
+runMisses :: Run -> Int
+runMisses = sum . fmap commandMisses . runCommands
+
+-- | Hits among the reads that were measured; 'Nothing' without reads.
+runHitRatio :: Run -> Maybe Double
+runHitRatio run = case runHits run + runMisses run of
+  0 -> Nothing
+  found -> Just (fromIntegral (runHits run) / fromIntegral found)
+
+-- | Everything that failed, by class, preload and warm-up included.
+runErrors :: Run -> Map Text Int
+runErrors = Map.unionsWith (+) . map iterationErrors . runIterations
+
+-- | Errors of all classes.
+runErrorCount :: Run -> Int
+runErrorCount = sum . runErrors
+
+-- | Processor time of the generator per command, in nanoseconds.
+runCpuPerOp :: Run -> Double
+runCpuPerOp run
+  | runOps run == 0 = 0
+  | otherwise = sum (map iterationCpu (runIterations run)) / fromIntegral (runOps run)
+
+-- | The most memory in any iteration.
+runMemory :: Run -> Memory
+runMemory run =
+  Memory
+    { memoryPeakResident = most memoryPeakResident,
+      memoryMaxInUse = most memoryMaxInUse,
+      memoryMaxLive = most memoryMaxLive
+    }
+  where
+    most field = List.foldl' max 0 (map (field . iterationMemory) (runIterations run))
+
+-- | The comparisons of all iterations in one: the worst of them, or the sum of
+-- the counts.
+runAgreement :: Run -> Agreement
+runAgreement run = case map iterationAgreement (runIterations run) of
+  [] -> NotComparable "nothing was measured"
+  first : rest -> List.foldl' worst first rest
+  where
+    worst one other = case (one, other) of
+      (Agrees a, Agrees b) -> Agrees (Map.unionWith (+) a b)
+      (Disagrees _ _, _) -> one
+      (_, Disagrees _ _) -> other
+      (NotComparable _, _) -> one
+      (_, NotComparable _) -> other
+
+-- | Whether the numbers may be used.
+runValid :: Run -> Bool
+runValid = null . runProblems
+
+-- | The run with what is wrong with it.
+judged :: Run -> Run
+judged run = run {runProblems = findProblems run}
+
+-- | Why the numbers must not be used, a line each. Empty: they may.
+findProblems :: Run -> [Text]
+findProblems run =
+  concat
+    [ [ shown (runErrorCount run) <> " commands failed: "
+          <> Text.intercalate ", " [shown held <> " " <> name | (name, held) <- Map.toList (runErrors run)]
+        | runErrorCount run > 0
+      ],
+      [ shown (runMisses run) <> " GETs missed, though every key was preloaded"
+        | runMisses run > 0
+      ],
+      case runAgreement run of
+        Disagrees client server ->
+          [ "the client counted " <> counts client <> ", the server " <> counts server
+              <> ": something else uses this server, or a count is wrong"
+          ]
+        _ -> [],
+      ["nothing was answered while the clock ran" | runOps run == 0],
+      List.nub (concatMap (trustProblems . iterationTrust) (runIterations run))
+    ]
+  where
+    counts held
+      | Map.null held = "nothing"
+      | otherwise = Text.intercalate ", " [shown calls <> " " <> name | (name, calls) <- Map.toList held]
+    shown = Text.pack . show :: Int -> Text

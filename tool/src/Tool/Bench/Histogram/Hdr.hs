@@ -1,0 +1,213 @@
+-- | Histograms in the compressed form "V2" of HdrHistogram, which its
+-- implementations in many languages read and write.
+--
+-- With three significant digits that form has 1024 buckets for each power of
+-- two where "Tool.Bench.Histogram" has 512. Each of our buckets is written as
+-- the one of its buckets that holds our middle, so nothing is lost on the way
+-- there and back. The form has no place for the exact sum and extremes: who
+-- needs those keeps them beside it.
+module Tool.Bench.Histogram.Hdr
+  ( encode,
+    decode,
+    encodeText,
+    decodeText,
+  )
+where
+
+import Codec.Compression.Zlib qualified as Zlib
+import Codec.Compression.Zlib.Internal qualified as Zlib.Internal
+import Control.Monad (when)
+import Data.Bits (countLeadingZeros, finiteBitSize, shiftL, shiftR, testBit, xor, (.&.), (.|.))
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Base64 qualified as Base64
+import Data.ByteString.Builder (Builder)
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Int (Int64)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+import Data.Text (Text)
+import Data.Text.Encoding qualified as Text
+import Data.Word (Word64)
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+
+-- | In base 64, as it stands in log files. \(O(n)\).
+encodeText :: Histogram -> Text
+encodeText = Text.decodeLatin1 . Base64.encode . encode
+
+-- | The way back.
+decodeText :: Text -> Either String Histogram
+decodeText text = Base64.decode (Text.encodeUtf8 text) >>= decode
+
+-- | A cookie, a length, and the rest compressed. \(O(n)\).
+encode :: Histogram -> ByteString
+encode histogram =
+  built $
+    Builder.int32BE compressedCookie
+      <> Builder.int32BE (fromIntegral (Lazy.length packed))
+      <> Builder.lazyByteString packed
+  where
+    payload = built (counts histogram)
+    packed =
+      Zlib.compress . Builder.toLazyByteString $
+        Builder.int32BE cookie
+          <> Builder.int32BE (fromIntegral (ByteString.length payload))
+          -- Where index 0 is.
+          <> Builder.int32BE 0
+          <> Builder.int32BE significantDigits
+          -- The smallest value that is told from 0, and the largest there can be.
+          <> Builder.int64BE 1
+          <> Builder.int64BE (fromIntegral (max hour (Histogram.maximumValue histogram)))
+          -- Units per unit.
+          <> Builder.doubleBE 1
+          <> Builder.byteString payload
+    hour = 3600000000000
+
+-- The counts in the order of their indexes; a run of zeros is one negative
+-- number.
+counts :: Histogram -> Builder
+counts histogram = snd (List.foldl' step (0, mempty) places)
+  where
+    places = [(placeOf (Histogram.bucketMiddle bucket), held) | (bucket, held) <- Histogram.buckets histogram]
+    step (next, before) (place, held) =
+      (place + 1, before <> zeros (place - next) <> zigZag (fromIntegral held))
+    zeros 0 = mempty
+    zeros 1 = zigZag 0
+    zeros run = zigZag (negate (fromIntegral run))
+
+-- | The way back: also from what other programs wrote, with other digits and
+-- another smallest value. The sum and the extremes are those of the buckets'
+-- middles. Says what is wrong with bytes that are no histogram.
+decode :: ByteString -> Either String Histogram
+decode bytes = do
+  (outer, rest) <- int32 bytes
+  when (outer .&. cookieMask /= compressedCookie .&. cookieMask) $ Left "not an HDR histogram of version 2"
+  (size, packed) <- int32 rest
+  when (fromIntegral size > ByteString.length packed) $ Left "an HDR histogram that is cut off"
+  header <- unpacked (ByteString.take (fromIntegral size) packed)
+  (inner, r0) <- int32 header
+  when (inner .&. cookieMask /= cookie .&. cookieMask) $ Left "an HDR histogram whose content is of another version"
+  (payloadSize, r1) <- int32 r0
+  (_, r2) <- int32 r1
+  (digits, r3) <- int32 r2
+  (smallest, r4) <- int64 r3
+  payload <- if ByteString.length r4 < 16 then Left tooShort else Right (ByteString.drop 16 r4)
+  when (digits < 0 || digits > 5 || smallest < 1) $ Left "an HDR histogram with impossible digits"
+  when (fromIntegral payloadSize > ByteString.length payload) $ Left tooShort
+  held <- countsIn (ByteString.take (fromIntegral payloadSize) payload)
+  let values = [(middleOf (layout (fromIntegral digits) smallest) place, count) | (place, count) <- held]
+      least = foldr (min . fst) maxBound values
+      greatest = List.foldl' max 0 (map fst values)
+      total = sum [toInteger value * toInteger count | (value, count) <- values]
+  pure . Histogram.fromBuckets total least greatest . IntMap.toList $
+    IntMap.fromListWith (+) [(Histogram.bucketOf value, count) | (value, count) <- values]
+  where
+    tooShort = "an HDR histogram that is cut off"
+
+-- Index and count of what is not zero.
+countsIn :: ByteString -> Either String [(Int, Int)]
+countsIn = go 0
+  where
+    go place bytes
+      | ByteString.null bytes = Right []
+      | place > 64 * 1048576 = Left "an HDR histogram that is too long"
+      | otherwise = do
+        (value, rest) <- unZigZag bytes
+        if value < 0
+          then go (place - fromIntegral value) rest
+          else
+            (if value == 0 then id else ((place, fromIntegral value) :))
+              <$> go (place + 1) rest
+
+-- How a histogram cuts up the numbers: the binary logarithms of the smallest
+-- unit and of the number of buckets in the first two rows.
+data Layout = Layout
+  { layoutUnit :: Int,
+    layoutMagnitude :: Int
+  }
+
+layout :: Int -> Int64 -> Layout
+layout digits smallest =
+  Layout
+    { layoutUnit = 63 - countLeadingZeros smallest,
+      layoutMagnitude = max 1 (ceilingLog2 (2 * 10 ^ digits))
+    }
+  where
+    ceilingLog2 :: Int -> Int
+    ceilingLog2 n = finiteBitSize n - countLeadingZeros (n - 1)
+
+-- The value in the middle of the bucket with this index; of a bucket of width
+-- one or two the smallest. Ours are twice as wide, and so in the same.
+middleOf :: Layout -> Int -> Int
+middleOf Layout {layoutUnit, layoutMagnitude} place
+  | place < 2 * half = (place `shiftL` layoutUnit) + middle layoutUnit
+  | row + layoutUnit > 62 - layoutMagnitude = maxBound
+  | otherwise = ((place - row * half) `shiftL` (row + layoutUnit)) + middle (row + layoutUnit)
+  where
+    half = 1 `shiftL` (layoutMagnitude - 1)
+    row = place `div` half - 1
+    middle width = if width <= 1 then 0 else 1 `shiftL` (width - 1)
+
+-- The index of a value with three digits and the smallest unit 1.
+placeOf :: Int -> Int
+placeOf value = row * 1024 + (value `shiftR` row)
+  where
+    row = finiteBitSize value - 11 - countLeadingZeros (value .|. 2047)
+
+-- LEB128 of the number with its sign moved to the lowest bit, in at most nine
+-- bytes: the ninth has eight bits.
+zigZag :: Int64 -> Builder
+zigZag signed = go (8 :: Int) (fromIntegral ((signed `shiftL` 1) `xor` (signed `shiftR` 63)))
+  where
+    go :: Int -> Word64 -> Builder
+    go left word
+      | word < 0x80 || left == 0 = Builder.word8 (fromIntegral word)
+      | otherwise = Builder.word8 (fromIntegral (word .&. 0x7f) .|. 0x80) <> go (left - 1) (word `shiftR` 7)
+
+unZigZag :: ByteString -> Either String (Int64, ByteString)
+unZigZag = go 0 0
+  where
+    go :: Int -> Word64 -> ByteString -> Either String (Int64, ByteString)
+    go bits word bytes = case ByteString.uncons bytes of
+      Nothing -> Left "an HDR histogram that is cut off"
+      Just (byte, rest)
+        | bits == 56 -> Right (signed (word .|. (fromIntegral byte `shiftL` 56)), rest)
+        | testBit byte 7 -> go (bits + 7) (word .|. (fromIntegral (byte .&. 0x7f) `shiftL` bits)) rest
+        | otherwise -> Right (signed (word .|. (fromIntegral byte `shiftL` bits)), rest)
+    signed word = fromIntegral (word `shiftR` 1) `xor` negate (fromIntegral (word .&. 1))
+
+int32 :: ByteString -> Either String (Int64, ByteString)
+int32 = bigEndian 4
+
+int64 :: ByteString -> Either String (Int64, ByteString)
+int64 = bigEndian 8
+
+bigEndian :: Int -> ByteString -> Either String (Int64, ByteString)
+bigEndian size bytes
+  | ByteString.length bytes < size = Left "an HDR histogram that is cut off"
+  | otherwise = Right (ByteString.foldl' (\sofar byte -> sofar * 256 + fromIntegral byte) 0 front, rest)
+  where
+    (front, rest) = ByteString.splitAt size bytes
+
+-- The compressed part, or why it is none. What claims to be huge is cut off.
+unpacked :: ByteString -> Either String ByteString
+unpacked =
+  fmap (Lazy.toStrict . Lazy.take (256 * 1048576) . Lazy.fromChunks)
+    . Zlib.Internal.foldDecompressStreamWithInput
+      (\chunk -> fmap (chunk :))
+      (const (Right []))
+      (const (Left "an HDR histogram that cannot be decompressed"))
+      (Zlib.Internal.decompressST Zlib.Internal.zlibFormat Zlib.Internal.defaultDecompressParams)
+    . Lazy.fromStrict
+
+built :: Builder -> ByteString
+built = Lazy.toStrict . Builder.toLazyByteString
+
+cookie, compressedCookie, cookieMask, significantDigits :: Num a => a
+cookie = 0x1c849313
+compressedCookie = 0x1c849314
+-- The digit before the last says how wide words are.
+cookieMask = 0xffffff0f
+significantDigits = 3
