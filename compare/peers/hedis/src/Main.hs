@@ -1,0 +1,116 @@
+{-# LANGUAGE CPP #-}
+
+-- | The comparison's program around hedis: @compare/PROTOCOL.md@.
+--
+-- A connection of hedis serves one 'runRedis' at a time, and its pool lends it;
+-- within one 'runRedis', commands are sent together until a reply is looked at.
+-- So a caller that waits is a 'runRedis' per command, and a batch is a
+-- 'runRedis' of many.
+--
+-- No cluster: hedis 0.15.1 asks the server for COMMAND, and does not understand
+-- what Redis 7 answers.
+module Main (main) where
+
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (async, wait)
+import Control.Exception (SomeException, displayException, handle)
+import Control.Monad (replicateM, unless, when, zipWithM_)
+import Count
+import Data.ByteString (ByteString)
+import Data.Foldable (for_, traverse_)
+import Data.Traversable (for)
+import Data.Word (Word64)
+import Database.Redis qualified as Redis
+import GHC.Clock (getMonotonicTimeNSec)
+import GHC.Stats (RTSStats (..), getRTSStats)
+import Options (Options (..), parseOptions)
+import Stream
+import System.CPUTime (getCPUTime)
+import System.Environment (getArgs)
+import System.Exit (die, exitSuccess)
+import System.Mem (performMinorGC)
+
+main :: IO ()
+main = do
+  arguments <- getArgs
+  when (arguments == ["--version"]) (putStrLn VERSION_hedis >> exitSuccess)
+  options <- either (die . ("hedis: " <>)) pure (parseOptions arguments)
+  handle (\problem -> die ("hedis: " <> displayException (problem :: SomeException))) (run options)
+
+run :: Options -> IO ()
+run options = do
+  let callers = optionsInFlight options `div` optionsBatch options
+      info =
+        Redis.defaultConnectInfo
+          { Redis.connectHost = optionsHost options,
+            Redis.connectPort = Redis.PortNumber (fromIntegral (optionsPort options)),
+            Redis.connectMaxConnections = callers
+          }
+      load = newLoad options
+  counts <- newCounts
+  connection <- Redis.checkedConnect info
+  -- The keys are made before the clock starts.
+  loadNames load `seq` loadBlock load `seq` pure ()
+  threads <- for [0 .. callers - 1] $ \caller -> do
+    stream <- newStream load caller
+    async (call options load counts connection stream)
+  threadDelay (micros (optionsWarmup options))
+  allocatedBefore <- allocated
+  opened <- clocks
+  openWindow counts
+  threadDelay (micros (optionsDuration options))
+  closed <- clocks
+  closeWindow counts
+  allocatedAfter <- allocated
+  traverse_ wait threads
+  report options counts VERSION_hedis callers (opened allocatedBefore) (closed allocatedAfter) >>= putStrLn
+  where
+    micros seconds = round (seconds * 1e6)
+    clocks = Window <$> getMonotonicTimeNSec <*> getCPUTime
+
+-- The runtime knows what was allocated as of the last collection only.
+allocated :: IO Word64
+allocated = performMinorGC >> allocated_bytes <$> getRTSStats
+
+-- | Callers until the window is closed.
+call :: Options -> Load -> Counts -> Redis.Connection -> Stream -> IO ()
+call options load counts connection stream = go
+  where
+    size = optionsBatch options
+    go = do
+      over <- isOver counts
+      unless over $ do
+        operations <- replicateM size (draw load stream)
+        for_ operations $ \case
+          Get _ _ -> add counts Gets 1
+          Set _ _ -> add counts Sets 1
+        begun <- getMonotonicTimeNSec
+        replies <- Redis.runRedis connection (traverse send operations)
+        now <- getMonotonicTimeNSec
+        open <- isOpen counts
+        zipWithM_ (judge options counts open (now - begun)) operations replies
+        go
+
+data Answer
+  = Found (Either Redis.Reply (Maybe ByteString))
+  | Stored (Either Redis.Reply Redis.Status)
+
+send :: Operation -> Redis.Redis Answer
+send = \case
+  Get key _ -> Found <$> Redis.get key
+  Set key value -> Stored <$> Redis.set key value
+
+judge :: Options -> Counts -> Bool -> Word64 -> Operation -> Answer -> IO ()
+judge options counts open took operation answer = case (operation, answer) of
+  (Get _ expected, Found (Right (Just value)))
+    | not (optionsMisses options) && value == expected -> when open (add counts Hits 1 >> done)
+    | otherwise -> add counts Wrong 1
+  (_, Found (Right Nothing)) ->
+    when open (add counts Misses 1 >> when (optionsMisses options) done)
+  (_, Stored (Right Redis.Ok)) -> when open done
+  (_, Stored (Right _)) -> add counts Wrong 1
+  (Set _ _, Found _) -> add counts Wrong 1
+  (_, Found (Left _)) -> add counts Errors 1
+  (_, Stored (Left _)) -> add counts Errors 1
+  where
+    done = add counts Done 1 >> latency counts took 1
