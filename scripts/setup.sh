@@ -13,6 +13,7 @@ programs=(
   hlint:hlint
   ormolu:ormolu
   openssl:openssl
+  python3:python3
   redis-cli:redis-tools
   redis-benchmark:redis-tools
   setpriv:util-linux
@@ -26,6 +27,7 @@ libraries=(
   async:libghc-async-dev
   base64-bytestring:libghc-base64-bytestring-dev
   criterion:libghc-criterion-dev
+  hedis:libghc-hedis-dev
   hspec:libghc-hspec-dev
   network:libghc-network-dev
   optparse-applicative:libghc-optparse-applicative-dev
@@ -52,6 +54,7 @@ has_header() {
   printf '#include <%s>\n' "$1" | gcc -E -x c - >/dev/null 2>&1
 }
 has_header openssl/ssl.h || need libssl-dev
+has_header hiredis/hiredis.h || need libhiredis-dev
 
 if [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]]; then
   known=""

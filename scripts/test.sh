@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test suite of every package, one after the other, visibly, and
-# every benchmark a single time, unmeasured, so that none rots. Ends with
-# "N passed, N failed" over all suites. Fails if a suite or a benchmark did, if
-# a suite ran no test, or if there is none.
+# every benchmark a single time, unmeasured, so that none rots; then checks the
+# comparison's programs. Ends with "N passed, N failed" over all. Fails if a
+# suite, a benchmark or a check did, if a suite ran no test, or if there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -50,6 +50,19 @@ for cabal_file in */*.cabal; do
     fi
   done < <(awk '$1 == "benchmark" { print $2 }' "$cabal_file")
 done
+
+# The comparison's programs; those that take a compiler and no download. One that
+# this machine lacks a library for is named, and is no failure.
+echo "== compare: peers"
+timeout --kill-after=30 "$limit" compare/peers/check.sh hiredis hedis 2>&1 | tee "$log" || broken+=("compare:peers")
+summary="$(grep -oE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 || true)"
+if [ -z "$summary" ]; then
+  failed=$((failed + 1))
+else
+  read -r good _ bad _ <<<"$summary"
+  passed=$((passed + good))
+  failed=$((failed + bad))
+fi
 
 [ "${#broken[@]}" -eq 0 ] || echo "failed: ${broken[*]}"
 echo "$passed passed, $failed failed"
