@@ -15,6 +15,7 @@ import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.WorkloadSpec qualified
 import Tool.Campaign.DesignSpec qualified
+import Tool.Campaign.ServerSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.OptionsSpec qualified
@@ -35,6 +36,7 @@ main =
       Tool.RelaySpec.spec
       Tool.SpanSpec.spec
       Tool.Campaign.DesignSpec.spec
+      Tool.Campaign.ServerSpec.spec
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.Histogram.HdrSpec.spec
       Tool.Bench.WorkloadSpec.spec

@@ -195,7 +195,7 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
           ]
         ]
     rest :: (Axes -> NonEmpty a) -> [a]
-    rest axis = NonEmpty.tail (axis axes)
+    rest axis = NonEmpty.drop 1 (axis axes)
     logs = [each | each <- NonEmpty.toList (axesPersistence axes), each `elem` [PersistAofEverysec, PersistAofAlways]]
 
 -- | Every combination, each once.
@@ -228,13 +228,13 @@ baseline axes =
     }
   where
     first :: (Axes -> NonEmpty a) -> a
-    first axis = NonEmpty.head (axis axes)
+    first axis = let value :| _ = axis axes in value
 
 -- Cells that cannot differ are the same cell.
 settled :: (String -> Bool) -> Axes -> Cell -> Cell
 settled carriesValue axes cell
   | carriesValue (cellWorkload cell) = cell
-  | otherwise = cell {cellPayload = NonEmpty.head (axesPayloads axes)}
+  | otherwise = cell {cellPayload = cellPayload (baseline axes)}
 
 firsts :: [(Reason, Cell)] -> [(Reason, Cell)]
 firsts = go Set.empty

@@ -88,9 +88,7 @@ spec = do
 
     it "goes forth and back" $ do
       let cells = take 3 (star carriesValue axes)
-          order = map (cellWorkload' . fst) <$> (planned cells 2)
-          planned these count = map (\step -> (step, ())) . steps <$> plan costs Nothing count [] these
-          cellWorkload' = stepName
+          order = map stepName . steps <$> plan costs Nothing 2 [] cells
       order
         `shouldBe` Right
           ( [cellName cell <> "/1" | (_, cell) <- cells]

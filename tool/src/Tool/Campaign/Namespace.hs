@@ -1,0 +1,102 @@
+-- | A network of two ends on this machine: a network namespace, joined to the
+-- machine's own by a pair of virtual interfaces that the kernel delays (netem).
+--
+-- netem delays what leaves an interface, so both ends get half of the round
+-- trip. The loopback is never touched, because everybody uses it. Needs the
+-- rights to administer networks, and a kernel that has netem; whether that is
+-- so is found out by trying, in a namespace of its own ('netemProblem').
+module Tool.Campaign.Namespace
+  ( Namespace,
+    namespaceHost,
+    namespaceWrapper,
+    withNamespace,
+    netemProblem,
+  )
+where
+
+import Control.Exception (IOException, bracket_, try)
+import Control.Monad (unless, void)
+import Data.Bits (shiftR, (.&.))
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+import System.Posix.Files (setFileMode)
+import System.Posix.Process (getProcessID)
+import System.Process (readProcessWithExitCode)
+import Tool.Failure (unavailable)
+
+-- | A namespace, while it exists.
+data Namespace = Namespace
+  { -- | The address that a server inside listens at.
+    namespaceHost :: String,
+    -- | A program that runs a program inside: the same process, in another
+    -- network.
+    namespaceWrapper :: FilePath
+  }
+
+-- | Why there can be no delay by the kernel here, in one line; 'Nothing': there
+-- can. Changes nothing that others see. Blocks for some milliseconds.
+netemProblem :: IO (Maybe String)
+netemProblem = do
+  found <- run "unshare" ["--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+  pure $ case found of
+    Right () -> Nothing
+    Left problem -> Just problem
+
+-- | A namespace for the length of an action, in which the given program runs by
+-- way of 'namespaceWrapper'. Each direction is delayed by so many nanoseconds,
+-- or not at all. One at a time per process. Throws
+-- 'Tool.Failure.Failure' where the system does not allow it.
+withNamespace :: Maybe Int -> FilePath -> (Namespace -> IO a) -> IO a
+withNamespace delay program action = do
+  process <- getProcessID
+  let name = "redis-client-" <> show process
+      number = fromIntegral process :: Int
+      near = "rcn" <> show process
+      far = "rcf" <> show process
+      -- The range that is set aside for benchmarks (RFC 2544), a different
+      -- quarter of it for each process.
+      prefix =
+        "198." <> show (18 + (number `shiftR` 14) .&. 1) <> "." <> show ((number `shiftR` 6) .&. 255) <> "."
+      base = (number .&. 63) * 4
+      here = prefix <> show (base + 1)
+      there = prefix <> show (base + 2)
+      delayed ends =
+        [ ends <> ["root", "netem", "delay", show (nanos `div` 1000) <> "us", "limit", "100000"]
+          | Just nanos <- [delay]
+        ]
+      build =
+        [ ["ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", name],
+          ["ip", "addr", "add", here <> "/30", "dev", near],
+          ["ip", "link", "set", near, "up"],
+          ["ip", "-n", name, "addr", "add", there <> "/30", "dev", far],
+          ["ip", "-n", name, "link", "set", far, "up"],
+          ["ip", "-n", name, "link", "set", "lo", "up"]
+        ]
+          <> delayed ["tc", "qdisc", "add", "dev", near]
+          <> delayed ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", far]
+  -- With the namespace its interface goes, and with that one the other.
+  bracket_ (required ["ip", "netns", "add", name]) (void (command ["ip", "netns", "del", name])) $ do
+    mapM_ required build
+    withSystemTempDirectory "redis-client-namespace" $ \folder -> do
+      let wrapper = folder </> "enter"
+      writeFile wrapper (unlines ["#!/bin/sh", "exec ip netns exec " <> name <> " " <> quoted program <> " \"$@\""])
+      setFileMode wrapper 0o700
+      action Namespace {namespaceHost = there, namespaceWrapper = wrapper}
+  where
+    required words' = command words' >>= either (unavailable . ("network namespace: " <>)) pure
+    command = \case
+      [] -> pure (Right ())
+      name : arguments -> run name arguments
+    quoted text = "'" <> concatMap (\character -> if character == '\'' then "'\\''" else [character]) text <> "'"
+
+run :: FilePath -> [String] -> IO (Either String ())
+run name arguments = do
+  outcome <- try (readProcessWithExitCode name arguments "")
+  pure $ case outcome of
+    Left (_ :: IOException) -> Left (name <> " cannot be run")
+    Right (ExitSuccess, _, _) -> Right ()
+    Right (ExitFailure _, _, said) -> do
+      let line = takeWhile (/= '\n') said
+      unless (null line) (Left (name <> ": " <> line))
+      Left (name <> " failed")

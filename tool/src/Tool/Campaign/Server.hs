@@ -1,0 +1,143 @@
+-- | A cell's server: the program, the persistence, the directory and the
+-- distance that the cell asks for, started fresh and gone afterwards.
+module Tool.Campaign.Server
+  ( Surroundings (..),
+    Delayer (..),
+    delayer,
+    Started (..),
+    withCellServer,
+    persistenceConfig,
+  )
+where
+
+import Control.Monad (replicateM)
+import Data.List (sort)
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Command (Reply (..), requestOk, withConnection)
+import Redis.TestKit.Server
+import System.IO.Temp (withTempDirectory)
+import Tool.Bench.Cpu (monotonic)
+import Tool.Campaign.Design
+import Tool.Campaign.Namespace
+import Tool.Failure (unavailable)
+import Tool.Relay (relayPort, withRelay)
+import Tool.Span (renderSpan)
+
+-- | What all cells have in common.
+data Surroundings = Surroundings
+  { -- | The cores that servers may run on; all when empty.
+    surroundingsCores :: [Int],
+    surroundingsDelayer :: Delayer
+  }
+  deriving stock (Eq, Show)
+
+-- | What makes a round trip longer.
+data Delayer
+  = -- | The kernel.
+    DelayerNetem
+  | -- | The relay, because of what stands in the way of the kernel.
+    DelayerRelay String
+  deriving stock (Eq, Show)
+
+-- | The kernel if it can, else the relay.
+delayer :: IO Delayer
+delayer = maybe DelayerNetem DelayerRelay <$> netemProblem
+
+-- | A server that answers.
+data Started = Started
+  { startedServer :: Server,
+    -- | Where to measure it: the server, or what stands before it.
+    startedHost :: String,
+    startedPort :: Int,
+    -- | What makes the round trip, for the report: @local@, @netem rtt=1ms@ or
+    -- @relay rtt=1ms@.
+    startedNetwork :: String,
+    -- | The median of a hundred PINGs from here, one after the other, in
+    -- nanoseconds.
+    startedPing :: Int
+  }
+
+-- | Starts it, in a directory of its own within the cell's place; ends it and
+-- removes the directory afterwards. Throws where the program does not start or
+-- the place cannot be written.
+withCellServer :: Surroundings -> Cell -> (Started -> IO a) -> IO a
+withCellServer surroundings cell action =
+  withTempDirectory (placePath (cellPlace cell)) "redis-client-campaign" $ \folder -> do
+    let options =
+          defaultServerOptions
+            { optionsBinary = Just (namedPath (cellServer cell)),
+              optionsCores = surroundingsCores surroundings,
+              -- A log that is long takes a while to be read again.
+              optionsPatience = 120,
+              optionsConfig =
+                [ "dir " <> quoted folder,
+                  -- To the file that keeps what it prints: a relative name
+                  -- would be one in the directory above.
+                  "logfile \"\""
+                ]
+                  <> persistenceConfig (cellPersistence cell)
+            }
+    case (cellNet cell, surroundingsDelayer surroundings) of
+      (NetLocal, _) -> withServer options (here "local")
+      (NetRoundTrip nanos, DelayerNetem) ->
+        withNamespace (Just (nanos `div` 2)) (namedPath (cellServer cell)) $ \namespace ->
+          withServer
+            options
+              { optionsBinary = Just (namespaceWrapper namespace),
+                optionsHosts = [namespaceHost namespace]
+              }
+            (here ("netem " <> netName (cellNet cell)))
+      (NetRoundTrip nanos, DelayerRelay _) ->
+        withServer options $ \server ->
+          withRelay (nanos `div` 2) (serverAddress server) $ \relay ->
+            begin ("relay " <> netName (cellNet cell)) "127.0.0.1" (relayPort relay) server
+  where
+    here network server = begin network (serverHost server) (serverPort server) server
+    begin network host port server = do
+      ping <- pingMedian (TcpAddress host port)
+      case cellNet cell of
+        NetRoundTrip nanos
+          | ping < nanos ->
+            unavailable $
+              network <> ": a PING takes " <> renderSpan (fromIntegral ping / 1e9) <> ", less than the round trip asked for"
+        _ -> pure ()
+      action
+        Started
+          { startedServer = server,
+            startedHost = host,
+            startedPort = port,
+            startedNetwork = network,
+            startedPing = ping
+          }
+
+-- | What to write into the server's configuration. Snapshots are those of the
+-- server's own default.
+persistenceConfig :: Persistence -> [String]
+persistenceConfig = \case
+  PersistNone -> ["save \"\"", "appendonly no"]
+  PersistRdb -> ["save 3600 1", "save 300 100", "save 60 10000", "appendonly no"]
+  PersistAofNo -> aof "no"
+  PersistAofEverysec -> aof "everysec"
+  PersistAofAlways -> aof "always"
+  where
+    aof policy = ["save \"\"", "appendonly yes", "appendfsync " <> policy]
+
+pingMedian :: Address -> IO Int
+pingMedian address = withConnection address $ \connection -> do
+  times <- replicateM 100 $ do
+    begun <- monotonic
+    answer <- requestOk connection ["PING"]
+    ended <- monotonic
+    case answer of
+      Status "PONG" -> pure (ended - begun)
+      other -> unavailable ("PING is answered with " <> show other)
+  pure $ case drop 50 (sort times) of
+    middle : _ -> middle
+    [] -> 0
+
+quoted :: String -> String
+quoted text = "\"" <> concatMap escape text <> "\""
+  where
+    escape character
+      | character `elem` ("\"\\" :: String) = ['\\', character]
+      | otherwise = [character]
