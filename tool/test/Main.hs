@@ -17,6 +17,7 @@ import Tool.Bench.WorkloadSpec qualified
 import Tool.Campaign.DesignSpec qualified
 import Tool.Campaign.ServerSpec qualified
 import Tool.ChangePointSpec qualified
+import Tool.ChartSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
@@ -32,6 +33,7 @@ main =
       Tool.OptionsSpec.spec
       Tool.Bench.ArrivalsSpec.spec
       Tool.ChangePointSpec.spec
+      Tool.ChartSpec.spec
       Tool.MonitorSpec.spec
       Tool.RelaySpec.spec
       Tool.SpanSpec.spec

@@ -1,0 +1,94 @@
+-- | Charts as data, drawn as SVG and nothing else: no script, no network, no
+-- fonts. Whoever has a chart to show describes it here; a page takes it with
+-- 'figure', other documents take the file of 'standalone'.
+--
+-- Colours are in a style sheet ('styleSheet') that knows a light and a dark
+-- scheme. In a page each chart is drawn twice, wide and narrow, and the style
+-- sheet shows the one that fits: a chart that is only shrunk to a phone has
+-- letters that nobody can read.
+module Tool.Chart
+  ( -- * Charts
+    Chart (..),
+    Plot (..),
+    Lines (..),
+    Line (..),
+    LineStyle (..),
+    line,
+    Band (..),
+    Bars (..),
+    Group (..),
+    Bar (..),
+    bar,
+    Heats (..),
+    Heat (..),
+
+    -- * Axes
+    Axis (..),
+    Kind (..),
+    Unit (..),
+    axis,
+    nines,
+    format,
+
+    -- * Drawing
+    figure,
+    standalone,
+    styleSheet,
+  )
+where
+
+import Data.ByteString.Lazy qualified as Lazy
+import Tool.Chart.Bars qualified as Bars
+import Tool.Chart.Frame (Drawing (..), Size (..), label, px)
+import Tool.Chart.Heat qualified as Heat
+import Tool.Chart.Lines qualified as Lines
+import Tool.Chart.Scale
+import Tool.Chart.Style (chartStyle)
+import Tool.Chart.Types
+import Tool.Markup (Markup, element, raw, render, text, (.=))
+
+-- | For a page that has the 'styleSheet': title, explanation, and the chart in
+-- two widths.
+figure :: Chart -> Markup
+figure chart =
+  element
+    "figure"
+    ["class" .= "chart"]
+    [ element "figcaption" [] $
+        element "strong" [] [text (chartTitle chart)] :
+          [element "span" [] [text (" " <> chartAbout chart)] | chartAbout chart /= ""],
+      element "div" ["class" .= "wide"] [svg [] False wide chart],
+      element "div" ["class" .= "narrow"] [svg [] False narrow chart]
+    ]
+
+-- | A file of its own, with its title and colours in it.
+standalone :: Chart -> Lazy.ByteString
+standalone chart = render (svg [element "style" [] [chartStyle]] True wide chart) <> "\n"
+
+-- | The style sheet of all charts of a page.
+styleSheet :: Markup
+styleSheet =
+  chartStyle
+    <> raw ".narrow{display:none}@media (max-width:560px){.wide{display:none}.narrow{display:block}}"
+
+wide, narrow :: Size
+wide = Size {sizeWidth = 760, sizeNarrow = False}
+narrow = Size {sizeWidth = 360, sizeNarrow = True}
+
+svg :: [Markup] -> Bool -> Size -> Chart -> Markup
+svg extra titled size chart =
+  element
+    "svg"
+    [ "xmlns" .= "http://www.w3.org/2000/svg",
+      "class" .= "rc",
+      "role" .= "img",
+      "aria-label" .= chartTitle chart,
+      "viewBox" .= ("0 0 " <> px (sizeWidth size) <> " " <> px (drawingHeight drawing))
+    ]
+    (extra <> [label "title" "start" 0 16 (chartTitle chart) | titled] <> drawingContent drawing)
+  where
+    top = if titled then 26 else 0
+    drawing = case chartPlot chart of
+      LinePlot curves -> Lines.draw size top curves
+      BarPlot bars -> Bars.draw size top bars
+      HeatPlot heats -> Heat.draw size top heats

@@ -1,0 +1,198 @@
+-- | From numbers to places, and the ticks between: linear, logarithmic, and the
+-- axis of nines, on which each further nine of a percentile takes the same
+-- room.
+module Tool.Chart.Scale
+  ( Axis (..),
+    Kind (..),
+    Unit (..),
+    axis,
+    Scale (..),
+    Tick (..),
+    scaleOf,
+    format,
+    nines,
+  )
+where
+
+import Data.List qualified as List
+import Data.Maybe (fromMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Text (fixed)
+
+-- | What an axis shows.
+data Axis = Axis
+  { axisLabel :: Text,
+    axisKind :: Kind,
+    axisUnit :: Unit,
+    -- | From the data where it is 'Nothing'.
+    axisLowest :: Maybe Double,
+    axisHighest :: Maybe Double
+  }
+  deriving stock (Eq, Show)
+
+-- | An axis whose ends come from the data; a linear one begins at 0.
+axis :: Text -> Kind -> Unit -> Axis
+axis label kind unit =
+  Axis
+    { axisLabel = label,
+      axisKind = kind,
+      axisUnit = unit,
+      axisLowest = if kind == Linear then Just 0 else Nothing,
+      axisHighest = Nothing
+    }
+
+-- | How numbers are spread.
+data Kind
+  = Linear
+  | -- | Numbers above 0.
+    Logarithmic
+  | -- | 'nines' of a percentile.
+    Nines
+  deriving stock (Eq, Show)
+
+-- | How numbers are written.
+data Unit
+  = Plain
+  | -- | With k and M.
+    Thousands
+  | -- | In nanoseconds; written as ns, µs, ms, s.
+    Nanoseconds
+  | Seconds
+  | Bytes
+  | -- | From 0 to 1; written as a percentage.
+    Share
+  deriving stock (Eq, Show)
+
+-- | Where on an axis of 'Nines' a quantile (0 to 1) stands.
+nines :: Double -> Double
+nines quantile = 1 / (1 - min 0.999999999 (max 0 quantile))
+
+-- | An axis with its ends.
+data Scale = Scale
+  { -- | From 0, the lower end, to 1; outside of that for what is outside.
+    scalePlace :: Double -> Double,
+    scaleTicks :: [Tick],
+    scaleEnds :: (Double, Double)
+  }
+
+-- | A line of the grid.
+data Tick = Tick
+  { -- | From 0 to 1.
+    tickPlace :: Double,
+    -- | Empty for one that is only a line.
+    tickText :: Text
+  }
+  deriving stock (Eq, Show)
+
+-- | The scale for this data, with about so many ticks. Total: whatever the data
+-- is, the ends differ and are finite.
+scaleOf :: Int -> Axis -> [Double] -> Scale
+scaleOf wanted about values = case axisKind about of
+  Linear ->
+    let step = niceStep wanted (lowest, highest)
+        low = fromMaybe (step * fromIntegral (floor (lowest / step + 1e-9) :: Int)) (axisLowest about)
+        high = fromMaybe (step * fromIntegral (ceiling (highest / step - 1e-9) :: Int)) (axisHighest about)
+        end = if high > low then high else low + step
+        place value = (value - low) / (end - low)
+        first = ceiling (low / step - 1e-9) :: Int
+        final = floor (end / step + 1e-9) :: Int
+     in Scale
+          { scalePlace = place,
+            scaleEnds = (low, end),
+            scaleTicks =
+              [ Tick {tickPlace = place value, tickText = format (axisUnit about) value}
+                | n <- [first .. min final (first + 100)],
+                  let value = fromIntegral n * step
+              ]
+          }
+  Logarithmic -> logarithmic (map (\value -> (value, format (axisUnit about) value)) . oneTwoFive)
+  Nines -> logarithmic (\ends -> [(value, label) | (value, label) <- percentages, value >= fst ends * 0.999, value <= snd ends * 1.001])
+  where
+    finite = filter (\value -> not (isNaN value || isInfinite value)) values
+    usable = if axisKind about == Linear then finite else filter (> 0) finite
+    (lowest, highest) = case usable of
+      [] -> (fromMaybe 1 (axisLowest about), fromMaybe 2 (axisHighest about))
+      some -> widened (fromMaybe (List.foldl' min (1 / 0) some) (axisLowest about)) (fromMaybe (List.foldl' max (-1 / 0) some) (axisHighest about))
+    widened low high
+      | high > low = (low, high)
+      | axisKind about == Linear = (low, low + max 1e-9 (abs low * 0.1))
+      | otherwise = (low, low * 1.1)
+    logarithmic ticks =
+      let (low, high) = (max 1e-12 lowest, max 2e-12 highest)
+          ends
+            | axisKind about == Nines = (low, high)
+            | otherwise = (fromMaybe (floored low) (axisLowest about), fromMaybe (ceiled high) (axisHighest about))
+          place value = (log (max 1e-300 value) - log (fst ends)) / (log (snd ends) - log (fst ends))
+       in Scale
+            { scalePlace = place,
+              scaleEnds = ends,
+              scaleTicks = [Tick {tickPlace = place value, tickText = label} | (value, label) <- thinned (ticks ends)]
+            }
+    -- Labels must not touch: the lines without keep their place.
+    thinned ticks =
+      let every = max 1 ((length ticks + wanted - 1) `div` max 1 wanted)
+       in [(value, if n `mod` every == 0 then label else "") | (n, (value, label)) <- zip [0 :: Int ..] ticks]
+    oneTwoFive (low, high)
+      | high / low > 300 = candidates [1] low high
+      | high / low > 20 = candidates [1, 3] low high
+      | otherwise = candidates [1, 2, 5] low high
+    candidates multiples low high =
+      [ value
+        | n <- [floor (logBase 10 low) .. ceiling (logBase 10 high) :: Int],
+          multiple <- multiples,
+          let value = multiple * 10 ^^ n,
+          value >= low * 0.999,
+          value <= high * 1.001
+      ]
+    floored low = List.foldl' max (10 ^^ (floor (logBase 10 low) :: Int)) (candidates [1, 2, 5] (low / 10) low)
+    ceiled high = List.foldl' min (10 ^^ (ceiling (logBase 10 high + 1e-9) :: Int)) [value | value <- candidates [1, 2, 5] high (high * 10), value > high * 1.0000001]
+
+percentages :: [(Double, Text)]
+percentages =
+  [ (1, "0 %"),
+    (2, "50 %"),
+    (10, "90 %"),
+    (100, "99 %"),
+    (1e3, "99.9 %"),
+    (1e4, "99.99 %"),
+    (1e5, "99.999 %"),
+    (1e6, "99.9999 %"),
+    (1e7, "99.99999 %"),
+    (1e8, "99.999999 %")
+  ]
+
+-- The smallest of 1, 2, 2.5 and 5 times a power of ten with which there are not
+-- more than so many steps.
+niceStep :: Int -> (Double, Double) -> Double
+niceStep wanted (low, high) = case filter (>= rough * 0.9999) [m * base | m <- [1, 2, 2.5, 5, 10]] of
+  step : _ -> step
+  [] -> 10 * base
+  where
+    rough = max 1e-12 ((high - low) / fromIntegral (max 1 wanted))
+    base = 10 ^^ (floor (logBase 10 rough) :: Int)
+
+-- | A number for a tick or a table: at most four significant digits, and its
+-- unit.
+format :: Unit -> Double -> Text
+format unit value = case unit of
+  Plain -> digits value
+  Share -> digits (value * 100) <> " %"
+  Seconds -> digits value <> " s"
+  Thousands -> scaled [(1e9, " G"), (1e6, " M"), (1e3, " k")] ""
+  Bytes -> scaled [(1e12, " TB"), (1e9, " GB"), (1e6, " MB"), (1e3, " kB")] " B"
+  Nanoseconds -> scaled [(1e9, " s"), (1e6, " ms"), (1e3, " \181s")] " ns"
+  where
+    scaled units smallest = case filter (\(size, _) -> abs value >= size * 0.99995) units of
+      (size, name) : _ -> digits (value / size) <> name
+      [] -> digits value <> (if value == 0 then "" else smallest)
+
+digits :: Double -> Text
+digits value
+  | value == 0 = "0"
+  | otherwise = Text.pack (trimmed (fixed places value))
+  where
+    places = max 0 (min 9 (3 - floor (logBase 10 (abs value) + 1e-9)))
+    trimmed shown
+      | '.' `elem` shown = reverse (dropWhile (== '.') (dropWhile (== '0') (reverse shown)))
+      | otherwise = shown
