@@ -25,6 +25,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Text.Encoding (decodeLatin1)
 import Data.Word (Word16)
 import Redis (Client)
 import Redis qualified
@@ -155,15 +156,14 @@ ask client question = do
     Integer value -> pure (Char8.pack (show value))
     _ -> unavailable (Char8.unpack (Char8.unwords question) <> " is answered with something else than text")
 
--- | How many GETs and SETs all servers together have run. Throws the server's
+-- | How often all servers together have run each command. Throws the server's
 -- error where INFO is not allowed.
 serverCounts :: Target -> IO CommandCounts
 serverCounts target = mconcat <$> withEachMaster target counts
   where
     counts client = do
       statistics <- commandCalls <$> ask client ["INFO", "commandstats"]
-      let calls name = maybe 0 callsRun (Map.lookup name statistics)
-      pure CommandCounts {countGets = calls "get", countSets = calls "set"}
+      pure (CommandCounts (callsRun <$> Map.mapKeys decodeLatin1 statistics))
 
 -- | How many keys there are.
 serverKeys :: Target -> IO Int

@@ -1,7 +1,8 @@
 -- | How often commands ran, for the comparison with what the server counted.
 module Tool.Bench.Counts
   ( CommandCounts (..),
-    countsByName,
+    counted,
+    grownBy,
   )
 where
 
@@ -9,23 +10,34 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 
--- | How often GET and SET ran.
-data CommandCounts = CommandCounts
-  { countGets :: Int,
-    countSets :: Int
-  }
-  deriving stock (Eq, Show)
+-- | Calls by command, named as @INFO commandstats@ names them; none of a
+-- command that is not there.
+newtype CommandCounts = CommandCounts {countsByName :: Map Text Int}
+  deriving stock (Show)
+
+-- | Zero is the same as not there.
+instance Eq CommandCounts where
+  one == other = present one == present other
+    where
+      present = Map.filter (/= 0) . countsByName
 
 instance Semigroup CommandCounts where
-  one <> other =
-    CommandCounts
-      { countGets = countGets one + countGets other,
-        countSets = countSets one + countSets other
-      }
+  CommandCounts one <> CommandCounts other = CommandCounts (Map.unionWith (+) one other)
 
 instance Monoid CommandCounts where
-  mempty = CommandCounts {countGets = 0, countSets = 0}
+  mempty = CommandCounts Map.empty
 
--- | By the names that commandstats has for them.
-countsByName :: CommandCounts -> Map Text Int
-countsByName counts = Map.fromList [("get", countGets counts), ("set", countSets counts)]
+-- | So many times what one operation adds.
+counted :: Int -> [(Text, Int)] -> CommandCounts
+counted times = CommandCounts . Map.fromListWith (+) . map (fmap (* times))
+
+-- | By how much the commands that the client sent, and the common ones that it
+-- did not, have grown from the first to the second. Given is what the client
+-- sent; servers also count what others ask them, INFO for one.
+grownBy :: CommandCounts -> CommandCounts -> CommandCounts -> CommandCounts
+grownBy client before after =
+  CommandCounts (Map.mapWithKey growth (countsByName client <> watched))
+  where
+    growth name _ = count name after - count name before
+    count name = Map.findWithDefault 0 name . countsByName
+    watched = Map.fromList [("get", 0), ("set", 0)]

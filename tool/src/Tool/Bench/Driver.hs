@@ -1,6 +1,6 @@
 -- | The measured part of a run: many threads, one client, one clock.
 --
--- Each worker draws commands from its own stream and counts into its own tally,
+-- Each worker draws operations from its own stream and counts into its own tally,
 -- so that workers share nothing but the client. With a batch of one a worker
 -- runs a command and waits; otherwise it submits a batch and then waits for
 -- each reply in turn. Latency is taken per command, from before its submit to
@@ -23,10 +23,8 @@ import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (wait, withAsync, withAsyncOn)
 import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, readMVar)
 import Control.Exception (handle)
-import Control.Monad (foldM, when, (<$!>))
+import Control.Monad (foldM, replicateM, when, (<$!>))
 import Data.Bits (shiftR, (.&.))
-import Data.ByteString (ByteString)
-import Data.Maybe (isJust)
 import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
 import Data.Primitive.SmallArray
   ( SmallMutableArray,
@@ -37,14 +35,13 @@ import Data.Primitive.SmallArray
 import GHC.Exts (RealWorld)
 import Redis (Client, Pending)
 import Redis qualified
-import Redis.Commands qualified as Commands
 import Redis.Error (Error)
 import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Environment (memory)
 import Tool.Bench.Progress (Progress, tick)
 import Tool.Bench.Tally
-import Tool.Bench.Workload (Stream, Workload, draw, newStream)
+import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, kinds, newStream, next)
 import Tool.Options.Bench (LoadOptions (..))
 
 -- | What was found.
@@ -62,7 +59,7 @@ data Drive = Drive
 -- sent has its reply or its error.
 drive :: Progress -> Client -> Workload -> LoadOptions -> IO Drive
 drive progress client workload load = do
-  tallies <- traverse (const newTally) [1 .. loadThreads load]
+  tallies <- replicateM (loadThreads load) (newTally (length (kinds workload)))
   barrier <- newEmptyMVar
   let work number tally = do
         stream <- newStream workload number
@@ -130,40 +127,37 @@ worker client workload batch barrier stream tally = do
     else do
       submitted <- newSmallArray batch NothingSubmitted
       starts <- newByteArray (batch * 8)
-      batching client workload batch window stream tally submitted starts
+      kindsOf <- newByteArray (batch * 8)
+      batching client workload batch window stream tally submitted starts kindsOf
 
--- One command at a time. The reply of one is the start of the next: nothing
+-- One operation at a time. The reply of one is the start of the next: nothing
 -- but the draw lies between.
 waiting :: Client -> Workload -> Window -> Stream -> Tally -> IO ()
 waiting client workload window stream tally = monotonic >>= go
   where
     go start
       | start >= windowTo window = pure ()
-      | otherwise = draw workload stream (onGet start) (onSet start)
-    onGet start key =
-      Redis.tryRun client (Commands.get key) >>= \case
-        Right value -> do
-          done <- monotonic
-          answeredGet window tally start done (isJust value)
-          go done
-        Left problem -> onError problem
-    onSet start key value =
-      Redis.tryRun client (Commands.set key value) >>= \case
-        Right () -> do
-          done <- monotonic
-          answeredSet window tally start done
-          go done
-        Left problem -> onError problem
-    onError problem = do
-      failed tally problem
-      recover
-      monotonic >>= go
+      | otherwise =
+        next workload stream >>= \case
+          Drawn kind command -> Redis.tryRun client command >>= settle kind start
+          DrawnAlone kind action -> action client >>= settle kind start
+    settle kind start = \case
+      Right outcome -> do
+        done <- monotonic
+        answered window tally kind start done outcome
+        go done
+      Left problem -> do
+        failed tally problem
+        recover
+        monotonic >>= go
 
--- A command on its way.
+-- An operation of a batch.
 data Submitted
   = NothingSubmitted
-  | SubmittedGet (Pending (Maybe ByteString))
-  | SubmittedSet (Pending ())
+  | -- | On its way.
+    InFlight (Pending Outcome)
+  | -- | Done while it was this worker's turn: start, end, and what it came to.
+    Settled Nanos Nanos (Either Error Outcome)
 
 batching ::
   Client ->
@@ -174,8 +168,9 @@ batching ::
   Tally ->
   SmallMutableArray RealWorld Submitted ->
   MutableByteArray RealWorld ->
+  MutableByteArray RealWorld ->
   IO ()
-batching client workload batch window stream tally submitted starts = monotonic >>= go
+batching client workload batch window stream tally submitted starts kindsOf = monotonic >>= go
   where
     go now
       | now >= windowTo window = pure ()
@@ -190,33 +185,33 @@ batching client workload batch window stream tally submitted starts = monotonic 
       | place == batch = pure ()
       | otherwise = do
         when (place .&. 7 == 0) (monotonic >>= writeByteArray starts (place `shiftR` 3))
-        draw
-          workload
-          stream
-          (\key -> Redis.submit client (Commands.get key) >>= writeSmallArray submitted place . SubmittedGet)
-          ( \key value ->
-              Redis.submit client (Commands.set key value) >>= writeSmallArray submitted place . SubmittedSet
-          )
+        next workload stream >>= \case
+          Drawn kind command -> do
+            writeByteArray kindsOf place kind
+            Redis.submit client command >>= writeSmallArray submitted place . InFlight
+          DrawnAlone kind action -> do
+            writeByteArray kindsOf place kind
+            start <- monotonic
+            result <- action client
+            done <- monotonic
+            writeSmallArray submitted place (Settled start done result)
         send (place + 1)
     collect :: Int -> Bool -> IO Bool
     collect place good
       | place == batch = pure good
       | otherwise = do
-        start <- readByteArray starts (place `shiftR` 3)
+        kind <- readByteArray kindsOf place
         outcome <-
           readSmallArray submitted place >>= \case
-            SubmittedGet pending ->
+            InFlight pending -> do
+              start <- readByteArray starts (place `shiftR` 3)
               Redis.tryWait pending >>= \case
-                Right value -> do
+                Right outcome -> do
                   done <- monotonic
-                  True <$ answeredGet window tally start done (isJust value)
+                  True <$ answered window tally kind start done outcome
                 Left problem -> False <$ failed tally problem
-            SubmittedSet pending ->
-              Redis.tryWait pending >>= \case
-                Right () -> do
-                  done <- monotonic
-                  True <$ answeredSet window tally start done
-                Left problem -> False <$ failed tally problem
+            Settled start done (Right outcome) -> True <$ answered window tally kind start done outcome
+            Settled _ _ (Left problem) -> False <$ failed tally problem
             NothingSubmitted -> pure True
         collect (place + 1) (good && outcome)
 

@@ -9,7 +9,7 @@ import Control.Monad (forM, forM_)
 import Redis (Client)
 import Redis qualified
 import Redis.Commands qualified as Commands
-import Tool.Bench.Counts (CommandCounts (..))
+import Tool.Bench.Counts (CommandCounts, counted)
 import Tool.Bench.Workload (Workload, workloadKey, workloadKeys, workloadValue)
 import Tool.Connect (Target, serverKeys)
 import Tool.Failure (invalidRun)
@@ -21,7 +21,7 @@ preload target client workload = do
   forM_ [0, atOnce .. keys - 1] $ \from -> do
     pending <- forM [from .. min keys (from + atOnce) - 1] $ \number ->
       Redis.submit client $
-        Commands.set (workloadKey workload number) (workloadValue workload (fromIntegral number * 7))
+        Commands.set (workloadKey workload number) (workloadValue workload number)
     forM_ pending $ \one ->
       Redis.tryWait one >>= either (invalidRun . ("the preload failed: " <>) . displayException) pure
   held <- serverKeys target
@@ -30,7 +30,7 @@ preload target client workload = do
       invalidRun $
         "the server holds " <> show held <> " keys after a preload of " <> show keys
           <> ": does it evict?"
-    else pure CommandCounts {countGets = 0, countSets = keys}
+    else pure (counted keys [("set", 1)])
   where
     keys = workloadKeys workload
     atOnce = 512

@@ -10,9 +10,10 @@ module Tool.Bench.Reconcile
 where
 
 import Control.Exception (displayException, try)
+import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Redis.Error (Error)
-import Tool.Bench.Counts (CommandCounts (..), countsByName)
+import Tool.Bench.Counts (CommandCounts (..), grownBy)
 import Tool.Bench.Document (Agreement (..))
 import Tool.Connect (Target, serverCounts)
 
@@ -48,11 +49,7 @@ compareCounts (Left reason) _ _ _ = NotComparable (Text.pack reason)
 compareCounts _ (Left reason) _ _ = NotComparable (Text.pack reason)
 compareCounts (Right before) (Right after) errors client
   | errors > 0 = NotComparable "commands failed, and nobody knows which of them ran"
-  | grown == client = Agrees (countsByName client)
-  | otherwise = Disagrees (countsByName client) (countsByName grown)
+  | grown == client = Agrees (countsByName grown)
+  | otherwise = Disagrees (Map.unionWith (+) (countsByName client) (0 <$ countsByName grown)) (countsByName grown)
   where
-    grown =
-      CommandCounts
-        { countGets = countGets after - countGets before,
-          countSets = countSets after - countSets before
-        }
+    grown = grownBy client before after

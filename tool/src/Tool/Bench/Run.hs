@@ -10,17 +10,17 @@ import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
+import Tool.Bench.Counts (counted)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (judged)
 import Tool.Bench.Driver (Drive (..), drive)
 import Tool.Bench.Environment (wallClock)
-import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
 import Tool.Bench.Reconcile (countsBefore, reconcile)
-import Tool.Bench.Tally (Totals (..))
-import Tool.Bench.Workload (newWorkload)
+import Tool.Bench.Tally (KindTotals (..), Totals (..))
+import Tool.Bench.Workload (Workload, expectedStats, kinds, newWorkload)
 import Tool.Connect
 import Tool.Options.Bench (LoadOptions (..), Operation, operationName)
 import Tool.Text (fixed)
@@ -43,8 +43,8 @@ measure progress target operation load = do
     preloaded <- preload target client workload
     found <- drive progress client workload load `finally` finish progress
     pure (preloaded, found)
-  let counted = driveTotals found
-  agreement <- reconcile target before (sum (totalErrors counted)) (preloaded <> totalAnswered counted)
+  let found' = driveTotals found
+  agreement <- reconcile target before (sum (totalErrors found')) (preloaded <> sent workload found')
   pure . judged $
     Run
       { runName = Text.pack (targetName (targetKind target) <> " " <> operationName operation <> (if isJust (targetTls target) then " tls" else "")),
@@ -58,7 +58,7 @@ measure progress target operation load = do
               serverClock = Nothing,
               serverRefused = []
             },
-        runIterations = [iteration started found agreement],
+        runIterations = [iteration workload started found agreement],
         runProblems = [],
         runNotes = [],
         runReference = Nothing
@@ -67,17 +67,14 @@ measure progress target operation load = do
     workload = newWorkload operation load
     tuning = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
 
-iteration :: Int -> Drive -> Agreement -> Iteration
-iteration started found agreement =
+iteration :: Workload -> Int -> Drive -> Agreement -> Iteration
+iteration workload started found agreement =
   Iteration
     { iterationStarted = started,
       iterationSeconds = driveSeconds found,
       iterationCommands =
-        Map.fromList
-          ( stats "get" (totalHits counted) (totalMisses counted) (totalGets counted)
-              <> stats "set" 0 0 (totalSets counted)
-          ),
-      iterationErrors = Map.mapKeys Text.pack (totalErrors counted),
+        Map.fromList (concat (zipWith stats (kinds workload) (totalKinds found'))),
+      iterationErrors = Map.mapKeys Text.pack (totalErrors found'),
       iterationSeries = [],
       iterationNodes = Map.empty,
       iterationSamples = [],
@@ -89,21 +86,27 @@ iteration started found agreement =
       iterationAgreement = agreement
     }
   where
-    counted = driveTotals found
+    found' = driveTotals found
+
+-- What the servers must have counted of it.
+sent :: Workload -> Totals -> CommandCounts
+sent workload found = mconcat (zipWith ofKind [0 ..] (totalKinds found))
+  where
+    ofKind kind one = counted (kindAnswered one) (expectedStats workload kind)
 
 -- Nothing of what was not sent.
-stats :: Text -> Int -> Int -> Histogram -> [(Text, CommandStats)]
-stats name hits misses service =
+stats :: Text -> KindTotals -> [(Text, CommandStats)]
+stats name found =
   [ ( name,
       CommandStats
-        { commandHits = hits,
-          commandMisses = misses,
+        { commandHits = kindHits found,
+          commandMisses = kindMisses found,
           commandErrors = Map.empty,
-          commandService = service,
+          commandService = kindLatencies found,
           commandResponse = Nothing
         }
     )
-    | Histogram.count service > 0
+    | Histogram.count (kindLatencies found) > 0
   ]
 
 specOf :: Int -> Target -> Operation -> LoadOptions -> Spec

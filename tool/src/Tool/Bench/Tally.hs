@@ -4,20 +4,21 @@
 module Tool.Bench.Tally
   ( Tally (..),
     newTally,
-    answeredGet,
-    answeredSet,
+    answered,
     failed,
     inWindow,
     Window (..),
 
     -- * Reading
     Totals (..),
+    KindTotals (..),
     totals,
     measuredSoFar,
   )
 where
 
-import Control.Monad (when)
+import Control.Monad (replicateM, when)
+import Data.Foldable (toList)
 import Data.IORef (IORef, modifyIORef', newIORef, readIORef)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -28,18 +29,19 @@ import Data.Primitive.ByteArray
     readByteArray,
     writeByteArray,
   )
+import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import GHC.Exts (RealWorld)
 import Redis.Error (ConnectionCause, Error (..), ServerError (serverErrorCode))
 import Redis.Error qualified as Redis
-import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram.Recorder (Recorder, newRecorder, record, recorded, snapshot)
+import Tool.Bench.Workload.Drawn (Outcome (..))
 
--- | The counters of one worker.
+-- | The counters of one worker. Kinds of operation are numbers from zero.
 data Tally = Tally
-  { tallyGets :: Recorder,
-    tallySets :: Recorder,
+  { -- | Latencies, kind by kind.
+    tallyRecorders :: {-# UNPACK #-} SmallArray Recorder,
     tallyCounters :: {-# UNPACK #-} MutableByteArray RealWorld,
     tallyErrors :: IORef (Map String Int)
   }
@@ -54,33 +56,37 @@ data Window = Window
 inWindow :: Window -> Nanos -> Bool
 inWindow window time = time >= windowFrom window && time < windowTo window
 
--- | All zero.
-newTally :: IO Tally
-newTally = do
+-- | All zero, for so many kinds.
+newTally :: Int -> IO Tally
+newTally kinds = do
   -- A cache line on either side: workers on different cores do not contend.
-  counters <- newByteArray (3 * cacheLine)
-  fillByteArray counters 0 (3 * cacheLine) 0
-  Tally <$> newRecorder <*> newRecorder <*> pure counters <*> newIORef Map.empty
-  where
-    cacheLine = 64
+  let size = 2 * cacheLine + kinds * slotsPerKind * wordBytes
+  counters <- newByteArray size
+  fillByteArray counters 0 size 0
+  recorders <- replicateM kinds newRecorder
+  Tally (smallArrayFromList recorders) counters <$> newIORef Map.empty
 
--- | A GET was submitted, then answered, and found something or not.
-answeredGet :: Window -> Tally -> Nanos -> Nanos -> Bool -> IO ()
-answeredGet window tally start done hit = do
-  increment tally slotGets
-  when (inWindow window done) $ do
-    record (tallyGets tally) (done - start)
-    increment tally (if hit then slotHits else slotMisses)
-
--- | A SET was submitted, then answered.
-answeredSet :: Window -> Tally -> Nanos -> Nanos -> IO ()
-answeredSet window tally start done = do
-  increment tally slotSets
-  when (inWindow window done) $ record (tallySets tally) (done - start)
+-- | An operation of this kind was submitted, then answered, and this was the
+-- answer. A wrong one is a failure.
+answered :: Window -> Tally -> Int -> Nanos -> Nanos -> Outcome -> IO ()
+answered window tally kind start done outcome = do
+  increment tally (slotOf kind offsetAnswered)
+  case outcome of
+    Wrong _ -> failedAs tally "WrongReply"
+    _ -> when (inWindow window done) $ do
+      record (indexSmallArray (tallyRecorders tally) kind) (done - start)
+      case outcome of
+        Hit -> increment tally (slotOf kind offsetHits)
+        Miss -> increment tally (slotOf kind offsetMisses)
+        _ -> pure ()
+{-# INLINE answered #-}
 
 -- | A command failed. Never counted as an operation.
 failed :: Tally -> Error -> IO ()
-failed tally problem = modifyIORef' (tallyErrors tally) (Map.insertWith (+) (errorClass problem) 1)
+failed tally = failedAs tally . errorClass
+
+failedAs :: Tally -> String -> IO ()
+failedAs tally name = modifyIORef' (tallyErrors tally) (Map.insertWith (+) name 1)
 
 -- | One word or two: few enough classes to count.
 errorClass :: Error -> String
@@ -105,60 +111,76 @@ increment tally slot = do
 
 -- | The sums over all workers.
 data Totals = Totals
-  { -- | Latencies inside the window.
-    totalGets :: Histogram,
-    totalSets :: Histogram,
-    -- | Inside the window.
-    totalHits :: Int,
-    totalMisses :: Int,
+  { -- | Kind by kind.
+    totalKinds :: [KindTotals],
     -- | From the first command to the last, by class.
-    totalErrors :: Map String Int,
-    -- | From the first command to the last.
-    totalAnswered :: CommandCounts
+    totalErrors :: Map String Int
+  }
+
+-- | The sums of one kind.
+data KindTotals = KindTotals
+  { -- | Latencies inside the window.
+    kindLatencies :: Histogram,
+    -- | Inside the window.
+    kindHits :: Int,
+    kindMisses :: Int,
+    -- | From the first command to the last, wrong replies included.
+    kindAnswered :: Int
   }
 
 instance Semigroup Totals where
   one <> other =
     Totals
-      { totalGets = totalGets one <> totalGets other,
-        totalSets = totalSets one <> totalSets other,
-        totalHits = totalHits one + totalHits other,
-        totalMisses = totalMisses one + totalMisses other,
-        totalErrors = Map.unionWith (+) (totalErrors one) (totalErrors other),
-        totalAnswered = totalAnswered one <> totalAnswered other
+      { totalKinds = longZip (totalKinds one) (totalKinds other),
+        totalErrors = Map.unionWith (+) (totalErrors one) (totalErrors other)
       }
+    where
+      longZip (a : as) (b : bs) = (a <> b) : longZip as bs
+      longZip as [] = as
+      longZip [] bs = bs
 
 instance Monoid Totals where
-  mempty = Totals mempty mempty 0 0 Map.empty mempty
+  mempty = Totals [] Map.empty
+
+instance Semigroup KindTotals where
+  one <> other =
+    KindTotals
+      { kindLatencies = kindLatencies one <> kindLatencies other,
+        kindHits = kindHits one + kindHits other,
+        kindMisses = kindMisses one + kindMisses other,
+        kindAnswered = kindAnswered one + kindAnswered other
+      }
+
+instance Monoid KindTotals where
+  mempty = KindTotals mempty 0 0 0
 
 -- | What a worker that has finished counted.
 totals :: Tally -> IO Totals
-totals tally = do
-  gets <- snapshot (tallyGets tally)
-  sets <- snapshot (tallySets tally)
-  hits <- counter slotHits
-  misses <- counter slotMisses
-  errors <- readIORef (tallyErrors tally)
-  answered <- CommandCounts <$> counter slotGets <*> counter slotSets
-  pure
-    Totals
-      { totalGets = gets,
-        totalSets = sets,
-        totalHits = hits,
-        totalMisses = misses,
-        totalErrors = errors,
-        totalAnswered = answered
-      }
+totals tally = Totals <$> traverse kindTotals [0 .. kinds - 1] <*> readIORef (tallyErrors tally)
   where
+    kinds = sizeofSmallArray (tallyRecorders tally)
+    kindTotals kind =
+      KindTotals
+        <$> snapshot (indexSmallArray (tallyRecorders tally) kind)
+        <*> counter (slotOf kind offsetHits)
+        <*> counter (slotOf kind offsetMisses)
+        <*> counter (slotOf kind offsetAnswered)
     counter = readByteArray (tallyCounters tally)
 
--- | Commands measured so far; from any thread.
+-- | Operations measured so far; from any thread.
 measuredSoFar :: Tally -> IO Int
-measuredSoFar tally = (+) <$> recorded (tallyGets tally) <*> recorded (tallySets tally)
+measuredSoFar tally = sum <$> traverse recorded (toList (tallyRecorders tally))
 
 -- Past the first cache line.
-slotGets, slotSets, slotHits, slotMisses :: Int
-slotGets = 8
-slotSets = 9
-slotHits = 10
-slotMisses = 11
+slotOf :: Int -> Int -> Int
+slotOf kind offset = cacheLine `quot` wordBytes + kind * slotsPerKind + offset
+
+slotsPerKind, offsetAnswered, offsetHits, offsetMisses :: Int
+slotsPerKind = 3
+offsetAnswered = 0
+offsetHits = 1
+offsetMisses = 2
+
+cacheLine, wordBytes :: Int
+cacheLine = 64
+wordBytes = 8

@@ -1,143 +1,157 @@
 -- | What is sent: which command, which key, which value, from a seed.
 --
--- A generator must cost next to nothing beside what it measures. So all keys
--- lie side by side in one buffer before the clock starts, and a key is a slice
--- made on the spot: a table of ready slices costs three cache misses per
--- command, a third of all processor time in batches. Values are slices of a
--- block of random letters; and a draw is one step of a 64-bit generator whose
--- upper half chooses the key and whose lower half the command, both without a
--- division. The choices of a thread depend on the seed and its number only:
--- the same run sends the same commands again.
+-- A generator must cost next to nothing beside what it measures. So a draw is
+-- one step of a 64-bit generator whose lower half chooses the kind of operation
+-- and whose upper half is the kind's own, both without a division; keys and
+-- values are slices. The choices of a thread depend on the seed and its number
+-- only: the same run sends the same commands again.
+--
+-- What comes back is checked against what the key must hold, in the decoder of
+-- the command itself: see 'Outcome'.
 module Tool.Bench.Workload
   ( Workload,
-    workloadKeys,
     newWorkload,
+    workloadKeys,
     workloadKey,
     workloadValue,
+
+    -- * Kinds of operation
+    kinds,
+    expectedStats,
 
     -- * Drawing
     Stream,
     newStream,
-    draw,
+    next,
+    Drawn (..),
+    Outcome (..),
   )
 where
 
-import Data.Bits (shiftR, xor, (.&.))
 import Data.ByteString (ByteString)
-import Data.ByteString qualified as ByteString
-import Data.ByteString.Char8 qualified as Char8
-import Data.ByteString.Unsafe qualified as Unsafe
-import Data.Primitive.ByteArray
-  ( MutableByteArray,
-    newByteArray,
-    readByteArray,
-    writeByteArray,
-  )
+import Data.Foldable (toList)
+import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList)
+import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
+import Data.Text (Text)
 import Data.Word (Word64)
-import GHC.Exts (RealWorld)
+import Redis.Commands qualified as Commands
+import Redis.Decode (mismatch)
+import Redis.Value (Value (..))
+import Tool.Bench.Workload.Drawn
+import Tool.Bench.Workload.Keys
+import Tool.Bench.Workload.Random (Stream, below, current, lower, step, upper)
+import Tool.Bench.Workload.Random qualified as Random
+import Tool.Bench.Workload.Values
 import Tool.Options.Bench (LoadOptions (..), Operation (..))
 
 -- | All that the threads of a run share; immutable.
 data Workload = Workload
-  { -- | All keys, one after the other.
-    workloadNames :: ByteString,
-    workloadKeySize :: Int,
-    -- | How many keys there are.
-    workloadKeys :: Int,
-    workloadBlock :: ByteString,
-    workloadValueSize :: Int,
-    -- | A draw below this, of 2^32, is a SET.
-    workloadSetShare :: Word64,
+  { workloadKinds :: SmallArray Kind,
+    -- | A draw below the first of these, of 2^32, is of the first kind, and so
+    -- on; none for the last.
+    workloadMarks :: PrimArray Word64,
+    workloadNames :: Keys,
+    workloadValues :: Values,
     workloadSeed :: Word64
+  }
+
+-- | One kind of operation.
+data Kind = Kind
+  { kindName :: Text,
+    -- | What one operation adds to the server's count of calls, by command.
+    kindStats :: [(Text, Int)],
+    -- | Makes one; the upper half of the stream's current number is its own.
+    kindMake :: Stream -> IO Drawn
   }
 
 -- | Makes the keys. \(O(n)\) in the number of keys.
 newWorkload :: Operation -> LoadOptions -> Workload
 newWorkload operation load =
   Workload
-    { workloadNames = ByteString.concat (map (keyName keys size) [0 .. keys - 1]),
-      workloadKeySize = size,
-      workloadKeys = keys,
-      workloadBlock = randomLetters (loadSeed load) (valueOffsets + loadValueSize load),
-      workloadValueSize = loadValueSize load,
-      workloadSetShare = case operation of
-        OperationGet -> 0
-        OperationSet -> 0x100000000
-        OperationMixed -> 0x100000000 `div` 5,
+    { workloadKinds = smallArrayFromList (zipWith (\number (_, kind) -> kind number) [0 ..] shares),
+      workloadMarks = primArrayFromList (marks (map fst shares)),
+      workloadNames = keys,
+      workloadValues = values,
       workloadSeed = loadSeed load
     }
   where
-    keys = loadKeys load
-    size = loadKeySize load
+    keys = newKeys (loadKeys load) (loadKeySize load)
+    values = newValues (loadSeed load) (loadValueSize load)
+    shares = case operation of
+      OperationGet -> [(1, getKind keys values)]
+      OperationSet -> [(1, setKind keys values)]
+      OperationMixed -> [(1, setKind keys values), (4, getKind keys values)]
 
--- | @key:000000000042@, as redis-benchmark has it, in any size that leaves room
--- for the digits; without the prefix where it does not fit.
-keyName :: Int -> Int -> Int -> ByteString
-keyName keys size number = prefix <> zeros <> digits
+-- The sums of all weights but the last, as shares of 2^32.
+marks :: [Int] -> [Word64]
+marks weights = zipWith (\done _ -> fromIntegral (done * 0x100000000 `div` total)) (drop 1 sums) (drop 1 weights)
   where
-    digits = Char8.pack (show number)
-    widest = length (show (keys - 1))
-    prefix = if size >= widest + 4 then "key:" else ""
-    zeros = Char8.replicate (size - ByteString.length prefix - ByteString.length digits) '0'
+    sums = scanl (+) 0 (map toInteger weights)
+    total = max 1 (sum (map toInteger weights))
+
+getKind, setKind :: Keys -> Values -> Int -> Kind
+getKind keys values kind =
+  Kind
+    { kindName = "get",
+      kindStats = [("get", 1)],
+      kindMake = \stream -> do
+        number <- below (keyCount keys) . upper <$> current stream
+        let verdict = \case
+              BulkString found
+                | holds values number found -> Right Hit
+                | otherwise -> Right (Wrong found)
+              Null -> Right Miss
+              other -> mismatch "the value of a key" other
+        pure (Drawn kind (judged verdict (Commands.get (keyOf keys number))))
+    }
+setKind keys values kind =
+  Kind
+    { kindName = "set",
+      kindStats = [("set", 1)],
+      kindMake = \stream -> do
+        number <- below (keyCount keys) . upper <$> current stream
+        pure (Drawn kind (Done <$ Commands.set (keyOf keys number) (valueOf values number)))
+    }
+
+-- | How many keys there are.
+workloadKeys :: Workload -> Int
+workloadKeys = keyCount . workloadNames
 
 -- | The key of a number below 'workloadKeys'. \(O(1)\).
 workloadKey :: Workload -> Int -> ByteString
-workloadKey workload number =
-  Unsafe.unsafeTake size (Unsafe.unsafeDrop (number * size) (workloadNames workload))
+workloadKey = keyOf . workloadNames
+
+-- | What that key holds. \(O(1)\), copies nothing.
+workloadValue :: Workload -> Int -> ByteString
+workloadValue = valueOf . workloadValues
+
+-- | The names of the kinds, in the order of their numbers.
+kinds :: Workload -> [Text]
+kinds = map kindName . toList . workloadKinds
+
+-- | What one operation of a kind adds to the server's count of calls: names as
+-- in @INFO commandstats@, and how many of each. Empty for a number that is no
+-- kind's.
+expectedStats :: Workload -> Int -> [(Text, Int)]
+expectedStats workload kind
+  | kind >= 0 && kind < sizeofSmallArray all' = kindStats (indexSmallArray all' kind)
+  | otherwise = []
   where
-    size = workloadKeySize workload
-
--- | A value, chosen by any number. \(O(1)\), copies nothing.
-workloadValue :: Workload -> Word64 -> ByteString
-workloadValue workload choice =
-  Unsafe.unsafeTake (workloadValueSize workload) $
-    Unsafe.unsafeDrop (fromIntegral (choice .&. (fromIntegral valueOffsets - 1))) (workloadBlock workload)
-
--- | Where in the block a value may begin: few enough to stay in the cache.
-valueOffsets :: Int
-valueOffsets = 4096
-
-randomLetters :: Word64 -> Int -> ByteString
-randomLetters seed size =
-  fst (ByteString.unfoldrN size (\state -> Just (letter (mix state), state + gamma)) seed)
-  where
-    letter word = 97 + fromIntegral ((word `shiftR` 32) * 26 `shiftR` 32)
-
--- | The choices of one thread; for that thread only.
-newtype Stream = Stream (MutableByteArray RealWorld)
+    all' = workloadKinds workload
 
 -- | The stream of the thread with this number.
 newStream :: Workload -> Int -> IO Stream
-newStream workload worker = do
-  state <- newByteArray 8
-  writeByteArray state 0 (mix (workloadSeed workload + mix (fromIntegral worker + 1)))
-  pure (Stream state)
+newStream workload = Random.newStream (workloadSeed workload)
 
--- | Draws a command: hands its key to the first continuation (GET), or its key
--- and value to the second (SET). \(O(1)\).
---
--- INLINE because the continuations are known where it is used, and would
--- otherwise be allocated for every command.
-draw :: Workload -> Stream -> (ByteString -> IO a) -> (ByteString -> ByteString -> IO a) -> IO a
-draw workload (Stream state) onGet onSet = do
-  old <- readByteArray state 0
-  let new = old + gamma :: Word64
-      word = mix new
-      keys = fromIntegral (workloadKeys workload) :: Word64
-      number = fromIntegral (((word `shiftR` 32) * keys) `shiftR` 32) :: Int
-      key = workloadKey workload number
-  writeByteArray state 0 new
-  if (word .&. 0xffffffff) < workloadSetShare workload
-    then onSet key (workloadValue workload (word `shiftR` 20))
-    else onGet key
-{-# INLINE draw #-}
-
--- SplitMix64 (Steele, Lea, Flood 2014): a counter and a bijection that mixes.
-gamma :: Word64
-gamma = 0x9e3779b97f4a7c15
-
-mix :: Word64 -> Word64
-mix z0 = z2 `xor` (z2 `shiftR` 31)
-  where
-    z1 = (z0 `xor` (z0 `shiftR` 30)) * 0xbf58476d1ce4e5b9
-    z2 = (z1 `xor` (z1 `shiftR` 27)) * 0x94d049bb133111eb
+-- | Draws an operation. \(O(k)\) in the number of kinds; only for the thread
+-- that the stream belongs to.
+next :: Workload -> Stream -> IO Drawn
+next Workload {workloadKinds, workloadMarks} stream = do
+  word <- step stream
+  let choice = lower word
+      last' = sizeofSmallArray workloadKinds - 1
+      pick kind
+        | kind >= last' || choice < indexPrimArray workloadMarks kind = kind
+        | otherwise = pick (kind + 1)
+  kindMake (indexSmallArray workloadKinds (pick 0)) stream
+{-# INLINE next #-}

@@ -1,27 +1,33 @@
 module Tool.Bench.ReconcileSpec (spec) where
 
+import Data.Map.Strict qualified as Map
 import Test.Hspec
-import Tool.Bench.Counts (CommandCounts (..), countsByName)
+import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Document (Agreement (..))
 import Tool.Bench.Reconcile (compareCounts)
 
 spec :: Spec
 spec = describe "Tool.Bench.Reconcile" $ do
-  let earlier = CommandCounts {countGets = 100, countSets = 10}
-      grownBy gets sets = earlier <> CommandCounts gets sets
-      client = CommandCounts {countGets = 7, countSets = 3}
+  let counts gets sets = CommandCounts (Map.fromList [("get", gets), ("set", sets)])
+      earlier = counts 100 10 <> CommandCounts (Map.fromList [("info", 1)])
+      grown gets sets = earlier <> counts gets sets <> CommandCounts (Map.fromList [("info", 1)])
+      client = counts 7 3
 
   it "agrees when the servers counted exactly as much" $
-    compareCounts (Right earlier) (Right (grownBy 7 3)) 0 client `shouldBe` Agrees (countsByName client)
+    compareCounts (Right earlier) (Right (grown 7 3)) 0 client `shouldBe` Agrees (countsByName client)
 
   it "disagrees over a single command, either way" $ do
-    compareCounts (Right earlier) (Right (grownBy 8 3)) 0 client
-      `shouldBe` Disagrees (countsByName client) (countsByName (CommandCounts 8 3))
-    compareCounts (Right earlier) (Right (grownBy 7 2)) 0 client
-      `shouldBe` Disagrees (countsByName client) (countsByName (CommandCounts 7 2))
+    compareCounts (Right earlier) (Right (grown 8 3)) 0 client
+      `shouldBe` Disagrees (countsByName client) (countsByName (counts 8 3))
+    compareCounts (Right earlier) (Right (grown 7 2)) 0 client
+      `shouldBe` Disagrees (countsByName client) (countsByName (counts 7 2))
+
+  it "disagrees over common commands that the client never sent" $
+    compareCounts (Right earlier) (Right (grown 1 3)) 0 (CommandCounts (Map.fromList [("set", 3)]))
+      `shouldBe` Disagrees (countsByName (counts 0 3)) (countsByName (counts 1 3))
 
   it "compares nothing after errors, or without statistics, and says why" $ do
-    compareCounts (Right earlier) (Right (grownBy 7 3)) 1 client `shouldSatisfy` notCompared
+    compareCounts (Right earlier) (Right (grown 7 3)) 1 client `shouldSatisfy` notCompared
     compareCounts (Left "no") (Right earlier) 0 client `shouldBe` NotComparable "no"
     compareCounts (Right earlier) (Left "no") 0 client `shouldBe` NotComparable "no"
   where

@@ -3,32 +3,45 @@ module Tool.Bench.WorkloadSpec (spec) where
 import Control.Monad (replicateM)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (isLeft)
 import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
+import Redis.Command (Command (..))
+import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Value (Value (..))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Bench.Workload
 import Tool.Options.Bench
 
-data Drawn = DrawnGet ByteString | DrawnSet ByteString ByteString
-  deriving stock (Eq, Show)
+-- | What is sent: name and arguments.
+type Sent = [ByteString]
 
-take' :: Int -> Int -> Workload -> IO [Drawn]
+take' :: Int -> Int -> Workload -> IO [Sent]
 take' size worker workload = do
   stream <- newStream workload worker
   replicateM size $
-    draw workload stream (pure . DrawnGet) (\key value -> pure (DrawnSet key value))
+    next workload stream >>= \case
+      Drawn _ command -> pure (argumentsOf (requestBytes (commandRequest command)))
+      DrawnAlone _ _ -> fail "not a single command"
 
-keyOf :: Drawn -> ByteString
-keyOf = \case
-  DrawnGet key -> key
-  DrawnSet key _ -> key
+-- | The arguments of an encoded command.
+argumentsOf :: ByteString -> [ByteString]
+argumentsOf = go . Char8.drop 1 . snd . Char8.breakSubstring "\r\n$"
+  where
+    go rest
+      | Just (size, tail') <- Char8.readInt =<< Char8.stripPrefix "\n$" (Char8.dropWhile (== '\r') rest) =
+        let (argument, others) = ByteString.splitAt size (ByteString.drop 2 tail')
+         in argument : go others
+      | otherwise = []
 
-isSet :: Drawn -> Bool
-isSet = \case
-  DrawnGet _ -> False
-  DrawnSet _ _ -> True
+keyOf :: Sent -> ByteString
+keyOf = mconcat . take 1 . drop 1
+
+isSet :: Sent -> Bool
+isSet = (== ["SET"]) . take 1
 
 spec :: Spec
 spec = describe "Tool.Bench.Workload" $ do
@@ -61,9 +74,36 @@ spec = describe "Tool.Bench.Workload" $ do
             .&&. all ((== size) . ByteString.length) names
 
   prop "makes values of exactly the wanted size" $
-    forAll (choose (0, 5000)) $ \size choice ->
-      ByteString.length (workloadValue (newWorkload OperationSet defaultLoad {loadKeys = 1, loadValueSize = size}) choice)
+    forAll (choose (0, 5000)) $ \size -> forAll (choose (0, maxBound)) $ \number ->
+      ByteString.length (workloadValue (newWorkload OperationSet defaultLoad {loadKeys = 1, loadValueSize = size}) number)
         === size
+
+  it "sets each key to its own value" $ do
+    let workload = newWorkload OperationSet defaultLoad {loadKeys = 50}
+        held = Map.fromList [(workloadKey workload number, workloadValue workload number) | number <- [0 .. 49]]
+    sent <- take' 1000 0 workload
+    [key | [_, key, value] <- sent, Map.lookup key held /= Just value] `shouldBe` []
+    length sent `shouldBe` 1000
+
+  it "knows a hit, a miss and the value of another key by the reply" $ do
+    let workload = newWorkload OperationGet defaultLoad {loadKeys = 2}
+    stream <- newStream workload 0
+    next workload stream >>= \case
+      Drawn kind command -> do
+        kind `shouldBe` 0
+        let key = keyOf (argumentsOf (requestBytes (commandRequest command)))
+            (own, other) = if key == workloadKey workload 0 then (0, 1) else (1, 0)
+        commandDecode command (BulkString (workloadValue workload own)) `shouldBe` Right Hit
+        commandDecode command (BulkString (workloadValue workload other))
+          `shouldBe` Right (Wrong (workloadValue workload other))
+        commandDecode command Null `shouldBe` Right Miss
+        commandDecode command (Integer 1) `shouldSatisfy` isLeft
+      DrawnAlone _ _ -> expectationFailure "not a single command"
+
+  it "names its kinds, and what the server counts of them" $ do
+    let workload = newWorkload OperationMixed defaultLoad
+    kinds workload `shouldBe` ["set", "get"]
+    map (expectedStats workload) [0 .. 2] `shouldBe` [[("set", 1)], [("get", 1)], []]
 
   it "sends only GETs, only SETs, or one SET in five" $ do
     let shareOfSets operation = do

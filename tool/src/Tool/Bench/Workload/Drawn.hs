@@ -1,0 +1,50 @@
+-- | What a workload hands to whoever runs it: one operation at a time, with its
+-- reply's verdict built in.
+module Tool.Bench.Workload.Drawn
+  ( Drawn (..),
+    Outcome (..),
+    judged,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Redis.Client (Client)
+import Redis.Command (Command (..), Route (..), SplitPlan (..))
+import Redis.Decode (Decoder)
+import Redis.Error (Error)
+
+-- | One operation. The number is its kind's: an index into the workload's
+-- kinds.
+data Drawn
+  = -- | A command that may share a connection with others.
+    Drawn !Int !(Command Outcome)
+  | -- | Something that is more than one command, or needs a connection of its
+    -- own. Blocks until it is done.
+    DrawnAlone !Int !(Client -> IO (Either Error Outcome))
+
+-- | What the reply says.
+data Outcome
+  = -- | It is as it must be.
+    Done
+  | -- | What was looked for is there.
+    Hit
+  | -- | What was looked for is not there.
+    Miss
+  | -- | It is not what it must be: what came instead.
+    Wrong ByteString
+  deriving stock (Eq, Show)
+
+-- | The same command, its reply judged as it comes. One that would be split
+-- across slots is sent whole: the verdict is on the whole reply.
+judged :: Decoder Outcome -> Command a -> Command Outcome
+judged verdict command =
+  command
+    { commandRoute = case commandRoute command of
+        OneKey key -> OneKey key
+        AnyNode -> AnyNode
+        SameSlot keys -> SameSlot keys
+        Splittable SplitPlan {splitKeys} -> SameSlot splitKeys
+        AskServer arguments -> AskServer arguments,
+      commandDecode = verdict
+    }
+{-# INLINE judged #-}

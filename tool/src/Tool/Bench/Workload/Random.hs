@@ -1,0 +1,92 @@
+-- | Random numbers that cost a nanosecond and are the same in every run.
+--
+-- SplitMix64 (Steele, Lea, Flood 2014): a counter and a bijection that mixes.
+-- Each thread of a run has a stream of its own, which depends on the seed and
+-- the thread's number only.
+module Tool.Bench.Workload.Random
+  ( -- * A thread's numbers
+    Stream,
+    newStream,
+    step,
+    current,
+
+    -- * A word's parts
+    below,
+    upper,
+    lower,
+    unit,
+
+    -- * Pure
+    mix,
+    gamma,
+  )
+where
+
+import Data.Bits (shiftR, xor, (.&.))
+import Data.Primitive.ByteArray
+  ( MutableByteArray,
+    newByteArray,
+    readByteArray,
+    writeByteArray,
+  )
+import Data.Word (Word64)
+import GHC.Exts (RealWorld)
+
+-- | The numbers of one thread; for that thread only.
+newtype Stream = Stream (MutableByteArray RealWorld)
+
+-- | The stream of a seed and a thread's number.
+newStream :: Word64 -> Int -> IO Stream
+newStream seed worker = do
+  state <- newByteArray (2 * 8)
+  writeByteArray state 0 (mix (seed + mix (fromIntegral worker + 1)))
+  writeByteArray state 1 (0 :: Word64)
+  pure (Stream state)
+
+-- | The next number. \(O(1)\).
+step :: Stream -> IO Word64
+step (Stream state) = do
+  old <- readByteArray state 0
+  let new = old + gamma :: Word64
+      word = mix new
+  writeByteArray state 0 new
+  writeByteArray state 1 word
+  pure word
+{-# INLINE step #-}
+
+-- | The number that the last 'step' gave, once more: for a function that is not
+-- known where it is called, handing it over would cost an allocation.
+current :: Stream -> IO Word64
+current (Stream state) = readByteArray state 1
+{-# INLINE current #-}
+
+-- | A number below a bound, from 32 bits, without a division. \(O(1)\).
+below :: Int -> Word64 -> Int
+below bound bits = fromIntegral ((bits * fromIntegral bound) `shiftR` 32)
+{-# INLINE below #-}
+
+-- | The upper 32 bits.
+upper :: Word64 -> Word64
+upper word = word `shiftR` 32
+{-# INLINE upper #-}
+
+-- | The lower 32 bits.
+lower :: Word64 -> Word64
+lower word = word .&. 0xffffffff
+{-# INLINE lower #-}
+
+-- | From 0, included, to 1, excluded, from the upper 53 bits.
+unit :: Word64 -> Double
+unit word = fromIntegral (word `shiftR` 11) * (1 / 9007199254740992)
+{-# INLINE unit #-}
+
+-- | What a counter is advanced by.
+gamma :: Word64
+gamma = 0x9e3779b97f4a7c15
+
+-- | A bijection whose every output bit depends on every input bit.
+mix :: Word64 -> Word64
+mix z0 = z2 `xor` (z2 `shiftR` 31)
+  where
+    z1 = (z0 `xor` (z0 `shiftR` 30)) * 0xbf58476d1ce4e5b9
+    z2 = (z1 `xor` (z1 `shiftR` 27)) * 0x94d049bb133111eb
