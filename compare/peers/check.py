@@ -348,7 +348,7 @@ class Checker:
             "the stream": result["stream_check"] == stream_check(seed),
             "percentiles rise": latency == sorted(latency),
             "latencies are nanoseconds": result["total_ops"] == 0 or 1000 < latency[0] and latency[-1] < 1e10,
-            "duration": 0.29 < result["duration_sec"] < 1,
+            "duration": 0.29 < result["duration_sec"] < 5,
             "rate": abs(rate - result["ops_per_sec"]) <= 1 + rate / 1000,
             "all_get and all_set": result["total_ops"] <= every,
             "processor time": 0 < result["cpu_ns"] < result["duration_sec"] * 8e9,

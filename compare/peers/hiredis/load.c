@@ -130,7 +130,7 @@ static uint64_t cpu(void) {
 
 void load_start(void) {
   load.opens = load_now() + (uint64_t)(opt.warmup * 1e9);
-  load.closes = load.opens + (uint64_t)(opt.duration * 1e9);
+  load.closes = UINT64_MAX;
 }
 
 /* 64 buckets for every power of two; below 128 one for every number. */
@@ -149,6 +149,7 @@ static uint64_t bucket_end(unsigned bucket) {
 int load_count(struct operation operation, enum outcome outcome, uint64_t begun, uint64_t now) {
   if (load.opened == 0 && now >= load.opens) {
     load.opened = now;
+    load.closes = now + (uint64_t)(opt.duration * 1e9);
     load.cpu_opened = cpu();
   }
   if (load.closed == 0 && now >= load.closes) {
