@@ -1,0 +1,6 @@
+import Redis from "ioredis";
+import { versionOf } from "./version.js";
+import { openWith } from "./ioredis-like.js";
+
+export const notes = ["enableAutoPipelining"];
+export const open = (options) => openWith(Redis, options);
