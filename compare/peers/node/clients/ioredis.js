@@ -2,5 +2,6 @@ import Redis from "ioredis";
 import { versionOf } from "./version.js";
 import { openWith } from "./ioredis-like.js";
 
+export const version = versionOf("ioredis");
 export const notes = ["enableAutoPipelining"];
 export const open = (options) => openWith(Redis, options);

@@ -2,6 +2,7 @@ import { createClient, createCluster } from "redis";
 import { versionOf } from "./version.js";
 import { Together } from "./together.js";
 
+export const version = versionOf("redis");
 export const notes = ["commands of one turn of the event loop are sent together"];
 
 export async function open({ host, port, cluster }) {

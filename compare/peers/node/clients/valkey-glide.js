@@ -1,6 +1,7 @@
 import { Batch, ClusterBatch, GlideClient, GlideClusterClient, Logger } from "@valkey/valkey-glide";
 import { versionOf } from "./version.js";
 
+export const version = versionOf("@valkey/valkey-glide");
 export const notes = ["inflightRequestsLimit 2000", "requestTimeout 5 s"];
 
 class Commands {
