@@ -17,7 +17,7 @@ peer() { # row, its file, folder of the library, Debian package, cluster
   if [ ! -e "build/$1" ] || [ -n "$(find . -maxdepth 1 -type f -newer "build/$1")" ]; then
     go build -ldflags "-X main.clientVersion=${version:-unknown}" -o "build/$1" main.go load.go tally.go "$2" >&2
   fi
-  echo '{"row": "'"$1"'", "version": "'"${version:-unknown}"'", "origin": "Debian", "run": ["build/'"$1"'"], "env": {"GOGC": "400"}, "env": {"GOGC": "400"}, "cluster": '"$5"', "styles": ["wait", "batch"], "language": "Go"}'
+  echo '{"row": "'"$1"'", "version": "'"${version:-unknown}"'", "origin": "Debian", "run": ["build/'"$1"'"], "env": {"GOGC": "400"}, "cluster": '"$5"', "styles": ["wait", "batch"], "language": "Go"}'
 }
 mkdir -p build
 peer go-redis goredis.go gopkg.in/redis.v5 golang-gopkg-redis.v5-dev true
