@@ -34,6 +34,7 @@ libraries=(
   primitive:libghc-primitive-dev
   QuickCheck:libghc-quickcheck2-dev
   random:libghc-random-dev
+  statistics:libghc-statistics-dev
   temporary:libghc-temporary-dev
   zlib:libghc-zlib-dev
 )

@@ -16,6 +16,8 @@ import Tool.Bench.ReportSpec qualified
 import Tool.Bench.WorkloadSpec qualified
 import Tool.Campaign.DesignSpec qualified
 import Tool.Campaign.ServerSpec qualified
+import Tool.Campaign.ViewsSpec qualified
+import Tool.CampaignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
 import Tool.MonitorSpec qualified
@@ -39,6 +41,7 @@ main =
       Tool.SpanSpec.spec
       Tool.Campaign.DesignSpec.spec
       Tool.Campaign.ServerSpec.spec
+      Tool.Campaign.ViewsSpec.spec
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.Histogram.HdrSpec.spec
       Tool.Bench.WorkloadSpec.spec
@@ -48,3 +51,4 @@ main =
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec
       Tool.ProgramSpec.spec
+      Tool.CampaignSpec.spec

@@ -20,6 +20,7 @@ import Tool.Bench.Report (details, report)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Sink (withSink)
 import Tool.Bench.Suite (suite)
+import Tool.Campaign (campaign)
 import Tool.Connect (Target, targetOf)
 import Tool.Failure (exitInvalid)
 import Tool.Options.Bench
@@ -30,6 +31,7 @@ bench :: BenchMode -> IO ExitCode
 bench = \case
   BenchOnce options -> once options
   BenchSuite options -> standard options
+  BenchCampaign options -> campaign options
   BenchGate options -> do
     progress <- newProgress
     withSink (gateJson options) $ \write -> gate progress options write

@@ -52,6 +52,7 @@ import Options.Applicative.Types
   )
 import System.Exit (ExitCode (ExitSuccess))
 import Tool.Options.Bench
+import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Connection (withPassword)
 
 -- | What the program was asked to do.
@@ -99,6 +100,7 @@ modeProblem = \case
   Bench (BenchOnce options) -> benchProblem options
   Bench (BenchSuite options) -> suiteProblem options
   Bench (BenchGate options) -> gateProblem options
+  Bench (BenchCampaign options) -> campaignProblem options
 
 program :: ParserInfo Mode
 program =
@@ -114,7 +116,7 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate"
+        ( metavar "suite|gate|campaign"
             <> command
               "suite"
               ( info
@@ -126,6 +128,12 @@ program =
               ( info
                   (BenchGate <$> gateOptions <**> helpOption)
                   (progDesc "The speeds that must be reached, on pinned cores, beside redis-benchmark")
+              )
+            <> command
+              "campaign"
+              ( info
+                  (BenchCampaign <$> campaignOptions <**> helpOption)
+                  (progDesc "Servers of its own: persistence, directories, workloads, sizes, callers, round trips" <> footer exitCodes)
               )
         )
     exitCodes =
@@ -141,6 +149,7 @@ modePaths :: [([String], ([OptName], [OptName]))]
 modePaths =
   [ (["bench", "suite"], optionNames suiteOptions),
     (["bench", "gate"], optionNames gateOptions),
+    (["bench", "campaign"], optionNames campaignOptions),
     (["bench"], optionNames benchOptions)
   ]
 

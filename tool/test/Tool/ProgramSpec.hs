@@ -1,5 +1,5 @@
 -- | The whole program, as a process, against real servers.
-module Tool.ProgramSpec (spec, actAsProgram) where
+module Tool.ProgramSpec (spec, actAsProgram, program, run', oneLine) where
 
 import Control.Concurrent.Async (withAsync)
 import Control.Monad (forever, void)

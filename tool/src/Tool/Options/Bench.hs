@@ -36,6 +36,7 @@ import Options.Applicative
     value,
   )
 import Text.Read (readMaybe)
+import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
 
 -- | What @bench@ was asked to do.
@@ -46,6 +47,8 @@ data BenchMode
     BenchSuite SuiteOptions
   | -- | The table of speeds that must be reached.
     BenchGate GateOptions
+  | -- | Many cells, with servers of its own.
+    BenchCampaign CampaignOptions
   deriving stock (Eq, Show)
 
 -- | One run.

@@ -1,0 +1,238 @@
+-- | @bench campaign@: how the speed of servers depends on how they keep their
+-- data, where, on what is sent, by how many, and from how far.
+--
+-- Plans the measurements ("Tool.Campaign.Design", "Tool.Campaign.Plan"), makes
+-- those that are missing in its directory ("Tool.Campaign.Store"), one at a time
+-- ("Tool.Campaign.Measure"), and writes the report ("Tool.Campaign.Report").
+-- Interrupted at any moment it can go on later, and the measurement that was
+-- under way is the only one lost.
+module Tool.Campaign
+  ( campaign,
+  )
+where
+
+import Control.Exception (bracket_)
+import Control.Monad (filterM, unless, when)
+import Data.Foldable (for_)
+import Data.List (intercalate)
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, isNothing)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import System.Directory (createDirectory, doesDirectoryExist, findExecutable, getTemporaryDirectory, removeDirectory)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO (hPutStrLn, stderr)
+import System.IO.Error (tryIOError)
+import System.Posix.Process (getProcessID)
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals (iterationRate, runValid)
+import Tool.Bench.Environment (manifest)
+import Tool.Campaign.Design
+import Tool.Campaign.Measure
+import Tool.Campaign.Plan
+import Tool.Campaign.Report (writeReport)
+import Tool.Campaign.Server (Delayer (..), Surroundings (..), delayer)
+import Tool.Campaign.Store
+import Tool.Campaign.Workload (Workload (..), carriesValue, findWorkload)
+import Tool.Failure (exitInvalid, invalidRun, unavailable)
+import Tool.Options.Campaign
+import Tool.Span (renderSpan)
+import Tool.Text (thousands)
+
+-- | Does it; blocks for hours if that is what was asked for. Ends badly when a
+-- cell could not be measured, or a measurement is not valid.
+campaign :: CampaignOptions -> IO ExitCode
+campaign options = do
+  axes <- axesOf options
+  planned <- either invalidRun pure (planOf options axes)
+  mapM_ usablePlace (axesPlaces axes)
+  mapM_ putStrLn (renderPlan planned)
+  if campaignPlanOnly options
+    then pure ExitSuccess
+    else do
+      delaying <- delayer
+      store <- openStore (campaignResume options) (settings options delaying) (campaignOut options)
+      failures <- measureAll store (measuringOf options delaying) planned
+      conclude store options delaying planned failures
+
+axesOf :: CampaignOptions -> IO Axes
+axesOf options = do
+  servers <- maybe found pure (NonEmpty.nonEmpty (campaignServers options))
+  for_ servers $ \server -> do
+    exists <- findExecutable (namedPath server)
+    when (isNothing exists) (unavailable ("--spawn " <> namedPath server <> ": there is no such program"))
+  temporary <- getTemporaryDirectory
+  pure
+    Axes
+      { axesServers = servers,
+        axesPersistence = campaignPersistence options,
+        axesPlaces = case campaignPlaces options of
+          [] -> Place "temporary" temporary :| []
+          first : others -> first :| others,
+        axesWorkloads = campaignWorkloads options,
+        axesPayloads = campaignPayloads options,
+        axesClients = campaignClients options,
+        axesNets = campaignNets options
+      }
+  where
+    found = do
+      known <- filterM (fmap (/= Nothing) . findExecutable) ["redis-server", "valkey-server"]
+      case known of
+        first : _ -> pure (Named first first :| [])
+        [] -> unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
+
+planOf :: CampaignOptions -> Axes -> Either String Plan
+planOf options axes = plan costs (campaignBudget options) (campaignIterations options) soaks cells
+  where
+    cells
+      | campaignFull options = fullProduct carriesValue axes
+      | otherwise = star carriesValue axes
+    soaks =
+      [ (soak, cell {cellWorkload = soakWorkload soak, cellPersistence = soakPersistence soak})
+        | soak <- campaignSoaks options,
+          (_, cell) <- take 1 cells
+      ]
+    referenced =
+      campaignReference options
+        && any (maybe False ((/= Nothing) . workloadReference) . findWorkload) (campaignWorkloads options)
+    costs =
+      Costs
+        { costsWarmup = campaignWarmup options,
+          costsDuration = campaignDuration options,
+          costsOverhead = 0.6,
+          costsReference = if referenced then campaignDuration options + 0.5 else 0,
+          costsDurability = if campaignDurability options > 0 then 1 + 2 * campaignDurability options else 0
+        }
+
+-- A place where servers cannot write is found before anything is measured.
+usablePlace :: Place -> IO ()
+usablePlace place = do
+  exists <- doesDirectoryExist (placePath place)
+  unless exists (invalidRun ("--dir " <> placePath place <> ": there is no such directory"))
+  process <- getProcessID
+  let probe = placePath place </> ("redis-client-" <> show process)
+  tried <- tryIOError (bracket_ (createDirectory probe) (removeDirectory probe) (pure ()))
+  either (const (invalidRun ("--dir " <> placePath place <> ": cannot be written"))) pure tried
+
+measuringOf :: CampaignOptions -> Delayer -> Measuring
+measuringOf options delaying =
+  Measuring
+    { measuringSurroundings =
+        Surroundings {surroundingsCores = campaignServerCores options, surroundingsDelayer = delaying},
+      measuringCores = campaignClientCores options,
+      measuringWarmup = campaignWarmup options,
+      measuringDuration = campaignDuration options,
+      measuringKeys = campaignKeys options,
+      measuringReference = campaignReference options,
+      measuringDurability = campaignDurability options
+    }
+
+-- What must be the same for all measurements of a directory.
+settings :: CampaignOptions -> Delayer -> Map Text Text
+settings options delaying =
+  Map.fromList
+    [ ("warm-up", span' (campaignWarmup options)),
+      ("duration", span' (campaignDuration options)),
+      ("keys", Text.pack (show (campaignKeys options))),
+      ("server cores", cores (campaignServerCores options)),
+      ("client cores", cores (campaignClientCores options)),
+      ("reference", if campaignReference options then "redis-benchmark" else "none"),
+      ("durability", span' (campaignDurability options)),
+      ("programs", listed [label <> "=" <> path | Named label path <- campaignServers options]),
+      ("places", listed [label <> "=" <> path | Place label path <- campaignPlaces options]),
+      ("round trips by", case delaying of DelayerNetem -> "netem"; DelayerRelay _ -> "relay")
+    ]
+  where
+    span' = Text.pack . renderSpan
+    cores list = if null list then "all" else listed (map show list)
+    listed = Text.pack . intercalate ","
+
+-- What could not be measured, by the step's name.
+measureAll :: Store -> Measuring -> Plan -> IO [(FilePath, String)]
+measureAll store measuring planned = do
+  missing <- filterM (fmap not . isMeasured store . stepName) (steps planned)
+  let total = length missing
+      left number = sum (map (stepSeconds (planCosts planned)) (drop number missing))
+  unless (total == length (steps planned)) $
+    say (show (length (steps planned) - total) <> " measurements are there already, " <> show total <> " are missing")
+  catMaybes <$> traverse (one total left) (zip [1 ..] missing)
+  where
+    one total left (number, step) = do
+      outcome <- measureStep measuring step
+      let prefix = show (number :: Int) <> "/" <> show total <> " " <> stepName step <> ": "
+          suffix = ", about " <> renderSpan (left number) <> " left"
+      case outcome of
+        Left problem -> do
+          say (prefix <> "FAILED: " <> problem <> suffix)
+          pure (Just (stepName step, problem))
+        Right document -> do
+          keep store (stepName step) document
+          let rates = [thousands (round (iterationRate it)) | run <- documentRuns document, it <- runIterations run]
+              invalid = [Text.unpack problem | run <- documentRuns document, problem <- runProblems run]
+          say (prefix <> intercalate ", " rates <> " a second" <> concatMap ("; INVALID: " <>) (take 1 invalid) <> suffix)
+          pure Nothing
+
+say :: String -> IO ()
+say = hPutStrLn stderr
+
+-- The document of the whole, the report, the exit code.
+conclude :: Store -> CampaignOptions -> Delayer -> Plan -> [(FilePath, String)] -> IO ExitCode
+conclude store options delaying planned failures = do
+  about <- manifest
+  cells <- traverse (\(_, cell) -> together cell [StepCell cell number | number <- [1 .. planIterations planned]]) (planCells planned)
+  soaks <- traverse (\(soak, cell) -> together cell [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
+  let document =
+        Document
+          { documentManifest = about,
+            documentRuns = catMaybes cells <> map soaked (catMaybes soaks),
+            documentNotes = notes,
+            documentOrigins = []
+          }
+  if null (documentRuns document)
+    then invalidRun "nothing could be measured"
+    else do
+      written <- writeReport (storeFolder store) planned document
+      mapM_ (putStrLn . ("written: " <>)) written
+      pure $
+        if null failures && all runValid (documentRuns document)
+          then ExitSuccess
+          else ExitFailure exitInvalid
+  where
+    together _ names = do
+      found <- catMaybes <$> traverse (recall store . stepName) names
+      pure $ case concatMap documentRuns found of
+        [] -> Nothing
+        first : others ->
+          Just
+            first
+              { runIterations = concatMap runIterations (first : others),
+                runNotes = dedup (concatMap runNotes (first : others)),
+                runProblems = dedup (concatMap runProblems (first : others)),
+                runReference = median' (first : others)
+              }
+    soaked run = run {runName = "soak " <> runName run}
+    -- The middle one of the references, by their rate.
+    median' runs =
+      let found = Map.toAscList (Map.fromList [(referenceOpsPerSecond it, it) | run <- runs, Just it <- [runReference run]])
+       in case drop ((length found - 1) `div` 2) found of
+            (_, middle) : _ -> Just middle
+            [] -> Nothing
+    notes =
+      map Text.pack $
+        planCuts planned
+          <> [ "round trips are made by a relay of this program, not by the kernel (" <> reason
+                 <> "): it takes processor time, loses nothing and has no congestion window"
+               | any (/= NetLocal) (campaignNets options),
+                 DelayerRelay reason <- [delaying]
+             ]
+          <> [ "server and load share all processors: neither number is that of a machine of its own"
+               | null (campaignServerCores options) || null (campaignClientCores options)
+             ]
+          <> ["not measured: " <> name <> ": " <> problem | (name, problem) <- failures]
+    dedup = \case
+      [] -> []
+      one : others -> one : dedup (filter (/= one) others)

@@ -1,0 +1,204 @@
+-- | One measurement of a campaign: a fresh server, the load, and what is asked
+-- of the server afterwards.
+--
+-- The load is this program again, as a process of its own. So every measurement
+-- begins with an empty heap and the same runtime, may be pinned to processors,
+-- and what it costs is told apart from what the campaign and its relay cost.
+module Tool.Campaign.Measure
+  ( Measuring (..),
+    measureStep,
+    loadArguments,
+    phaseEvents,
+  )
+where
+
+import Control.Exception (catch, displayException)
+import Data.ByteString qualified as ByteString
+import Data.List (intercalate)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Redis.TestKit.Server (serverIsRunning)
+import Redis.TestKit.Wait (TestKitFailure)
+import System.Directory (doesFileExist)
+import System.Environment (getExecutablePath)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+import System.Process (proc, readCreateProcessWithExitCode)
+import Tool.Bench.Document
+import Tool.Bench.Document.Json (decodeDocument)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Campaign.Design
+import Tool.Campaign.Durability
+import Tool.Campaign.Plan (Step (..))
+import Tool.Campaign.Reference (runReferenceFor)
+import Tool.Campaign.Server
+import Tool.Campaign.Workload
+import Tool.ChangePoint
+import Tool.Span (renderSpan)
+import Tool.Text (fixed)
+
+-- | How measurements are made.
+data Measuring = Measuring
+  { measuringSurroundings :: Surroundings,
+    -- | The processors of the load; all when empty.
+    measuringCores :: [Int],
+    -- | Seconds.
+    measuringWarmup :: Double,
+    -- | Seconds; a soak has its own.
+    measuringDuration :: Double,
+    measuringKeys :: Int,
+    measuringReference :: Bool,
+    -- | Seconds of writing before the kill; 0: no kill.
+    measuringDurability :: Double
+  }
+  deriving stock (Eq, Show)
+
+-- | Measures it. Blocks until the server is gone again. 'Left': it could not be
+-- measured at all, and why, in a line. A measurement that is not valid is one,
+-- and says so itself.
+measureStep :: Measuring -> Step -> IO (Either String Document)
+measureStep measuring step =
+  withCellServer (measuringSurroundings measuring) cell measured
+    `catch` \problem -> pure (Left (firstLine (displayException (problem :: TestKitFailure))))
+  where
+    (cell, seconds) = case step of
+      StepCell one _ -> (one, measuringDuration measuring)
+      StepSoak one long -> (one, long)
+    measured started = case findWorkload (cellWorkload cell) of
+      Nothing -> pure (Left ("there is no workload " <> cellWorkload cell))
+      Just workload -> do
+        outcome <- load measuring started cell workload seconds
+        case outcome of
+          Left problem -> do
+            alive <- serverIsRunning (startedServer started)
+            pure (Left (problem <> if alive then "" else "; the server has ended"))
+          Right document -> do
+            reference <- besides started workload
+            durability <- survives started
+            pure (Right (annotated cell started reference durability document))
+    besides started workload = case workloadReference workload of
+      Just test
+        | measuringReference measuring,
+          StepCell _ _ <- step ->
+          either (const Nothing) Just
+            <$> runReferenceFor
+              (measuringCores measuring)
+              (startedHost started)
+              (startedPort started)
+              test
+              (cellClients cell)
+              (maybe (measuringKeys measuring) (min (measuringKeys measuring)) (workloadKeys workload))
+              (cellPayload cell)
+              seconds
+      _ -> pure Nothing
+    survives started
+      | measuringDurability measuring > 0,
+        cellPersistence cell == PersistAofAlways,
+        StepCell _ _ <- step =
+        Just <$> checkDurability (measuringDurability measuring) (cellClients cell) (startedServer started)
+      | otherwise = pure Nothing
+
+-- Runs the load, and reads what it wrote.
+load :: Measuring -> Started -> Cell -> Workload -> Double -> IO (Either String Document)
+load measuring started cell workload seconds =
+  withSystemTempDirectory "redis-client-campaign" $ \folder -> do
+    self <- getExecutablePath
+    let file = folder </> "out.json"
+        arguments =
+          loadArguments measuring cell workload seconds
+            <> ["-h", startedHost started, "-p", show (startedPort started), "--json", file]
+        (program, words') = case measuringCores measuring of
+          [] -> (self, arguments)
+          cores -> ("taskset", ["-c", intercalate "," (map show cores), self] <> arguments)
+    (code, _, said) <- readCreateProcessWithExitCode (proc program words') ""
+    written <- doesFileExist file
+    if written
+      then either (Left . ("its result cannot be read: " <>)) Right . decodeDocument <$> ByteString.readFile file
+      else pure . Left $ case (code, reverse (lines said)) of
+        (_, line : _) -> line
+        (ExitFailure number, []) -> "the load ended with " <> show number
+        (ExitSuccess, []) -> "the load wrote nothing"
+
+-- | What the load is told, but for the server and the file.
+loadArguments :: Measuring -> Cell -> Workload -> Double -> [String]
+loadArguments measuring cell workload seconds =
+  ["bench"]
+    <> benchArguments (measuringKeys measuring) (cellPayload cell) workload
+    <> ["--threads", show (cellClients cell), "--batch", "1"]
+    <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
+  where
+    plain = fixed 3
+
+-- The document with what only the campaign knows.
+annotated :: Cell -> Started -> Maybe Reference -> Maybe Durability -> Document -> Document
+annotated cell started reference durability document =
+  document {documentRuns = map run (documentRuns document)}
+  where
+    run found =
+      found
+        { runName = Text.pack (cellName cell),
+          runSpec =
+            (runSpec found)
+              { specNetwork = Text.pack (startedNetwork started),
+                specPersistence = Just (Text.pack (persistenceName (cellPersistence cell))),
+                specAxes =
+                  Map.fromList
+                    [ ("workload", Text.pack (cellWorkload cell)),
+                      ("persistence", Text.pack (persistenceName (cellPersistence cell))),
+                      ("place", Text.pack (placeLabel (cellPlace cell))),
+                      ("payload", shown (cellPayload cell)),
+                      ("clients", shown (cellClients cell)),
+                      ("net", Text.pack (netName (cellNet cell))),
+                      ("server", Text.pack (namedLabel (cellServer cell)))
+                    ]
+              },
+          runIterations = map phased (runIterations found),
+          runNotes =
+            runNotes found
+              <> ["a PING takes " <> Text.pack (renderSpan (fromIntegral (startedPing started) / 1e9)) | cellNet cell /= NetLocal]
+              <> [Text.pack (durabilityText it) | Just it <- [durability]],
+          runProblems =
+            runProblems found
+              <> [ "acknowledged writes are lost: " <> Text.pack (durabilityText it)
+                   | Just it <- [durability],
+                     not (durabilityHolds it)
+                 ],
+          runReference = reference
+        }
+    shown = Text.pack . show :: Int -> Text
+    phased iteration =
+      iteration {iterationEvents = iterationEvents iteration <> phaseEvents (iterationSeries iteration)}
+
+-- | Where the throughput of a series changes its level, as events. None if the
+-- series is too short to tell.
+phaseEvents :: [Slice] -> [Event]
+phaseEvents series = zipWith change found (drop 1 found)
+  where
+    found
+      | length series < 10 = []
+      | otherwise = phases defaultSensitivity (map rate series)
+    times = Map.fromList (zip [0 :: Int ..] (map sliceAt series))
+    at point = Map.findWithDefault 0 point times
+    rate slice
+      | sliceSpan slice <= 0 = 0
+      | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice
+    change before after =
+      Event
+        { eventAt = at (phaseFirst after),
+          eventUntil = at (phaseFirst after),
+          eventKind = "change-point",
+          eventText =
+            Text.pack $
+              "from " <> perSecond (phaseMedian before) <> " to " <> perSecond (phaseMedian after) <> " a second"
+        }
+    perSecond = fixed 0
+
+firstLine :: String -> String
+firstLine text = case filter (not . null) (lines text) of
+  first : second : _ | last' first == ':' -> first <> " " <> second
+  first : _ -> first
+  [] -> "it says nothing"
+  where
+    last' = foldr (\character rest -> if rest == '\0' then character else rest) '\0'

@@ -1,0 +1,174 @@
+-- | A campaign's report: the document of all cells as JSON, and a text for
+-- people (Markdown) with a table per question.
+module Tool.Campaign.Report
+  ( writeReport,
+    reportText,
+  )
+where
+
+import Data.Aeson (encode)
+import Data.ByteString.Lazy qualified as Lazy
+import Data.List (intercalate)
+import Data.Maybe (isJust)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import System.FilePath ((</>))
+import Tool.Bench.Document
+import Tool.Bench.Document.Json (documentValue)
+import Tool.Bench.Document.Totals
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Campaign.Plan
+import Tool.Campaign.Store (writeWhole)
+import Tool.Campaign.Views
+import Tool.ChangePoint
+import Tool.Span (renderSpan)
+import Tool.Text (duration, fixed, thousands)
+
+-- | Writes the reports into a directory; their paths. Throws 'IOException' when
+-- the disk is full.
+writeReport :: FilePath -> Plan -> Document -> IO [FilePath]
+writeReport folder planned document = do
+  writeWhole json (encode (documentValue document))
+  writeWhole markdown (Lazy.fromStrict (Text.encodeUtf8 (reportText planned document)))
+  pure [json, markdown]
+  where
+    json = folder </> "campaign.json"
+    markdown = folder </> "report.md"
+
+-- | The text.
+reportText :: Plan -> Document -> Text
+reportText planned document =
+  Text.unlines . map Text.pack . intercalate [""] . filter (not . null) $
+    [ ["# Campaign"],
+      about planned document,
+      problems runs,
+      concatMap (("" :) . viewText) (views cells),
+      if null soaks then [] else "## Soaks" : concatMap (("" :) . soakText) soaks,
+      let lines' = durabilityLines cells in if null lines' then [] else "## After kill -9" : "" : lines',
+      "## All cells" : "" : allCells cells,
+      if null (documentNotes document) then [] else "## Notes" : "" : map (("- " <>) . Text.unpack) (documentNotes document)
+    ]
+  where
+    runs = documentRuns document
+    soaks = filter isSoak runs
+    cells = filter (not . isSoak) runs
+
+isSoak :: Run -> Bool
+isSoak = Text.isPrefixOf "soak " . runName
+
+about :: Plan -> Document -> [String]
+about planned document =
+  [ show (length (documentRuns document)) <> " cells, " <> show (planIterations planned)
+      <> " iterations each with a server of its own, measured in turns; "
+      <> renderSpan (costsDuration costs)
+      <> " after "
+      <> renderSpan (costsWarmup costs)
+      <> " of warm-up. Throughput is the mean of the iterations with its 95 % interval of confidence; latencies are those of all iterations together."
+  ]
+    <> ["", "| | |", "|---|---|"]
+    <> [ "| " <> name <> " | " <> value <> " |"
+         | (name, value) <-
+             [ ("Processor", maybe "unknown" Text.unpack (manifestCpu facts) <> ", " <> show (manifestProcessors facts) <> " processors" <> (if manifestVirtual facts then ", virtual" else "")),
+               ("Memory", maybe "unknown" (\bytes -> fixed 1 (fromIntegral bytes / 1e9) <> " GB") (manifestMemory facts)),
+               ("Kernel", Text.unpack (manifestOs facts <> " " <> manifestKernel facts)),
+               ("Servers", intercalate ", " (dedup [Text.unpack (serverName (runServer run)) | run <- documentRuns document])),
+               ("Command", "`redis-client " <> Text.unpack (Text.unwords (manifestCommand facts)) <> "`")
+             ]
+       ]
+  where
+    facts = documentManifest document
+    costs = planCosts planned
+    dedup = \case
+      [] -> []
+      one : others -> one : dedup (filter (/= one) others)
+
+problems :: [Run] -> [String]
+problems runs = case [(runName run, problem) | run <- runs, problem <- runProblems run] of
+  [] -> []
+  found ->
+    ["## Not valid", "", "These numbers must not be used."]
+      <> [""]
+      <> ["- " <> Text.unpack name <> ": " <> Text.unpack problem | (name, problem) <- found]
+
+viewText :: View -> [String]
+viewText view =
+  [ "## " <> Text.unpack (viewTitle view),
+    "",
+    Text.unpack (viewAbout view) <> " Commands a second, and the latency that 99 % stay below.",
+    "",
+    row (Text.unpack (viewAxis view) : map Text.unpack (viewColumns view)),
+    row ("---" : map (const "---:") (viewColumns view))
+  ]
+    <> [row (Text.unpack (rowValue each) : map (maybe "" cell) (rowCells each)) | each <- viewRows view]
+  where
+    cell run = rate run <> mark run <> "<br>" <> duration (Histogram.percentile 99 (runService run))
+    mark run = if runValid run then "" else " (not valid)"
+
+-- Mean and interval; of two the two.
+rate :: Run -> String
+rate run = case estimate (runRates run) of
+  Estimate mean Nothing -> case map (thousands . round) (runRates run) of
+    [one, other] -> one <> ", " <> other
+    _ -> thousands (round mean)
+  Estimate mean (Just half) -> thousands (round mean) <> " ± " <> thousands (round half)
+
+row :: [String] -> String
+row cells = "| " <> intercalate " | " cells <> " |"
+
+allCells :: [Run] -> [String]
+allCells runs =
+  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> ["p50", "p99", "p99.9", "max", "CPU µs/op"]),
+    row (["---", "---:"] <> ["---:" | compared] <> replicate 5 "---:")
+  ]
+    <> map line runs
+  where
+    compared = any (isJust . runReference) runs
+    line run =
+      let service = runService run
+          at = duration . (`Histogram.percentile` service)
+       in row $
+            [Text.unpack (runName run) <> (if runValid run then "" else " (not valid)"), rate run]
+              <> [maybe "" (thousands . round . referenceOpsPerSecond) (runReference run) | compared]
+              <> [at 50, at 99, at 99.9, duration (Histogram.maximumValue service), fixed 2 (runCpuPerOp run / 1000)]
+
+soakText :: Run -> [String]
+soakText run =
+  [ "### " <> Text.unpack (runName run),
+    "",
+    case found of
+      [_] -> "One level from beginning to end: " <> thousands (round (runRate run)) <> " commands a second."
+      [] -> "Too short to tell."
+      _ ->
+        show (length found) <> " levels; their mean, " <> thousands (round (runRate run))
+          <> " commands a second, describes none of them."
+  ]
+    <> if length found < 2
+      then []
+      else
+        ["", row ["from", "for", "commands a second", "mean"], row ["---:", "---:", "---:", "---:"]]
+          <> [ row
+                 [ renderSpan (fromIntegral (phaseFirst phase) * step),
+                   renderSpan (fromIntegral (phaseLength phase) * step),
+                   thousands (round (phaseMedian phase)),
+                   thousands (round (phaseMean phase))
+                 ]
+               | phase <- found
+             ]
+  where
+    series = concatMap iterationSeries (runIterations run)
+    found = if length series < 10 then [] else phases defaultSensitivity (map sliceRate series)
+    step = case series of
+      first : _ -> sliceSpan first
+      [] -> 1
+    sliceRate slice
+      | sliceSpan slice <= 0 = 0
+      | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice
+
+durabilityLines :: [Run] -> [String]
+durabilityLines runs =
+  [ "- " <> Text.unpack (runName run) <> ": " <> Text.unpack note
+    | run <- runs,
+      note <- runNotes run,
+      "killed in the middle" `Text.isPrefixOf` note
+  ]

@@ -1,0 +1,116 @@
+-- | A campaign's directory: what has been measured already.
+--
+-- > DIRECTORY/settings.json     how measurements are made
+-- > DIRECTORY/runs/CELL/1.json  one measurement, a document of its own
+--
+-- A measurement is there in whole or not at all: its file gets its name when it
+-- is complete. So the directory is the journal; a campaign that was interrupted
+-- goes on by measuring what has no file. It goes on only with the same settings,
+-- because a cell whose iterations were measured in two ways is no cell. Which
+-- cells there are, and how many iterations, may change.
+module Tool.Campaign.Store
+  ( Store,
+    storeFolder,
+    openStore,
+    isMeasured,
+    keep,
+    recall,
+    writeWhole,
+  )
+where
+
+import Control.Exception (bracketOnError, try)
+import Control.Monad (unless, when)
+import Data.Aeson (Value, eitherDecodeStrict', encode)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import System.Directory (createDirectoryIfMissing, doesFileExist, removePathForcibly, renameFile)
+import System.FilePath (takeDirectory, takeFileName, (<.>), (</>))
+import System.IO (hClose, openBinaryTempFileWithDefaultPermissions)
+import Tool.Bench.Document (Document)
+import Tool.Bench.Document.Json (decodeDocument, documentValue)
+import Tool.Failure (invalidRun)
+
+-- | A directory with settings.
+newtype Store = Store
+  { -- | Where it is.
+    storeFolder :: FilePath
+  }
+
+-- | Opens a directory for a campaign with these settings, made if it is missing.
+-- The first argument: whether there may be a campaign in it already. Throws
+-- 'Tool.Failure.Failure' with one line where there is one that is not to be gone
+-- on with, where the settings differ, and where nothing can be written.
+openStore :: Bool -> Map Text Text -> FilePath -> IO Store
+openStore resume settings folder = do
+  attempt <- try (createDirectoryIfMissing True (folder </> "runs"))
+  case attempt of
+    Left problem -> invalidRun ("--out " <> folder <> ": cannot be written (" <> reason problem <> ")")
+    Right () -> pure ()
+  exists <- doesFileExist file
+  if exists
+    then do
+      unless resume $
+        invalidRun ("--out " <> folder <> ": has a campaign already; go on with it by --resume, or name another directory")
+      bytes <- ByteString.readFile file
+      before <- either (const (invalidRun (file <> ": cannot be read"))) pure (eitherDecodeStrict' bytes)
+      when (before /= settings) $
+        invalidRun ("--out " <> folder <> ": was measured with other settings: " <> differences before)
+    else do
+      written <- try (writeWhole file (encode settings))
+      case written of
+        Left problem -> invalidRun ("--out " <> folder <> ": cannot be written (" <> reason problem <> ")")
+        Right () -> pure ()
+  pure Store {storeFolder = folder}
+  where
+    file = folder </> "settings.json"
+    reason :: IOError -> String
+    reason = last' . lines . show
+    last' = foldr (\line rest -> if null rest then line else rest) ""
+    differences before =
+      Text.unpack . Text.intercalate ", " $
+        [ name <> " " <> Map.findWithDefault "-" name before <> ", now " <> Map.findWithDefault "-" name settings
+          | name <- Map.keys (Map.union before settings),
+            Map.lookup name before /= Map.lookup name settings
+        ]
+
+fileOf :: Store -> FilePath -> FilePath
+fileOf store name = storeFolder store </> "runs" </> name <.> "json"
+
+-- | Whether there is a measurement of that name.
+isMeasured :: Store -> FilePath -> IO Bool
+isMeasured store = doesFileExist . fileOf store
+
+-- | Keeps a measurement.
+keep :: Store -> FilePath -> Document -> IO ()
+keep store name document = do
+  createDirectoryIfMissing True (takeDirectory (fileOf store name))
+  writeWhole (fileOf store name) (encode (documentValue document :: Value))
+
+-- | The measurement of that name, if there is one. Throws
+-- 'Tool.Failure.Failure' when its file is not what was kept.
+recall :: Store -> FilePath -> IO (Maybe Document)
+recall store name = do
+  exists <- doesFileExist file
+  if exists
+    then ByteString.readFile file >>= either bad (pure . Just) . decodeDocument
+    else pure Nothing
+  where
+    file = fileOf store name
+    bad problem = invalidRun (file <> ": " <> problem)
+
+-- | Writes a file that is there in whole or not at all: under another name
+-- first. Throws 'IOException'.
+writeWhole :: FilePath -> Lazy.ByteString -> IO ()
+writeWhole file bytes =
+  bracketOnError (openBinaryTempFileWithDefaultPermissions (takeDirectory file) (takeFileName file <> ".part")) discard $
+    \(temporary, handle) -> do
+      Lazy.hPut handle bytes
+      hClose handle
+      renameFile temporary file
+  where
+    discard (temporary, handle) = hClose handle >> removePathForcibly temporary

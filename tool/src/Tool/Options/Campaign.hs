@@ -1,0 +1,194 @@
+-- | The options of @bench campaign@.
+module Tool.Options.Campaign
+  ( CampaignOptions (..),
+    campaignOptions,
+    campaignProblem,
+  )
+where
+
+import Control.Applicative (optional)
+import Data.Char (isDigit)
+import Data.List (nub, sort, (\\))
+import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty qualified as NonEmpty
+import Options.Applicative
+  ( Parser,
+    ReadM,
+    auto,
+    eitherReader,
+    help,
+    long,
+    many,
+    metavar,
+    option,
+    showDefault,
+    showDefaultWith,
+    strOption,
+    switch,
+    value,
+  )
+import System.FilePath (takeFileName)
+import Text.Read (readMaybe)
+import Tool.Campaign.Design
+import Tool.Campaign.Plan (Soak (..))
+import Tool.Campaign.Workload (Workload (..), findWorkload, workloads)
+import Tool.Span (parseSpan, renderSpan)
+
+-- | What a campaign varies, how it measures, and where it writes.
+data CampaignOptions = CampaignOptions
+  { -- | Empty: what the search path has.
+    campaignServers :: [Named],
+    campaignPersistence :: NonEmpty Persistence,
+    -- | Empty: the directory for temporary files.
+    campaignPlaces :: [Place],
+    campaignWorkloads :: NonEmpty String,
+    campaignPayloads :: NonEmpty Int,
+    campaignClients :: NonEmpty Int,
+    campaignNets :: NonEmpty Net,
+    campaignFull :: Bool,
+    campaignIterations :: Int,
+    -- | Seconds.
+    campaignWarmup :: Double,
+    -- | Seconds.
+    campaignDuration :: Double,
+    campaignKeys :: Int,
+    campaignSoaks :: [Soak],
+    campaignServerCores :: [Int],
+    campaignClientCores :: [Int],
+    campaignReference :: Bool,
+    -- | Seconds of writing before the server is killed; 0: never.
+    campaignDurability :: Double,
+    campaignBudget :: Maybe Double,
+    campaignPlanOnly :: Bool,
+    campaignResume :: Bool,
+    campaignOut :: FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | All of them.
+campaignOptions :: Parser CampaignOptions
+campaignOptions =
+  CampaignOptions
+    <$> option (list (named Named)) (long "spawn" <> metavar "[LABEL=]PROGRAM,…" <> value [] <> help "Server programs to start (default: redis-server or valkey-server of the search path)")
+    <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" persistence persistenceName [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways] "How servers keep their data"
+    <*> option (list (named Place)) (long "dir" <> metavar "[LABEL=]DIRECTORY,…" <> value [] <> help "Where servers keep it (default: the directory for temporary files)")
+    <*> axis "workloads" "NAME,…" workload id (map workloadName workloads) ("What is sent: " <> unwords (map workloadName workloads))
+    <*> axis "payload" "BYTES,…" (whole "a number of bytes" 1 (64 * 1024 * 1024)) show [3, 30, 300, 3000] "Sizes of values"
+    <*> axis "clients" "N,…" (whole "a number of clients" 1 100000) show [50, 1] "Callers, each with one command on its way"
+    <*> axis "net" "local|rtt=SPAN,…" net netName [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000] "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
+    <*> switch (long "full" <> help "Every combination, not only the star around the first value of each")
+    <*> option auto (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Measurements per cell, each with a fresh server, in turns with all others")
+    <*> spanOption "warmup" 1 "Load before a measurement"
+    <*> spanOption "duration" 10 "Length of a measurement"
+    <*> option auto (long "keys" <> metavar "N" <> value 10000 <> showDefault <> help "Different keys")
+    <*> many (option (eitherReader soak) (long "soak" <> metavar "WORKLOAD:PERSISTENCE:SPAN" <> help "One long run besides, whose changes of level are looked for; may be repeated"))
+    <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
+    <*> cores "client-cores" "Processors for the load (default: all)"
+    <*> switch (long "reference" <> help "Measure with redis-benchmark besides, where it has the same test")
+    <*> spanOption "durability" 1 "Write for so long after a cell with aof-always, kill -9 the server, start it, and look for every acknowledged key; 0: do not"
+    <*> optional (option (eitherReader parseSpan) (long "budget" <> metavar "SPAN" <> help "Leave out iterations, then cells, until the estimate fits; says what"))
+    <*> switch (long "plan" <> help "Print what would be measured and how long it would take, and do nothing")
+    <*> switch (long "resume" <> help "Go on with a campaign in --out: measure what is missing")
+    <*> strOption (long "out" <> metavar "DIRECTORY" <> value "campaign" <> showDefault <> help "Where results and reports go")
+  where
+    axis name meta parse render standard text =
+      option
+        (oneOrMore parse)
+        (long name <> metavar meta <> foldMap value (NonEmpty.nonEmpty standard) <> showDefaultWith (commas . map render . NonEmpty.toList) <> help text)
+    spanOption name standard text =
+      option (eitherReader parseSpan) (long name <> metavar "SPAN" <> value standard <> showDefaultWith renderSpan <> help text)
+    cores name text = option (eitherReader parseCores) (long name <> metavar "LIST" <> value [] <> help text)
+    commas = \case
+      [] -> ""
+      [one] -> one
+      one : others -> one <> "," <> commas others
+
+-- Parts between commas, each read on its own, none of them empty.
+list :: (String -> Either String a) -> ReadM [a]
+list parse = eitherReader (traverse parse . split)
+
+oneOrMore :: (String -> Either String a) -> ReadM (NonEmpty a)
+oneOrMore parse = eitherReader $ \text ->
+  traverse parse (split text) >>= maybe (Left "nothing is named") Right . NonEmpty.nonEmpty
+
+split :: String -> [String]
+split text = case break (== ',') text of
+  (first, ',' : rest) -> first : split rest
+  (first, _) -> [first]
+
+named :: (String -> String -> a) -> String -> Either String a
+named make text = case break (== '=') text of
+  (label, '=' : path)
+    | all allowed label && not (null label) && not (null path) -> Right (make label path)
+    | otherwise -> Left ("not LABEL=PATH with a label of letters, digits, -, _ and .: " <> show text)
+  _
+    | null text -> Left "an empty name"
+    | otherwise -> Right (make (map (\character -> if allowed character then character else '-') (labelOf text)) text)
+  where
+    allowed character = character `elem` ['a' .. 'z'] <> ['A' .. 'Z'] <> ['0' .. '9'] <> "-_."
+    labelOf path = case takeFileName path of
+      "" -> "root"
+      name -> name
+
+persistence :: String -> Either String Persistence
+persistence text =
+  maybe
+    (Left ("persistence is none, rdb, aof-no, aof-everysec or aof-always, not " <> show text))
+    Right
+    (lookup text [(persistenceName known, known) | known <- [minBound .. maxBound]])
+
+workload :: String -> Either String String
+workload name = case findWorkload name of
+  Just _ -> Right name
+  Nothing -> Left ("there is no workload " <> show name <> ", but " <> unwords (map workloadName workloads))
+
+whole :: String -> Int -> Int -> String -> Either String Int
+whole what lowest highest text = case readMaybe text of
+  Just number | all isDigit text && number >= lowest && number <= highest -> Right number
+  _ -> Left ("not " <> what <> " from " <> show lowest <> " to " <> show highest <> ": " <> show text)
+
+net :: String -> Either String Net
+net = \case
+  "local" -> Right NetLocal
+  'r' : 't' : 't' : '=' : text -> do
+    seconds <- parseSpan text
+    if seconds >= 1e-6 && seconds <= 60
+      then Right (NetRoundTrip (round (seconds * 1e9)))
+      else Left ("a round trip is from 1us to 60s, not " <> text)
+  text -> Left ("the net is local or rtt=SPAN, not " <> show text)
+
+soak :: String -> Either String Soak
+soak text = case splitColon text of
+  [name, keeping, long'] -> Soak <$> workload name <*> persistence keeping <*> parseSpan long'
+  _ -> Left ("a soak is WORKLOAD:PERSISTENCE:SPAN, not " <> show text)
+  where
+    splitColon rest = case break (== ':') rest of
+      (first, ':' : others) -> first : splitColon others
+      (first, _) -> [first]
+
+parseCores :: String -> Either String [Int]
+parseCores text = maybe (Left ("not a list of processors such as 0 or 0-3,8: " <> show text)) Right (concat <$> traverse part (split text))
+  where
+    part piece = case break (== '-') piece of
+      (first, '-' : final) -> do
+        from <- number first
+        to <- number final
+        if from <= to then Just [from .. to] else Nothing
+      (only, _) -> (: []) <$> number only
+    number digits
+      | not (null digits) && all isDigit digits && length digits <= 4 = readMaybe digits
+      | otherwise = Nothing
+
+-- | What is wrong with the combination, in one line.
+campaignProblem :: CampaignOptions -> Maybe String
+campaignProblem options
+  | campaignDuration options < 0.1 = Just "--duration must be 100ms or more"
+  | campaignIterations options < 1 || campaignIterations options > 1000 = Just "--iterations must be from 1 to 1000"
+  | campaignKeys options < 1 || campaignKeys options > 10000000 = Just "--keys must be from 1 to 10000000"
+  | name : _ <- twice (map namedLabel (campaignServers options)) = Just ("--spawn names two programs " <> show name <> ": use LABEL=PROGRAM")
+  | name : _ <- twice (map placeLabel (campaignPlaces options)) = Just ("--dir names two directories " <> show name <> ": use LABEL=DIRECTORY")
+  | any ((< 10) . soakSeconds) (campaignSoaks options) = Just "a soak of less than 10s cannot show a change"
+  | null (campaignOut options) = Just "--out must name a directory"
+  | otherwise = Nothing
+  where
+    twice names = sort names \\ nub (sort names)

@@ -1,0 +1,131 @@
+module Tool.Campaign.ViewsSpec (spec) where
+
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.Map.Strict qualified as Map
+import Data.Maybe (isJust)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Sample (sample, sampleManifest, sampleSpec)
+import Test.Hspec
+import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Campaign.Design
+import Tool.Campaign.Measure (Measuring (..), loadArguments, phaseEvents)
+import Tool.Campaign.Plan
+import Tool.Campaign.Report (reportText)
+import Tool.Campaign.Server (Delayer (..), Surroundings (..))
+import Tool.Campaign.Views
+import Tool.Campaign.Workload
+
+-- | A run at a place in the space of axes.
+at :: Cell -> Run
+at cell =
+  sample
+    { runName = Text.pack (cellName cell),
+      runSpec =
+        sampleSpec
+          { specAxes =
+              Map.fromList
+                [ ("workload", Text.pack (cellWorkload cell)),
+                  ("persistence", Text.pack (persistenceName (cellPersistence cell))),
+                  ("place", Text.pack (placeLabel (cellPlace cell))),
+                  ("payload", Text.pack (show (cellPayload cell))),
+                  ("clients", Text.pack (show (cellClients cell))),
+                  ("net", Text.pack (netName (cellNet cell))),
+                  ("server", Text.pack (namedLabel (cellServer cell)))
+                ]
+          }
+    }
+
+cells :: [(Reason, Cell)]
+cells =
+  star
+    carriesValue
+    Axes
+      { axesServers = Named "redis-server" "redis-server" :| [],
+        axesPersistence = PersistAofEverysec :| [PersistNone, PersistAofAlways],
+        axesPlaces = Place "disk" "/tmp" :| [],
+        axesWorkloads = "set" :| ["get"],
+        axesPayloads = 3 :| [300, 30],
+        axesClients = 50 :| [1],
+        axesNets = NetLocal :| [NetRoundTrip 124000]
+      }
+
+found :: Text -> [View]
+found title = filter ((== title) . viewTitle) (views (map (at . snd) cells))
+
+slices :: [Int] -> [Slice]
+slices counts =
+  [ Slice
+      { sliceAt = time,
+        sliceSpan = 1,
+        sliceCommands = Map.singleton "set" SliceStats {sliceService = Histogram.fromValues (replicate held 1000), sliceResponse = Nothing, sliceErrors = 0}
+      }
+    | (time, held) <- zip [0 ..] counts
+  ]
+
+spec :: Spec
+spec = do
+  describe "Tool.Campaign.Views" $ do
+    it "lays two axes out, the others at the baseline" $ do
+      case found "Workloads and persistence" of
+        [view] -> do
+          viewColumns view `shouldBe` ["none", "aof-everysec", "aof-always"]
+          map rowValue (viewRows view) `shouldBe` ["set", "get"]
+          map (map isJust . rowCells) (viewRows view) `shouldBe` [[True, True, True], [False, True, True]]
+        other -> expectationFailure (show (length other))
+
+    it "puts numbers in their order" $
+      map (map rowValue . viewRows) (found "Size of values and persistence") `shouldBe` [["3", "30", "300"]]
+
+    it "shows distance where every write is synchronised" $
+      case found "Distance and callers, every write synchronised" of
+        [view] -> do
+          viewColumns view `shouldBe` ["1", "50"]
+          concatMap (map isJust . rowCells) (viewRows view) `shouldBe` [True, True, True, True]
+        other -> expectationFailure (show (length other))
+
+    it "leaves out what has nothing to compare" $
+      found "Servers and persistence" `shouldSatisfy` null
+
+    it "knows how sure a mean is" $ do
+      estimate [] `shouldBe` Estimate 0 Nothing
+      estimate [5] `shouldBe` Estimate 5 Nothing
+      -- By a table of Student's t: 2.776 for four degrees of freedom.
+      case estimate [10, 12, 14, 16, 18] of
+        Estimate 14 (Just half) -> abs (half - 2.776 * sqrt 10 / sqrt 5) `shouldSatisfy` (< 0.01)
+        other -> expectationFailure (show other)
+
+  describe "Tool.Campaign.Report" $
+    it "has a table for each question, and every cell" $ do
+      let planned = Plan {planCells = cells, planIterations = 3, planSoaks = [], planCosts = Costs 1 5 1 0 0, planCuts = []}
+          document = Document {documentManifest = sampleManifest, documentRuns = map (at . snd) cells, documentNotes = ["said"], documentOrigins = []}
+          text = reportText planned document
+      Text.count "\n## " text `shouldSatisfy` (>= 6)
+      text `shouldSatisfy` Text.isInfixOf "- said"
+      [cellName cell | (_, cell) <- cells, not (Text.pack (cellName cell) `Text.isInfixOf` text)] `shouldBe` []
+
+  describe "Tool.Campaign.Measure" $ do
+    it "tells the load what the cell asks for" $ do
+      let measuring =
+            Measuring
+              { measuringSurroundings = Surroundings [] (DelayerRelay ""),
+                measuringCores = [],
+                measuringWarmup = 1,
+                measuringDuration = 5,
+                measuringKeys = 10000,
+                measuringReference = False,
+                measuringDurability = 0
+              }
+      case (cells, findWorkload "set") of
+        ((_, cell) : _, Just workload) ->
+          unwords (loadArguments measuring cell workload 5)
+            `shouldBe` "bench --operation set --keys 10000 --value-size 3 --threads 50 --batch 1 --warmup 1.000 --duration 5.000"
+        _ -> expectationFailure "no cell"
+
+    it "marks where the throughput changes its level" $ do
+      map eventAt (phaseEvents (slices (replicate 30 160 <> replicate 30 18))) `shouldBe` [30]
+      map eventText (phaseEvents (slices (replicate 30 160 <> replicate 30 18)))
+        `shouldBe` ["from 160 to 18 a second"]
+      phaseEvents (slices (replicate 60 160)) `shouldBe` []
+      phaseEvents (slices [1, 100]) `shouldBe` []

@@ -1,0 +1,173 @@
+-- | The mode @bench campaign@, as a process, with real servers.
+module Tool.CampaignSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.Aeson (Value, decodeStrict', encode)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Lazy qualified as Lazy
+import Data.List (isInfixOf, sort)
+import Data.Map.Strict qualified as Map
+import Data.Text qualified as Text
+import Redis.TestKit.Wait (eventually)
+import System.Directory (createDirectory, doesFileExist, getModificationTime, listDirectory, removeFile)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO (IOMode (WriteMode), withFile)
+import System.IO.Temp (withSystemTempDirectory)
+import System.Posix.Signals (sigTERM, signalProcess)
+import System.Process
+import Test.Hspec
+import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Document.Json (decodeDocument)
+import Tool.Bench.Document.Totals (runOps, runValid)
+import Tool.ProgramSpec (oneLine, program, run')
+
+-- | Two cells, once, over soon; the servers' files in one folder, the results in
+-- another.
+small :: FilePath -> [String]
+small folder = smallBut folder []
+
+-- | The same with some options changed.
+smallBut :: FilePath -> [(String, String)] -> [String]
+smallBut folder changes =
+  ["bench", "campaign"] <> concat [[name, value] | (name, value) <- Map.toList (Map.union (Map.fromList changes) usual)]
+  where
+    usual =
+      Map.fromList
+        [ ("--workloads", "set"),
+          ("--payload", "3"),
+          ("--clients", "10"),
+          ("--net", "local"),
+          ("--persist", "none,aof-always"),
+          ("--iterations", "1"),
+          ("--duration", "0.3s"),
+          ("--warmup", "0.1s"),
+          ("--keys", "500"),
+          ("--durability", "0.2s"),
+          ("--dir", "files=" <> (folder </> "files")),
+          ("--out", folder </> "out")
+        ]
+
+inFolder :: (FilePath -> IO a) -> IO a
+inFolder action = withSystemTempDirectory "campaign-spec" $ \folder -> do
+  createDirectory (folder </> "files")
+  action folder
+
+readDocument :: FilePath -> IO Document
+readDocument file = ByteString.readFile file >>= either fail pure . decodeDocument
+
+spec :: Spec
+spec = describe "bench campaign" $ do
+  it "measures each cell with a server of its own, and writes one document and a report" $
+    inFolder $ \folder -> do
+      (code, output, problem) <- run' (small folder)
+      (code, problem) `shouldSatisfy` ((== ExitSuccess) . fst)
+      output `shouldSatisfy` ("2 cells × 1 iterations" `isInfixOf`)
+      document <- readDocument (folder </> "out" </> "campaign.json")
+      map runName (documentRuns document)
+        `shouldBe` ["set.none.files.3B.10c.local.redis-server", "set.aof-always.files.3B.10c.local.redis-server"]
+      forM_ (documentRuns document) $ \run -> do
+        runOps run `shouldSatisfy` (> 50)
+        run `shouldSatisfy` runValid
+        Map.lookup "workload" (specAxes (runSpec run)) `shouldBe` Just "set"
+        specThreads (runSpec run) `shouldBe` 10
+        specValueSizes (runSpec run) `shouldBe` "3"
+      map (specPersistence . runSpec) (documentRuns document) `shouldBe` [Just "none", Just "aof-always"]
+      concatMap runNotes (drop 1 (documentRuns document)) `shouldSatisfy` any (" 0 missing, 0 wrong" `Text.isInfixOf`)
+      text <- readFile (folder </> "out" </> "report.md")
+      text `shouldSatisfy` ("After kill -9" `isInfixOf`)
+      listDirectory (folder </> "files") `shouldReturn` []
+
+  it "adds a round trip, and says by what" $
+    inFolder $ \folder -> do
+      (code, _, _) <- run' (smallBut folder [("--net", "rtt=2ms"), ("--persist", "none"), ("--clients", "1")])
+      code `shouldBe` ExitSuccess
+      document <- readDocument (folder </> "out" </> "campaign.json")
+      forM_ (documentRuns document) $ \run -> do
+        specNetwork (runSpec run) `shouldSatisfy` (`elem` ["relay rtt=2ms", "netem rtt=2ms"])
+        -- One caller, a reply each two milliseconds at best.
+        runOps run `shouldSatisfy` (<= 150)
+        runNotes run `shouldSatisfy` any ("a PING takes" `Text.isInfixOf`)
+
+  it "prints the plan and does nothing else" $
+    inFolder $ \folder -> do
+      (code, output, _) <- run' (small folder <> ["--plan"])
+      code `shouldBe` ExitSuccess
+      output `shouldSatisfy` ("baseline" `isInfixOf`)
+      sort <$> listDirectory folder `shouldReturn` ["files"]
+
+  it "goes on where it was, and measures only what is missing" $
+    inFolder $ \folder -> do
+      (first, _, _) <- run' (small folder)
+      first `shouldBe` ExitSuccess
+      let runs = folder </> "out" </> "runs"
+          kept = runs </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
+          lost = runs </> "set.aof-always.files.3B.10c.local.redis-server" </> "1.json"
+      time <- getModificationTime kept
+      removeFile lost
+      (second, _, said) <- run' (small folder <> ["--resume"])
+      second `shouldBe` ExitSuccess
+      said `shouldSatisfy` ("1 measurements are there already, 1 are missing" `isInfixOf`)
+      doesFileExist lost `shouldReturn` True
+      getModificationTime kept `shouldReturn` time
+
+  it "goes on after it was ended in the middle, and leaves no server behind" $
+    inFolder $ \folder -> do
+      let kept = folder </> "out" </> "runs" </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
+          long = smallBut folder [("--iterations", "50")]
+      process <- program [] long
+      withFile "/dev/null" WriteMode $ \nowhere ->
+        withCreateProcess process {std_out = UseHandle nowhere, std_err = UseHandle nowhere} $ \_ _ _ handle -> do
+          eventually 60 "a cell is measured" (doesFileExist kept)
+          getPid handle >>= mapM_ (signalProcess sigTERM)
+          waitForProcess handle `shouldReturn` ExitFailure 143
+      listDirectory (folder </> "files") `shouldReturn` []
+      (code, _, said) <- run' (small folder <> ["--resume"])
+      code `shouldBe` ExitSuccess
+      said `shouldSatisfy` ("there already" `isInfixOf`)
+
+  describe "says in one line" $ do
+    it "that there is a campaign already, or one with other settings" $
+      inFolder $ \folder -> do
+        (first, _, _) <- run' (small folder)
+        first `shouldBe` ExitSuccess
+        (again, _, problem) <- run' (small folder)
+        again `shouldBe` ExitFailure 2
+        problem `oneLine` "--resume"
+        (other, _, difference) <- run' (smallBut folder [("--duration", "0.4s")] <> ["--resume"])
+        other `shouldBe` ExitFailure 2
+        difference `oneLine` "duration 300ms, now 400ms"
+
+    it "that a program, a directory or the results cannot be had" $
+      inFolder $ \folder -> do
+        let cases =
+              [ ([("--spawn", "/nowhere/redis-server")], 3, "no such program"),
+                ([("--dir", folder </> "missing")], 2, "no such directory"),
+                ([("--out", "/proc/nowhere")], 2, "cannot be written"),
+                ([("--budget", "500ms")], 2, "the budget of 500ms is not enough")
+              ]
+        forM_ cases $ \(more, code, part) -> do
+          (found, _, problem) <- run' (smallBut folder more)
+          found `shouldBe` ExitFailure code
+          problem `oneLine` part
+
+    it "that a kept measurement is broken" $
+      inFolder $ \folder -> do
+        (first, _, _) <- run' (small folder)
+        first `shouldBe` ExitSuccess
+        let kept = folder </> "out" </> "runs" </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
+        Lazy.writeFile kept (encode (decodeStrict' "{\"schema\":\"other\"}" :: Maybe Value))
+        (again, _, problem) <- run' (small folder <> ["--resume"])
+        again `shouldBe` ExitFailure 2
+        last (lines problem) `shouldSatisfy` ("its schema is" `isInfixOf`)
+
+  it "reports what could not be measured, and ends badly" $
+    inFolder $ \folder -> do
+      writeFile (folder </> "broken") "#!/bin/sh\necho it is broken >&2\nexit 1\n"
+      callProcess "chmod" ["+x", folder </> "broken"]
+      (code, _, said) <- run' (smallBut folder [("--spawn", "redis-server,broken=" <> (folder </> "broken")), ("--persist", "none")])
+      code `shouldBe` ExitFailure 2
+      said `shouldSatisfy` ("FAILED: the server did not start" `isInfixOf`)
+      document <- readDocument (folder </> "out" </> "campaign.json")
+      length (documentRuns document) `shouldBe` 1
+      documentNotes document `shouldSatisfy` any ("not measured" `Text.isInfixOf`)
