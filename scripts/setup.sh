@@ -18,6 +18,7 @@ programs=(
   redis-benchmark:redis-tools
   setpriv:util-linux
   taskset:util-linux
+  chromium:chromium
 )
 
 # The libraries, by the names that GHC and Debian know them by. Not needed by

@@ -5,6 +5,7 @@ module Sample
     sampleManifest,
     sampleDocument,
     sampleIteration,
+    richDocument,
     reversedAgreement,
     anyDocument,
     anyHistogram,
@@ -125,6 +126,61 @@ sampleManifest =
 sampleDocument :: [Run] -> Document
 sampleDocument found =
   Document {documentManifest = sampleManifest, documentRuns = found, documentNotes = [], documentOrigins = []}
+
+-- | Two runs of two windows of twenty seconds, with everything that a report can
+-- show. The second window has a pause of the server in it.
+richDocument :: Document
+richDocument =
+  (sampleDocument [rich "cell A" 1 Closed, rich "cell B" 1.4 (OpenConstant 2000)]) {documentNotes = ["A note <about> all of it."]}
+  where
+    rich name slower loop =
+      sample
+        { runName = name,
+          runSpec = sampleSpec {specLoop = loop},
+          runServer = ServerFacts "redis 7.0.15" 2 (Just "0f") (Map.fromList [("appendfsync", "always")]) (Just (Clock 1500000 200000)) [],
+          runIterations = [window slower loop 0, window slower loop 1],
+          runNotes = ["A note about this run."]
+        }
+    window slower loop number =
+      sampleIteration
+        { iterationStarted = 1700000000000000000 + number * 25000000000,
+          iterationSeconds = 20,
+          iterationCommands = Map.unionsWith (<>) [fmap whole (sliceCommands slice) | slice <- slices],
+          iterationSeries = slices,
+          iterationNodes = Map.fromList [("127.0.0.1:7000", NodeStats Map.empty (Histogram.fromValues [100000, 200000])), ("127.0.0.1:7001", NodeStats (Map.fromList [("MOVED", 1)]) (Histogram.fromValues [150000]))],
+          iterationSamples =
+            [ ServerSample
+                { sampleAt = fromIntegral second,
+                  sampleNode = node,
+                  sampleValues =
+                    Map.fromList
+                      [ ("used_cpu_sys", fromIntegral second * 0.3),
+                        ("used_cpu_user", fromIntegral second * (if node == "127.0.0.1:7000" then 0.5 else 0.2)),
+                        ("used_memory", 5e7 + fromIntegral second * 1e6),
+                        ("used_memory_rss", 6e7 + fromIntegral second * 1.2e6)
+                      ]
+                }
+              | second <- [0 .. 20 :: Int],
+                node <- ["127.0.0.1:7000", "127.0.0.1:7001"]
+            ],
+          iterationEvents = [Event 8 11 "aof-rewrite" "rewrite of 12 MB", Event 15 15 "fsync-delay" "one write waited"],
+          iterationTrust = noTrust {trustCpuShare = Just 0.61, trustLittle = Just 1.002, trustSteady = Just True, trustSchedule = Just (Histogram.fromValues [1000, 2000])}
+        }
+      where
+        slices = [slice second | second <- [0 .. 19 :: Int]]
+        slice second =
+          Slice
+            { sliceAt = fromIntegral second,
+              sliceSpan = 1,
+              sliceCommands = Map.fromList [("get", stats second 160), ("set", stats second 40)]
+            }
+        stats second count = SliceStats {sliceService = latencies second count, sliceResponse = if loop == Closed then Nothing else Just (latencies second count <> Histogram.fromValues []), sliceErrors = 0}
+        latencies second count =
+          Histogram.fromValues
+            [ round (slower * (if number == 1 && second == 12 then 30 else 1) * 100000 * (1 + 4 * (fromIntegral place / fromIntegral count) ^ (6 :: Int) :: Double))
+              | place <- [1 .. count - second * (if second > 10 then 2 else 0) :: Int]
+            ]
+        whole one = CommandStats (Histogram.count (sliceService one)) 0 Map.empty (sliceService one) (sliceResponse one)
 
 -- | Any document; all that can be there is there some time.
 anyDocument :: Gen Document

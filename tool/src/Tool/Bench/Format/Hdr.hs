@@ -1,0 +1,157 @@
+-- | The two text forms of HdrHistogram: logs of intervals (version 1.3), which
+-- its tools merge and cut, and tables of percentiles (@.hgrm@), which its
+-- plotters draw. Values are nanoseconds in the one and milliseconds in the
+-- other.
+module Tool.Bench.Format.Hdr
+  ( hdrLog,
+    hdrLogHistograms,
+    hgrm,
+    hgrmFiles,
+  )
+where
+
+import Data.ByteString.Lazy (ByteString)
+import Data.Char (isAlphaNum)
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (maybeToList)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Lazy qualified as LazyText
+import Data.Text.Lazy.Encoding qualified as LazyText
+import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
+import Data.Time.Format (defaultTimeLocale, formatTime)
+import Text.Read (readMaybe)
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals (runCommands)
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Histogram.Hdr qualified as Hdr
+import Tool.Text (fixed)
+
+-- | A line for each slice of each iteration, and for each command and kind of
+-- time in it; an iteration without slices is one interval. Tags are
+-- @run\/command\/service@ and @run\/command\/response@.
+hdrLog :: Document -> ByteString
+hdrLog document =
+  encoded $
+    [ "#[Histogram log format version 1.3]",
+      "#[StartTime: " <> seconds origin <> " (seconds since epoch), " <> clockText <> "]",
+      "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
+    ]
+      <> concat [interval run iteration | run <- documentRuns document, iteration <- runIterations run]
+  where
+    origin = case map iterationStarted (concatMap runIterations (documentRuns document)) of
+      [] -> manifestStarted (documentManifest document)
+      first : rest -> List.foldl' min first rest
+    clockText =
+      Text.pack . formatTime defaultTimeLocale "%a %b %d %H:%M:%S UTC %Y" . posixSecondsToUTCTime $
+        fromIntegral (origin `div` 1000000000)
+    seconds nanos = Text.pack (fixed 3 (fromIntegral nanos / 1e9))
+    interval run iteration = case iterationSeries iteration of
+      [] ->
+        concat
+          [ lines' run iteration name 0 (iterationSeconds iteration) (commandService stats) (commandResponse stats)
+            | (name, stats) <- Map.toList (iterationCommands iteration)
+          ]
+      slices ->
+        concat
+          [ lines' run iteration name (sliceAt slice) (sliceSpan slice) (sliceService stats) (sliceResponse stats)
+            | slice <- slices,
+              (name, stats) <- Map.toList (sliceCommands slice)
+          ]
+    lines' run iteration name at span' service response =
+      logLine run iteration name "service" at span' service :
+      map (logLine run iteration name "response" at span') (maybeToList response)
+    logLine run iteration name kind at span' histogram =
+      Text.concat
+        [ "Tag=",
+          tag (Text.intercalate "/" [runName run, name, kind]),
+          ",",
+          Text.pack (fixed 3 (fromIntegral (iterationStarted iteration - origin) / 1e9 + at)),
+          ",",
+          Text.pack (fixed 3 span'),
+          ",",
+          Text.pack (fixed 3 (fromIntegral (Histogram.maximumValue histogram) / 1e6)),
+          ",",
+          Hdr.encodeText histogram
+        ]
+    -- What ends a tag must not be in it.
+    tag = Text.map (\char -> if char `elem` (", \t\r\n" :: String) then '_' else char)
+
+-- | All intervals of a log, merged by tag; those without one under the empty
+-- name. Says which line cannot be read.
+hdrLogHistograms :: Text -> Either String (Map Text Histogram)
+hdrLogHistograms content =
+  Map.fromListWith (<>) . concat <$> traverse line (zip [1 :: Int ..] (Text.lines content))
+  where
+    line (number, text)
+      | Text.null (Text.strip text) || any (`Text.isPrefixOf` text) ["#", "\""] = Right []
+      | otherwise = case Text.splitOn "," (Text.strip text) of
+        [start, long, most, coded] -> one "" [start, long, most] coded
+        [tagged, start, long, most, coded] | Just name <- Text.stripPrefix "Tag=" tagged -> one name [start, long, most] coded
+        _ -> bad "has not the fields of an interval"
+      where
+        one name numbers coded
+          | any (null . (readMaybe :: String -> Maybe Double) . Text.unpack) numbers = bad "has a time that is no number"
+          | otherwise = either bad (\histogram -> Right [(name, histogram)]) (Hdr.decodeText coded)
+        bad problem = Left ("line " <> show number <> ": " <> problem)
+
+-- | A table of percentiles: five steps for each halving of what is left.
+hgrm :: Histogram -> ByteString
+hgrm histogram =
+  encoded $
+    ["       Value     Percentile TotalCount 1/(1-Percentile)", ""]
+      <> map row (steps 0)
+      <> [ Text.concat ["#[Mean    = ", wide 12 (fixed 3 (millis (Histogram.mean histogram))), ", StdDeviation   = ", wide 12 (fixed 3 (millis deviation)), "]"],
+           Text.concat ["#[Max     = ", wide 12 (fixed 3 (millis (fromIntegral (Histogram.maximumValue histogram)))), ", Total count    = ", wide 12 (show count), "]"],
+           "#[Buckets =           32, SubBuckets     =         2048]"
+         ]
+  where
+    count = Histogram.count histogram
+    millis nanos = nanos / 1e6 :: Double
+    wide size text = Text.justifyRight size ' ' (Text.pack text)
+    deviation
+      | count == 0 = 0
+      | otherwise =
+        sqrt $
+          sum
+            [ fromIntegral held * (fromIntegral (Histogram.bucketMiddle bucket) - Histogram.mean histogram) ^ (2 :: Int)
+              | (bucket, held) <- Histogram.buckets histogram
+            ]
+            / fromIntegral count
+    -- Until the next step would be past the last value.
+    steps :: Double -> [Double]
+    steps percent
+      | count == 0 = []
+      | 1 - percent / 100 < 1 / fromIntegral count = [percent, 100]
+      | otherwise =
+        let halvings = floor (logBase 2 (100 / (100 - percent)) + 1e-9) + 1 :: Int
+         in percent : steps (percent + 100 / (5 * 2 ^^ halvings))
+    row percent =
+      let value = if percent <= 0 then Histogram.minimumValue histogram else Histogram.percentile percent histogram
+          upTo = if percent >= 100 then count else max 1 (ceiling (percent * fromIntegral count / 100 - 1e-9))
+       in Text.concat
+            [ wide 12 (fixed 3 (millis (fromIntegral value))),
+              " ",
+              Text.pack (fixed 12 (percent / 100)),
+              " ",
+              wide 10 (show upTo),
+              if percent >= 100 then "" else " " <> wide 14 (fixed 2 (100 / (100 - percent)))
+            ]
+
+-- | A table for each run, command and kind of time, with the end of its file's
+-- name.
+hgrmFiles :: Document -> [(FilePath, ByteString)]
+hgrmFiles document =
+  [ (concat [".", safe (runName run), ".", safe name, kind, ".hgrm"], hgrm histogram)
+    | run <- documentRuns document,
+      (name, stats) <- Map.toList (runCommands run),
+      (kind, histogram) <- ("", commandService stats) : [(".response", response) | Just response <- [commandResponse stats]]
+  ]
+  where
+    safe = map (\char -> if isAlphaNum char || char `elem` ("-_." :: String) then char else '-') . Text.unpack
+
+encoded :: [Text] -> ByteString
+encoded = LazyText.encodeUtf8 . LazyText.fromChunks . concatMap (\line -> [line, "\n"])

@@ -1,0 +1,369 @@
+-- | A document as one page of HTML: no script, nothing from the network, so
+-- that the file can be kept and sent. It is readable on a phone, and follows the
+-- reader's choice of a light or a dark page.
+module Tool.Bench.Html
+  ( report,
+    page,
+    tableOf,
+    factsOf,
+    manifestSection,
+  )
+where
+
+import Data.ByteString.Lazy (ByteString)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, isJust)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
+import Data.Time.Format (defaultTimeLocale, formatTime)
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Html.Charts
+import Tool.Chart (Chart, Unit (Bytes, Nanoseconds), figure, format, styleSheet)
+import Tool.Markup (Markup, element, raw, render, text, (.=))
+import Tool.Markup qualified as Markup
+import Tool.Statistics (Summary (..), summarise)
+import Tool.Text (fixed, percent, thousands)
+
+-- | The whole report: what came out, each run with its charts, and where it was
+-- made.
+report :: Document -> ByteString
+report document =
+  page "Benchmark report" $
+    concat
+      [ [ element "p" ["class" .= "lead"] [text (headline runs)],
+          summaryTable runs
+        ],
+        map note (documentNotes document),
+        problems runs,
+        if length runs > 1 then charts (throughputs runs <> loadCurve runs <> overlay) else [],
+        [contents runs | length runs > 3],
+        concat (zipWith section [1 ..] runs),
+        [manifestSection "Where it was measured" (documentManifest document)],
+        [ element
+            "section"
+            []
+            [ element "h2" [] [text ("Merged: " <> originName origin)],
+              element "p" [] [text (maybe "Its clock cannot be compared with the others'." clockText (originClock origin))],
+              manifestFacts' (originManifest origin)
+            ]
+          | origin <- documentOrigins document
+        ]
+      ]
+  where
+    runs = documentRuns document
+    overlay
+      | length runs <= 8 = spectra "Latency spectrum" [(runName run, run) | run <- runs]
+      | otherwise = []
+
+-- | A page with this title.
+page :: Text -> [Markup] -> ByteString
+page title content =
+  render . (<> raw "\n") . Markup.document $
+    [ element
+        "head"
+        []
+        [ element "meta" ["charset" .= "utf-8"] [],
+          element "meta" ["name" .= "viewport", "content" .= "width=device-width,initial-scale=1"] [],
+          element "title" [] [text title],
+          element "style" [] [pageStyle, styleSheet]
+        ],
+      element "body" [] [element "main" [] (element "h1" [] [text title] : content)]
+    ]
+
+pageStyle :: Markup
+pageStyle =
+  raw . Text.concat $
+    [ ":root{color-scheme:light dark;--page:#fff;--card:#f6f7f9;--text:#1c2330;--soft:#5a6475;--edge:#dfe3ea;--bad:#b3261e;--good:#14795a}",
+      "@media (prefers-color-scheme:dark){:root{--page:#12161e;--card:#1a202b;--text:#e6eaf2;--soft:#9aa5b8;--edge:#303846;--bad:#ff8a80;--good:#4fcf9f}}",
+      "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--text);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}",
+      "main{max-width:860px;margin:0 auto;padding:16px 14px 48px}h1{font-size:24px;margin:.4em 0}h2{font-size:19px;margin:2em 0 .4em;border-top:1px solid var(--edge);padding-top:1em}h3{font-size:15px;margin:1.4em 0 .3em}",
+      ".lead{font-size:17px;margin:.2em 0 1em}.note{color:var(--soft)}.bad{color:var(--bad);font-weight:600}.good{color:var(--good);font-weight:600}",
+      ".scroll{overflow-x:auto;-webkit-overflow-scrolling:touch}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}th,td{padding:4px 10px;border-bottom:1px solid var(--edge);text-align:right;white-space:nowrap}th{color:var(--soft);font-weight:500}th:first-child,td:first-child{text-align:left;padding-left:0}",
+      "table.facts td{text-align:left;white-space:normal;overflow-wrap:anywhere}table.facts td:first-child{color:var(--soft);white-space:nowrap;vertical-align:top}",
+      "figure{margin:1.4em 0}figcaption{margin-bottom:6px}figcaption span{color:var(--soft)}details{margin:1em 0}summary{cursor:pointer;color:var(--soft)}a{color:inherit}ul{padding-left:1.2em}"
+    ]
+
+headline :: [Run] -> Text
+headline = \case
+  [] -> "Nothing was measured."
+  runs
+    | invalid > 0 -> shown invalid <> " of " <> shown (length runs) <> " runs must not be used; why is said below."
+    | [run] <- runs ->
+      Text.concat
+        [ Text.pack (thousands (round (runRate run))),
+          " commands per second, half of them within ",
+          format Nanoseconds (fromIntegral (Histogram.percentile 50 (latencies run))),
+          ", 99 % within ",
+          format Nanoseconds (fromIntegral (Histogram.percentile 99 (latencies run))),
+          "."
+        ]
+    | otherwise -> shown (length runs) <> " runs, all valid."
+    where
+      invalid = length (filter (not . runValid) runs)
+  where
+    shown = Text.pack . show
+
+-- Response times where there are any: they are what a user waits for.
+latencies :: Run -> Histogram
+latencies run = maybe (runService run) id (runResponse run)
+
+summaryTable :: [Run] -> Markup
+summaryTable runs =
+  tableOf
+    (["run", "commands/s", "\177 95 %", "p50", "p99", "p99.9", "max", "errors"] <> ["hits" | hits] <> ["client CPU/op"] <> ["vs redis-benchmark" | compared] <> ["valid"])
+    [ concat
+        [ [ text (runName run),
+            number (thousands (round (runRate run))),
+            text (maybe "one window" interval (summarise (runRates run))),
+            at 50 run,
+            at 99 run,
+            at 99.9 run,
+            text (format Nanoseconds (fromIntegral (Histogram.maximumValue (latencies run)))),
+            number (thousands (runErrorCount run))
+          ],
+          [number (maybe "" percent (runHitRatio run)) | hits],
+          [text (format Nanoseconds (runCpuPerOp run))],
+          [ text (maybe "" (\reference -> Text.pack (fixed 2 (runRate run / referenceOpsPerSecond reference)) <> "\215") (runReference run))
+            | compared
+          ],
+          [verdict (runValid run)]
+        ]
+      | run <- runs
+    ]
+  where
+    hits = any (isJust . runHitRatio) runs
+    compared = any (isJust . runReference) runs
+    at share run = text (format Nanoseconds (fromIntegral (Histogram.percentile share (latencies run))))
+    number = text . Text.pack
+    interval summary = case summaryInterval summary of
+      Nothing -> "one window"
+      Just (low, high) -> Text.pack (fixed 1 (50 * (high - low) / max 1e-9 (summaryMean summary))) <> " %"
+    verdict good = element "span" ["class" .= (if good then "good" else "bad")] [text (if good then "yes" else "NO")]
+
+problems :: [Run] -> [Markup]
+problems runs =
+  [ element "ul" [] [element "li" ["class" .= "bad"] [text (name <> ": " <> problem)] | (name, problem) <- found]
+    | not (null found)
+  ]
+  where
+    found = [(runName run, problem) | run <- runs, problem <- runProblems run]
+
+contents :: [Run] -> Markup
+contents runs =
+  element "details" [] $
+    [ element "summary" [] [text "All runs"],
+      element "ul" [] [element "li" [] [element "a" ["href" .= ("#" <> anchor place)] [text (runName run)]] | (place, run) <- zip [1 ..] runs]
+    ]
+
+anchor :: Int -> Text
+anchor place = "run-" <> Text.pack (show place)
+
+section :: Int -> Run -> [Markup]
+section place run =
+  [ element
+      "section"
+      ["id" .= anchor place]
+      ( element "h2" [] [text (runName run)] :
+        element "p" ["class" .= "note"] [text (describe run)] :
+        map note (runNotes run)
+          <> charts (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
+          <> [ element "h3" [] [text "By command"],
+               tableOf
+                 ["command", "answered", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "hits", "misses", "errors"]
+                 (concatMap commandRows (Map.toList (runCommands run)))
+             ]
+          <> nodes
+          <> [element "h3" [] [text "By iteration"] | several]
+          <> [ tableOf
+                 ["window", "commands/s", "p50", "p99", "p99.9", "max"]
+                 [ map text $
+                     Text.pack (show number) :
+                     Text.pack (thousands (round (iterationRate iteration))) :
+                     latencyCells [50, 99, 99.9, 100] (iterationService iteration)
+                   | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
+                 ]
+               | several
+             ]
+          <> [ element
+                 "details"
+                 []
+                 [ element "summary" [] [text "Everything else that is known of this run"],
+                   factsOf (specFacts run <> trustFacts run <> serverFacts run)
+                 ]
+             ]
+      )
+  ]
+  where
+    several = length (runIterations run) > 1
+    commandRows (name, stats) =
+      commandRow name stats (commandService stats) :
+        [commandRow (name <> ", response") stats response | Just response <- [commandResponse stats]]
+    commandRow name stats histogram =
+      map text $
+        concat
+          [ [name, Text.pack (thousands (Histogram.count histogram)), format Nanoseconds (Histogram.mean histogram)],
+            latencyCells [50, 90, 99, 99.9, 99.99, 100] histogram,
+            map (Text.pack . thousands) [commandHits stats, commandMisses stats, sum (commandErrors stats)]
+          ]
+    nodes = case Map.toList (Map.unionsWith (<>) (map (fmap (\one -> (nodeService one, sum (nodeErrors one) `seq` [nodeErrors one])) . iterationNodes) (runIterations run))) of
+      [] -> []
+      found ->
+        [ element "h3" [] [text "By node"],
+          tableOf
+            ["node", "answered", "p50", "p99", "p99.9", "max", "errors"]
+            [ map text $
+                name :
+                Text.pack (thousands (Histogram.count histogram)) :
+                latencyCells [50, 99, 99.9, 100] histogram <> [Text.pack (thousands (sum (map sum errors)))]
+              | (name, (histogram, errors)) <- found
+            ]
+        ]
+
+latencyCells :: [Double] -> Histogram -> [Text]
+latencyCells shares histogram = [format Nanoseconds (fromIntegral (Histogram.percentile share histogram)) | share <- shares]
+
+describe :: Run -> Text
+describe run =
+  Text.intercalate ", " $
+    concat
+      [ [serverName (runServer run)],
+        [Text.pack (targetName (specTarget spec)) <> (if serverNodes (runServer run) > 1 then " of " <> shown (serverNodes (runServer run)) else "")],
+        ["TLS" | specTls spec],
+        [loopText (specLoop spec)],
+        [shown (specInFlight spec) <> " in flight (" <> shown (specThreads spec) <> " threads \215 " <> shown (specBatch spec) <> ")"],
+        [Text.pack (thousands (specKeys spec)) <> " keys, " <> specDistribution spec],
+        ["values of " <> specValueSizes spec <> " B"],
+        [shown (length (runIterations run)) <> " \215 " <> Text.pack (fixed 1 (runSeconds run / fromIntegral (max 1 (length (runIterations run))))) <> " s"]
+      ]
+  where
+    spec = runSpec run
+    shown = Text.pack . show :: Int -> Text
+
+loopText :: Loop -> Text
+loopText = \case
+  Closed -> "closed loop"
+  OpenConstant rate -> "open loop at " <> perSecond rate
+  OpenPoisson rate -> "open loop, Poisson at " <> perSecond rate
+  OpenRamp from to -> "open loop from " <> perSecond from <> " to " <> perSecond to
+  where
+    perSecond rate = Text.pack (thousands (round rate)) <> "/s"
+
+specFacts :: Run -> [(Text, Text)]
+specFacts run =
+  [ ("workload", specWorkload spec),
+    ("seed", Text.pack (show (specSeed spec))),
+    ("key size", shown (specKeySize spec) <> " B"),
+    ("connections per node", maybe "one per capability" shown (specMuxCount spec)),
+    ("polling", if specPolling spec then "yes" else "no"),
+    ("capabilities", shown (specCapabilities spec)),
+    ("warm-up", Text.pack (fixed 1 (specWarmup spec)) <> " s"),
+    ("protocol", "RESP" <> shown (specProtocol spec)),
+    ("network", specNetwork spec)
+  ]
+    <> catMaybes [(,) "persistence" <$> specPersistence spec]
+    <> Map.toList (specAxes spec)
+  where
+    spec = runSpec run
+    shown = Text.pack . show :: Int -> Text
+
+trustFacts :: Run -> [(Text, Text)]
+trustFacts run =
+  [ ( "commands counted",
+      case runAgreement run of
+        Agrees counts -> "the server counted the same: " <> counted counts
+        Disagrees ours theirs -> "client " <> counted ours <> ", server " <> counted theirs
+        NotComparable reason -> "not compared: " <> reason
+    )
+  ]
+    <> concat
+      [ catMaybes
+          [ (,) "generator's share of its cores" . share <$> trustCpuShare trust,
+            (,) "garbage collection" . share <$> trustGcShare trust,
+            (,) "waiting for a core" . share <$> trustRunQueue trust,
+            (,) "Little's law (1 is right)" . Text.pack . fixed 3 <$> trustLittle trust,
+            (,) "steady after the warm-up" . (\yes -> if yes then "yes" else "no") <$> trustSteady trust,
+            (,) "schedule error, p99" . format Nanoseconds . fromIntegral . Histogram.percentile 99 <$> trustSchedule trust
+          ]
+        | trust <- take 1 (map iterationTrust (runIterations run))
+      ]
+    <> [ ("generator's memory", format Bytes (fromIntegral (memoryPeakResident (runMemory run))) <> " resident at most")
+       ]
+  where
+    share = format' . (* 100)
+    format' value = Text.pack (fixed 1 value) <> " %"
+    counted :: Map Text Int -> Text
+    counted counts = Text.intercalate ", " [Text.pack (thousands held) <> " " <> Text.toUpper name | (name, held) <- Map.toList counts]
+
+serverFacts :: Run -> [(Text, Text)]
+serverFacts run =
+  catMaybes [(,) "server's SHA-256" <$> serverSha256 server, (,) "clock against the server's" . clockText <$> serverClock server]
+    <> [("would not tell", reason) | reason <- serverRefused server]
+    <> [("CONFIG " <> name, value) | (name, value) <- Map.toList (serverConfig server)]
+  where
+    server = runServer run
+
+clockText :: Clock -> Text
+clockText clock =
+  "Its clock is ahead by " <> format Nanoseconds (fromIntegral (clockOffset clock))
+    <> ", give or take "
+    <> format Nanoseconds (fromIntegral (clockUncertainty clock))
+    <> "."
+
+-- | The machine and the program.
+manifestSection :: Text -> Manifest -> Markup
+manifestSection title manifest = element "section" [] [element "h2" [] [text title], manifestFacts' manifest]
+
+manifestFacts' :: Manifest -> Markup
+manifestFacts' manifest =
+  factsOf $
+    [ ("when", time),
+      ("command line", Text.unwords (manifestCommand manifest)),
+      ("program", "redis-client " <> manifestTool manifest <> maybe "" (", revision " <>) (manifestRevision manifest) <> ", " <> manifestCompiler manifest),
+      ("runtime", shown (manifestCapabilities manifest) <> " capabilities " <> Text.unwords (manifestRtsArguments manifest)),
+      ("processor", maybe "unknown" id (manifestCpu manifest) <> ", " <> shown (manifestProcessors manifest) <> " seen, " <> (if manifestVirtual manifest then "virtual" else "not virtual"))
+    ]
+      <> catMaybes [(,) "memory" . format Bytes . fromIntegral <$> manifestMemory manifest]
+      <> [("system", Text.unwords [manifestOs manifest, manifestKernel manifest, manifestArchitecture manifest] <> ", clock " <> manifestClockSource manifest)]
+      <> [ ( "disk",
+             diskFilesystem disk <> ", fsync p50 " <> format Nanoseconds (fromIntegral (Histogram.percentile 50 (diskFsync disk)))
+               <> ", p99 "
+               <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (diskFsync disk)))
+           )
+           | Just disk <- [manifestDisk manifest]
+         ]
+      <> Map.toList (manifestFacts manifest)
+  where
+    shown = Text.pack . show :: Int -> Text
+    time =
+      Text.pack . formatTime defaultTimeLocale "%Y-%m-%d %H:%M:%S UTC" . posixSecondsToUTCTime $
+        fromIntegral (manifestStarted manifest `div` 1000000000)
+
+note :: Text -> Markup
+note said = element "p" ["class" .= "note"] [text said]
+
+charts :: [Chart] -> [Markup]
+charts = map figure
+
+-- | A table that scrolls by itself where it is too wide.
+tableOf :: [Text] -> [[Markup]] -> Markup
+tableOf heading rows =
+  element
+    "div"
+    ["class" .= "scroll"]
+    [ element
+        "table"
+        []
+        [ element "thead" [] [element "tr" [] [element "th" [] [text name] | name <- heading]],
+          element "tbody" [] [element "tr" [] [element "td" [] [cell] | cell <- row] | row <- rows]
+        ]
+    ]
+
+-- | Names and what they stand for.
+factsOf :: [(Text, Text)] -> Markup
+factsOf facts =
+  element "table" ["class" .= "facts"] [element "tbody" [] [element "tr" [] [element "td" [] [text name], element "td" [] [text value]] | (name, value) <- facts, value /= ""]]

@@ -1,0 +1,137 @@
+-- | What few repetitions of a measurement allow to say: a mean with its
+-- interval, and whether two sets differ.
+module Tool.Statistics
+  ( Summary (..),
+    summarise,
+    overlap,
+    rankTest,
+    rankTestFloor,
+    welchTest,
+  )
+where
+
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Statistics.Distribution (cumulative, quantile)
+import Statistics.Distribution.Normal (standard)
+import Statistics.Distribution.StudentT (studentT)
+
+-- | Of at least one number.
+data Summary = Summary
+  { summaryCount :: Int,
+    summaryMean :: Double,
+    summaryMedian :: Double,
+    -- | Of the sample; 0 for one number.
+    summarySd :: Double,
+    -- | The 95 % interval of confidence of the mean, by Student's t; 'Nothing'
+    -- for one number.
+    summaryInterval :: Maybe (Double, Double)
+  }
+  deriving stock (Eq, Show)
+
+-- | 'Nothing' for no numbers. \(O(n \log n)\).
+summarise :: [Double] -> Maybe Summary
+summarise values = case List.sort values of
+  [] -> Nothing
+  sorted ->
+    let count = length sorted
+        mean = sum sorted / fromIntegral count
+        variance = sum [(value - mean) ^ (2 :: Int) | value <- sorted] / fromIntegral (count - 1)
+        sd = if count > 1 then sqrt variance else 0
+        reach = quantile (studentT (fromIntegral (count - 1))) 0.975 * sd / sqrt (fromIntegral count)
+     in Just
+          Summary
+            { summaryCount = count,
+              summaryMean = mean,
+              summaryMedian = middle count sorted,
+              summarySd = sd,
+              summaryInterval = if count > 1 then Just (mean - reach, mean + reach) else Nothing
+            }
+  where
+    middle count sorted = case drop ((count - 1) `div` 2) sorted of
+      one : other : _ | even count -> (one + other) / 2
+      one : _ -> one
+      [] -> 0
+
+-- | Whether two intervals have a point in common.
+overlap :: (Double, Double) -> (Double, Double) -> Bool
+overlap (low, high) (low', high') = low <= high' && low' <= high
+
+-- | The two-sided p of the rank-sum test (Wilcoxon, Mann, Whitney): how often
+-- sets as different as these come from one and the same source. Exact for small
+-- sets, ties included; by the normal distribution for others. 'Nothing' if one
+-- is empty.
+rankTest :: [Double] -> [Double] -> Maybe Double
+rankTest one other
+  | null one || null other = Nothing
+  | length one * length other <= 400 = Just (exact one other)
+  | otherwise = Just (approximate one other)
+
+-- | The least p that sets of these sizes can have: above the level that one
+-- asks for, they are too small to tell.
+rankTestFloor :: Int -> Int -> Double
+rankTestFloor n m = min 1 (2 / fromIntegral (binomial (n + m) n))
+  where
+    binomial :: Int -> Int -> Integer
+    binomial total chosen = List.foldl' (\sofar k -> sofar * toInteger (total - k + 1) `div` toInteger k) 1 [1 .. chosen]
+
+-- Twice the rank of each number, so that the ranks of ties are whole.
+doubledRanks :: [Double] -> Map.Map Double Int
+doubledRanks values = Map.fromList (go 1 (List.group (List.sort values)))
+  where
+    go _ [] = []
+    go from (same : rest) = [(value, 2 * from + length same - 1) | value <- take 1 same] <> go (from + length same) rest
+
+rankSum :: [Double] -> Map.Map Double Int -> Int
+rankSum values ranks = sum [Map.findWithDefault 0 value ranks | value <- values]
+
+-- In how many of all ways to choose the first set its ranks add up to something
+-- at least as far from the middle.
+exact :: [Double] -> [Double] -> Double
+exact one other = min 1 (fromInteger far / fromInteger (sum ways))
+  where
+    ranks = doubledRanks (one <> other)
+    expected = length one * (length one + length other + 1)
+    distance total = abs (total - expected)
+    observed = distance (rankSum one ranks)
+    ways = IntMap.elems distribution
+    far = sum [count | (total, count) <- IntMap.toList distribution, distance total >= observed]
+    -- By the number of chosen ones: the ways to reach each sum.
+    distribution = IntMap.findWithDefault IntMap.empty (length one) (List.foldl' choose start [Map.findWithDefault 0 value ranks | value <- one <> other])
+    start = IntMap.singleton 0 (IntMap.singleton 0 (1 :: Integer))
+    choose sofar rank =
+      IntMap.unionWith
+        (IntMap.unionWith (+))
+        sofar
+        (IntMap.fromList [(chosen + 1, IntMap.mapKeysMonotonic (+ rank) sums) | (chosen, sums) <- IntMap.toList sofar, chosen < length one])
+
+approximate :: [Double] -> [Double] -> Double
+approximate one other
+  | variance <= 0 = 1
+  | otherwise = min 1 (2 * (1 - cumulative standard (max 0 (abs (u - n * m / 2) - 0.5) / sqrt variance)))
+  where
+    (n, m) = (fromIntegral (length one), fromIntegral (length other))
+    u = fromIntegral (rankSum one (doubledRanks (one <> other))) / 2 - n * (n + 1) / 2
+    ties = sum [size ^ (3 :: Int) - size | same <- List.group (List.sort (one <> other)), let size = fromIntegral (length same)]
+    variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
+
+-- | The two-sided p of Welch's test of the means. 'Nothing' with fewer than two
+-- numbers in a set; 1 for sets that are all one number.
+welchTest :: [Double] -> [Double] -> Maybe Double
+welchTest one other = do
+  a <- summarise one
+  b <- summarise other
+  if summaryCount a < 2 || summaryCount b < 2
+    then Nothing
+    else Just (welch a b)
+  where
+    welch a b
+      | error' <= 0 = if summaryMean a == summaryMean b then 1 else 0
+      | otherwise = 2 * cumulative (studentT freedom) (negate (abs (summaryMean a - summaryMean b) / sqrt error'))
+      where
+        part summary = summarySd summary ^ (2 :: Int) / fromIntegral (summaryCount summary)
+        error' = part a + part b
+        freedom =
+          error' ^ (2 :: Int)
+            / (part a ^ (2 :: Int) / fromIntegral (summaryCount a - 1) + part b ^ (2 :: Int) / fromIntegral (summaryCount b - 1))
