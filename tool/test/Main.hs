@@ -7,9 +7,11 @@ import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
 import Tool.Bench.ArrivalsSpec qualified
 import Tool.Bench.Document.JsonSpec qualified
+import Tool.Bench.Format.FormatSpec qualified
 import Tool.Bench.GateSpec qualified
 import Tool.Bench.Histogram.HdrSpec qualified
 import Tool.Bench.HistogramSpec qualified
+import Tool.Bench.HtmlSpec qualified
 import Tool.Bench.ReconcileSpec qualified
 import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
@@ -26,6 +28,7 @@ import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
 import Tool.RelaySpec qualified
 import Tool.SpanSpec qualified
+import Tool.StatisticsSpec qualified
 
 main :: IO ()
 main =
@@ -47,6 +50,9 @@ main =
       Tool.Bench.WorkloadSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec
       Tool.Bench.ReportSpec.spec
+      Tool.Bench.Format.FormatSpec.spec
+      Tool.Bench.HtmlSpec.spec
+      Tool.StatisticsSpec.spec
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec

@@ -145,7 +145,7 @@ richDocument =
       sampleIteration
         { iterationStarted = 1700000000000000000 + number * 25000000000,
           iterationSeconds = 20,
-          iterationCommands = Map.unionsWith (<>) [fmap whole (sliceCommands slice) | slice <- slices],
+          iterationCommands = Map.unionsWith (<>) [fmap whole (sliceCommands each) | each <- slices],
           iterationSeries = slices,
           iterationNodes = Map.fromList [("127.0.0.1:7000", NodeStats Map.empty (Histogram.fromValues [100000, 200000])), ("127.0.0.1:7001", NodeStats (Map.fromList [("MOVED", 1)]) (Histogram.fromValues [150000]))],
           iterationSamples =

@@ -4,27 +4,26 @@ module Tool.Bench
   )
 where
 
-import Data.Aeson (Value)
+import Data.Aeson (encode)
 import Data.Foldable (for_)
 import Data.Maybe (isJust)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
 import Tool.Bench.Document
-import Tool.Bench.Document.Json (documentValue)
-import Tool.Bench.Document.Totals (runValid)
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Gate (gate)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
+import Tool.Bench.Reports (exitOf, printSchema, showReport)
 import Tool.Bench.Run (measure)
-import Tool.Bench.Sink (withSink)
+import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Bench.Suite (suite)
 import Tool.Campaign (campaign)
 import Tool.Connect (Target, targetOf)
-import Tool.Failure (exitInvalid)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..))
+import Tool.Options.Output (Outputs, toStandardOutput)
 
 -- | Does it, prints what it found, and says how to exit.
 bench :: BenchMode -> IO ExitCode
@@ -34,20 +33,23 @@ bench = \case
   BenchCampaign options -> campaign options
   BenchGate options -> do
     progress <- newProgress
-    withSink (gateJson options) $ \write -> gate progress options write
+    withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->
+      gate progress options (\value -> write [encode value <> "\n"])
+  BenchReport options -> showReport options
+  BenchSchema -> printSchema
 
 once :: BenchOptions -> IO ExitCode
-once options = withSink (benchJson options) $ \write -> do
+once options = withOutputs (benchOutputs options) $ \write -> do
   progress <- newProgress
   result <- withTargetOf (benchConnection options) $ \target ->
     measure progress target (benchOperation options) (benchLoad options)
-  conclude (benchJson options) write (details result) [result]
+  conclude (benchOutputs options) write (details result) [result]
 
 standard :: SuiteOptions -> IO ExitCode
-standard options = withSink (suiteJson options) $ \write -> do
+standard options = withOutputs (suiteOutputs options) $ \write -> do
   progress <- newProgress
   (notes, results) <- suite progress options
-  conclude (suiteJson options) write notes results
+  conclude (suiteOutputs options) write notes results
 
 -- The server that is named, or a private one.
 withTargetOf :: ConnectionOptions -> (Target -> IO a) -> IO a
@@ -63,16 +65,13 @@ withTargetOf options action
       action
 
 -- Prints and writes the results; one that is not valid makes the exit code.
--- The table leaves the standard output to the JSON if that goes there.
-conclude :: Maybe FilePath -> (Value -> IO ()) -> [String] -> [Run] -> IO ExitCode
-conclude json write notes results = do
+-- The table leaves the standard output to the file that goes there.
+conclude :: Outputs -> (Document -> IO ()) -> [String] -> [Run] -> IO ExitCode
+conclude outputs write notes results = do
   about <- manifest
   for_ (notes <> [""] <> report results) (hPutStrLn handle)
-  write . documentValue $
-    Document {documentManifest = about, documentRuns = results, documentNotes = [], documentOrigins = []}
-  pure $
-    if all runValid results
-      then ExitSuccess
-      else ExitFailure exitInvalid
+  let document = Document {documentManifest = about, documentRuns = results, documentNotes = [], documentOrigins = []}
+  write document
+  pure (exitOf document)
   where
-    handle = if json == Just "-" then stderr else stdout
+    handle = if toStandardOutput outputs then stderr else stdout

@@ -54,6 +54,7 @@ import System.Exit (ExitCode (ExitSuccess))
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Connection (withPassword)
+import Tool.Options.Results
 
 -- | What the program was asked to do.
 newtype Mode = Bench BenchMode
@@ -101,6 +102,8 @@ modeProblem = \case
   Bench (BenchSuite options) -> suiteProblem options
   Bench (BenchGate options) -> gateProblem options
   Bench (BenchCampaign options) -> campaignProblem options
+  Bench (BenchReport options) -> reportProblem options
+  Bench BenchSchema -> Nothing
 
 program :: ParserInfo Mode
 program =
@@ -116,7 +119,7 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate|campaign"
+        ( metavar "suite|gate|campaign|report|schema"
             <> command
               "suite"
               ( info
@@ -135,6 +138,15 @@ program =
                   (BenchCampaign <$> campaignOptions <**> helpOption)
                   (progDesc "Servers of its own: persistence, directories, workloads, sizes, callers, round trips" <> footer exitCodes)
               )
+            <> command
+              "report"
+              ( info
+                  (BenchReport <$> reportOptions <**> helpOption)
+                  (progDesc "Show results again, and write them in other forms")
+              )
+            <> command
+              "schema"
+              (info (pure BenchSchema <**> helpOption) (progDesc "Print the JSON schema of results"))
         )
     exitCodes =
       "Exit codes: 0 well; 1 the gate was missed; 2 bad options, or a run that"
@@ -150,6 +162,8 @@ modePaths =
   [ (["bench", "suite"], optionNames suiteOptions),
     (["bench", "gate"], optionNames gateOptions),
     (["bench", "campaign"], optionNames campaignOptions),
+    (["bench", "report"], optionNames reportOptions),
+    (["bench", "schema"], ([], [])),
     (["bench"], optionNames benchOptions)
   ]
 

@@ -8,6 +8,7 @@ import Test.QuickCheck hiding (once)
 import Tool.Options
 import Tool.Options.Bench
 import Tool.Options.Connection
+import Tool.Options.Output
 
 parse :: String -> Outcome
 parse = parseArguments Nothing . words
@@ -34,7 +35,7 @@ spec = describe "Tool.Options" $ do
     parse "-ch server --port=7000 bench --operation=get" `shouldBe` expected
 
   it "takes the words of the suite and of the gate anywhere" $ do
-    let expected = Run (Bench (BenchSuite (SuiteOptions 2 (Just "out.json"))))
+    let expected = Run (Bench (BenchSuite (SuiteOptions 2 (Outputs [(FormatJson, "out.json")]))))
     parse "bench suite --duration 2 --json out.json" `shouldBe` expected
     parse "--duration 2 bench --json out.json suite" `shouldBe` expected
     case parse "--duration 2 bench gate" of
@@ -94,8 +95,25 @@ spec = describe "Tool.Options" $ do
                   loadSeed = 7,
                   loadPolling = False
                 },
-            benchJson = Just "-"
+            benchOutputs = Outputs [(FormatJson, "-")]
           }
+
+  it "takes results in any combination of forms" $ do
+    fmap benchOutputs (once (parse "bench --html h --json j --csv c --prometheus p --hdr-log l --hgrm x --compat seed=s --compat memtier=m --compat rb-csv=r"))
+      `shouldBe` Just
+        ( Outputs
+            [ (FormatJson, "j"),
+              (FormatHtml, "h"),
+              (FormatCsv, "c"),
+              (FormatPrometheus, "p"),
+              (FormatHdrLog, "l"),
+              (FormatHgrm, "x"),
+              (FormatSeed, "s"),
+              (FormatMemtier, "m"),
+              (FormatCsv, "r")
+            ]
+        )
+    parse "bench report a.json --html b.html" `shouldBe` parse "bench --html b.html report a.json"
 
   it "reads -h as the host, and --help as a question" $ do
     fmap (connectionHost . benchConnection) (once (parse "bench -h localhost"))
@@ -143,6 +161,13 @@ spec = describe "Tool.Options" $ do
             ("bench -h s -u name", "--user needs a password"),
             ("bench --nonsense", "--nonsense"),
             ("bench suite --batch 3", "--batch"),
+            ("bench --json a --html a", "named twice"),
+            ("bench --json - --csv -", "only one form"),
+            ("bench --hgrm -", "--hgrm"),
+            ("bench --compat seed", "--compat seed=FILE"),
+            ("bench --compat xml=f", "not \"xml\""),
+            ("bench report", "FILE"),
+            ("bench report r.json --csv c --csv d", "--csv"),
             ("bench gate --memory-short 9 --memory-long 3", "--memory-long"),
             ("bench gate --iterations 0", "--iterations"),
             ("bench -h", "-h"),

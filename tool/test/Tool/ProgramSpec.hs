@@ -8,6 +8,7 @@ import Data.Aeson.Types (Parser, parseEither, withObject, (.:))
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (fromRight, isRight)
+import Data.Foldable (for_)
 import Data.List (isInfixOf, isPrefixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
@@ -119,6 +120,38 @@ spec = describe "the program" $ do
         code `shouldBe` ExitSuccess
         (eitherDecodeStrict' (Char8.pack output) :: Either String Value) `shouldSatisfy` isRight
 
+    it "writes its results in every form, and the same again from the JSON" $
+      withSystemTempDirectory "program-spec" $ \folder -> do
+        let forms name =
+              [ "--html",
+                folder </> name <> ".html",
+                "--csv",
+                folder </> name <> ".csv",
+                "--prometheus",
+                folder </> name <> ".prom",
+                "--hdr-log",
+                folder </> name <> ".hlog",
+                "--compat",
+                "seed=" <> folder </> name <> ".seed",
+                "--compat",
+                "memtier=" <> folder </> name <> ".memtier",
+                "--hgrm",
+                folder </> name
+              ]
+            json = folder </> "run.json"
+        (code, _, _) <- run' (["bench", "--operation", "get", "--json", json] <> forms "one" <> brief)
+        code `shouldBe` ExitSuccess
+        (again, output, _) <- run' (["bench", "report", json] <> forms "two")
+        again `shouldBe` ExitSuccess
+        output `shouldSatisfy` ("standalone" `isInfixOf`)
+        files <- listDirectory folder
+        length (filter ("one." `isPrefixOf`) files) `shouldBe` 7
+        for_ (filter ("one." `isPrefixOf`) files) $ \file -> do
+          first <- ByteString.readFile (folder </> file)
+          second <- ByteString.readFile (folder </> ("two" <> drop 3 file))
+          ByteString.length first `shouldSatisfy` (> 0)
+          (file, first == second) `shouldBe` (file, True)
+
     it "says so when somebody else used the server meanwhile" $
       withServer defaultServerOptions $ \server -> do
         let intrude = withServerConnection server $ \connection ->
@@ -171,6 +204,21 @@ spec = describe "the program" $ do
         directory `shouldBe` ExitFailure 2
         where' `oneLine` "is a directory"
         listDirectory folder `shouldReturn` []
+
+    it "that a file is no document, or is not there" $
+      withSystemTempDirectory "program-spec" $ \folder -> do
+        writeFile (folder </> "a.json") "{\"schema\":\"other\"}"
+        (code, _, problem) <- run' ["bench", "report", folder </> "a.json"]
+        code `shouldBe` ExitFailure 2
+        problem `oneLine` "its schema is"
+        (missing, _, why) <- run' ["bench", "report", folder </> "b.json"]
+        missing `shouldBe` ExitFailure 3
+        why `oneLine` "does not exist"
+
+    it "that the disk is full, and leaves no half of a file" $ do
+      (code, _, problem) <- run' (["bench", "--json", "/dev/full"] <> brief)
+      code `shouldBe` ExitFailure 3
+      lastLine problem `oneLine` "the disk is full"
 
     it "that options are bad" $ do
       (code, output, problem) <- run' ["bench", "--batch", "0"]

@@ -13,7 +13,7 @@ where
 import Data.ByteString.Lazy (ByteString)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, isJust)
+import Data.Maybe (catMaybes, fromMaybe, isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
@@ -110,14 +110,15 @@ headline = \case
 
 -- Response times where there are any: they are what a user waits for.
 latencies :: Run -> Histogram
-latencies run = maybe (runService run) id (runResponse run)
+latencies run = fromMaybe (runService run) (runResponse run)
 
 summaryTable :: [Run] -> Markup
 summaryTable runs =
   tableOf
-    (["run", "commands/s", "\177 95 %", "p50", "p99", "p99.9", "max", "errors"] <> ["hits" | hits] <> ["client CPU/op"] <> ["vs redis-benchmark" | compared] <> ["valid"])
+    (["run", "valid", "commands/s", "\177 95 %", "p50", "p99", "p99.9", "max", "errors"] <> ["hits" | hits] <> ["client CPU/op"] <> ["vs redis-benchmark" | compared])
     [ concat
         [ [ text (runName run),
+            verdict (runValid run),
             number (thousands (round (runRate run))),
             text (maybe "one window" interval (summarise (runRates run))),
             at 50 run,
@@ -130,8 +131,7 @@ summaryTable runs =
           [text (format Nanoseconds (runCpuPerOp run))],
           [ text (maybe "" (\reference -> Text.pack (fixed 2 (runRate run / referenceOpsPerSecond reference)) <> "\215") (runReference run))
             | compared
-          ],
-          [verdict (runValid run)]
+          ]
         ]
       | run <- runs
     ]
@@ -155,7 +155,9 @@ problems runs =
 
 contents :: [Run] -> Markup
 contents runs =
-  element "details" [] $
+  element
+    "details"
+    []
     [ element "summary" [] [text "All runs"],
       element "ul" [] [element "li" [] [element "a" ["href" .= ("#" <> anchor place)] [text (runName run)]] | (place, run) <- zip [1 ..] runs]
     ]
@@ -325,7 +327,7 @@ manifestFacts' manifest =
       ("command line", Text.unwords (manifestCommand manifest)),
       ("program", "redis-client " <> manifestTool manifest <> maybe "" (", revision " <>) (manifestRevision manifest) <> ", " <> manifestCompiler manifest),
       ("runtime", shown (manifestCapabilities manifest) <> " capabilities " <> Text.unwords (manifestRtsArguments manifest)),
-      ("processor", maybe "unknown" id (manifestCpu manifest) <> ", " <> shown (manifestProcessors manifest) <> " seen, " <> (if manifestVirtual manifest then "virtual" else "not virtual"))
+      ("processor", fromMaybe "unknown" (manifestCpu manifest) <> ", " <> shown (manifestProcessors manifest) <> " seen, " <> (if manifestVirtual manifest then "virtual" else "not virtual"))
     ]
       <> catMaybes [(,) "memory" . format Bytes . fromIntegral <$> manifestMemory manifest]
       <> [("system", Text.unwords [manifestOs manifest, manifestKernel manifest, manifestArchitecture manifest] <> ", clock " <> manifestClockSource manifest)]

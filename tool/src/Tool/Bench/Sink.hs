@@ -1,50 +1,99 @@
--- | Where the JSON goes. Whether it can be written is found out before the run,
--- and a file appears only when it is whole: it is written beside its place and
--- moved there.
+-- | Files that results go to. Whether each can be written is found out before
+-- the run, and a file appears only when it is whole: it is written beside its
+-- place and moved there.
 module Tool.Bench.Sink
-  ( withSink,
+  ( withSinks,
+    withOutputs,
+    formatted,
   )
 where
 
 import Control.Exception (bracketOnError, toException)
-import Control.Monad (void)
-import Data.Aeson (Value, encode)
+import Control.Monad (forM_, void)
+import Data.Aeson (encode)
 import Data.ByteString.Lazy.Char8 qualified as Lazy
 import System.Directory (doesDirectoryExist, doesFileExist, doesPathExist, removePathForcibly, renameFile)
 import System.FilePath (takeDirectory, takeFileName)
 import System.IO (hClose, openBinaryTempFileWithDefaultPermissions, stdout)
 import System.IO.Error (tryIOError)
 import System.Posix.Files (getFileStatus, isRegularFile)
+import Tool.Bench.Document (Document)
+import Tool.Bench.Document.Json (documentValue)
+import Tool.Bench.Format.Csv (csv, memtierJson, seedJson)
+import Tool.Bench.Format.Hdr (hdrLog, hgrmFiles)
+import Tool.Bench.Format.Prometheus (prometheus)
+import Tool.Bench.Html (report)
 import Tool.Failure (describe, failureText, invalidRun)
+import Tool.Options.Output
 
--- | Hands the action a function that writes the document, once.
-withSink :: Maybe FilePath -> ((Value -> IO ()) -> IO a) -> IO a
-withSink Nothing action = action (\_ -> pure ())
-withSink (Just "-") action = action (Lazy.hPutStrLn stdout . encode)
-withSink (Just path) action = do
-  special <- isSpecial
-  if special
-    then action (Lazy.writeFile path . encode)
-    else bracketOnError create (\(temporary, handle) -> hClose handle >> removePathForcibly temporary) $
-      \(temporary, handle) -> do
-        result <- action $ \document -> do
-          Lazy.hPutStrLn handle (encode document)
+-- | Hands the action a function that writes the document to all outputs, once.
+withOutputs :: Outputs -> ((Document -> IO ()) -> IO a) -> IO a
+withOutputs outputs action =
+  withSinks [(formatOption format, path) | (format, path) <- single] $ \write -> do
+    forM_ prefixes $ \prefix -> do
+      -- Nothing is written yet: only whether there is such a folder.
+      folder <- doesDirectoryExist (takeDirectory prefix)
+      if folder then pure () else invalidRun ("--hgrm " <> prefix <> ": cannot be written (" <> takeDirectory prefix <> ": does not exist)")
+    action $ \document -> do
+      write [formatted format document | (format, _) <- single]
+      forM_ prefixes $ \prefix ->
+        forM_ (hgrmFiles document) $ \(suffix, content) ->
+          withSinks [("--hgrm", prefix <> suffix)] $ \one -> one [content]
+  where
+    single = filter ((/= FormatHgrm) . fst) (outputsFiles outputs)
+    prefixes = [path | (FormatHgrm, path) <- outputsFiles outputs]
+
+-- | A document in one of the forms that are one file.
+formatted :: Format -> Document -> Lazy.ByteString
+formatted format document = case format of
+  FormatJson -> encode (documentValue document) <> "\n"
+  FormatHtml -> report document
+  FormatCsv -> csv document
+  FormatPrometheus -> prometheus document
+  FormatHdrLog -> hdrLog document
+  FormatHgrm -> Lazy.concat (map snd (hgrmFiles document))
+  FormatSeed -> seedJson document
+  FormatMemtier -> memtierJson document
+
+-- | Hands the action a function that writes to these files (@-@: the standard
+-- output), in their order, once. Each has the option that named it.
+withSinks :: [(String, FilePath)] -> (([Lazy.ByteString] -> IO ()) -> IO a) -> IO a
+withSinks files action = case files of
+  [] -> action (\_ -> pure ())
+  (named, path) : rest ->
+    withSink named path $ \write ->
+      withSinks rest $ \writeRest ->
+        action $ \case
+          content : others -> write content >> writeRest others
+          [] -> pure ()
+
+withSink :: String -> FilePath -> ((Lazy.ByteString -> IO ()) -> IO a) -> IO a
+withSink named path action
+  | path == "-" = action (Lazy.hPutStr stdout)
+  | otherwise = do
+    special <- isSpecial
+    if special
+      then action (Lazy.writeFile path)
+      else bracketOnError create (\(temporary, handle) -> hClose handle >> removePathForcibly temporary) $
+        \(temporary, handle) -> do
+          result <- action $ \content -> do
+            Lazy.hPutStr handle content
+            hClose handle
+            renameFile temporary path
           hClose handle
-          renameFile temporary path
-        hClose handle
-        void (tryIOError (removePathForcibly temporary))
-        pure result
+          void (tryIOError (removePathForcibly temporary))
+          pure result
   where
     create = do
       folder <- doesDirectoryExist path
       if folder
-        then invalidRun ("--json " <> path <> ": is a directory")
+        then invalidRun (named <> " " <> path <> ": is a directory")
         else
           tryIOError (openBinaryTempFileWithDefaultPermissions (takeDirectory path) (takeFileName path <> ".part"))
             >>= either cannot pure
     cannot problem =
       invalidRun $
-        "--json " <> path <> ": cannot be written"
+        named <> " " <> path <> ": cannot be written"
           <> maybe "" ((" (" <>) . (<> ")") . failureText) (describe (toException problem))
     -- A device or a pipe is not to be replaced by a file.
     isSpecial = do

@@ -26,7 +26,7 @@ draw size top chart =
           <> [grid area (heatsX chart) scaleX (heatsY chart) scaleY]
     }
   where
-    (legendHeight, marks) = legend size top (bandMarks (heatsBands chart))
+    (legendHeight, marks) = legend size (top + 20) (bandMarks (heatsBands chart))
     wide = sizeWidth size - 130
     strengths =
       [ label "tick" "end" (wide - 6) (top + 13) "few",
@@ -46,7 +46,7 @@ draw size top chart =
     held = filter ((> 0) . heatCount) (heatsCells chart)
     scaleX = scaleOf (if sizeNarrow size then 4 else 8) (heatsX chart) (concat [[from, to] | Heat {heatX = (from, to)} <- held])
     scaleY = scaleOf 6 (heatsY chart) (concat [[from, to] | Heat {heatY = (from, to)} <- held])
-    (area, whole) = areaFor size (top + max 20 legendHeight) (if sizeNarrow size then 220 else 260) scaleY
+    (area, whole) = areaFor size (top + 20 + legendHeight) (if sizeNarrow size then 220 else 260) scaleY
     most = List.foldl' max 1 (map heatCount held)
     -- By the logarithm: a tail of a few is what one looks for.
     level :: Double -> Int

@@ -17,7 +17,7 @@ module Tool.Options.Bench
   )
 where
 
-import Control.Applicative (optional)
+import Control.Applicative (optional, (<|>))
 import Data.Word (Word64)
 import Options.Applicative
   ( Parser,
@@ -38,6 +38,8 @@ import Options.Applicative
 import Text.Read (readMaybe)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
+import Tool.Options.Output
+import Tool.Options.Results (ReportOptions)
 
 -- | What @bench@ was asked to do.
 data BenchMode
@@ -49,6 +51,10 @@ data BenchMode
     BenchGate GateOptions
   | -- | Many cells, with servers of its own.
     BenchCampaign CampaignOptions
+  | -- | Results again, in other forms.
+    BenchReport ReportOptions
+  | -- | The schema of the JSON.
+    BenchSchema
   deriving stock (Eq, Show)
 
 -- | One run.
@@ -56,8 +62,7 @@ data BenchOptions = BenchOptions
   { benchConnection :: ConnectionOptions,
     benchOperation :: Operation,
     benchLoad :: LoadOptions,
-    -- | Where to write the JSON; @-@ is the standard output.
-    benchJson :: Maybe FilePath
+    benchOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
@@ -89,7 +94,7 @@ data LoadOptions = LoadOptions
 -- | The standard set of runs.
 data SuiteOptions = SuiteOptions
   { suiteDuration :: Double,
-    suiteJson :: Maybe FilePath
+    suiteOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
@@ -148,7 +153,7 @@ benchOptions =
           <> help "Commands to send; mixed: 80 % GET, 20 % SET"
       )
     <*> loadOptions
-    <*> jsonOption
+    <*> outputOptions
 
 loadOptions :: Parser LoadOptions
 loadOptions =
@@ -169,7 +174,7 @@ loadOptions =
 
 -- | Options of the suite.
 suiteOptions :: Parser SuiteOptions
-suiteOptions = SuiteOptions <$> seconds "duration" 5 "Seconds per run" <*> jsonOption
+suiteOptions = SuiteOptions <$> seconds "duration" 5 "Seconds per run" <*> outputOptions
 
 -- | Options of the gate.
 gateOptions :: Parser GateOptions
@@ -181,10 +186,10 @@ gateOptions =
             <$> seconds "memory-short" 10 "Seconds of the short run whose memory is compared"
             <*> seconds "memory-long" 60 "Seconds of the long one"
         )
-    <*> jsonOption
+    <*> jsonFile
 
-jsonOption :: Parser (Maybe FilePath)
-jsonOption =
+jsonFile :: Parser (Maybe FilePath)
+jsonFile =
   optional (strOption (long "json" <> metavar "FILE" <> help "Write the results as JSON (-: to the standard output)"))
 
 seconds :: String -> Double -> String -> Parser Double
@@ -207,7 +212,7 @@ operation = eitherReader $ \text ->
 benchProblem :: BenchOptions -> Maybe String
 benchProblem options = case connectionProblem True (benchConnection options) of
   Just problem -> Just problem
-  Nothing -> loadProblem (benchLoad options)
+  Nothing -> loadProblem (benchLoad options) <|> outputProblem (benchOutputs options)
 
 loadProblem :: LoadOptions -> Maybe String
 loadProblem load
@@ -238,7 +243,7 @@ between name lowest highest number
 suiteProblem :: SuiteOptions -> Maybe String
 suiteProblem options
   | suiteDuration options <= 0 = Just "--duration must be more than 0"
-  | otherwise = Nothing
+  | otherwise = outputProblem (suiteOutputs options)
 
 -- | What is wrong with the options of the gate.
 gateProblem :: GateOptions -> Maybe String

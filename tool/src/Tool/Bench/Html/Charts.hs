@@ -169,7 +169,7 @@ runCharts run =
       ],
       concat
         [ [ overTime title about (axis unitName Linear unit) (serverLines value)
-            | not (all (null . concat) (Map.elems (sampled value)))
+            | not (all (all null) (Map.elems (sampled value)))
           ]
           | (title, about, unitName, unit, value) <- serverCurves
         ]

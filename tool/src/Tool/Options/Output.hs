@@ -1,0 +1,88 @@
+-- | Where results go, and in which forms.
+module Tool.Options.Output
+  ( Outputs (..),
+    Format (..),
+    formatOption,
+    outputOptions,
+    outputProblem,
+    toStandardOutput,
+  )
+where
+
+import Control.Applicative (many, optional)
+import Data.List (group, sort)
+import Options.Applicative (Parser, ReadM, eitherReader, help, long, metavar, option, strOption)
+
+-- | The files to write.
+newtype Outputs = Outputs {outputsFiles :: [(Format, FilePath)]}
+  deriving stock (Eq, Show)
+
+-- | A form of a document.
+data Format
+  = FormatJson
+  | FormatHtml
+  | FormatCsv
+  | FormatPrometheus
+  | FormatHdrLog
+  | -- | Several files; the path is the beginning of their names.
+    FormatHgrm
+  | -- | An array of objects with four keys.
+    FormatSeed
+  | -- | As memtier_benchmark writes it.
+    FormatMemtier
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | The option that asks for it.
+formatOption :: Format -> String
+formatOption = \case
+  FormatJson -> "--json"
+  FormatHtml -> "--html"
+  FormatCsv -> "--csv"
+  FormatPrometheus -> "--prometheus"
+  FormatHdrLog -> "--hdr-log"
+  FormatHgrm -> "--hgrm"
+  FormatSeed -> "--compat seed"
+  FormatMemtier -> "--compat memtier"
+
+-- | All of them, in any combination.
+outputOptions :: Parser Outputs
+outputOptions =
+  (\named others -> Outputs (concat named <> others))
+    <$> traverse
+      file
+      [ (FormatJson, "json", "FILE", "Write the results as JSON (-: to the standard output)"),
+        (FormatHtml, "html", "FILE", "Write a report: one page of HTML with all charts"),
+        (FormatCsv, "csv", "FILE", "Write CSV with the columns of redis-benchmark"),
+        (FormatPrometheus, "prometheus", "FILE", "Write metrics as Prometheus reads them"),
+        (FormatHdrLog, "hdr-log", "FILE", "Write a log of HDR histograms (V2)"),
+        (FormatHgrm, "hgrm", "PREFIX", "Write a table of percentiles for each run and command: PREFIX.RUN.COMMAND.hgrm")
+      ]
+    <*> many
+      (option compat (long "compat" <> metavar "KIND=FILE" <> help "Write as others do; KIND: seed (four keys), rb-csv (redis-benchmark) or memtier"))
+  where
+    file (format, name, what, about) =
+      maybe [] (\path -> [(format, path)]) <$> optional (strOption (long name <> metavar what <> help about))
+
+compat :: ReadM (Format, FilePath)
+compat = eitherReader $ \text -> case break (== '=') text of
+  (kind, '=' : path)
+    | Just format <- lookup kind kinds, path /= "" -> Right (format, path)
+    | path == "" -> Left ("--compat " <> kind <> "= needs a file")
+  (kind, "") | kind `elem` map fst kinds -> Left ("--compat " <> kind <> " needs a file: --compat " <> kind <> "=FILE")
+  (kind, _) -> Left ("--compat knows seed, rb-csv and memtier, not " <> show kind)
+  where
+    kinds = [("seed", FormatSeed), ("rb-csv", FormatCsv), ("memtier", FormatMemtier)]
+
+-- | What is wrong with the combination, in one line.
+outputProblem :: Outputs -> Maybe String
+outputProblem (Outputs files) = case [path | path : _ : _ <- group (sort (map snd files))] of
+  "-" : _ -> Just "the standard output can take only one form (-)"
+  path : _ -> Just (path <> " is named twice")
+  [] | Just format <- lookup "-" [(path, format) | (format, path) <- files], format == FormatHgrm -> Just "--hgrm writes several files and cannot go to the standard output"
+  [] -> case filter ((== "") . snd) files of
+    (format, _) : _ -> Just (formatOption format <> " needs a file")
+    [] -> Nothing
+
+-- | Whether the standard output belongs to one of them.
+toStandardOutput :: Outputs -> Bool
+toStandardOutput = any ((== "-") . snd) . outputsFiles

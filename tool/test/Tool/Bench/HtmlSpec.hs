@@ -1,0 +1,122 @@
+-- | The report, as text and in a real browser.
+module Tool.Bench.HtmlSpec (spec) where
+
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Lazy qualified as Lazy
+import Data.List (isInfixOf)
+import Data.Maybe (catMaybes)
+import Data.Text.Lazy qualified as LazyText
+import Data.Text.Lazy.Encoding qualified as LazyText
+import Sample
+import System.Directory (findExecutable)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+import System.Process (readProcessWithExitCode)
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck hiding (sample)
+import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Html
+import WellFormed
+
+shown :: Document -> String
+shown = LazyText.unpack . LazyText.decodeUtf8 . report
+
+spec :: Spec
+spec = describe "Tool.Bench.Html" $ do
+  modifyMaxSuccess (const 30) . prop "is well-formed whatever the document" $
+    forAll (scale (min 12) anyDocument) $ \document -> do
+      let html = shown document
+      conjoin [malformed html === Nothing, counterexample html (not (any (`isInfixOf` html) ["NaN", "Infinity"]))]
+
+  it "needs nothing but itself" $
+    filter (`isInfixOf` shown richDocument) ["<script", "src=", "url(", "@import", "href=\"http", "<link", "<img"] `shouldBe` []
+
+  it "shows every run with its charts, its tables, and where it was made" $ do
+    let text = textOf (shown richDocument)
+        wanted =
+          [ "cell A",
+            "cell B",
+            "Throughput over time",
+            "Latency over time",
+            "Latency heat map",
+            "Latency spectrum",
+            "Server: processor",
+            "Server: memory",
+            "aof-rewrite",
+            "127.0.0.1:7001",
+            "p99.9",
+            "By iteration",
+            "Little&#39;s law",
+            "CONFIG appendfsync",
+            "the server counted the same: 1 800 GET, 800 SET",
+            "Where it was measured",
+            "a processor",
+            "A note &lt;about&gt; all of it."
+          ]
+    filter (not . (`isInfixOf` text)) wanted `shouldBe` []
+
+  it "says first that a run must not be used, and why" $ do
+    let text = textOf (shown (sampleDocument [sample {runProblems = ["it lied"]}]))
+    text `shouldSatisfy` isInfixOf "1 of 1 runs must not be used"
+    text `shouldSatisfy` isInfixOf "cluster mixed: it lied"
+
+  describe "in a browser" $ do
+    it "fits a desk and a phone without a sideways scroll, light and dark, and asks nothing of the network" $
+      withBrowser $ \browse -> do
+        wide <- browse 1200 []
+        narrow <- browse 390 ["--blink-settings=preferredColorScheme=0"]
+        -- What the page of the probe measured of the report inside it.
+        map fst [wide, narrow]
+          `shouldBe` [ "wide=block narrow=none overflow=no errors=0 page=rgb(255, 255, 255)",
+                       "wide=none narrow=block overflow=no errors=0 page=rgb(18, 22, 30)"
+                     ]
+        -- Something was drawn: a blank picture of this size is a few kilobytes.
+        map snd [wide, narrow] `shouldSatisfy` all (> 20000)
+
+-- | A headless browser that opens the report in a window of a width, with more
+-- flags: what it measured, and the size of its picture in bytes.
+withBrowser :: ((Int -> [String] -> IO (String, Int)) -> IO a) -> IO a
+withBrowser action = do
+  found <- catMaybes <$> traverse findExecutable ["chromium", "chromium-browser", "google-chrome"]
+  case found of
+    [] -> fail "no Chromium: scripts/setup.sh installs it"
+    browser : _ -> withSystemTempDirectory "report-spec" $ \folder -> do
+      -- The report has no script, so the one that measures is put at its end.
+      let file = folder </> "report.html"
+          picture = folder </> "picture.png"
+      Lazy.writeFile file (report richDocument <> probe)
+      action $ \width special -> do
+        let run more = do
+              (code, output, problem) <-
+                readProcessWithExitCode browser (flags folder width <> special <> more <> ["file://" <> file]) ""
+              if code == ExitSuccess then pure output else fail ("the browser ended with " <> show code <> ": " <> problem)
+        dom <- run ["--dump-dom"]
+        _ <- run ["--screenshot=" <> picture]
+        size <- ByteString.length <$> ByteString.readFile picture
+        pure (measured dom, size)
+  where
+    flags folder width =
+      [ "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--hide-scrollbars",
+        "--user-data-dir=" <> folder </> ("profile-" <> show width),
+        "--window-size=" <> show (width :: Int) <> ",2000"
+      ]
+    measured dom = takeWhile (/= '"') (beyond "data-measured=\"" dom)
+    beyond part text
+      | null text = ""
+      | part == take (length part) text = drop (length part) text
+      | otherwise = beyond part (drop 1 text)
+    probe =
+      "<script>var e=0;addEventListener('error',function(){e++},true);addEventListener('load',function(){\
+      \var r=document.documentElement,s=function(c){return getComputedStyle(document.querySelector(c)).display};\
+      \var n=performance.getEntriesByType('resource').length;\
+      \r.setAttribute('data-measured','wide='+s('.wide')+' narrow='+s('.narrow')+' overflow='+(r.scrollWidth>innerWidth?'yes':'no')+' errors='+(e+n)+' page='+getComputedStyle(document.body).backgroundColor)})</script>"
