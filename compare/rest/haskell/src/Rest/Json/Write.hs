@@ -1,0 +1,231 @@
+-- | Users as JSON, from a row of SQLite straight into the bytes of the answer.
+--
+-- No value is made in between: the text of a column is read where SQLite keeps
+-- it and written, escaped, where it will be sent from. A buffer is made for the
+-- answer and grows by doubling; before each row there is room for the worst that
+-- its texts can become (six bytes for each).
+--
+-- The generic way, by aeson, is here too: it is what the naive service does, and
+-- the study of what this module gives.
+module Rest.Json.Write
+  ( Encoder (..),
+    encodeRow,
+    encodePage,
+    userEncoding,
+  )
+where
+
+import Control.Monad (when)
+import Data.Aeson qualified as Aeson
+import Data.Aeson.Encoding qualified as Encoding
+import Data.Bits (complement, shiftL, shiftR, xor, (.&.), (.|.))
+import Data.ByteString (ByteString)
+import Data.ByteString.Internal qualified as Internal
+import Data.ByteString.Lazy qualified as Lazy
+import Data.ByteString.Unsafe qualified as Unsafe
+import Data.Int (Int64)
+import Data.Text.Encoding qualified as Text
+import Data.Word (Word64, Word8)
+import Foreign.ForeignPtr (ForeignPtr, withForeignPtr)
+import Foreign.Marshal.Utils (copyBytes)
+import Foreign.Ptr (Ptr, castPtr, minusPtr, nullPtr, plusPtr)
+import Foreign.Storable (peek, poke)
+import Rest.Sqlite (Statement, Step (..), columnInt, step, withColumn)
+import Rest.User (User (..), readUser)
+
+-- | How rows become JSON.
+data Encoder
+  = -- | Straight from SQLite's memory.
+    Direct
+  | -- | By a record and aeson.
+    Generic
+  deriving stock (Eq, Show)
+
+-- | The user of the row that the statement came to.
+encodeRow :: Encoder -> Statement -> IO ByteString
+encodeRow Generic row = Lazy.toStrict . Encoding.encodingToLazyByteString . userEncoding <$> readUser row
+encodeRow Direct row = do
+  room <- rowRoom row
+  -- Most is cut off again: keep what is used, not what might have been.
+  Internal.createAndTrim room $ \start -> do
+    end <- pokeRow row start
+    pure (end `minusPtr` start)
+
+-- | @{"page":…,"limit":…,"data":[…]}@ of all rows that the statement gives from
+-- here on.
+encodePage :: Encoder -> Int64 -> Int64 -> Statement -> IO ByteString
+encodePage Generic page limit rows = do
+  users <- allRows
+  pure . Lazy.toStrict . Encoding.encodingToLazyByteString . Encoding.pairs $
+    Encoding.pair "page" (Encoding.int64 page)
+      <> Encoding.pair "limit" (Encoding.int64 limit)
+      <> Encoding.pair "data" (Encoding.list userEncoding users)
+  where
+    allRows =
+      step rows >>= \case
+        Done -> pure []
+        Row -> (:) <$> readUser rows <*> allRows
+encodePage Direct page limit rows = do
+  buffer <- Internal.mallocByteString firstRoom
+  used <- withForeignPtr buffer $ \start -> do
+    end <-
+      pokeBytes "{\"page\":" start
+        >>= pokeInt page
+        >>= pokeBytes ",\"limit\":"
+        >>= pokeInt limit
+        >>= pokeBytes ",\"data\":["
+    pure (end `minusPtr` start)
+  go buffer firstRoom used True
+  where
+    firstRoom = 8192
+    go :: ForeignPtr Word8 -> Int -> Int -> Bool -> IO ByteString
+    go buffer size used isFirst =
+      step rows >>= \case
+        Done -> do
+          end <- withForeignPtr buffer $ \start -> pokeBytes "]}" (start `plusPtr` used)
+          withForeignPtr buffer $ \start -> pure (Internal.fromForeignPtr buffer 0 (end `minusPtr` start))
+        Row -> do
+          room <- rowRoom rows
+          -- Two for the end, one for the comma.
+          (larger, newSize) <- ensure buffer size used (room + 3)
+          used' <- withForeignPtr larger $ \start -> do
+            let place = start `plusPtr` used
+            begin <- if isFirst then pure place else pokeByte 0x2c place
+            end <- pokeRow rows begin
+            pure (end `minusPtr` start)
+          go larger newSize used' False
+
+ensure :: ForeignPtr Word8 -> Int -> Int -> Int -> IO (ForeignPtr Word8, Int)
+ensure buffer size used more
+  | used + more <= size = pure (buffer, size)
+  | otherwise = do
+    let larger = max (2 * size) (used + more)
+    new <- Internal.mallocByteString larger
+    withForeignPtr buffer $ \old -> withForeignPtr new $ \place -> copyBytes place old used
+    pure (new, larger)
+
+-- | Bytes that are surely enough for the row: names, braces and a number take
+-- less than 96, each text at most six times its size.
+rowRoom :: Statement -> IO Int
+rowRoom row = do
+  name <- withColumn row 1 size
+  email <- withColumn row 2 size
+  bio <- withColumn row 3 size
+  created <- withColumn row 4 size
+  pure (96 + 6 * (name + email + bio + created))
+  where
+    size _ bytes = pure bytes
+
+pokeRow :: Statement -> Ptr Word8 -> IO (Ptr Word8)
+pokeRow row start = do
+  number <- columnInt row 0
+  pokeBytes "{\"id\":" start
+    >>= pokeInt number
+    >>= pokeBytes ",\"name\":"
+    >>= pokeColumn row 1
+    >>= pokeBytes ",\"email\":"
+    >>= pokeColumn row 2
+    >>= pokeBytes ",\"bio\":"
+    >>= pokeColumn row 3
+    >>= pokeBytes ",\"createdAt\":"
+    >>= pokeColumn row 4
+    >>= pokeByte 0x7d
+
+pokeColumn :: Statement -> Int -> Ptr Word8 -> IO (Ptr Word8)
+pokeColumn row index place = withColumn row index $ \text size ->
+  if text == nullPtr
+    then pokeBytes "null" place
+    else do
+      body <- pokeByte 0x22 place
+      end <- pokeEscaped text (text `plusPtr` size) body
+      pokeByte 0x22 end
+
+pokeByte :: Word8 -> Ptr Word8 -> IO (Ptr Word8)
+pokeByte byte place = (place `plusPtr` 1) <$ poke place byte
+{-# INLINE pokeByte #-}
+
+pokeBytes :: ByteString -> Ptr Word8 -> IO (Ptr Word8)
+pokeBytes bytes place = Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) -> do
+  copyBytes place (castPtr from) size
+  pure (place `plusPtr` size)
+{-# INLINE pokeBytes #-}
+
+-- | The digits of a number, backwards into their place.
+pokeInt :: Int64 -> Ptr Word8 -> IO (Ptr Word8)
+pokeInt number place
+  | number < 0 = pokeByte 0x2d place >>= pokeInt (negate number)
+  | otherwise = do
+    let digits = countDigits 1 number
+        end = place `plusPtr` digits
+    write number (end `plusPtr` (-1))
+    pure end
+  where
+    countDigits :: Int -> Int64 -> Int
+    countDigits !count n
+      | n < 10 = count
+      | otherwise = countDigits (count + 1) (n `quot` 10)
+    write :: Int64 -> Ptr Word8 -> IO ()
+    write n at = do
+      let (rest, digit) = n `quotRem` 10
+      poke at (0x30 + fromIntegral digit)
+      when (rest > 0) (write rest (at `plusPtr` (-1)))
+
+-- | Copies text, escaping what JSON cannot hold: eight bytes at a time while
+-- none of the eight needs it.
+pokeEscaped :: Ptr Word8 -> Ptr Word8 -> Ptr Word8 -> IO (Ptr Word8)
+pokeEscaped !from !end !place
+  | end `minusPtr` from >= 8 = do
+    word <- peek (castPtr from)
+    if allPlain word
+      then poke (castPtr place) word >> pokeEscaped (from `plusPtr` 8) end (place `plusPtr` 8)
+      else peek from >>= single
+  | from == end = pure place
+  | otherwise = peek from >>= single
+  where
+    single byte = pokeOne byte place >>= pokeEscaped (from `plusPtr` 1) end
+
+-- | Whether none of eight bytes is below 0x20, a quotation mark or a backslash.
+-- A byte of 0x80 or more is none of them; the tests are the usual ones for "a
+-- byte is zero" and "a byte is less than", and they are exact as long as the
+-- answer is only whether there is any.
+allPlain :: Word64 -> Bool
+allPlain word = (below32 .|. zeroIn (word `xor` quotes) .|. zeroIn (word `xor` backslashes)) .&. highs == 0
+  where
+    ones = 0x0101010101010101
+    highs = ones `shiftL` 7
+    quotes = 0x2222222222222222
+    backslashes = 0x5c5c5c5c5c5c5c5c
+    below32 = (word - 0x2020202020202020) .&. complement word
+    zeroIn bytes = (bytes - ones) .&. complement bytes
+{-# INLINE allPlain #-}
+
+pokeOne :: Word8 -> Ptr Word8 -> IO (Ptr Word8)
+pokeOne byte place
+  | byte >= 0x20 && byte /= 0x22 && byte /= 0x5c = pokeByte byte place
+  | otherwise = case byte of
+    0x22 -> escape 0x22
+    0x5c -> escape 0x5c
+    0x08 -> escape 0x62
+    0x09 -> escape 0x74
+    0x0a -> escape 0x6e
+    0x0c -> escape 0x66
+    0x0d -> escape 0x72
+    _ ->
+      pokeBytes "\\u00" place
+        >>= pokeByte (hexDigit (byte `shiftR` 4))
+        >>= pokeByte (hexDigit (byte .&. 15))
+  where
+    escape letter = pokeByte 0x5c place >>= pokeByte letter
+    hexDigit n = if n < 10 then 0x30 + n else 0x37 + n
+
+-- | A user by aeson.
+userEncoding :: User -> Aeson.Encoding
+userEncoding User {userId, userName, userEmail, userBio, userCreatedAt} =
+  Encoding.pairs $
+    Encoding.pair "id" (Encoding.int64 userId)
+      <> Encoding.pair "name" (text userName)
+      <> Encoding.pair "email" (text userEmail)
+      <> Encoding.pair "bio" (maybe Encoding.null_ text userBio)
+      <> Encoding.pair "createdAt" (text userCreatedAt)
+  where
+    text = Encoding.text . Text.decodeUtf8With (\_ _ -> Just '\xfffd')

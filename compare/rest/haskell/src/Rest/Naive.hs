@@ -1,0 +1,84 @@
+-- | The original's design: a new SQLite connection for each request, with its
+-- settings and a statement compiled for it, a commit per write, and generic
+-- JSON. The cache is asked and told as one does at first: what was read is
+-- stored, whatever has been written since.
+module Rest.Naive
+  ( naiveUsers,
+  )
+where
+
+import Control.Exception (bracket, try)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty (..))
+import Redis (Client, tryRun)
+import Redis.Commands (Expiry (..), SetLifetime (..), SetOptions (..))
+import Redis.Commands qualified as Redis
+import Rest.Json.Write (Encoder (..), encodePage, encodeRow)
+import Rest.Reply
+import Rest.Sqlite (OpenMode (..), SqliteError, Statement, Step (..), bindInt, bindNull, bindText, close, columnInt, finalize, isUniqueViolation, open, prepare, runScript, stepWaiting)
+import Rest.Statements (Statements, statement)
+import Rest.User (UserInput (..))
+import Rest.Users (Users (..))
+
+-- | The operations, each with a connection of its own to the database.
+naiveUsers :: Client -> Statements -> FilePath -> Users
+naiveUsers client statements path =
+  Users
+    { usersGet = \number ->
+        tryRun client (Redis.get (key number)) >>= \case
+          Right (Just bytes) -> pure (userReply bytes)
+          _ -> query "user-by-id" (\row -> bindInt row 1 number) $ \row ->
+            stepWaiting row >>= \case
+              Done -> pure userNotFound
+              Row -> do
+                bytes <- encodeRow Generic row
+                _ <- tryRun client (Redis.setWith (SetOptions Nothing (ExpiresAfter (InMilliseconds 60000))) (key number) bytes)
+                pure (userReply bytes),
+      usersList = \page limit ->
+        query "users-page" (\row -> bindInt row 1 limit >> bindInt row 2 ((page - 1) * limit)) $
+          fmap userReply . encodePage Generic page limit,
+      usersAdd = \input ->
+        query "insert-user" (bindInput 1 input) $ \row ->
+          returned row (createdReply <$> columnInt row 0 <*> encodeRow Generic row),
+      usersChange = \number input ->
+        query "update-user" (\row -> bindInt row 1 number >> bindInput 2 input row) $ \row ->
+          returned row (userReply <$> encodeRow Generic row),
+      usersDelete = \number ->
+        query "delete-user" (\row -> bindInt row 1 number) $ \row -> returned row (pure userDeleted)
+    }
+  where
+    query :: ByteString -> (Statement -> IO ()) -> (Statement -> IO Reply) -> IO Reply
+    query name bind action = answered $
+      bracket (open ReadWrite path) close $ \connection -> do
+        statement statements "naive-settings" >>= runScript connection
+        sql <- statement statements name
+        bracket (prepare connection sql) finalize (\row -> bind row >> action row)
+    -- The row is the one changed; the second step ends the statement, and commits.
+    returned row reply =
+      stepWaiting row >>= \case
+        Done -> pure userNotFound
+        Row -> do
+          number <- columnInt row 0
+          result <- reply
+          _ <- stepWaiting row
+          _ <- tryRun client (Redis.del (key number :| []))
+          pure result
+
+bindInput :: Int -> UserInput -> Statement -> IO ()
+bindInput index UserInput {inputName, inputEmail, inputBio} row = do
+  bindText row index inputName
+  bindText row (index + 1) inputEmail
+  maybe (bindNull row (index + 2)) (bindText row (index + 2)) inputBio
+
+answered :: IO Reply -> IO Reply
+answered action =
+  try action >>= \case
+    Right reply -> pure reply
+    Left problem
+      | isUniqueViolation problem -> pure duplicateEmail
+      | otherwise -> const (pure databaseUnavailable) (problem :: SqliteError)
+
+key :: Int64 -> ByteString
+key number = "user:" <> Char8.pack (show number)

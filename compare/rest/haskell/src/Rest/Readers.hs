@@ -1,0 +1,102 @@
+-- | Reads from the database: a connection per capability, its statements
+-- prepared once.
+--
+-- A read takes microseconds and waits for nobody, because readers of a WAL file
+-- are not stopped by its writer. So a thread holds its capability's reader
+-- locked for the whole of it, and the calls are unsafe ones.
+module Rest.Readers
+  ( Readers,
+    openReaders,
+    closeReaders,
+    Found (..),
+    findUser,
+    listUsers,
+  )
+where
+
+import Control.Concurrent (getNumCapabilities, myThreadId, threadCapability, threadDelay)
+import Control.Concurrent.MVar (MVar, newMVar, withMVar)
+import Control.Exception (finally, throwIO, try)
+import Control.Monad (replicateM)
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Rest.Json.Write (Encoder, encodePage, encodeRow)
+import Rest.Sqlite (Connection, OpenMode (..), Statement, Step (..), bindInt, close, finalize, isBusy, open, prepare, reset, runScript, step)
+import Rest.Statements (Statements, statement)
+
+-- | Connections for reading.
+data Readers = Readers Encoder (NonEmpty (MVar Reader))
+
+data Reader = Reader
+  { readerConnection :: Connection,
+    readerById :: Statement,
+    readerPage :: Statement
+  }
+
+-- | Opens a reader for each capability. Throws 'Rest.Sqlite.SqliteError'.
+openReaders :: Encoder -> Statements -> FilePath -> IO Readers
+openReaders encoder statements path = do
+  capabilities <- getNumCapabilities
+  first <- newReader
+  others <- replicateM (capabilities - 1) newReader
+  pure (Readers encoder (first :| others))
+  where
+    newReader = do
+      connection <- open ReadOnly path
+      statement statements "reader-settings" >>= runScript connection
+      byId <- statement statements "user-by-id" >>= prepare connection
+      page <- statement statements "users-page" >>= prepare connection
+      newMVar Reader {readerConnection = connection, readerById = byId, readerPage = page}
+
+-- | Closes them, each when it is not in use.
+closeReaders :: Readers -> IO ()
+closeReaders (Readers _ readers) = mapM_ (`withMVar` closeReader) readers
+  where
+    closeReader reader = do
+      finalize (readerById reader)
+      finalize (readerPage reader)
+      close (readerConnection reader)
+
+-- | What a read found.
+data Found
+  = Found ByteString
+  | NotThere
+  | -- | The database stayed locked for 5 s.
+    Locked
+
+-- | The user of that id as JSON.
+findUser :: Readers -> Int64 -> IO Found
+findUser readers@(Readers encoder _) number = reading readers $ \reader -> do
+  let query = readerById reader
+  bindInt query 1 number
+  flip finally (reset query) $
+    step query >>= \case
+      Row -> Found <$> encodeRow encoder query
+      Done -> pure NotThere
+
+-- | A page of users as JSON, by number and size of the page.
+listUsers :: Readers -> Int64 -> Int64 -> IO Found
+listUsers readers@(Readers encoder _) page limit = reading readers $ \reader -> do
+  let query = readerPage reader
+  bindInt query 1 limit
+  bindInt query 2 ((page - 1) * limit)
+  (Found <$> encodePage encoder page limit query) `finally` reset query
+
+-- | Runs a read with the reader of this capability; again while the file is
+-- locked (another process is recovering it, or has it for itself).
+reading :: Readers -> (Reader -> IO Found) -> IO Found
+reading (Readers _ readers@(first :| others)) action = attempt (250 :: Int)
+  where
+    attempt left = do
+      (capability, _) <- myThreadId >>= threadCapability
+      let reader = case others of
+            [] -> first
+            _ -> readers NonEmpty.!! (capability `rem` NonEmpty.length readers)
+      try (withMVar reader action) >>= \case
+        Right found -> pure found
+        Left problem
+          | not (isBusy problem) -> throwIO problem
+          | left > 0 -> threadDelay 20000 >> attempt (left - 1)
+          | otherwise -> pure Locked
