@@ -1,0 +1,40 @@
+-- What the scripts of wrk share: seeded threads, a random id, and the summary
+-- as one line of JSON. SEED and RUN come from the environment: RUN makes the
+-- e-mail addresses of one run differ from those of another.
+
+local seed = tonumber(os.getenv("SEED") or "1")
+local run = os.getenv("RUN") or "0"
+local started = 0
+
+function setup(thread)
+  started = started + 1
+  thread:set("thread_number", started)
+end
+
+function begin()
+  math.randomseed(seed * 1000 + thread_number)
+  -- The first draws of some generators are alike for seeds that are alike.
+  for _ = 1, 100 do math.random() end
+end
+
+function random_id()
+  return math.random(10000)
+end
+
+local count = 0
+function new_email()
+  count = count + 1
+  return "bench_" .. run .. "_" .. thread_number .. "_" .. count .. "@test.example"
+end
+
+function body()
+  return '{"name":"Bench User","email":"' .. new_email() .. '","bio":"Written by the load generator"}'
+end
+
+function done(summary, latency, requests)
+  io.write(string.format(
+    '\nJSON {"requests":%d,"duration_us":%d,"bytes":%d,"status_errors":%d,"connect_errors":%d,"read_errors":%d,"write_errors":%d,"timeouts":%d,"latency_us":{"p50":%d,"p90":%d,"p99":%d,"p99_9":%d,"max":%d}}\n',
+    summary.requests, summary.duration, summary.bytes, summary.errors.status, summary.errors.connect,
+    summary.errors.read, summary.errors.write, summary.errors.timeout,
+    latency:percentile(50), latency:percentile(90), latency:percentile(99), latency:percentile(99.9), latency.max))
+end
