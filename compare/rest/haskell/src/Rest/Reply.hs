@@ -19,7 +19,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
-import Network.HTTP.Types (Header, Status, badRequest400, conflict409, created201, methodNotAllowed405, notFound404, ok200, requestEntityTooLarge413, serviceUnavailable503)
+import Network.HTTP.Types (Header, Status, badRequest400, conflict409, created201, methodNotAllowed405, mkStatus, notFound404, ok200, serviceUnavailable503)
 
 -- | A status, the headers beside type and length, and a body of JSON.
 data Reply = Reply Status [Header] ByteString
@@ -62,7 +62,7 @@ invalidUser = Reply badRequest400 [] "{\"error\":\"Invalid user\"}"
 
 -- | The body is larger than any user.
 bodyTooLarge :: Reply
-bodyTooLarge = Reply requestEntityTooLarge413 [] "{\"error\":\"Body too large\"}"
+bodyTooLarge = Reply (mkStatus 413 "Payload Too Large") [] "{\"error\":\"Body too large\"}"
 
 -- | Another user has that address.
 duplicateEmail :: Reply

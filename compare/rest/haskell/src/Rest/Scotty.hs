@@ -6,6 +6,7 @@ module Rest.Scotty
 where
 
 import Control.Monad.IO.Class (liftIO)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
 import Data.CaseInsensitive qualified as CaseInsensitive
 import Data.Int (Int64)
@@ -51,6 +52,7 @@ send :: Reply -> ActionM ()
 send (Reply code headers body) = do
   status code
   setHeader "Content-Type" "application/json"
+  setHeader "Content-Length" (LazyText.pack (show (ByteString.length body)))
   mapM_ (\(name, value) -> setHeader (text (CaseInsensitive.original name)) (text value)) headers
   raw (Lazy.fromStrict body)
   where

@@ -1,0 +1,21 @@
+-- | Holds the services to their contract.
+module Main (main) where
+
+import ContractSpec qualified
+import DurabilitySpec qualified
+import FaultSpec qualified
+import JsonSpec qualified
+import Support (Case (..), Kind (..), serviceCases)
+import Test.Hspec
+
+main :: IO ()
+main = do
+  cases <- serviceCases
+  hspec $ do
+    JsonSpec.spec
+    it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
+    describe "contract" (mapM_ ContractSpec.spec cases)
+    let whole = filter ((== Whole) . caseKind) cases
+    describe "faults" (mapM_ FaultSpec.spec whole)
+    describe "cluster" (mapM_ FaultSpec.clusterSpec cases)
+    describe "durability" (mapM_ DurabilitySpec.spec whole)

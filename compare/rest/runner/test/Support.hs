@@ -1,0 +1,121 @@
+-- | What the specifications share: services to hold to the contract, and short
+-- words for asking them.
+module Support
+  ( -- * Services
+    Case (..),
+    World (..),
+    withWorld,
+    withWorldOf,
+    serviceCases,
+    Kind (..),
+
+    -- * Asking
+    get,
+    put,
+    post,
+    delete,
+    ask,
+    posted,
+    userText,
+
+    -- * Redis
+    cached,
+    redisTells,
+  )
+where
+
+import Compare.HttpClient
+import Compare.Service
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.Maybe (fromMaybe)
+import Redis.TestKit.Command (Reply, replyText)
+import Redis.TestKit.Server (Server, command, defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Wait (within)
+import System.Directory (findExecutable, makeAbsolute)
+import System.Environment (lookupEnv)
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+
+-- | What is promised: all of it, or what the naive design can keep.
+data Kind = Whole | NaiveOnly
+  deriving stock (Eq, Show)
+
+-- | A service to hold to the contract.
+data Case = Case
+  { caseName :: String,
+    caseKind :: Kind,
+    caseProgram :: Program,
+    caseSqlFile :: FilePath
+  }
+
+-- | A service that runs, with a Redis of its own.
+data World = World
+  { worldRunning :: Running,
+    worldRedis :: Server,
+    worldSqlFile :: FilePath
+  }
+
+-- | The Haskell service, and the C# one if @REST_DOTNET@ names its program; both
+-- designs of each.
+serviceCases :: IO [Case]
+serviceCases = do
+  sqlFile <- lookupEnv "SQL_FILE" >>= makeAbsolute . fromMaybe "../shared/statements.sql"
+  named <- lookupEnv "REST_HASKELL"
+  found <- findExecutable "rest-service"
+  dotnet <- lookupEnv "REST_DOTNET"
+  let programs = [("Haskell", path) | Just path <- [maybe found Just named]] <> [("C#", path) | Just path <- [dotnet]]
+  pure
+    [ Case
+        { caseName = language <> suffix,
+          caseKind = kind,
+          caseProgram = Program {programName = "service", programPath = path, programArguments = [], programEnvironment = [("MODE", mode)]},
+          caseSqlFile = sqlFile
+        }
+      | (language, path) <- programs,
+        (kind, suffix, mode) <- [(Whole, "", "tuned"), (NaiveOnly, " (naive)", "naive")]
+    ]
+
+-- | Runs the action against a fresh service; 60 s at most.
+withWorld :: Case -> (World -> IO a) -> IO a
+withWorld = withWorldOf id
+
+-- | The same with other options.
+withWorldOf :: (Options -> Options) -> Case -> (World -> IO a) -> IO a
+withWorldOf change service action =
+  within 60 . withSystemTempDirectory "rest" $ \folder ->
+    withServer defaultServerOptions $ \redis -> do
+      database <- goldenDatabase (caseSqlFile service) folder
+      let options = change (defaultOptions (caseSqlFile service) (serverPort redis))
+      restoreDatabase database (folder </> "users.db")
+      withService (caseProgram service) options folder (folder </> "users.db") $ \running ->
+        action World {worldRunning = running, worldRedis = redis, worldSqlFile = caseSqlFile service}
+
+-- | Sends one request on a connection of its own.
+ask :: World -> ByteString -> ByteString -> Maybe ByteString -> IO Response
+ask world method target body =
+  withConnection (runningPort (worldRunning world)) $ \connection -> exchange connection (requestBytes method target body)
+
+get, delete :: World -> ByteString -> IO Response
+get world target = ask world "GET" target Nothing
+delete world target = ask world "DELETE" target Nothing
+
+put, post :: World -> ByteString -> ByteString -> IO Response
+put world target = ask world "PUT" target . Just
+post world target = ask world "POST" target . Just
+
+-- | The id of a new user of that name and address.
+posted :: World -> ByteString -> ByteString -> IO Response
+posted world name email = post world "/users" (userText name email)
+
+-- | A body for POST and PUT.
+userText :: ByteString -> ByteString -> ByteString
+userText name email = "{\"name\":\"" <> name <> "\",\"email\":\"" <> email <> "\"}"
+
+-- | What Redis has of a user.
+cached :: World -> Int64 -> IO (Maybe ByteString)
+cached world number = replyText <$> redisTells world ["GET", "user:" <> Char8.pack (show number)]
+
+redisTells :: World -> [ByteString] -> IO Reply
+redisTells world = command (worldRedis world)
