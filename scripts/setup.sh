@@ -27,16 +27,21 @@ libraries=(
   aeson:libghc-aeson-dev
   async:libghc-async-dev
   base64-bytestring:libghc-base64-bytestring-dev
+  case-insensitive:libghc-case-insensitive-dev
   criterion:libghc-criterion-dev
   hedis:libghc-hedis-dev
   hspec:libghc-hspec-dev
+  http-types:libghc-http-types-dev
   network:libghc-network-dev
   optparse-applicative:libghc-optparse-applicative-dev
   primitive:libghc-primitive-dev
   QuickCheck:libghc-quickcheck2-dev
   random:libghc-random-dev
+  scotty:libghc-scotty-dev
   statistics:libghc-statistics-dev
   temporary:libghc-temporary-dev
+  wai:libghc-wai-dev
+  warp:libghc-warp-dev
   zlib:libghc-zlib-dev
 )
 
@@ -57,6 +62,7 @@ has_header() {
 }
 has_header openssl/ssl.h || need libssl-dev
 has_header hiredis/hiredis.h || need libhiredis-dev
+has_header sqlite3.h || need libsqlite3-dev
 
 if [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]]; then
   known=""

@@ -26,6 +26,7 @@ where
 
 import Compare.HttpClient
 import Compare.Service
+import Control.Applicative ((<|>))
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
@@ -65,7 +66,7 @@ serviceCases = do
   named <- lookupEnv "REST_HASKELL"
   found <- findExecutable "rest-service"
   dotnet <- lookupEnv "REST_DOTNET"
-  let programs = [("Haskell", path) | Just path <- [maybe found Just named]] <> [("C#", path) | Just path <- [dotnet]]
+  let programs = [("Haskell", path) | Just path <- [named <|> found]] <> [("C#", path) | Just path <- [dotnet]]
   pure
     [ Case
         { caseName = language <> suffix,

@@ -21,8 +21,8 @@ module Rest.Cache
   )
 where
 
-import Control.Concurrent (forkIO, killThread, threadDelay)
-import Control.Exception (bracket)
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (withAsync)
 import Control.Monad (forM_, forever, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -49,6 +49,7 @@ import Redis
   )
 import Redis.Commands (Expiry (..), SetLifetime (..), SetOptions (..))
 import Redis.Commands qualified as Redis
+import System.Posix.Process (getProcessID)
 
 -- | Where the cache is.
 data CacheConfig = CacheConfig
@@ -73,11 +74,11 @@ data Cache = Cache
 withCache :: CacheConfig -> (Cache -> IO a) -> IO a
 withCache CacheConfig {cacheHost, cachePort, cacheIsCluster} action =
   withClient config $ \client -> do
+    -- Services that began in the same nanosecond are told apart by their pids.
     began <- getMonotonicTimeNSec
-    -- Two services that began in the same nanosecond of their machines' uptime
-    -- are told apart by where their stacks are: not needed for one service.
-    cache <- Cache client (Char8.pack (show began) <> ".") <$> newIORef 0 <*> newIORef 0 <*> newIORef IntMap.empty
-    bracket (forkIO (keep cache)) killThread (const (action cache))
+    process <- getProcessID
+    cache <- Cache client (Char8.pack (show process <> "." <> show began <> ".")) <$> newIORef 0 <*> newIORef 0 <*> newIORef IntMap.empty
+    withAsync (keep cache) (const (action cache))
   where
     -- Two attempts in all: a redirect is followed, and a server that is away is
     -- not waited for. A cluster that changes may need a few more.

@@ -76,9 +76,9 @@ answered :: IO Reply -> IO Reply
 answered action =
   try action >>= \case
     Right reply -> pure reply
-    Left problem
+    Left (problem :: SqliteError)
       | isUniqueViolation problem -> pure duplicateEmail
-      | otherwise -> const (pure databaseUnavailable) (problem :: SqliteError)
+      | otherwise -> pure databaseUnavailable
 
 key :: Int64 -> ByteString
 key number = "user:" <> Char8.pack (show number)

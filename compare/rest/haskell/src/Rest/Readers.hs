@@ -20,14 +20,19 @@ import Control.Exception (finally, throwIO, try)
 import Control.Monad (replicateM)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty (..))
-import Data.List.NonEmpty qualified as NonEmpty
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
 import Rest.Json.Write (Encoder, encodePage, encodeRow)
 import Rest.Sqlite (Connection, OpenMode (..), Statement, Step (..), bindInt, close, finalize, isBusy, open, prepare, reset, runScript, step)
 import Rest.Statements (Statements, statement)
 
 -- | Connections for reading.
-data Readers = Readers Encoder (NonEmpty (MVar Reader))
+data Readers = Readers
+  { readersEncoder :: Encoder,
+    -- | That of capability 0, and of all by their numbers.
+    readersFirst :: MVar Reader,
+    readersByCapability :: IntMap (MVar Reader)
+  }
 
 data Reader = Reader
   { readerConnection :: Connection,
@@ -41,7 +46,7 @@ openReaders encoder statements path = do
   capabilities <- getNumCapabilities
   first <- newReader
   others <- replicateM (capabilities - 1) newReader
-  pure (Readers encoder (first :| others))
+  pure (Readers encoder first (IntMap.fromList (zip [0 ..] (first : others))))
   where
     newReader = do
       connection <- open ReadOnly path
@@ -52,7 +57,7 @@ openReaders encoder statements path = do
 
 -- | Closes them, each when it is not in use.
 closeReaders :: Readers -> IO ()
-closeReaders (Readers _ readers) = mapM_ (`withMVar` closeReader) readers
+closeReaders readers = mapM_ (`withMVar` closeReader) (readersByCapability readers)
   where
     closeReader reader = do
       finalize (readerById reader)
@@ -68,32 +73,31 @@ data Found
 
 -- | The user of that id as JSON.
 findUser :: Readers -> Int64 -> IO Found
-findUser readers@(Readers encoder _) number = reading readers $ \reader -> do
+findUser readers number = reading readers $ \reader -> do
   let query = readerById reader
   bindInt query 1 number
   flip finally (reset query) $
     step query >>= \case
-      Row -> Found <$> encodeRow encoder query
+      Row -> Found <$> encodeRow (readersEncoder readers) query
       Done -> pure NotThere
 
 -- | A page of users as JSON, by number and size of the page.
 listUsers :: Readers -> Int64 -> Int64 -> IO Found
-listUsers readers@(Readers encoder _) page limit = reading readers $ \reader -> do
+listUsers readers page limit = reading readers $ \reader -> do
   let query = readerPage reader
   bindInt query 1 limit
   bindInt query 2 ((page - 1) * limit)
-  (Found <$> encodePage encoder page limit query) `finally` reset query
+  (Found <$> encodePage (readersEncoder readers) page limit query) `finally` reset query
 
 -- | Runs a read with the reader of this capability; again while the file is
 -- locked (another process is recovering it, or has it for itself).
 reading :: Readers -> (Reader -> IO Found) -> IO Found
-reading (Readers _ readers@(first :| others)) action = attempt (250 :: Int)
+reading Readers {readersFirst, readersByCapability} action = attempt (250 :: Int)
   where
     attempt left = do
       (capability, _) <- myThreadId >>= threadCapability
-      let reader = case others of
-            [] -> first
-            _ -> readers NonEmpty.!! (capability `rem` NonEmpty.length readers)
+      -- More capabilities may have come since the readers were opened.
+      let reader = IntMap.findWithDefault readersFirst capability readersByCapability
       try (withMVar reader action) >>= \case
         Right found -> pure found
         Left problem

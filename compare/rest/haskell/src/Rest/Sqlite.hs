@@ -41,7 +41,7 @@ module Rest.Sqlite
 where
 
 import Control.Exception (Exception, throwIO)
-import Control.Monad (unless, when)
+import Control.Monad (unless, void, when)
 import Data.Bits ((.&.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -159,7 +159,7 @@ open mode path =
 -- | Closes it. Its statements must be finalized; those that are not keep it
 -- open until they are.
 close :: Connection -> IO ()
-close (Connection database) = () <$ c_close database
+close (Connection database) = void (c_close database)
 
 -- | Runs any number of statements without parameters, ignoring their rows. May
 -- wait. Throws 'SqliteError'.
@@ -179,7 +179,7 @@ prepare (Connection database) sql =
 
 -- | Forgets a statement.
 finalize :: Statement -> IO ()
-finalize (Statement _ statement) = () <$ c_finalize statement
+finalize (Statement _ statement) = void (c_finalize statement)
 
 -- | Runs a statement that gives no rows, such as COMMIT. May wait. Throws
 -- 'SqliteError'.
@@ -244,7 +244,7 @@ stepped statement@(Statement database _) = \case
 -- | Ends the run of a statement, so that it can be run again. What is bound
 -- stays bound.
 reset :: Statement -> IO ()
-reset (Statement _ prepared) = () <$ c_reset prepared
+reset (Statement _ prepared) = void (c_reset prepared)
 {-# INLINE reset #-}
 
 -- | A number in the current row; columns count from 0.

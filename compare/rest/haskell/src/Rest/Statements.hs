@@ -27,7 +27,7 @@ parseStatements text = Statements (snd (List.foldl' add ("", Map.empty) (Char8.l
     add (name, blocks) line
       | Just new <- Char8.stripPrefix "-- name: " line = (new, blocks)
       | "--" `Char8.isPrefixOf` line = (name, blocks)
-      | otherwise = (name, Map.insertWith (\new old -> old <> new) name (line <> "\n") blocks)
+      | otherwise = (name, Map.insertWith (flip (<>)) name (line <> "\n") blocks)
 
 -- | Reads the file. Throws 'IOError' if it cannot be read.
 loadStatements :: FilePath -> IO Statements

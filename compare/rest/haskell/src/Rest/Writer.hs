@@ -17,8 +17,8 @@ module Rest.Writer
   )
 where
 
-import Control.Concurrent (forkIO)
-import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, readMVar, takeMVar, tryPutMVar)
+import Control.Concurrent.Async (wait, withAsync)
+import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, takeMVar, tryPutMVar)
 import Control.Exception (SomeException, bracket, finally, onException, try)
 import Control.Monad (forM, unless, void)
 import Data.ByteString (ByteString)
@@ -74,9 +74,8 @@ withWriter encoder statements path action =
   bracket (open ReadWrite path) close $ \connection ->
     bracket (compile encoder statements connection) forget $ \compiled -> do
       writer <- Writer <$> newIORef (Open []) <*> newEmptyMVar
-      ended <- newEmptyMVar
-      void (forkIO (serve writer compiled `finally` putMVar ended ()))
-      action writer `finally` (shut writer >> readMVar ended)
+      withAsync (serve writer compiled) $ \serving ->
+        action writer `finally` (shut writer >> wait serving)
   where
     shut writer = do
       rest <- atomicModifyIORef' (writerQueue writer) $ \case

@@ -8,6 +8,7 @@ module Rest.Json.Read
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Monad (guard)
 import Data.Bits (shiftL, shiftR, (.&.), (.|.))
 import Data.ByteString (ByteString)
@@ -29,7 +30,7 @@ readUserInput body = do
   guard (skipBlanks body end == ByteString.length body)
   name <- membersName members
   email <- membersEmail members
-  userInput name email =<< maybe (Just Nothing) Just (membersBio members)
+  userInput name email =<< membersBio members <|> Just Nothing
 
 isUtf8 :: ByteString -> Bool
 isUtf8 bytes = ByteString.all (< 0x80) bytes || either (const False) (const True) (Text.decodeUtf8' bytes)
