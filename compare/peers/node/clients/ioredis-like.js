@@ -23,8 +23,9 @@ class Pipeline {
   }
 }
 
-export async function openWith(Redis, { host, port, cluster }) {
-  const common = { enableAutoPipelining: true, lazyConnect: true };
+export async function openWith(Redis, { host, port, cluster, inFlight }) {
+  // With few commands at once, waiting for more of them costs more than it saves.
+  const common = { enableAutoPipelining: inFlight >= 64, lazyConnect: true };
   const client = cluster
     ? new Redis.Cluster([{ host, port }], { ...common, clusterRetryStrategy: () => null })
     : new Redis({ ...common, host, port, retryStrategy: () => null });
