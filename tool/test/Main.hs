@@ -27,6 +27,7 @@ import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
 import Tool.RelaySpec qualified
+import Tool.ReplaySpec qualified
 import Tool.SpanSpec qualified
 import Tool.StatisticsSpec qualified
 
@@ -58,3 +59,4 @@ main =
       Tool.Bench.GateSpec.spec
       Tool.ProgramSpec.spec
       Tool.CampaignSpec.spec
+      Tool.ReplaySpec.spec

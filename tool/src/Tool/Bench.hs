@@ -24,6 +24,8 @@ import Tool.Connect (Target, targetOf)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..))
 import Tool.Options.Output (Outputs, toStandardOutput)
+import Tool.Record (record)
+import Tool.Replay (replay)
 
 -- | Does it, prints what it found, and says how to exit.
 bench :: BenchMode -> IO ExitCode
@@ -31,6 +33,8 @@ bench = \case
   BenchOnce options -> once options
   BenchSuite options -> standard options
   BenchCampaign options -> campaign options
+  BenchRecord options -> record options
+  BenchReplay options -> replay options
   BenchGate options -> do
     progress <- newProgress
     withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->

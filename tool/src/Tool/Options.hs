@@ -54,6 +54,7 @@ import System.Exit (ExitCode (ExitSuccess))
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Connection (withPassword)
+import Tool.Options.Replay
 import Tool.Options.Results
 
 -- | What the program was asked to do.
@@ -87,6 +88,10 @@ parseArguments password arguments
     fallback = \case
       Bench (BenchOnce options) ->
         Bench (BenchOnce options {benchConnection = withPassword password (benchConnection options)})
+      Bench (BenchRecord options) ->
+        Bench (BenchRecord options {recordConnection = withPassword password (recordConnection options)})
+      Bench (BenchReplay options) ->
+        Bench (BenchReplay options {replayConnection = withPassword password (replayConnection options)})
       mode -> mode
     checked mode = maybe (Run mode) Reject (modeProblem mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
@@ -102,6 +107,8 @@ modeProblem = \case
   Bench (BenchSuite options) -> suiteProblem options
   Bench (BenchGate options) -> gateProblem options
   Bench (BenchCampaign options) -> campaignProblem options
+  Bench (BenchRecord options) -> recordProblem options
+  Bench (BenchReplay options) -> replayProblem options
   Bench (BenchReport options) -> reportProblem options
   Bench BenchSchema -> Nothing
 
@@ -119,7 +126,7 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate|campaign|report|schema"
+        ( metavar "suite|gate|campaign|record|replay|report|schema"
             <> command
               "suite"
               ( info
@@ -137,6 +144,18 @@ program =
               ( info
                   (BenchCampaign <$> campaignOptions <**> helpOption)
                   (progDesc "Servers of its own: persistence, directories, workloads, sizes, callers, round trips" <> footer exitCodes)
+              )
+            <> command
+              "record"
+              ( info
+                  (BenchRecord <$> recordOptions <**> helpOption)
+                  (progDesc "Keep the commands that a server runs, and when (MONITOR: costs the server much)")
+              )
+            <> command
+              "replay"
+              ( info
+                  (BenchReplay <$> replayOptions <**> helpOption)
+                  (progDesc "Send the commands of a recording again, at their times" <> footer exitCodes)
               )
             <> command
               "report"
@@ -162,6 +181,8 @@ modePaths =
   [ (["bench", "suite"], optionNames suiteOptions),
     (["bench", "gate"], optionNames gateOptions),
     (["bench", "campaign"], optionNames campaignOptions),
+    (["bench", "record"], optionNames recordOptions),
+    (["bench", "replay"], optionNames replayOptions),
     (["bench", "report"], optionNames reportOptions),
     (["bench", "schema"], ([], [])),
     (["bench"], optionNames benchOptions)

@@ -39,6 +39,7 @@ import Text.Read (readMaybe)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
 import Tool.Options.Output
+import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (ReportOptions)
 
 -- | What @bench@ was asked to do.
@@ -51,6 +52,10 @@ data BenchMode
     BenchGate GateOptions
   | -- | Many cells, with servers of its own.
     BenchCampaign CampaignOptions
+  | -- | Keep what a server does.
+    BenchRecord RecordOptions
+  | -- | And do it again.
+    BenchReplay ReplayOptions
   | -- | Results again, in other forms.
     BenchReport ReportOptions
   | -- | The schema of the JSON.

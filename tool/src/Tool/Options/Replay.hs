@@ -1,0 +1,100 @@
+-- | The options of @bench record@ and @bench replay@.
+module Tool.Options.Replay
+  ( RecordOptions (..),
+    ReplayOptions (..),
+    Pace (..),
+    recordOptions,
+    replayOptions,
+    recordProblem,
+    replayProblem,
+  )
+where
+
+import Control.Applicative (optional, (<|>))
+import Options.Applicative
+  ( Parser,
+    auto,
+    eitherReader,
+    flag',
+    help,
+    long,
+    metavar,
+    option,
+    showDefaultWith,
+    strArgument,
+    strOption,
+    value,
+  )
+import Text.Read (readMaybe)
+import Tool.Options.Connection
+import Tool.Options.Output (Outputs, outputOptions, outputProblem)
+import Tool.Span (parseSpan)
+
+-- | What to record, for how long, and where to.
+data RecordOptions = RecordOptions
+  { recordConnection :: ConnectionOptions,
+    -- | Seconds; 'Nothing': until the number is reached or Ctrl-C.
+    recordSeconds :: Maybe Double,
+    recordCount :: Maybe Int,
+    recordOut :: FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | What to replay, where, and how fast.
+data ReplayOptions = ReplayOptions
+  { replayFile :: FilePath,
+    replayConnection :: ConnectionOptions,
+    replayPace :: Pace,
+    replayOutputs :: Outputs
+  }
+  deriving stock (Eq, Show)
+
+-- | How fast.
+data Pace
+  = -- | So many times as fast as it was recorded.
+    PaceTimes Double
+  | -- | Without regard to the recorded times.
+    PaceUnpaced
+  deriving stock (Eq, Show)
+
+-- | Options of @record@.
+recordOptions :: Parser RecordOptions
+recordOptions =
+  RecordOptions
+    <$> connectionOptions
+    <*> optional (option (eitherReader parseSpan) (long "for" <> metavar "SPAN" <> help "Record for so long, such as 30s (default: until --count, or Ctrl-C)"))
+    <*> optional (option auto (long "count" <> metavar "N" <> help "Record so many commands"))
+    <*> strOption (long "out" <> metavar "FILE" <> help "Where the recording goes: the lines of MONITOR")
+
+-- | Options of @replay@.
+replayOptions :: Parser ReplayOptions
+replayOptions =
+  ReplayOptions
+    <$> strArgument (metavar "FILE" <> help "A recording: lines of MONITOR")
+    <*> connectionOptions
+    <*> ( flag' PaceUnpaced (long "unpaced" <> help "Send as fast as replies allow, without regard to the recorded times")
+            <|> option pace (long "speed" <> metavar "TIMES" <> value (PaceTimes 1) <> showDefaultWith (const "1") <> help "So many times as fast as it was recorded")
+        )
+    <*> outputOptions
+  where
+    pace = eitherReader $ \text -> case readMaybe text of
+      Just times | times > 0 && times <= 1e6 -> Right (PaceTimes times)
+      _ -> Left ("--speed is a number above 0, not " <> show text)
+
+-- | What is wrong with the combination, in one line.
+recordProblem :: RecordOptions -> Maybe String
+recordProblem options
+  | Nothing <- connectionHost (recordConnection options) = Just "record needs --host: it records what others do to a server"
+  | Just problem <- connectionProblem False (recordConnection options) = Just problem
+  | tlsWanted (connectionTls (recordConnection options)) = Just "record speaks plain TCP only, not --tls"
+  | connectionCluster (recordConnection options) = Just "record asks one server: without --cluster, once per node"
+  | Just count <- recordCount options, count < 1 = Just "--count must be 1 or more"
+  | Just seconds <- recordSeconds options, seconds <= 0 = Just "--for must be more than 0"
+  | otherwise = Nothing
+
+-- | What is wrong with the combination, in one line.
+replayProblem :: ReplayOptions -> Maybe String
+replayProblem options
+  | Nothing <- connectionHost (replayConnection options) = Just "replay needs --host: it writes what was written when it was recorded"
+  | Just problem <- connectionProblem False (replayConnection options) = Just problem
+  | otherwise = outputProblem (replayOutputs options)

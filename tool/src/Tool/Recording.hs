@@ -1,0 +1,100 @@
+-- | A recording: the commands that a server ran, and when, in a file that can be
+-- run again.
+--
+-- The file is the text of @MONITOR@ ("Tool.Monitor"), one command a line, so
+-- that what others have recorded can be replayed too. What cannot be replayed is
+-- counted by its reason and left out; what is left keeps its distance in time
+-- from the first command, and the order of its client.
+module Tool.Recording
+  ( Recording (..),
+    Recorded (..),
+    parseRecording,
+    recordingSpan,
+    recordingNames,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toLower)
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, isNothing)
+import Tool.Monitor
+
+-- | What can be replayed, in the order of its times.
+data Recording = Recording
+  { recordingCommands :: [Recorded],
+    -- | How many different clients sent them.
+    recordingClients :: Int,
+    -- | How many commands are left out, and why.
+    recordingLeftOut :: Map Obstacle Int
+  }
+  deriving stock (Eq, Show)
+
+-- | One command.
+data Recorded = Recorded
+  { -- | Microseconds after the first command.
+    recordedAt :: Int,
+    -- | The number of its client, from 0.
+    recordedClient :: Int,
+    -- | Its name in lower case; a subcommand after a bar, as the server counts
+    -- it: @get@, @xgroup|create@.
+    recordedName :: ByteString,
+    recordedWords :: [ByteString]
+  }
+  deriving stock (Eq, Show)
+
+-- | Reads a file. Empty lines and a first line that is @OK@ are passed over.
+-- 'Left': the number of the line that cannot be read, from 1, and what is wrong
+-- there. \(O(n \log n)\).
+parseRecording :: ByteString -> Either (Int, LineProblem) Recording
+parseRecording text = finished <$> traverse parsed (zip [1 ..] (Char8.lines text))
+  where
+    parsed (number, line)
+      | ByteString.null bare || (number == 1 && bare == "OK") = Right Nothing
+      | otherwise = either (Left . (,) number) (Right . Just) (parseLine bare)
+      where
+        bare = Char8.filter (/= '\r') line
+    finished observed =
+      let all' = List.sortOn observedMicros catMaybes observed
+          good = [one | one <- all', isNothing (obstacle one)]
+          start = maybe 0 (observedMicros . fst) (List.uncons good)
+          clients = numbered (map observedOrigin good)
+       in Recording
+            { recordingCommands =
+                [ Recorded
+                    { recordedAt = observedMicros one - start,
+                      recordedClient = Map.findWithDefault 0 (observedOrigin one) clients,
+                      recordedName = nameOf (observedWords one),
+                      recordedWords = observedWords one
+                    }
+                  | one <- good
+                ],
+              recordingClients = Map.size clients,
+              recordingLeftOut = Map.fromListWith (+) [(reason, 1) | one <- all', Just reason <- [obstacle one]]
+            }
+
+-- | Seconds from the first command to the last. \(O(n)\).
+recordingSpan :: Recording -> Double
+recordingSpan recording = fromIntegral (List.foldl' max 0 (map recordedAt (recordingCommands recording))) / 1e6
+
+-- | How many there are of each command. \(O(n \log n)\).
+recordingNames :: Recording -> Map ByteString Int
+recordingNames recording = Map.fromListWith (+) [(recordedName one, 1) | one <- recordingCommands recording]
+
+-- Each that is new gets the next number.
+numbered :: [Origin] -> Map Origin Int
+numbered = List.foldl' (\known one -> if one `Map.member` known then known else Map.insert one (Map.size known) known) Map.empty
+
+-- Commands that the server counts by their subcommand.
+nameOf :: [ByteString] -> ByteString
+nameOf = \case
+  name : sub : _ | lower name `elem` containers -> lower name <> "|" <> lower sub
+  name : _ -> lower name
+  [] -> ""
+  where
+    lower = Char8.map toLower
+    containers = ["object", "xgroup", "xinfo", "script", "function", "pubsub"]

@@ -1,0 +1,326 @@
+-- | @bench replay@: sends the commands of a recording again, at the times at
+-- which they were recorded, or as many times as fast.
+--
+-- One thread submits, in the order and at the moments of the recording, whatever
+-- has become of the commands before: an open loop. Through one connection per
+-- node, so each server runs them in their order. The replies are awaited by
+-- other threads, one for each recorded client, up to 'lanes'. Every command has
+-- its own row of numbers; what the report says follows from them afterwards.
+--
+-- Nothing is preloaded, and a read that finds nothing is no error: what the
+-- recording read may have been written before it began.
+module Tool.Replay
+  ( replay,
+  )
+where
+
+import Control.Concurrent.Async (concurrently_, forConcurrently_)
+import Control.Concurrent.STM (TQueue, atomically, newTQueueIO, readTQueue, writeTQueue)
+import Control.Exception (try)
+import Control.Monad (forM_, when)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.Foldable (for_)
+import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef)
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (isJust)
+import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
+import GHC.Conc (getNumCapabilities)
+import GHC.Exts (RealWorld)
+import Redis (Client, Pending, Value)
+import Redis qualified
+import Redis.Commands qualified as Commands
+import Redis.Error (Error (..), serverErrorCode)
+import System.Exit (ExitCode (..))
+import System.FilePath (takeFileName)
+import System.IO (hPutStrLn, stderr, stdout)
+import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals (judged, runValid)
+import Tool.Bench.Environment (manifest, memory, wallClock)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Reconcile (countsBefore, reconcile)
+import Tool.Bench.Report (report)
+import Tool.Bench.Sink (withOutputs)
+import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Connect
+import Tool.Failure (exitInvalid, invalidRun)
+import Tool.Monitor
+import Tool.Options.Output (toStandardOutput)
+import Tool.Options.Replay
+import Tool.Recording
+import Tool.Span (renderSpan)
+import Tool.Text (fixed, thousands)
+
+-- | Replays a file; blocks for as long as it lasts. Ends badly when commands
+-- failed.
+replay :: ReplayOptions -> IO ExitCode
+replay options = withOutputs (replayOutputs options) $ \write -> do
+  bytes <- ByteString.readFile (replayFile options)
+  recording <- either (invalidRun . unreadable) pure (parseRecording bytes)
+  when (null (recordingCommands recording)) $
+    invalidRun (replayFile options <> ": nothing in it can be replayed")
+  about <- manifest
+  run <- judged <$> played options recording
+  for_ (map Text.unpack (runNotes run) <> [""] <> report [run]) (hPutStrLn handle)
+  write Document {documentManifest = about, documentRuns = [run], documentNotes = [], documentOrigins = []}
+  pure (if runValid run then ExitSuccess else ExitFailure exitInvalid)
+  where
+    handle = if toStandardOutput (replayOutputs options) then stderr else stdout
+    unreadable (number, LineProblem at expected) =
+      replayFile options <> ":" <> show number <> ":" <> show (at + 1) <> ": " <> expected <> " is expected here"
+
+-- Three numbers for each command: when it was to be sent, when it was, and when
+-- its reply came; and what became of those that failed.
+data Rows = Rows
+  { rowsIntended :: MutableByteArray RealWorld,
+    rowsSent :: MutableByteArray RealWorld,
+    rowsDone :: MutableByteArray RealWorld,
+    rowsFailed :: IORef (IntMap Text)
+  }
+
+-- At most so many threads wait for replies.
+lanes :: Int
+lanes = 64
+
+played :: ReplayOptions -> Recording -> IO Run
+played options recording = do
+  capabilities <- getNumCapabilities
+  (server, nodes) <- serverVersion target
+  before <- countsBefore target
+  rows <- Rows <$> newByteArray bytes <*> newByteArray bytes <*> newByteArray bytes <*> newIORef IntMap.empty
+  queues <- traverse (const newTQueueIO) [1 .. waiting]
+  started <- wallClock
+  cpuBefore <- ownCpu
+  -- A moment for the threads to be there.
+  begun <- (+ 1000000) <$> monotonic
+  withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client ->
+    concurrently_
+      (submitAll client begun (replayPace options) (IntMap.fromList (zip [0 ..] queues)) rows commands)
+      (forConcurrently_ queues (collect rows))
+  ended <- monotonic
+  cpuAfter <- ownCpu
+  used <- memory
+  failures <- readIORef (rowsFailed rows)
+  finished <- traverse (rowOf rows failures) (zip [0 ..] commands)
+  let seconds = fromIntegral (ended - begun) / 1e9
+      errors = Map.fromListWith (+) [(problem, 1) | Finished _ (Left problem) <- finished]
+      answered = CommandCounts (Map.fromListWith (+) [(name, 1) | Finished name (Right _) <- finished, name /= "ping"])
+  agreement <-
+    if any (scripted . recordedName) commands
+      then pure (NotComparable "scripts run commands of their own")
+      else reconcile target before (sum errors) answered
+  pure
+    Run
+      { runName = "replay " <> Text.pack (takeFileName (replayFile options)),
+        runSpec = specOf capabilities,
+        runServer =
+          ServerFacts
+            { serverName = Text.pack server,
+              serverNodes = nodes,
+              serverSha256 = Nothing,
+              serverConfig = Map.empty,
+              serverClock = Nothing,
+              serverRefused = []
+            },
+        runIterations =
+          [ Iteration
+              { iterationStarted = started,
+                iterationSeconds = seconds,
+                iterationCommands = statsOf paced finished,
+                iterationErrors = errors,
+                iterationSeries = seriesOf paced begun seconds finished,
+                iterationNodes = Map.empty,
+                iterationSamples = [],
+                iterationEvents = [],
+                iterationCpu = fromIntegral (cpuAfter - cpuBefore),
+                iterationGcCpu = Nothing,
+                iterationMemory = used,
+                iterationTrust =
+                  noTrust
+                    { trustSchedule =
+                        if paced
+                          then Just (Histogram.fromValues [max 0 (timesSent times - timesIntended times) | Finished _ (Right times) <- finished])
+                          else Nothing
+                    },
+                iterationAgreement = agreement
+              }
+          ],
+        runProblems = [],
+        runNotes = notes seconds,
+        runReference = Nothing
+      }
+  where
+    target = targetOf (replayConnection options)
+    commands = recordingCommands recording
+    count = length commands
+    bytes = count * 8
+    waiting = max 1 (min lanes (recordingClients recording))
+    paced = replayPace options /= PaceUnpaced
+    scripted name = any (`ByteString.isPrefixOf` name) ["eval", "fcall"]
+    rate = case replayPace options of
+      PaceTimes times | recordingSpan recording > 0 -> times * fromIntegral count / recordingSpan recording
+      _ -> 0
+    notes seconds =
+      [ Text.pack $
+          thousands count <> " commands of " <> show (recordingClients recording) <> " clients, recorded in "
+            <> renderSpan (recordingSpan recording)
+            <> ", sent in "
+            <> renderSpan seconds
+            <> case replayPace options of
+              PaceTimes times -> " at the recorded times" <> (if times == 1 then "" else ", " <> fixed 2 times <> " times as fast")
+              PaceUnpaced -> " as fast as replies allowed"
+      ]
+        <> [ Text.pack (thousands left <> " left out: " <> obstacleText reason)
+             | (reason, left) <- Map.toList (recordingLeftOut recording)
+           ]
+    specOf capabilities =
+      Spec
+        { specOperation = "replay",
+          specWorkload =
+            Text.intercalate "," [decoded name <> ":" <> Text.pack (show held) | (name, held) <- Map.toList (recordingNames recording)],
+          specSeed = 0,
+          specKeys = 0,
+          specKeySize = 0,
+          specDistribution = "as recorded",
+          specValueSizes = "as recorded",
+          specThreads = 1,
+          specBatch = 1,
+          specInFlight = 0,
+          specMuxCount = Just 1,
+          specPolling = True,
+          specCapabilities = capabilities,
+          specLoop = if rate > 0 then OpenConstant rate else Closed,
+          specWarmup = 0,
+          specDuration = Nothing,
+          specRequests = Just count,
+          specTarget = targetKind target,
+          specTls = isJust (targetTls target),
+          specProtocol = 3,
+          specNetwork = "local",
+          specPersistence = Nothing,
+          specAxes = Map.empty
+        }
+
+-- What a thread that waits is handed: the row, and what to wait for.
+type Lane = TQueue (Maybe (Int, Pending Value))
+
+submitAll :: Client -> Nanos -> Pace -> IntMap Lane -> Rows -> [Recorded] -> IO ()
+submitAll client begun pace queues rows commands = do
+  forM_ (zip [0 ..] commands) $ \(row, one) -> do
+    intended <- case pace of
+      PaceTimes times -> do
+        let moment = begun + round (fromIntegral (recordedAt one) * 1000 / times)
+        moment <$ sleepUntilExactly moment
+      PaceUnpaced -> monotonic
+    writeByteArray (rowsIntended rows) row intended
+    monotonic >>= writeByteArray (rowsSent rows) row
+    submitted <- try (Redis.submit client (Commands.raw (recordedWords one)))
+    case submitted of
+      Right pending -> for_ (laneOf one) $ \lane -> atomically (writeTQueue lane (Just (row, pending)))
+      Left problem -> failedRow rows row problem
+  forM_ queues $ \lane -> atomically (writeTQueue lane Nothing)
+  where
+    laneOf one = IntMap.lookup (recordedClient one `mod` max 1 (IntMap.size queues)) queues
+
+collect :: Rows -> Lane -> IO ()
+collect rows lane =
+  atomically (readTQueue lane) >>= \case
+    Nothing -> pure ()
+    Just (row, pending) -> do
+      outcome <- Redis.tryWait pending
+      case outcome of
+        Right _ -> monotonic >>= writeByteArray (rowsDone rows) row
+        Left problem -> failedRow rows row problem
+      collect rows lane
+
+failedRow :: Rows -> Int -> Error -> IO ()
+failedRow rows row problem =
+  atomicModifyIORef' (rowsFailed rows) (\held -> (IntMap.insert row (classOf problem) held, ()))
+
+-- One word or two.
+classOf :: Error -> Text
+classOf = \case
+  ReplyError problem -> "ReplyError " <> decoded (serverErrorCode problem)
+  UnexpectedReply _ -> "UnexpectedReply"
+  ConnectionError {} -> "ConnectionError"
+  TimeoutError _ _ -> "TimeoutError"
+  RoutingError _ _ -> "RoutingError"
+  RefusedError _ -> "RefusedError"
+  ClientClosed -> "ClientClosed"
+
+-- A command that has its reply, or its error.
+data Finished = Finished Text (Either Text Times)
+
+-- Moments of the monotonic clock.
+data Times = Times
+  { timesIntended :: Nanos,
+    timesSent :: Nanos,
+    timesDone :: Nanos
+  }
+
+rowOf :: Rows -> IntMap Text -> (Int, Recorded) -> IO Finished
+rowOf rows failures (row, one) = case IntMap.lookup row failures of
+  Just problem -> pure (Finished name (Left problem))
+  Nothing ->
+    Finished name . Right
+      <$> ( Times
+              <$> readByteArray (rowsIntended rows) row
+              <*> readByteArray (rowsSent rows) row
+              <*> readByteArray (rowsDone rows) row
+          )
+  where
+    name = decoded (recordedName one)
+
+service, response :: Times -> Int
+service times = timesDone times - timesSent times
+response times = timesDone times - timesIntended times
+
+-- The flag: whether there are times at which commands were to be sent.
+statsOf :: Bool -> [Finished] -> Map Text CommandStats
+statsOf paced finished =
+  Map.map stats (Map.fromListWith (<>) [(name, [outcome]) | Finished name outcome <- finished])
+  where
+    stats outcomes =
+      let times = [one | Right one <- outcomes]
+       in CommandStats
+            { commandHits = 0,
+              commandMisses = 0,
+              commandErrors = Map.fromListWith (+) [(problem, 1) | Left problem <- outcomes],
+              commandService = Histogram.fromValues (map service times),
+              commandResponse = if paced then Just (Histogram.fromValues (map response times)) else Nothing
+            }
+
+-- A slice per second, by when the replies came.
+seriesOf :: Bool -> Nanos -> Double -> [Finished] -> [Slice]
+seriesOf paced begun seconds finished =
+  [ Slice
+      { sliceAt = fromIntegral second,
+        sliceSpan = min 1 (seconds - fromIntegral second),
+        sliceCommands = Map.map slice (IntMap.findWithDefault Map.empty second bySecond)
+      }
+    | second <- [0 .. max 0 (ceiling seconds - 1)]
+  ]
+  where
+    bySecond =
+      IntMap.fromListWith
+        (Map.unionWith (<>))
+        [ (max 0 ((timesDone times - begun) `div` 1000000000), Map.singleton name [times])
+          | Finished name (Right times) <- finished
+        ]
+    slice times =
+      SliceStats
+        { sliceService = Histogram.fromValues (map service times),
+          sliceResponse = if paced then Just (Histogram.fromValues (map response times)) else Nothing,
+          sliceErrors = 0
+        }
+
+decoded :: ByteString -> Text
+decoded = Text.decodeUtf8With Text.lenientDecode
