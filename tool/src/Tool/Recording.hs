@@ -59,7 +59,7 @@ parseRecording text = finished <$> traverse parsed (zip [1 ..] (Char8.lines text
       where
         bare = Char8.filter (/= '\r') line
     finished observed =
-      let all' = List.sortOn observedMicros catMaybes observed
+      let all' = List.sortOn observedMicros (catMaybes observed)
           good = [one | one <- all', isNothing (obstacle one)]
           start = maybe 0 (observedMicros . fst) (List.uncons good)
           clients = numbered (map observedOrigin good)
