@@ -3,12 +3,12 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-gate lint format doc clean
+.PHONY: help setup build test bench bench-gate compare-client lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian: GHC, cabal, libraries, redis-server)
 	@scripts/setup.sh
@@ -25,6 +25,9 @@ bench: setup ## Measure GET, SET and mixed on a private server and cluster
 
 bench-gate: setup ## Measure the speed demanded; fail below it
 	@scripts/bench.sh gate
+
+compare-client: setup ## Compare the libraries alone with their peers; QUICK=1: 6 minutes
+	@compare/run-client.sh
 
 lint: setup ## Check style and layers
 	@scripts/lint.sh

@@ -69,6 +69,15 @@ else
   failed=$((failed + bad))
 fi
 
+# The comparison of the libraries once, quickly: that it works, not who wins.
+echo "== compare: the libraries"
+if QUICK=1 timeout --kill-after=30 "$limit" compare/run-client.sh --no-verdict; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  broken+=("compare:client")
+fi
+
 [ "${#broken[@]}" -eq 0 ] || echo "failed: ${broken[*]}"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

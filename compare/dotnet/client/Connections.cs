@@ -1,6 +1,5 @@
 // How StackExchange.Redis is told to connect.
 
-using System.Net;
 using StackExchange.Redis;
 
 namespace RedisClientCompare;
@@ -33,8 +32,11 @@ internal static class Connections
             SyncTimeout = 10000,
             // Otherwise it sends a GET of its own when it connects, which the servers count.
             TieBreaker = "",
+            Password = options.Password,
+            Ssl = options.Tls,
+            SslHost = options.Tls ? options.Host : null,
         };
-        configuration.EndPoints.Add(new IPEndPoint(IPAddress.Parse(options.Host), options.Port));
+        configuration.EndPoints.Add(options.Host, options.Port);
 #if SE_REDIS_2
         if (!OwnThreads)
         {

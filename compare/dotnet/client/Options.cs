@@ -15,6 +15,8 @@ internal sealed record Options
 {
     public string Host { get; init; } = "127.0.0.1";
     public int Port { get; init; } = 6379;
+    public string? Password { get; init; }
+    public bool Tls { get; init; }
     public bool Cluster { get; init; }
     public Operation Operation { get; init; } = Operation.Get;
     public bool Misses { get; init; }
@@ -51,6 +53,8 @@ internal sealed record Options
             {
                 case "--host": options = options with { Host = Value() }; break;
                 case "--port": options = options with { Port = Count() }; break;
+                case "--password": options = options with { Password = Value() }; break;
+                case "--tls": options = options with { Tls = true }; break;
                 case "--cluster": options = options with { Cluster = true }; break;
                 case "--operation":
                     options = options with { Operation = Enum.Parse<Operation>(Value(), ignoreCase: true) };

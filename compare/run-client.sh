@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Compares the client libraries alone: builds the peers that this machine can
+# have, measures all of them in turns, and writes the report.
+#
+#   compare/run-client.sh [FLAG...]      flags of the runner: --help lists them
+#   QUICK=1 compare/run-client.sh        a few cells, within six minutes
+#   FULL=1 compare/run-client.sh         the whole grid, most of a day
+#   SE_REDIS_DIR=DIR[:DIR...]            more versions of StackExchange.Redis
+#
+# Exit status: 0 every goal reached, 1 goals missed (each is named in the last
+# lines), 2 it could not be measured.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
+
+workloads=(baseline operations values free)
+output="compare/results/$(date +%F)-client"
+flags=()
+if [ -n "${QUICK:-}" ]; then
+  workloads=(quick quick-operations)
+  flags=(--iterations 2 --warmup 0.5 --duration 0.5)
+  output="compare/results/quick-client"
+elif [ -n "${FULL:-}" ]; then
+  workloads=(full free)
+fi
+for workload in "${workloads[@]}"; do
+  flags+=(--workload "compare/workloads/$workload.json")
+done
+
+cabal build -v1 exe:redis-client-compare >&2
+exec "$(cabal list-bin -v0 exe:redis-client-compare)" client --output "$output" "${flags[@]}" "$@"

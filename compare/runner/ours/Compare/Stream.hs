@@ -1,0 +1,140 @@
+-- | The stream of operations that every peer draws, and the keys and values
+-- that go with it, as @compare/PROTOCOL.md@ defines them.
+--
+-- Key numbers come from SplitMix64. All keys lie side by side in one buffer, a
+-- value is a slice of one block of letters: so neither costs anything worth
+-- measuring while the clock runs, and everyone can check every reply.
+module Compare.Stream
+  ( -- * Keys and values
+    Keyspace,
+    keyspaceKeys,
+    newKeyspace,
+    keyOf,
+    valueOf,
+    KeyKind (..),
+
+    -- * Drawing
+    Word64,
+    firstState,
+    nextState,
+    wordOf,
+    keyNumber,
+    setsBelow,
+    isSet,
+    streamCheck,
+    mix,
+  )
+where
+
+import Data.Bits (shiftR, xor, (.&.))
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Unsafe qualified as Unsafe
+import Data.Word (Word64)
+
+-- | Keys by number, and of each its value. Immutable.
+data Keyspace = Keyspace
+  { keyspaceNames :: ByteString,
+    keyspaceKeySize :: Int,
+    -- | How many keys there are.
+    keyspaceKeys :: Int,
+    keyspaceBlock :: ByteString,
+    keyspaceValueSize :: Int
+  }
+
+-- | Which keys: those that the runner writes, or those that nobody does.
+data KeyKind
+  = PresentKeys
+  | AbsentKeys
+  deriving stock (Eq, Show)
+
+-- | From the number of keys, the size of a key and of a value. \(O(n)\).
+newKeyspace :: KeyKind -> Int -> Int -> Int -> Keyspace
+newKeyspace kind keys keySize valueSize =
+  Keyspace
+    { keyspaceNames = ByteString.concat (map name [0 .. keys - 1]),
+      keyspaceKeySize = keySize,
+      keyspaceKeys = keys,
+      keyspaceBlock = letters (valueOffsets + valueSize),
+      keyspaceValueSize = valueSize
+    }
+  where
+    prefix = case kind of
+      PresentKeys -> "key:"
+      AbsentKeys -> "mis:"
+    name number =
+      let digits = Char8.pack (show number)
+          zeros = Char8.replicate (keySize - ByteString.length prefix - ByteString.length digits) '0'
+       in prefix <> zeros <> digits
+
+-- | The key of a number below 'keyspaceKeys'. \(O(1)\), copies nothing.
+keyOf :: Keyspace -> Int -> ByteString
+keyOf keyspace number =
+  Unsafe.unsafeTake size (Unsafe.unsafeDrop (number * size) (keyspaceNames keyspace))
+  where
+    size = keyspaceKeySize keyspace
+{-# INLINE keyOf #-}
+
+-- | The value of the key of a number. \(O(1)\), copies nothing.
+valueOf :: Keyspace -> Int -> ByteString
+valueOf keyspace number =
+  Unsafe.unsafeTake (keyspaceValueSize keyspace) (Unsafe.unsafeDrop offset (keyspaceBlock keyspace))
+  where
+    offset = fromIntegral (mix (fromIntegral number) .&. (fromIntegral valueOffsets - 1))
+{-# INLINE valueOf #-}
+
+-- Where in the block a value may begin.
+valueOffsets :: Int
+valueOffsets = 4096
+
+letters :: Int -> ByteString
+letters size = fst (ByteString.unfoldrN size (\state -> Just (letter (mix state), state + gamma)) 1)
+  where
+    letter word = 97 + fromIntegral (((word `shiftR` 32) * 26) `shiftR` 32)
+
+-- | The state of the caller with this number, before its first draw.
+firstState :: Word64 -> Int -> Word64
+firstState seed caller = mix (seed + mix (fromIntegral caller + 1))
+
+-- | A draw is the next state, and the 'wordOf' it.
+nextState :: Word64 -> Word64
+nextState = (+ gamma)
+{-# INLINE nextState #-}
+
+-- | What a state says.
+wordOf :: Word64 -> Word64
+wordOf = mix
+{-# INLINE wordOf #-}
+
+-- | The key that a word chooses among so many.
+keyNumber :: Int -> Word64 -> Int
+keyNumber keys word = fromIntegral (((word `shiftR` 32) * fromIntegral keys) `shiftR` 32)
+{-# INLINE keyNumber #-}
+
+-- | The limit for 'isSet', for a share of SETs of one in so many; 0 for none.
+setsBelow :: Word64 -> Word64
+setsBelow = \case
+  0 -> 0
+  oneIn -> 0x100000000 `div` oneIn
+
+-- | Whether a word is a SET.
+isSet :: Word64 -> Word64 -> Bool
+isSet limit word = (word .&. 0xffffffff) < limit
+{-# INLINE isSet #-}
+
+-- | The sum of the first thousand words of caller 0: two programs that agree on
+-- it draw the same stream.
+streamCheck :: Word64 -> Word64
+streamCheck seed = sum (map wordOf (take 1000 (drop 1 (iterate nextState (firstState seed 0)))))
+
+gamma :: Word64
+gamma = 0x9e3779b97f4a7c15
+
+-- | SplitMix64's bijection (Steele, Lea, Flood 2014).
+mix :: Word64 -> Word64
+mix z0 = z2 `xor` (z2 `shiftR` 31)
+  where
+    z1 = (z0 `xor` (z0 `shiftR` 30)) * 0xbf58476d1ce4e5b9
+    z2 = (z1 `xor` (z1 `shiftR` 27)) * 0x94d049bb133111eb
+{-# INLINE mix #-}

@@ -1,0 +1,215 @@
+-- | Carrying the comparison out: for each iteration and each set of servers,
+-- fresh ones; then each cell, and in it each row, one after the other.
+--
+-- Within a cell the rows take turns in being first, and every second iteration
+-- goes backwards, so that nobody always runs on a warm or a tired machine.
+-- Only the servers of the cell and the row under test are alive.
+module Compare.Measure
+  ( Measurement (..),
+    measure,
+    turns,
+    groups,
+    estimate,
+
+    -- * One run
+    runReport,
+    pinned,
+  )
+where
+
+import Compare.Cell
+import Compare.Row
+import Compare.Sample
+import Compare.Servers
+import Control.Exception (IOException, try)
+import Control.Monad (forM)
+import Data.Aeson (eitherDecodeStrict')
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import GHC.Conc (getNumProcessors)
+import System.Environment (getEnvironment)
+import System.Exit (ExitCode (..))
+import System.Process (CreateProcess (..), proc, readCreateProcessWithExitCode)
+import System.Timeout (timeout)
+import Text.Printf (printf)
+import Tool.Bench.Document (Reference (..))
+import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
+import Tool.Options.Bench qualified as Bench
+
+-- | What to carry out.
+data Measurement = Measurement
+  { measurementRows :: [Row],
+    measurementCells :: [Cell],
+    measurementWindow :: Window,
+    -- | Their numbers.
+    measurementIterations :: [Int],
+    -- | Whether @redis-benchmark@ runs beside the peers.
+    measurementReference :: Bool
+  }
+
+-- | Runs it all; blocks for long. Says on the way what it does. Servers'
+-- version and the samples.
+measure :: (String -> IO ()) -> Measurement -> IO (String, [Sample])
+measure announce measurement = do
+  processors <- getNumProcessors
+  let pinning = processors >= 2
+  found <- forM (measurementIterations measurement) $ \iteration ->
+    forM (groups (measurementCells measurement)) $ \cells -> case cells of
+      [] -> pure ("", [])
+      cell : _ -> withServers cell $ \servers -> do
+        version <- serversVersion servers
+        samples <- forM cells (oneCell pinning iteration servers)
+        pure (version, concat samples)
+  pure (maybe "" fst (List.find (const True) (concat found)), concatMap (concatMap snd) found)
+  where
+    window = measurementWindow measurement
+    oneCell pinning iteration servers cell = do
+      let able = filter (rowCan cell) (measurementRows measurement)
+      announce (printf "iteration %d: %s" iteration (Text.unpack (cellName cell)))
+      samples <- forM (turns iteration able) $ \row -> do
+        sample <- runPeer pinning window servers iteration cell row
+        announce ("  " <> summary sample)
+        pure sample
+      reference <-
+        if measurementReference measurement && hasReference cell
+          then Just <$> runReference pinning window servers iteration cell
+          else pure Nothing
+      mapM_ (announce . ("  " <>) . summary) reference
+      pure (samples <> maybe [] pure reference)
+
+summary :: Sample -> String
+summary sample = case sampleProblems sample of
+  [] ->
+    printf
+      "%-28s %8.1f k/s %7.2f us CPU  p50 %7.0f us  max %8.0f us"
+      (Text.unpack (sampleRow sample))
+      (sampleOpsPerSecond sample / 1e3)
+      (sampleCpuPerOp sample / 1e3)
+      (latencyP50 (sampleLatency sample) / 1e3)
+      (latencyMax (sampleLatency sample) / 1e3)
+  problems -> printf "%-28s INVALID: %s" (Text.unpack (sampleRow sample)) (Text.unpack (Text.intercalate "; " problems))
+
+-- | The order in an iteration: another row first each time, and every second
+-- time backwards.
+turns :: Int -> [a] -> [a]
+turns iteration rows
+  | null rows = []
+  | odd iteration = reverse rotated
+  | otherwise = rotated
+  where
+    rotated = later <> sooner
+    (sooner, later) = splitAt (iteration `mod` length rows) rows
+
+-- | Cells that can share servers, in the order in which they came.
+groups :: [Cell] -> [[Cell]]
+groups cells = [filter ((== key) . share) cells | key <- List.nub (map share cells)]
+  where
+    share cell = (cellPlace cell, cellValueSize cell, cellCommon cell)
+
+-- | About how many seconds it will take.
+estimate :: Measurement -> Double
+estimate measurement =
+  fromIntegral (length (measurementIterations measurement)) * (sum (map perCell cells) + sum (map perGroup (groups cells)))
+  where
+    cells = measurementCells measurement
+    window = measurementWindow measurement
+    perCell cell =
+      fromIntegral (length (filter (rowCan cell) (measurementRows measurement)) + (if hasReference cell then 1 else 0))
+        * (windowWarmup window + windowDuration window + 0.6)
+    perGroup = \case
+      cell : _ | isCluster (cellPlace cell) -> 5
+      _ -> 1
+
+-- One row at one cell.
+runPeer :: Bool -> Window -> Servers -> Int -> Cell -> Row -> IO Sample
+runPeer pinning window servers iteration cell row = do
+  before <- calls servers
+  outcome <- runReport (pinned pinning cell) window row (peerArguments (serversAddress servers) window cell)
+  after <- calls servers
+  pure $ case outcome of
+    Left why -> failedSample (rowName row) cell iteration why
+    Right report -> sampleOf (rowName row) cell iteration (problemsOf cores window cell before after report) report
+  where
+    cores = if isPinned (cellPlace cell) then 1 else 2
+
+-- | Runs a peer with these arguments, its command line changed by a function;
+-- 'Left' says why there is no report. Blocks until it has ended.
+runReport :: ([String] -> [String]) -> Window -> Row -> [String] -> IO (Either Text PeerReport)
+runReport change window row arguments = do
+  environment <- getEnvironment
+  let (program, rest) = case change (rowRun row <> arguments) of
+        first : others -> (first, others)
+        [] -> ("true", [])
+      command =
+        (proc program rest)
+          { cwd = Just (rowFolder row),
+            env = Just (Map.toList (rowEnvironment row <> Map.fromList environment))
+          }
+      -- Its start, its end, and 10 s in which commands may still be answered.
+      limit = windowWarmup window + windowDuration window + 25
+  outcome <- timeout (round (limit * 1e6)) (try (readCreateProcessWithExitCode command ""))
+  pure $ case outcome of
+    Nothing -> Left "it did not end in time"
+    Just (Left problem) -> Left ("it cannot be run: " <> lastLine (show (problem :: IOException)))
+    Just (Right (ExitFailure code, _, complaint)) ->
+      Left ("it ended with " <> Text.pack (show code) <> ": " <> lastLine complaint)
+    Just (Right (ExitSuccess, output, _)) -> case eitherDecodeStrict' (Text.encodeUtf8 (Text.pack output)) of
+      Left problem -> Left ("it printed something else than a report: " <> lastLine problem)
+      Right report -> Right report
+
+lastLine :: String -> Text
+lastLine text = case reverse (filter (not . Text.null) (map Text.strip (Text.lines (Text.pack text)))) of
+  line : _ -> Text.take 300 line
+  [] -> "it says nothing"
+
+-- | Puts a command line on core 1, if the cell wants that: servers have core 0.
+pinned :: Bool -> Cell -> [String] -> [String]
+pinned pinning cell arguments
+  | pinning && isPinned (cellPlace cell) = ["taskset", "-c", "1"] <> arguments
+  | otherwise = arguments
+
+-- redis-benchmark reads what is there, but writes values of its own, and in a
+-- cluster its keys have other names: so only GETs of one server.
+hasReference :: Cell -> Bool
+hasReference cell =
+  cellOperation cell == GetHit && not (isCluster (cellPlace cell)) && commonKeySize (cellCommon cell) == 16
+
+runReference :: Bool -> Window -> Servers -> Int -> Cell -> IO Sample
+runReference pinning window servers iteration cell = do
+  outcome <-
+    runRedisBenchmark
+      (windowDuration window)
+      RedisBenchmark
+        { redisBenchmarkHost = fst (serversAddress servers),
+          redisBenchmarkPort = snd (serversAddress servers),
+          redisBenchmarkCluster = False,
+          redisBenchmarkTls = Nothing,
+          redisBenchmarkOperation = Bench.OperationGet,
+          redisBenchmarkClients = clients,
+          redisBenchmarkPipeline = pipeline,
+          redisBenchmarkKeys = commonKeys (cellCommon cell),
+          redisBenchmarkValueSize = cellValueSize cell,
+          redisBenchmarkPrefix = pinned pinning cell []
+        }
+  pure $ case outcome of
+    Left problem -> failedSample referenceName cell iteration (Text.pack problem)
+    Right reference ->
+      (failedSample referenceName cell iteration "")
+        { sampleOpsPerSecond = referenceOpsPerSecond reference,
+          sampleCpuPerOp = referenceCpuPerOp reference,
+          sampleLatency =
+            (Latency 0 0 0 0 0 0)
+              { latencyP50 = referenceP50 reference * 1e6,
+                latencyP99 = referenceP99 reference * 1e6
+              },
+          sampleConnections = clients,
+          sampleNotes = ["-c " <> Text.pack (show clients) <> " -P " <> Text.pack (show pipeline)],
+          sampleProblems = []
+        }
+  where
+    (clients, pipeline) = case cellStyle cell of
+      Wait -> (cellInFlight cell, 1)
+      Batch -> (cellInFlight cell `div` 64, 64)

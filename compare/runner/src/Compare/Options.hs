@@ -1,0 +1,88 @@
+-- | The command line of the runner.
+module Compare.Options
+  ( Mode (..),
+    ClientOptions (..),
+    modeParser,
+  )
+where
+
+import Compare.Cell (Window (..))
+import Compare.Pair (PairOptions (..))
+import Data.List qualified as List
+import Options.Applicative
+
+-- | What to do.
+data Mode
+  = -- | All rows at all cells.
+    CompareClients ClientOptions
+  | -- | This library and StackExchange.Redis: set, get, mixed.
+    ComparePair PairOptions
+  | -- | This library with other numbers of callers and connections.
+    Sweep PairOptions
+
+-- | How to compare all rows.
+data ClientOptions = ClientOptions
+  { clientCompareFolder :: FilePath,
+    clientWorkloads :: [FilePath],
+    clientWindow :: Window,
+    clientIterations :: Int,
+    -- | Only rows whose names contain one of these; all when empty.
+    clientRows :: [String],
+    clientOutput :: FilePath,
+    -- | Whether to add to what is in the output folder.
+    clientAppend :: Bool,
+    -- | Only say what would be done.
+    clientPlan :: Bool,
+    -- | Only write the reports again.
+    clientRender :: Bool,
+    -- | Whether a missed goal is an error.
+    clientJudge :: Bool
+  }
+
+-- | Modes and their flags.
+modeParser :: Parser Mode
+modeParser =
+  hsubparser $
+    command "client" (info (CompareClients <$> clientOptions) (progDesc "Compare all peers at the cells of the workload files"))
+      <> command "pair" (info (ComparePair <$> pairOptions "comparison.json" 30) (progDesc "Compare with StackExchange.Redis: set, get, mixed"))
+      <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 10) (progDesc "Sweep callers and connections of redis-client"))
+
+clientOptions :: Parser ClientOptions
+clientOptions =
+  ClientOptions
+    <$> latest "compare" (strOption (long "compare" <> metavar "FOLDER" <> help "Where the peers and workloads are (default: compare)"))
+    <*> some (strOption (long "workload" <> metavar "FILE" <> help "A grid of cells; may be repeated"))
+    <*> windowOptions
+    <*> latest 5 (option auto (long "iterations" <> metavar "N" <> help "How often everything is repeated (default: 5)"))
+    <*> many (strOption (long "row" <> metavar "TEXT" <> help "Only rows whose names contain this; may be repeated"))
+    <*> latest "compare/results/client" (strOption (long "output" <> metavar "FOLDER" <> help "Where the results go"))
+    <*> switch (long "append" <> help "Add to the results that are there")
+    <*> switch (long "plan" <> help "Only say what would be measured, and how long it takes")
+    <*> switch (long "render" <> help "Only write the reports again from the results that are there")
+    <*> flag True False (long "no-verdict" <> help "Missed goals are no failure")
+
+windowOptions :: Parser Window
+windowOptions =
+  Window
+    <$> latest 1.5 (option auto (long "warmup" <> metavar "SECONDS" <> help "Before each measurement (default: 1.5)"))
+    <*> latest 2 (option auto (long "duration" <> metavar "SECONDS" <> help "Of each measurement (default: 2)"))
+
+-- The last of them wins, so that a script's flags can be followed by others.
+latest :: a -> Parser a -> Parser a
+latest fallback parser = List.foldl' (\_ new -> new) fallback <$> many parser
+
+pairOptions :: FilePath -> Double -> Parser PairOptions
+pairOptions file seconds =
+  PairOptions
+    <$> latest "compare" (strOption (long "compare" <> metavar "FOLDER" <> help "Where the peers are (default: compare)"))
+    <*> optional (strOption (long "host" <> metavar "HOST" <> help "A server; without it one is started"))
+    <*> latest 6379 (option auto (long "port" <> short 'p' <> metavar "PORT" <> help "(default: 6379)"))
+    <*> optional (strOption (long "password" <> metavar "PASSWORD"))
+    <*> switch (long "tls" <> help "Certificates are verified")
+    <*> switch (long "cluster" <> short 'c')
+    <*> latest 16 (option auto (long "key-size" <> metavar "BYTES" <> help "(default: 16)"))
+    <*> latest 256 (option auto (long "value-size" <> metavar "BYTES" <> help "(default: 256)"))
+    <*> latest 1 (option auto (long "connections" <> metavar "N" <> help "Per server (default: 1)"))
+    <*> latest 64 (option auto (long "in-flight" <> metavar "N" <> help "Callers of either side (default: 64)"))
+    <*> latest seconds (option auto (long "duration" <> metavar "SECONDS" <> help "Of each measurement"))
+    <*> latest file (strOption (long "output" <> metavar "FILE" <> help "Where the results go"))

@@ -1,0 +1,135 @@
+-- | The runner: from a command line to results and an exit status.
+--
+-- 0: every goal reached (or none asked for). 1: goals missed, each named.
+-- 2: it could not be measured, or this library's own numbers are not valid.
+module Compare.Program
+  ( runProgram,
+  )
+where
+
+import Compare.Cell
+import Compare.Document
+import Compare.Goals
+import Compare.Manifest
+import Compare.Measure
+import Compare.Options
+import Compare.Pair
+import Compare.Report.Figures
+import Compare.Report.Html
+import Compare.Report.Markdown
+import Compare.Row
+import Compare.Sample
+import Compare.Workload
+import Control.Monad (unless)
+import Data.ByteString.Lazy qualified as Lazy
+import Data.List (isInfixOf)
+import Data.Text qualified as Text
+import Data.Text.IO qualified as Text
+import Options.Applicative
+import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
+import System.Environment (getArgs)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO (hPutStrLn, stderr)
+import Text.Printf (printf)
+
+-- | Reads the command line and does what it says. Blocks for as long as that
+-- takes.
+runProgram :: IO ExitCode
+runProgram =
+  customExecParser (prefs showHelpOnEmpty) described >>= \case
+    CompareClients options -> compareClients options
+    ComparePair options -> comparePair announce options
+    Sweep options -> sweep announce options
+  where
+    described = info (modeParser <**> helper) (fullDesc <> progDesc "Compare redis-client with its peers")
+
+announce :: String -> IO ()
+announce = hPutStrLn stderr
+
+compareClients :: ClientOptions -> IO ExitCode
+compareClients options
+  | clientRender options =
+    readDocument (raw options) >>= \case
+      Left problem -> cannot problem
+      Right document -> report options (cellsOf document) document
+  | otherwise =
+    readWorkloads (clientWorkloads options) >>= \case
+      Left problem -> cannot problem
+      Right cells -> do
+        folder <- makeAbsolute (clientCompareFolder options)
+        (absent, rows) <- buildPeers announce (const True) folder
+        let chosen = filter wanted rows
+            measurement =
+              Measurement
+                { measurementRows = chosen,
+                  measurementCells = cells,
+                  measurementWindow = clientWindow options,
+                  measurementIterations = [0 .. clientIterations options - 1],
+                  measurementReference = True
+                }
+        announce (plan measurement)
+        if clientPlan options
+          then ExitSuccess <$ mapM_ (announce . ("  " <>) . Text.unpack . cellName) cells
+          else do
+            arguments <- getArgs
+            (server, samples) <- measure announce measurement
+            about <- manifest server arguments
+            let fresh =
+                  Document
+                    { documentManifest = about,
+                      documentWindow = clientWindow options,
+                      documentRows = chosen,
+                      documentAbsent = absent,
+                      documentSamples = samples
+                    }
+            there <- doesFileExist (raw options)
+            earlier <- if there && clientAppend options then Just <$> readDocument (raw options) else pure Nothing
+            case earlier of
+              Just (Left problem) -> cannot problem
+              Just (Right before) -> report options (cellsOf (merge before fresh)) (merge before fresh)
+              Nothing -> report options cells fresh
+  where
+    wanted row =
+      null (clientRows options) || any (`isInfixOf` Text.unpack (rowName row)) (clientRows options)
+
+raw :: ClientOptions -> FilePath
+raw options = clientOutput options </> "raw.json"
+
+plan :: Measurement -> String
+plan measurement =
+  printf
+    "%d cells, %d rows, %d iterations: about %.0f minutes"
+    (length (measurementCells measurement))
+    (length (measurementRows measurement))
+    (length (measurementIterations measurement))
+    (estimate measurement / 60)
+
+cannot :: String -> IO ExitCode
+cannot problem = do
+  announce problem
+  pure (ExitFailure 2)
+
+-- Writes the files, prints losses and then the ratios, and judges.
+report :: ClientOptions -> [Cell] -> Document -> IO ExitCode
+report options cells document = do
+  createDirectoryIfMissing True (clientOutput options)
+  writeDocument (raw options) document
+  let goals = judge cells document
+  Text.writeFile (clientOutput options </> "COMPARISON-client.md") (markdown goals document)
+  Lazy.writeFile (clientOutput options </> "COMPARISON-client.html") (html goals document)
+  section "Not in the tables:" (missing document)
+  section "Not used:" (invalidities document)
+  section "Where redis-client loses:" (losses document)
+  section "Goals:" (map goalLine (filter isReached goals) <> map goalLine (filter (not . isReached) goals))
+  pure (verdict goals)
+  where
+    section heading found = unless (null found) $ do
+      putStrLn ""
+      putStrLn heading
+      mapM_ (Text.putStrLn . ("  " <>)) found
+    verdict goals
+      | any ((== ourName) . sampleRow) (invalid document) = ExitFailure 2
+      | not (any ((== ourName) . sampleRow) (documentSamples document)) = ExitFailure 2
+      | clientJudge options && not (all isReached goals) = ExitFailure 1
+      | otherwise = ExitSuccess

@@ -1,0 +1,152 @@
+-- | The peers: what their @build.sh@ says of them, and which of them are ours,
+-- StackExchange.Redis, or the limit.
+module Compare.Row
+  ( Row (..),
+    Absent (..),
+    Kind (..),
+    rowKind,
+    rowCan,
+    parseRows,
+    buildPeers,
+    ourName,
+    referenceName,
+  )
+where
+
+import Compare.Cell
+import Control.Monad (filterM, forM)
+import Data.Aeson (FromJSON (parseJSON), ToJSON (toJSON), eitherDecodeStrict', object, withObject, (.!=), (.:), (.:?), (.=))
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (partitionEithers)
+import Data.List (sort)
+import Data.Map.Strict (Map)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import System.Directory (doesFileExist, listDirectory)
+import System.Exit (ExitCode (..))
+import System.FilePath (takeFileName, (</>))
+import System.Process (CreateProcess (..), StdStream (..), proc, waitForProcess, withCreateProcess)
+
+-- | A client library in one version, ready to run.
+data Row = Row
+  { rowName :: Text,
+    rowVersion :: Text,
+    rowOrigin :: Text,
+    rowLanguage :: Text,
+    -- | Program and leading arguments.
+    rowRun :: [String],
+    rowEnvironment :: Map String String,
+    rowCluster :: Bool,
+    rowStyles :: [Style],
+    -- | Not a client that people use in place of ours, but what is possible.
+    rowLimit :: Bool,
+    -- | Where it is started.
+    rowFolder :: FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | A row that could not be had.
+data Absent = Absent
+  { absentName :: Text,
+    absentWhy :: Text
+  }
+  deriving stock (Eq, Show)
+
+instance ToJSON Row where
+  toJSON row =
+    object
+      [ "row" .= rowName row,
+        "version" .= rowVersion row,
+        "origin" .= rowOrigin row,
+        "language" .= rowLanguage row,
+        "cluster" .= rowCluster row,
+        "styles" .= map styleText (rowStyles row),
+        "limit" .= rowLimit row
+      ]
+
+-- Of a row that was measured once: it cannot be run any more.
+instance FromJSON Row where
+  parseJSON = withObject "row" $ \row ->
+    Row
+      <$> row .: "row"
+      <*> row .:? "version" .!= ""
+      <*> row .:? "origin" .!= ""
+      <*> row .:? "language" .!= ""
+      <*> row .:? "run" .!= []
+      <*> row .:? "env" .!= mempty
+      <*> row .:? "cluster" .!= False
+      <*> row .:? "styles" .!= [Wait, Batch]
+      <*> row .:? "limit" .!= False
+      <*> pure ""
+
+instance ToJSON Absent where
+  toJSON absent = object ["row" .= absentName absent, "absent" .= absentWhy absent]
+
+instance FromJSON Absent where
+  parseJSON = withObject "row" $ \row -> Absent <$> row .: "row" <*> row .: "absent"
+
+-- | What a row is in the comparison.
+data Kind
+  = Ours
+  | StackExchange
+  | Limit
+  | Other
+  deriving stock (Eq, Show)
+
+-- | By name and flag.
+rowKind :: Row -> Kind
+rowKind row
+  | rowName row == ourName = Ours
+  | "StackExchange.Redis" `Text.isPrefixOf` rowName row = StackExchange
+  | rowLimit row = Limit
+  | otherwise = Other
+
+-- | The row of this project's library.
+ourName :: Text
+ourName = "redis-client"
+
+-- | The row of @redis-benchmark@, which is no peer.
+referenceName :: Text
+referenceName = "redis-benchmark"
+
+-- | Whether a row can be measured at a cell.
+rowCan :: Cell -> Row -> Bool
+rowCan cell row =
+  cellStyle cell `elem` rowStyles row && (rowCluster row || not (isCluster (cellPlace cell)))
+
+-- | What a @build.sh@ in this folder has printed; 'Left' quotes a line that
+-- cannot be understood.
+parseRows :: FilePath -> Char8.ByteString -> Either String [Either Absent Row]
+parseRows folder output = traverse line (filter (not . Char8.null) (map strip (Char8.lines output)))
+  where
+    strip = Char8.dropWhile (== ' ') . Char8.filter (/= '\r')
+    line text = case eitherDecodeStrict' text of
+      Right absent -> Right (Left absent)
+      Left _ -> case eitherDecodeStrict' text of
+        Right row | not (null (rowRun row)) -> Right (Right row {rowFolder = folder})
+        Right _ -> Left ("a row that says neither run nor absent: " <> Char8.unpack text)
+        Left problem -> Left (problem <> ": " <> Char8.unpack text)
+
+-- | Builds every peer below @compare@ whose folder is wanted, and asks for its rows, one after the
+-- other. A peer that cannot be built is absent.
+buildPeers :: (String -> IO ()) -> (FilePath -> Bool) -> FilePath -> IO ([Absent], [Row])
+buildPeers announce wanted compareFolder = do
+  names <- sort <$> listDirectory (compareFolder </> "peers")
+  folders <- filterM hasBuild . filter wanted $ (compareFolder </> "dotnet" </> "client") : map ((compareFolder </> "peers") </>) names
+  found <- forM folders $ \folder -> do
+    announce ("building " <> takeFileName folder)
+    (status, output) <- build folder
+    pure $ case (status, parseRows folder output) of
+      (ExitSuccess, Right rows) -> rows
+      (ExitSuccess, Left problem) -> [broken folder problem]
+      (ExitFailure code, _) -> [broken folder ("build.sh ended with " <> show code)]
+  pure (partitionEithers (concat found))
+  where
+    hasBuild folder = doesFileExist (folder </> "build.sh")
+    broken folder why =
+      Left Absent {absentName = Text.pack (takeFileName folder), absentWhy = Text.pack why}
+    build folder =
+      withCreateProcess (proc "./build.sh" []) {cwd = Just folder, std_out = CreatePipe} $ \_ out _ handle -> do
+        output <- maybe (pure "") Char8.hGetContents out
+        status <- waitForProcess handle
+        pure (status, output)

@@ -1,0 +1,107 @@
+-- | Servers of our own for a cell: started, filled, asked what they counted.
+module Compare.Servers
+  ( fillKeys,
+
+    -- * Our own
+    Servers,
+    serversAddress,
+    serversVersion,
+    withServers,
+    Calls (..),
+    calls,
+  )
+where
+
+import Compare.Cell
+import Compare.Stream
+import Control.Exception (throwIO)
+import Control.Monad (forM, forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.Map.Strict qualified as Map
+import Redis qualified
+import Redis.Commands qualified as Commands
+import Redis.Config qualified as Config
+import Redis.TestKit.Cluster (ClusterOptions (..), Node (nodeServer), clusterNodes, defaultClusterOptions, withCluster)
+import Redis.TestKit.Command (CommandCalls (callsRun), infoFields, replyText)
+import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server qualified as Server
+
+-- | One server, or all masters of a cluster.
+data Servers = Servers
+  { serversFirst :: Server,
+    serversAll :: [Server]
+  }
+
+-- | Host and port of the server, or of any in the cluster.
+serversAddress :: Servers -> (String, Int)
+serversAddress servers = (Server.serverHost first, Server.serverPort first)
+  where
+    first = serversFirst servers
+
+-- | Such as @redis 7.0.15@.
+serversVersion :: Servers -> IO String
+serversVersion servers = do
+  fields <- maybe Map.empty infoFields . replyText <$> Server.command (serversFirst servers) ["INFO", "server"]
+  let text name = Char8.unpack <$> Map.lookup name fields
+  pure $ case (text "valkey_version", text "redis_version") of
+    (Just version, _) -> "valkey " <> version
+    (Nothing, Just version) -> "redis " <> version
+    (Nothing, Nothing) -> "an unknown server"
+
+-- | Fresh servers with all keys of the cell written, for the length of an
+-- action. The cells that differ in operation, style and number in flight only
+-- may share them: whatever is written is what was there.
+withServers :: Cell -> (Servers -> IO a) -> IO a
+withServers cell action = case cellPlace cell of
+  Cluster ->
+    -- A node that does not get the processor for a while must not count as
+    -- failed: all of them share one core with nothing to spare.
+    withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = options} $ \cluster ->
+      clusterNodes cluster >>= \case
+        first : rest -> filled Servers {serversFirst = nodeServer first, serversAll = map nodeServer (first : rest)}
+        [] -> ioError (userError "the private cluster has no nodes")
+  Standalone -> single
+  StandaloneFree -> single
+  where
+    options = defaultServerOptions {optionsCores = [0 | isPinned (cellPlace cell)]}
+    single = withServer options $ \server -> filled Servers {serversFirst = server, serversAll = [server]}
+    filled servers = fill cell servers >> action servers
+
+-- | Writes every key of a cell, many at a time. Throws the first error.
+fillKeys :: Config.Config -> Cell -> IO ()
+fillKeys config cell =
+  Redis.withClient config $ \client ->
+    forM_ [0, atOnce .. keys - 1] $ \from -> do
+      pending <- forM [from .. min keys (from + atOnce) - 1] $ \number ->
+        Redis.submit client (Commands.set (keyOf keyspace number) (valueOf keyspace number))
+      forM_ pending $ \one -> Redis.tryWait one >>= either throwIO pure
+  where
+    keyspace = newKeyspace PresentKeys keys (commonKeySize (cellCommon cell)) (cellValueSize cell)
+    keys = commonKeys (cellCommon cell)
+    atOnce = 512
+
+fill :: Cell -> Servers -> IO ()
+fill cell servers = fillKeys config cell
+  where
+    (host, port) = serversAddress servers
+    name = Char8.pack host
+    config
+      | isCluster (cellPlace cell) = Config.clusterConfig (Config.TcpEndpoint name (fromIntegral port) :| [])
+      | otherwise = Config.standaloneConfig name (fromIntegral port)
+
+-- | How often commands ran.
+data Calls = Calls
+  { callsGet :: Int,
+    callsSet :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | What all servers together have run since they started.
+calls :: Servers -> IO Calls
+calls servers = do
+  statistics <- forM (serversAll servers) Server.commandStatistics
+  let total :: ByteString -> Int
+      total name = sum (map (maybe 0 callsRun . Map.lookup name) statistics)
+  pure Calls {callsGet = total "get", callsSet = total "set"}

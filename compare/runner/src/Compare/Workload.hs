@@ -1,0 +1,69 @@
+-- | The files of @compare/workloads@: grids of cells that everyone is measured
+-- at.
+module Compare.Workload
+  ( Workload (..),
+    readWorkloads,
+    gridCells,
+  )
+where
+
+import Compare.Cell
+import Data.Aeson (FromJSON (parseJSON), eitherDecodeFileStrict', withObject, (.!=), (.:), (.:?))
+import Data.List qualified as List
+import Data.Text (Text)
+
+-- | A grid: each place with each operation, each value size, each style and
+-- each number in flight.
+data Workload = Workload
+  { -- | What the grid is for.
+    workloadWhy :: Text,
+    workloadPlaces :: [Place],
+    workloadOperations :: [Operation],
+    workloadValueSizes :: [Int],
+    -- | Callers that wait for each reply.
+    workloadWaiting :: [Int],
+    -- | Commands in flight in batches of 64.
+    workloadBatches :: [Int],
+    workloadCommon :: Common
+  }
+  deriving stock (Eq, Show)
+
+instance FromJSON Workload where
+  parseJSON = withObject "workload" $ \grid ->
+    Workload
+      <$> grid .: "why"
+      <*> grid .: "places"
+      <*> grid .: "operations"
+      <*> grid .: "value_sizes"
+      <*> grid .: "waiting"
+      <*> grid .: "batches"
+      <*> ( Common
+              <$> grid .:? "keys" .!= commonKeys defaultCommon
+              <*> grid .:? "key_size" .!= commonKeySize defaultCommon
+              <*> grid .:? "seed" .!= commonSeed defaultCommon
+              <*> grid .:? "connections" .!= commonConnections defaultCommon
+          )
+
+-- | The cells of several files, each once. 'Left' names the file that cannot be
+-- read.
+readWorkloads :: [FilePath] -> IO (Either String [Cell])
+readWorkloads files = do
+  found <- mapM (\file -> either (Left . ((file <> ": ") <>)) Right <$> eitherDecodeFileStrict' file) files
+  pure (List.nub . concatMap gridCells <$> sequence found)
+
+-- | All cells of a grid.
+gridCells :: Workload -> [Cell]
+gridCells grid =
+  [ Cell
+      { cellPlace = place,
+        cellOperation = operation,
+        cellValueSize = size,
+        cellStyle = style,
+        cellInFlight = inFlight,
+        cellCommon = workloadCommon grid
+      }
+    | place <- workloadPlaces grid,
+      size <- workloadValueSizes grid,
+      operation <- workloadOperations grid,
+      (style, inFlight) <- map ((,) Wait) (workloadWaiting grid) <> map ((,) Batch) (workloadBatches grid)
+  ]

@@ -1,0 +1,54 @@
+module Compare.GoalsSpec (spec) where
+
+import Compare.Cell
+import Compare.Document
+import Compare.Goals
+import Compare.Sample
+import Data.Text qualified as Text
+import Fixture
+import Test.Hspec
+
+spec :: Spec
+spec = describe "goals" $ do
+  let cell = cellOf Wait 16
+      rows = [row "redis-client" False, row "StackExchange.Redis 1.2.6" False, row "other" False, row "hiredis" True]
+      run ours theirs other =
+        documentOf rows $
+          concat
+            [ [ sample "redis-client" cell iteration ours 1000,
+                sample "StackExchange.Redis 1.2.6" cell iteration theirs 3000,
+                sample "other" cell iteration other 2000,
+                sample "hiredis" cell iteration 1000000 500
+              ]
+              | iteration <- [0 .. 4]
+            ]
+      reached document = map isReached (judge [cell] document)
+  it "are reached by twice the speed, and by being first" $ do
+    reached (run 200 100 150) `shouldBe` [True, True]
+    reached (run 199 100 150) `shouldBe` [False, True]
+    reached (run 300 100 301) `shouldBe` [True, False]
+  it "are judged only where something was to be measured" $ do
+    judge [cellOf Wait 3] (run 200 100 150) `shouldBe` []
+    length (judge [cellOf Batch 1024] (run 200 100 150)) `shouldBe` 3
+  it "are not reached by a row that was wrong once" $ do
+    let document = run 500 100 100
+        spoilt = document {documentSamples = (sample "redis-client" cell 5 500 1000) {sampleProblems = ["1 replies were wrong"]} : documentSamples document}
+    reached spoilt `shouldBe` [False, False]
+    map goalLine (judge [cell] spoilt) `shouldSatisfy` all ("NO RATIO" `Text.isPrefixOf`)
+  it "of processor time are reached by needing less" $ do
+    let batches = cellOf Batch 1024
+        used ours =
+          documentOf
+            rows
+            [ sample "redis-client" batches 0 1000 ours,
+              sample "StackExchange.Redis 1.2.6" batches 0 500 2000,
+              sample "hiredis" batches 0 1000 1000,
+              sample "redis-benchmark" batches 0 1100 300
+            ]
+    map isReached (judge [batches] (used 1100)) `shouldBe` [True, True, True]
+    map isReached (judge [batches] (used 1201)) `shouldBe` [True, False, False]
+  it "say in a line what was demanded and what there was" $
+    map goalLine (take 1 (judge [cell] (run 150000 100000 120000)))
+      `shouldBe` [ "MISSED   standalone, GET hit 512 B, 16 waiting: 1.50 x the throughput of the best StackExchange.Redis (1.2.6) "
+                     <> "(must be at least 2.00; single runs 1.50..1.50; 150.0 k/s against 100.0 k/s)"
+                 ]

@@ -1,0 +1,50 @@
+module Compare.ReportSpec (spec) where
+
+import Compare.Cell
+import Compare.Document
+import Compare.Goals
+import Compare.Report.Figures
+import Compare.Report.Html
+import Compare.Report.Markdown
+import Compare.Row
+import Compare.Sample
+import Data.Aeson (eitherDecode, encode)
+import Data.ByteString.Lazy.Char8 qualified as Lazy
+import Data.Text qualified as Text
+import Fixture
+import Test.Hspec
+
+spec :: Spec
+spec = describe "reports" $ do
+  let cell = cellOf Wait 16
+      document =
+        (documentOf [row "redis-client" False, row "faster" False] (concat [[sample "redis-client" cell each 100000 900, sample "faster" cell each 200000 800] | each <- [0, 1]]))
+          { documentAbsent = [Absent {absentName = "gone", absentWhy = "install <gone>"}]
+          }
+  it "name every loss" $
+    losses document `shouldBe` ["standalone, GET hit 512 B, 16 waiting: faster has 200.0 k/s, redis-client 0.50 of it"]
+  it "name what is not there" $ do
+    missing document `shouldBe` ["gone: install <gone>"]
+    Text.unpack (markdown [] document) `shouldContain` "gone: install <gone>"
+  it "have missed goals before those that were reached" $ do
+    let text = Text.unpack (markdown (judge [cell] document) document)
+    text `shouldContain` "- MISSED"
+    text `shouldContain` "| **redis-client** | **100.0 k/s** |"
+  it "escape what goes into the page, which asks for nothing from elsewhere" $ do
+    let page = Lazy.unpack (html [] document)
+    page `shouldContain` "install &lt;gone&gt;"
+    page `shouldContain` "<svg"
+    page `shouldNotContain` "<script"
+    page `shouldNotContain` "src="
+  it "leave out a row that was wrong once, and say why" $ do
+    let wrong = (sample "faster" cell 2 300000 800) {sampleProblems = ["1 replies were wrong"]}
+        spoilt = document {documentSamples = wrong : documentSamples document}
+    map lineRow (cellLines spoilt cell) `shouldBe` ["redis-client"]
+    invalidities spoilt `shouldBe` ["faster, standalone, GET hit 512 B, 16 waiting: 1 replies were wrong"]
+  it "can be made from what was written, and a later piece is added behind" $
+    case eitherDecode (encode document) of
+      Left problem -> expectationFailure problem
+      Right again -> do
+        documentSamples again `shouldBe` documentSamples document
+        let both = merge again document
+        map sampleIteration (validSamples both "faster" cell) `shouldBe` [0, 1, 2, 3]

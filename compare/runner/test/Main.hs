@@ -1,0 +1,22 @@
+-- | All tests of the comparison's runner.
+module Main (main) where
+
+import Compare.GoalsSpec qualified
+import Compare.MeasureSpec qualified
+import Compare.Ours.OptionsSpec qualified
+import Compare.ReportSpec qualified
+import Compare.RowSpec qualified
+import Compare.SampleSpec qualified
+import Compare.StreamSpec qualified
+import Test.Hspec (around_, hspec)
+import TestTimeout (timed)
+
+main :: IO ()
+main = hspec . around_ (timed 60) $ do
+  Compare.StreamSpec.spec
+  Compare.Ours.OptionsSpec.spec
+  Compare.RowSpec.spec
+  Compare.SampleSpec.spec
+  Compare.MeasureSpec.spec
+  Compare.GoalsSpec.spec
+  Compare.ReportSpec.spec
