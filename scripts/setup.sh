@@ -30,6 +30,7 @@ libraries=(
   case-insensitive:libghc-case-insensitive-dev
   criterion:libghc-criterion-dev
   hedis:libghc-hedis-dev
+  cryptohash-sha256:libghc-cryptohash-sha256-dev
   hspec:libghc-hspec-dev
   http-types:libghc-http-types-dev
   network:libghc-network-dev

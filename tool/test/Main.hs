@@ -7,14 +7,20 @@ import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
 import Tool.Bench.ArrivalsSpec qualified
 import Tool.Bench.Document.JsonSpec qualified
+import Tool.Bench.EventsSpec qualified
 import Tool.Bench.Format.FormatSpec qualified
 import Tool.Bench.GateSpec qualified
 import Tool.Bench.Histogram.HdrSpec qualified
 import Tool.Bench.HistogramSpec qualified
 import Tool.Bench.HtmlSpec qualified
+import Tool.Bench.KnownAnswerSpec qualified
 import Tool.Bench.ReconcileSpec qualified
 import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
+import Tool.Bench.ServerFactsSpec qualified
+import Tool.Bench.SteadySpec qualified
+import Tool.Bench.TallySpec qualified
+import Tool.Bench.TrustSpec qualified
 import Tool.Bench.WorkloadSpec qualified
 import Tool.Campaign.DesignSpec qualified
 import Tool.Campaign.ServerSpec qualified
@@ -23,6 +29,7 @@ import Tool.CampaignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
 import Tool.MonitorSpec qualified
+import Tool.Options.LoadSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
@@ -57,6 +64,13 @@ main =
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec
+      Tool.Bench.SteadySpec.spec
+      Tool.Bench.EventsSpec.spec
+      Tool.Bench.TrustSpec.spec
+      Tool.Bench.ServerFactsSpec.spec
+      Tool.Bench.TallySpec.spec
+      Tool.Bench.KnownAnswerSpec.spec
+      Tool.Options.LoadSpec.spec
       Tool.ProgramSpec.spec
       Tool.CampaignSpec.spec
       Tool.ReplaySpec.spec

@@ -6,7 +6,6 @@ where
 
 import Data.Aeson (encode)
 import Data.Foldable (for_)
-import Data.Maybe (isJust)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
 import Tool.Bench.Document
@@ -22,7 +21,7 @@ import Tool.Bench.Suite (suite)
 import Tool.Campaign (campaign)
 import Tool.Connect (Target, targetOf)
 import Tool.Options.Bench
-import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..))
+import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
 import Tool.Options.Output (Outputs, toStandardOutput)
 import Tool.Record (record)
 import Tool.Replay (replay)
@@ -58,7 +57,7 @@ standard options = withOutputs (suiteOutputs options) $ \write -> do
 -- The server that is named, or a private one.
 withTargetOf :: ConnectionOptions -> (Target -> IO a) -> IO a
 withTargetOf options action
-  | isJust (connectionHost options) = action (targetOf options)
+  | namesServer options = action (targetOf options)
   | otherwise =
     withPrivate
       PrivateOptions

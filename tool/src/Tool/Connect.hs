@@ -4,17 +4,24 @@ module Tool.Connect
   ( -- * Where
     Target (..),
     targetOf,
+    plainTarget,
     targetIsCluster,
+    targetIsLocal,
+    targetNodeName,
 
     -- * Connecting
     Tuning (..),
+    quiet,
     withTarget,
     withEachMaster,
+    masters,
+    mastersWithSlots,
 
     -- * Questions to the servers
     CommandCounts (..),
-    serverCounts,
+    serverCalls,
     serverKeys,
+    replicaKeys,
     serverMisses,
     serverVersion,
   )
@@ -24,14 +31,17 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, mapMaybe)
-import Data.Text.Encoding (decodeLatin1)
+import Data.Maybe (fromMaybe, isJust, mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
 import Data.Word (Word16)
 import Redis (Client)
 import Redis qualified
 import Redis.Commands qualified as Commands
-import Redis.Config (Config)
 import Redis.Config qualified as Config
+import Redis.Internal.Config (Config (configDatabase, configTopology), Topology (..), defaultConfig)
 import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
 import Redis.Value (Value (..), withoutAttributes)
@@ -48,26 +58,72 @@ data Target = Target
     targetPort :: Word16,
     targetUser :: Maybe ByteString,
     targetPassword :: Maybe ByteString,
-    targetTls :: Maybe TlsOptions
+    targetTls :: Maybe TlsOptions,
+    -- | Where it listens on this machine, instead of host and port.
+    targetSocket :: Maybe FilePath,
+    targetDatabase :: Int,
+    targetProtocol :: Config.ProtocolVersion,
+    targetReadFrom :: Config.ReadFrom,
+    -- | What a URL said; its place is in the other fields too.
+    targetUrl :: Maybe Config
   }
+
+-- | A server at a host and a port, and nothing else said.
+plainTarget :: ByteString -> Word16 -> Target
+plainTarget host port =
+  Target
+    { targetKind = TargetStandalone,
+      targetHost = host,
+      targetPort = port,
+      targetUser = Nothing,
+      targetPassword = Nothing,
+      targetTls = Nothing,
+      targetSocket = Nothing,
+      targetDatabase = 0,
+      targetProtocol = Config.PreferResp3,
+      targetReadFrom = Config.ReadPrimary,
+      targetUrl = Nothing
+    }
 
 -- | What the options name; the host is @127.0.0.1@ if they name none.
 targetOf :: ConnectionOptions -> Target
-targetOf options =
-  Target
-    { targetKind = if connectionCluster options then TargetCluster else TargetStandalone,
-      targetHost = fromMaybe "127.0.0.1" (connectionHost options),
-      targetPort = fromMaybe 6379 (connectionPort options),
-      targetUser = connectionUser options,
-      targetPassword = connectionPassword options,
-      targetTls = if tlsWanted tls then Just tls else Nothing
-    }
+targetOf options = case connectionUrl options of
+  Just config -> placed config said {targetUrl = Just config, targetDatabase = fromMaybe (configDatabase config) (connectionDatabase options)}
+  Nothing -> said
   where
     tls = connectionTls options
+    said =
+      (plainTarget (fromMaybe "127.0.0.1" (connectionHost options)) (fromMaybe 6379 (connectionPort options)))
+        { targetKind = if connectionCluster options then TargetCluster else TargetStandalone,
+          targetUser = connectionUser options,
+          targetPassword = connectionPassword options,
+          targetTls = if tlsWanted tls then Just tls else Nothing,
+          targetSocket = connectionSocket options,
+          targetDatabase = fromMaybe 0 (connectionDatabase options),
+          targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
+          targetReadFrom = if connectionReplicas options then Config.PreferReplica else Config.ReadPrimary
+        }
+    placed config target = case configTopology config of
+      Standalone endpoint -> at endpoint target
+      Cluster (endpoint :| _) -> at endpoint target {targetKind = TargetCluster}
+    at endpoint target = case endpoint of
+      Config.TcpEndpoint host port -> target {targetHost = host, targetPort = port}
+      Config.UnixEndpoint path -> target {targetSocket = Just path}
 
 -- | Whether it is a cluster.
 targetIsCluster :: Target -> Bool
 targetIsCluster target = targetKind target == TargetCluster
+
+-- | Whether it is on this machine, as far as its name tells.
+targetIsLocal :: Target -> Bool
+targetIsLocal target =
+  isJust (targetSocket target) || "127." `Char8.isPrefixOf` targetHost target || targetHost target `elem` ["localhost", "::1"]
+
+-- | Host and port, or the socket.
+targetNodeName :: Target -> Text
+targetNodeName target = case targetSocket target of
+  Just path -> Text.pack path
+  Nothing -> Text.decodeUtf8With Text.lenientDecode (targetHost target) <> ":" <> Text.pack (show (targetPort target))
 
 -- | What the user may say about connections.
 data Tuning = Tuning
@@ -78,15 +134,25 @@ data Tuning = Tuning
 
 -- | A client of the whole target for the length of an action.
 withTarget :: Tuning -> Target -> (Client -> IO a) -> IO a
-withTarget tuning target = Redis.withClient (tuned (authenticated base))
+withTarget tuning target = Redis.withClient (tuned (said (fromMaybe (credentials target base) fromUrl)))
   where
-    endpoint = Config.TcpEndpoint (targetHost target) (targetPort target)
-    base
-      | targetIsCluster target = Config.clusterConfig (endpoint :| [])
-      | otherwise = Config.standaloneConfig (targetHost target) (targetPort target)
-    authenticated = credentials target
+    endpoint = maybe (Config.TcpEndpoint (targetHost target) (targetPort target)) Config.UnixEndpoint (targetSocket target)
+    topology
+      | targetIsCluster target = Cluster (endpoint :| [])
+      | otherwise = Standalone endpoint
+    base = defaultConfig topology
+    -- A node of the cluster whose seeds the URL names.
+    fromUrl = (\config -> config {configTopology = topology}) <$> targetUrl target
+    said = Config.setDatabase (targetDatabase target) . protocol . readFrom
+    -- What a URL says stands, unless an option says otherwise.
+    protocol = case targetProtocol target of
+      Config.PreferResp3 -> id
+      other -> Config.setProtocol other
+    readFrom = case targetReadFrom target of
+      Config.ReadPrimary -> id
+      other -> Config.setReadFrom other
     tuned =
-      Config.setMuxCount (tuningMuxCount tuning)
+      maybe id (Config.setMuxCount . Just) (tuningMuxCount tuning)
         . (if tuningPolling tuning then id else Config.setPolling Config.NeverPoll)
 
 credentials :: Target -> Config -> Config
@@ -115,35 +181,49 @@ withEachMaster target action = do
   nodes <- masters target
   traverse (\node -> withTarget quiet node action) nodes
 
--- One connection, nothing clever.
+-- | One connection, nothing clever.
 quiet :: Tuning
 quiet = Tuning {tuningMuxCount = Just 1, tuningPolling = False}
 
+-- | Each node that serves keys, as a server of its own.
 masters :: Target -> IO [Target]
-masters target
+masters target = map fst <$> mastersWithSlots target
+
+-- | The same, with the ranges of slots that it serves; all of them for a single
+-- server.
+mastersWithSlots :: Target -> IO [(Target, [(Int, Int)])]
+mastersWithSlots target
   | targetIsCluster target = do
-    text <- withTarget quiet single (`ask` ["CLUSTER", "NODES"])
-    case mapMaybe node (View.parseNodes text) of
+    views <- clusterViews target
+    case [(node, View.viewSlots view) | view <- views, View.viewIsMaster view, View.viewIsAlive view, not (null (View.viewSlots view)), Just node <- [located target view]] of
       [] -> unavailable "the cluster names no master that serves slots"
       found -> pure found
-  | otherwise = pure [target]
-  where
-    single = target {targetKind = TargetStandalone}
-    node view
-      | View.viewIsMaster view && View.viewIsAlive view && not (null (View.viewSlots view)) =
-        located (View.viewAddress view)
-      | otherwise = Nothing
-    -- The last colon: IPv6 addresses have others. A node that does not know
-    -- its own address leaves it empty.
-    located address = do
-      let (before, port) = Char8.breakEnd (== ':') address
-          host = Char8.take (Char8.length before - 1) before
-      (digits, "") <- Char8.readInt port
-      pure
-        single
-          { targetHost = if Char8.null host then targetHost target else host,
-            targetPort = fromIntegral digits
-          }
+  | otherwise = pure [(target, [(0, 16383)])]
+
+-- Their replicas, as servers of their own.
+replicas :: Target -> IO [Target]
+replicas target
+  | targetIsCluster target = do
+    views <- clusterViews target
+    pure (mapMaybe (located target) [view | view <- views, View.viewIsAlive view, isJust (View.viewMaster view)])
+  | otherwise = pure []
+
+clusterViews :: Target -> IO [View.NodeView]
+clusterViews target = View.parseNodes <$> withTarget quiet target {targetKind = TargetStandalone} (`ask` ["CLUSTER", "NODES"])
+
+-- The last colon: IPv6 addresses have others. A node that does not know its own
+-- address leaves it empty.
+located :: Target -> View.NodeView -> Maybe Target
+located target view = do
+  let (before, port) = Char8.breakEnd (== ':') (View.viewAddress view)
+      host = Char8.take (Char8.length before - 1) before
+  (digits, "") <- Char8.readInt port
+  pure
+    target
+      { targetKind = TargetStandalone,
+        targetHost = if Char8.null host then targetHost target else host,
+        targetPort = fromIntegral digits
+      }
 
 -- The text that a command answers with.
 ask :: Client -> [ByteString] -> IO ByteString
@@ -156,19 +236,28 @@ ask client question = do
     Integer value -> pure (Char8.pack (show value))
     _ -> unavailable (Char8.unpack (Char8.unwords question) <> " is answered with something else than text")
 
--- | How often all servers together have run each command. Throws the server's
--- error where INFO is not allowed.
-serverCounts :: Target -> IO CommandCounts
-serverCounts target = mconcat <$> withEachMaster target counts
+-- | How often each command ran, by its name in @INFO commandstats@: on all
+-- servers that serve keys, and on their replicas. Throws the server's error
+-- where INFO is not allowed.
+serverCalls :: Target -> IO (CommandCounts, CommandCounts)
+serverCalls target = (,) <$> (masters target >>= calls) <*> (if readsReplicas then replicas target >>= calls else pure mempty)
   where
+    readsReplicas = targetReadFrom target /= Config.ReadPrimary
+    calls nodes = mconcat <$> traverse (\node -> withTarget quiet node counts) nodes
     counts client = do
       statistics <- commandCalls <$> ask client ["INFO", "commandstats"]
-      pure (CommandCounts (callsRun <$> Map.mapKeys decodeLatin1 statistics))
+      pure (CommandCounts (Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) (fmap callsRun statistics)))
 
 -- | How many keys there are.
 serverKeys :: Target -> IO Int
 serverKeys target =
   sum <$> withEachMaster target (\client -> number <$> ask client ["DBSIZE"])
+
+-- | How many each replica holds; none if none is read from.
+replicaKeys :: Target -> IO [Int]
+replicaKeys target
+  | targetReadFrom target == Config.ReadPrimary = pure []
+  | otherwise = replicas target >>= traverse (\node -> withTarget quiet node (\client -> number <$> ask client ["DBSIZE"]))
 
 -- | How many look-ups found no key since the servers started.
 serverMisses :: Target -> IO Int

@@ -8,6 +8,7 @@ import Test.QuickCheck hiding (once)
 import Tool.Options
 import Tool.Options.Bench
 import Tool.Options.Connection
+import Tool.Options.Load
 import Tool.Options.Output
 
 parse :: String -> Outcome
@@ -79,13 +80,17 @@ spec = describe "Tool.Options" $ do
                         tlsInsecure = False,
                         tlsServerName = Just "x"
                       },
-                  connectionCluster = True
+                  connectionCluster = True,
+                  connectionUrl = Nothing,
+                  connectionSocket = Nothing,
+                  connectionDatabase = Nothing,
+                  connectionResp2 = False,
+                  connectionReplicas = False
                 },
             benchOperation = OperationSet,
             benchLoad =
               LoadOptions
                 { loadDuration = 2.5,
-                  loadWarmup = 0,
                   loadThreads = 4,
                   loadMuxCount = Just 2,
                   loadBatch = 1,
@@ -93,7 +98,8 @@ spec = describe "Tool.Options" $ do
                   loadKeySize = 20,
                   loadValueSize = 0,
                   loadSeed = 7,
-                  loadPolling = False
+                  loadPolling = False,
+                  loadPlan = defaultPlan {planWarmup = WarmupFor 0}
                 },
             benchOutputs = Outputs [(FormatJson, "-")]
           }

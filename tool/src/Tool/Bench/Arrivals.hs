@@ -15,6 +15,7 @@ module Tool.Bench.Arrivals
     arrivals,
     rateAt,
     expected,
+    expectedAtLeast,
     scaled,
     describeArrivals,
   )
@@ -83,6 +84,15 @@ expected plan from to = cumulated to - cumulated from
         | time > seconds -> (first + second) / 2 * seconds + second * (time - seconds)
         | otherwise -> first * time + (second - first) * time * time / (2 * seconds)
       _ -> rateAt plan 0 * time
+
+-- | How many arrive at least between two times: of a Poisson process, five
+-- standard deviations below the mean.
+expectedAtLeast :: Arrivals -> Double -> Double -> Double
+expectedAtLeast plan from to = case plan of
+  Poisson _ -> max 0 (mean - 5 * sqrt mean)
+  _ -> mean - 1
+  where
+    mean = expected plan from to
 
 -- | The same shape at so many times the rate.
 scaled :: Double -> Arrivals -> Arrivals

@@ -2,7 +2,6 @@
 module Tool.Bench.Counts
   ( CommandCounts (..),
     counted,
-    grownBy,
   )
 where
 
@@ -30,14 +29,3 @@ instance Monoid CommandCounts where
 -- | So many times what one operation adds.
 counted :: Int -> [(Text, Int)] -> CommandCounts
 counted times = CommandCounts . Map.fromListWith (+) . map (fmap (* times))
-
--- | By how much the commands that the client sent, and the common ones that it
--- did not, have grown from the first to the second. Given is what the client
--- sent; servers also count what others ask them, INFO for one.
-grownBy :: CommandCounts -> CommandCounts -> CommandCounts -> CommandCounts
-grownBy client before after =
-  CommandCounts (Map.mapWithKey growth (countsByName client <> watched))
-  where
-    growth name _ = count name after - count name before
-    count name = Map.findWithDefault 0 name . countsByName
-    watched = Map.fromList [("get", 0), ("set", 0)]

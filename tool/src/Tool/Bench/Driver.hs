@@ -1,221 +1,236 @@
--- | The measured part of a run: many threads, one client, one clock.
+-- | The measured part of a run: threads, one client, one clock.
 --
--- Each worker draws operations from its own stream and counts into its own tally,
--- so that workers share nothing but the client. With a batch of one a worker
--- runs a command and waits; otherwise it submits a batch and then waits for
--- each reply in turn. Latency is taken per command, from before its submit to
--- when this worker has its reply in hand, whatever the batch. Within a batch the
--- clock is read before every eighth submit, so a command's start is early by at
--- most seven submits (about 2 µs) and its latency never too small.
+-- Each thread draws commands from its own stream and counts into its own tally,
+-- so that threads share nothing but the client. What they do is one of two
+-- things: "Tool.Bench.Driver.Closed" or "Tool.Bench.Driver.Open". Here they are
+-- started together, watched, and their counts put together slice by slice.
 --
--- All workers start behind one barrier. A reply is measured when it comes inside
--- the window between the end of the warm-up and the deadline, so the rate is the
--- number of replies in a known span, and nothing is measured while the load
--- builds up or runs out. This is a closed loop: the latencies are those of this
--- load, not of a schedule that goes on while the server stalls.
+-- What ends between the end of the warm-up and the end of the window is
+-- measured: the rate is a number of replies in a known span, and nothing is
+-- measured while the load builds up or runs out. Where the end is a count and
+-- not a time, the warm-up is a run of its own, and the window ends with the last
+-- reply.
 module Tool.Bench.Driver
-  ( Drive (..),
+  ( Course (..),
+    Drive (..),
     drive,
+    lanes,
   )
 where
 
-import Control.Concurrent (threadDelay)
-import Control.Concurrent.Async (wait, withAsync, withAsyncOn)
+import Control.Concurrent (myThreadId, threadCapability)
+import Control.Concurrent.Async (Async, wait, waitCatch, withAsync, withAsyncOn)
 import Control.Concurrent.MVar (MVar, newEmptyMVar, putMVar, readMVar)
-import Control.Exception (handle)
-import Control.Monad (foldM, replicateM, when, (<$!>))
-import Data.Bits (shiftR, (.&.))
-import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
-import Data.Primitive.SmallArray
-  ( SmallMutableArray,
-    newSmallArray,
-    readSmallArray,
-    writeSmallArray,
-  )
-import GHC.Exts (RealWorld)
-import Redis (Client, Pending)
-import Redis qualified
-import Redis.Error (Error)
-import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
+import Control.Monad (foldM, when)
+import Data.Foldable (fold)
+import Data.IORef (newIORef, readIORef, writeIORef)
+import Data.IntMap.Strict qualified as IntMap
+import Data.Maybe (isNothing)
+import GHC.Conc (getNumCapabilities)
+import Redis (Client)
+import System.Timeout (timeout)
+import Tool.Bench.Arrivals (Arrivals (..), arrivals)
+import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Memory)
-import Tool.Bench.Environment (memory)
-import Tool.Bench.Progress (Progress, tick)
+import Tool.Bench.Driver.Closed (Goal (..), closed)
+import Tool.Bench.Driver.Open (newLane, open)
+import Tool.Bench.Environment (memory, wallClock)
+import Tool.Bench.Nodes (Nodes, nodeCount)
+import Tool.Bench.Part
+import Tool.Bench.Progress (Progress, State (..), tick)
+import Tool.Bench.Sleep (sleepUntil, sleepUntilExactly)
+import Tool.Bench.Steady (settled)
 import Tool.Bench.Tally
-import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, kinds, newStream, next)
+import Tool.Bench.Usage (Usage, usage, usedSince)
+import Tool.Bench.Window
+import Tool.Bench.Workload (Workload, kinds, newStream)
 import Tool.Options.Bench (LoadOptions (..))
+import Tool.Options.Load (Plan (..), Warmup (..))
+
+-- | What is to be done.
+data Course = Course
+  { courseProgress :: Progress,
+    courseClient :: Client,
+    courseWorkload :: Workload,
+    courseLoad :: LoadOptions,
+    courseNodes :: Nodes,
+    -- | The moment at which the load begins, on the monotonic clock; 'Nothing':
+    -- at once.
+    courseBegin :: Maybe Nanos
+  }
 
 -- | What was found.
 data Drive = Drive
-  { driveTotals :: Totals,
-    -- | The window's length.
-    driveSeconds :: Double,
-    -- | This process's processor time over the window, in nanoseconds.
-    driveCpu :: Double,
-    -- | What the load needed.
+  { -- | By slice: those of the window are numbered from 'driveFirst'.
+    driveParts :: Parts,
+    driveFirst :: Int,
+    -- | Where each slice begins; the slices' grid is the window's.
+    driveFrom :: Nanos,
+    driveTo :: Nanos,
+    driveSlice :: Nanos,
+    -- | Seconds of load before the window.
+    driveWarmup :: Double,
+    -- | When the window began, in nanoseconds since 1970.
+    driveStarted :: Int,
+    -- | What this process used over the window.
+    driveUsage :: Usage,
     driveMemory :: Memory
   }
 
--- | Runs the load for warm-up and duration. Blocks until every command that was
+-- | How many threads send, on this many capabilities: in an open loop one per
+-- capability is enough.
+lanes :: LoadOptions -> Int -> Int
+lanes load capabilities = case planArrivals (loadPlan load) of
+  Just _ -> min (loadThreads load) capabilities
+  Nothing -> loadThreads load
+
+-- | Runs the load for warm-up and window. Blocks until every command that was
 -- sent has its reply or its error.
-drive :: Progress -> Client -> Workload -> LoadOptions -> IO Drive
-drive progress client workload load = do
-  tallies <- replicateM (loadThreads load) (newTally (length (kinds workload)))
-  barrier <- newEmptyMVar
-  let work number tally = do
-        stream <- newStream workload number
-        worker client workload (loadBatch load) barrier stream tally
+drive :: Course -> IO Drive
+drive course = case planRequests plan of
+  Nothing -> stretch course (planWarmup plan) Nothing
+  Just count -> do
+    before <- case planWarmup plan of
+      WarmupFor 0 -> pure IntMap.empty
+      WarmupFor seconds -> driveParts <$> stretch (lasting seconds) (WarmupFor 0) Nothing
+      WarmupUntilSteady most -> driveParts <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
+    found <- stretch course {courseBegin = if IntMap.null before then courseBegin course else Nothing} (WarmupFor 0) (Just count)
+    -- All of the warm-up is from before the window.
+    pure found {driveParts = IntMap.insertWith (<>) (-1) (fold before) (driveParts found)}
+  where
+    plan = loadPlan (courseLoad course)
+    lasting seconds = course {courseLoad = (courseLoad course) {loadDuration = seconds}}
+
+-- One warm-up and one window, by time or by count.
+stretch :: Course -> Warmup -> Maybe Int -> IO Drive
+stretch course warmup count = do
+  capabilities <- getNumCapabilities
+  called <- monotonic
+  let threads = lanes load capabilities
+      begin = maybe (called + 1000000) (max called) (courseBegin course)
+      anchor = case warmup of
+        WarmupFor seconds -> begin + nanos seconds
+        WarmupUntilSteady _ -> begin
+      shape = Shape {shapeKinds = length (kinds workload), shapeNodes = nodeCount nodes}
+  window <- newWindow anchor (nanos (planSlice plan))
+  barrier <- newEmptyMVar :: IO (MVar ())
+  (tallies, jobs) <- unzip <$> traverse (job window barrier shape begin threads) [0 .. threads - 1]
+  let all' = concat tallies
       -- Each stays on one capability. Left to itself, the runtime moves waiting
       -- threads to whichever capability is idle for a moment: with -N2 and 256
       -- of them that costs a fifth of the throughput (500 against 600 k/s).
-      alongside (number, tally) others = withAsyncOn number (work number tally) (\one -> others >> wait one)
-      workers = foldr alongside (pure ()) (zip [0 ..] tallies)
-  withAsync workers $ \running -> do
-    now <- monotonic
-    let from = now + nanos (loadWarmup load)
-        window = Window {windowFrom = from, windowTo = from + nanos (loadDuration load)}
-        soFar = sum <$> traverse measuredSoFar tallies
-    putMVar barrier window
+      alongside (number, run) others = withAsyncOn number run (\one -> others >> wait one)
+  collected <- newIORef IntMap.empty
+  let pick = readIORef collected >>= \parts -> foldM (flip collect) parts all' >>= writeIORef collected
+      soFar = sum <$> traverse answeredSoFar all'
+  withAsync (foldr alongside (pure ()) (zip [0 ..] jobs)) $ \running -> do
+    sleepUntilExactly begin
+    putMVar barrier ()
+    first <- case warmup of
+      WarmupFor _ -> pure 0
+      WarmupUntilSteady most -> do
+        steadyAt <- untilSteady soFar begin (begin + nanos most)
+        pure (sliceOf window steadyAt + 1)
+    let from = sliceStart window first
+    when (isNothing count) $ endAt window (from + nanos (loadDuration load))
     sleepUntil from
-    began <- monotonic
-    cpuBefore <- ownCpu
-    watch progress window soFar
-    ended <- monotonic
-    cpuAfter <- ownCpu
+    started <- (\wall late -> wall - (late - from)) <$> wallClock <*> monotonic
+    before <- usage
+    answeredBefore <- soFar
+    limit <- windowEnd window
+    watch running ((limit -) <$> monotonic) $ \now -> do
+      pick
+      measured <- subtract answeredBefore <$> soFar
+      parts <- readIORef collected
+      tick (courseProgress course) (if isNothing count then Just (limit - from) else Nothing) (stateOf window parts from now measured)
+    after <- usage
     wait running
+    ended <- monotonic
     used <- memory
-    found <- foldM (\sofar tally -> (sofar <>) <$!> totals tally) mempty tallies
-    let span' = windowTo window - windowFrom window
+    pick
+    parts <- readIORef collected
+    let to = if isNothing count then limit else ended
     pure
       Drive
-        { driveTotals = found,
-          driveSeconds = fromIntegral span' / 1e9,
-          -- This thread wakes a little late at both ends of the window, so the
-          -- processor time is scaled to its exact length.
-          driveCpu =
-            fromIntegral (cpuAfter - cpuBefore) * fromIntegral span'
-              / fromIntegral (max 1 (ended - began)),
+        { driveParts = parts,
+          driveFirst = first,
+          driveFrom = from,
+          driveTo = to,
+          driveSlice = windowSpan window,
+          driveWarmup = fromIntegral (from - begin) / 1e9,
+          driveStarted = started,
+          driveUsage = usedSince before after,
           driveMemory = used
         }
   where
-    nanos seconds = round (seconds * 1e9)
+    load = courseLoad course
+    plan = loadPlan load
+    workload = courseWorkload course
+    nodes = courseNodes course
+    nanos seconds = round (seconds * 1e9) :: Nanos
+    -- A thread's tallies and what it does once it may.
+    job window barrier shape begin threads number = do
+      stream <- newStream workload number
+      let fresh = newTally window shape begin
+      case planArrivals plan of
+        Nothing -> do
+          tally <- fresh
+          pure ([tally], readMVar barrier >> closed (courseClient course) workload nodes window (goal threads number) (loadBatch load) stream tally)
+        Just arriving -> do
+          (lane, tallies) <- newLane nodes fresh
+          let dues = limited threads number (planned begin (windowAnchor window) arriving threads number)
+          pure
+            ( tallies,
+              do
+                () <- readMVar barrier
+                (capability, _) <- threadCapability =<< myThreadId
+                open capability (courseClient course) workload nodes window dues stream lane
+            )
+    goal threads number = maybe UntilEnd (Operations . share threads number) count
+    limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
+    -- Of so many, the part of one thread.
+    share threads number all' = all' `div` threads + (if number < all' `mod` threads then 1 else 0)
+    -- The warm-up of a ramp is at the rate with which it begins.
+    planned begin anchor arriving threads number = case arriving of
+      Ramp from _ _ -> takeWhile (< anchor) (map (begin +) (times (Constant from))) <> map (anchor +) (times arriving)
+      _ -> map (begin +) (times arriving)
+      where
+        times one = arrivals one (loadSeed load) threads number
 
--- Until the window closes, says now and then how far it is.
-watch :: Progress -> Window -> IO Int -> IO ()
-watch progress window soFar = go
+-- Calls the action four times a second until it is told to stop, or until the
+-- threads have ended.
+watch :: Async a -> IO Nanos -> (Nanos -> IO ()) -> IO ()
+watch running left step = go
   where
     go = do
+      remaining <- left
+      when (remaining > 0) $ do
+        ended <- timeout (fromIntegral (min quarter remaining) `div` 1000) (waitCatch running)
+        monotonic >>= step
+        when (isNothing ended) go
+
+-- The moment at which the rate has been steady for a second, or the latest.
+untilSteady :: IO Int -> Nanos -> Nanos -> IO Nanos
+untilSteady soFar begin latest = go [] begin 0
+  where
+    go rates before counted = do
+      sleepUntil (min latest (before + quarter))
       now <- monotonic
-      when (now < windowTo window) $ do
-        sleepUntil (min (windowTo window) (now + 250000000))
-        measured <- soFar
-        later <- monotonic
-        tick progress (later - windowFrom window) (windowTo window - windowFrom window) measured
-        go
+      count <- soFar
+      let rates' = rates <> [fromIntegral (count - counted) / fromIntegral (max 1 (now - before))]
+      if now >= latest || settled rates'
+        then pure now
+        else go (drop (length rates' - 4) rates') now count
 
-sleepUntil :: Nanos -> IO ()
-sleepUntil time = do
-  now <- monotonic
-  when (now < time) $ do
-    threadDelay ((time - now + 999) `div` 1000)
-    sleepUntil time
+quarter :: Nanos
+quarter = 250000000
 
-worker :: Client -> Workload -> Int -> MVar Window -> Stream -> Tally -> IO ()
-worker client workload batch barrier stream tally = do
-  window <- readMVar barrier
-  if batch == 1
-    then waiting client workload window stream tally
-    else do
-      submitted <- newSmallArray batch NothingSubmitted
-      starts <- newByteArray (batch * 8)
-      kindsOf <- newByteArray (batch * 8)
-      batching client workload batch window stream tally submitted starts kindsOf
-
--- One operation at a time. The reply of one is the start of the next: nothing
--- but the draw lies between.
-waiting :: Client -> Workload -> Window -> Stream -> Tally -> IO ()
-waiting client workload window stream tally = monotonic >>= go
-  where
-    go start
-      | start >= windowTo window = pure ()
-      | otherwise =
-        next workload stream >>= \case
-          Drawn kind command -> Redis.tryRun client command >>= settle kind start
-          DrawnAlone kind action -> action client >>= settle kind start
-    settle kind start = \case
-      Right outcome -> do
-        done <- monotonic
-        answered window tally kind start done outcome
-        go done
-      Left problem -> do
-        failed tally problem
-        recover
-        monotonic >>= go
-
--- An operation of a batch.
-data Submitted
-  = NothingSubmitted
-  | -- | On its way.
-    InFlight (Pending Outcome)
-  | -- | Done while it was this worker's turn: start, end, and what it came to.
-    Settled Nanos Nanos (Either Error Outcome)
-
-batching ::
-  Client ->
-  Workload ->
-  Int ->
-  Window ->
-  Stream ->
-  Tally ->
-  SmallMutableArray RealWorld Submitted ->
-  MutableByteArray RealWorld ->
-  MutableByteArray RealWorld ->
-  IO ()
-batching client workload batch window stream tally submitted starts kindsOf = monotonic >>= go
-  where
-    go now
-      | now >= windowTo window = pure ()
-      | otherwise = do
-        good <- handle refused (send 0 >> collect 0 True)
-        if good then pure () else recover
-        monotonic >>= go
-    -- A client that will not even take a command says so by throwing.
-    refused :: Error -> IO Bool
-    refused problem = False <$ failed tally problem
-    send place
-      | place == batch = pure ()
-      | otherwise = do
-        when (place .&. 7 == 0) (monotonic >>= writeByteArray starts (place `shiftR` 3))
-        next workload stream >>= \case
-          Drawn kind command -> do
-            writeByteArray kindsOf place kind
-            Redis.submit client command >>= writeSmallArray submitted place . InFlight
-          DrawnAlone kind action -> do
-            writeByteArray kindsOf place kind
-            start <- monotonic
-            result <- action client
-            done <- monotonic
-            writeSmallArray submitted place (Settled start done result)
-        send (place + 1)
-    collect :: Int -> Bool -> IO Bool
-    collect place good
-      | place == batch = pure good
-      | otherwise = do
-        kind <- readByteArray kindsOf place
-        outcome <-
-          readSmallArray submitted place >>= \case
-            InFlight pending -> do
-              start <- readByteArray starts (place `shiftR` 3)
-              Redis.tryWait pending >>= \case
-                Right outcome -> do
-                  done <- monotonic
-                  True <$ answered window tally kind start done outcome
-                Left problem -> False <$ failed tally problem
-            Settled start done (Right outcome) -> True <$ answered window tally kind start done outcome
-            Settled _ _ (Left problem) -> False <$ failed tally problem
-            NothingSubmitted -> pure True
-        collect (place + 1) (good && outcome)
-
--- A server that is gone fails commands faster than it ever answered them: a
--- pause keeps the count of errors from becoming a measure of the processor.
-recover :: IO ()
-recover = threadDelay 1000
+-- For those who watch: the latest slice that is over is the one to show.
+stateOf :: Window -> Parts -> Nanos -> Nanos -> Int -> State
+stateOf window parts from now measured =
+  State
+    { statePassed = now - from,
+      stateMeasured = measured,
+      stateLatest = maybe mempty (foldMap kindService . partKinds . snd) (IntMap.lookupLT (sliceOf window now) parts),
+      stateErrors = sum [sum (kindErrors kind) | part <- IntMap.elems parts, kind <- IntMap.elems (partKinds part)]
+    }

@@ -14,7 +14,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (find, isPrefixOf)
-import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
@@ -28,6 +27,7 @@ import System.Environment (getArgs)
 import System.Info (arch, compilerName, fullCompilerVersion, os)
 import System.Mem (performMajorGC)
 import Tool.Bench.Document (Manifest (..), Memory (..))
+import Tool.Bench.Machine (machineFacts, revision)
 
 -- | The machine, the kernel, the compiler, the runtime.
 manifest :: IO Manifest
@@ -42,10 +42,12 @@ manifest = do
   arguments <- getArgs
   whole <- getFullArgs
   started <- wallClock
+  facts <- machineFacts
+  built <- revision
   pure
     Manifest
       { manifestTool = Text.pack (showVersion version),
-        manifestRevision = Nothing,
+        manifestRevision = built,
         manifestStarted = started,
         manifestCommand = map Text.pack (withoutSecrets arguments),
         manifestOs = Text.pack os,
@@ -60,7 +62,7 @@ manifest = do
         manifestCapabilities = capabilities,
         manifestRtsArguments = map Text.pack (takeWhile (/= "-RTS") (drop 1 (dropWhile (/= "+RTS") whole))),
         manifestDisk = Nothing,
-        manifestFacts = Map.empty
+        manifestFacts = facts
       }
   where
     text = Text.strip . Text.decodeUtf8With Text.lenientDecode

@@ -12,7 +12,7 @@ import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterO
 import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Tool.Bench.Document (TargetKind (..))
-import Tool.Connect (Target (..))
+import Tool.Connect (Target (..), plainTarget)
 import Tool.Failure (unavailable)
 import Tool.Options.Connection (TlsOptions (..))
 
@@ -57,12 +57,8 @@ withPrivate options action
     connect certificates = \case
       TcpAddress host port ->
         action
-          Target
+          (plainTarget (Char8.pack host) (fromIntegral port))
             { targetKind = privateKind options,
-              targetHost = Char8.pack host,
-              targetPort = fromIntegral port,
-              targetUser = Nothing,
-              targetPassword = Nothing,
               targetTls = trust <$> certificates
             }
       UnixAddress _ -> unavailable "the private server has no TCP port"

@@ -1,30 +1,52 @@
--- | How far a run is, on the standard error: a line that is redrawn on a
--- terminal; elsewhere one line per run, so that logs stay readable.
+-- | How far a run is, on the standard error: on a terminal a line that is
+-- redrawn, with the rates of the last seconds as a curve; elsewhere a line each
+-- ten seconds, so that logs stay readable.
 module Tool.Bench.Progress
   ( Progress,
     newProgress,
     silent,
     announce,
+    State (..),
     tick,
     finish,
+
+    -- * Parts
+    sparkline,
   )
 where
 
+import Control.Monad (when)
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import System.IO (hFlush, hIsTerminalDevice, hPutStr, hPutStrLn, stderr)
 import Tool.Bench.Cpu (Nanos)
-import Tool.Text (fixed, thousands)
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Text (duration, fixed, thousands)
 
 -- | Where to say it.
 data Progress
   = Silent
-  | Plain
-  | Terminal
+  | Spoken Style (IORef Curve)
+
+data Style = Plain | Terminal
+  deriving stock (Eq)
+
+-- What was said last: when, how many commands, and the rates before, newest
+-- first.
+data Curve = Curve
+  { curveTime :: Nanos,
+    curveMeasured :: Int,
+    curveRates :: [Double]
+  }
 
 -- | As it fits the standard error.
 newProgress :: IO Progress
 newProgress = do
   terminal <- hIsTerminalDevice stderr
-  pure (if terminal then Terminal else Plain)
+  Spoken (if terminal then Terminal else Plain) <$> newIORef noCurve
+
+noCurve :: Curve
+noCurve = Curve 0 0 []
 
 -- | Says nothing.
 silent :: Progress
@@ -34,25 +56,67 @@ silent = Silent
 announce :: Progress -> String -> IO ()
 announce progress text = case progress of
   Silent -> pure ()
-  _ -> hPutStrLn stderr text >> hFlush stderr
+  Spoken _ curve -> do
+    writeIORef curve noCurve
+    hPutStrLn stderr text >> hFlush stderr
 
--- | So many of so many nanoseconds have passed, so many commands are measured.
-tick :: Progress -> Nanos -> Nanos -> Int -> IO ()
-tick progress passed whole measured = case progress of
-  Terminal | passed > 0 -> do
-    hPutStr stderr $
-      startOver <> "  " <> seconds passed <> " of " <> seconds whole <> " s  "
-        <> thousands (round (fromIntegral measured * 1e9 / fromIntegral passed :: Double))
-        <> " ops/s"
-    hFlush stderr
-  _ -> pure ()
+-- | How it stands.
+data State = State
+  { -- | Of the window.
+    statePassed :: Nanos,
+    -- | Commands measured so far.
+    stateMeasured :: Int,
+    -- | Service times of the latest slice that is over.
+    stateLatest :: Histogram,
+    stateErrors :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Says how it stands. The window is so long, if that is known.
+tick :: Progress -> Maybe Nanos -> State -> IO ()
+tick progress whole state = case progress of
+  Silent -> pure ()
+  Spoken style place -> do
+    curve <- readIORef place
+    let passed = statePassed state - curveTime curve
+        due = case style of
+          Terminal -> passed >= 200000000
+          Plain -> passed >= 10000000000
+    when due $ do
+      let rate = fromIntegral (stateMeasured state - curveMeasured curve) * 1e9 / fromIntegral passed
+          rates = take 30 (rate : curveRates curve)
+      writeIORef place Curve {curveTime = statePassed state, curveMeasured = stateMeasured state, curveRates = rates}
+      case style of
+        Terminal -> hPutStr stderr (startOver <> "  " <> line rate <> "  " <> sparkline (reverse rates))
+        Plain -> hPutStrLn stderr ("  " <> line rate)
+      hFlush stderr
   where
+    line rate =
+      seconds (statePassed state) <> maybe "" ((" of " <>) . seconds) whole <> " s  "
+        <> thousands (round (rate :: Double))
+        <> " ops/s"
+        <> latencies (stateLatest state)
+        <> (if stateErrors state > 0 then "  " <> thousands (stateErrors state) <> " errors" else "")
+    latencies latest
+      | Histogram.count latest == 0 = ""
+      | otherwise = "  p50 " <> duration (Histogram.percentile 50 latest) <> "  p99 " <> duration (Histogram.percentile 99 latest)
     seconds nanos = fixed 1 (fromIntegral nanos / 1e9)
+
+-- | A curve of one letter per number, from 0 to the largest.
+sparkline :: [Double] -> String
+sparkline values = map letter values
+  where
+    top = foldr max 0 values
+    letter value
+      | top <= 0 = '▁'
+      | otherwise = case drop (round (value / top * 7)) "▁▂▃▄▅▆▇█" of
+        found : _ -> found
+        [] -> '█'
 
 -- | Wipes the line that is redrawn.
 finish :: Progress -> IO ()
 finish progress = case progress of
-  Terminal -> hPutStr stderr startOver >> hFlush stderr
+  Spoken Terminal _ -> hPutStr stderr startOver >> hFlush stderr
   _ -> pure ()
 
 -- | To the start of the line, which becomes empty.

@@ -1,113 +1,205 @@
 -- | One run, from preload to verdict.
 module Tool.Bench.Run
   ( measure,
+    measureWith,
+    Leniency (..),
+    strict,
   )
 where
 
-import Control.Exception (finally)
+import Control.Exception (finally, try)
+import Control.Monad (when)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List (nub)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust)
+import Data.Maybe (fromMaybe, isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
+import Redis.Config qualified as Config
+import Redis.Error (Error)
+import Tool.Bench.Arrivals (Arrivals (..), describeArrivals)
+import Tool.Bench.Assemble
 import Tool.Bench.Counts (counted)
+import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document
-import Tool.Bench.Document.Totals (judged)
-import Tool.Bench.Driver (Drive (..), drive)
+import Tool.Bench.Document.Totals (iterationOps, judged)
+import Tool.Bench.Driver (Course (..), Drive (..), drive, lanes)
 import Tool.Bench.Environment (wallClock)
-import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
+import Tool.Bench.Part (KindCounts (kindErrors), Part (partKinds))
 import Tool.Bench.Preload (preload)
 import Tool.Bench.Progress (Progress, announce, finish)
-import Tool.Bench.Reconcile (countsBefore, reconcile)
-import Tool.Bench.Tally (KindTotals (..), Totals (..))
+import Tool.Bench.Reconcile (CountsBefore, countsBefore, reconcile)
+import Tool.Bench.Sampler (Sampler, refusals, taken, withSampler)
+import Tool.Bench.ServerFacts (Found (..), serverFacts)
+import Tool.Bench.Usage (usableCores)
 import Tool.Bench.Workload (Workload, expectedStats, kinds, newWorkload)
 import Tool.Connect
+import Tool.Failure (invalidRun)
 import Tool.Options.Bench (LoadOptions (..), Operation, operationName)
-import Tool.Text (fixed)
+import Tool.Options.Load (Plan (..), Warmup (..))
+import Tool.Text (fixed, thousands)
 
--- | Preloads, warms up, measures, and compares the counts. Blocks for as long
--- as all that takes.
+-- | Preloads; then, as often as wanted, warms up, measures, and compares the
+-- counts. Blocks for as long as all that takes.
 measure :: Progress -> Target -> Operation -> LoadOptions -> IO Run
-measure progress target operation load = do
+measure progress target operation load =
+  measureWith strict {lenientSaturation = planSaturation (loadPlan load)} progress target operation load
+
+-- | The same, where more or less is forgiven.
+measureWith :: Leniency -> Progress -> Target -> Operation -> LoadOptions -> IO Run
+measureWith leniency progress target operation load = do
   capabilities <- getNumCapabilities
-  (server, nodes) <- serverVersion target
-  announce progress $
-    targetName (targetKind target) <> " " <> operationName operation <> ": preload, "
-      <> fixed 1 (loadWarmup load)
-      <> " s of warm-up, "
-      <> fixed 1 (loadDuration load)
-      <> " s measured"
+  found <- serverFacts (not (planBrief plan)) target
+  nodes <- nodesFor target
+  announce progress (announcement target operation load)
+  -- The first iteration answers for the preload too.
   before <- countsBefore target
-  started <- wallClock
-  (preloaded, found) <- withTarget tuning target $ \client -> do
-    preloaded <- preload target client workload
-    found <- drive progress client workload load `finally` finish progress
-    pure (preloaded, found)
-  let found' = driveTotals found
-  agreement <- reconcile target before (sum (totalErrors found')) (preloaded <> sent workload found')
+  preloaded <- withTarget (tuningOf load) target $ \client -> preload target client workload
+  iterations <- repeatedly (planIterations plan) $ \number -> do
+    when (planIterations plan > 1) $
+      announce progress ("  iteration " <> show number <> " of " <> show (planIterations plan))
+    earlier <- if number == 1 then pure before else countsBefore target
+    once
+      Setting
+        { settingLeniency = leniency,
+          settingProgress = progress,
+          settingTarget = target,
+          settingWorkload = workload,
+          settingLoad = load,
+          settingNodes = nodes
+        }
+      earlier
+      (if number == 1 then preloaded else mempty)
   pure . judged $
     Run
-      { runName = Text.pack (targetName (targetKind target) <> " " <> operationName operation <> (if isJust (targetTls target) then " tls" else "")),
-        runSpec = specOf capabilities target operation load,
-        runServer =
-          ServerFacts
-            { serverName = Text.pack server,
-              serverNodes = nodes,
-              serverSha256 = Nothing,
-              serverConfig = Map.empty,
-              serverClock = Nothing,
-              serverRefused = []
-            },
-        runIterations = [iteration workload started found agreement],
+      { runName = nameOf target operation load,
+        runSpec = (specOf capabilities target operation load) {specPersistence = foundPersistence found},
+        runServer = foundFacts found,
+        runIterations = map fst iterations,
         runProblems = [],
-        runNotes = [],
+        runNotes = nub (concatMap snd iterations),
         runReference = Nothing
       }
   where
+    plan = loadPlan load
     workload = newWorkload operation load
-    tuning = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
 
-iteration :: Workload -> Int -> Drive -> Agreement -> Iteration
-iteration workload started found agreement =
-  Iteration
-    { iterationStarted = started,
-      iterationSeconds = driveSeconds found,
-      iterationCommands =
-        Map.fromList (concat (zipWith stats (kinds workload) (totalKinds found'))),
-      iterationErrors = Map.mapKeys Text.pack (totalErrors found'),
-      iterationSeries = [],
-      iterationNodes = Map.empty,
-      iterationSamples = [],
-      iterationEvents = [],
-      iterationCpu = driveCpu found,
-      iterationGcCpu = Nothing,
-      iterationMemory = driveMemory found,
-      iterationTrust = noTrust,
-      iterationAgreement = agreement
-    }
+-- Up to so many times, but not again after a time that nothing came of.
+repeatedly :: Int -> (Int -> IO (Iteration, [Text])) -> IO [(Iteration, [Text])]
+repeatedly count action = go 1
   where
-    found' = driveTotals found
+    go number
+      | number > count = pure []
+      | otherwise = do
+        found <- action number
+        (found :) <$> if iterationOps (fst found) == 0 then pure [] else go (number + 1)
 
--- What the servers must have counted of it.
-sent :: Workload -> Totals -> CommandCounts
-sent workload found = mconcat (zipWith ofKind [0 ..] (totalKinds found))
+tuningOf :: LoadOptions -> Tuning
+tuningOf load = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
+
+-- What the iterations of a run have in common.
+data Setting = Setting
+  { settingLeniency :: Leniency,
+    settingProgress :: Progress,
+    settingTarget :: Target,
+    settingWorkload :: Workload,
+    settingLoad :: LoadOptions,
+    settingNodes :: Nodes
+  }
+
+-- One iteration, on connections of its own. Takes the servers' counts from
+-- before, and what was sent since.
+once :: Setting -> CountsBefore -> CommandCounts -> IO (Iteration, [Text])
+once setting before sentAlready = do
+  cores <- usableCores
+  capabilities <- getNumCapabilities
+  begin <- traverse moment (planStartAt plan)
+  (found, samples, unanswered) <- sampled $ \sampler -> do
+    found <- withTarget (tuningOf load) target $ \client ->
+      drive
+        Course
+          { courseProgress = settingProgress setting,
+            courseClient = client,
+            courseWorkload = workload,
+            courseLoad = load,
+            courseNodes = settingNodes setting,
+            courseBegin = begin
+          }
+        `finally` finish (settingProgress setting)
+    (,,) found <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler <*> maybe (pure []) refusals sampler
+  agreement <- reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
+  let (iteration, notes) =
+        assemble
+          Assembly
+            { assemblyDrive = found,
+              assemblyKinds = kinds workload,
+              assemblyNodes = settingNodes setting,
+              assemblyCores = cores,
+              assemblyClosed = if isJust (planArrivals plan) then Nothing else Just (lanes load capabilities, loadBatch load),
+              assemblyArrivals = planArrivals plan,
+              assemblySamples = samples,
+              assemblyAgreement = agreement,
+              assemblyLeniency = settingLeniency setting
+            }
+  pure (iteration, notes <> ["the server was not sampled: " <> one | one <- unanswered])
   where
-    ofKind kind one = counted (kindAnswered one) (expectedStats workload kind)
+    load = settingLoad setting
+    plan = loadPlan load
+    target = settingTarget setting
+    workload = settingWorkload setting
+    sampled :: (Maybe Sampler -> IO a) -> IO a
+    sampled action = case planSample plan of
+      Just interval -> withSampler target interval (action . Just)
+      Nothing -> action Nothing
+    errorsOf found = sum [sum (kindErrors kind) | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)]
 
--- Nothing of what was not sent.
-stats :: Text -> KindTotals -> [(Text, CommandStats)]
-stats name found =
-  [ ( name,
-      CommandStats
-        { commandHits = kindHits found,
-          commandMisses = kindMisses found,
-          commandErrors = Map.empty,
-          commandService = kindLatencies found,
-          commandResponse = Nothing
-        }
-    )
-    | Histogram.count (kindLatencies found) > 0
-  ]
+-- A time of the day on the monotonic clock.
+moment :: Int -> IO Nanos
+moment wanted = do
+  wall <- wallClock
+  now <- monotonic
+  if wanted < wall
+    then invalidRun ("--start-at passed " <> fixed 1 (fromIntegral (wall - wanted) / 1e9) <> " s before everything was ready")
+    else pure (now + wanted - wall)
+
+-- How often each command must have run for what was answered.
+callsOf :: Workload -> Drive -> CommandCounts
+callsOf workload found = foldMap (\(kind, count) -> counted count (expectedStats workload kind)) (IntMap.toList (answeredByKind found))
+
+-- The nodes of a cluster, if it has several and says so.
+nodesFor :: Target -> IO Nodes
+nodesFor target
+  | targetIsCluster target =
+    either nobody (\found -> nodesOf [(targetNodeName node, slots) | (node, slots) <- found]) <$> try (mastersWithSlots target)
+  | otherwise = pure noNodes
+  where
+    nobody :: Error -> Nodes
+    nobody _ = noNodes
+
+announcement :: Target -> Operation -> LoadOptions -> String
+announcement target operation load =
+  targetName (targetKind target) <> " " <> operationName operation <> ": preload, " <> before <> " of warm-up, " <> measured
+  where
+    plan = loadPlan load
+    before = case planWarmup plan of
+      WarmupFor seconds -> fixed 1 seconds <> " s"
+      WarmupUntilSteady most -> "up to " <> fixed 0 most <> " s"
+    measured =
+      maybe (fixed 1 (loadDuration load) <> " s measured") (\count -> thousands count <> " commands measured") (planRequests plan)
+        <> maybe "" ((", " <>) . describeArrivals) (planArrivals plan)
+
+nameOf :: Target -> Operation -> LoadOptions -> Text
+nameOf target operation load =
+  Text.pack $
+    targetName (targetKind target) <> " " <> operationName operation
+      <> (if isJust (targetTls target) then " tls" else "")
+      <> case planArrivals (loadPlan load) of
+        Nothing -> ""
+        Just (Constant rate) -> " at " <> fixed 0 rate <> "/s"
+        Just (Poisson rate) -> " at poisson " <> fixed 0 rate <> "/s"
+        Just (Ramp from to _) -> " at " <> fixed 0 from <> " to " <> fixed 0 to <> "/s"
 
 specOf :: Int -> Target -> Operation -> LoadOptions -> Spec
 specOf capabilities target operation load =
@@ -119,20 +211,32 @@ specOf capabilities target operation load =
       specKeySize = loadKeySize load,
       specDistribution = "uniform",
       specValueSizes = Text.pack (show (loadValueSize load)),
-      specThreads = loadThreads load,
-      specBatch = loadBatch load,
-      specInFlight = loadThreads load * loadBatch load,
+      specThreads = lanes load capabilities,
+      specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
+      specInFlight = if isJust (planArrivals plan) then Config.limitInFlight Config.defaultLimits * connections else loadThreads load * loadBatch load,
       specMuxCount = loadMuxCount load,
       specPolling = loadPolling load,
       specCapabilities = capabilities,
-      specLoop = Closed,
-      specWarmup = loadWarmup load,
-      specDuration = Just (loadDuration load),
-      specRequests = Nothing,
+      specLoop = case planArrivals plan of
+        Nothing -> Closed
+        Just (Constant rate) -> OpenConstant rate
+        Just (Poisson rate) -> OpenPoisson rate
+        Just (Ramp from to _) -> OpenRamp from to,
+      specWarmup = case planWarmup plan of
+        WarmupFor seconds -> seconds
+        WarmupUntilSteady most -> most,
+      specDuration = if isJust (planRequests plan) then Nothing else Just (loadDuration load),
+      specRequests = planRequests plan,
       specTarget = targetKind target,
       specTls = isJust (targetTls target),
-      specProtocol = 3,
-      specNetwork = "local",
+      specProtocol = case targetProtocol target of
+        Config.PreferResp3 -> 3
+        Config.OnlyResp2 -> 2,
+      specNetwork = if isJust (targetSocket target) then "unix socket" else if targetIsLocal target then "local" else "remote",
       specPersistence = Nothing,
-      specAxes = Map.empty
+      specAxes = Map.fromList [("read_from", "replicas") | targetReadFrom target == Config.PreferReplica]
     }
+  where
+    plan = loadPlan load
+    -- Of one node.
+    connections = fromMaybe capabilities (loadMuxCount load)

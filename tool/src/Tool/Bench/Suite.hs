@@ -17,6 +17,7 @@ import Tool.Bench.Run (measure)
 import Tool.Connect (Target (..), targetIsCluster)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
+import Tool.Options.Load (Plan (..), defaultPlan)
 
 -- | Runs them all. Notes for the reader, and the results.
 suite :: Progress -> SuiteOptions -> IO ([String], [Run])
@@ -30,7 +31,7 @@ suite progress options = do
   let runs = concat found
   pure (dedup [note | (Just note, _) <- runs], map snd runs)
   where
-    load = defaultLoad {loadDuration = suiteDuration options}
+    load = defaultLoad {loadDuration = suiteDuration options, loadPlan = defaultPlan {planSaturation = True}}
     beside filled target operation result = case (filled, operation) of
       (_, OperationMixed) -> pure (Nothing, result)
       (Left problem, _) -> pure (Just problem, result)

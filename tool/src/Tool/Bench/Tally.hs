@@ -1,25 +1,32 @@
--- | What one worker counts. Nobody else writes to it, so counting takes no lock
--- and no atomic operation; it is read when the worker has finished, and for
--- progress, where a number that is about right is right enough.
+-- | What one thread counts, slice by slice. Nobody else writes to it, so
+-- counting takes no lock and no atomic operation.
+--
+-- Whatever the length of a run, it holds one slice: when the clock passes the
+-- end of that, its thread hands the slice over as a 'Part' and starts afresh,
+-- which costs some microseconds each second. Others pick up the parts when they
+-- like.
 module Tool.Bench.Tally
-  ( Tally (..),
+  ( Tally,
+    Shape (..),
     newTally,
-    answered,
-    failed,
-    inWindow,
-    Window (..),
 
-    -- * Reading
-    Totals (..),
-    KindTotals (..),
-    totals,
-    measuredSoFar,
+    -- * Counting; for the owner only
+    answered,
+    answeredWithin,
+    failed,
+    lagged,
+    onNode,
+    handOver,
+
+    -- * Reading; from any thread
+    collect,
+    answeredSoFar,
   )
 where
 
-import Control.Monad (replicateM, when)
-import Data.Foldable (toList)
-import Data.IORef (IORef, modifyIORef', newIORef, readIORef)
+import Control.Monad (foldM, when)
+import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
+import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Primitive.ByteArray
@@ -29,64 +36,181 @@ import Data.Primitive.ByteArray
     readByteArray,
     writeByteArray,
   )
-import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
+import Data.Primitive.SmallArray (SmallArray, indexSmallArray, smallArrayFromList)
+import Data.Text (Text)
+import Data.Text qualified as Text
 import GHC.Exts (RealWorld)
 import Redis.Error (ConnectionCause, Error (..), ServerError (serverErrorCode))
 import Redis.Error qualified as Redis
 import Tool.Bench.Cpu (Nanos)
-import Tool.Bench.Histogram (Histogram)
-import Tool.Bench.Histogram.Recorder (Recorder, newRecorder, record, recorded, snapshot)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record, recorded)
+import Tool.Bench.Part
+import Tool.Bench.Window
 import Tool.Bench.Workload.Drawn (Outcome (..))
 
--- | The counters of one worker. Kinds of operation are numbers from zero.
+-- | What there is to count.
+data Shape = Shape
+  { -- | Kinds of commands.
+    shapeKinds :: Int,
+    -- | Nodes; 0 if they are not told apart.
+    shapeNodes :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | The counters of one thread.
 data Tally = Tally
-  { -- | Latencies, kind by kind.
-    tallyRecorders :: {-# UNPACK #-} SmallArray Recorder,
+  { tallyShape :: Shape,
+    tallyWindow :: Window,
+    -- | Service times by kind.
+    tallyService :: {-# UNPACK #-} SmallArray Recorder,
+    tallyResponse :: {-# UNPACK #-} SmallArray Recorder,
+    tallyNodes :: {-# UNPACK #-} SmallArray Recorder,
+    tallySchedule :: Recorder,
+    -- | Which slice it is, when that ends, how many were answered in slices
+    -- before; then hits and misses by kind.
     tallyCounters :: {-# UNPACK #-} MutableByteArray RealWorld,
-    tallyErrors :: IORef (Map String Int)
+    tallyErrors :: IORef (Map (Int, Text) Int),
+    -- | Handed over and not yet collected.
+    tallyParts :: IORef [(Int, Part)]
   }
 
--- | When measuring begins and ends, on the monotonic clock.
-data Window = Window
-  { windowFrom :: Nanos,
-    windowTo :: Nanos
-  }
-
--- | Whether something that ended then is measured.
-inWindow :: Window -> Nanos -> Bool
-inWindow window time = time >= windowFrom window && time < windowTo window
-
--- | All zero, for so many kinds.
-newTally :: Int -> IO Tally
-newTally kinds = do
-  -- A cache line on either side: workers on different cores do not contend.
-  let size = 2 * cacheLine + kinds * slotsPerKind * wordBytes
+-- | Nothing counted; the slice is that of the given moment.
+newTally :: Window -> Shape -> Nanos -> IO Tally
+newTally window shape now = do
+  -- A cache line on either side: threads on different cores do not contend.
   counters <- newByteArray size
   fillByteArray counters 0 size 0
-  recorders <- replicateM kinds newRecorder
-  Tally (smallArrayFromList recorders) counters <$> newIORef Map.empty
+  service <- recorders (shapeKinds shape)
+  response <- recorders (shapeKinds shape)
+  nodes <- recorders (shapeNodes shape)
+  tally <- Tally shape window service response nodes <$> newRecorder <*> pure counters <*> newIORef Map.empty <*> newIORef []
+  tally <$ enter tally now
+  where
+    size = 8 * (slotKinds + 2 * shapeKinds shape + 8)
+    recorders count = smallArrayFromList <$> traverse (const newRecorder) [1 .. count]
 
--- | An operation of this kind was submitted, then answered, and this was the
--- answer. A wrong one is a failure.
-answered :: Window -> Tally -> Int -> Nanos -> Nanos -> Outcome -> IO ()
-answered window tally kind start done outcome = do
-  increment tally (slotOf kind offsetAnswered)
-  case outcome of
-    Wrong _ -> failedAs tally "WrongReply"
-    _ -> when (inWindow window done) $ do
-      record (indexSmallArray (tallyRecorders tally) kind) (done - start)
-      case outcome of
-        Hit -> increment tally (slotOf kind offsetHits)
-        Miss -> increment tally (slotOf kind offsetMisses)
-        _ -> pure ()
+-- | A command of that kind was sent, then answered. Closed loops.
+answered :: Tally -> Int -> Nanos -> Nanos -> Outcome -> IO ()
+answered tally kind sent done outcome = do
+  turn tally done
+  well tally kind outcome $ record (indexSmallArray (tallyService tally) kind) (done - sent)
 {-# INLINE answered #-}
 
--- | A command failed. Never counted as an operation.
-failed :: Tally -> Error -> IO ()
-failed tally = failedAs tally . errorClass
+-- | A command of that kind was due, then sent, then answered. Open loops.
+answeredWithin :: Tally -> Int -> Nanos -> Nanos -> Nanos -> Outcome -> IO ()
+answeredWithin tally kind due sent done outcome = do
+  turn tally done
+  well tally kind outcome $ do
+    record (indexSmallArray (tallyService tally) kind) (done - sent)
+    record (indexSmallArray (tallyResponse tally) kind) (done - due)
 
-failedAs :: Tally -> String -> IO ()
-failedAs tally name = modifyIORef' (tallyErrors tally) (Map.insertWith (+) name 1)
+well :: Tally -> Int -> Outcome -> IO () -> IO ()
+well tally kind outcome count = case outcome of
+  Done -> count
+  Hit -> count >> increment tally (slotKinds + 2 * kind)
+  Miss -> count >> increment tally (slotKinds + 2 * kind + 1)
+  Wrong _ -> noteError tally kind "WrongReply"
+{-# INLINE well #-}
+
+-- | A command of that kind failed, at that moment. Never counted as answered.
+failed :: Tally -> Int -> Nanos -> Error -> IO ()
+failed tally kind now problem = do
+  turn tally now
+  noteError tally kind (Text.pack (errorClass problem))
+
+noteError :: Tally -> Int -> Text -> IO ()
+noteError tally kind name = do
+  before <- readIORef (tallyErrors tally)
+  writeIORef (tallyErrors tally) $! Map.insertWith (+) (kind, name) 1 before
+
+-- | A command was due, and sent at that moment.
+lagged :: Tally -> Nanos -> Nanos -> IO ()
+lagged tally due sent = do
+  turn tally sent
+  record (tallySchedule tally) (sent - due)
+
+-- | A node answered within so many nanoseconds; said after 'answered'.
+onNode :: Tally -> Int -> Nanos -> IO ()
+onNode tally node took = when (node >= 0 && node < shapeNodes (tallyShape tally)) $ record (indexSmallArray (tallyNodes tally) node) took
+{-# INLINE onNode #-}
+
+increment :: Tally -> Int -> IO ()
+increment tally slot = do
+  before <- readByteArray (tallyCounters tally) slot
+  writeByteArray (tallyCounters tally) slot (before + 1 :: Int)
+{-# INLINE increment #-}
+
+-- Before something is counted: is it still the same slice?
+turn :: Tally -> Nanos -> IO ()
+turn tally now = do
+  end <- readByteArray (tallyCounters tally) slotEnd
+  when (now >= end) (handOver tally >> enter tally now)
+{-# INLINE turn #-}
+
+-- What comes next belongs to the slice of that moment.
+enter :: Tally -> Nanos -> IO ()
+enter tally now = do
+  limit <- windowEnd window
+  let slice = sliceOf window now
+  if now >= limit
+    then put afterwards never
+    else put slice (min limit (sliceEnd window slice))
+  where
+    window = tallyWindow tally
+    put :: Int -> Nanos -> IO ()
+    put slice end = do
+      writeByteArray (tallyCounters tally) slotSlice slice
+      writeByteArray (tallyCounters tally) slotEnd end
+{-# NOINLINE enter #-}
+
+-- | Makes a part of what was counted since the last one. \(O(n)\). To be called
+-- when the thread has finished; while it counts it happens by itself.
+handOver :: Tally -> IO ()
+handOver tally = do
+  slice <- readByteArray counters slotSlice
+  errors <- readIORef (tallyErrors tally)
+  writeIORef (tallyErrors tally) Map.empty
+  kinds <- traverse kindCounts [0 .. shapeKinds shape - 1]
+  nodes <- traverse (drain . indexSmallArray (tallyNodes tally)) [0 .. shapeNodes shape - 1]
+  schedule <- drain (tallySchedule tally)
+  let counted =
+        Part
+          { partKinds = IntMap.unionWith (<>) (IntMap.fromList [pair | pair@(_, counts) <- zip [0 ..] kinds, counts /= mempty]) (errorsByKind errors),
+            partNodes = IntMap.fromList [pair | pair@(_, found) <- zip [0 ..] nodes, Histogram.count found > 0],
+            partSchedule = schedule
+          }
+  before <- readByteArray counters slotBefore
+  writeByteArray counters slotBefore (before + partOps counted)
+  when (counted /= mempty) $ atomicModifyIORef' (tallyParts tally) (\parts -> ((slice, counted) : parts, ()))
+  where
+    counters = tallyCounters tally
+    shape = tallyShape tally
+    kindCounts kind = do
+      service <- drain (indexSmallArray (tallyService tally) kind)
+      response <- drain (indexSmallArray (tallyResponse tally) kind)
+      hits <- readByteArray counters (slotKinds + 2 * kind)
+      misses <- readByteArray counters (slotKinds + 2 * kind + 1)
+      fillByteArray counters (8 * (slotKinds + 2 * kind)) 16 0
+      pure KindCounts {kindService = service, kindResponse = response, kindHits = hits, kindMisses = misses, kindErrors = Map.empty}
+    errorsByKind errors =
+      IntMap.fromListWith (<>) [(kind, mempty {kindErrors = Map.singleton name held}) | ((kind, name), held) <- Map.toList errors]
+{-# NOINLINE handOver #-}
+
+-- | Takes the parts that were handed over since the last time, and adds them
+-- to others.
+collect :: Tally -> Parts -> IO Parts
+collect tally before = do
+  found <- atomicModifyIORef' (tallyParts tally) (\parts -> ([], parts))
+  foldM (\parts (slice, part) -> pure $! IntMap.insertWith (<>) slice part parts) before found
+
+-- | How many commands were answered well since the start; about right while the
+-- thread counts.
+answeredSoFar :: Tally -> IO Int
+answeredSoFar tally = do
+  before <- readByteArray (tallyCounters tally) slotBefore
+  now <- traverse (recorded . indexSmallArray (tallyService tally)) [0 .. shapeKinds (tallyShape tally) - 1]
+  pure (before + sum now)
 
 -- | One word or two: few enough classes to count.
 errorClass :: Error -> String
@@ -104,83 +228,9 @@ errorClass = \case
       Redis.ConnectFailed _ -> "ConnectFailed"
       cause -> takeWhile (/= ' ') (show cause)
 
-increment :: Tally -> Int -> IO ()
-increment tally slot = do
-  before <- readByteArray (tallyCounters tally) slot
-  writeByteArray (tallyCounters tally) slot (before + 1 :: Int)
-
--- | The sums over all workers.
-data Totals = Totals
-  { -- | Kind by kind.
-    totalKinds :: [KindTotals],
-    -- | From the first command to the last, by class.
-    totalErrors :: Map String Int
-  }
-
--- | The sums of one kind.
-data KindTotals = KindTotals
-  { -- | Latencies inside the window.
-    kindLatencies :: Histogram,
-    -- | Inside the window.
-    kindHits :: Int,
-    kindMisses :: Int,
-    -- | From the first command to the last, wrong replies included.
-    kindAnswered :: Int
-  }
-
-instance Semigroup Totals where
-  one <> other =
-    Totals
-      { totalKinds = longZip (totalKinds one) (totalKinds other),
-        totalErrors = Map.unionWith (+) (totalErrors one) (totalErrors other)
-      }
-    where
-      longZip (a : as) (b : bs) = (a <> b) : longZip as bs
-      longZip as [] = as
-      longZip [] bs = bs
-
-instance Monoid Totals where
-  mempty = Totals [] Map.empty
-
-instance Semigroup KindTotals where
-  one <> other =
-    KindTotals
-      { kindLatencies = kindLatencies one <> kindLatencies other,
-        kindHits = kindHits one + kindHits other,
-        kindMisses = kindMisses one + kindMisses other,
-        kindAnswered = kindAnswered one + kindAnswered other
-      }
-
-instance Monoid KindTotals where
-  mempty = KindTotals mempty 0 0 0
-
--- | What a worker that has finished counted.
-totals :: Tally -> IO Totals
-totals tally = Totals <$> traverse kindTotals [0 .. kinds - 1] <*> readIORef (tallyErrors tally)
-  where
-    kinds = sizeofSmallArray (tallyRecorders tally)
-    kindTotals kind =
-      KindTotals
-        <$> snapshot (indexSmallArray (tallyRecorders tally) kind)
-        <*> counter (slotOf kind offsetHits)
-        <*> counter (slotOf kind offsetMisses)
-        <*> counter (slotOf kind offsetAnswered)
-    counter = readByteArray (tallyCounters tally)
-
--- | Operations measured so far; from any thread.
-measuredSoFar :: Tally -> IO Int
-measuredSoFar tally = sum <$> traverse recorded (toList (tallyRecorders tally))
-
 -- Past the first cache line.
-slotOf :: Int -> Int -> Int
-slotOf kind offset = cacheLine `quot` wordBytes + kind * slotsPerKind + offset
-
-slotsPerKind, offsetAnswered, offsetHits, offsetMisses :: Int
-slotsPerKind = 3
-offsetAnswered = 0
-offsetHits = 1
-offsetMisses = 2
-
-cacheLine, wordBytes :: Int
-cacheLine = 64
-wordBytes = 8
+slotSlice, slotEnd, slotBefore, slotKinds :: Int
+slotSlice = 8
+slotEnd = 9
+slotBefore = 10
+slotKinds = 11

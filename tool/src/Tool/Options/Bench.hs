@@ -38,6 +38,7 @@ import Options.Applicative
 import Text.Read (readMaybe)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
+import Tool.Options.Load
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (ReportOptions)
@@ -75,8 +76,6 @@ data BenchOptions = BenchOptions
 data LoadOptions = LoadOptions
   { -- | Seconds measured.
     loadDuration :: Double,
-    -- | Seconds before, under the same load, not measured.
-    loadWarmup :: Double,
     -- | Threads that submit.
     loadThreads :: Int,
     -- | Connections per node; 'Nothing' is one per capability.
@@ -92,7 +91,9 @@ data LoadOptions = LoadOptions
     -- | Decides the sequence of commands.
     loadSeed :: Word64,
     -- | Whether connections may poll.
-    loadPolling :: Bool
+    loadPolling :: Bool,
+    -- | When commands are sent, how often it is measured, and what is watched.
+    loadPlan :: Plan
   }
   deriving stock (Eq, Show)
 
@@ -135,7 +136,6 @@ defaultLoad :: LoadOptions
 defaultLoad =
   LoadOptions
     { loadDuration = 10,
-      loadWarmup = 1,
       loadThreads = 16,
       loadMuxCount = Nothing,
       loadBatch = 64,
@@ -143,7 +143,8 @@ defaultLoad =
       loadKeySize = 16,
       loadValueSize = 512,
       loadSeed = 1,
-      loadPolling = True
+      loadPolling = True,
+      loadPlan = defaultPlan
     }
 
 -- | Options of one run.
@@ -164,7 +165,6 @@ loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
     <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure"
-    <*> seconds "warmup" (loadWarmup defaultLoad) "Seconds of load before that"
     <*> option auto (short 'n' <> long "threads" <> metavar "N" <> value (loadThreads defaultLoad) <> showDefault <> help "Threads that submit commands")
     <*> optional (option auto (long "mux-count" <> metavar "N" <> help "Connections per node (default: one per capability)"))
     <*> number "batch" (loadBatch defaultLoad) "Commands a thread submits before it waits; 1: wait for each reply"
@@ -173,6 +173,7 @@ loadOptions =
     <*> number "value-size" (loadValueSize defaultLoad) "Bytes of a value"
     <*> option auto (long "seed" <> metavar "N" <> value (loadSeed defaultLoad) <> showDefault <> help "Seed of the sequence of commands")
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
+    <*> planOptions
   where
     number name standard text =
       option auto (long name <> metavar "N" <> value standard <> showDefault <> help text)
@@ -221,6 +222,7 @@ benchProblem options = case connectionProblem True (benchConnection options) of
 
 loadProblem :: LoadOptions -> Maybe String
 loadProblem load
+  | Just problem <- planProblem (if loadBatch load == loadBatch defaultLoad then Nothing else Just (loadBatch load)) (loadPlan load) = Just problem
   | loadDuration load <= 0 = Just "--duration must be more than 0"
   | Just problem <- between "-n" 1 1000000 (loadThreads load) = Just problem
   | Just count <- loadMuxCount load, Just problem <- between "--mux-count" 1 1024 count = Just problem

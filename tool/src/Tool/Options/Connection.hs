@@ -4,13 +4,17 @@ module Tool.Options.Connection
     TlsOptions (..),
     connectionOptions,
     connectionProblem,
+    namesServer,
     withPassword,
   )
 where
 
 import Control.Applicative (optional)
+import Control.Exception (displayException)
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (isJust)
 import Data.Word (Word16)
 import Options.Applicative
   ( Parser,
@@ -25,6 +29,8 @@ import Options.Applicative
     strOption,
     switch,
   )
+import Redis.Internal.Config (Config (configTopology), Topology (..))
+import Redis.Internal.ConfigUrl (configFromUrl)
 import Text.Read (readMaybe)
 
 -- | What was said about the connection.
@@ -35,9 +41,16 @@ data ConnectionOptions = ConnectionOptions
     connectionUser :: Maybe ByteString,
     connectionPassword :: Maybe ByteString,
     connectionTls :: TlsOptions,
-    connectionCluster :: Bool
+    connectionCluster :: Bool,
+    -- | Checked when it was read.
+    connectionUrl :: Maybe Config,
+    connectionSocket :: Maybe FilePath,
+    connectionDatabase :: Maybe Int,
+    -- | RESP2 instead of RESP3.
+    connectionResp2 :: Bool,
+    -- | Commands that only read go to replicas.
+    connectionReplicas :: Bool
   }
-  deriving stock (Eq)
 
 -- | What was said about TLS.
 data TlsOptions = TlsOptions
@@ -50,6 +63,17 @@ data TlsOptions = TlsOptions
   }
   deriving stock (Eq, Show)
 
+-- | By what they say.
+instance Eq ConnectionOptions where
+  one == other = parts one == parts other
+    where
+      parts options =
+        ( (connectionHost options, connectionPort options, connectionUser options, connectionPassword options),
+          (connectionTls options, connectionCluster options),
+          (show <$> connectionUrl options, connectionSocket options, connectionDatabase options),
+          (connectionResp2 options, connectionReplicas options)
+        )
+
 -- | Hides the password.
 instance Show ConnectionOptions where
   showsPrec depth options =
@@ -58,6 +82,7 @@ instance Show ConnectionOptions where
         . showsPrec 11 (connectionHost options, connectionPort options, connectionUser options)
         . showString (maybe " no password " (const " <password> ") (connectionPassword options))
         . showsPrec 11 (connectionTls options, connectionCluster options)
+        . showsPrec 11 (connectionUrl options, connectionSocket options, connectionDatabase options, connectionResp2 options, connectionReplicas options)
 
 -- | The parser.
 connectionOptions :: Parser ConnectionOptions
@@ -69,6 +94,11 @@ connectionOptions =
     <*> optional (bytes [short 'a', long "password", metavar "TEXT", help "Password; else the environment variable REDISCLI_AUTH"])
     <*> tlsOptions
     <*> switch (short 'c' <> long "cluster" <> help "The server is a node of a cluster")
+    <*> optional (option url (long "url" <> metavar "URL" <> help "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, unix:///path"))
+    <*> optional (strOption (long "socket" <> metavar "PATH" <> help "The server's Unix socket, instead of host and port"))
+    <*> optional (option database (long "db" <> metavar "NUMBER" <> help "Database to select (0)"))
+    <*> switch (long "resp2" <> help "Speak RESP2 (default: RESP3 where the server knows it)")
+    <*> switch (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
   where
     bytes modifiers = Char8.pack <$> strOption (mconcat modifiers)
 
@@ -85,6 +115,15 @@ tlsOptions =
     file name text = strOption (long name <> metavar "FILE" <> help text)
     utf8 = maybeReader (Just . Char8.pack)
 
+-- Says what is wrong with it without saying what it is: it may hold a password.
+url :: ReadM Config
+url = eitherReader (first displayException . configFromUrl . Char8.pack)
+
+database :: ReadM Int
+database = eitherReader $ \text -> case readMaybe text of
+  Just number | number >= 0 -> Right number
+  _ -> Left ("a database is a number from 0, not " <> show text)
+
 portNumber :: ReadM Word16
 portNumber = eitherReader $ \text -> case readMaybe text of
   Just number | number > (0 :: Integer) && number <= 65535 -> Right (fromInteger number)
@@ -95,7 +134,11 @@ portNumber = eitherReader $ \text -> case readMaybe text of
 connectionProblem :: Bool -> ConnectionOptions -> Maybe String
 connectionProblem ownServer options
   | Just "" <- connectionHost options = Just "--host is empty"
-  | Nothing <- connectionHost options,
+  | Just _ <- connectionUrl options, name : _ <- besideUrl = Just (name <> " and --url exclude each other")
+  | Just _ <- connectionSocket options, name : _ <- besideSocket = Just (name <> " and --socket exclude each other")
+  | Just number <- connectionDatabase options, number > 0, isCluster = Just "--db: a cluster has database 0 only"
+  | connectionReplicas options, not isCluster = Just "--read-replicas needs --cluster"
+  | not (namesServer options),
     ownServer,
     name : _ <- needHost =
     Just (name <> " needs --host: without a host the program starts its own server")
@@ -110,6 +153,22 @@ connectionProblem ownServer options
     _ -> Nothing
   where
     tls = connectionTls options
+    isCluster = connectionCluster options || maybe False urlIsCluster (connectionUrl options)
+    urlIsCluster config = case configTopology config of
+      Cluster _ -> True
+      Standalone _ -> False
+    besideUrl =
+      ["--host" | Just _ <- [connectionHost options]]
+        <> ["--socket" | Just _ <- [connectionSocket options]]
+        <> ["--cluster" | connectionCluster options]
+        <> ["--port" | Just _ <- [connectionPort options]]
+        <> ["--user" | Just _ <- [connectionUser options]]
+        <> ["--tls" | tlsWanted tls]
+    besideSocket =
+      ["--host" | Just _ <- [connectionHost options]]
+        <> ["--port" | Just _ <- [connectionPort options]]
+        <> ["--cluster" | connectionCluster options]
+        <> ["--tls" | tlsWanted tls]
     needHost =
       ["--port" | Just _ <- [connectionPort options]]
         <> ["--user" | Just _ <- [connectionUser options]]
@@ -122,8 +181,15 @@ connectionProblem ownServer options
         <> ["--insecure" | tlsInsecure tls]
         <> ["--sni" | Just _ <- [tlsServerName tls]]
 
+-- | Whether they say where the server is.
+namesServer :: ConnectionOptions -> Bool
+namesServer options = isJust (connectionHost options) || isJust (connectionUrl options) || isJust (connectionSocket options)
+
 -- | Uses this password where a host but no password was given.
 withPassword :: Maybe ByteString -> ConnectionOptions -> ConnectionOptions
-withPassword fallback options = case (connectionHost options, connectionPassword options) of
-  (Just _, Nothing) -> options {connectionPassword = fallback}
-  _ -> options
+withPassword fallback options
+  | namesServer options,
+    Nothing <- connectionUrl options,
+    Nothing <- connectionPassword options =
+    options {connectionPassword = fallback}
+  | otherwise = options

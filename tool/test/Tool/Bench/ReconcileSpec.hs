@@ -9,8 +9,9 @@ import Tool.Bench.Reconcile (compareCounts)
 spec :: Spec
 spec = describe "Tool.Bench.Reconcile" $ do
   let counts gets sets = CommandCounts (Map.fromList [("get", gets), ("set", sets)])
-      earlier = counts 100 10 <> CommandCounts (Map.fromList [("info", 1)])
-      grown gets sets = earlier <> counts gets sets <> CommandCounts (Map.fromList [("info", 1)])
+      earlier = (counts 100 10 <> CommandCounts (Map.fromList [("info", 1)]), mempty)
+      grown :: Int -> Int -> (CommandCounts, CommandCounts)
+      grown gets sets = (fst earlier <> counts gets sets <> CommandCounts (Map.fromList [("info", 1)]), mempty)
       client = counts 7 3
 
   it "agrees when the servers counted exactly as much" $
@@ -25,6 +26,12 @@ spec = describe "Tool.Bench.Reconcile" $ do
   it "disagrees over common commands that the client never sent" $
     compareCounts (Right earlier) (Right (grown 1 3)) 0 (CommandCounts (Map.fromList [("set", 3)]))
       `shouldBe` Disagrees (countsByName (counts 0 3)) (countsByName (counts 1 3))
+
+  it "counts reads where they ran, and writes on the masters only, when replicas are read" $ do
+    let first = Right (fst earlier, counts 50 10)
+    compareCounts first (Right (fst (grown 2 3), counts 55 13)) 0 client `shouldBe` Agrees (countsByName client)
+    compareCounts first (Right (fst (grown 2 3), counts 54 13)) 0 client
+      `shouldBe` Disagrees (countsByName client) (countsByName (counts 2 3))
 
   it "compares nothing after errors, or without statistics, and says why" $ do
     compareCounts (Right earlier) (Right (grown 7 3)) 1 client `shouldSatisfy` notCompared

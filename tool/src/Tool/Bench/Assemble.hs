@@ -1,0 +1,169 @@
+-- | From what was counted to what is written: the numbers of kinds and nodes
+-- become names, slices get their times, and the generator is judged.
+module Tool.Bench.Assemble
+  ( Assembly (..),
+    Leniency (..),
+    strict,
+    assemble,
+    windowParts,
+    answeredByKind,
+  )
+where
+
+import Data.IntMap.Strict qualified as IntMap
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (isJust)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Arrivals (Arrivals, expectedAtLeast)
+import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Document
+import Tool.Bench.Driver (Drive (..))
+import Tool.Bench.Events (eventsOf, stalls)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Nodes (Nodes, nodeNames)
+import Tool.Bench.Part
+import Tool.Bench.Steady (startedSteady)
+import Tool.Bench.Trust (Evidence (..), cpuLimit, trustOf)
+import Tool.Bench.Usage (Usage (..))
+import Tool.Text (fixed, percent)
+
+-- | What is forgiven.
+data Leniency = Leniency
+  { -- | The generator may use up its cores.
+    lenientSaturation :: Bool,
+    -- | An open loop may fall behind: where it does is what is looked for.
+    lenientBehind :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Nothing.
+strict :: Leniency
+strict = Leniency {lenientSaturation = False, lenientBehind = False}
+
+-- | What an iteration is put together from.
+data Assembly = Assembly
+  { assemblyDrive :: Drive,
+    -- | The names of the kinds, in the order of their numbers.
+    assemblyKinds :: [Text],
+    assemblyNodes :: Nodes,
+    -- | Cores that this process may use.
+    assemblyCores :: Int,
+    -- | Threads and batch of a closed loop.
+    assemblyClosed :: Maybe (Int, Int),
+    assemblyArrivals :: Maybe Arrivals,
+    assemblySamples :: [ServerSample],
+    assemblyAgreement :: Agreement,
+    assemblyLeniency :: Leniency
+  }
+
+-- | The iteration, and what its reader should know.
+assemble :: Assembly -> (Iteration, [Text])
+assemble assembly = (iteration, notes)
+  where
+    found = assemblyDrive assembly
+    parts = windowParts found
+    whole = foldMap snd parts
+    seconds = fromIntegral (driveTo found - driveFrom found) / 1e9
+    used = driveUsage found
+    -- The main thread wakes a little late at both ends of the window, so what
+    -- was used is scaled to its exact length.
+    scale nanos = fromIntegral nanos * fromIntegral (driveTo found - driveFrom found) / fromIntegral (max 1 (usageTime used))
+    series = map slice parts
+    named = named' (assemblyKinds assembly)
+    isOpen = isJust (assemblyArrivals assembly)
+    service = foldMap kindService (partKinds whole)
+    trust =
+      trustOf
+        Evidence
+          { evidenceUsage = used,
+            evidenceCores = assemblyCores assembly,
+            evidenceSaturation = lenientSaturation leniency,
+            evidenceSeconds = seconds,
+            evidenceService = service,
+            evidenceClosed = assemblyClosed assembly,
+            evidenceOpen = (\plan -> (partSchedule whole, if lenientBehind leniency then 0 else due plan)) <$> assemblyArrivals assembly,
+            evidenceSteady = startedSteady [fromIntegral (partOps part) / span' | ((_, span'), part) <- parts, abs (span' - fullSlice) < fullSlice / 100]
+          }
+    fullSlice = fromIntegral (driveSlice found) / 1e9
+    -- The plan of a ramp begins with the window; those that are even are the
+    -- same everywhere.
+    due plan = expectedAtLeast plan 0 seconds
+    leniency = assemblyLeniency assembly
+    iteration =
+      Iteration
+        { iterationStarted = driveStarted found,
+          iterationSeconds = seconds,
+          iterationCommands = named (Map.map stats) (partKinds whole),
+          iterationErrors = Map.unionsWith (+) [kindErrors kind | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)],
+          iterationSeries = series,
+          iterationNodes =
+            Map.fromList
+              [ (name, NodeStats {nodeErrors = Map.empty, nodeService = held})
+                | (number, name) <- zip [0 ..] (nodeNames (assemblyNodes assembly)),
+                  Just held <- [IntMap.lookup number (partNodes whole)]
+              ],
+          iterationSamples = assemblySamples assembly,
+          iterationEvents = eventsOf (assemblySamples assembly) <> stalls series,
+          iterationCpu = scale (usageCpu used),
+          iterationGcCpu = scale <$> usageGc used,
+          iterationMemory = driveMemory found,
+          iterationTrust = trust,
+          iterationAgreement = assemblyAgreement assembly
+        }
+    stats kind =
+      CommandStats
+        { commandHits = kindHits kind,
+          commandMisses = kindMisses kind,
+          commandErrors = kindErrors kind,
+          commandService = kindService kind,
+          commandResponse = if isOpen then Just (kindResponse kind) else Nothing
+        }
+    slice ((at, span'), part) =
+      Slice
+        { sliceAt = at,
+          sliceSpan = span',
+          sliceCommands = named (Map.map sliceStats) (partKinds part)
+        }
+    sliceStats kind =
+      SliceStats
+        { sliceService = kindService kind,
+          sliceResponse = if isOpen then Just (kindResponse kind) else Nothing,
+          sliceErrors = sum (kindErrors kind)
+        }
+    notes =
+      [ "the generator used " <> Text.pack (percent share) <> " of the cores it could use: these figures are about the client as much as about the server"
+        | Just share <- [trustCpuShare trust],
+          share > cpuLimit,
+          lenientSaturation leniency
+      ]
+        <> ["the rate was steady after " <> Text.pack (fixed 1 (driveWarmup found)) <> " s" | driveFirst found > 0]
+        <> ["the rate at the begin of the window was not that of the rest: a longer warm-up would help" | trustSteady trust == Just False]
+
+-- By name; kinds that share one are one.
+named' :: [Text] -> (Map Text KindCounts -> Map Text a) -> IntMap.IntMap KindCounts -> Map Text a
+named' names finish kinds =
+  finish (Map.fromListWith (<>) [(name, counts) | (number, name) <- zip [0 ..] names, Just counts <- [IntMap.lookup number kinds]])
+
+-- | The slices of the window, in order: where each begins, in seconds since the
+-- window did, and how long it is. Empty slices are there too.
+windowParts :: Drive -> [((Double, Double), Part)]
+windowParts found = map part [driveFirst found .. finalSlice]
+  where
+    finalSlice = driveFirst found + max 0 ((driveTo found - driveFrom found - 1) `div` driveSlice found)
+    part number =
+      ( (toSeconds (start number), toSeconds (min (start number + driveSlice found) (driveTo found - driveFrom found) - start number)),
+        IntMap.findWithDefault mempty number (driveParts found)
+      )
+    -- Since the window began.
+    start number = (number - driveFirst found) * driveSlice found
+    toSeconds :: Nanos -> Double
+    toSeconds nanos = fromIntegral nanos / 1e9
+
+-- | How many commands of each kind were answered from first to last, the wrong
+-- answers among them.
+answeredByKind :: Drive -> IntMap.IntMap Int
+answeredByKind found = IntMap.map count (IntMap.unionsWith (<>) (map partKinds (IntMap.elems (driveParts found))))
+  where
+    count kind = Histogram.count (kindService kind) + Map.findWithDefault 0 "WrongReply" (kindErrors kind)

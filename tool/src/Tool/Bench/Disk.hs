@@ -1,0 +1,77 @@
+-- | What a disk costs a server that must not lose anything: how long the kernel
+-- takes to say that an append has reached it.
+module Tool.Bench.Disk
+  ( probeDisk,
+
+    -- * Parts
+    filesystemOf,
+  )
+where
+
+import Control.Exception (IOException, bracket, try)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromRight)
+import Data.List (isPrefixOf, maximumBy)
+import Data.Ord (comparing)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import System.Directory (canonicalizePath, getPermissions, removeFile, writable)
+import System.FilePath (addTrailingPathSeparator)
+import System.IO (hClose, openBinaryTempFile)
+import System.Posix.IO (OpenMode (WriteOnly), append, closeFd, defaultFileFlags, fdWrite, openFd)
+import System.Posix.Types (Fd)
+import System.Posix.Unistd (fileSynchroniseDataOnly)
+import Tool.Bench.Cpu (Nanos, monotonic)
+import Tool.Bench.Document (Disk (..))
+import Tool.Bench.Histogram (fromValues)
+
+-- | Appends a hundred bytes and synchronises, up to two hundred times or for
+-- half a second, in a file of its own in that folder. 'Nothing' if nothing can
+-- be written there. Blocks for up to half a second and one synchronisation.
+probeDisk :: FilePath -> IO (Maybe Disk)
+probeDisk folder = do
+  mounts <- fromRight ByteString.empty <$> try @IOException (ByteString.readFile "/proc/self/mounts")
+  outcome <- try @IOException $ do
+    place <- canonicalizePath folder
+    allowed <- writable <$> getPermissions place
+    if allowed then Just . (,) place <$> measured place else pure Nothing
+  pure $ case outcome of
+    Right (Just (place, found)) -> Just Disk {diskFilesystem = filesystemOf mounts place, diskFsync = fromValues found}
+    _ -> Nothing
+
+measured :: FilePath -> IO [Nanos]
+measured folder =
+  bracket create removeFile $ \path ->
+    bracket (openFd path WriteOnly Nothing defaultFileFlags {append = True}) closeFd $ \file -> do
+      -- The first allocates blocks and metadata.
+      _ <- once file
+      began <- monotonic
+      repeated (began + 500000000) 200 file
+  where
+    create = do
+      (path, handle) <- openBinaryTempFile folder "fsync-probe"
+      path <$ hClose handle
+    repeated :: Nanos -> Int -> Fd -> IO [Nanos]
+    repeated _ 0 _ = pure []
+    repeated end left file = do
+      took <- once file
+      now <- monotonic
+      if now >= end then pure [took] else (took :) <$> repeated end (left - 1) file
+    once file = do
+      before <- monotonic
+      _ <- fdWrite file (replicate 100 'x')
+      fileSynchroniseDataOnly file
+      subtract before <$> monotonic
+
+-- | The type and the options of the file system that a folder lies on, from the
+-- text of @/proc/self/mounts@; the longest mount point wins.
+filesystemOf :: ByteString.ByteString -> FilePath -> Text
+filesystemOf mounts folder = case [(length point, kind, options) | _ : point : kind : options : _ <- entries, within point] of
+  [] -> "unknown"
+  found ->
+    let (_, kind, options) = maximumBy (comparing (\(size, _, _) -> size)) found
+     in Text.pack (kind <> " (" <> options <> ")")
+  where
+    entries = map (map Char8.unpack . Char8.words) (Char8.lines mounts)
+    within point = addTrailingPathSeparator point `isPrefixOf` addTrailingPathSeparator folder

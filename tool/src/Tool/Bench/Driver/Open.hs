@@ -1,0 +1,169 @@
+-- | The open loop: commands are sent when they are due, whatever became of those
+-- before.
+--
+-- A thread that paces sleeps until the next one is due, submits all that are,
+-- and hands them to threads that wait for the replies. Two latencies come of
+-- it: the service time, from the submit to the reply, and the response time,
+-- from when the command was due. They differ by the time it had to wait to be
+-- sent, which a closed loop, and a tool that corrects nothing, does not see.
+--
+-- What one thread submits to one node is answered in that order, so there is
+-- one waiting thread per node: a reply is never noted late because another
+-- node's is.
+module Tool.Bench.Driver.Open
+  ( open,
+    Lane (..),
+    newLane,
+  )
+where
+
+import Control.Concurrent (yield)
+import Control.Concurrent.Async (withAsyncOn)
+import Control.Concurrent.Async qualified as Async
+import Control.Concurrent.Chan (Chan, newChan, readChan, writeChan)
+import Control.Concurrent.MVar (MVar, newMVar, withMVar)
+import Control.Concurrent.STM (TVar, atomically, check, modifyTVar', newTVarIO, readTVar)
+import Control.Exception (finally, mask_, try)
+import Control.Monad (unless, void)
+import Data.Foldable (for_)
+import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
+import Redis (Client, Pending)
+import Redis qualified
+import Redis.Error (Error)
+import Tool.Bench.Cpu (Nanos, monotonic)
+import Tool.Bench.Nodes (Nodes, nodeCount, nodeFor)
+import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Tally
+import Tool.Bench.Window (Window, windowEnd)
+import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, next)
+
+-- | What a pacing thread and its helpers count into.
+data Lane = Lane
+  { lanePacer :: Tally,
+    -- | One per node, and one for commands whose node is not known.
+    laneWaiters :: SmallArray Tally,
+    -- | Of operations that have threads of their own, by turns.
+    laneAlone :: MVar Tally
+  }
+
+-- | Fresh tallies for one lane, and the list of them all.
+newLane :: Nodes -> IO Tally -> IO (Lane, [Tally])
+newLane nodes fresh = do
+  pacer <- fresh
+  waiters <- traverse (const fresh) [0 .. nodeCount nodes]
+  alone <- fresh
+  guarded <- newMVar alone
+  pure (Lane {lanePacer = pacer, laneWaiters = smallArrayFromList waiters, laneAlone = guarded}, pacer : alone : waiters)
+
+-- A command on its way.
+data Flight = Flight
+  { flightKind :: Int,
+    flightNode :: Int,
+    flightDue :: Nanos,
+    flightSent :: Nanos,
+    flightPending :: Pending Outcome
+  }
+
+-- | Runs one lane on a capability: sends at these moments, ascending, until there
+-- are no more or the window ends. Blocks until the last reply or error is there.
+open :: Int -> Client -> Workload -> Nodes -> Window -> [Nanos] -> Stream -> Lane -> IO ()
+open capability client workload nodes window dues stream lane = do
+  queues <- traverse (const newChan) [1 .. sizeofSmallArray (laneWaiters lane)]
+  outstanding <- newTVarIO (0 :: Int)
+  let waiter number queue others = withAsyncOn capability (await (indexSmallArray (laneWaiters lane) number) queue) $ \one ->
+        others `finally` (writeChan queue [] >> Async.wait one)
+      pace = pacing client workload nodes window dues stream lane (smallArrayFromList queues) outstanding
+  foldr (uncurry waiter) pace (zip [0 ..] queues)
+  atomically (readTVar outstanding >>= check . (== 0))
+  handOver (lanePacer lane)
+  withMVar (laneAlone lane) handOver
+
+pacing ::
+  Client ->
+  Workload ->
+  Nodes ->
+  Window ->
+  [Nanos] ->
+  Stream ->
+  Lane ->
+  SmallArray (Chan [Flight]) ->
+  TVar Int ->
+  IO ()
+pacing client workload nodes window dues0 stream lane queues outstanding = go dues0
+  where
+    go dues = do
+      now <- monotonic
+      end <- windowEnd window
+      (rest, sent) <- sendDue atOnce (min now (end - 1)) dues []
+      handOff (reverse sent)
+      case rest of
+        [] -> pure ()
+        due : _
+          | due >= end -> pure ()
+          -- Nothing was due: there is time to sleep.
+          | null sent -> sleepUntilExactly due >> go rest
+          -- Late: but those who read replies must not wait for this thread.
+          | otherwise -> yield >> go rest
+    -- Sends up to so many that are due by then; newest first.
+    sendDue :: Int -> Nanos -> [Nanos] -> [Flight] -> IO ([Nanos], [Flight])
+    sendDue left now dues flights = case dues of
+      due : later | due <= now && left > 0 -> do
+        drawn <- next workload stream
+        sent <- monotonic
+        lagged (lanePacer lane) due sent
+        case drawn of
+          Drawn kind command ->
+            try (Redis.submit client command) >>= \case
+              Right pending -> do
+                let flight = Flight {flightKind = kind, flightNode = nodeFor nodes command, flightDue = due, flightSent = sent, flightPending = pending}
+                sendDue (left - 1) now later (flight : flights)
+              Left problem -> do
+                failed (lanePacer lane) kind sent (problem :: Error)
+                sendDue (left - 1) now later flights
+          DrawnAlone kind action -> do
+            alone kind due sent (action client)
+            sendDue (left - 1) now later flights
+      _ -> pure (dues, flights)
+    -- In order, to each node's waiting thread.
+    handOff :: [Flight] -> IO ()
+    handOff flights =
+      unless (null flights) $
+        if sizeofSmallArray queues == 1
+          then writeChan (indexSmallArray queues 0) flights
+          else for_ [0 .. sizeofSmallArray queues - 1] $ \number -> handTo number [flight | flight <- flights, queueOf flight == number]
+    handTo number = \case
+      [] -> pure ()
+      flights -> writeChan (indexSmallArray queues number) flights
+    queueOf flight
+      | flightNode flight < 0 = sizeofSmallArray queues - 1
+      | otherwise = flightNode flight
+    -- In a thread of its own: it may block for long.
+    alone kind due sent action = mask_ $ do
+      atomically (modifyTVar' outstanding (+ 1))
+      void . Async.async . flip finally (atomically (modifyTVar' outstanding (subtract 1))) $ do
+        result <- action
+        done <- monotonic
+        withMVar (laneAlone lane) $ \tally -> settle tally kind (-1) due sent done result
+    -- Few enough that the first of them is not waited for late.
+    atOnce = 64
+
+-- Waits for replies in the order of their commands, until it is handed nothing.
+await :: Tally -> Chan [Flight] -> IO ()
+await tally queue =
+  readChan queue >>= \case
+    [] -> handOver tally
+    flights -> do
+      mapM_ one flights
+      await tally queue
+  where
+    one flight = do
+      result <- Redis.tryWait (flightPending flight)
+      done <- monotonic
+      settle tally (flightKind flight) (flightNode flight) (flightDue flight) (flightSent flight) done result
+
+settle :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Either Error Outcome -> IO ()
+settle tally kind node due sent done = \case
+  Right outcome -> do
+    answeredWithin tally kind due sent done outcome
+    onNode tally node (done - sent)
+  Left problem -> failed tally kind done problem

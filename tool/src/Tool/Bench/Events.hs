@@ -1,0 +1,80 @@
+-- | What happened on the servers, read off what they said each second.
+--
+-- A counter that grew between two samples happened somewhere in between; a
+-- state that was seen in several samples lasted at least from the first to the
+-- last of them. So events are as exact as the samples are close.
+module Tool.Bench.Events
+  ( eventsOf,
+    stalls,
+  )
+where
+
+import Data.Function (on)
+import Data.List (groupBy, sortOn)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Text (duration, fixed)
+
+-- | The events of all nodes, by time.
+eventsOf :: [ServerSample] -> [Event]
+eventsOf samples = sortOn eventAt (concatMap ofNode (Map.elems byNode))
+  where
+    byNode = Map.fromListWith (flip (<>)) [(sampleNode sample, [sample]) | sample <- samples]
+
+ofNode :: [ServerSample] -> [Event]
+ofNode samples =
+  concat
+    [ lasting "aof-rewrite" "the append-only file was rewritten" "aof_rewrite_in_progress",
+      lasting "bgsave" "a snapshot was saved" "rdb_bgsave_in_progress",
+      lasting "loading" "the data set was loaded" "loading",
+      growing "fsync-delay" "fsyncs that came late" "aof_delayed_fsync",
+      growing "eviction" "keys were evicted" "evicted_keys",
+      growing "rejected" "connections were rejected" "rejected_connections",
+      [event "failover" before after "it changed its role" | (before, after) <- steps, changed "role_master" before after],
+      [event "restart" before after "it was restarted" | (before, after) <- steps, at "uptime_in_seconds" after < at "uptime_in_seconds" before]
+    ]
+  where
+    steps = zip samples (drop 1 samples)
+    at name = Map.findWithDefault 0 name . sampleValues
+    changed name before after = at name before /= at name after
+    lasting kind text name =
+      mapMaybe (spell kind text name) (groupBy ((==) `on` ((> 0) . at name)) samples)
+    spell kind text name spelled = case spelled of
+      first : _ | at name first > 0, final : _ <- reverse spelled -> Just (event kind first final text)
+      _ -> Nothing
+    growing kind text name =
+      [ event kind before after (text <> ": " <> Text.pack (fixed 0 (at name after - at name before)))
+        | (before, after) <- steps,
+          at name after > at name before
+      ]
+    event kind before after text =
+      Event {eventAt = sampleAt before, eventUntil = sampleAt after, eventKind = kind, eventText = sampleNode before <> ": " <> text}
+
+-- | Slices in which hardly anything was answered: less than a tenth of the
+-- median of all slices.
+stalls :: [Slice] -> [Event]
+stalls slices =
+  [ Event
+      { eventAt = sliceAt slice,
+        eventUntil = sliceAt slice + sliceSpan slice,
+        eventKind = "stall",
+        eventText = stalled (slowest slice)
+      }
+    | slice <- slices,
+      rate slice < 0.1 * median
+  ]
+  where
+    rate slice
+      | sliceSpan slice <= 0 = 0
+      | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice :: Double
+    median = case drop (length slices `div` 2) (sortOn id (map rate slices)) of
+      middle : _ -> middle
+      [] -> 0
+    slowest slice = foldr (max . Histogram.maximumValue . sliceService) 0 (sliceCommands slice)
+    stalled :: Int -> Text
+    stalled 0 = "no command was answered"
+    stalled longest = "hardly any command was answered, the slowest after " <> Text.pack (duration longest)

@@ -1,0 +1,67 @@
+-- | Which node a command goes to, as far as its key tells: so that a slow node
+-- shows as one, and not as the tail of all.
+--
+-- The client finds the way by itself; this is a copy of the map for counting,
+-- taken before the run. If slots move meanwhile, their commands go on being
+-- counted for the node that had them.
+module Tool.Bench.Nodes
+  ( Nodes,
+    noNodes,
+    nodesOf,
+    nodeCount,
+    nodeNames,
+    nodeFor,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int32)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromListN)
+import Data.Text (Text)
+import Redis.Command (Command (..), Route (..), SplitPlan (..))
+import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
+
+-- | The nodes of a run.
+data Nodes
+  = -- | They are not told apart.
+    NoNodes
+  | Nodes [Text] {-# UNPACK #-} (PrimArray Int32)
+
+-- | For a single server, and for a cluster that did not say.
+noNodes :: Nodes
+noNodes = NoNodes
+
+-- | Names, and the ranges of slots of each.
+nodesOf :: [(Text, [(Int, Int)])] -> Nodes
+nodesOf found
+  | length found < 2 = NoNodes
+  | otherwise = Nodes (map fst found) (primArrayFromListN 16384 [IntMap.findWithDefault (-1) slot owners | slot <- [0 .. 16383]])
+  where
+    owners = IntMap.fromList [(slot, number) | (number, (_, ranges)) <- zip [0 ..] found, (from, to) <- ranges, slot <- [from .. to]]
+
+-- | How many there are to be told apart; 0 if none.
+nodeCount :: Nodes -> Int
+nodeCount = length . nodeNames
+
+-- | By their numbers.
+nodeNames :: Nodes -> [Text]
+nodeNames = \case
+  NoNodes -> []
+  Nodes names _ -> names
+
+-- | The number of the node; negative if it is not known. \(O(n)\) in the key.
+nodeFor :: Nodes -> Command a -> Int
+nodeFor nodes command = case nodes of
+  NoNodes -> -1
+  Nodes _ owners -> case commandRoute command of
+    OneKey key -> owner owners key
+    SameSlot (key :| _) -> owner owners key
+    Splittable SplitPlan {splitKeys = key :| _} -> owner owners key
+    AnyNode -> -1
+    AskServer _ -> -1
+{-# INLINE nodeFor #-}
+
+owner :: PrimArray Int32 -> ByteString -> Int
+owner owners key = fromIntegral (indexPrimArray owners (slotNumber (keySlot key)))

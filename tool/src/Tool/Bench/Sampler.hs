@@ -1,0 +1,168 @@
+-- | Asks each node every second how it is, while the load runs: what the server
+-- did is then drawn under what the client saw.
+--
+-- A node has a connection and a thread of its own, so that one that does not
+-- answer keeps nobody else from being asked. A server that refuses INFO, as
+-- some providers' do, is asked once and not again; the report says so.
+module Tool.Bench.Sampler
+  ( withSampler,
+    Sampler,
+    taken,
+    refusals,
+
+    -- * Parts
+    sampleValuesOf,
+  )
+where
+
+import Control.Concurrent.Async (mapConcurrently_, withAsync)
+import Control.Exception (displayException, try)
+import Control.Monad (void)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
+import Redis qualified
+import Redis.Commands qualified as Commands
+import Redis.Error (Error (..))
+import Text.Read (readMaybe)
+import Tool.Bench.Cpu (Nanos, monotonic)
+import Tool.Bench.Document (ServerSample (..))
+import Tool.Bench.Sleep (sleepUntil)
+import Tool.Connect (Target, masters, quiet, targetNodeName, withTarget)
+
+-- | What has been learnt so far.
+data Sampler = Sampler
+  { -- | Newest first; each with the moment it was taken.
+    samplerTaken :: IORef [(Nanos, ServerSample)],
+    samplerRefusals :: IORef (Map Text Text)
+  }
+
+-- | Asks all nodes of the target that serve keys, each so many seconds, for the
+-- length of an action.
+withSampler :: Target -> Double -> (Sampler -> IO a) -> IO a
+withSampler target interval action = do
+  sampler <- Sampler <$> newIORef [] <*> newIORef Map.empty
+  nodes <- masters target
+  withAsync (mapConcurrently_ (watch sampler) nodes) (const (action sampler))
+  where
+    step = max 10000000 (round (interval * 1e9)) :: Nanos
+    watch sampler node = withTarget quiet node $ \client -> do
+      began <- monotonic
+      ask sampler (targetNodeName node) client began
+    -- At set times, however long the answer took; times that have passed
+    -- meanwhile are left out.
+    ask sampler name client due = do
+      sleepUntil due
+      answer <- try (Redis.run client (Commands.info ["all"]))
+      now <- monotonic
+      case answer of
+        Right fields -> do
+          let sample = ServerSample {sampleAt = 0, sampleNode = name, sampleValues = sampleValuesOf fields}
+          atomicModifyIORef' (samplerTaken sampler) (\before -> ((now, sample) : before, ()))
+          again now
+        Left problem@(ReplyError _) -> refused sampler name problem
+        -- It may come back.
+        Left problem -> refused sampler name problem >> again now
+      where
+        again now = ask sampler name client (due + step * (1 + (now - due) `div` step))
+    refused :: Sampler -> Text -> Error -> IO ()
+    refused sampler name problem =
+      void . atomicModifyIORef' (samplerRefusals sampler) $ \before ->
+        (Map.insertWith (\_ first -> first) name (Text.pack (displayException problem)) before, ())
+
+-- | The samples since a moment and before another, by time, with their times in
+-- seconds since the first.
+taken :: Sampler -> Nanos -> Nanos -> IO [ServerSample]
+taken sampler from to = do
+  found <- readIORef (samplerTaken sampler)
+  pure [sample {sampleAt = fromIntegral (moment - from) / 1e9} | (moment, sample) <- reverse found, moment >= from, moment < to]
+
+-- | Nodes that would not tell, and what they said at first.
+refusals :: Sampler -> IO [Text]
+refusals sampler = (\found -> [name <> ": " <> problem | (name, problem) <- Map.toList found]) <$> readIORef (samplerRefusals sampler)
+
+-- | The numbers in an answer to @INFO all@: the fields that change while a
+-- server works, and of each command how often it ran, for how many
+-- microseconds in all, and its percentiles; the commands that
+-- only ask about the server are left out.
+sampleValuesOf :: [(ByteString, ByteString)] -> Map Text Double
+sampleValuesOf fields = Map.fromList (concatMap value fields)
+  where
+    value (name, text)
+      | name `elem` wanted, Just number <- numberOf text = [(utf8 name, number)]
+      | name == "role" = [("role_master", if text == "master" then 1 else 0)]
+      | name == "aof_last_write_status" = [("aof_last_write_failed", if text == "ok" then 0 else 1)]
+      | name == "rdb_last_bgsave_status" = [("rdb_last_bgsave_failed", if text == "ok" then 0 else 1)]
+      | Just command <- ByteString.stripPrefix "cmdstat_" name, ofLoad command = inside ["calls", "usec"] name text
+      | Just command <- ByteString.stripPrefix "latency_percentiles_usec_" name, ofLoad command = inside ["p50", "p99", "p99.9"] name text
+      | otherwise = []
+    -- Not those that ask about the server.
+    ofLoad command = Char8.takeWhile (/= '|') command `notElem` ["info", "config", "client", "hello", "auth", "cluster", "command", "dbsize", "time"]
+    inside parts name text =
+      [ (utf8 name <> "." <> utf8 part, number)
+        | assignment <- Char8.split ',' text,
+          let (part, rest) = Char8.break (== '=') assignment,
+          part `elem` (parts :: [ByteString]),
+          Just number <- [numberOf (Char8.drop 1 rest)]
+      ]
+    utf8 = Text.decodeUtf8With Text.lenientDecode
+
+numberOf :: ByteString -> Maybe Double
+numberOf text = case Char8.readInt text of
+  Just (whole, "") -> Just (fromIntegral whole)
+  _ -> readMaybe (Char8.unpack text)
+
+-- What tells how a server is. The rest of INFO is names, settings, or follows
+-- from these.
+wanted :: [ByteString]
+wanted =
+  [ "uptime_in_seconds",
+    "connected_clients",
+    "blocked_clients",
+    "used_memory",
+    "used_memory_rss",
+    "used_memory_peak",
+    "mem_fragmentation_ratio",
+    "mem_aof_buffer",
+    "loading",
+    "rdb_changes_since_last_save",
+    "rdb_bgsave_in_progress",
+    "rdb_last_cow_size",
+    "aof_enabled",
+    "aof_rewrite_in_progress",
+    "aof_current_size",
+    "aof_base_size",
+    "aof_buffer_length",
+    "aof_pending_bio_fsync",
+    "aof_delayed_fsync",
+    "total_connections_received",
+    "total_commands_processed",
+    "instantaneous_ops_per_sec",
+    "total_net_input_bytes",
+    "total_net_output_bytes",
+    "instantaneous_input_kbps",
+    "instantaneous_output_kbps",
+    "rejected_connections",
+    "expired_keys",
+    "evicted_keys",
+    "keyspace_hits",
+    "keyspace_misses",
+    "latest_fork_usec",
+    "total_forks",
+    "total_error_replies",
+    "connected_slaves",
+    "master_repl_offset",
+    "used_cpu_sys",
+    "used_cpu_user",
+    "used_cpu_sys_children",
+    "used_cpu_user_children",
+    "used_cpu_sys_main_thread",
+    "used_cpu_user_main_thread"
+  ]

@@ -1,0 +1,239 @@
+-- | Which server this is: name and version, the program file's hash, the
+-- settings that are not the default, and how its clock stands to ours.
+--
+-- What the defaults are, only the program itself knows: one server of the same
+-- program file is started without any settings and asked. That needs the file,
+-- so it is done for servers on this machine; of others, the settings are given
+-- that matter to a measurement, default or not.
+--
+-- Providers refuse INFO or CONFIG. That is no error: less is known then, and the
+-- facts say what.
+module Tool.Bench.ServerFacts
+  ( serverFacts,
+    Found (..),
+
+    -- * Parts
+    differing,
+    persistenceOf,
+  )
+where
+
+import Control.Exception (IOException, SomeException, bracket, displayException, throwIO, try)
+import Crypto.Hash.SHA256 qualified as Sha256
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Either (fromRight)
+import Data.List (isInfixOf, minimumBy)
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, fromMaybe, listToMaybe)
+import Data.Ord (comparing)
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Text.Encoding.Error qualified as Text
+import Redis (Client)
+import Redis qualified
+import Redis.Command (Command)
+import Redis.Commands qualified as Commands
+import Redis.Error (Error (..))
+import Redis.TestKit.Address (Address (UnixAddress))
+import Redis.TestKit.Command qualified as TestKit
+import Redis.TestKit.Process qualified as Process
+import Redis.TestKit.Wait (eventuallyJust)
+import System.Directory (doesFileExist, findExecutable, getSymbolicLinkTarget)
+import System.FilePath (takeFileName, (</>))
+import System.IO.Temp (withSystemTempDirectory)
+import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Document (Clock (..), ServerFacts (..))
+import Tool.Bench.Environment (wallClock)
+import Tool.Connect
+
+-- | What was found out.
+data Found = Found
+  { foundFacts :: ServerFacts,
+    -- | @none@, @rdb@, @aof-everysec@ and so on, if it told.
+    foundPersistence :: Maybe Text,
+    -- | Where it writes, if that is on this machine.
+    foundFolder :: Maybe FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | Asks. The flag says whether to take the time that the hash and the defaults
+-- need, a tenth of a second; without it they are left out. Throws only if the
+-- server cannot be reached at all.
+serverFacts :: Bool -> Target -> IO Found
+serverFacts thorough target = do
+  nodes <- masters target
+  let first = fromMaybe target (listToMaybe nodes)
+  withTarget quiet first $ \client -> do
+    told <- asked "INFO" client (Commands.info ["server"])
+    settings <- asked "CONFIG" client (Commands.configGet ("*" :| []))
+    clock <- if either (const False) (const True) told then clockOf client else pure Nothing
+    let fields = either (const Map.empty) Map.fromList told
+        config = either (const Map.empty) (Map.fromList . map both) settings
+        local = targetIsLocal target
+    binary <- if thorough && local then programFile fields else pure Nothing
+    defaults <- maybe (pure Nothing) (defaultsOf . fst) binary
+    pure
+      Found
+        { foundFacts =
+            ServerFacts
+              { serverName = nameOf fields,
+                serverNodes = length nodes,
+                serverSha256 = snd <$> binary,
+                serverConfig = maybe (Map.restrictKeys config telling) (differing config) defaults,
+                serverClock = clock,
+                serverRefused =
+                  catMaybes [refusal told, refusal settings]
+                    <> [ "its defaults are not known here: of its settings those are given that matter, default or not"
+                         | not (Map.null config),
+                           Nothing <- [defaults]
+                       ]
+              },
+          foundPersistence = if Map.null config then Nothing else Just (persistenceOf config),
+          foundFolder = if local then Text.unpack <$> Map.lookup "dir" config else Nothing
+        }
+  where
+    both (name, value) = (utf8 name, utf8 value)
+    refusal = either Just (const Nothing)
+
+-- The answer, or why the server does not give it. Throws if there is nobody who
+-- could.
+asked :: Text -> Client -> Command a -> IO (Either Text a)
+asked what client command =
+  try (Redis.run client command) >>= \case
+    Right answer -> pure (Right answer)
+    Left problem@(ReplyError _) -> pure (Left (what <> ": " <> Text.pack (displayException problem)))
+    Left problem -> throwIO problem
+
+utf8 :: ByteString -> Text
+utf8 = Text.decodeUtf8With Text.lenientDecode
+
+nameOf :: Map ByteString ByteString -> Text
+nameOf fields = case (Map.lookup "valkey_version" fields, Map.lookup "redis_version" fields) of
+  (Just text, _) -> "valkey " <> utf8 text
+  (Nothing, Just text) -> "redis " <> utf8 text
+  (Nothing, Nothing) -> "unknown"
+
+-- Our clock minus the server's: the best of five, for the answer was on its way
+-- for at most the whole round trip.
+clockOf :: Client -> IO (Maybe Clock)
+clockOf client = do
+  found <- traverse (const once) [1 .. 5 :: Int]
+  pure $ case catMaybes found of
+    [] -> Nothing
+    clocks -> Just (minimumBy (comparing clockUncertainty) clocks)
+  where
+    once = do
+      before <- monotonic
+      answer <- try @Error (Redis.run client Commands.time)
+      after <- monotonic
+      now <- wallClock
+      pure $ case answer of
+        Left _ -> Nothing
+        Right (seconds, micros) ->
+          let halfway = now - (after - before) `div` 2
+           in Just
+                Clock
+                  { clockOffset = halfway - (fromIntegral seconds * 1000000000 + fromIntegral micros * 1000),
+                    clockUncertainty = (after - before + 1) `div` 2 + 1000
+                  }
+
+-- The program file of a server on this machine, and its hash. The number of its
+-- process may be one of another container's: so the process must look like a
+-- server, and the file that is found by name must be the one that it runs.
+programFile :: Map ByteString ByteString -> IO (Maybe (FilePath, Text))
+programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executable" fields) of
+  (Just process, Just told) -> do
+    let image = "/proc" </> Char8.unpack process </> "exe"
+    target <- fromRight "" <$> try @IOException (getSymbolicLinkTarget image)
+    if any (`isInfixOf` takeFileName target) ["redis", "valkey", "keydb"]
+      then do
+        running <- hashOf image
+        candidates <- sequence [existing (Char8.unpack told), findExecutable (takeFileName (Char8.unpack told)), existing target]
+        -- A name matters too: one file is server and checker, by what it is called.
+        matching <- traverse (\path -> (,) path <$> hashOf path) [path | path <- catMaybes candidates, "server" `isInfixOf` takeFileName path]
+        pure (listToMaybe [(path, hash) | (path, Just hash) <- matching, Just hash == running])
+      else pure Nothing
+  _ -> pure Nothing
+  where
+    existing path = (\there -> if there then Just path else Nothing) <$> doesFileExist path
+
+hashOf :: FilePath -> IO (Maybe Text)
+hashOf path = either (const Nothing) (Just . hex . Sha256.hash) <$> try @IOException (ByteString.readFile path)
+  where
+    hex = utf8 . Lazy.toStrict . Builder.toLazyByteString . Builder.byteStringHex
+
+-- What a server without settings has. It listens in a folder of its own only.
+defaultsOf :: FilePath -> IO (Maybe (Map Text Text))
+defaultsOf program = either (const Nothing) Just <$> try @SomeException ask
+  where
+    ask = withSystemTempDirectory "redis-client-defaults" $ \folder -> do
+      let socket = folder </> "socket"
+          arguments = ["--port", "0", "--unixsocket", socket, "--dir", folder]
+      bracket (Process.spawn folder program arguments (folder </> "log")) end $ \_ ->
+        eventuallyJust 5 "the server with default settings answers" $
+          either nobody id <$> try @IOException (settingsAt socket)
+    nobody _ = Nothing
+    settingsAt socket = TestKit.withConnection (UnixAddress socket) $ \connection -> do
+      reply <- TestKit.request connection ["CONFIG", "GET", "*"]
+      pure (Map.fromList . pairs <$> texts reply)
+    texts = \case
+      TestKit.List items -> traverse TestKit.replyText items
+      _ -> Nothing
+    pairs = \case
+      name : value : rest -> (utf8 name, utf8 value) : pairs rest
+      _ -> []
+    end process = Process.kill9 process >> Process.awaitExit process
+
+-- | The settings that differ from the defaults, secrets and places left out.
+differing :: Map Text Text -> Map Text Text -> Map Text Text
+differing config defaults = Map.filterWithKey notable config
+  where
+    notable name value = not (private name) && Map.lookup name defaults /= Just value
+
+-- Settings that change what a server can do in a second.
+telling :: Set Text
+telling =
+  Set.fromList
+    [ "appendfsync",
+      "appendonly",
+      "aof-use-rdb-preamble",
+      "auto-aof-rewrite-min-size",
+      "auto-aof-rewrite-percentage",
+      "cluster-enabled",
+      "hz",
+      "io-threads",
+      "io-threads-do-reads",
+      "latency-tracking",
+      "lazyfree-lazy-expire",
+      "maxclients",
+      "maxmemory",
+      "maxmemory-policy",
+      "no-appendfsync-on-rewrite",
+      "save",
+      "slowlog-log-slower-than",
+      "tcp-backlog"
+    ]
+
+private :: Text -> Bool
+private name =
+  any (`Text.isInfixOf` name) ["pass", "auth", "-file", "file-", "dir", "user", "socket", "replicaof", "slaveof", "announce"]
+    || name `elem` ["port", "tls-port", "cluster-port", "bind", "bind-source-addr", "logfile", "pidfile", "aclfile", "dbfilename", "server-cpulist", "syslog-ident"]
+
+-- | How it keeps what it was told: from @appendonly@, @appendfsync@ and @save@.
+persistenceOf :: Map Text Text -> Text
+persistenceOf config
+  | at "appendonly" == "yes" = "aof-" <> at "appendfsync" <> (if snapshots then "+rdb" else "")
+  | snapshots = "rdb"
+  | otherwise = "none"
+  where
+    at name = Map.findWithDefault "" name config
+    snapshots = not (Text.null (at "save"))

@@ -1,0 +1,105 @@
+-- | Was the generator good enough for its numbers to be about the server?
+--
+-- A generator without processor time to spare sends late and reads late, and
+-- calls that latency. So a run in which it used more than four fifths of the
+-- cores it may use is declared invalid — unless it was the generator that was to
+-- be measured. The other checks catch clocks and counts that cannot be right.
+module Tool.Bench.Trust
+  ( Evidence (..),
+    trustOf,
+    cpuLimit,
+  )
+where
+
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Document (Trust (..))
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Usage (Usage (..))
+import Tool.Text (duration, fixed, percent)
+
+-- | What is known of a window.
+data Evidence = Evidence
+  { -- | Used between its begin and its end.
+    evidenceUsage :: Usage,
+    -- | Cores that this process could use.
+    evidenceCores :: Int,
+    -- | Whether it may use them up: the client itself is what is measured.
+    evidenceSaturation :: Bool,
+    -- | Seconds.
+    evidenceSeconds :: Double,
+    -- | Service times of all that was answered.
+    evidenceService :: Histogram,
+    -- | In a closed loop: threads, and commands of a thread that are on their
+    -- way at most.
+    evidenceClosed :: Maybe (Int, Int),
+    -- | In an open loop: lateness of what was sent, and how many commands were
+    -- to be sent at least.
+    evidenceOpen :: Maybe (Histogram, Double),
+    evidenceSteady :: Maybe Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | The part of its cores that a generator may use: 0.8.
+cpuLimit :: Double
+cpuLimit = 0.8
+
+-- | The verdict.
+trustOf :: Evidence -> Trust
+trustOf evidence =
+  Trust
+    { trustCpuShare = Just share,
+      trustGcShare = (\gc -> ratio (fromIntegral gc) (fromIntegral (usageCpu used))) <$> usageGc used,
+      trustRunQueue = (\queued -> ratio (fromIntegral queued) wall) <$> usageQueued used,
+      trustLittle = little,
+      trustSteady = evidenceSteady evidence,
+      trustSchedule = fst <$> evidenceOpen evidence,
+      trustProblems = concat [saturated, impossible, behind]
+    }
+  where
+    used = evidenceUsage evidence
+    wall = fromIntegral (usageTime used) :: Double
+    share = ratio (fromIntegral (usageCpu used)) (wall * fromIntegral (evidenceCores evidence))
+    service = evidenceService evidence
+    -- Throughput times mean latency is the mean number on their way.
+    onTheirWay = ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
+    little = (\(threads, batch) -> ratio onTheirWay (fromIntegral (threads * batch))) <$> evidenceClosed evidence
+    saturated =
+      [ "the generator used " <> shown (percent share) <> " of its " <> cores (evidenceCores evidence) <> ", more than "
+          <> shown (percent cpuLimit)
+          <> ": it measured itself. Give it more (+RTS -N), ask for less (--rate, --threads), or say --allow-saturation if it is the client that you measure"
+        | share > cpuLimit,
+          not (evidenceSaturation evidence)
+      ]
+    -- A little more than all: what was on its way when the window began ended
+    -- inside it. With one command at a time hardly less than all, either.
+    impossible = case (little, evidenceClosed evidence) of
+      (Just held, Just (threads, batch))
+        | Histogram.count service > 100 * threads * batch,
+          held > 1.1 || (batch == 1 && held < 0.9) ->
+          [ "throughput times mean latency makes " <> shown (fixed 1 onTheirWay) <> " commands on their way, but there were "
+              <> shown (show (threads * batch))
+              <> ": a clock or a count is wrong, or threads were kept from running"
+          ]
+      _ -> []
+    behind = case evidenceOpen evidence of
+      Just (lateness, wanted)
+        | sent <- fromIntegral (Histogram.count lateness),
+          sent < 0.99 * wanted ->
+          [ "of at least " <> shown (fixed 0 wanted) <> " commands that were due only " <> shown (fixed 0 sent)
+              <> " were sent: server or client cannot keep up with the rate (lateness p99 "
+              <> shown (duration (Histogram.percentile 99 lateness))
+              <> ")"
+          ]
+      _ -> []
+    shown = Text.pack
+
+cores :: Int -> Text
+cores 1 = "one core"
+cores count = Text.pack (show count) <> " cores"
+
+ratio :: Double -> Double -> Double
+ratio part whole
+  | whole <= 0 = 0
+  | otherwise = part / whole

@@ -1,0 +1,79 @@
+-- | What the generator itself used up. A generator that has no processor time
+-- to spare measures itself: its own lateness is in every latency it reports.
+module Tool.Bench.Usage
+  ( Usage (..),
+    usage,
+    usedSince,
+    usableCores,
+
+    -- * Parts
+    queuedNanos,
+  )
+where
+
+import Control.Exception (IOException, try)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromRight)
+import Data.Maybe (mapMaybe)
+import GHC.Conc (getNumCapabilities, getNumProcessors)
+import GHC.Stats (RTSStats (gc_cpu_ns), getRTSStats, getRTSStatsEnabled)
+import System.Directory (listDirectory)
+import System.FilePath ((</>))
+import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
+
+-- | Since the process began; or, as a difference, between two moments.
+data Usage = Usage
+  { usageTime :: Nanos,
+    -- | Processor time of all threads.
+    usageCpu :: Nanos,
+    -- | The part of it that collected garbage, if the runtime keeps count.
+    usageGc :: Maybe Nanos,
+    -- | Time that its threads were ready to run and had no core, if the kernel
+    -- keeps count. Threads that have ended are forgotten.
+    usageQueued :: Maybe Nanos
+  }
+  deriving stock (Eq, Show)
+
+-- | Up to now. Reads a small file per thread of the process.
+usage :: IO Usage
+usage = do
+  now <- monotonic
+  cpu <- ownCpu
+  counted <- getRTSStatsEnabled
+  gc <- if counted then Just . fromIntegral . gc_cpu_ns <$> getRTSStats else pure Nothing
+  Usage now cpu gc <$> queued
+
+-- | The later minus the earlier.
+usedSince :: Usage -> Usage -> Usage
+usedSince before after =
+  Usage
+    { usageTime = usageTime after - usageTime before,
+      usageCpu = usageCpu after - usageCpu before,
+      usageGc = (-) <$> usageGc after <*> usageGc before,
+      -- A thread that ended in between takes its time along.
+      usageQueued = (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
+    }
+
+-- | On how many cores this process can run Haskell at a time.
+usableCores :: IO Int
+usableCores = min <$> getNumCapabilities <*> getNumProcessors
+
+queued :: IO (Maybe Nanos)
+queued =
+  try @IOException (listDirectory tasks) >>= \case
+    Left _ -> pure Nothing
+    Right threads -> do
+      texts <- traverse (\thread -> fromRight ByteString.empty <$> try @IOException (ByteString.readFile (tasks </> thread </> "schedstat"))) threads
+      pure $ case mapMaybe queuedNanos texts of
+        [] -> Nothing
+        found -> Just (sum found)
+  where
+    tasks = "/proc/self/task"
+
+-- | The second number of a @schedstat@ file: run, queued, times.
+queuedNanos :: ByteString -> Maybe Nanos
+queuedNanos text = case map Char8.readInt (Char8.words text) of
+  [Just _, Just (waited, ""), Just _] -> Just waited
+  _ -> Nothing

@@ -1,0 +1,207 @@
+-- | How a load is applied: in a closed or an open loop, for how long, how often,
+-- and what is watched meanwhile.
+module Tool.Options.Load
+  ( Plan (..),
+    Warmup (..),
+    Sweep (..),
+    defaultPlan,
+    planOptions,
+    planProblem,
+    planIsOpen,
+  )
+where
+
+import Control.Applicative (optional, (<|>))
+import Data.Char (isDigit)
+import Data.Maybe (isJust)
+import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
+import Data.Time.Format (defaultTimeLocale, parseTimeM)
+import Options.Applicative
+  ( Parser,
+    ReadM,
+    auto,
+    eitherReader,
+    flag,
+    help,
+    long,
+    metavar,
+    option,
+    showDefault,
+    showDefaultWith,
+    switch,
+    value,
+  )
+import Text.Read (readMaybe)
+import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Text (fixed)
+
+-- | Everything about the load but its commands.
+data Plan = Plan
+  { -- | 'Nothing': a closed loop.
+    planArrivals :: Maybe Arrivals,
+    -- | Instead of a duration: so many commands, of all threads together.
+    planRequests :: Maybe Int,
+    planWarmup :: Warmup,
+    -- | How often to measure.
+    planIterations :: Int,
+    -- | Seconds of a slice of the time series.
+    planSlice :: Double,
+    -- | Seconds between two questions to the server; 'Nothing': none.
+    planSample :: Maybe Double,
+    -- | Nanoseconds since 1970 at which the load begins.
+    planStartAt :: Maybe Int,
+    planSweep :: Maybe Sweep,
+    -- | Whether the generator may use up its cores.
+    planSaturation :: Bool,
+    -- | Whether to leave out what takes time beside the run.
+    planBrief :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Load before the window.
+data Warmup
+  = -- | So many seconds.
+    WarmupFor Double
+  | -- | Until the rate is steady, for so many seconds at most.
+    WarmupUntilSteady Double
+  deriving stock (Eq, Show)
+
+-- | Rates to try one after the other.
+data Sweep
+  = -- | These, ascending.
+    SweepRates [Double]
+  | -- | In so many equal steps up to what a closed loop reaches.
+    SweepSteps Int
+  deriving stock (Eq, Show)
+
+-- | A closed loop, a second of warm-up, once.
+defaultPlan :: Plan
+defaultPlan =
+  Plan
+    { planArrivals = Nothing,
+      planRequests = Nothing,
+      planWarmup = WarmupFor 1,
+      planIterations = 1,
+      planSlice = 1,
+      planSample = Just 1,
+      planStartAt = Nothing,
+      planSweep = Nothing,
+      planSaturation = False,
+      planBrief = False
+    }
+
+-- | Whether commands are sent at times of their own.
+planIsOpen :: Plan -> Bool
+planIsOpen plan = isJust (planArrivals plan) || isJust (planSweep plan)
+
+-- | The options.
+planOptions :: Parser Plan
+planOptions =
+  Plan
+    <$> arrivalOptions
+    <*> optional (option auto (long "requests" <> metavar "N" <> help "Measure so many commands instead of a time"))
+    <*> option
+      readWarmup
+      ( long "warmup" <> metavar "SECONDS|auto" <> value (planWarmup defaultPlan) <> showDefaultWith warmupText
+          <> help "Load before that, not measured; auto: until the rate is steady, 30 s at most"
+      )
+    <*> option auto (long "iterations" <> metavar "N" <> value 1 <> showDefault <> help "Measure so often; the report has mean, deviation and confidence interval")
+    <*> option (positive "a number of seconds") (long "slice" <> metavar "SECONDS" <> value 1 <> showDefault <> help "Length of a slice of the time series")
+    <*> ( flag Just (const Nothing) (long "no-sampling" <> help "Ask the server nothing while it is measured")
+            <*> option (positive "a number of seconds") (long "sample" <> metavar "SECONDS" <> value 1 <> showDefault <> help "Ask the server how it is this often")
+        )
+    <*> optional (option readMoment (long "start-at" <> metavar "TIME" <> help "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): for runs on several machines, to be merged"))
+    <*> sweepOptions
+    <*> switch (long "allow-saturation" <> help "The client itself is what is measured: it may use up its cores")
+    <*> switch (long "brief" <> help "Leave out what takes time beside the run: fsync probe, the server's defaults and hash")
+  where
+    warmupText = \case
+      WarmupFor seconds -> fixed 0 seconds
+      WarmupUntilSteady _ -> "auto"
+
+arrivalOptions :: Parser (Maybe Arrivals)
+arrivalOptions =
+  optional
+    ( shaped
+        <$> option (positive "a rate") (long "rate" <> metavar "PER-SECOND" <> help "Open loop: send so many commands a second, whatever became of those before")
+        <*> switch (long "poisson" <> help "With --rate: independent of each other, as those of many users, and not at equal distances")
+        <*> optional (option readRamp (long "ramp-to" <> metavar "PER-SECOND/SECONDS" <> help "With --rate: rise or fall to this rate over so many seconds"))
+    )
+  where
+    shaped rate poisson ramp = case ramp of
+      Just (to, seconds) -> Ramp rate to seconds
+      Nothing
+        | poisson -> Poisson rate
+        | otherwise -> Constant rate
+
+sweepOptions :: Parser (Maybe Sweep)
+sweepOptions =
+  optional
+    ( option readRates (long "sweep" <> metavar "STEPS|RATE,RATE,…" <> help "Open loop at one rate after the other: these, or so many steps up to what a closed loop reaches; finds the knee")
+    )
+    <|> pure Nothing
+
+readWarmup :: ReadM Warmup
+readWarmup = eitherReader $ \case
+  "auto" -> Right (WarmupUntilSteady 30)
+  text -> case readMaybe text of
+    Just seconds | seconds >= 0 && seconds <= 1e7 -> Right (WarmupFor seconds)
+    _ -> Left ("the warm-up is a number of seconds or auto, not " <> show text)
+
+positive :: String -> ReadM Double
+positive what = eitherReader $ \text -> case readNumber text of
+  Just number | number > 0 && number <= 1e9 -> Right number
+  _ -> Left ("not " <> what <> " above 0: " <> show text)
+
+-- With k and M, as rates are written.
+readNumber :: String -> Maybe Double
+readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: String)) text of
+  (digits, "") -> readMaybe (padded digits)
+  (digits, "k") -> (* 1e3) <$> readMaybe (padded digits)
+  (digits, "M") -> (* 1e6) <$> readMaybe (padded digits)
+  _ -> Nothing
+  where
+    padded digits = case digits of
+      '.' : _ -> '0' : digits
+      _ -> digits
+
+readRamp :: ReadM (Double, Double)
+readRamp = eitherReader $ \text -> case break (== '/') text of
+  (rate, '/' : seconds)
+    | Just to <- readNumber rate, Just span' <- readNumber seconds, to > 0, span' > 0 -> Right (to, span')
+  _ -> Left ("a ramp is RATE/SECONDS, not " <> show text)
+
+readRates :: ReadM Sweep
+readRates = eitherReader $ \text -> case traverse readNumber (split text) of
+  Just [steps]
+    | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
+  Just rates@(_ : _ : _)
+    | and (zipWith (<) rates (drop 1 rates)), all (> 0) rates -> Right (SweepRates rates)
+  _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
+  where
+    split text = case break (== ',') text of
+      (first, ',' : rest) -> first : split rest
+      (first, _) -> [first]
+
+readMoment :: ReadM Int
+readMoment = eitherReader $ \text -> case readMaybe text of
+  Just seconds | seconds > (0 :: Double) -> Right (round (seconds * 1e9))
+  _ -> case parseTimeM False defaultTimeLocale "%Y-%m-%dT%H:%M:%S%QZ" text of
+    Just time -> Right (round (utcTimeToPOSIXSeconds time * 1000000000))
+    Nothing -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
+
+-- | What is wrong with the combination, in one line. Takes the batch that was
+-- asked for, if one was.
+planProblem :: Maybe Int -> Plan -> Maybe String
+planProblem batch plan
+  | planIsOpen plan, Just _ <- batch = Just "--batch belongs to the closed loop, --rate and --sweep to the open one"
+  | Just _ <- planArrivals plan, Just _ <- planSweep plan = Just "--rate and --sweep exclude each other"
+  | Just _ <- planSweep plan, planIterations plan > 1 = Just "--sweep measures each rate once: no --iterations"
+  | Just _ <- planSweep plan, Just _ <- planRequests plan = Just "--sweep needs a time for each rate: no --requests"
+  | Just (Ramp _ _ seconds) <- planArrivals plan, seconds > 1e6 = Just "--ramp-to takes too long"
+  | Just count <- planRequests plan, count < 1 = Just "--requests must be 1 or more"
+  | planIterations plan < 1 || planIterations plan > 1000 = Just "--iterations must be from 1 to 1000"
+  | planSlice plan < 0.01 = Just "--slice must be 0.01 or more"
+  | Just interval <- planSample plan, interval < 0.01 = Just "--sample must be 0.01 or more"
+  | Just _ <- planStartAt plan, planIterations plan > 1 = Just "--start-at begins one measurement: no --iterations"
+  | otherwise = Nothing

@@ -1,0 +1,84 @@
+module Tool.Bench.TallySpec (spec) where
+
+import Control.Monad (foldM, forM_)
+import Data.Foldable (fold)
+import Data.IntMap.Strict qualified as IntMap
+import Data.Map.Strict qualified as Map
+import Redis.Error (Error (ClientClosed))
+import Test.Hspec
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck hiding (collect)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Nodes
+import Tool.Bench.Part
+import Tool.Bench.Progress (sparkline)
+import Tool.Bench.Tally
+import Tool.Bench.Window
+import Tool.Bench.Workload.Drawn (Outcome (..))
+
+-- | Slices of 100 from 1000 on, the window ends at 1250.
+counted :: (Tally -> IO ()) -> IO Parts
+counted count = do
+  window <- newWindow 1000 100
+  endAt window 1250
+  tally <- newTally window Shape {shapeKinds = 2, shapeNodes = 2} 900
+  count tally
+  handOver tally
+  collect tally IntMap.empty
+
+spec :: Spec
+spec = describe "a tally" $ do
+  it "puts each reply into the slice in which it came" $ do
+    parts <- counted $ \tally -> do
+      answered tally 0 930 950 Hit
+      answered tally 0 990 1000 Miss
+      answered tally 1 1000 1099 Done
+      answered tally 0 1050 1100 Hit
+      answered tally 0 1050 1249 Hit
+      answered tally 0 1050 1250 Hit
+      answered tally 0 1050 9999 Hit
+    IntMap.map partOps parts `shouldBe` IntMap.fromList [(-1, 1), (0, 2), (1, 1), (2, 1), (afterwards, 2)]
+    fmap (fmap kindMisses . partKinds) (IntMap.lookup 0 parts) `shouldBe` Just (IntMap.fromList [(0, 1), (1, 0)])
+
+  prop "loses nothing, whatever the slices" $ \(gaps :: [NonNegative Int]) -> ioProperty $ do
+    let times = drop 1 (scanl (+) 900 (map getNonNegative gaps))
+    parts <- counted $ \tally -> forM_ times $ \time -> answered tally (time `mod` 2) (time - 7) time Hit
+    let whole = fold parts
+    pure $
+      partOps whole === length times
+        .&&. sum (fmap kindHits (partKinds whole)) === length times
+        .&&. foldMap kindService (partKinds whole) === Histogram.fromValues (map (const 7) times)
+
+  it "adds up with those of other threads" $ do
+    window <- newWindow 0 100
+    tallies <- mapM (const (newTally window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
+    forM_ tallies $ \tally -> answered tally 0 10 20 Done >> handOver tally
+    parts <- foldM (flip collect) IntMap.empty tallies
+    IntMap.map partOps parts `shouldBe` IntMap.fromList [(0, 3)]
+    sum <$> mapM answeredSoFar tallies `shouldReturn` 3
+
+  it "counts what failed, and wrong replies, as errors and not as answered" $ do
+    parts <- counted $ \tally -> do
+      failed tally 1 1010 ClientClosed
+      answered tally 1 1000 1020 (Wrong "x")
+    partOps (fold parts) `shouldBe` 0
+    fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ClientClosed", 1), ("WrongReply", 1)])
+
+  it "keeps service and response time, and lateness, apart" $ do
+    parts <- counted $ \tally -> do
+      lagged tally 1000 1030
+      answeredWithin tally 0 1000 1030 1050 Done
+      onNode tally 1 20
+      onNode tally (-1) 99
+    let whole = fold parts
+    fmap kindService (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [20])
+    fmap kindResponse (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [50])
+    partSchedule whole `shouldBe` Histogram.fromValues [30]
+    partNodes whole `shouldBe` IntMap.fromList [(1, Histogram.fromValues [20])]
+
+  it "tells nodes apart only where there are several" $ do
+    nodeNames (nodesOf [("a", [(0, 16383)])]) `shouldBe` []
+    nodeNames (nodesOf [("a", [(0, 99)]), ("b", [(100, 16383)])]) `shouldBe` ["a", "b"]
+
+  it "is shown as a curve" $
+    sparkline [0, 4, 8] `shouldBe` "▁▅█"

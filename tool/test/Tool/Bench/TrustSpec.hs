@@ -1,0 +1,74 @@
+module Tool.Bench.TrustSpec (spec) where
+
+import Data.Text qualified as Text
+import Test.Hspec
+import Tool.Bench.Document (Trust (..))
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Trust
+import Tool.Bench.Usage
+
+-- | Ten seconds on two cores: 12 s of processor time, 1.2 s of it garbage
+-- collection, half a second in the queue; 16 threads with one command each that
+-- took a millisecond.
+good :: Evidence
+good =
+  Evidence
+    { evidenceUsage = Usage {usageTime = 10000000000, usageCpu = 12000000000, usageGc = Just 1200000000, usageQueued = Just 500000000},
+      evidenceCores = 2,
+      evidenceSaturation = False,
+      evidenceSeconds = 10,
+      evidenceService = Histogram.fromBuckets (160000 * 1000000) 1000000 1000000 [(Histogram.bucketOf 1000000, 160000)],
+      evidenceClosed = Just (16, 1),
+      evidenceOpen = Nothing,
+      evidenceSteady = Just True
+    }
+
+spec :: Spec
+spec = describe "trust" $ do
+  it "knows the shares, and that throughput times latency is what was on its way" $
+    trustOf good
+      `shouldBe` Trust
+        { trustCpuShare = Just 0.6,
+          trustGcShare = Just 0.1,
+          trustRunQueue = Just 0.05,
+          trustLittle = Just 1,
+          trustSteady = Just True,
+          trustSchedule = Nothing,
+          trustProblems = []
+        }
+
+  it "is lost above four fifths of the cores, unless the client is what is measured" $ do
+    let busy cpu = good {evidenceUsage = (evidenceUsage good) {usageCpu = cpu}}
+    trustProblems (trustOf (busy 15900000000)) `shouldBe` []
+    trustProblems (trustOf (busy 16100000000)) `shouldSatisfy` saying "80.50%"
+    trustProblems (trustOf (busy 16100000000) {evidenceSaturation = True}) `shouldBe` []
+
+  it "is lost when latencies and counts cannot both be right" $ do
+    let slower = good {evidenceService = Histogram.fromBuckets (160000 * 1200000) 1200000 1200000 [(Histogram.bucketOf 1200000, 160000)]}
+        faster = good {evidenceService = Histogram.fromBuckets (160000 * 800000) 800000 800000 [(Histogram.bucketOf 800000, 160000)]}
+    trustProblems (trustOf slower) `shouldSatisfy` saying "commands on their way"
+    trustProblems (trustOf faster) `shouldSatisfy` saying "commands on their way"
+    -- In a batch not all are on their way all the time.
+    trustProblems (trustOf faster {evidenceClosed = Just (4, 4)}) `shouldBe` []
+
+  it "is lost when an open loop falls behind its plan" $ do
+    let sent count = good {evidenceClosed = Nothing, evidenceOpen = Just (Histogram.fromValues (replicate count 1000), 1000)}
+    trustProblems (trustOf (sent 995)) `shouldBe` []
+    trustProblems (trustOf (sent 900)) `shouldSatisfy` saying "only 900 were sent"
+    trustLittle (trustOf (sent 995)) `shouldBe` Nothing
+
+  it "reads how long a thread waited for a core" $ do
+    queuedNanos "123456 789 42\n" `shouldBe` Just 789
+    queuedNanos "" `shouldBe` Nothing
+
+  it "grows with what this process does" $ do
+    early <- usage
+    let busy = sum [fromIntegral (n * n `mod` 7) | n <- [1 .. 3000000 :: Int]] :: Double
+    busy `shouldSatisfy` (> 0)
+    late <- usage
+    usageCpu (usedSince early late) `shouldSatisfy` (> 0)
+    usageTime (usedSince early late) `shouldSatisfy` (> 0)
+  where
+    saying text = \case
+      [problem] -> text `Text.isInfixOf` problem
+      _ -> False
