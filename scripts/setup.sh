@@ -63,6 +63,7 @@ has_header() {
 }
 has_header openssl/ssl.h || need libssl-dev
 has_header hiredis/hiredis.h || need libhiredis-dev
+has_header ev.h || need libev-dev
 has_header sqlite3.h || need libsqlite3-dev
 
 if [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]]; then

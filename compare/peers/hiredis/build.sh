@@ -4,14 +4,29 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 if ! command -v gcc >/dev/null || ! printf '#include <hiredis/hiredis.h>\n' | gcc -E -x c - >/dev/null 2>&1; then
-  echo '{"row": "hiredis", "absent": "needs a C compiler and hiredis: apt-get install gcc libhiredis-dev"}'
+  for name in hiredis "hiredis async"; do
+    echo '{"row": "'"$name"'", "absent": "needs a C compiler and hiredis: apt-get install gcc libhiredis-dev"}'
+  done
   exit 0
 fi
 mkdir -p build
-for program in peer; do
-  if [ ! -e "build/$program" ] || [ -n "$(find . -maxdepth 1 -name '*.[ch]' -newer "build/$program")" ]; then
-    gcc -O3 -march=native -std=gnu11 -Wall -Wextra -o "build/$program" "$program.c" load.c -lhiredis -lm >&2
+make_program() { # name, libraries...
+  local name="$1"
+  shift
+  if [ ! -e "build/$name" ] || [ -n "$(find . -maxdepth 1 -type f -newer "build/$name")" ]; then
+    gcc -O3 -march=native -std=gnu11 -Wall -Wextra -o "build/$name" "$name.c" load.c nodes.c -lhiredis "$@" -lm >&2
   fi
-done
+}
 version="$(printf '#include <hiredis/hiredis.h>\nHIREDIS_MAJOR.HIREDIS_MINOR.HIREDIS_PATCH\n' | gcc -E -P -x c - | tail -n 1 | tr -d ' ')"
-echo '{"row": "hiredis", "version": "'"$version"'", "origin": "Debian", "run": ["build/peer"], "cluster": true, "styles": ["wait", "batch"], "limit": true, "language": "C"}'
+row() { # row, program
+  echo '{"row": "'"$1"'", "version": "'"$version"'", "origin": "Debian", "run": ["build/'"$2"'"], "cluster": true, "styles": ["wait", "batch"], "limit": true, "language": "C"}'
+}
+
+make_program peer
+row hiredis peer
+if printf '#include <ev.h>\n' | gcc -E -x c - >/dev/null 2>&1; then
+  make_program async -lev
+  row "hiredis async" async
+else
+  echo '{"row": "hiredis async", "absent": "needs libev: apt-get install libev-dev"}'
+fi

@@ -146,7 +146,7 @@ static uint64_t bucket_end(unsigned bucket) {
   return ((uint64_t)(bucket - shift * 64 + 1) << shift) - 1;
 }
 
-int load_count(struct operation operation, enum outcome outcome, uint64_t begun, uint64_t now) {
+int load_count(enum outcome outcome, uint64_t begun, uint64_t now) {
   if (load.opened == 0 && now >= load.opens) {
     load.opened = now;
     load.closes = now + (uint64_t)(opt.duration * 1e9);
@@ -167,7 +167,6 @@ int load_count(struct operation operation, enum outcome outcome, uint64_t begun,
     case WRONG: load.wrong++; within = 0; break;
     case FAILED: load.errors++; within = 0; break;
   }
-  (void)operation;
   if (within) {
     uint64_t took = now - begun;
     load.done++;

@@ -52,7 +52,7 @@ void load_start(void);
 
 /* Counts a reply that came at the time `now`, to a command begun at `begun`.
  * Says whether callers go on. */
-int load_count(struct operation operation, enum outcome outcome, uint64_t begun, uint64_t now);
+int load_count(enum outcome outcome, uint64_t begun, uint64_t now);
 
 /* Prints the JSON object. */
 void load_report(const char *client, const char *version, unsigned connections, const char *notes);

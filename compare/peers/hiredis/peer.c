@@ -3,12 +3,13 @@
  *
  * style wait: N callers share the connections; whatever replies one read brings
  * are answered by one write with their callers' next commands.
- * style batch: each caller has connections of its own, as `redis-benchmark` has. */
+ * style batch: each caller has a connection of its own, as with `redis-benchmark`.
+ * In a cluster callers share them, because a batch falls into a piece for each
+ * node, and small pieces of several callers are better sent together. */
 #include "load.h"
 
+#include "nodes.h"
 #include <errno.h>
-#include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,7 +17,7 @@
 
 /* How much one read takes at most. The reader moves what is left of its buffer
  * to the front after every kilobyte, so that larger reads make it slower. */
-enum { READ_SIZE = 16 * 1024, SLOTS = 16384 };
+enum { READ_SIZE = 16 * 1024 };
 
 struct caller;
 
@@ -42,64 +43,10 @@ struct caller {
 static struct options opt;
 static unsigned ring;
 
-static unsigned node_count;
-static struct { char host[64]; int port; } nodes[64];
-static unsigned char node_of_slot[SLOTS];
-
 static struct connection *connections;
 static unsigned connection_count;
 static struct connection **unsent;
 static unsigned unsent_count;
-
-/* CRC16/XMODEM, the slots' */
-static uint16_t crc_table[256];
-
-static unsigned slot(const char *key, size_t length) {
-  uint16_t crc = 0;
-  for (size_t i = 0; i < length; i++)
-    crc = (uint16_t)(crc << 8) ^ crc_table[(crc >> 8) ^ (unsigned char)key[i]];
-  return crc % SLOTS;
-}
-
-static redisContext *dial(const char *host, int port) {
-  redisContext *context = redisConnect(host, port);
-  if (context == NULL || context->err) die("%s:%d: %s", host, port, context ? context->errstr : "no memory");
-  context->reader->maxbuf = 0; /* keep its buffer: replies are all alike */
-  return context;
-}
-
-static void learn_nodes(void) {
-  for (unsigned i = 0; i < 256; i++) {
-    uint16_t crc = (uint16_t)(i << 8);
-    for (int bit = 0; bit < 8; bit++) crc = (uint16_t)(crc << 1) ^ (crc & 0x8000 ? 0x1021 : 0);
-    crc_table[i] = crc;
-  }
-  if (!opt.cluster) {
-    snprintf(nodes[0].host, sizeof nodes[0].host, "%s", opt.host);
-    nodes[0].port = opt.port;
-    node_count = 1;
-    return;
-  }
-  redisContext *context = dial(opt.host, opt.port);
-  redisReply *ranges = redisCommand(context, "CLUSTER SLOTS");
-  if (ranges == NULL || ranges->type != REDIS_REPLY_ARRAY || ranges->elements == 0) die("CLUSTER SLOTS: no slots");
-  for (size_t i = 0; i < ranges->elements; i++) {
-    redisReply **range = ranges->element[i]->element, **primary = range[2]->element;
-    unsigned node = 0;
-    while (node < node_count &&
-           (nodes[node].port != (int)primary[1]->integer || strcmp(nodes[node].host, primary[0]->str)))
-      node++;
-    if (node == sizeof nodes / sizeof *nodes) die("more than %u nodes", node);
-    if (node == node_count) {
-      snprintf(nodes[node].host, sizeof nodes[node].host, "%s", primary[0]->str);
-      nodes[node].port = (int)primary[1]->integer;
-      node_count++;
-    }
-    for (long long s = range[0]->integer; s <= range[1]->integer; s++) node_of_slot[s & (SLOTS - 1)] = (unsigned char)node;
-  }
-  freeReplyObject(ranges);
-  redisFree(context);
-}
 
 static void submit(struct caller *caller, uint64_t now) {
   struct operation operation = load_draw(&caller->stream);
@@ -108,7 +55,7 @@ static void submit(struct caller *caller, uint64_t now) {
   words[0] = operation.set ? "SET" : "GET";
   words[1] = key;
   if (operation.set) words[2] = load_value(operation.key);
-  struct connection *connection = caller->nodes[opt.cluster ? node_of_slot[slot(key, opt.key_size)] : 0];
+  struct connection *connection = caller->nodes[node_of(&opt, key)];
   if (redisAppendCommandArgv(connection->context, operation.set ? 3 : 2, words, lengths) != REDIS_OK)
     die("%s", connection->context->errstr);
   connection->queue[connection->tail++ & (ring - 1)] = (struct pending){caller, operation, now};
@@ -138,17 +85,6 @@ static void send_all(void) {
   unsent_count = 0;
 }
 
-static enum outcome judge(struct operation operation, const redisReply *reply) {
-  if (reply->type == REDIS_REPLY_ERROR) return FAILED;
-  if (operation.set)
-    return reply->type == REDIS_REPLY_STATUS && reply->len == 2 && !memcmp(reply->str, "OK", 2) ? STORED : WRONG;
-  if (reply->type == REDIS_REPLY_NIL) return MISS;
-  return !opt.misses && reply->type == REDIS_REPLY_STRING && reply->len == opt.value_size &&
-                 !memcmp(reply->str, load_value(operation.key), opt.value_size)
-             ? HIT
-             : WRONG;
-}
-
 /* Reads once, and handles every reply that is complete. Answers how many
  * commands came to their end. */
 static unsigned receive(struct connection *connection) {
@@ -169,7 +105,7 @@ static unsigned receive(struct connection *connection) {
     if (connection->head == connection->tail) die("a reply that nobody asked for");
     struct pending pending = connection->queue[connection->head++ & (ring - 1)];
     if (ended > 0 && !opt.batches) now = load_now();
-    int go_on = load_count(pending.operation, judge(pending.operation, reply), pending.begun, now);
+    int go_on = load_count(load_judge(&opt, pending.operation, reply), pending.begun, now);
     freeReplyObject(reply);
     ended++;
     if (opt.batches) {
@@ -213,10 +149,10 @@ static void run(struct caller *callers, unsigned caller_count) {
 int main(int argc, char **argv) {
   load_options(argc, argv, &opt);
   load_prepare(&opt);
-  learn_nodes();
+  learn_nodes(&opt);
 
   unsigned caller_count = opt.batches ? opt.in_flight / opt.batch : opt.in_flight;
-  unsigned sets = opt.batches ? caller_count : opt.connections;
+  unsigned sets = opt.batches && !opt.cluster ? caller_count : opt.connections;
   ring = 1;
   while (ring < opt.in_flight) ring *= 2;
   connection_count = sets * node_count;
@@ -226,6 +162,7 @@ int main(int argc, char **argv) {
   struct caller *callers = calloc(caller_count, sizeof *callers);
   for (unsigned i = 0; i < connection_count; i++) {
     connections[i].context = dial(nodes[i % node_count].host, nodes[i % node_count].port);
+    connections[i].context->reader->maxbuf = 0; /* keep its buffer: replies are all alike */
     connections[i].queue = calloc(ring, sizeof *connections[i].queue);
     table[i] = &connections[i];
   }
@@ -234,8 +171,6 @@ int main(int argc, char **argv) {
 
   run(callers, caller_count);
 
-  char version[32];
-  snprintf(version, sizeof version, "%d.%d.%d", HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH);
-  load_report("hiredis", version, connection_count, "\"reader and encoder of hiredis, loop of our own\"");
+  load_report("hiredis", VERSION, connection_count, "\"reader and encoder of hiredis, loop of our own\"");
   return 0;
 }
