@@ -28,6 +28,7 @@ import Tool.Campaign.ViewsSpec qualified
 import Tool.CampaignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
+import Tool.CompareSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.Options.LoadSpec qualified
 import Tool.OptionsSpec qualified
@@ -61,6 +62,7 @@ main =
       Tool.Bench.Format.FormatSpec.spec
       Tool.Bench.HtmlSpec.spec
       Tool.StatisticsSpec.spec
+      Tool.CompareSpec.spec
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec

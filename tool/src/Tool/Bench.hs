@@ -14,7 +14,7 @@ import Tool.Bench.Gate (gate)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
-import Tool.Bench.Reports (exitOf, printSchema, showReport)
+import Tool.Bench.Reports (compareReports, exitOf, printSchema, showReport)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Bench.Suite (suite)
@@ -39,6 +39,7 @@ bench = \case
     withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->
       gate progress options (\value -> write [encode value <> "\n"])
   BenchReport options -> showReport options
+  BenchCompare options -> compareReports options
   BenchSchema -> printSchema
 
 once :: BenchOptions -> IO ExitCode

@@ -110,6 +110,7 @@ modeProblem = \case
   Bench (BenchRecord options) -> recordProblem options
   Bench (BenchReplay options) -> replayProblem options
   Bench (BenchReport options) -> reportProblem options
+  Bench (BenchCompare options) -> compareProblem options
   Bench BenchSchema -> Nothing
 
 program :: ParserInfo Mode
@@ -126,7 +127,7 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate|campaign|record|replay|report|schema"
+        ( metavar "suite|gate|campaign|record|replay|report|compare|schema"
             <> command
               "suite"
               ( info
@@ -164,11 +165,17 @@ program =
                   (progDesc "Show results again, and write them in other forms")
               )
             <> command
+              "compare"
+              ( info
+                  (BenchCompare <$> compareOptions <**> helpOption)
+                  (progDesc "Hold results against earlier ones: what changed, and whether by more than chance" <> footer exitCodes)
+              )
+            <> command
               "schema"
               (info (pure BenchSchema <**> helpOption) (progDesc "Print the JSON schema of results"))
         )
     exitCodes =
-      "Exit codes: 0 well; 1 the gate was missed; 2 bad options, or a run that"
+      "Exit codes: 0 well; 1 the gate was missed, or a rule of --fail-if broken; 2 bad options, or a run that"
         <> " counted errors, misses or other commands than the server; 3 the server"
         <> " or a program that is needed cannot be had."
 
@@ -184,6 +191,7 @@ modePaths =
     (["bench", "record"], optionNames recordOptions),
     (["bench", "replay"], optionNames replayOptions),
     (["bench", "report"], optionNames reportOptions),
+    (["bench", "compare"], optionNames compareOptions),
     (["bench", "schema"], ([], [])),
     (["bench"], optionNames benchOptions)
   ]

@@ -3,10 +3,11 @@ module Tool.ProgramSpec (spec, actAsProgram, program, run', oneLine) where
 
 import Control.Concurrent.Async (withAsync)
 import Control.Monad (forever, void)
-import Data.Aeson (Value, eitherDecodeStrict')
+import Data.Aeson (Value, eitherDecodeStrict', encode)
 import Data.Aeson.Types (Parser, parseEither, withObject, (.:))
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy qualified as Lazy
 import Data.Either (fromRight, isRight)
 import Data.Foldable (for_)
 import Data.List (isInfixOf, isPrefixOf)
@@ -16,6 +17,7 @@ import Redis.TestKit.Address (Address (..), connectTo, freePorts)
 import Redis.TestKit.Command (CommandCalls (callsRun), request)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually, eventuallyJust)
+import Sample (sample, sampleDocument)
 import System.Directory (doesFileExist, listDirectory)
 import System.Environment (getEnvironment, getExecutablePath)
 import System.Exit (ExitCode (..))
@@ -26,6 +28,8 @@ import System.IO.Temp (withSystemTempDirectory)
 import System.Posix.Signals (sigTERM, signalProcess)
 import System.Process
 import Test.Hspec
+import Tool.Bench.Document (Iteration (..), Run (..))
+import Tool.Bench.Document.Json (documentValue)
 
 -- | In the environment of a process of ours: be the program, not its tests.
 actAsProgram :: String
@@ -151,6 +155,33 @@ spec = describe "the program" $ do
           second <- ByteString.readFile (folder </> ("two" <> drop 3 file))
           ByteString.length first `shouldSatisfy` (> 0)
           (file, first == second) `shouldBe` (file, True)
+
+    it "compares results, and ends as the rules say" $
+      withSystemTempDirectory "program-spec" $ \folder -> do
+        let (good, slow, wrong) = (folder </> "good.json", folder </> "slow.json", folder </> "wrong.json")
+            save path document = Lazy.writeFile path (encode (documentValue document))
+            slower run = run {runIterations = [one {iterationSeconds = iterationSeconds one * 1.25} | one <- runIterations run]}
+        save good (sampleDocument [sample])
+        save slow (sampleDocument [slower sample])
+        save wrong (sampleDocument [sample {runProblems = ["it lied"]}])
+        let compared one other rules = do
+              (code, output, _) <- run' (["bench", "compare", one, other] <> concatMap (\rule -> ["--fail-if", rule]) rules)
+              pure (code, output)
+        (fine, table) <- compared good slow ["throughput<-30%"]
+        fine `shouldBe` ExitSuccess
+        table `shouldSatisfy` ("-20.0%" `isInfixOf`)
+        (failed, why) <- compared good slow ["throughput<-30%", "throughput<-5%"]
+        failed `shouldBe` ExitFailure 1
+        why `shouldSatisfy` ("FAILED: cluster mixed: throughput is -20.00 %, below -5.00 %" `isInfixOf`)
+        (invalid, reason) <- compared good wrong ["throughput<-5%"]
+        invalid `shouldBe` ExitFailure 2
+        reason `shouldSatisfy` ("it lied" `isInfixOf`)
+        (unreadable, _) <- compared good (folder </> "missing.json") []
+        unreadable `shouldBe` ExitFailure 3
+        (page, _, _) <- run' ["bench", "compare", good, slow, "--html", folder </> "page.html"]
+        page `shouldBe` ExitSuccess
+        html <- readFile (folder </> "page.html")
+        html `shouldSatisfy` ("Two benchmarks compared" `isInfixOf`)
 
     it "says so when somebody else used the server meanwhile" $
       withServer defaultServerOptions $ \server -> do

@@ -1,12 +1,14 @@
 -- | The modes that read results: they measure nothing.
 module Tool.Bench.Reports
   ( showReport,
+    compareReports,
     printSchema,
     readDocument,
     exitOf,
   )
 where
 
+import Control.Monad (when)
 import Data.Aeson (encode)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy.Char8 qualified as Lazy
@@ -18,8 +20,11 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Json (decodeDocument, documentSchema)
 import Tool.Bench.Document.Totals (runValid)
 import Tool.Bench.Report (report)
-import Tool.Bench.Sink (withOutputs)
-import Tool.Failure (exitInvalid, invalidRun)
+import Tool.Bench.Sink (withOutputs, withSinks)
+import Tool.Compare (Cell (..), Comparison (..), compareDocuments)
+import Tool.Compare.Rule (broken, parseRule)
+import Tool.Compare.Show (comparisonLines, comparisonPage)
+import Tool.Failure (exitGateMissed, exitInvalid, invalidRun)
 import Tool.Options.Output (toStandardOutput)
 import Tool.Options.Results
 
@@ -33,6 +38,30 @@ showReport options = withOutputs outputs $ \write -> do
   where
     outputs = reportOutputs options
     handle = if toStandardOutput outputs then stderr else stdout
+
+-- | Prints a verdict for each run that both documents have, and the rules that
+-- are broken. Numbers of invalid runs are no numbers: they decide the exit code
+-- before any rule does.
+compareReports :: CompareOptions -> IO ExitCode
+compareReports options = withSinks [("--html", path) | Just path <- [compareHtml options]] $ \write -> do
+  before <- readDocument (compareBefore options)
+  after <- readDocument (compareAfter options)
+  let comparison = compareDocuments before after
+      cells = comparisonCells comparison
+      rules = [rule | Right rule <- map parseRule (compareRules options)]
+      failures = [why | cell <- cells, rule <- rules, Just why <- [broken (compareSignificant options) rule cell]]
+      handle = if compareHtml options == Just "-" then stderr else stdout
+  for_ (comparisonLines comparison) (hPutStrLn handle)
+  for_ failures (hPutStrLn handle . ("FAILED: " <>) . Text.unpack)
+  write [comparisonPage (map ("failed: " <>) failures) before after comparison]
+  when (null cells) $ invalidRun "the two have no run in common"
+  pure (verdict (all valid cells && (null rules || null (fst (comparisonMissing comparison)))) (null failures))
+  where
+    valid cell = runValid (cellBefore cell) && runValid (cellAfter cell)
+    verdict usable kept
+      | not usable = ExitFailure exitInvalid
+      | kept = ExitSuccess
+      | otherwise = ExitFailure exitGateMissed
 
 -- | A document from a file. Ends the program if it cannot be read.
 readDocument :: FilePath -> IO Document

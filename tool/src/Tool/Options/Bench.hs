@@ -41,7 +41,7 @@ import Tool.Options.Connection
 import Tool.Options.Load
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
-import Tool.Options.Results (ReportOptions)
+import Tool.Options.Results (CompareOptions, ReportOptions)
 
 -- | What @bench@ was asked to do.
 data BenchMode
@@ -59,6 +59,8 @@ data BenchMode
     BenchReplay ReplayOptions
   | -- | Results again, in other forms.
     BenchReport ReportOptions
+  | -- | Two results against each other.
+    BenchCompare CompareOptions
   | -- | The schema of the JSON.
     BenchSchema
   deriving stock (Eq, Show)

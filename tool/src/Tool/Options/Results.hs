@@ -4,10 +4,15 @@ module Tool.Options.Results
   ( ReportOptions (..),
     reportOptions,
     reportProblem,
+    CompareOptions (..),
+    compareOptions,
+    compareProblem,
   )
 where
 
-import Options.Applicative (Parser, help, metavar, strArgument)
+import Control.Applicative (many, optional)
+import Options.Applicative (Parser, help, long, metavar, strArgument, strOption, switch)
+import Tool.Compare.Rule (parseRule)
 import Tool.Options.Output
 
 -- | Showing a document again.
@@ -27,3 +32,36 @@ reportOptions =
 -- | What is wrong with them.
 reportProblem :: ReportOptions -> Maybe String
 reportProblem = outputProblem . reportOutputs
+
+-- | Two documents against each other.
+data CompareOptions = CompareOptions
+  { compareBefore :: FilePath,
+    compareAfter :: FilePath,
+    -- | As they were written.
+    compareRules :: [String],
+    -- | Relative rules fail only for differences that the tests call one.
+    compareSignificant :: Bool,
+    compareHtml :: Maybe FilePath
+  }
+  deriving stock (Eq, Show)
+
+-- | Two files, and the rules.
+compareOptions :: Parser CompareOptions
+compareOptions =
+  CompareOptions
+    <$> strArgument (metavar "BEFORE" <> help "Results as JSON")
+    <*> strArgument (metavar "AFTER" <> help "Results as JSON, to hold against them")
+    <*> many
+      ( strOption
+          ( long "fail-if" <> metavar "RULE"
+              <> help "Exit with 1 if this holds for any run, such as throughput<-5% (against BEFORE), p99>10%, p99>5ms or errors>0"
+          )
+      )
+    <*> switch (long "significant" <> help "Rules with % fail only where the difference is more than chance")
+    <*> optional (strOption (long "html" <> metavar "FILE" <> help "Write both, side by side, as a page of HTML"))
+
+-- | What is wrong with them.
+compareProblem :: CompareOptions -> Maybe String
+compareProblem options = case [problem | Left problem <- map parseRule (compareRules options)] of
+  problem : _ -> Just problem
+  [] -> Nothing

@@ -1,0 +1,268 @@
+-- | Two documents, cell by cell: what changed, and whether the change is more
+-- than chance.
+--
+-- A cell is a run that both documents have by the same name. What is compared
+-- is one number for each iteration; a run of a single iteration is cut into its
+-- seconds instead, which is said, because neighbouring seconds are not
+-- independent. A difference is called one when the 95 % intervals of the means
+-- have no point in common and the rank test says p < 0.05 as well; with fewer
+-- than four iterations on each side no rank test can say that, and Welch's test
+-- stands in.
+module Tool.Compare
+  ( Comparison (..),
+    Cell (..),
+    Change (..),
+    Verdict (..),
+    compareDocuments,
+    changeOf,
+
+    -- * What can be compared
+    Metric (..),
+    metricName,
+    metricByName,
+    metricUnit,
+    higherIsBetter,
+  )
+where
+
+import Data.Bifunctor (bimap)
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Chart (Unit (..))
+import Tool.Statistics
+
+-- | The whole.
+data Comparison = Comparison
+  { -- | In the order of the first document.
+    comparisonCells :: [Cell],
+    -- | Runs that only the first, only the second has.
+    comparisonMissing :: ([Text], [Text]),
+    -- | What else is different: then the difference may come from there.
+    comparisonNotes :: [Text]
+  }
+  deriving stock (Eq, Show)
+
+-- | A run that both have.
+data Cell = Cell
+  { cellName :: Text,
+    cellBefore :: Run,
+    cellAfter :: Run,
+    cellChanges :: [Change],
+    -- | What was not the same about the two loads.
+    cellNotes :: [Text]
+  }
+  deriving stock (Eq, Show)
+
+-- | What became of one number.
+data Change = Change
+  { changeMetric :: Metric,
+    changeBefore :: Double,
+    changeAfter :: Double,
+    -- | The means, with their intervals where there are several numbers.
+    changeSummaries :: (Maybe Summary, Maybe Summary),
+    -- | How likely a difference as large is by chance.
+    changeP :: Maybe Double,
+    changeVerdict :: Verdict
+  }
+  deriving stock (Eq, Show)
+
+-- | Of the second against the first.
+data Verdict
+  = Better
+  | Worse
+  | -- | No difference that is more than chance.
+    Same
+  | -- | The tests do not agree, or there is too little to test.
+    Unclear
+  deriving stock (Eq, Show)
+
+-- | A number that a run has.
+data Metric
+  = Throughput
+  | LatencyMean
+  | -- | A percentile.
+    Latency Double
+  | LatencyMax
+  | -- | Processor time of the generator per command.
+    Cpu
+  | -- | The generator's peak.
+    MemoryPeak
+  | Errors
+  | Misses
+  deriving stock (Eq, Ord, Show)
+
+-- | As it is written in rules.
+metricName :: Metric -> Text
+metricName = \case
+  Throughput -> "throughput"
+  LatencyMean -> "mean"
+  Latency percent -> "p" <> trimmed (Text.pack (show percent))
+  LatencyMax -> "max"
+  Cpu -> "cpu"
+  MemoryPeak -> "memory"
+  Errors -> "errors"
+  Misses -> "misses"
+  where
+    trimmed shown = fromMaybe shown (Text.stripSuffix ".0" shown)
+
+-- | The metric of that name.
+metricByName :: Text -> Maybe Metric
+metricByName name =
+  List.lookup name [(metricName metric, metric) | metric <- [Throughput, LatencyMean, LatencyMax, Cpu, MemoryPeak, Errors, Misses] <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]]
+
+-- | How it is written.
+metricUnit :: Metric -> Unit
+metricUnit = \case
+  Throughput -> Thousands
+  MemoryPeak -> Bytes
+  Errors -> Plain
+  Misses -> Plain
+  _ -> Nanoseconds
+
+-- | Whether more is better.
+higherIsBetter :: Metric -> Bool
+higherIsBetter = (== Throughput)
+
+-- | The second against the first.
+compareDocuments :: Document -> Document -> Comparison
+compareDocuments before after =
+  Comparison
+    { comparisonCells = [cell one other | one <- documentRuns before, Just other <- [Map.lookup (runName one) others]],
+      comparisonMissing =
+        ( [runName one | one <- documentRuns before, Map.notMember (runName one) others],
+          [runName other | other <- documentRuns after, runName other `notElem` map runName (documentRuns before)]
+        ),
+      comparisonNotes = manifestNotes (documentManifest before) (documentManifest after)
+    }
+  where
+    others = Map.fromList [(runName run, run) | run <- documentRuns after]
+
+cell :: Run -> Run -> Cell
+cell before after =
+  Cell
+    { cellName = runName before,
+      cellBefore = before,
+      cellAfter = after,
+      cellChanges = map (changeOf before after) [Throughput, Latency 50, Latency 99, Latency 99.9, Cpu],
+      cellNotes = specNotes before after <> bySeconds
+    }
+  where
+    bySeconds =
+      [ "a single window: its seconds are compared, and they are not independent of each other"
+        | any ((== 1) . length . runIterations) [before, after]
+      ]
+
+-- | One metric of a cell.
+changeOf :: Run -> Run -> Metric -> Change
+changeOf before after metric =
+  Change
+    { changeMetric = metric,
+      changeBefore = whole metric before,
+      changeAfter = whole metric after,
+      changeSummaries = summaries,
+      changeP = p,
+      changeVerdict = verdict
+    }
+  where
+    values = (parts metric before, parts metric after)
+    summaries = bimap summarise summarise values
+    sizes = bimap length length values
+    p
+      | uncurry rankTestFloor sizes < 0.05 = uncurry rankTest values
+      | otherwise = uncurry welchTest values
+    verdict = case (summaries, p) of
+      ((Just one, Just other), Just chance)
+        | Just interval <- summaryInterval one,
+          Just interval' <- summaryInterval other ->
+          case (chance < 0.05, overlap interval interval') of
+            (True, False)
+              | (summaryMean other > summaryMean one) == higherIsBetter metric -> Better
+              | otherwise -> Worse
+            (False, True) -> Same
+            _ -> Unclear
+      _ -> Unclear
+
+-- The number of the run as a whole.
+whole :: Metric -> Run -> Double
+whole metric run = case metric of
+  Throughput -> runRate run
+  Cpu -> runCpuPerOp run
+  MemoryPeak -> fromIntegral (memoryPeakResident (runMemory run))
+  Errors -> fromIntegral (runErrorCount run)
+  Misses -> fromIntegral (runMisses run)
+  _ -> ofLatencies metric (fromMaybe (runService run) (runResponse run))
+
+-- The number of each iteration; of a single one, of each of its seconds.
+parts :: Metric -> Run -> [Double]
+parts metric run = case runIterations run of
+  [one] | length (iterationSeries one) >= 5 -> map slicePart (iterationSeries one)
+  several -> map part several
+  where
+    part iteration = whole metric run {runIterations = [iteration]}
+    slicePart slice = case metric of
+      Throughput -> fromIntegral (sum [Histogram.count (sliceService stats) | stats <- Map.elems (sliceCommands slice)]) / max 1e-9 (sliceSpan slice)
+      Errors -> fromIntegral (sum [sliceErrors stats | stats <- Map.elems (sliceCommands slice)])
+      _ | metric `elem` [Cpu, MemoryPeak, Misses] -> whole metric run
+      _ -> ofLatencies metric (foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) (sliceCommands slice))
+
+ofLatencies :: Metric -> Histogram -> Double
+ofLatencies metric histogram = case metric of
+  LatencyMean -> Histogram.mean histogram
+  LatencyMax -> fromIntegral (Histogram.maximumValue histogram)
+  Latency percent -> fromIntegral (Histogram.percentile percent histogram)
+  _ -> 0
+
+specNotes :: Run -> Run -> [Text]
+specNotes before after =
+  [ name <> ": " <> one <> " before, " <> other <> " after"
+    | (name, from) <- facts,
+      let one = from before
+          other = from after,
+      one /= other
+  ]
+  where
+    spec get = get . runSpec
+    shown :: Show a => a -> Text
+    shown = Text.pack . show
+    facts =
+      [ ("server", serverName . runServer),
+        ("nodes", shown . serverNodes . runServer),
+        ("workload", spec specWorkload),
+        ("keys", shown . spec specKeys),
+        ("key size", shown . spec specKeySize),
+        ("distribution", spec specDistribution),
+        ("value sizes", spec specValueSizes),
+        ("threads", shown . spec specThreads),
+        ("batch", shown . spec specBatch),
+        ("connections per node", shown . spec specMuxCount),
+        ("capabilities", shown . spec specCapabilities),
+        ("loop", shown . spec specLoop),
+        ("TLS", shown . spec specTls),
+        ("network", spec specNetwork),
+        ("persistence", shown . spec specPersistence)
+      ]
+
+manifestNotes :: Manifest -> Manifest -> [Text]
+manifestNotes before after =
+  [ name <> ": " <> one <> " before, " <> other <> " after"
+    | (name, from) <- facts,
+      let one = from before
+          other = from after,
+      one /= other
+  ]
+  where
+    facts =
+      [ ("processor", fromMaybe "unknown" . manifestCpu),
+        ("processors", Text.pack . show . manifestProcessors),
+        ("kernel", manifestKernel),
+        ("virtual machine", Text.pack . show . manifestVirtual),
+        ("compiler", manifestCompiler),
+        ("runtime options", Text.unwords . manifestRtsArguments)
+      ]

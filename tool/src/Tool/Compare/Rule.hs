@@ -1,0 +1,102 @@
+-- | Rules that a comparison must keep, such as @throughput<-5%@: if it is so,
+-- the gate fails.
+module Tool.Compare.Rule
+  ( Rule (..),
+    Bound (..),
+    parseRule,
+    broken,
+  )
+where
+
+import Data.Char (isDigit, isSpace)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Text.Read (readMaybe)
+import Tool.Chart (format)
+import Tool.Compare
+import Tool.Text (fixed)
+
+-- | Fails where it holds.
+data Rule = Rule
+  { ruleMetric :: Metric,
+    -- | Fails above the bound, not below.
+    ruleAbove :: Bool,
+    ruleBound :: Bound
+  }
+  deriving stock (Eq, Show)
+
+-- | What a metric is held against.
+data Bound
+  = -- | The change of the second against the first, in percent of the first.
+    Relative Double
+  | -- | The second itself: nanoseconds, bytes, commands per second, or a count.
+    Absolute Double
+  deriving stock (Eq, Show)
+
+-- | @NAME\<NUMBER@ or @NAME>NUMBER@, the number with @%@ or a unit. Says what is
+-- wrong, and where.
+parseRule :: String -> Either String Rule
+parseRule written = do
+  metric <- case metricByName (Text.pack name) of
+    Just found -> Right found
+    Nothing
+      | name == "" -> at 1 "the name of a number is missing"
+      | otherwise -> at 1 ("there is no number " <> show name <> "; there are throughput, mean, p50, p90, p95, p99, p99.9, p99.99, max, cpu, memory, errors, misses")
+  (above, rest) <- case fromSign of
+    '<' : rest -> Right (False, rest)
+    '>' : rest -> Right (True, rest)
+    "" -> at (length text + 1) "< or > is missing"
+    other : _ -> at (length name + 1) ("< or > is missing before " <> show other)
+  bound <- number metric (length text - length rest + 1) rest
+  Right Rule {ruleMetric = metric, ruleAbove = above, ruleBound = bound}
+  where
+    text = filter (not . isSpace) written
+    (name, fromSign) = break (`elem` ("<>=" :: String)) text
+    at :: Int -> String -> Either String a
+    at place problem = Left ("--fail-if " <> show text <> ", character " <> show place <> ": " <> problem)
+    number metric place shown = case readMaybe (completed digits) of
+      Nothing -> at place ("a number is missing" <> (if shown == "" then "" else ", not " <> show shown))
+      Just value -> case unit of
+        "%" -> Right (Relative (signed value))
+        _ | Just factor <- lookup unit (units metric) -> Right (Absolute (signed value * factor))
+        _ -> at (place + length sign + length digits) ("no unit of " <> Text.unpack (metricName metric) <> ": " <> show unit)
+      where
+        (sign, unsigned) = span (`elem` ("+-" :: String)) shown
+        (digits, unit) = span (\char -> isDigit char || char == '.') unsigned
+        signed value = if sign == "-" then negate value else value :: Double
+    -- Haskell wants digits on both sides of the point.
+    completed digits = case break (== '.') digits of
+      ("", "") -> ""
+      (front, "") -> front
+      (front, point : back) -> (if null front then "0" else front) <> [point] <> (if null back then "0" else back)
+    units = \case
+      Throughput -> [("", 1), ("k", 1e3), ("M", 1e6)]
+      MemoryPeak -> [("", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)]
+      Errors -> [("", 1)]
+      Misses -> [("", 1)]
+      _ -> [("", 1), ("ns", 1), ("us", 1e3), ("\181s", 1e3), ("ms", 1e6), ("s", 1e9)]
+
+-- | Why a cell breaks the rule, if it does. With the flag, a relative rule is
+-- broken only by a difference that the tests call one.
+broken :: Bool -> Rule -> Cell -> Maybe Text
+broken onlySignificant rule cell = case ruleBound rule of
+  Relative bound
+    | onlySignificant && changeVerdict change `notElem` [Better, Worse] -> Nothing
+    | beyond bound percentage -> Just (said (signedPercent percentage) (signedPercent bound))
+  Absolute bound
+    | beyond bound (changeAfter change) ->
+      Just (said (format unit (changeAfter change)) (format unit bound))
+  _ -> Nothing
+  where
+    change = changeOf (cellBefore cell) (cellAfter cell) (ruleMetric rule)
+    unit = metricUnit (ruleMetric rule)
+    beyond bound value = if ruleAbove rule then value > bound else value < bound
+    percentage
+      | changeBefore change == changeAfter change = 0
+      | changeBefore change == 0 = 1 / 0
+      | otherwise = 100 * (changeAfter change / changeBefore change - 1)
+    said value bound =
+      cellName cell <> ": " <> metricName (ruleMetric rule) <> " is " <> value <> (if ruleAbove rule then ", above " else ", below ") <> bound
+    signedPercent value
+      | isInfinite value = "no longer 0"
+      | otherwise = (if value > 0 then "+" else "") <> Text.pack (fixed 2 value) <> " %"

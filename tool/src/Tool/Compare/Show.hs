@@ -1,0 +1,175 @@
+-- | A comparison for people: a table with a verdict for each cell, and a page
+-- with both sides in every chart.
+module Tool.Compare.Show
+  ( comparisonLines,
+    comparisonPage,
+  )
+where
+
+import Data.ByteString.Lazy (ByteString)
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Html (manifestSection, page, tableOf)
+import Tool.Bench.Html.Charts (seriesOf, spectra)
+import Tool.Chart
+import Tool.Compare
+import Tool.Markup (Markup, element, text, (.=))
+import Tool.Statistics (Summary (..))
+import Tool.Text (Align (..), fixed, table)
+
+-- | Lines: a row for each cell, then what the reader should know.
+comparisonLines :: Comparison -> [String]
+comparisonLines comparison =
+  table
+    (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading))
+    (heading : map (map Text.unpack . row) (comparisonCells comparison))
+    <> map (Text.unpack . ("note: " <>)) (comparisonNotes comparison)
+    <> [Text.unpack (cellName cell <> ": " <> note) | cell <- comparisonCells comparison, note <- cellNotes cell]
+    <> [Text.unpack ("INVALID: " <> name <> " (" <> side <> "): " <> problem) | (name, side, problem) <- invalid comparison]
+    <> missing comparison
+  where
+    heading = map Text.unpack columns
+
+columns :: [Text]
+columns = ["run", "verdict", "before/s", "after/s", "change", "95 % of before", "95 % of after", "p", "p50", "p99", "p99.9", "CPU/op"]
+
+row :: Cell -> [Text]
+row cell = case cellChanges cell of
+  throughput : others ->
+    [ cellName cell,
+      verdictText (changeVerdict throughput),
+      format Thousands (changeBefore throughput),
+      format Thousands (changeAfter throughput),
+      changeText throughput,
+      interval (fst (changeSummaries throughput)),
+      interval (snd (changeSummaries throughput)),
+      maybe "-" (Text.pack . fixed 3) (changeP throughput)
+    ]
+      <> map changeText others
+  [] -> [cellName cell]
+  where
+    interval summary = case summary >>= summaryInterval of
+      Just (low, high) -> format Thousands low <> " .. " <> format Thousands high
+      Nothing -> "-"
+
+verdictText :: Verdict -> Text
+verdictText = \case
+  Better -> "faster"
+  Worse -> "SLOWER"
+  Same -> "same"
+  Unclear -> "unclear"
+
+changeText :: Change -> Text
+changeText change
+  | changeBefore change == 0 = "-"
+  | otherwise = (if percentage > 0 then "+" else "") <> Text.pack (fixed 1 percentage) <> "%"
+  where
+    percentage = 100 * (changeAfter change / changeBefore change - 1)
+
+invalid :: Comparison -> [(Text, Text, Text)]
+invalid comparison =
+  [ (cellName cell, side, problem)
+    | cell <- comparisonCells comparison,
+      (side, run) <- [("before", cellBefore cell), ("after", cellAfter cell)],
+      problem <- runProblems run
+  ]
+
+missing :: Comparison -> [String]
+missing comparison =
+  ["only before: " <> Text.unpack name | name <- fst (comparisonMissing comparison)]
+    <> ["only after: " <> Text.unpack name | name <- snd (comparisonMissing comparison)]
+
+-- | One page of HTML. The lines are the rules that were broken.
+comparisonPage :: [Text] -> Document -> Document -> Comparison -> ByteString
+comparisonPage failures before after comparison =
+  page "Two benchmarks compared" $
+    concat
+      [ [element "p" ["class" .= "lead"] [text lead]],
+        list "bad" (failures <> [name <> " (" <> side <> "): " <> problem | (name, side, problem) <- invalid comparison]),
+        [ tableOf
+            columns
+            [zipWith (mark cell) [0 :: Int ..] (row cell) | cell <- cells]
+          | not (null cells)
+        ],
+        list "note" (comparisonNotes comparison <> map Text.pack (missing comparison)),
+        map figure (overview cells),
+        concatMap section cells,
+        [manifestSection "Before: where it was measured" (documentManifest before), manifestSection "After: where it was measured" (documentManifest after)]
+      ]
+  where
+    cells = comparisonCells comparison
+    lead = case cells of
+      [] -> "The two have no run in common."
+      _ -> Text.intercalate ", " [Text.pack (show held) <> " " <> name | (name, held) <- counts, held > 0] <> "."
+    counts =
+      [ (name, length (filter (== verdict) (verdicts cells)))
+        | (name, verdict) <- [("faster", Better), ("slower", Worse), ("the same", Same), ("unclear", Unclear)]
+      ]
+    verdicts these = [changeVerdict change | cell <- these, change <- take 1 (cellChanges cell)]
+    mark cell place shown
+      | place == 1 = element "span" ["class" .= className (take 1 (verdicts [cell]))] [text shown]
+      | otherwise = text shown
+    className :: [Verdict] -> Text
+    className = \case
+      [Better] -> "good"
+      [Worse] -> "bad"
+      _ -> "note"
+
+list :: Text -> [Text] -> [Markup]
+list class' lines' = [element "ul" [] [element "li" ["class" .= class'] [text one] | one <- lines'] | not (null lines')]
+
+overview :: [Cell] -> [Chart]
+overview cells =
+  [ bars "Throughput" "Commands per second; the whisker is the 95 % interval of the mean." "commands per second" Throughput,
+    bars "p99" "What the slowest hundredth took at least." "latency" (Latency 99)
+  ]
+  where
+    bars title about label metric =
+      Chart
+        { chartTitle = title,
+          chartAbout = about,
+          chartPlot =
+            BarPlot
+              Bars
+                { barsValue = axis label Linear (metricUnit metric),
+                  barsSeries = ["before", "after"],
+                  barsGroups = [Group {groupName = cellName cell, groupBars = both (changeOf (cellBefore cell) (cellAfter cell) metric)} | cell <- cells]
+                }
+        }
+    both change =
+      [ Just Bar {barValue = value, barWhisker = summary >>= summaryInterval, barNote = note}
+        | (value, summary, note) <-
+            [ (changeBefore change, fst (changeSummaries change), ""),
+              (changeAfter change, snd (changeSummaries change), changeText change)
+            ]
+      ]
+
+section :: Cell -> [Markup]
+section cell =
+  [ element "section" [] $
+      element "h2" [] [text (cellName cell)] :
+      list "note" (cellNotes cell)
+        <> map figure (spectra "Latency spectrum" [("before", cellBefore cell), ("after", cellAfter cell)] <> overTime)
+  ]
+  where
+    series = [(name, place, concatMap snd (seriesOf run)) | (name, place, run) <- [("before", 0, cellBefore cell), ("after", 1, cellAfter cell)]]
+    overTime =
+      [ Chart
+          { chartTitle = "Throughput over time",
+            chartAbout = "All iterations, one after the other.",
+            chartPlot =
+              LinePlot
+                Lines
+                  { linesX = axis "seconds" Linear Seconds,
+                    linesY = axis "commands per second" Linear Thousands,
+                    linesAll = [(line name [(sliceAt slice, rate slice) | slice <- slices]) {lineColour = Just place} | (name, place, slices) <- series],
+                    linesBands = []
+                  }
+          }
+        | List.all (\(_, _, slices) -> length slices > 1) series
+      ]
+    rate slice = fromIntegral (sum (Map.map (Histogram.count . sliceService) (sliceCommands slice))) / max 1e-9 (sliceSpan slice)
