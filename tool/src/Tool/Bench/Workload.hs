@@ -39,7 +39,7 @@ import Redis.Decode (mismatch)
 import Redis.Value (Value (..))
 import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Keys
-import Tool.Bench.Workload.Random (Stream, below, current, lower, step, upper)
+import Tool.Bench.Workload.Random (Stream, ahead, below, current, lower, step, upper)
 import Tool.Bench.Workload.Random qualified as Random
 import Tool.Bench.Workload.Values
 import Tool.Options.Bench (LoadOptions (..), Operation (..))
@@ -96,6 +96,7 @@ getKind keys values kind =
       kindStats = [("get", 1)],
       kindMake = \stream -> do
         number <- below (keyCount keys) . upper <$> current stream
+        ahead stream >>= prefetchKey keys . below (keyCount keys) . upper
         let verdict = \case
               BulkString found
                 | holds values number found -> Right Hit
@@ -110,6 +111,7 @@ setKind keys values kind =
       kindStats = [("set", 1)],
       kindMake = \stream -> do
         number <- below (keyCount keys) . upper <$> current stream
+        ahead stream >>= prefetchKey keys . below (keyCount keys) . upper
         pure (Drawn kind (Done <$ Commands.set (keyOf keys number) (valueOf values number)))
     }
 

@@ -20,7 +20,7 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, mask, mask_, onException, throwIO, try)
+import Control.Exception (SomeException, mask_, throwIO, try)
 import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.Either (partitionEithers)
@@ -41,7 +41,7 @@ import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (submitCommand)
 import Redis.Internal.Network.OrderCounts (noOrderKey)
-import Redis.Internal.Network.ResponseSlot (Outcome (..))
+import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.Encode (request)
@@ -85,31 +85,43 @@ execute core command = case commandKind command of
     placed <- placeOf (coreRouter core) (commandFacts command) (commandRoute command)
     case placed of
       Just place -> do
-        outcome <- submitToNode (poolOf place) (commandRequest command)
-        settle core command began newCourse place Plainly outcome
-      Nothing -> again core command began newCourse SameRoute
+        slot <- submitToNodeAsync (poolOf place) (commandRequest command)
+        waitArrival slot >>= \case
+          Plain value -> do
+            noteAnswer (coreRouter core) place
+            pure (decoded command value)
+          -- Nobody else waits for it.
+          Troubled outcome _ -> decodedFrom command <$> settle core command began newCourse place Plainly outcome
+      Nothing -> decodedFrom command <$> again core command began newCourse SameRoute
   Special -> startSpecial CallerWaits core command >>= awaitStarted
 
 -- | Submits a command without waiting for its reply. Blocks only while there
 -- is no room for it, no connection, or nobody to send it to.
 start :: Core -> Command a -> IO (Started a)
 start core command = case commandKind command of
-  Ordinary -> do
-    began <- coarseNanos
-    placed <- placeToStart core command began
-    rest <- newMVar Nothing
-    case placed of
-      Right place -> do
-        slot <- submitToNodeAsync (poolOf place) (commandRequest command)
-        pure . Started $
-          waitSlotResult slot >>= \case
-            Reply value
-              | Just plain <- ordinaryReply value -> do
-                noteAnswer (coreRouter core) place
-                pure (decoded command plain)
-            outcome -> onlyOnce rest (settle core command began newCourse place Plainly outcome)
-      Left failure -> pure . Started . onlyOnce rest $ recover core command began newCourse Nothing Plainly failure
+  Ordinary -> startPlaced core command
   Special -> startSpecial CallerGoesOn core command
+
+-- Submits a command to its place.
+startPlaced :: Core -> Command a -> IO (Started a)
+startPlaced core command = do
+  began <- coarseNanos
+  placed <- placeToStart core command began
+  case placed of
+    Right place -> do
+      slot <- submitToNodeAsync (poolOf place) (commandRequest command)
+      pure . Started $
+        waitArrival slot >>= \case
+          Plain value -> do
+            noteAnswer (coreRouter core) place
+            pure (decoded command value)
+          Troubled outcome aftermath ->
+            decodedFrom command <$> sharedAftermath aftermath (settle core command began newCourse place Plainly outcome)
+    Left failure -> do
+      aftermath <- newAftermath
+      pure . Started $
+        decodedFrom command <$> sharedAftermath aftermath (recover core command began newCourse Nothing Plainly failure)
+{-# INLINE startPlaced #-}
 
 -- | Whether a command needs more than a place and a reply.
 data Kind = Ordinary | Special
@@ -136,17 +148,9 @@ ordinaryReply = \case
 decoded :: Command a -> Value -> Either Error a
 decoded command value = either (Left . UnexpectedReply) Right (commandDecode command value)
 
--- | Runs the rest of a command for the first who asks, and gives everybody
--- else the same result: a retry must not happen once per waiter.
-onlyOnce :: MVar (Maybe (Either Error a)) -> IO (Either Error a) -> IO (Either Error a)
-onlyOnce cell action = mask $ \restore ->
-  takeMVar cell >>= \case
-    Just result -> result <$ putMVar cell (Just result)
-    Nothing -> do
-      -- Whoever asks after an interruption must not send it once more.
-      result <- restore action `onException` putMVar cell (Just (Left (TimeoutError MaybeExecuted 0)))
-      putMVar cell (Just result)
-      pure result
+-- | The same, if there is a reply.
+decodedFrom :: Command a -> Either Error Value -> Either Error a
+decodedFrom command result = result >>= decoded command
 
 -- | The place of a command that is started. Waits for one on the caller's
 -- thread, until the next refresh ends: what it starts afterwards must not
@@ -170,13 +174,13 @@ inBackground action = do
   void . spawn "redis command" $ try action >>= putMVar result
   pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
--- | What an attempt came to, or the next attempt.
-settle :: Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error a)
+-- | The plain reply that an attempt came to, or what the next attempt does.
+settle :: Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error Value)
 settle core command began course place sent = \case
   Reply value -> do
     noteAnswer (coreRouter core) place
     case ordinaryReply value of
-      Just plain -> pure (decoded command plain)
+      Just plain -> pure (Right plain)
       Nothing -> recover core command began course (Just place) sent (replyError value)
   Failure failure -> do
     noteFailure (coreRouter core) place failure
@@ -189,7 +193,7 @@ replyError value = case withoutAttributes value of
   other -> UnexpectedReply DecodeError {decodeErrorExpected = "a reply", decodeErrorGot = take 100 (show other)}
 
 -- | Asks the policy and does as it says.
-recover :: Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error -> IO (Either Error a)
+recover :: Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error -> IO (Either Error Value)
 recover core command began course place sent failure = do
   closed <- readIORef (coreClosed core)
   random <- randomRIO (0, 1)
@@ -241,7 +245,7 @@ remainingSeconds core began = case allowed of
     allowed = configCommandTimeout (coreConfig core)
 
 -- | One more attempt.
-again :: Core -> Command a -> Nanos -> Course -> Target -> IO (Either Error a)
+again :: Core -> Command a -> Nanos -> Course -> Target -> IO (Either Error Value)
 again core command began course target = do
   remaining <- remainingSeconds core began
   placed <- case target of
@@ -323,22 +327,17 @@ startSpecial caller core command
     finished = Started . pure
     sameSlot (key :| keys) = all ((== keySlot key) . keySlot) keys
 
-    whole = do
+    whole = case factBlocking (commandFacts command) of
+      NonBlocking -> startPlaced core command
+      _ -> case caller of
+        -- On the caller's own thread: a thread in between would have to be
+        -- stopped when the caller is.
+        CallerWaits -> pure (Started fromTheStart)
+        CallerGoesOn -> inBackground fromTheStart
+
+    fromTheStart = do
       began <- coarseNanos
-      case factBlocking (commandFacts command) of
-        NonBlocking -> do
-          placed <- placeToStart core command began
-          rest <- newMVar Nothing
-          case placed of
-            Right place -> do
-              slot <- submitToNodeAsync (poolOf place) (commandRequest command)
-              pure . Started $ waitSlotResult slot >>= onlyOnce rest . settle core command began newCourse place Plainly
-            Left failure -> pure . Started . onlyOnce rest $ recover core command began newCourse Nothing Plainly failure
-        _ -> case caller of
-          -- On the caller's own thread: a thread in between would have to be
-          -- stopped when the caller is.
-          CallerWaits -> pure . Started $ again core command began newCourse SameRoute
-          CallerGoesOn -> inBackground (again core command began newCourse SameRoute)
+      decodedFrom command <$> again core command began newCourse SameRoute
 
     -- A route learnt from the server never splits, so it has no answer type.
     retyped :: Route b -> Route a

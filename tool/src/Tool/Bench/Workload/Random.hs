@@ -9,6 +9,7 @@ module Tool.Bench.Workload.Random
     newStream,
     step,
     current,
+    ahead,
 
     -- * A word's parts
     below,
@@ -59,6 +60,11 @@ step (Stream state) = do
 current :: Stream -> IO Word64
 current (Stream state) = readByteArray state 1
 {-# INLINE current #-}
+
+-- | The number that the next 'step' will give. \(O(1)\).
+ahead :: Stream -> IO Word64
+ahead (Stream state) = mix . (+ gamma) <$> readByteArray state 0
+{-# INLINE ahead #-}
 
 -- | A number below a bound, from 32 bits, without a division. \(O(1)\).
 below :: Int -> Word64 -> Int
