@@ -195,6 +195,7 @@ newFake manners seed = do
               atomically (modifyTVar' fakeWatches (+ 1))
               let over = modifyTVar' fakeWatches (subtract 1)
               pure (readable *> over, atomically over),
+            transportGather = Nothing,
             transportShutdown = do
               closed <- readTVarIO fakeClosed
               when (closed > 0) (breach "shut down after the close")

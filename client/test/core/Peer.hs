@@ -80,6 +80,7 @@ plainSettings =
       muxCommandTimeout = Nothing,
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,
+      muxAlone = True,
       muxCapability = 0,
       muxOnPush = const (pure ()),
       muxOnDeath = const (pure ())

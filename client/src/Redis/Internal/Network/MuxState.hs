@@ -83,6 +83,9 @@ data MuxSettings = MuxSettings
     -- | Silence, with bytes outstanding, before a probe, and again before death.
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
+    -- | Whether no other connection of the client needs its capability, so that
+    -- the reader may block it for a moment.
+    muxAlone :: Bool,
     -- | The capability its threads run on.
     muxCapability :: Int,
     -- | Called by the reader with every push; must be quick and must not throw.

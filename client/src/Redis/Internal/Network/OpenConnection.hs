@@ -82,6 +82,9 @@ sharedSettings setup endpoint capability onDeath =
       muxCommandTimeout = nanosFromSeconds <$> configCommandTimeout config,
       muxSilenceLimit = nanosFromSeconds <$> configSilenceLimit config,
       muxPolling = configPolling config,
+      muxAlone = case configTopology config of
+        Standalone _ -> True
+        Cluster _ -> False,
       muxCapability = capability,
       muxOnPush = setupOnPush setup endpoint,
       muxOnDeath = onDeath
@@ -98,5 +101,6 @@ exclusiveSettings setup endpoint capability =
     { muxCommandTimeout = Nothing,
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,
+      muxAlone = False,
       muxMaxInFlight = 1024
     }

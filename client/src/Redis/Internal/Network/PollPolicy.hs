@@ -7,12 +7,19 @@
 -- when the last read brought many replies (then there is work enough to keep
 -- both sides awake), nor when the average is above the cap: a far server is
 -- worth sleeping for. @docs/guide/tuning.md@ has the measurements.
+--
+-- With a deep queue of short replies (SET) the opposite costs most: the server
+-- sends a few at a time, and each few wake the reader. Then it waits in the
+-- kernel until a good number has gathered, never longer than 'gatherMicros'.
 module Redis.Internal.Network.PollPolicy
   ( PollPolicy,
     newPollPolicy,
     observeWait,
     pollBudget,
     wouldPoll,
+    Haul (..),
+    gatherBytes,
+    gatherMicros,
   )
 where
 
@@ -42,14 +49,38 @@ observeWait wait policy =
 
 -- | How long to poll, given how many replies the last read brought; zero is
 -- not at all.
-pollBudget :: Int -> PollPolicy -> Nanos
-pollBudget lastReplies policy
-  | lastReplies > manyReplies || not (wouldPoll policy) = 0
+pollBudget :: Haul -> PollPolicy -> Nanos
+pollBudget haul policy
+  | haulReplies haul > manyReplies || not (wouldPoll policy) = 0
   | otherwise = min (policyCap policy) (2 * policyAverage policy + 20000)
 
 -- | Whether the server is near enough for polling.
 wouldPoll :: PollPolicy -> Bool
 wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap policy
+
+-- | What the last read brought.
+data Haul = Haul
+  { haulReplies :: {-# UNPACK #-} Int,
+    haulBytes :: {-# UNPACK #-} Int
+  }
+
+-- | How many bytes are worth waiting for together, given what the last read
+-- brought and how many commands are in flight; zero is not to wait. A quarter
+-- of what is in flight leaves the server enough to do meanwhile.
+--
+-- 16 threads × 64 SETs: 15 % less processor time per command. Replies of 512
+-- bytes come in large segments by themselves: no gain.
+gatherBytes :: Haul -> Int -> PollPolicy -> Int
+gatherBytes (Haul replies bytes) busy policy
+  | busy < 128 || replies == 0 || bytes > shortReply * replies || not (wouldPoll policy) = 0
+  | otherwise = bytes * min manyReplies (busy `quot` 4) `quot` replies
+
+-- | The longest that a reader keeps its capability waiting.
+gatherMicros :: Int
+gatherMicros = 30
+
+shortReply :: Int
+shortReply = 64
 
 manyReplies :: Int
 manyReplies = 64

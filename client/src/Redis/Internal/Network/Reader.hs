@@ -52,7 +52,7 @@ data Input = Input
 
 -- | Why a round ended.
 data Round
-  = Received Input Int
+  = Received Input Haul
   | Ended ConnectionCause
 
 -- | What the reader keeps between rounds.
@@ -78,14 +78,13 @@ readerLoop mux = do
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  cause <- rounds reader policy input 0
+  cause <- rounds reader policy input (Haul 0 0)
   killMultiplexer mux cause
   cleanUp reader
 
--- | Rounds until the connection ends. The number is how many replies the last
--- read brought.
-rounds :: Reader -> PollPolicy -> Input -> Int -> IO ConnectionCause
-rounds reader policy input lastReplies = do
+-- | Rounds until the connection ends, given what the last read brought.
+rounds :: Reader -> PollPolicy -> Input -> Haul -> IO ConnectionCause
+rounds reader policy input haul = do
   let mux = readerMux reader
   flushQueued mux
   readSome mux input >>= \case
@@ -96,7 +95,7 @@ rounds reader policy input lastReplies = do
       | otherwise -> do
         busy <- inFlight mux
         began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
-        waitForMore reader policy lastReplies began attempt input' >>= \case
+        waitForMore reader policy haul began attempt input' >>= \case
           Left cause -> pure cause
           Right (input'', waitedSince) -> do
             policy' <- case waitedSince of
@@ -110,10 +109,10 @@ rounds reader policy input lastReplies = do
     afterRead policy' input' =
       consume (readerMux reader) input' >>= \case
         Ended cause -> pure cause
-        Received input'' replies -> do
+        Received input'' haul' -> do
           settle (readerMux reader)
           yield
-          rounds reader policy' input'' replies
+          rounds reader policy' input'' haul'
 
 -- | Publishes whether a kick would lead to polling.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
@@ -168,7 +167,7 @@ consume mux input = do
   case step of
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
-      pure (Received input {inStart = next, inFrames = frames} (after - before))
+      pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
     Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
     Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
@@ -211,11 +210,11 @@ settle mux = do
 -- | Polls, then sleeps, until something can be read. Given and returned is
 -- since when replies have been waited for: 'Nothing' while nothing was in
 -- flight, because an idle connection's silence says nothing about the server.
-waitForMore :: Reader -> PollPolicy -> Int -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
-waitForMore reader policy lastReplies = poll
+waitForMore :: Reader -> PollPolicy -> Haul -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
+waitForMore reader policy haul = poll
   where
     mux = readerMux reader
-    budget = pollBudget lastReplies policy
+    budget = pollBudget haul policy
 
     poll since waitsFor input = do
       yield
@@ -224,7 +223,17 @@ waitForMore reader policy lastReplies = poll
         Just began | budget > 0 -> do
           now <- preciseNanos
           busy <- inFlight mux
-          if busy <= 64 && now - began < budget then again poll since input else sleep since waitsFor input
+          if busy <= 64 && now - began < budget then again poll since input else gather since waitsFor input
+        _ -> gather since waitsFor input
+
+    -- Once per wait: what has not gathered by then is waited for asleep.
+    gather since waitsFor input = do
+      busy <- inFlight mux
+      case transportGather (muxTransport mux) of
+        Just gathering
+          | muxAlone (muxSettings mux), wanted <- gatherBytes haul busy policy, wanted > 0 -> do
+            gathering wanted gatherMicros
+            again sleep since input
         _ -> sleep since waitsFor input
 
     sleep since waitsFor input =

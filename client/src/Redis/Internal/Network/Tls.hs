@@ -102,6 +102,8 @@ over plain session =
         c_read session memory size >>= orThrow (c_readReason session),
       transportTryWrite = \memory size ->
         c_write session memory size >>= orThrow (c_writeReason session),
+      -- Records, not bytes, are what can be read.
+      transportGather = Nothing,
       transportClose = uninterruptibleMask_ $ do
         -- Bounded: frees memory and closes a descriptor.
         c_free session

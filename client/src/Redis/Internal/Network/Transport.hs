@@ -66,6 +66,10 @@ data Transport = Transport
     -- | Asks for one notification of readability: an 'STM' action that
     -- retries until then, and an action that withdraws the request.
     transportWatchReadable :: IO (STM (), IO ()),
+    -- | Waits until so many bytes can be read, for at most so many microseconds.
+    -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
+    -- measure of what can be read.
+    transportGather :: Maybe (Int -> Int -> IO ()),
     -- | Ends both directions at once and wakes whoever waits. Idempotent,
     -- never blocks, never throws.
     transportShutdown :: IO (),
