@@ -129,6 +129,25 @@ spec mayGiveUp = describe "a multiplexer" $ do
     seen <- readIORef pushes
     filter (`notElem` [Push [SimpleString "news", Integer 1], Push [SimpleString "news", Integer 2]]) seen `shouldBe` []
 
+  it "sends a command however many pushes come" . within 20 $ do
+    asked <- newIORef (0 :: Int)
+    feed <- newIORef (pure ())
+    let settings = plainSettings {muxOnPush = const (join (readIORef feed))}
+        -- Silent until it has heard all four; the last is not sent by its
+        -- submitter, who finds enough on its way.
+        answer fake _ = do
+          heard <- atomicModifyIORef' asked (\n -> (n + 1, n + 1))
+          when (heard == 4) $ do
+            writeIORef feed (pure ())
+            say fake "+1\r\n+2\r\n+3\r\n+4\r\n"
+    withMux settings goodManners answer $ \fake mux -> do
+      -- Every push is followed by another one: there is always something to read.
+      writeIORef feed (say fake ">1\r\n+again\r\n")
+      say fake ">1\r\n+again\r\n"
+      slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 4]
+      mapM (fmap outcomeText . waitSlotResult) slots
+        >>= (`shouldBe` map (Right . SimpleString) ["1", "2", "3", "4"])
+
   it "keeps the attributes of a reply" . within 10 $
     withMux plainSettings goodManners (\fake _ -> say fake "|1\r\n+ttl\r\n:9\r\n$1\r\nx\r\n") $ \_ mux ->
       (outcomeText <$> submitCommand mux noOrderKey (request ["GET", "k"]))

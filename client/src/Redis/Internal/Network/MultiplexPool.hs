@@ -17,8 +17,10 @@ module Redis.Internal.Network.MultiplexPool
     poolEndpoint,
 
     -- * Submitting
+    submitToNode,
     submitToNodeAsync,
     submitRunToNode,
+    waitSlotResult,
 
     -- * Connections
     reconnectNode,
@@ -159,6 +161,10 @@ cellList pool = [indexArray (poolCells pool) index | index <- [0 .. sizeofArray 
 
 forEachCell :: MultiplexPool -> (IORef (Maybe Multiplexer) -> IO ()) -> IO ()
 forEachCell pool action = mapM_ action (cellList pool)
+
+-- | Submits a command and waits for what becomes of it.
+submitToNode :: MultiplexPool -> Request -> IO Outcome
+submitToNode pool encoded = submitToNodeAsync pool encoded >>= waitSlotResult
 
 -- | Submits a command without waiting for the reply. Blocks while a connection
 -- is opened (at most the connect timeout and the command timeout) or the queue

@@ -17,6 +17,7 @@ module Redis.Internal.Network.ResponseSlot
     newFilledSlot,
     fillSlot,
     waitSlotResult,
+    pollSlotResult,
 
     -- * What comes after
     Arrival (..),
@@ -27,7 +28,7 @@ module Redis.Internal.Network.ResponseSlot
   )
 where
 
-import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar)
+import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar, tryReadMVar)
 import Control.Exception (mask, onException)
 import Control.Monad (void, (>=>))
 import Redis.Error (Delivery (MaybeExecuted), Error (TimeoutError))
@@ -78,10 +79,16 @@ arrival = \case
 
 -- | Blocks until the slot is filled; may be interrupted, and called again.
 waitSlotResult :: ResponseSlot -> IO Outcome
-waitSlotResult slot =
-  waitArrival slot >>= \case
-    Plain value -> pure (Reply value)
-    Troubled outcome _ -> pure outcome
+waitSlotResult slot = arrived <$> waitArrival slot
+
+-- | What is there already. Never blocks.
+pollSlotResult :: ResponseSlot -> IO (Maybe Outcome)
+pollSlotResult (ResponseSlot cell) = fmap arrived <$> tryReadMVar cell
+
+arrived :: Arrival -> Outcome
+arrived = \case
+  Plain value -> Reply value
+  Troubled outcome _ -> outcome
 
 -- | The same, with the cell for what follows from it.
 waitArrival :: ResponseSlot -> IO Arrival

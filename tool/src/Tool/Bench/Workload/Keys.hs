@@ -20,7 +20,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Unsafe qualified as Unsafe
-import GHC.Exts (Ptr (Ptr), plusAddr#, prefetchAddr0#, Int (I#))
+import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr0#)
 import GHC.IO (IO (IO))
 
 -- | Keys by their numbers, from zero; immutable.
