@@ -142,8 +142,10 @@ spec mayGiveUp = describe "a multiplexer" $ do
             say fake "+1\r\n+2\r\n+3\r\n+4\r\n"
     withMux settings goodManners answer $ \fake mux -> do
       -- Every push is followed by another one: there is always something to read.
-      writeIORef feed (say fake ">1\r\n+again\r\n")
+      pushed <- newIORef (0 :: Int)
+      writeIORef feed (modifyIORef' pushed (+ 1) *> say fake ">1\r\n+again\r\n")
       say fake ">1\r\n+again\r\n"
+      eventually ((> 10) <$> readIORef pushed)
       slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 4]
       mapM (fmap outcomeText . waitSlotResult) slots
         >>= (`shouldBe` map (Right . SimpleString) ["1", "2", "3", "4"])
