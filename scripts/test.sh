@@ -78,6 +78,15 @@ else
   broken+=("compare:client")
 fi
 
+# A whole campaign, small: every axis, a soak, and the report.
+echo "== campaign, small"
+if timeout --kill-after=30 "$limit" scripts/campaign-smoke.sh; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  broken+=("campaign-smoke")
+fi
+
 [ "${#broken[@]}" -eq 0 ] || echo "failed: ${broken[*]}"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,8 +1,9 @@
 -- | A campaign's report: the document of all cells as JSON, and a text for
--- people (Markdown) with a table per question.
+-- people with a table per question, in Markdown and, with charts, in HTML.
 module Tool.Campaign.Report
   ( writeReport,
     reportText,
+    reportPage,
   )
 where
 
@@ -18,11 +19,13 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Campaign.Page (campaignPage)
 import Tool.Campaign.Plan
 import Tool.Campaign.Store (writeWhole)
 import Tool.Campaign.Views
 import Tool.ChangePoint
 import Tool.Span (renderSpan)
+import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (duration, fixed, thousands)
 
 -- | Writes the reports into a directory; their paths. Throws 'IOException' when
@@ -31,10 +34,12 @@ writeReport :: FilePath -> Plan -> Document -> IO [FilePath]
 writeReport folder planned document = do
   writeWhole json (encode (documentValue document))
   writeWhole markdown (Lazy.fromStrict (Text.encodeUtf8 (reportText planned document)))
-  pure [json, markdown]
+  writeWhole html (reportPage planned document)
+  pure [json, markdown, html]
   where
     json = folder </> "campaign.json"
     markdown = folder </> "report.md"
+    html = folder </> "report.html"
 
 -- | The text.
 reportText :: Plan -> Document -> Text
@@ -57,15 +62,20 @@ reportText planned document =
 isSoak :: Run -> Bool
 isSoak = Text.isPrefixOf "soak " . runName
 
+introduction :: Plan -> Document -> String
+introduction planned document =
+  show (length (documentRuns document)) <> " cells, " <> show (planIterations planned)
+    <> " iterations each with a server of its own, measured in turns; "
+    <> renderSpan (costsDuration costs)
+    <> " after "
+    <> renderSpan (costsWarmup costs)
+    <> " of warm-up. Throughput is the mean of the iterations with its 95 % interval of confidence; latencies are those of all iterations together."
+  where
+    costs = planCosts planned
+
 about :: Plan -> Document -> [String]
 about planned document =
-  [ show (length (documentRuns document)) <> " cells, " <> show (planIterations planned)
-      <> " iterations each with a server of its own, measured in turns; "
-      <> renderSpan (costsDuration costs)
-      <> " after "
-      <> renderSpan (costsWarmup costs)
-      <> " of warm-up. Throughput is the mean of the iterations with its 95 % interval of confidence; latencies are those of all iterations together."
-  ]
+  [introduction planned document]
     <> ["", "| | |", "|---|---|"]
     <> [ "| " <> name <> " | " <> value <> " |"
          | (name, value) <-
@@ -78,7 +88,6 @@ about planned document =
        ]
   where
     facts = documentManifest document
-    costs = planCosts planned
     dedup = \case
       [] -> []
       one : others -> one : dedup (filter (/= one) others)
@@ -107,11 +116,13 @@ viewText view =
 
 -- Mean and interval; of two the two.
 rate :: Run -> String
-rate run = case estimate (runRates run) of
-  Estimate mean Nothing -> case map (thousands . round) (runRates run) of
-    [one, other] -> one <> ", " <> other
-    _ -> thousands (round mean)
-  Estimate mean (Just half) -> thousands (round mean) <> " ± " <> thousands (round half)
+rate run = case runRates run of
+  [one, other] -> perSecond one <> ", " <> perSecond other
+  several -> case summarise several of
+    Just Summary {summaryMean, summaryInterval = Just (_, high)} -> perSecond summaryMean <> " ± " <> perSecond (high - summaryMean)
+    _ -> perSecond (runRate run)
+  where
+    perSecond = thousands . round
 
 row :: [String] -> String
 row cells = "| " <> intercalate " | " cells <> " |"
@@ -132,29 +143,22 @@ allCells runs =
               <> [maybe "" (thousands . round . referenceOpsPerSecond) (runReference run) | compared]
               <> [at 50, at 99, at 99.9, duration (Histogram.maximumValue service), fixed 2 (runCpuPerOp run / 1000)]
 
-soakText :: Run -> [String]
-soakText run =
-  [ "### " <> Text.unpack (runName run),
-    "",
-    case found of
-      [_] -> "One level from beginning to end: " <> thousands (round (runRate run)) <> " commands a second."
-      [] -> "Too short to tell."
-      _ ->
-        show (length found) <> " levels; their mean, " <> thousands (round (runRate run))
-          <> " commands a second, describes none of them."
-  ]
-    <> if length found < 2
-      then []
-      else
-        ["", row ["from", "for", "commands a second", "mean"], row ["---:", "---:", "---:", "---:"]]
-          <> [ row
-                 [ renderSpan (fromIntegral (phaseFirst phase) * step),
-                   renderSpan (fromIntegral (phaseLength phase) * step),
-                   thousands (round (phaseMedian phase)),
-                   thousands (round (phaseMean phase))
-                 ]
-               | phase <- found
-             ]
+-- What is to be said of it, and its levels if there are several.
+soakVerdict :: Run -> (String, [[String]])
+soakVerdict run = case found of
+  [_] -> ("One level from beginning to end: " <> thousands (round (runRate run)) <> " commands a second.", [])
+  [] -> ("Too short to tell.", [])
+  _ ->
+    ( show (length found) <> " levels; their mean, " <> thousands (round (runRate run))
+        <> " commands a second, describes none of them.",
+      [ [ renderSpan (fromIntegral (phaseFirst phase) * step),
+          renderSpan (fromIntegral (phaseLength phase) * step),
+          thousands (round (phaseMedian phase)),
+          thousands (round (phaseMean phase))
+        ]
+        | phase <- found
+      ]
+    )
   where
     series = concatMap iterationSeries (runIterations run)
     found = if length series < 10 then [] else phases defaultSensitivity (map sliceRate series)
@@ -164,6 +168,35 @@ soakText run =
     sliceRate slice
       | sliceSpan slice <= 0 = 0
       | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice
+
+soakText :: Run -> [String]
+soakText run =
+  ["### " <> Text.unpack (runName run), "", said]
+    <> if null levels
+      then []
+      else
+        ["", row ["from", "for", "commands a second", "mean"], row ["---:", "---:", "---:", "---:"]]
+          <> map row levels
+  where
+    (said, levels) = soakVerdict run
+
+-- | The same as a page of HTML, with charts.
+reportPage :: Plan -> Document -> Lazy.ByteString
+reportPage planned document =
+  campaignPage
+    "Campaign"
+    [Text.pack (introduction planned document)]
+    (filter (not . isSoak) runs)
+    [(run, soakLines (soakVerdict run)) | run <- filter isSoak runs]
+    (map (Text.pack . drop 2) (durabilityLines (filter (not . isSoak) runs)))
+    document
+  where
+    runs = documentRuns document
+    soakLines (said, levels) =
+      Text.pack said :
+        [ Text.pack (level <> " commands a second from " <> from <> " on, for " <> long)
+          | from : long : level : _ <- levels
+        ]
 
 durabilityLines :: [Run] -> [String]
 durabilityLines runs =

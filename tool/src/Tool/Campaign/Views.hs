@@ -7,8 +7,6 @@ module Tool.Campaign.Views
   ( View (..),
     Row (..),
     views,
-    Estimate (..),
-    estimate,
     axisOf,
   )
 where
@@ -17,8 +15,6 @@ import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, mapMaybe)
 import Data.Text (Text)
-import Statistics.Distribution (quantile)
-import Statistics.Distribution.StudentT (studentT)
 import Tool.Bench.Document
 
 -- | Cells in rows and columns.
@@ -128,25 +124,3 @@ ordered axis values
 -- | Where a run stands on an axis.
 axisOf :: Text -> Run -> Maybe Text
 axisOf name = Map.lookup name . specAxes . runSpec
-
--- | A mean, and how far from it the true one may be.
-data Estimate = Estimate
-  { estimateMean :: Double,
-    -- | Half the 95 % interval of confidence; 'Nothing' of fewer than three,
-    -- where it would say nothing.
-    estimateError :: Maybe Double
-  }
-  deriving stock (Eq, Show)
-
--- | Of independent measurements, by Student's t. Of none it is 0.
-estimate :: [Double] -> Estimate
-estimate values = Estimate {estimateMean = mean, estimateError = half}
-  where
-    count = length values
-    number = fromIntegral count :: Double
-    mean = if count == 0 then 0 else sum values / number
-    half
-      | count < 3 = Nothing
-      | otherwise =
-        let variance = sum [(value - mean) * (value - mean) | value <- values] / (number - 1)
-         in Just (quantile (studentT (number - 1)) 0.975 * sqrt (variance / number))

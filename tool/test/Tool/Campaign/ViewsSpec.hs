@@ -1,10 +1,12 @@
 module Tool.Campaign.ViewsSpec (spec) where
 
+import Data.ByteString.Lazy qualified as Lazy
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
 import Sample (sample, sampleManifest, sampleSpec)
 import Test.Hspec
 import Tool.Bench.Document hiding (Spec)
@@ -12,7 +14,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure (Measuring (..), loadArguments, phaseEvents)
 import Tool.Campaign.Plan
-import Tool.Campaign.Report (reportText)
+import Tool.Campaign.Report (reportPage, reportText)
 import Tool.Campaign.Server (Delayer (..), Surroundings (..))
 import Tool.Campaign.Views
 import Tool.Campaign.Workload
@@ -88,14 +90,6 @@ spec = do
     it "leaves out what has nothing to compare" $
       found "Servers and persistence" `shouldSatisfy` null
 
-    it "knows how sure a mean is" $ do
-      estimate [] `shouldBe` Estimate 0 Nothing
-      estimate [5] `shouldBe` Estimate 5 Nothing
-      -- By a table of Student's t: 2.776 for four degrees of freedom.
-      case estimate [10, 12, 14, 16, 18] of
-        Estimate 14 (Just half) -> abs (half - 2.776 * sqrt 10 / sqrt 5) `shouldSatisfy` (< 0.01)
-        other -> expectationFailure (show other)
-
   describe "Tool.Campaign.Report" $
     it "has a table for each question, and every cell" $ do
       let planned = Plan {planCells = cells, planIterations = 3, planSoaks = [], planCosts = Costs 1 5 1 0 0, planCuts = []}
@@ -104,6 +98,10 @@ spec = do
       Text.count "\n## " text `shouldSatisfy` (>= 6)
       text `shouldSatisfy` Text.isInfixOf "- said"
       [cellName cell | (_, cell) <- cells, not (Text.pack (cellName cell) `Text.isInfixOf` text)] `shouldBe` []
+
+      let html = Text.decodeUtf8 (Lazy.toStrict (reportPage planned document))
+      Text.count "<svg" html `shouldSatisfy` (> 10)
+      html `shouldSatisfy` Text.isInfixOf "Workloads and persistence"
 
   describe "Tool.Campaign.Measure" $ do
     it "tells the load what the cell asks for" $ do

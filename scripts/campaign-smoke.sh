@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# A whole campaign in about two minutes: every axis, a soak, the check after
+# kill -9, and the report, all small. Its numbers mean little; that it runs and
+# writes its report is the test. Fails if a cell is not valid or a file is
+# missing. The report is in results/campaign-smoke.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
+
+out=results/campaign-smoke
+mkdir -p results
+rm -rf "$out"
+
+places="disk=${TMPDIR:-/tmp}"
+[ ! -w /dev/shm ] || places="$places,memory=/dev/shm"
+
+cabal build -v1 exe:redis-client
+"$(cabal list-bin -v0 exe:redis-client)" bench campaign \
+  --workloads set,get --payload 3,3000 --clients 50,1 --net local,rtt=1ms --dir "$places" \
+  --iterations 2 --warmup 200ms --duration 500ms --keys 2000 --durability 300ms \
+  --soak set:aof-always:10s --budget 3m --out "$out"
+
+for file in campaign.json report.md report.html; do
+  if [ ! -s "$out/$file" ]; then
+    echo "campaign-smoke: $out/$file is missing" >&2
+    exit 1
+  fi
+done
