@@ -14,7 +14,7 @@ where
 import Control.Exception (bracket_)
 import Control.Monad (filterM, unless, when)
 import Data.Foldable (for_)
-import Data.List (intercalate)
+import Data.List (intercalate, nub)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -28,9 +28,11 @@ import System.FilePath ((</>))
 import System.IO (hPutStrLn, stderr)
 import System.IO.Error (tryIOError)
 import System.Posix.Process (getProcessID)
+import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationRate, runValid)
 import Tool.Bench.Environment (manifest)
+import Tool.Bench.Histogram qualified as Histogram
 import Tool.Campaign.Design
 import Tool.Campaign.Measure
 import Tool.Campaign.Plan
@@ -41,7 +43,7 @@ import Tool.Campaign.Workload (Workload (..), carriesValue, findWorkload)
 import Tool.Failure (exitInvalid, invalidRun, unavailable)
 import Tool.Options.Campaign
 import Tool.Span (renderSpan)
-import Tool.Text (thousands)
+import Tool.Text (duration, thousands)
 
 -- | Does it; blocks for hours if that is what was asked for. Ends badly when a
 -- cell could not be measured, or a measurement is not valid.
@@ -128,6 +130,7 @@ measuringOf options delaying =
       measuringDuration = campaignDuration options,
       measuringKeys = campaignKeys options,
       measuringReference = campaignReference options,
+      measuringSaturation = campaignSaturation options,
       measuringDurability = campaignDurability options
     }
 
@@ -141,6 +144,7 @@ settings options delaying =
       ("server cores", cores (campaignServerCores options)),
       ("client cores", cores (campaignClientCores options)),
       ("reference", if campaignReference options then "redis-benchmark" else "none"),
+      ("saturation", if campaignSaturation options then "allowed" else "not allowed"),
       ("durability", span' (campaignDurability options)),
       ("programs", listed [label <> "=" <> path | Named label path <- campaignServers options]),
       ("places", listed [label <> "=" <> path | Place label path <- campaignPlaces options]),
@@ -182,9 +186,10 @@ say = hPutStrLn stderr
 -- The document of the whole, the report, the exit code.
 conclude :: Store -> CampaignOptions -> Delayer -> Plan -> [(FilePath, String)] -> IO ExitCode
 conclude store options delaying planned failures = do
-  about <- manifest
-  cells <- traverse (\(_, cell) -> together cell [StepCell cell number | number <- [1 .. planIterations planned]]) (planCells planned)
-  soaks <- traverse (\(soak, cell) -> together cell [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
+  disks <- traverse (\place -> (,) (placeLabel place) <$> probeDisk (placePath place)) places
+  about <- (\facts -> facts {manifestDisk = firstOf disks, manifestFacts = Map.union (fsyncs disks) (manifestFacts facts)}) <$> manifest
+  cells <- traverse (\(_, cell) -> together [StepCell cell number | number <- [1 .. planIterations planned]]) (planCells planned)
+  soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
   let document =
         Document
           { documentManifest = about,
@@ -202,7 +207,20 @@ conclude store options delaying planned failures = do
           then ExitSuccess
           else ExitFailure exitInvalid
   where
-    together _ names = do
+    -- Those that cells use, each once.
+    places = nub (map (cellPlace . snd) (planCells planned))
+    firstOf disks = case [disk | (_, Just disk) <- disks] of
+      disk : _ -> Just disk
+      [] -> Nothing
+    fsyncs disks =
+      Map.fromList
+        [ ( "directory_" <> Text.pack label,
+            diskFilesystem disk <> ", fsync p50 " <> took 50 disk <> ", p99 " <> took 99 disk
+          )
+          | (label, Just disk) <- disks
+        ]
+    took share = Text.pack . duration . Histogram.percentile share . diskFsync
+    together names = do
       found <- catMaybes <$> traverse (recall store . stepName) names
       pure $ case concatMap documentRuns found of
         [] -> Nothing
@@ -210,8 +228,8 @@ conclude store options delaying planned failures = do
           Just
             first
               { runIterations = concatMap runIterations (first : others),
-                runNotes = dedup (concatMap runNotes (first : others)),
-                runProblems = dedup (concatMap runProblems (first : others)),
+                runNotes = nub (concatMap runNotes (first : others)),
+                runProblems = nub (concatMap runProblems (first : others)),
                 runReference = median' (first : others)
               }
     soaked run = run {runName = "soak " <> runName run}
@@ -233,6 +251,3 @@ conclude store options delaying planned failures = do
                | null (campaignServerCores options) || null (campaignClientCores options)
              ]
           <> ["not measured: " <> name <> ": " <> problem | (name, problem) <- failures]
-    dedup = \case
-      [] -> []
-      one : others -> one : dedup (filter (/= one) others)

@@ -50,6 +50,8 @@ data Measuring = Measuring
     measuringDuration :: Double,
     measuringKeys :: Int,
     measuringReference :: Bool,
+    -- | Whether the load may use up its processors.
+    measuringSaturation :: Bool,
     -- | Seconds of writing before the kill; 0: no kill.
     measuringDurability :: Double
   }
@@ -63,13 +65,14 @@ measureStep measuring step =
   withCellServer (measuringSurroundings measuring) cell measured
     `catch` \problem -> pure (Left (firstLine (displayException (problem :: TestKitFailure))))
   where
-    (cell, seconds) = case step of
-      StepCell one _ -> (one, measuringDuration measuring)
-      StepSoak one long -> (one, long)
+    -- What is the same for all iterations of a cell is asked for once.
+    (cell, seconds, first) = case step of
+      StepCell one number -> (one, measuringDuration measuring, number == 1)
+      StepSoak one long -> (one, long, True)
     measured started = case findWorkload (cellWorkload cell) of
       Nothing -> pure (Left ("there is no workload " <> cellWorkload cell))
       Just workload -> do
-        outcome <- load measuring started cell workload seconds
+        outcome <- load measuring started cell workload seconds first
         case outcome of
           Left problem -> do
             alive <- serverIsRunning (startedServer started)
@@ -101,13 +104,14 @@ measureStep measuring step =
       | otherwise = pure Nothing
 
 -- Runs the load, and reads what it wrote.
-load :: Measuring -> Started -> Cell -> Workload -> Double -> IO (Either String Document)
-load measuring started cell workload seconds =
+load :: Measuring -> Started -> Cell -> Workload -> Double -> Bool -> IO (Either String Document)
+load measuring started cell workload seconds first =
   withSystemTempDirectory "redis-client-campaign" $ \folder -> do
     self <- getExecutablePath
     let file = folder </> "out.json"
         arguments =
           loadArguments measuring cell workload seconds
+            <> ["--brief" | not first]
             <> ["-h", startedHost started, "-p", show (startedPort started), "--json", file]
         (program, words') = case measuringCores measuring of
           [] -> (self, arguments)
@@ -128,6 +132,9 @@ loadArguments measuring cell workload seconds =
     <> benchArguments (measuringKeys measuring) (cellPayload cell) workload
     <> ["--threads", show (cellClients cell), "--batch", "1"]
     <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
+    -- A series of some thousand slices at most, of ten at least.
+    <> ["--slice", plain (max (min 1 (seconds / 10)) (seconds / 3600))]
+    <> ["--allow-saturation" | measuringSaturation measuring]
   where
     plain = fixed 3
 

@@ -10,6 +10,7 @@ where
 import Data.Aeson (encode)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (intercalate)
+import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -26,7 +27,7 @@ import Tool.Campaign.Views
 import Tool.ChangePoint
 import Tool.Span (renderSpan)
 import Tool.Statistics (Summary (..), summarise)
-import Tool.Text (duration, fixed, thousands)
+import Tool.Text (duration, fixed, percent, thousands)
 
 -- | Writes the reports into a directory; their paths. Throws 'IOException' when
 -- the disk is full.
@@ -79,7 +80,8 @@ about planned document =
     <> ["", "| | |", "|---|---|"]
     <> [ "| " <> name <> " | " <> value <> " |"
          | (name, value) <-
-             [ ("Processor", maybe "unknown" Text.unpack (manifestCpu facts) <> ", " <> show (manifestProcessors facts) <> " processors" <> (if manifestVirtual facts then ", virtual" else "")),
+             [ ("Directories", intercalate "; " [Text.unpack (Text.drop 10 name) <> ": " <> Text.unpack value | (name, value) <- Map.toList (manifestFacts facts), "directory_" `Text.isPrefixOf` name]),
+               ("Processor", maybe "unknown" Text.unpack (manifestCpu facts) <> ", " <> show (manifestProcessors facts) <> " processors" <> (if manifestVirtual facts then ", virtual" else "")),
                ("Memory", maybe "unknown" (\bytes -> fixed 1 (fromIntegral bytes / 1e9) <> " GB") (manifestMemory facts)),
                ("Kernel", Text.unpack (manifestOs facts <> " " <> manifestKernel facts)),
                ("Servers", intercalate ", " (dedup [Text.unpack (serverName (runServer run)) | run <- documentRuns document])),
@@ -129,8 +131,8 @@ row cells = "| " <> intercalate " | " cells <> " |"
 
 allCells :: [Run] -> [String]
 allCells runs =
-  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> ["p50", "p99", "p99.9", "max", "CPU µs/op"]),
-    row (["---", "---:"] <> ["---:" | compared] <> replicate 5 "---:")
+  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> ["p50", "p99", "p99.9", "max", "client CPU µs/op", "client's share of its processors"]),
+    row (["---", "---:"] <> ["---:" | compared] <> replicate 6 "---:")
   ]
     <> map line runs
   where
@@ -141,7 +143,7 @@ allCells runs =
        in row $
             [Text.unpack (runName run) <> (if runValid run then "" else " (not valid)"), rate run]
               <> [maybe "" (thousands . round . referenceOpsPerSecond) (runReference run) | compared]
-              <> [at 50, at 99, at 99.9, duration (Histogram.maximumValue service), fixed 2 (runCpuPerOp run / 1000)]
+              <> [at 50, at 99, at 99.9, duration (Histogram.maximumValue service), fixed 2 (runCpuPerOp run / 1000), maybe "" percent (generatorShare run)]
 
 -- What is to be said of it, and its levels if there are several.
 soakVerdict :: Run -> (String, [[String]])
@@ -197,6 +199,12 @@ reportPage planned document =
         [ Text.pack (level <> " commands a second from " <> from <> " on, for " <> long)
           | from : long : level : _ <- levels
         ]
+
+-- The largest of all iterations.
+generatorShare :: Run -> Maybe Double
+generatorShare run = case [share | iteration <- runIterations run, Just share <- [trustCpuShare (iterationTrust iteration)]] of
+  [] -> Nothing
+  shares -> Just (maximum shares)
 
 durabilityLines :: [Run] -> [String]
 durabilityLines runs =
