@@ -42,6 +42,14 @@ internal static class Program
         {
             System.Runtime.GCSettings.IsServerGC ? "server GC" : "workstation GC",
         };
+        foreach (var name in new[] { "DOTNET_TieredCompilation", "DOTNET_TC_CallCountingDelayMs" })
+        {
+            if (Environment.GetEnvironmentVariable(name) is { } value)
+            {
+                notes.Add($"{name}={value}");
+            }
+        }
+
 #if SE_REDIS_1
         ThreadPool.SetMinThreads(200, 200);
         notes.Add("at least 200 pool threads");

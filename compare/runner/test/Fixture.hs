@@ -56,6 +56,7 @@ row name limit =
       rowLanguage = "C",
       rowRun = ["program"],
       rowEnvironment = mempty,
+      rowWarmup = 0,
       rowCluster = True,
       rowStyles = [Wait, Batch],
       rowLimit = limit,

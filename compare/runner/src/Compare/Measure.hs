@@ -13,6 +13,7 @@ module Compare.Measure
 
     -- * One run
     runReport,
+    rowWindow,
     pinned,
   )
 where
@@ -117,15 +118,16 @@ estimate measurement =
     cells = measurementCells measurement
     window = measurementWindow measurement
     perCell cell =
-      fromIntegral (length (filter (rowCan cell) (measurementRows measurement)) + (if hasReference cell then 1 else 0))
-        * (windowWarmup window + windowDuration window + 0.6)
+      sum [perRun (rowWindow window row) | row <- measurementRows measurement, rowCan cell row]
+        + (if hasReference cell then perRun window {windowWarmup = 0} else 0)
+    perRun one = windowWarmup one + windowDuration one + 0.5
     perGroup = \case
       cell : _ | isCluster (cellPlace cell) -> 5
       _ -> 1
 
 -- One row at one cell.
 runPeer :: Bool -> Window -> Servers -> Int -> Cell -> Row -> IO Sample
-runPeer pinning window servers iteration cell row = do
+runPeer pinning usual servers iteration cell row = do
   before <- calls servers
   outcome <- runReport (pinned pinning cell) window row (peerArguments (serversAddress servers) window cell)
   after <- calls servers
@@ -133,7 +135,12 @@ runPeer pinning window servers iteration cell row = do
     Left why -> failedSample (rowName row) cell iteration why
     Right report -> sampleOf (rowName row) cell iteration (problemsOf cores window cell before after report) report
   where
+    window = rowWindow usual row
     cores = if isPinned (cellPlace cell) then 1 else 2
+
+-- | The window of a row that needs more warm-up than is usual.
+rowWindow :: Window -> Row -> Window
+rowWindow usual row = usual {windowWarmup = max (rowWarmup row) (windowWarmup usual)}
 
 -- | Runs a peer with these arguments, its command line changed by a function;
 -- 'Left' says why there is no report. Blocks until it has ended.

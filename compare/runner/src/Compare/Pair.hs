@@ -146,7 +146,7 @@ withTarget options action = case pairHost options of
           cellInFlight = 1,
           cellCommon = defaultCommon {commonKeySize = pairKeySize options}
         }
-    window = Window {windowWarmup = max 1 (pairDuration options / 10), windowDuration = pairDuration options}
+    usual = Window {windowWarmup = max 1 (pairDuration options / 10), windowDuration = pairDuration options}
     run change address row operation callers connections = do
       let this =
             cell
@@ -154,6 +154,7 @@ withTarget options action = case pairHost options of
                 cellInFlight = callers,
                 cellCommon = (cellCommon cell) {commonConnections = connections}
               }
+          window = rowWindow usual row
       outcome <- runReport change window row (peerArguments address window this <> secrets)
       pure $ case outcome of
         Left why -> Left why

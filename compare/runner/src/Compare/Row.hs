@@ -36,6 +36,8 @@ data Row = Row
     -- | Program and leading arguments.
     rowRun :: [String],
     rowEnvironment :: Map String String,
+    -- | The least warm-up that it needs, in seconds.
+    rowWarmup :: Double,
     rowCluster :: Bool,
     rowStyles :: [Style],
     -- | Not a client that people use in place of ours, but what is possible.
@@ -59,6 +61,8 @@ instance ToJSON Row where
         "version" .= rowVersion row,
         "origin" .= rowOrigin row,
         "language" .= rowLanguage row,
+        "env" .= rowEnvironment row,
+        "warmup" .= rowWarmup row,
         "cluster" .= rowCluster row,
         "styles" .= map styleText (rowStyles row),
         "limit" .= rowLimit row
@@ -74,6 +78,7 @@ instance FromJSON Row where
       <*> row .:? "language" .!= ""
       <*> row .:? "run" .!= []
       <*> row .:? "env" .!= mempty
+      <*> row .:? "warmup" .!= 0
       <*> row .:? "cluster" .!= False
       <*> row .:? "styles" .!= [Wait, Batch]
       <*> row .:? "limit" .!= False

@@ -28,7 +28,7 @@ markdown goals document =
           <> Text.pack (printf "%.1f" (windowDuration (documentWindow document)))
           <> " s after "
           <> Text.pack (printf "%.1f" (windowWarmup (documentWindow document)))
-          <> " s of warm-up; `max` is the worst of all.",
+          <> " s of warm-up (more for those that compile while they run, see the settings); `max` is the worst of all.",
         "",
         "## Goals",
         ""
