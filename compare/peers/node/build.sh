@@ -8,7 +8,7 @@ absent() { # row, why
   echo '{"row": "'"$1"'", "absent": "'"$2"'"}'
 }
 if ! command -v node >/dev/null || ! command -v npm >/dev/null || [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
-  for client in "${clients[@]}"; do absent "$client" "needs Node 20 or later with npm: apt-get install nodejs npm"; done
+  for client in "${clients[@]}"; do absent "$client" "needs npm and Node 20 or later (Debian 12 has 18): install nodejs and npm"; done
   exit 0
 fi
 if [ ! -e node_modules/.installed ] || [ package-lock.json -nt node_modules/.installed ]; then
