@@ -7,7 +7,8 @@ cd "$(dirname "$0")"
 sources=/usr/share/gocode
 export GO111MODULE=off GOPATH="$sources" GOFLAGS=
 
-peer() { # row, its file, folder of the library, Debian package, cluster
+# No cluster: redigo knows none, and go-redis 5 does not understand Redis 7's.
+peer() { # row, its file, folder of the library, Debian package
   if ! command -v go >/dev/null || [ ! -d "$sources/src/$3" ]; then
     echo '{"row": "'"$1"'", "absent": "needs Go and the library: apt-get install golang-go '"$4"'"}'
     return 0
@@ -17,8 +18,8 @@ peer() { # row, its file, folder of the library, Debian package, cluster
   if [ ! -e "build/$1" ] || [ -n "$(find . -maxdepth 1 -type f -newer "build/$1")" ]; then
     go build -ldflags "-X main.clientVersion=${version:-unknown}" -o "build/$1" main.go load.go tally.go "$2" >&2
   fi
-  echo '{"row": "'"$1"'", "version": "'"${version:-unknown}"'", "origin": "Debian", "run": ["build/'"$1"'"], "env": {"GOGC": "400"}, "cluster": '"$5"', "styles": ["wait", "batch"], "language": "Go"}'
+  echo '{"row": "'"$1"'", "version": "'"${version:-unknown}"'", "origin": "Debian", "run": ["build/'"$1"'"], "env": {"GOGC": "400"}, "cluster": false, "styles": ["wait", "batch"], "language": "Go"}'
 }
 mkdir -p build
-peer go-redis goredis.go gopkg.in/redis.v5 golang-gopkg-redis.v5-dev true
-peer redigo redigo.go github.com/gomodule/redigo golang-github-gomodule-redigo-dev false
+peer go-redis goredis.go gopkg.in/redis.v5 golang-gopkg-redis.v5-dev
+peer redigo redigo.go github.com/gomodule/redigo golang-github-gomodule-redigo-dev
