@@ -19,6 +19,7 @@ import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.ServerFactsSpec qualified
 import Tool.Bench.SteadySpec qualified
+import Tool.Bench.SweepSpec qualified
 import Tool.Bench.TallySpec qualified
 import Tool.Bench.TrustSpec qualified
 import Tool.Bench.WorkloadSpec qualified
@@ -70,6 +71,7 @@ main =
       Tool.Bench.EventsSpec.spec
       Tool.Bench.TrustSpec.spec
       Tool.Bench.ServerFactsSpec.spec
+      Tool.Bench.SweepSpec.spec
       Tool.Bench.TallySpec.spec
       Tool.Bench.KnownAnswerSpec.spec
       Tool.Options.LoadSpec.spec

@@ -6,8 +6,12 @@ where
 
 import Data.Aeson (encode)
 import Data.Foldable (for_)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import System.Directory (getTemporaryDirectory)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
+import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Gate (gate)
@@ -15,13 +19,16 @@ import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
 import Tool.Bench.Reports (compareReports, exitOf, printSchema, showReport)
-import Tool.Bench.Run (measure)
+import Tool.Bench.Run (measure, measureWith)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Bench.Suite (suite)
+import Tool.Bench.Sweep (sweep)
+import Tool.Bench.Usage (takeAllCores)
 import Tool.Campaign (campaign)
 import Tool.Connect (Target, targetOf)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
+import Tool.Options.Load (Plan (..))
 import Tool.Options.Output (Outputs, toStandardOutput)
 import Tool.Record (record)
 import Tool.Replay (replay)
@@ -45,15 +52,21 @@ bench = \case
 once :: BenchOptions -> IO ExitCode
 once options = withOutputs (benchOutputs options) $ \write -> do
   progress <- newProgress
-  result <- withTargetOf (benchConnection options) $ \target ->
-    measure progress target (benchOperation options) (benchLoad options)
-  conclude (benchOutputs options) write (details result) [result]
+  takeAllCores
+  (results, notes) <- withTargetOf (benchConnection options) $ \target ->
+    case planSweep (loadPlan load) of
+      Just wanted -> sweep progress (\leniency -> measureWith leniency progress target (benchOperation options)) wanted load
+      Nothing -> (\result -> ([result], [])) <$> measure progress target (benchOperation options) load
+  disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
+  conclude (benchOutputs options) write disk notes (concatMap details (take 1 results)) results
+  where
+    load = benchLoad options
 
 standard :: SuiteOptions -> IO ExitCode
 standard options = withOutputs (suiteOutputs options) $ \write -> do
   progress <- newProgress
   (notes, results) <- suite progress options
-  conclude (suiteOutputs options) write notes results
+  conclude (suiteOutputs options) write Nothing [] notes results
 
 -- The server that is named, or a private one.
 withTargetOf :: ConnectionOptions -> (Target -> IO a) -> IO a
@@ -70,11 +83,11 @@ withTargetOf options action
 
 -- Prints and writes the results; one that is not valid makes the exit code.
 -- The table leaves the standard output to the file that goes there.
-conclude :: Outputs -> (Document -> IO ()) -> [String] -> [Run] -> IO ExitCode
-conclude outputs write notes results = do
+conclude :: Outputs -> (Document -> IO ()) -> Maybe Disk -> [Text] -> [String] -> [Run] -> IO ExitCode
+conclude outputs write disk notes introduction results = do
   about <- manifest
-  for_ (notes <> [""] <> report results) (hPutStrLn handle)
-  let document = Document {documentManifest = about, documentRuns = results, documentNotes = [], documentOrigins = []}
+  for_ (introduction <> [""] <> report results <> map Text.unpack notes) (hPutStrLn handle)
+  let document = Document {documentManifest = about {manifestDisk = disk}, documentRuns = results, documentNotes = notes, documentOrigins = []}
   write document
   pure (exitOf document)
   where

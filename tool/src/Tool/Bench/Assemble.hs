@@ -138,6 +138,10 @@ assemble assembly = (iteration, notes)
           share > cpuLimit,
           lenientSaturation leniency
       ]
+        <> [ "its threads waited for a core " <> Text.pack (percent waited) <> " of the time: something else uses this machine's processors"
+             | Just waited <- [trustRunQueue trust],
+               waited > 0.2 * fromIntegral (assemblyCores assembly)
+           ]
         <> ["the rate was steady after " <> Text.pack (fixed 1 (driveWarmup found)) <> " s" | driveFirst found > 0]
         <> ["the rate at the begin of the window was not that of the rest: a longer warm-up would help" | trustSteady trust == Just False]
 

@@ -82,8 +82,17 @@ withoutSecrets = \case
       if null value
         then argument : map (const "***") (take 1 rest) <> withoutSecrets (drop 1 rest)
         else ('-' : flags <> "a***") : withoutSecrets rest
-    | otherwise -> argument : withoutSecrets rest
+    | otherwise -> withoutPassword argument : withoutSecrets rest
   [] -> []
+
+-- A URL with stars for its password, which ends at the last @.
+withoutPassword :: String -> String
+withoutPassword argument = case Text.breakOn "://" (Text.pack argument) of
+  (scheme, rest)
+    | (credentials, host) <- Text.breakOnEnd "@" (Text.drop 3 rest),
+      not (Text.null credentials) ->
+      Text.unpack (scheme <> "://" <> Text.takeWhile (/= ':') credentials <> ":***@" <> host)
+  _ -> argument
 
 -- | Whether the processor says that it is not a real one: waking a sleeping
 -- core is dear there.

@@ -12,6 +12,7 @@ import Data.Text qualified as Text
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (Align (..), fixed, percent, table, thousands)
 import Tool.Text qualified as Words
 
@@ -75,7 +76,7 @@ details result =
   [ "server " <> Text.unpack (serverName server) <> ", " <> targetName (specTarget spec)
       <> (if serverNodes server > 1 then " of " <> show (serverNodes server) else "")
       <> (if specTls spec then ", TLS" else ""),
-    show (specThreads spec) <> " threads x " <> batch
+    show (specThreads spec) <> (if specThreads spec == 1 then " thread, " else " threads, ") <> load
       <> ", "
       <> maybe "one connection per capability" connections (specMuxCount spec)
       <> ", "
@@ -99,12 +100,57 @@ details result =
     <> [ "errors: " <> show held <> " " <> Text.unpack name
          | (name, held) <- Map.toList (runErrors result)
        ]
+    <> responses
+    <> lateness
+    <> repeated
+    <> generator
+    <> refused
+    <> noted
   where
     spec = runSpec result
     server = runServer result
-    batch
-      | specBatch spec == 1 = "1 command, waiting for each reply"
-      | otherwise = "batches of " <> show (specBatch spec)
+    load = case specLoop spec of
+      Closed
+        | specBatch spec == 1 -> "one command at a time each"
+        | otherwise -> "batches of " <> show (specBatch spec)
+      OpenConstant each -> "open loop at " <> fixed 0 each <> "/s"
+      OpenPoisson each -> "open loop, Poisson at " <> fixed 0 each <> "/s"
+      OpenRamp from to -> "open loop from " <> fixed 0 from <> "/s to " <> fixed 0 to <> "/s"
+    responses = case runResponse result of
+      Nothing -> []
+      Just response ->
+        [ "response time, from when a command was due: p50 " <> at 50 response <> ", p99 " <> at 99 response
+            <> ", p99.9 "
+            <> at 99.9 response
+            <> ", max "
+            <> Words.duration (Histogram.maximumValue response)
+            <> "; the table has service times"
+        ]
+    lateness = case foldMap (trustSchedule . iterationTrust) (runIterations result) of
+      Nothing -> []
+      Just late -> ["sent late by: p50 " <> at 50 late <> ", p99 " <> at 99 late <> ", max " <> Words.duration (Histogram.maximumValue late)]
+    at percentile = Words.duration . Histogram.percentile percentile
+    repeated = case summarise (runRates result) of
+      Just summary
+        | Just (low, high) <- summaryInterval summary ->
+          [ show (summaryCount summary) <> " iterations: mean " <> rate (summaryMean summary) <> "/s, standard deviation " <> rate (summarySd summary)
+              <> " ("
+              <> percent (summarySd summary / max 1 (summaryMean summary))
+              <> "), 95 % confidence "
+              <> rate low
+              <> " to "
+              <> rate high
+          ]
+      _ -> []
+    rate = thousands . round :: Double -> String
+    generator =
+      [ "the generator used " <> percent share <> " of its cores" <> maybe "" (\gc -> ", " <> percent gc <> " of that for garbage collection") (trustGcShare trust)
+          <> maybe "" (\queue -> "; its threads waited for a core " <> percent queue <> " of the time") (trustRunQueue trust)
+        | trust <- take 1 (map iterationTrust (runIterations result)),
+          Just share <- [trustCpuShare trust]
+      ]
+    refused = ["the server did not tell: " <> Text.unpack reason | reason <- serverRefused server]
+    noted = map (("note: " <>) . Text.unpack) (runNotes result)
     connections count
       | count == 1 = "1 connection per node"
       | otherwise = show count <> " connections per node"

@@ -5,6 +5,7 @@ module Tool.Bench.Usage
     usage,
     usedSince,
     usableCores,
+    takeAllCores,
 
     -- * Parts
     queuedNanos,
@@ -12,12 +13,15 @@ module Tool.Bench.Usage
 where
 
 import Control.Exception (IOException, try)
+import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (fromRight)
+import Data.List (isPrefixOf)
 import Data.Maybe (mapMaybe)
-import GHC.Conc (getNumCapabilities, getNumProcessors)
+import GHC.Conc (getNumCapabilities, getNumProcessors, setNumCapabilities)
+import GHC.Environment (getFullArgs)
 import GHC.Stats (RTSStats (gc_cpu_ns), getRTSStats, getRTSStatsEnabled)
 import System.Directory (listDirectory)
 import System.FilePath ((</>))
@@ -59,6 +63,15 @@ usedSince before after =
 -- | On how many cores this process can run Haskell at a time.
 usableCores :: IO Int
 usableCores = min <$> getNumCapabilities <*> getNumProcessors
+
+-- | Lets this process use as many cores as there are, up to four, unless its
+-- command line says how many (@+RTS -N@): a generator on one core of several is
+-- easily the bottleneck.
+takeAllCores :: IO ()
+takeAllCores = do
+  arguments <- getFullArgs
+  processors <- getNumProcessors
+  unless (any ("-N" `isPrefixOf`) (drop 1 (dropWhile (/= "+RTS") arguments))) $ setNumCapabilities (max 1 (min 4 processors))
 
 queued :: IO (Maybe Nanos)
 queued =

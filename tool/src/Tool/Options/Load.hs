@@ -13,6 +13,7 @@ where
 
 import Control.Applicative (optional, (<|>))
 import Data.Char (isDigit)
+import Data.Function ((&))
 import Data.Maybe (isJust)
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Data.Time.Format (defaultTimeLocale, parseTimeM)
@@ -22,6 +23,7 @@ import Options.Applicative
     auto,
     eitherReader,
     flag,
+    flag',
     help,
     long,
     metavar,
@@ -99,7 +101,7 @@ planOptions :: Parser Plan
 planOptions =
   Plan
     <$> arrivalOptions
-    <*> optional (option auto (long "requests" <> metavar "N" <> help "Measure so many commands instead of a time"))
+    <*> optional (option readCount (long "requests" <> metavar "N" <> help "Measure so many commands instead of a time"))
     <*> option
       readWarmup
       ( long "warmup" <> metavar "SECONDS|auto" <> value (planWarmup defaultPlan) <> showDefaultWith warmupText
@@ -122,17 +124,15 @@ planOptions =
 arrivalOptions :: Parser (Maybe Arrivals)
 arrivalOptions =
   optional
-    ( shaped
+    ( (&)
         <$> option (positive "a rate") (long "rate" <> metavar "PER-SECOND" <> help "Open loop: send so many commands a second, whatever became of those before")
-        <*> switch (long "poisson" <> help "With --rate: independent of each other, as those of many users, and not at equal distances")
-        <*> optional (option readRamp (long "ramp-to" <> metavar "PER-SECOND/SECONDS" <> help "With --rate: rise or fall to this rate over so many seconds"))
+        <*> ( flag' Poisson (long "poisson" <> help "With --rate: independent of each other, as those of many users, and not at equal distances")
+                <|> (rising <$> option readRamp (long "ramp-to" <> metavar "PER-SECOND/SECONDS" <> help "With --rate: rise or fall to this rate over so many seconds"))
+                <|> pure Constant
+            )
     )
   where
-    shaped rate poisson ramp = case ramp of
-      Just (to, seconds) -> Ramp rate to seconds
-      Nothing
-        | poisson -> Poisson rate
-        | otherwise -> Constant rate
+    rising (to, seconds) from = Ramp from to seconds
 
 sweepOptions :: Parser (Maybe Sweep)
 sweepOptions =
@@ -147,6 +147,11 @@ readWarmup = eitherReader $ \case
   text -> case readMaybe text of
     Just seconds | seconds >= 0 && seconds <= 1e7 -> Right (WarmupFor seconds)
     _ -> Left ("the warm-up is a number of seconds or auto, not " <> show text)
+
+readCount :: ReadM Int
+readCount = eitherReader $ \text -> case readNumber text of
+  Just number | number >= 1 && number <= 1e15 -> Right (round number)
+  _ -> Left ("not a number of commands: " <> show text)
 
 positive :: String -> ReadM Double
 positive what = eitherReader $ \text -> case readNumber text of
@@ -199,7 +204,7 @@ planProblem batch plan
   | Just _ <- planSweep plan, planIterations plan > 1 = Just "--sweep measures each rate once: no --iterations"
   | Just _ <- planSweep plan, Just _ <- planRequests plan = Just "--sweep needs a time for each rate: no --requests"
   | Just (Ramp _ _ seconds) <- planArrivals plan, seconds > 1e6 = Just "--ramp-to takes too long"
-  | Just count <- planRequests plan, count < 1 = Just "--requests must be 1 or more"
+  | Just (Ramp {}) <- planArrivals plan, WarmupUntilSteady _ <- planWarmup plan = Just "--ramp-to is never steady: no --warmup auto"
   | planIterations plan < 1 || planIterations plan > 1000 = Just "--iterations must be from 1 to 1000"
   | planSlice plan < 0.01 = Just "--slice must be 0.01 or more"
   | Just interval <- planSample plan, interval < 0.01 = Just "--sample must be 0.01 or more"

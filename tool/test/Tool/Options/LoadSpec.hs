@@ -26,6 +26,9 @@ spec = describe "the options of a load" $ do
     fmap planSweep (planOf ["--sweep", "8"]) `shouldBe` Right (Just (SweepSteps 8))
     fmap planSweep (planOf ["--sweep", "1k,2k,5k"]) `shouldBe` Right (Just (SweepRates [1000, 2000, 5000]))
 
+  it "name a count" $
+    fmap planRequests (planOf ["--requests", "20k"]) `shouldBe` Right (Just 20000)
+
   it "name a moment, by the calendar or in seconds" $ do
     fmap planStartAt (planOf ["--start-at", "2026-01-31T12:00:00Z"]) `shouldBe` Right (Just 1769860800000000000)
     fmap planStartAt (planOf ["--start-at", "1769860800"]) `shouldBe` Right (Just 1769860800000000000)
@@ -42,13 +45,15 @@ spec = describe "the options of a load" $ do
         (["--sweep", "5,3"], "sweep"),
         (["--sweep", "5", "--iterations", "2"], "--sweep"),
         (["--sweep", "5", "--requests", "2"], "--sweep"),
-        (["--requests", "0"], "--requests"),
+        (["--requests", "0"], "commands:"),
         (["--iterations", "0"], "--iterations"),
         (["--slice", "0.001"], "--slice"),
         (["--start-at", "soon"], "time"),
         (["--warmup", "long"], "warm-up"),
         (["--ramp-to", "5/5"], "--rate"),
         (["--rate", "5", "--ramp-to", "5"], "ramp"),
+        (["--rate", "5", "--ramp-to", "5/5", "--poisson"], "--poisson"),
+        (["--rate", "5", "--ramp-to", "5/5", "--warmup", "auto"], "--ramp-to"),
         (["--url", "http://x"], "scheme:"),
         (["--url", "redis://x", "-h", "y"], "--host"),
         (["--socket", "/s", "-h", "y"], "--host"),

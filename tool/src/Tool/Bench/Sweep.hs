@@ -1,0 +1,109 @@
+-- | One rate after the other: how latency grows with load, and where it begins
+-- to grow without bound.
+--
+-- A single latency says little: it is that of one load. The curve over rates has
+-- a knee, beyond which commands queue up; the rate there is what a server can be
+-- given.
+module Tool.Bench.Sweep
+  ( sweep,
+    Step (..),
+    knee,
+    stepOf,
+  )
+where
+
+import Data.Maybe (fromMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Bench.Assemble (Leniency (..), strict)
+import Tool.Bench.Cpu (Nanos)
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals (runRate, runResponse, runValid)
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Progress (Progress, announce)
+import Tool.Options.Bench (LoadOptions (..))
+import Tool.Options.Load (Plan (..), Sweep (..))
+import Tool.Text (duration, fixed, thousands)
+
+-- | What one rate came to.
+data Step = Step
+  { stepRate :: Double,
+    -- | Commands a second that were answered.
+    stepReached :: Double,
+    -- | The 99th percentile of the response time.
+    stepP99 :: Nanos
+  }
+  deriving stock (Eq, Show)
+
+-- | Measures at each rate, by the given action, until one is more than the
+-- server can do or the generator. The runs, and where the knee is.
+sweep :: Progress -> (Leniency -> LoadOptions -> IO Run) -> Sweep -> LoadOptions -> IO ([Run], [Text])
+sweep progress measured wanted load = do
+  rates <- case wanted of
+    SweepRates rates -> pure rates
+    SweepSteps steps -> do
+      announce progress "sweep: what does a closed loop reach?"
+      closed <- measured strict {lenientSaturation = True} load {loadPlan = plan {planSweep = Nothing, planArrivals = Nothing}, loadDuration = min 3 (loadDuration load)}
+      pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
+  (runs, ended) <- go rates
+  let steps = map stepOf runs
+      found step =
+        "the knee is at " <> Text.pack (thousands (round (stepRate step))) <> " commands a second: up to there the 99th percentile of the response time stays within "
+          <> Text.pack (duration (limitOf steps))
+          <> " (five times that at the lowest rate, or a millisecond)"
+      note = case knee steps of
+        Just step
+          | Just reason <- ended -> found step <> "; " <> reason
+          | [step] == drop (length steps - 1) steps -> found step <> "; no rate of the sweep was beyond it, so it may lie higher"
+          | otherwise -> found step
+        Nothing -> "the knee is below the lowest rate of the sweep" <> maybe "" ("; " <>) ended
+  pure (runs, [note])
+  where
+    plan = loadPlan load
+    go = \case
+      [] -> pure ([], Nothing)
+      rate : later -> do
+        run <- measured strict {lenientBehind = True} load {loadPlan = plan {planSweep = Nothing, planArrivals = Just (Constant rate)}}
+        let at = Text.pack (fixed 0 rate <> "/s")
+        if not (runValid run)
+          then
+            pure
+              ( [],
+                Just ("the sweep ended at " <> at <> ", which was not measured: " <> Text.intercalate "; " (runProblems run))
+              )
+          else
+            if not (kept (stepOf run))
+              then pure ([run], Just (at <> " was more than could be answered"))
+              else (\(runs, ended) -> (run : runs, ended)) <$> go later
+
+-- Whether all that was sent was answered in time.
+kept :: Step -> Bool
+kept step = stepReached step >= 0.98 * stepRate step
+
+-- | The last of the leading steps in which the rate is kept, and the 99th
+-- percentile no more than five times that of the first, or a millisecond.
+knee :: [Step] -> Maybe Step
+knee steps = case reverse (takeWhile good steps) of
+  step : _ -> Just step
+  [] -> Nothing
+  where
+    good step = kept step && stepP99 step <= limitOf steps
+
+limitOf :: [Step] -> Nanos
+limitOf = \case
+  first : _ -> max 1000000 (5 * stepP99 first)
+  [] -> 0
+
+-- | Of a run in an open loop.
+stepOf :: Run -> Step
+stepOf run =
+  Step
+    { stepRate = case specLoop (runSpec run) of
+        OpenConstant rate -> rate
+        OpenPoisson rate -> rate
+        OpenRamp _ to -> to
+        Closed -> runRate run,
+      stepReached = runRate run,
+      stepP99 = Histogram.percentile 99 (fromMaybe mempty (runResponse run))
+    }

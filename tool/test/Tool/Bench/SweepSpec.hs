@@ -1,0 +1,48 @@
+module Tool.Bench.SweepSpec (spec) where
+
+import Data.Text qualified as Text
+import Sample (sample)
+import Test.Hspec
+import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Bench.Document hiding (Spec)
+import Tool.Bench.Document.Totals (iterationOps)
+import Tool.Bench.Progress (silent)
+import Tool.Bench.Sweep
+import Tool.Options.Bench
+import Tool.Options.Load
+
+step :: Double -> Double -> Int -> Step
+step rate reached p99 = Step {stepRate = rate, stepReached = reached, stepP99 = p99}
+
+spec :: Spec
+spec = describe "a sweep" $ do
+  it "has its knee before the percentile leaves its level" $
+    knee [step 100 100 900000, step 200 200 1100000, step 300 299 4400000, step 400 400 4600000, step 500 500 800000]
+      `shouldBe` Just (step 300 299 4400000)
+
+  it "has its knee before the rate is no longer kept" $
+    knee [step 100 100 50000, step 200 150 60000] `shouldBe` Just (step 100 100 50000)
+
+  it "does not take noise below a millisecond for a knee" $
+    knee [step 100 100 20000, step 200 200 900000] `shouldBe` Just (step 200 200 900000)
+
+  it "may have none" $
+    knee [step 100 50 20000] `shouldBe` Nothing
+
+  it "goes up until a rate is too much, and says where that was" $ do
+    let load = defaultLoad {loadPlan = defaultPlan {planSweep = Just (SweepRates [10, 20, 30, 40])}}
+        -- A server that answers 25 a second.
+        measured _ one = case planArrivals (loadPlan one) of
+          Just (Constant rate) -> pure (answering rate (min 25 rate))
+          _ -> fail "no rate"
+    (runs, notes) <- sweep silent measured (SweepRates [10, 20, 30, 40]) load
+    map (stepRate . stepOf) runs `shouldBe` [10, 20, 30]
+    notes `shouldSatisfy` all (\note -> "knee is at 20 " `Text.isInfixOf` note && "30/s was more" `Text.isInfixOf` note)
+  where
+    answering rate reached =
+      sample
+        { runSpec = (runSpec sample) {specLoop = OpenConstant rate},
+          runProblems = [],
+          -- The sample's commands in as many seconds as that takes.
+          runIterations = [iteration {iterationSeconds = fromIntegral (iterationOps iteration) / reached} | iteration <- runIterations sample]
+        }
