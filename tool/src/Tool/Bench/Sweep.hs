@@ -12,6 +12,7 @@ module Tool.Bench.Sweep
   )
 where
 
+import Data.Bifunctor (first)
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -75,7 +76,7 @@ sweep progress measured wanted load = do
           else
             if not (kept (stepOf run))
               then pure ([run], Just (at <> " was more than could be answered"))
-              else (\(runs, ended) -> (run : runs, ended)) <$> go later
+              else first (run :) <$> go later
 
 -- Whether all that was sent was answered in time.
 kept :: Step -> Bool
@@ -92,7 +93,7 @@ knee steps = case reverse (takeWhile good steps) of
 
 limitOf :: [Step] -> Nanos
 limitOf = \case
-  first : _ -> max 1000000 (5 * stepP99 first)
+  lowest : _ -> max 1000000 (5 * stepP99 lowest)
   [] -> 0
 
 -- | Of a run in an open loop.
