@@ -30,6 +30,7 @@ import Tool.CampaignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
 import Tool.CompareSpec qualified
+import Tool.MergeSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.Options.LoadSpec qualified
 import Tool.OptionsSpec qualified
@@ -42,9 +43,10 @@ import Tool.StatisticsSpec qualified
 
 main :: IO ()
 main =
-  lookupEnv Tool.ProgramSpec.actAsProgram >>= \case
-    Just _ -> runProgram >>= exitWith
-    Nothing -> hspec . around_ (timed 120) $ do
+  (,) <$> lookupEnv Tool.ProgramSpec.actAsProgram <*> lookupEnv Tool.MergeSpec.actAsSampler >>= \case
+    (Just _, _) -> runProgram >>= exitWith
+    (_, Just _) -> Tool.MergeSpec.sampler
+    (Nothing, Nothing) -> hspec . around_ (timed 120) $ do
       Tool.OptionsSpec.spec
       Tool.Bench.ArrivalsSpec.spec
       Tool.ChangePointSpec.spec
@@ -64,6 +66,7 @@ main =
       Tool.Bench.HtmlSpec.spec
       Tool.StatisticsSpec.spec
       Tool.CompareSpec.spec
+      Tool.MergeSpec.spec
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec

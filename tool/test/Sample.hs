@@ -78,6 +78,7 @@ sampleIteration =
   Iteration
     { iterationStarted = 1700000000000000000,
       iterationSeconds = 2,
+      iterationCommon = Nothing,
       iterationCommands =
         Map.fromList
           [ ("get", CommandStats 800 0 Map.empty (Histogram.fromValues (map (* 1000) [1 .. 800])) Nothing),
@@ -233,7 +234,7 @@ anyReference = Reference <$> arbitrary <*> arbitrary <*> arbitrary <*> arbitrary
 
 anyIteration :: Gen Iteration
 anyIteration =
-  Iteration <$> arbitrary <*> arbitrary <*> named anyCommand <*> named arbitrary <*> few anySlice <*> named anyNode <*> few anySample
+  Iteration <$> arbitrary <*> arbitrary <*> maybeOf (Common <$> arbitrary <*> arbitrary) <*> named anyCommand <*> named arbitrary <*> few anySlice <*> named anyNode <*> few anySample
     <*> few anyEvent
     <*> arbitrary
     <*> arbitrary

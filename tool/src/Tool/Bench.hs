@@ -18,7 +18,7 @@ import Tool.Bench.Gate (gate)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
-import Tool.Bench.Reports (compareReports, exitOf, printSchema, showReport)
+import Tool.Bench.Reports (compareReports, exitOf, mergeReports, printSchema, showReport)
 import Tool.Bench.Run (measure, measureWith)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Bench.Suite (suite)
@@ -47,6 +47,7 @@ bench = \case
       gate progress options (\value -> write [encode value <> "\n"])
   BenchReport options -> showReport options
   BenchCompare options -> compareReports options
+  BenchMerge options -> mergeReports options
   BenchSchema -> printSchema
 
 once :: BenchOptions -> IO ExitCode

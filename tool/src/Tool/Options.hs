@@ -111,6 +111,7 @@ modeProblem = \case
   Bench (BenchReplay options) -> replayProblem options
   Bench (BenchReport options) -> reportProblem options
   Bench (BenchCompare options) -> compareProblem options
+  Bench (BenchMerge options) -> mergeProblem options
   Bench BenchSchema -> Nothing
 
 program :: ParserInfo Mode
@@ -127,7 +128,7 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate|campaign|record|replay|report|compare|schema"
+        ( metavar "suite|gate|campaign|record|replay|report|compare|merge|schema"
             <> command
               "suite"
               ( info
@@ -171,6 +172,12 @@ program =
                   (progDesc "Hold results against earlier ones: what changed, and whether by more than chance" <> footer exitCodes)
               )
             <> command
+              "merge"
+              ( info
+                  (BenchMerge <$> mergeOptions <**> helpOption)
+                  (progDesc "Add up the results of generators that were started together on several machines")
+              )
+            <> command
               "schema"
               (info (pure BenchSchema <**> helpOption) (progDesc "Print the JSON schema of results"))
         )
@@ -192,6 +199,7 @@ modePaths =
     (["bench", "replay"], optionNames replayOptions),
     (["bench", "report"], optionNames reportOptions),
     (["bench", "compare"], optionNames compareOptions),
+    (["bench", "merge"], optionNames mergeOptions),
     (["bench", "schema"], ([], [])),
     (["bench"], optionNames benchOptions)
   ]

@@ -134,6 +134,7 @@ played options recording = do
           [ Iteration
               { iterationStarted = started,
                 iterationSeconds = seconds,
+                iterationCommon = Nothing,
                 iterationCommands = statsOf paced finished,
                 iterationErrors = errors,
                 iterationSeries = seriesOf paced begun seconds finished,

@@ -95,6 +95,7 @@ assemble assembly = (iteration, notes)
       Iteration
         { iterationStarted = driveStarted found,
           iterationSeconds = seconds,
+          iterationCommon = Nothing,
           iterationCommands = named (Map.map stats) (partKinds whole),
           iterationErrors = Map.unionsWith (+) [kindErrors kind | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)],
           iterationSeries = series,

@@ -26,6 +26,7 @@ module Tool.Bench.Document
 
     -- * An iteration
     Iteration (..),
+    Common (..),
     CommandStats (..),
     NodeStats (..),
     Slice (..),
@@ -231,6 +232,9 @@ data Iteration = Iteration
     iterationStarted :: Int,
     -- | How long the window was.
     iterationSeconds :: Double,
+    -- | Where several windows were merged: the part that all have in common. The
+    -- rate is that of this part.
+    iterationCommon :: Maybe Common,
     -- | By the command's name; what ended inside the window.
     iterationCommands :: Map Text CommandStats,
     -- | Everything that failed, by class, preload and warm-up included.
@@ -248,6 +252,14 @@ data Iteration = Iteration
     iterationMemory :: Memory,
     iterationTrust :: Trust,
     iterationAgreement :: Agreement
+  }
+  deriving stock (Eq, Show)
+
+-- | A part of a window.
+data Common = Common
+  { commonSeconds :: Double,
+    -- | Commands answered well in it; not whole where slices lie in it partly.
+    commonOps :: Double
   }
   deriving stock (Eq, Show)
 

@@ -2,6 +2,7 @@
 module Tool.Bench.Reports
   ( showReport,
     compareReports,
+    mergeReports,
     printSchema,
     readDocument,
     exitOf,
@@ -13,8 +14,10 @@ import Data.Aeson (encode)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy.Char8 qualified as Lazy
 import Data.Foldable (for_)
+import Data.List.NonEmpty qualified as NonEmpty
 import Data.Text qualified as Text
 import System.Exit (ExitCode (..))
+import System.FilePath (takeFileName)
 import System.IO (hPutStrLn, stderr, stdout)
 import Tool.Bench.Document
 import Tool.Bench.Document.Json (decodeDocument, documentSchema)
@@ -25,6 +28,7 @@ import Tool.Compare (Cell (..), Comparison (..), compareDocuments)
 import Tool.Compare.Rule (broken, parseRule)
 import Tool.Compare.Show (comparisonLines, comparisonPage)
 import Tool.Failure (exitGateMissed, exitInvalid, invalidRun)
+import Tool.Merge (mergeDocuments)
 import Tool.Options.Output (toStandardOutput)
 import Tool.Options.Results
 
@@ -62,6 +66,18 @@ compareReports options = withSinks [("--html", path) | Just path <- [compareHtml
       | not usable = ExitFailure exitInvalid
       | kept = ExitSuccess
       | otherwise = ExitFailure exitGateMissed
+
+-- | Adds up the results of several generators.
+mergeReports :: MergeOptions -> IO ExitCode
+mergeReports options = withOutputs outputs $ \write -> do
+  documents <- traverse (\path -> (,) (Text.pack (takeFileName path)) <$> readDocument path) (mergeFiles options)
+  merged <- maybe (invalidRun "there is nothing to merge") (either invalidRun pure . mergeDocuments) (NonEmpty.nonEmpty documents)
+  for_ (map Text.unpack (documentNotes merged) <> report (documentRuns merged)) (hPutStrLn handle)
+  write merged
+  pure (exitOf merged)
+  where
+    outputs = mergeOutputs options
+    handle = if toStandardOutput outputs then stderr else stdout
 
 -- | A document from a file. Ends the program if it cannot be read.
 readDocument :: FilePath -> IO Document

@@ -129,7 +129,7 @@ once setting before sentAlready = do
           }
         `finally` finish (settingProgress setting)
     (,,) found <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler <*> maybe (pure []) refusals sampler
-  agreement <- reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
+  agreement <- sharing (planStartAt plan) <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
   let (iteration, notes) =
         assemble
           Assembly
@@ -154,6 +154,15 @@ once setting before sentAlready = do
       Just interval -> withSampler target interval (action . Just)
       Nothing -> action Nothing
     errorsOf found = sum [sum (kindErrors kind) | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)]
+
+-- Who begins at a given time is not alone: the servers count the others' commands
+-- as well. Fewer than this one sent is wrong all the same.
+sharing :: Maybe Int -> Agreement -> Agreement
+sharing startAt agreement = case (startAt, agreement) of
+  (Just _, Disagrees client server)
+    | and [Map.findWithDefault 0 name server >= calls | (name, calls) <- Map.toList client] ->
+      NotComparable "begun at a given time (--start-at): others use the server too, and it counts their commands as well"
+  _ -> agreement
 
 -- A time of the day on the monotonic clock.
 moment :: Int -> IO Nanos

@@ -41,7 +41,7 @@ import Tool.Options.Connection
 import Tool.Options.Load
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
-import Tool.Options.Results (CompareOptions, ReportOptions)
+import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)
 
 -- | What @bench@ was asked to do.
 data BenchMode
@@ -61,6 +61,8 @@ data BenchMode
     BenchReport ReportOptions
   | -- | Two results against each other.
     BenchCompare CompareOptions
+  | -- | Results of several generators in one.
+    BenchMerge MergeOptions
   | -- | The schema of the JSON.
     BenchSchema
   deriving stock (Eq, Show)

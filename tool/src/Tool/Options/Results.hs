@@ -7,10 +7,14 @@ module Tool.Options.Results
     CompareOptions (..),
     compareOptions,
     compareProblem,
+    MergeOptions (..),
+    mergeOptions,
+    mergeProblem,
   )
 where
 
-import Control.Applicative (many, optional)
+import Control.Applicative (many, optional, some)
+import Data.List (group, sort)
 import Options.Applicative (Parser, help, long, metavar, strArgument, strOption, switch)
 import Tool.Compare.Rule (parseRule)
 import Tool.Options.Output
@@ -65,3 +69,24 @@ compareProblem :: CompareOptions -> Maybe String
 compareProblem options = case [problem | Left problem <- map parseRule (compareRules options)] of
   problem : _ -> Just problem
   [] -> Nothing
+
+-- | Documents of runs that were started together.
+data MergeOptions = MergeOptions
+  { mergeFiles :: [FilePath],
+    mergeOutputs :: Outputs
+  }
+  deriving stock (Eq, Show)
+
+-- | Files, and where the whole goes.
+mergeOptions :: Parser MergeOptions
+mergeOptions =
+  MergeOptions
+    <$> some (strArgument (metavar "FILE..." <> help "Results as JSON of generators that were started together (--start-at)"))
+    <*> outputOptions
+
+-- | What is wrong with them.
+mergeProblem :: MergeOptions -> Maybe String
+mergeProblem options
+  | length (mergeFiles options) < 2 = Just "bench merge needs at least two files"
+  | file : _ <- [file | file : _ : _ <- group (sort (mergeFiles options))] = Just (file <> " is named twice")
+  | otherwise = outputProblem (mergeOutputs options)

@@ -221,6 +221,7 @@ iteration =
       *> ( Iteration
              <$> field "started" "Nanoseconds since 1970, by the generator's clock." iterationStarted int
              <*> field "seconds" "How long the window was." iterationSeconds number
+             <*> field "common" "Merged windows: the part that all have in common, whose rate is the rate." iterationCommon (nullable common)
              <*> field "commands" "What ended inside the window, by command." iterationCommands (mapOf commandStats)
              <*> field "errors" "Everything that failed, by class, preload and warm-up included." iterationErrors (mapOf int)
              <*> field "series" "The window cut into slices." iterationSeries (list slice)
@@ -233,6 +234,13 @@ iteration =
              <*> field "trust" "Whether the generator was good enough." iterationTrust trust
              <*> field "commandstats" "Whether the server counted the same." iterationAgreement agreement
          )
+
+common :: Codec Common
+common =
+  record "A part of a window." $
+    Common
+      <$> field "seconds" "How long it is." commonSeconds number
+      <*> field "ops" "Commands answered well in it." commonOps number
 
 commandStats :: Codec CommandStats
 commandStats =

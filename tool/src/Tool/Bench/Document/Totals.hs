@@ -44,14 +44,20 @@ import Tool.Bench.Histogram qualified as Histogram
 iterationOps :: Iteration -> Int
 iterationOps = sum . fmap (Histogram.count . commandService) . iterationCommands
 
--- | 'iterationOps' per second.
+-- | Commands answered well per second; of merged windows over their common part.
 iterationRate :: Iteration -> Double
-iterationRate iteration = perSecond (iterationOps iteration) (iterationSeconds iteration)
+iterationRate = perSecond . rated
 
-perSecond :: Int -> Double -> Double
-perSecond ops seconds
+-- Commands, and the seconds in which they were counted.
+rated :: Iteration -> (Double, Double)
+rated iteration = case iterationCommon iteration of
+  Just part -> (commonOps part, commonSeconds part)
+  Nothing -> (fromIntegral (iterationOps iteration), iterationSeconds iteration)
+
+perSecond :: (Double, Double) -> Double
+perSecond (ops, seconds)
   | seconds <= 0 = 0
-  | otherwise = fromIntegral ops / seconds
+  | otherwise = ops / seconds
 
 -- | Service times of all commands together. \(O(n)\) in the buckets.
 iterationService :: Iteration -> Histogram
@@ -73,7 +79,9 @@ runOps = sum . map iterationOps . runIterations
 
 -- | Commands per second, over all iterations.
 runRate :: Run -> Double
-runRate run = perSecond (runOps run) (runSeconds run)
+runRate run = perSecond (sum (map fst parts), sum (map snd parts))
+  where
+    parts = map rated (runIterations run)
 
 -- | Commands per second of each iteration.
 runRates :: Run -> [Double]

@@ -1,0 +1,244 @@
+-- | Documents of runs that were started together on several machines, as if one
+-- machine had made all the load.
+--
+-- Counts and histograms add up without loss: percentiles are those of all
+-- samples. Rates do not add up so: one generator may have begun or ended before
+-- another. So a rate is counted only over the time that all windows have in
+-- common, on one clock. The clocks are compared through the server, which each
+-- generator asked for the time; where one did not, they are taken as equal, and
+-- the notes say so.
+module Tool.Merge
+  ( mergeDocuments,
+    mergeIterations,
+  )
+where
+
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, fromMaybe, listToMaybe, mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Document.Totals
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Chart (Unit (Nanoseconds), format)
+
+-- | A part of a merged run: the name of its document, how far its clock is
+-- ahead of the first one's in nanoseconds, and the run.
+data Part = Part
+  { partName :: Text,
+    partAhead :: Int,
+    partRun :: Run
+  }
+
+-- | All documents in one, each with its name. Runs belong together by name.
+-- Says why there is nothing to merge.
+mergeDocuments :: NonEmpty (Text, Document) -> Either String Document
+mergeDocuments documents@((firstName, first) :| others)
+  | null others = Left "one document alone cannot be merged"
+  | null shared = Left ("no run is in all of them: " <> List.intercalate "; " [Text.unpack (name <> " has " <> names document) | (name, document) <- NonEmpty.toList documents])
+  | otherwise =
+    Right
+      Document
+        { documentManifest = documentManifest first,
+          documentRuns = mapMaybe (fmap mergeRuns . NonEmpty.nonEmpty . partsOf) shared,
+          documentNotes =
+            concat
+              [ ["Merged from " <> Text.pack (show (length documents)) <> " documents. Latencies are those of all samples; rates are counted over the time that all of them have in common."],
+                clockNotes,
+                [ name <> ": the run " <> runName run <> " is left out, because not all have it"
+                  | (name, document) <- NonEmpty.toList documents,
+                    run <- documentRuns document,
+                    runName run `notElem` shared
+                ],
+                concat [map ((name <> ": ") <>) (documentNotes document) | (name, document) <- NonEmpty.toList documents]
+              ],
+          documentOrigins =
+            [ Origin {originName = name, originManifest = documentManifest document, originClock = clockOf document}
+              | (name, document) <- NonEmpty.toList documents
+            ]
+        }
+  where
+    names document = Text.intercalate ", " (map runName (documentRuns document))
+    shared = [runName run | run <- documentRuns first, all (has (runName run) . snd) others]
+    has name document = any ((== name) . runName) (documentRuns document)
+    partsOf wanted =
+      [ Part {partName = name, partAhead = maybe 0 clockOffset (clockOf document), partRun = run}
+        | (name, document) <- NonEmpty.toList documents,
+          Just run <- [List.find ((== wanted) . runName) (documentRuns document)]
+      ]
+    -- Ahead of the first document's clock.
+    clockOf document = do
+      theirs <- serverTime document
+      ours <- serverTime first
+      pure
+        Clock
+          { clockOffset = clockOffset theirs - clockOffset ours,
+            clockUncertainty = clockUncertainty theirs + clockUncertainty ours
+          }
+    serverTime document = listToMaybe (mapMaybe (serverClock . runServer) (documentRuns document))
+    clockNotes =
+      [ name <> ": " <> case clockOf document of
+          Just clock ->
+            "its clock is ahead of that of " <> firstName <> " by " <> format Nanoseconds (fromIntegral (clockOffset clock))
+              <> ", give or take "
+              <> format Nanoseconds (fromIntegral (clockUncertainty clock))
+          Nothing -> "its clock was not compared with that of " <> firstName <> " and is taken to be the same"
+        | (name, document) <- others
+      ]
+
+mergeRuns :: NonEmpty Part -> Run
+mergeRuns parts@(first :| _) =
+  Run
+    { runName = runName (partRun first),
+      runSpec = mergeSpecs (fmap (runSpec . partRun) parts),
+      runServer =
+        (runServer (partRun first))
+          { serverRefused = List.nub (concatMap (serverRefused . runServer . partRun) parts)
+          },
+      runIterations = map snd merged,
+      runProblems = concatMap own parts <> catMaybes (zipWith apart [1 :: Int ..] (map fst merged)),
+      runNotes =
+        List.nub (concatMap (runNotes . partRun) parts)
+          <> ["only as many windows are merged as the shortest has" | length (List.nub (map count (NonEmpty.toList parts))) > 1],
+      runReference = Nothing
+    }
+  where
+    count = length . runIterations . partRun
+    merged =
+      [ mergeIterations these
+        | windows <- columns (fmap (\part -> map ((,) (partAhead part)) (runIterations (partRun part))) parts),
+          Just these <- [NonEmpty.nonEmpty windows]
+      ]
+    apart number common
+      | common <= 0 = Just ("window " <> Text.pack (show number) <> ": the generators measured at different times and have no moment in common")
+      | otherwise = Nothing
+    -- What was wrong with each, but for the count of commands: each of them saw
+    -- the others' in the server's.
+    own part =
+      [ partName part <> ": " <> problem
+        | problem <- runProblems (partRun part),
+          problem `notElem` (findProblems (partRun part) List.\\ findProblems (withoutCounts (partRun part)))
+      ]
+    withoutCounts run = run {runIterations = [one {iterationAgreement = NotComparable ""} | one <- runIterations run]}
+
+-- As many lists as the shortest is long.
+columns :: NonEmpty [a] -> [[a]]
+columns rows = case traverse List.uncons (NonEmpty.toList rows) of
+  Just pairs -> map fst pairs : maybe [] columns (NonEmpty.nonEmpty (map snd pairs))
+  Nothing -> []
+
+mergeSpecs :: NonEmpty Spec -> Spec
+mergeSpecs specs@(first :| others) =
+  first
+    { specThreads = sum (fmap specThreads specs),
+      specInFlight = sum (fmap specInFlight specs),
+      specCapabilities = sum (fmap specCapabilities specs),
+      specLoop = List.foldl' both (specLoop first) (map specLoop others),
+      specRequests = sum <$> traverse specRequests specs,
+      specKeys = maximum (fmap specKeys specs)
+    }
+  where
+    both one other = case (one, other) of
+      (OpenConstant a, OpenConstant b) -> OpenConstant (a + b)
+      (OpenPoisson a, OpenPoisson b) -> OpenPoisson (a + b)
+      (OpenRamp a b, OpenRamp c d) -> OpenRamp (a + c) (b + d)
+      _ -> one
+
+-- | Windows of several generators, each with how far its clock is ahead, in
+-- nanoseconds. The length of their common part in seconds, which is not above 0
+-- if there is none, and all in one.
+mergeIterations :: NonEmpty (Int, Iteration) -> (Double, Iteration)
+mergeIterations windows =
+  ( fromIntegral (commonTo - commonFrom) / 1e9,
+    Iteration
+      { iterationStarted = from,
+        iterationSeconds = fromIntegral (to - from) / 1e9,
+        iterationCommon = Just Common {commonSeconds = max 0 (fromIntegral (commonTo - commonFrom) / 1e9), commonOps = sum (fmap opsInCommon placed)},
+        iterationCommands = Map.unionsWith (<>) (map iterationCommands iterations),
+        iterationErrors = Map.unionsWith (+) (map iterationErrors iterations),
+        iterationSeries = mergeSeries [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
+        iterationNodes = Map.unionsWith nodes (map iterationNodes iterations),
+        iterationSamples = maybe [] (\(begin, one) -> [each {sampleAt = sampleAt each + later begin} | each <- iterationSamples one]) observer,
+        iterationEvents = maybe [] (\(begin, one) -> [each {eventAt = eventAt each + later begin, eventUntil = eventUntil each + later begin} | each <- iterationEvents one]) observer,
+        iterationCpu = sum (map iterationCpu iterations),
+        iterationGcCpu = sum <$> traverse iterationGcCpu iterations,
+        iterationMemory =
+          Memory
+            { memoryPeakResident = total memoryPeakResident,
+              memoryMaxInUse = total memoryMaxInUse,
+              memoryMaxLive = total memoryMaxLive
+            },
+        iterationTrust = mergeTrust (map iterationTrust iterations),
+        iterationAgreement = mergeAgreements (map iterationAgreement iterations)
+      }
+  )
+  where
+    -- Each with its begin on the first one's clock.
+    placed = fmap (\(ahead, one) -> (iterationStarted one - ahead, one)) windows
+    iterations = map snd (NonEmpty.toList placed)
+    ends = fmap (\(begin, one) -> begin + round (iterationSeconds one * 1e9)) placed
+    (from, to) = (minimum (fmap fst placed), maximum ends)
+    (commonFrom, commonTo) = (maximum (fmap fst placed), minimum ends)
+    later begin = fromIntegral (begin - from) / 1e9
+    -- All of them watch the same server: one report of it is enough.
+    observer = case filter (not . null . iterationSamples . snd) (NonEmpty.toList placed) of
+      one : _ -> Just one
+      [] -> listToMaybe (NonEmpty.toList placed)
+    total part = sum (map (part . iterationMemory) iterations)
+    nodes one other = NodeStats {nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other), nodeService = nodeService one <> nodeService other}
+    -- Slices that lie in the common part only partly count by that part.
+    opsInCommon (begin, one) = case iterationSeries one of
+      [] -> fromIntegral (iterationOps one) * within 0 (iterationSeconds one)
+      slices -> sum [fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice) | slice <- slices]
+      where
+        (low, high) = (fromIntegral (commonFrom - begin) / 1e9, fromIntegral (commonTo - begin) / 1e9)
+        within at long
+          | long <= 0 = 0
+          | otherwise = max 0 (min high (at + long) - max low at) / long :: Double
+    sliceOps slice = sum [Histogram.count (sliceService stats) | stats <- Map.elems (sliceCommands slice)]
+
+-- Slices do not divide: each falls as a whole to the place of the common grid
+-- where its middle is.
+mergeSeries :: [(Int, [Slice])] -> [Slice]
+mergeSeries series
+  | width <= 0 = []
+  | otherwise =
+    [ Slice {sliceAt = fromIntegral place * width, sliceSpan = width, sliceCommands = commands}
+      | (place, commands) <- Map.toAscList gathered
+    ]
+  where
+    width = List.foldl' max 0 [sliceSpan slice | (_, slices) <- series, slice <- slices]
+    gathered :: Map Int (Map Text SliceStats)
+    gathered =
+      Map.fromListWith
+        (flip (Map.unionWith (<>)))
+        [ (floor ((fromIntegral later / 1e9 + sliceAt slice + sliceSpan slice / 2) / width), sliceCommands slice)
+          | (later, slices) <- series,
+            slice <- slices
+        ]
+
+mergeTrust :: [Trust] -> Trust
+mergeTrust parts =
+  Trust
+    { trustCpuShare = most trustCpuShare,
+      trustGcShare = most trustGcShare,
+      trustRunQueue = most trustRunQueue,
+      trustLittle = listToMaybe (List.sortOn (\value -> negate (abs (value - 1))) (mapMaybe trustLittle parts)),
+      trustSteady = and <$> traverse trustSteady parts,
+      trustSchedule = mconcat <$> traverse trustSchedule parts,
+      trustProblems = List.nub (concatMap trustProblems parts)
+    }
+  where
+    most part = case mapMaybe part parts of
+      [] -> Nothing
+      first : rest -> Just (List.foldl' max first rest)
+
+-- Generators of one server see each other's commands in its counts.
+mergeAgreements :: [Agreement] -> Agreement
+mergeAgreements parts = fromMaybe (NotComparable "several generators used the server, and each saw the others' commands in its counts") allAgree
+  where
+    allAgree = Agrees . Map.unionsWith (+) <$> traverse (\case Agrees counts -> Just counts; _ -> Nothing) parts
