@@ -27,5 +27,10 @@ for workload in "${workloads[@]}"; do
   flags+=(--workload "compare/workloads/$workload.json")
 done
 
+# That all do the same work; the quick form has no time for it.
+if [ -z "${QUICK:-}" ]; then
+  compare/peers/check.sh >&2 || exit 2
+fi
+
 cabal build -v1 exe:redis-client-compare >&2
 exec "$(cabal list-bin -v0 exe:redis-client-compare)" client --output "$output" "${flags[@]}" "$@"

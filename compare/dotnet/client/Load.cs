@@ -55,11 +55,11 @@ internal sealed class Load
         SleepUntil(load.opens);
         var began = Now();
         var cpuBefore = Cpu();
-        var allocatedBefore = GC.GetTotalAllocatedBytes();
+        var allocatedBefore = GC.GetTotalAllocatedBytes(precise: true);
         SleepUntil(load.closes);
         var ended = Now();
         var cpu = Cpu() - cpuBefore;
-        var allocated = GC.GetTotalAllocatedBytes() - allocatedBefore;
+        var allocated = GC.GetTotalAllocatedBytes(precise: true) - allocatedBefore;
         Task.WaitAll(callers);
 
         var tally = Tally.Sum();

@@ -13,6 +13,7 @@ import Data.List.NonEmpty (NonEmpty (..))
 import Data.Version (showVersion)
 import Numeric (showHex)
 import Redis qualified
+import Redis.Commands qualified as Redis
 import Redis.Config qualified as Config
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..), exitWith)
@@ -26,7 +27,10 @@ main =
       hPutStrLn stderr problem
       exitWith (ExitFailure 2)
     Right options -> do
-      found <- Redis.withClient (configuration options) (`runLoad` options)
+      found <- Redis.withClient (configuration options) $ \client -> do
+        -- Connected before the clock starts; without a server, an error here.
+        Redis.run client Redis.ping
+        runLoad client options
       Lazy.putStrLn (encode (report options found))
 
 configuration :: Options -> Config.Config
