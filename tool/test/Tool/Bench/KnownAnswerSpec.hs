@@ -11,7 +11,9 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (modifyIORef', newIORef, readIORef)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
+import Redis.Config (ReadFrom (PreferReplica))
 import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Proxy
 import Redis.TestKit.Server hiding (freeze, thaw)
@@ -182,6 +184,24 @@ spec = describe "a known answer" $ do
       case runAgreement run of
         NotComparable reason -> reason `shouldSatisfy` Text.isInfixOf "NOPERM"
         other -> expectationFailure (show other)
+
+  it "is the count of commands, and the nodes they went to, when replicas answer the reads" $
+    withCluster defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 15000} $ \cluster ->
+      clusterNodes cluster >>= \case
+        node : _ | TcpAddress host port <- nodeAddress node -> do
+          run <-
+            measure
+              silent
+              (at host port) {targetKind = TargetCluster, targetReadFrom = PreferReplica}
+              OperationMixed
+              (brief 0.5 closedLoop)
+          runProblems run `shouldBe` []
+          runAgreement run `shouldSatisfy` \case
+            Agrees counts -> Map.size counts == 2 && all (> 0) counts
+            _ -> False
+          map (Map.size . iterationNodes) (runIterations run) `shouldBe` [3]
+          sum (map (sum . fmap (Histogram.count . nodeService) . iterationNodes) (runIterations run)) `shouldBe` runOps run
+        _ -> expectationFailure "the cluster has no nodes"
 
   it "begins when it was told to" $
     withServer defaultServerOptions $ \server -> do
