@@ -80,7 +80,7 @@ spec service = describe (caseName service) $ do
         (responseStatus response, responseBody response) `shouldBe` (503, "{\"error\":\"Database unavailable\"}")
         responseStatus <$> get world "/users/1" `shouldReturn` 200
       responseStatus <$> posted world "Now" "never@test.example" `shouldReturn` 201
-  around (withWorldOf (\options -> options {optionsClientTimeout = 2}) service) $
+  around (withWorldOf (\options -> options {serviceClientTimeout = 2}) service) $
     it "cuts slow clients off, and serves the others" $ \world -> do
       let port = runningPort (worldRunning world)
           beginnings =
@@ -142,7 +142,7 @@ clusterSpec service =
     withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
       nodes <- clusterNodes cluster
       port <- maybe (failure "a cluster without nodes") (pure . serverPort . nodeServer) (listToMaybe nodes)
-      withWorldOf (\options -> options {optionsCluster = True, optionsRedisPort = port}) service $ \world -> do
+      withWorldOf (\options -> options {serviceInCluster = True, serviceRedisPort = port}) service $ \world -> do
         forM_ [1 .. 30 :: Int] $ \number -> do
           let path = "/users/" <> Char8.pack (show number)
               email = "c" <> Char8.pack (show number) <> "@test.example"

@@ -10,7 +10,7 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding (encodeUtf8)
 import Rest.Json.Read (readUserInput)
-import Rest.Json.Write (Encoder (..), encodePage, encodeRow)
+import Rest.Json.Write (Encoder (..), encodePage, encodeRow, newScratch)
 import Rest.Sqlite (Connection, OpenMode (..), bindInt, bindNull, bindText, close, finalize, open, prepare, step)
 import Rest.User (UserInput (..), userInput)
 import Test.Hspec
@@ -48,7 +48,7 @@ written :: Connection -> Int -> ByteString -> Maybe ByteString -> IO (ByteString
 written connection number name bio = do
   direct <- with "SELECT ?1, ?2, 'a@b', ?3, 'now'" (\row -> step row >> encodeRow Direct row)
   generic <- with "SELECT ?1, ?2, 'a@b', ?3, 'now'" (\row -> step row >> encodeRow Generic row)
-  page <- with "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40) SELECT ?1, ?2, 'a@b', ?3, 'now' FROM n" (encodePage Direct 3 2)
+  page <- with "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40) SELECT ?1, ?2, 'a@b', ?3, 'now' FROM n" (\row -> newScratch >>= \scratch -> encodePage Direct scratch 3 2 row)
   pure (direct, generic, page)
   where
     with sql action = bracket (prepare connection sql) finalize $ \row -> do

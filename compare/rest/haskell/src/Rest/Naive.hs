@@ -15,7 +15,7 @@ import Data.List.NonEmpty (NonEmpty (..))
 import Redis (Client, tryRun)
 import Redis.Commands (Expiry (..), SetLifetime (..), SetOptions (..))
 import Redis.Commands qualified as Redis
-import Rest.Json.Write (Encoder (..), encodePage, encodeRow)
+import Rest.Json.Write (Encoder (..), encodePage, encodeRow, newScratch)
 import Rest.Reply
 import Rest.Sqlite (OpenMode (..), SqliteError, Statement, Step (..), bindInt, bindNull, bindText, close, columnInt, finalize, isUniqueViolation, open, prepare, runScript, stepWaiting)
 import Rest.Statements (Statements, statement)
@@ -38,7 +38,7 @@ naiveUsers client statements path =
                 pure (userReply bytes),
       usersList = \page limit ->
         query "users-page" (\row -> bindInt row 1 limit >> bindInt row 2 ((page - 1) * limit)) $
-          fmap userReply . encodePage Generic page limit,
+          \row -> newScratch >>= \scratch -> userReply <$> encodePage Generic scratch page limit row,
       usersAdd = \input ->
         query "insert-user" (bindInput 1 input) $ \row ->
           returned row (createdReply <$> columnInt row 0 <*> encodeRow Generic row),

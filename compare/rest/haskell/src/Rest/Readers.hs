@@ -22,7 +22,7 @@ import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
-import Rest.Json.Write (Encoder, encodePage, encodeRow)
+import Rest.Json.Write (Encoder, Scratch, encodePage, encodeRow, newScratch)
 import Rest.Sqlite (Connection, OpenMode (..), Statement, Step (..), bindInt, close, finalize, isBusy, open, prepare, reset, runScript, step)
 import Rest.Statements (Statements, statement)
 
@@ -37,7 +37,8 @@ data Readers = Readers
 data Reader = Reader
   { readerConnection :: Connection,
     readerById :: Statement,
-    readerPage :: Statement
+    readerPage :: Statement,
+    readerScratch :: Scratch
   }
 
 -- | Opens a reader for each capability. Throws 'Rest.Sqlite.SqliteError'.
@@ -53,7 +54,8 @@ openReaders encoder statements path = do
       statement statements "reader-settings" >>= runScript connection
       byId <- statement statements "user-by-id" >>= prepare connection
       page <- statement statements "users-page" >>= prepare connection
-      newMVar Reader {readerConnection = connection, readerById = byId, readerPage = page}
+      scratch <- newScratch
+      newMVar Reader {readerConnection = connection, readerById = byId, readerPage = page, readerScratch = scratch}
 
 -- | Closes them, each when it is not in use.
 closeReaders :: Readers -> IO ()
@@ -87,7 +89,7 @@ listUsers readers page limit = reading readers $ \reader -> do
   let query = readerPage reader
   bindInt query 1 limit
   bindInt query 2 ((page - 1) * limit)
-  (Found <$> encodePage (readersEncoder readers) page limit query) `finally` reset query
+  (Found <$> encodePage (readersEncoder readers) (readerScratch reader) page limit query) `finally` reset query
 
 -- | Runs a read with the reader of this capability; again while the file is
 -- locked (another process is recovering it, or has it for itself).

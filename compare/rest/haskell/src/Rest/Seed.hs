@@ -3,6 +3,10 @@
 module Rest.Seed
   ( seedDatabase,
     seedUsers,
+
+    -- * Random numbers
+    splitMix,
+    below,
   )
 where
 

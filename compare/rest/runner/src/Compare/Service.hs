@@ -43,20 +43,20 @@ data Program = Program
 
 -- | How to start it.
 data Options = Options
-  { optionsRedisPort :: Int,
-    optionsCluster :: Bool,
+  { serviceRedisPort :: Int,
+    serviceInCluster :: Bool,
     -- | Seconds.
-    optionsClientTimeout :: Int,
+    serviceClientTimeout :: Int,
     -- | The cores it may run on; all when empty.
-    optionsCores :: [Int],
-    optionsSqlFile :: FilePath
+    serviceCores :: [Int],
+    serviceSqlFile :: FilePath
   }
   deriving stock (Eq, Show)
 
 -- | With that file of SQL and a Redis server on that port.
 defaultOptions :: FilePath -> Int -> Options
 defaultOptions sqlFile port =
-  Options {optionsRedisPort = port, optionsCluster = False, optionsClientTimeout = 30, optionsCores = [], optionsSqlFile = sqlFile}
+  Options {serviceRedisPort = port, serviceInCluster = False, serviceClientTimeout = 30, serviceCores = [], serviceSqlFile = sqlFile}
 
 -- | A service that listens.
 data Running = Running
@@ -73,7 +73,7 @@ data Running = Running
 withService :: Program -> Options -> FilePath -> FilePath -> (Running -> IO a) -> IO a
 withService program options folder database action = do
   ports <- freePorts 1
-  sqlFile <- makeAbsolute (optionsSqlFile options)
+  sqlFile <- makeAbsolute (serviceSqlFile options)
   case ports of
     [port] -> bracket (begin port sqlFile) kill9 $ \process -> do
       awaitListening process
@@ -91,16 +91,16 @@ withService program options folder database action = do
               ("SQLITE_DB", database),
               ("SQL_FILE", sqlFile),
               ("REDIS_HOST", "127.0.0.1"),
-              ("REDIS_PORT", show (optionsRedisPort options)),
-              ("REDIS_CLUSTER", if optionsCluster options then "true" else "false"),
-              ("CLIENT_TIMEOUT", show (optionsClientTimeout options))
+              ("REDIS_PORT", show (serviceRedisPort options)),
+              ("REDIS_CLUSTER", if serviceInCluster options then "true" else "false"),
+              ("CLIENT_TIMEOUT", show (serviceClientTimeout options))
             ]
               <> programEnvironment program
       ]
     pinned =
-      [word | not (null (optionsCores options)), word <- ["taskset", "-c", cores]]
+      [word | not (null (serviceCores options)), word <- ["taskset", "-c", cores]]
         <> (programPath program : programArguments program)
-    cores = concat (zipWith (<>) ("" : repeat ",") (map show (optionsCores options)))
+    cores = concat (zipWith (<>) ("" : repeat ",") (map show (serviceCores options)))
     awaitListening process = do
       listening <- eventuallyJust 30 (programName program <> " listens") $ do
         ended <- atomically (exitStatus process)

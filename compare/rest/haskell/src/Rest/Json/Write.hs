@@ -2,7 +2,7 @@
 --
 -- No value is made in between: the text of a column is read where SQLite keeps
 -- it and written, escaped, where it will be sent from. A buffer is made for the
--- answer and grows by doubling; before each row there is room for the worst that
+-- answers of one reader and grows by doubling; before each row there is room for the worst that
 -- its texts can become (six bytes for each).
 --
 -- The generic way, by aeson, is here too: it is what the naive service does, and
@@ -11,6 +11,8 @@ module Rest.Json.Write
   ( Encoder (..),
     encodeRow,
     encodePage,
+    Scratch,
+    newScratch,
     userEncoding,
   )
 where
@@ -20,13 +22,15 @@ import Data.Aeson qualified as Aeson
 import Data.Aeson.Encoding qualified as Encoding
 import Data.Bits (complement, shiftL, shiftR, xor, (.&.), (.|.))
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Internal qualified as Internal
 import Data.ByteString.Lazy qualified as Lazy
 import Data.ByteString.Unsafe qualified as Unsafe
+import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Int (Int64)
 import Data.Text.Encoding qualified as Encode
 import Data.Word (Word64, Word8)
-import Foreign.ForeignPtr (ForeignPtr, withForeignPtr)
+import Foreign.ForeignPtr (ForeignPtr, mallocForeignPtrBytes, withForeignPtr)
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, minusPtr, nullPtr, plusPtr)
 import Foreign.Storable (peek, poke)
@@ -53,8 +57,8 @@ encodeRow Direct row = do
 
 -- | @{"page":…,"limit":…,"data":[…]}@ of all rows that the statement gives from
 -- here on.
-encodePage :: Encoder -> Int64 -> Int64 -> Statement -> IO ByteString
-encodePage Generic page limit rows = do
+encodePage :: Encoder -> Scratch -> Int64 -> Int64 -> Statement -> IO ByteString
+encodePage Generic _ page limit rows = do
   users <- allRows
   pure . Lazy.toStrict . Encoding.encodingToLazyByteString . Encoding.pairs $
     Encoding.pair "page" (Encoding.int64 page)
@@ -65,9 +69,8 @@ encodePage Generic page limit rows = do
       step rows >>= \case
         Done -> pure []
         Row -> (:) <$> readUser rows <*> allRows
-encodePage Direct page limit rows = do
-  buffer <- Internal.mallocByteString firstRoom
-  used <- withForeignPtr buffer $ \start -> do
+encodePage Direct scratch page limit rows = do
+  used <- withScratch scratch $ \start -> do
     end <-
       pokeBytes "{\"page\":" start
         >>= pokeInt page
@@ -75,34 +78,54 @@ encodePage Direct page limit rows = do
         >>= pokeInt limit
         >>= pokeBytes ",\"data\":["
     pure (end `minusPtr` start)
-  go buffer firstRoom used True
+  go used True
   where
-    firstRoom = 8192
-    go :: ForeignPtr Word8 -> Int -> Int -> Bool -> IO ByteString
-    go buffer size used isFirst =
+    go :: Int -> Bool -> IO ByteString
+    go used isFirst =
       step rows >>= \case
-        Done -> do
-          end <- withForeignPtr buffer $ \start -> pokeBytes "]}" (start `plusPtr` used)
-          withForeignPtr buffer $ \start -> pure (Internal.fromForeignPtr buffer 0 (end `minusPtr` start))
+        Done -> withScratch scratch $ \start -> do
+          end <- pokeBytes "]}" (start `plusPtr` used)
+          ByteString.packCStringLen (castPtr start, end `minusPtr` start)
         Row -> do
           texts <- rowTexts rows
           -- Two for the end, one for the comma.
-          (larger, newSize) <- ensure buffer size used (rowRoom texts + 3)
-          used' <- withForeignPtr larger $ \start -> do
+          ensure scratch used (rowRoom texts + 3)
+          used' <- withScratch scratch $ \start -> do
             let place = start `plusPtr` used
             begin <- if isFirst then pure place else pokeByte 0x2c place
             end <- pokeRow rows texts begin
             pure (end `minusPtr` start)
-          go larger newSize used' False
+          go used' False
 
-ensure :: ForeignPtr Word8 -> Int -> Int -> Int -> IO (ForeignPtr Word8, Int)
-ensure buffer size used more
-  | used + more <= size = pure (buffer, size)
-  | otherwise = do
+-- | Where pages are written before their size is known. It is kept from page to
+-- page: a fresh buffer of that size would be a large object to the garbage
+-- collector, which costs more than copying what was written. Belongs to one
+-- thread at a time.
+newtype Scratch = Scratch (IORef (ForeignPtr Word8, Int))
+
+-- | With room for most pages.
+newScratch :: IO Scratch
+newScratch = do
+  buffer <- mallocForeignPtrBytes size
+  Scratch <$> newIORef (buffer, size)
+  where
+    size = 16384
+
+withScratch :: Scratch -> (Ptr Word8 -> IO a) -> IO a
+withScratch (Scratch current) action = do
+  (buffer, _) <- readIORef current
+  withForeignPtr buffer action
+{-# INLINE withScratch #-}
+
+-- | Makes room for so many bytes behind those that are used.
+ensure :: Scratch -> Int -> Int -> IO ()
+ensure (Scratch current) used more = do
+  (buffer, size) <- readIORef current
+  when (used + more > size) $ do
     let larger = max (2 * size) (used + more)
-    new <- Internal.mallocByteString larger
+    new <- mallocForeignPtrBytes larger
     withForeignPtr buffer $ \old -> withForeignPtr new $ \place -> copyBytes place old used
-    pure (new, larger)
+    writeIORef current (new, larger)
 
 -- | Where SQLite has the texts of a row, until the next step: each column is
 -- asked for once, because asking costs as much as copying.

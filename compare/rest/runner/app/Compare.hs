@@ -1,0 +1,8 @@
+-- | Measures the services, and reports.
+module Compare (main) where
+
+import Compare.Run (runCommand)
+import System.Environment (getArgs)
+
+main :: IO ()
+main = getArgs >>= runCommand

@@ -1,0 +1,154 @@
+-- | What must be reached, and whether it was.
+module Compare.Goals
+  ( Verdict (..),
+    verdicts,
+    Summed (..),
+    summedCells,
+  )
+where
+
+import Compare.Cell
+import Compare.Load (LoadResult (..), Scenario (..))
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Tool.Statistics (Summary (..), summarise)
+import Tool.Text (fixed)
+
+-- | The iterations of a cell together. Those with problems are left out.
+data Summed = Summed
+  { summedRate :: Summary,
+    summedCpu :: Summary,
+    -- | The median over the iterations of their 50 %, 99 % and 99.9 % points in
+    -- the open loop (µs), and the rate at which they were taken.
+    summedOpen :: Maybe (Double, Double, Double, Double),
+    summedServiceBusy :: Double,
+    summedGeneratorBusy :: Double,
+    summedCoreBusy :: [Double],
+    summedHits :: Maybe Double,
+    summedMemory :: Int,
+    summedLeftOut :: Int
+  }
+
+-- | All cells, by group and row.
+summedCells :: [Result] -> Map (Topology, Layout, Scenario, Int) (Map Text Summed)
+summedCells results =
+  Map.mapMaybe (nonEmpty . Map.mapMaybe summed) . Map.fromListWith (Map.unionWith (<>)) $
+    [(cellGroup (cell result), Map.singleton (row (cell result)) [result]) | result <- results]
+  where
+    nonEmpty rows = if Map.null rows then Nothing else Just rows
+
+summed :: [Result] -> Maybe Summed
+summed results = do
+  rate <- summarise (map requestsPerSecond good)
+  cpu <- summarise (map cpuPerRequest good)
+  pure
+    Summed
+      { summedRate = rate,
+        summedCpu = cpu,
+        summedOpen = case mapMaybe openLoop good of
+          [] -> Nothing
+          loops -> Just (median (map p50 loops), median (map p99 loops), median (map p99_9 loops), median (map offered loops)),
+        summedServiceBusy = mean (map serviceBusy good),
+        summedGeneratorBusy = mean (map generatorBusy good),
+        summedCoreBusy = map mean (List.transpose (map coresBusy good)),
+        summedHits = case mapMaybe hitRatio good of
+          [] -> Nothing
+          ratios -> Just (mean ratios),
+        summedMemory = maximum (0 : map memory good),
+        summedLeftOut = length results - length good
+      }
+  where
+    good = filter (null . problems) (map outcome results)
+    mean values = sum values / fromIntegral (max 1 (length values))
+    median values = maybe 0 summaryMedian (summarise values)
+
+-- | A goal and what came of it.
+data Verdict = Verdict
+  { verdictName :: Text,
+    -- | At least, or at most.
+    verdictAtLeast :: Bool,
+    verdictBound :: Double,
+    -- | 'Nothing': not measured, or no cell of it was valid.
+    verdictRatio :: Maybe Double,
+    verdictMet :: Bool,
+    -- | What else must be known to read the ratio.
+    verdictNote :: Text
+  }
+  deriving stock (Eq, Show)
+
+-- | The goals of all groups that were measured, against the best peer of each.
+-- Those of the standalone server, in both layouts; a cluster's are told by the
+-- report, and no goal.
+verdicts :: [Result] -> [Verdict]
+verdicts results = concatMap ofLayout [Pinned, Free]
+  where
+    cells = summedCells results
+    ofLayout layout'
+      | null [() | (Standalone, layout'', _, _) <- Map.keys cells, layout'' == layout'] = []
+      | otherwise =
+        concat
+          [ throughput layout' Single 100 1.5,
+            throughput layout' Single 10 1.3,
+            throughput layout' Listing 100 1.3,
+            throughput layout' Post 10 1.0,
+            throughput layout' Post 100 1.0,
+            naive layout',
+            throughput layout' Mixed 20 1.2,
+            tail' layout',
+            concat [cpu layout' scenario' count | (scenario', count) <- [(Single, 100), (Single, 10), (Listing, 100), (Post, 10), (Post, 100), (Mixed, 20)]]
+          ]
+    at layout' scenario' count = Map.findWithDefault Map.empty (Standalone, layout', scenario', count) cells
+    ours layout' scenario' count = Map.lookup "haskell" (at layout' scenario' count)
+    -- The peer with the most requests per second.
+    peer layout' scenario' count =
+      case List.sortOn (negate . summaryMean . summedRate . snd) [(name, sum') | (name, sum') <- Map.toList (at layout' scenario' count), "dotnet" `Text.isPrefixOf` name, not ("-naive" `Text.isSuffixOf` name)] of
+        best : _ -> Just (snd best)
+        [] -> Nothing
+    named :: Layout -> Scenario -> Int -> Text -> Text
+    named layout' scenario' count what =
+      Text.unwords [scenarioText scenario', Text.pack (show count), "connections,", layoutText layout' <> ":", what]
+    throughput layout' scenario' count bound =
+      [ atLeast (named layout' scenario' count "requests/s beside ASP.NET") bound (limitNote <$> mine) $
+          (/) <$> (summaryMean . summedRate <$> mine) <*> (summaryMean . summedRate <$> peer layout' scenario' count)
+      ]
+      where
+        mine = ours layout' scenario' count
+    naive layout' =
+      [ atLeast (named layout' Post count "requests/s beside the naive design") 5 Nothing $
+          (/) <$> (summaryMean . summedRate <$> ours layout' Post count) <*> (summaryMean . summedRate <$> Map.lookup "haskell-naive" (at layout' Post count))
+        | layout' == Pinned,
+          count <- [10, 100],
+          Map.member "haskell-naive" (at layout' Post count)
+      ]
+    tail' layout' =
+      [ atMost (named layout' Mixed 20 "99.9 % of answers within, beside ASP.NET") 1.0 (rateNote <$> (ours layout' Mixed 20 >>= summedOpen)) $
+          (/) <$> (third <$> (ours layout' Mixed 20 >>= summedOpen)) <*> (third <$> (peer layout' Mixed 20 >>= summedOpen))
+      ]
+    cpu layout' scenario' count =
+      [ atMost (named layout' scenario' count "processor time per request beside ASP.NET") 0.8 Nothing $
+          (/) <$> (summaryMean . summedCpu <$> ours layout' scenario' count) <*> (summaryMean . summedCpu <$> peer layout' scenario' count)
+      ]
+    third (_, _, value, _) = value
+    rateNote (_, _, _, rate) = "both at " <> Text.pack (fixed 0 rate) <> " requests/s"
+    limitNote sum'
+      | any (> 0.95) (take 1 (summedCoreBusy sum')) && summedServiceBusy sum' < 0.95 =
+        "the core of Redis and the generator was the limit: at least this"
+      | otherwise = ""
+    atLeast name bound note ratio = Verdict name True bound ratio (maybe False (>= bound) ratio) (fromMaybe "" note)
+    atMost name bound note ratio = Verdict name False bound ratio (maybe False (<= bound) ratio) (fromMaybe "" note)
+
+scenarioText :: Scenario -> Text
+scenarioText = \case
+  Single -> "GET one,"
+  Listing -> "GET list,"
+  Post -> "POST,"
+  Mixed -> "mixed,"
+
+layoutText :: Layout -> Text
+layoutText = \case
+  Pinned -> "a core each"
+  Free -> "both cores for all"

@@ -1,0 +1,272 @@
+-- | One cell: a fresh database, a flushed Redis, one service, and the load.
+--
+-- The throughput is wrk's. What proves it is counted elsewhere: the service's
+-- own processor time, the commands that Redis ran, the rows that the database
+-- has afterwards. A cell that fails one of these is kept, with the reason, and
+-- counts for nothing.
+module Compare.Measure
+  ( Setting (..),
+    withRedis,
+    Redis,
+    measure,
+    fsyncMicros,
+  )
+where
+
+import Compare.Cell
+import Compare.Load (LoadResult (..), Scenario (..), scenarioName)
+import Compare.Rows (Row (..))
+import Compare.Service (Options (..), Program (..), Running (..), defaultOptions, restoreDatabase, terminate, withService)
+import Control.Exception (bracket)
+import Control.Monad (forM_, replicateM)
+import Data.Aeson (FromJSON (..), eitherDecodeStrict, withObject, (.:))
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Maybe (mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
+import Redis.TestKit.Command (infoFields, replyText)
+import Redis.TestKit.Server (Server, ServerOptions (..), command, defaultServerOptions, serverPort, withServer)
+import Rest.Sqlite (OpenMode (..), close, columnInt, finalize, open, prepare, step)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO (IOMode (..), hFlush, withBinaryFile)
+import System.Posix.IO (handleToFd)
+import System.Posix.Types (ProcessID)
+import System.Posix.Unistd (fileSynchroniseDataOnly)
+import System.Process (proc, readCreateProcessWithExitCode)
+import System.Process qualified as Process
+import Tool.Bench.Cpu (endedChildrenCpu, monotonic)
+
+-- | What all cells of a run share.
+data Setting = Setting
+  { settingSqlFile :: FilePath,
+    -- | Where the scripts of wrk are.
+    settingScripts :: FilePath,
+    -- | The open-loop generator.
+    settingGenerator :: FilePath,
+    -- | A folder for databases, on the disk that is measured.
+    settingFolder :: FilePath,
+    settingGolden :: FilePath,
+    -- | Seconds of measurement.
+    settingSeconds :: Int,
+    -- | Seconds in the open loop.
+    settingOpenSeconds :: Double
+  }
+
+-- | The servers of a topology; the first is the one that services are told of.
+newtype Redis = Redis [Server]
+
+-- | Starts what the topology asks for, where the layout says.
+withRedis :: Topology -> Layout -> (Redis -> IO a) -> IO a
+withRedis Standalone layout' action = withServer (serverOptionsFor layout') (action . Redis . pure)
+withRedis Cluster layout' action =
+  withCluster defaultClusterOptions {clusterMasterCount = 5, clusterNodeTimeout = 15000, clusterServer = serverOptionsFor layout'} $ \cluster ->
+    clusterNodes cluster >>= action . Redis . map nodeServer
+
+serverOptionsFor :: Layout -> ServerOptions
+serverOptionsFor layout' = defaultServerOptions {optionsCores = [0 | layout' == Pinned]}
+
+-- | Measures a cell; with a rate, in the open loop as well.
+measure :: Setting -> Redis -> Row -> Cell -> Maybe Double -> IO Result
+measure setting (Redis servers) row' this rate = do
+  forM_ servers $ \server -> mapM_ (command server) [["FLUSHALL"], ["CONFIG", "RESETSTAT"]]
+  let database = settingFolder setting </> "users.db"
+      pinned core = [word | layout this == Pinned, word <- ["taskset", "-c", core]]
+      port = maybe 0 serverPort (List.find (const True) servers)
+      options =
+        (defaultOptions (settingSqlFile setting) port)
+          { serviceInCluster = topology this == Cluster,
+            serviceCores = [1 | layout this == Pinned]
+          }
+  restoreDatabase (settingGolden setting) database
+  withService (rowProgram row') options (settingFolder setting) database $ \running -> do
+    let loaded run seconds = wrk setting (pinned "0") (layout this) this (runningPort running) run seconds
+    _ <- loaded "warm" (ceiling (rowWarmup row') :: Int)
+    rowsBefore <- countUsers database
+    hitsBefore <- keyspace servers
+    cpuBefore <- processCpu (runningPid running)
+    coresBefore <- coreTimes
+    childrenBefore <- endedChildrenCpu
+    began <- monotonic
+    summary <- loaded "run" (settingSeconds setting)
+    ended <- monotonic
+    childrenAfter <- endedChildrenCpu
+    coresAfter <- coreTimes
+    cpuAfter <- processCpu (runningPid running)
+    hitsAfter <- keyspace servers
+    rowsAfter <- countUsers database
+    resident <- peakMemory (runningPid running)
+    open' <- mapM (openLoad setting (pinned "0") this (runningPort running)) rate
+    code <- terminate running
+    let seconds = fromIntegral (ended - began) / 1e9 :: Double
+        hits = fst hitsAfter - fst hitsBefore
+        looked = hits + snd hitsAfter - snd hitsBefore
+        added = rowsAfter - rowsBefore
+    pure
+      Result
+        { cell = this,
+          outcome =
+            Outcome
+              { requestsPerSecond = fromIntegral (wrkRequests summary) / (fromIntegral (wrkMicros summary) / 1e6),
+                cpuPerRequest = (cpuAfter - cpuBefore) * 1e6 / fromIntegral (max 1 (wrkRequests summary)),
+                serviceBusy = (cpuAfter - cpuBefore) / seconds,
+                generatorBusy = fromIntegral (childrenAfter - childrenBefore) / 1e9 / seconds,
+                coresBusy = [busy' / max 1 all' | ((busy0, all0), (busy1, all1)) <- zip coresBefore coresAfter, let busy' = busy1 - busy0, let all' = all1 - all0],
+                closedLoopP50 = wrkP50 summary,
+                closedLoopP99 = wrkP99 summary,
+                served = wrkRequests summary,
+                statusErrors = wrkStatusErrors summary,
+                hitRatio = if looked > 0 then Just (fromIntegral hits / fromIntegral looked) else Nothing,
+                memory = resident,
+                openLoop = open',
+                problems = judged this summary looked added open' code
+              },
+          facts =
+            Map.fromList
+              [ ("arguments", Text.pack (unwords (programArguments (rowProgram row')))),
+                ("environment", Text.pack (unwords [name <> "=" <> value | (name, value) <- programEnvironment (rowProgram row')])),
+                ("seconds", Text.pack (show (settingSeconds setting))),
+                ("warm-up", Text.pack (show (rowWarmup row')))
+              ]
+        }
+
+-- | What speaks against a cell.
+judged :: Cell -> Wrk -> Int -> Int -> Maybe LoadResult -> ExitCode -> [Text]
+judged this summary looked added open' code =
+  [reason | (True, reason) <- checks]
+  where
+    isMixed = scenario this == Mixed
+    good = wrkRequests summary - wrkStatusErrors summary
+    say name value = name <> ": " <> Text.pack (show value)
+    checks =
+      [ (wrkRequests summary == 0, "no answers"),
+        (wrkSocketErrors summary > 0, say "connections that failed" (wrkSocketErrors summary)),
+        (not isMixed && wrkStatusErrors summary > 0, say "answers with a wrong status" (wrkStatusErrors summary)),
+        -- Of the mix at most 80 % can be 404, when all seeded users are gone.
+        (isMixed && 5 * wrkStatusErrors summary > 4 * wrkRequests summary, say "answers with an error status" (wrkStatusErrors summary)),
+        (scenario this == Single && looked < wrkRequests summary, say "GETs that Redis has seen" looked),
+        (scenario this == Post && (added < good || added > good + 2 * connections this), say "users that the database has more" added),
+        (maybe False ((> 0) . wrong) open', say "wrong answers in the open loop" (maybe 0 wrong open')),
+        (code /= ExitSuccess, say "the service ended with" code)
+      ]
+
+-- | What wrk's script prints.
+data Wrk = Wrk
+  { wrkRequests :: Int,
+    wrkMicros :: Int,
+    wrkStatusErrors :: Int,
+    wrkSocketErrors :: Int,
+    wrkP50 :: Double,
+    wrkP99 :: Double
+  }
+
+instance FromJSON Wrk where
+  parseJSON = withObject "wrk" $ \fields -> do
+    latency <- fields .: "latency_us"
+    Wrk
+      <$> fields .: "requests"
+      <*> fields .: "duration_us"
+      <*> fields .: "status_errors"
+      <*> (sum <$> mapM (fields .:) ["connect_errors", "read_errors", "write_errors", "timeouts"])
+      <*> latency .: "p50"
+      <*> latency .: "p99"
+
+wrk :: Setting -> [String] -> Layout -> Cell -> Int -> String -> Int -> IO Wrk
+wrk setting prefix layout' this port run seconds = do
+  output <-
+    runProgram
+      [("RUN", run), ("SEED", show (iteration this))]
+      ( prefix
+          <> ["wrk", "-t" <> (if layout' == Pinned then "1" else "2"), "-c" <> show (connections this), "-d" <> show seconds]
+          <> ["--timeout", "10s", "-s", settingScripts setting </> (scenarioName (scenario this) <> ".lua"), "http://127.0.0.1:" <> show port <> "/"]
+      )
+  case mapMaybe (Char8.stripPrefix "JSON ") (Char8.lines output) of
+    [line] -> either (ioError . userError) pure (eitherDecodeStrict line)
+    _ -> ioError (userError ("wrk said: " <> Char8.unpack output))
+
+openLoad :: Setting -> [String] -> Cell -> Int -> Double -> IO LoadResult
+openLoad setting prefix this port rate = do
+  output <-
+    runProgram
+      []
+      ( prefix
+          <> [settingGenerator setting, "--port", show port, "--scenario", scenarioName (scenario this)]
+          <> ["--connections", show (min 64 (2 * connections this)), "--rate", show rate, "--seconds", show (settingOpenSeconds setting)]
+          <> ["--seed", show (iteration this)]
+      )
+  either (ioError . userError) pure (eitherDecodeStrict output)
+
+runProgram :: [(String, String)] -> [String] -> IO ByteString
+runProgram variables = \case
+  [] -> pure ""
+  words' -> do
+    let program = proc "env" ([name <> "=" <> value | (name, value) <- variables] <> words')
+    (code, out, err) <- readCreateProcessWithExitCode program {Process.close_fds = True} ""
+    case code of
+      ExitSuccess -> pure (Char8.pack out)
+      ExitFailure number -> ioError (userError (unwords words' <> " ended with " <> show number <> ": " <> err))
+
+-- | Hits and misses of all servers since their statistics began.
+keyspace :: [Server] -> IO (Int, Int)
+keyspace servers = do
+  infos <- mapM (\server -> maybe Map.empty infoFields . replyText <$> command server ["INFO", "stats"]) servers
+  let total name = sum [maybe 0 fst (Map.lookup name info >>= Char8.readInt) | info <- infos]
+  pure (total "keyspace_hits", total "keyspace_misses")
+
+countUsers :: FilePath -> IO Int
+countUsers path =
+  bracket (open ReadOnly path) close $ \connection ->
+    bracket (prepare connection "SELECT count(*) FROM users") finalize $ \query ->
+      step query >> fromIntegral <$> columnInt query 0
+
+-- | Processor time of a process and all its threads, in seconds.
+processCpu :: ProcessID -> IO Double
+processCpu pid = do
+  text <- Char8.readFile ("/proc/" <> show pid <> "/stat")
+  -- Behind the name, which may hold anything, user and system time are the
+  -- twelfth and thirteenth.
+  let fields = Char8.words (snd (Char8.breakEnd (== ')') text))
+  pure (sum (map (maybe 0 (fromIntegral . fst) . Char8.readInt) (take 2 (drop 11 fields))) / 100)
+
+peakMemory :: ProcessID -> IO Int
+peakMemory pid = do
+  text <- Char8.readFile ("/proc/" <> show pid <> "/status")
+  pure (maybe 0 ((* 1024) . fst) (List.find ("VmHWM:" `Char8.isPrefixOf`) (Char8.lines text) >>= Char8.readInt . Char8.dropWhile (== ' ') . Char8.drop 1 . Char8.dropWhile (/= '\t')))
+
+-- | Of each core: busy time, and all time.
+coreTimes :: IO [(Double, Double)]
+coreTimes = do
+  text <- Char8.readFile "/proc/stat"
+  pure
+    [ (sum numbers - idle, sum numbers)
+      | line <- Char8.lines text,
+        name : fields <- [Char8.words line],
+        "cpu" `Char8.isPrefixOf` name,
+        ByteString.length name > 3,
+        let numbers = map (maybe 0 (fromIntegral . fst) . Char8.readInt) fields,
+        -- Idle, and waiting for a disk.
+        let idle = sum (take 2 (drop 3 numbers))
+    ]
+
+-- | The median of a hundred: how long it takes until 4 KiB more of a file are
+-- on the disk, in microseconds. What writes cost follows from it.
+fsyncMicros :: FilePath -> IO Double
+fsyncMicros folder = do
+  times <- withBinaryFile (folder </> "fsync.probe") WriteMode $ \file -> do
+    ByteString.hPut file "-"
+    hFlush file
+    descriptor <- handleToFd file
+    withBinaryFile (folder </> "fsync.probe") AppendMode $ \appending ->
+      replicateM 100 $ do
+        ByteString.hPut appending (Char8.replicate 4096 'x')
+        hFlush appending
+        began <- monotonic
+        fileSynchroniseDataOnly descriptor
+        ended <- monotonic
+        pure (fromIntegral (ended - began) / 1000)
+  pure (maybe 0 id (List.find (const True) (drop 50 (List.sort times))))

@@ -1,0 +1,92 @@
+-- | The services that are compared, and the settings that each is given.
+module Compare.Rows
+  ( Row (..),
+    rowsOf,
+    goalRows,
+    naiveRows,
+    studyRows,
+  )
+where
+
+import Compare.Service (Program (..))
+import Data.Text (Text)
+import Data.Text qualified as Text
+
+-- | A service with its settings.
+data Row = Row
+  { rowName :: Text,
+    -- | One line for the report.
+    rowAbout :: Text,
+    rowProgram :: Program,
+    -- | Seconds of load before anything counts.
+    rowWarmup :: Double
+  }
+
+-- | All rows that there are programs for: the Haskell service, and those in C#
+-- by name. The seconds are what each kind of runtime is warmed up for: one that
+-- compiles while it runs needs more.
+rowsOf :: FilePath -> [(Text, FilePath)] -> Double -> [Row]
+rowsOf haskell dotnets dotnetWarmup =
+  [ row "haskell" "warp, redis-client" [] [],
+    row "haskell-naive" "the original's design: Scotty, a connection to SQLite per request" [("MODE", "naive")] [],
+    row "haskell-scotty" "Scotty instead of warp alone" [("HTTP_LAYER", "scotty")] [],
+    row "haskell-aeson" "rows to JSON by records and aeson" [("JSON", "aeson")] [],
+    row "haskell-rts-default" "the runtime's own settings" [] ["-A1m", "-I0.3"],
+    row "haskell-rts-A4m" "" [] ["-A4m"],
+    row "haskell-rts-A64m-n4m" "" [] ["-A64m", "-n4m"],
+    row "haskell-rts-A128m-n8m-H1g" "what the original chose (its -qb applies to several capabilities)" [] ["-H1024m", "-A128m", "-n8m"],
+    row "haskell-rts-nonmoving" "the concurrent collector" [] ["--nonmoving-gc"]
+  ]
+    <> concat
+      [ [ dotnetRow name "ASP.NET Core, StackExchange.Redis" [] path,
+          dotnetRow (name <> "-naive") "the original's design: a connection to SQLite per request" [("MODE", "naive")] path
+        ]
+        | (name, path) <- dotnets
+      ]
+  where
+    row name about variables flags =
+      Row
+        { rowName = name,
+          rowAbout = about,
+          rowProgram =
+            Program
+              { programName = Text.unpack name,
+                programPath = haskell,
+                programArguments = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"],
+                programEnvironment = variables
+              },
+          rowWarmup = min 2 dotnetWarmup
+        }
+    dotnetRow name about variables path =
+      Row
+        { rowName = name,
+          rowAbout = about,
+          rowProgram =
+            Program
+              { programName = Text.unpack name,
+                programPath = path,
+                programArguments = [],
+                programEnvironment = variables <> recommended
+              },
+          rowWarmup = dotnetWarmup
+        }
+    -- What the framework's authors set when they measure it.
+    recommended =
+      [ ("DOTNET_GCDynamicAdaptationMode", "0"),
+        ("DOTNET_ReadyToRun", "0"),
+        ("DOTNET_HillClimbing_Disable", "1"),
+        ("DOTNET_TieredPGO", "1")
+      ]
+
+-- | Those that goals are about: this library's service, and its peers.
+goalRows, naiveRows, studyRows :: [Row] -> [Row]
+goalRows = filter (\row -> rowName row == "haskell" || ("dotnet" `Text.isPrefixOf` rowName row && not (isNaive row)))
+
+-- | Those of the original's design.
+naiveRows = filter isNaive
+
+-- | Variants of the Haskell service.
+studyRows = filter (\row -> "haskell" `Text.isPrefixOf` rowName row && not (isNaive row))
+
+isNaive :: Row -> Bool
+isNaive row = "-naive" `Text.isSuffixOf` rowName row

@@ -1,0 +1,208 @@
+-- | The program: @run@ measures what is missing in a folder of results, @report@
+-- prints what is there.
+module Compare.Run
+  ( runCommand,
+  )
+where
+
+import Compare.Cell
+import Compare.Goals (Verdict (..), verdicts)
+import Compare.Load (scenarioName)
+import Compare.Measure
+import Compare.Plan
+import Compare.Report
+import Compare.Rows
+import Compare.Service (goldenDatabase)
+import Control.Monad (filterM, forM_, unless, when)
+import Data.Aeson (decodeFileStrict, encodeFile)
+import Data.ByteString.Lazy qualified as Lazy
+import Data.List qualified as List
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Set qualified as Set
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Data.Time (defaultTimeLocale, formatTime, getCurrentTime)
+import System.Directory (createDirectoryIfMissing, doesFileExist, findExecutable, makeAbsolute)
+import System.Exit (ExitCode (..), exitWith)
+import System.FilePath (takeDirectory, (</>))
+import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
+import System.IO.Temp (withTempDirectory)
+import System.Process (readProcessWithExitCode)
+import Text.Read (readMaybe)
+import Tool.Bench.Document (Manifest (..))
+import Tool.Bench.Environment qualified as Environment
+
+usage :: String
+usage =
+  unlines
+    [ "usage: rest-compare run    --out FOLDER --haskell PROGRAM [--dotnet NAME=PROGRAM]... --generator PROGRAM",
+      "                           --sql FILE --scripts FOLDER [--what goals|naive|study|quick]... [--iterations 5]",
+      "                           [--seconds 4] [--open-seconds 4] [--warmup 8] [--only TEXT]",
+      "       rest-compare report --out FOLDER",
+      "",
+      "run measures what the folder has not yet; --only takes groups whose name begins so, such as",
+      "standalone-pinned-post. Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
+    ]
+
+-- | Runs a command line. Exits with 2 for one that cannot be understood.
+runCommand :: [String] -> IO ()
+runCommand arguments = do
+  hSetBuffering stdout LineBuffering
+  case arguments of
+    "run" : rest | Just options <- pairs rest -> run options
+    "report" : rest | Just options <- pairs rest -> report options
+    _ -> wrongUsage
+  where
+    pairs = \case
+      [] -> Just []
+      name@('-' : '-' : _) : value : rest -> ((name, value) :) <$> pairs rest
+      _ -> Nothing
+
+wrongUsage :: IO a
+wrongUsage = hPutStrLn stderr usage >> exitWith (ExitFailure 2)
+
+required :: String -> [(String, String)] -> IO String
+required name options = maybe (hPutStrLn stderr (name <> " is missing") >> wrongUsage) pure (lookup name options)
+
+run :: [(String, String)] -> IO ()
+run options = do
+  out <- required "--out" options >>= makeAbsolute
+  haskell <- required "--haskell" options >>= makeAbsolute
+  generator <- required "--generator" options >>= makeAbsolute
+  sqlFile <- required "--sql" options >>= makeAbsolute
+  scripts <- required "--scripts" options >>= makeAbsolute
+  dotnets <- filterM (doesFileExist . snd) [(Text.pack name, path) | ("--dotnet", word) <- options, (name, '=' : path) <- [break (== '=') word]]
+  createDirectoryIfMissing True out
+  let rows = rowsOf haskell dotnets (numberOr 8 "--warmup")
+      iterations = numberOr 5 "--iterations"
+      wanted = [word | ("--what", word) <- options]
+      groups =
+        filter (\group -> any (`List.isPrefixOf` groupName' group) only) $
+          concat [groupsOf word rows | word <- if null wanted then ["goals", "naive", "study"] else wanted]
+      only = case [word | ("--only", word) <- options] of
+        [] -> [""]
+        words' -> words'
+      raw = out </> "cells.jsonl"
+  noteManifest out dotnets
+  withTempDirectory (takeDirectory out) ".databases" $ \folder -> do
+    golden <- goldenDatabase sqlFile folder
+    noteFacts out . Map.singleton "fsync of 4 KiB, median µs" . Text.pack . show . (round :: Double -> Int) =<< fsyncMicros folder
+    let setting =
+          Setting
+            { settingSqlFile = sqlFile,
+              settingScripts = scripts,
+              settingGenerator = generator,
+              settingFolder = folder,
+              settingGolden = golden,
+              settingSeconds = numberOr 4 "--seconds",
+              settingOpenSeconds = numberOr 4 "--open-seconds"
+            }
+    forM_ (List.groupBy sameServers groups) $ \together -> do
+      done <- Set.fromList . map cell <$> readResults raw
+      let missing = [(group, row', this) | group <- together, (row', this) <- cellsOf iterations group, not (Set.member this done)]
+      case together of
+        first : _ | not (null missing) -> withRedis (groupTopology first) (groupLayout first) $ \redis ->
+          forM_ missing $ \(group, row', this) -> do
+            before <- readResults raw
+            result <- measure setting redis row' this (rateFor group this before)
+            appendResult raw result
+            putStrLn (progress result)
+        _ -> pure ()
+  where
+    numberOr :: Read a => a -> String -> a
+    numberOr absent name = fromMaybe absent (lookup name options >>= readMaybe)
+    sameServers one other = (groupTopology one, groupLayout one) == (groupTopology other, groupLayout other)
+    groupsOf word rows = case word of
+      "goals" -> goalGroups rows
+      "naive" -> naiveGroups rows
+      "study" -> studyGroups rows
+      "quick" -> quickGroups rows
+      _ -> []
+
+-- | As on command lines.
+groupName' :: Group -> String
+groupName' group =
+  List.intercalate
+    "-"
+    [ if groupTopology group == Standalone then "standalone" else "cluster",
+      if groupLayout group == Pinned then "pinned" else "free",
+      scenarioName (groupScenario group),
+      show (groupConnections group)
+    ]
+
+-- | The rate of the open loop: half of what the slowest service of the group
+-- reached the first time. The first round has none.
+rateFor :: Group -> Cell -> [Result] -> Maybe Double
+rateFor group this results
+  | not (groupOpenLoop group) || iteration this == 1 = Nothing
+  | otherwise = case [requestsPerSecond (outcome result) | result <- results, cellGroup (cell result) == cellGroup this, iteration (cell result) == 1, row (cell result) `elem` map rowName (groupRows group)] of
+    [] -> Nothing
+    rates -> Just (fromIntegral (round (minimum rates / 2) :: Int))
+
+progress :: Result -> String
+progress Result {cell = this, outcome = seen} =
+  unwords
+    [ Text.unpack (row this),
+      show (topology this),
+      show (layout this),
+      scenarioName (scenario this),
+      show (connections this),
+      "#" <> show (iteration this) <> ":",
+      show (round (requestsPerSecond seen) :: Int) <> "/s,",
+      show (fromIntegral (round (10 * cpuPerRequest seen) :: Int) / 10 :: Double) <> " µs CPU",
+      concatMap ((" INVALID: " <>) . Text.unpack) (problems seen)
+    ]
+
+report :: [(String, String)] -> IO ()
+report options = do
+  out <- required "--out" options
+  results <- readResults (out </> "cells.jsonl")
+  manifest <- fromMaybe Map.empty <$> decodeFileStrict (out </> "manifest.json")
+  let goals = verdicts results
+  Lazy.writeFile (out </> "COMPARISON-rest.md") (Lazy.fromStrict (Text.encodeUtf8 (markdownReport manifest results)))
+  Lazy.writeFile (out </> "COMPARISON-rest.html") (htmlReport manifest results)
+  Lazy.putStr (Lazy.fromStrict (Text.encodeUtf8 (textReport manifest results)))
+  let missed = filter (not . verdictMet) goals
+  when (null (filter (null . problems . outcome) results)) $ exitWith (ExitFailure 2)
+  unless (null missed) $ do
+    hPutStrLn stderr (show (length missed) <> " of " <> show (length goals) <> " goals missed")
+    exitWith (ExitFailure 1)
+
+-- | Adds to the folder's manifest what does not change between its runs.
+noteManifest :: FilePath -> [(Text, FilePath)] -> IO ()
+noteManifest out dotnets = do
+  machine <- Environment.manifest
+  today <- formatTime defaultTimeLocale "%F" <$> getCurrentTime
+  versions <- mapM versionOf [("redis-server", ["--version"]), ("wrk", ["--version"]), ("dotnet", ["--version"]), ("ghc", ["--numeric-version"]), ("git", ["rev-parse", "HEAD"])]
+  noteFacts out . Map.fromList $
+    [ ("date", Text.pack today),
+      ("kernel", manifestKernel machine),
+      ("processor", fromMaybe "unknown" (manifestCpu machine)),
+      ("processors", Text.pack (show (manifestProcessors machine))),
+      ("virtual machine", if manifestVirtual machine then "yes" else "no"),
+      ("memory GiB", maybe "unknown" (Text.pack . show . (`div` 1073741824)) (manifestMemory machine))
+    ]
+      <> [(name, version) | (name, Just version) <- versions]
+      <> [("C# rows", if null dotnets then "absent: install the .NET SDK 10 (dotnet) and run again" else Text.intercalate ", " (map fst dotnets))]
+  where
+    versionOf (program, arguments) = do
+      found <- findExecutable program
+      output <- case found of
+        Nothing -> pure Nothing
+        Just path -> do
+          (_, said, _) <- readProcessWithExitCode path arguments ""
+          pure (Text.pack <$> firstLine said)
+      pure (if program == "git" then "revision" else Text.pack program, output)
+    firstLine said = case mapMaybe nonBlank (lines said) of
+      first : _ -> Just first
+      [] -> Nothing
+    nonBlank line = if null line then Nothing else Just line
+
+noteFacts :: FilePath -> Map.Map Text Text -> IO ()
+noteFacts out new = do
+  let path = out </> "manifest.json"
+  there <- doesFileExist path
+  old <- if there then fromMaybe Map.empty <$> decodeFileStrict path else pure Map.empty
+  encodeFile path (Map.union old new)
