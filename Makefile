@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-gate campaign-smoke compare-client lint format doc clean
+.PHONY: help setup build test bench bench-gate campaign-smoke compare-client compare-rest lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -28,6 +28,9 @@ bench-gate: setup ## Measure the speed demanded; fail below it
 
 compare-client: setup ## Compare the libraries alone with their peers; QUICK=1: 6 minutes
 	@compare/run-client.sh
+
+compare-rest: setup ## Compare two REST services, ours and one in C#; QUICK=1: 6 minutes
+	@compare/rest/run.sh
 
 campaign-smoke: setup ## Run a whole campaign, small, and write its report
 	@scripts/campaign-smoke.sh

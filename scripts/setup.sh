@@ -18,6 +18,7 @@ programs=(
   redis-benchmark:redis-tools
   setpriv:util-linux
   taskset:util-linux
+  wrk:wrk
   chromium:chromium
 )
 

@@ -20,7 +20,7 @@ where
 
 import Compare.HttpClient
 import Control.Concurrent.Async (forConcurrently)
-import Control.Monad (when)
+import Control.Monad (unless, when)
 import Data.Aeson (FromJSON (..), ToJSON (..), Value (..))
 import Data.Bits (shiftR, (.&.))
 import Data.ByteString (ByteString)
@@ -135,7 +135,7 @@ connectionLoad options begin number =
             now <- monotonic
             when (due > warmUp) $ do
               record recorder (now - begin - due)
-              when (not (acceptable response)) $ modifyIORef' failures (+ 1)
+              unless (acceptable response) $ modifyIORef' failures (+ 1)
             go state' (made + 1) later
     go (loadSeed options * 1000 + fromIntegral number) 0 plan
     (,) <$> snapshot recorder <*> readIORef failures

@@ -25,7 +25,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (mapMaybe)
+import Data.Maybe (fromMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
@@ -85,7 +85,7 @@ measure setting (Redis servers) row' this rate = do
           }
   restoreDatabase (settingGolden setting) database
   withService (rowProgram row') options (settingFolder setting) database $ \running -> do
-    let loaded run seconds = wrk setting (pinned "0") (layout this) this (runningPort running) run seconds
+    let loaded = wrk setting (pinned "0") (layout this) this (runningPort running)
     _ <- loaded "warm" (ceiling (rowWarmup row') :: Int)
     rowsBefore <- countUsers database
     hitsBefore <- keyspace servers
@@ -269,4 +269,4 @@ fsyncMicros folder = do
         fileSynchroniseDataOnly descriptor
         ended <- monotonic
         pure (fromIntegral (ended - began) / 1000)
-  pure (maybe 0 id (List.find (const True) (drop 50 (List.sort times))))
+  pure (fromMaybe 0 (List.find (const True) (drop 50 (List.sort times))))
