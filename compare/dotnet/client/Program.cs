@@ -42,7 +42,7 @@ internal static class Program
         {
             System.Runtime.GCSettings.IsServerGC ? "server GC" : "workstation GC",
         };
-        foreach (var name in new[] { "DOTNET_TieredCompilation", "DOTNET_TC_CallCountingDelayMs" })
+        foreach (var name in new[] { "DOTNET_TieredCompilation", "DOTNET_ReadyToRun", "DOTNET_TC_CallCountingDelayMs" })
         {
             if (Environment.GetEnvironmentVariable(name) is { } value)
             {

@@ -22,9 +22,9 @@ absent() { # row, why
 # three seconds as fast as after twenty without them: 1.x compiles everything at
 # once, 2.x and 3.x (which gain by profiling first) count calls from the start.
 row() { # version, origin, folder
-  local jit=DOTNET_TC_CallCountingDelayMs
-  [ "${1%%.*}" != 1 ] || jit=DOTNET_TieredCompilation
-  printf '{"row": "StackExchange.Redis %s", "version": "%s", "origin": "%s", "language": "C#", "run": ["dotnet", "%s/client.dll"], "env": {"%s": "0"}, "warmup": 3, "cluster": true, "styles": ["wait", "batch"]}\n' \
+  local jit='"DOTNET_TC_CallCountingDelayMs": "0"'
+  [ "${1%%.*}" != 1 ] || jit='"DOTNET_TieredCompilation": "0", "DOTNET_ReadyToRun": "0"'
+  printf '{"row": "StackExchange.Redis %s", "version": "%s", "origin": "%s", "language": "C#", "run": ["dotnet", "%s/client.dll"], "env": {%s}, "warmup": 3, "cluster": true, "styles": ["wait", "batch"]}\n' \
     "$1" "$1" "$2" "$3" "$jit"
 }
 

@@ -29,7 +29,7 @@ import Options.Applicative
 import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
-import System.FilePath ((</>))
+import System.FilePath (takeFileName, (</>))
 import System.IO (hPutStrLn, stderr)
 import Text.Printf (printf)
 
@@ -74,7 +74,7 @@ compareClients options
           else do
             arguments <- getArgs
             (server, samples) <- measure announce measurement
-            about <- manifest server arguments
+            about <- manifest server (withoutFolders arguments)
             let fresh =
                   Document
                     { documentManifest = about,
@@ -92,6 +92,15 @@ compareClients options
   where
     wanted row =
       null (clientRows options) || any (`isInfixOf` Text.unpack (rowName row)) (clientRows options)
+
+-- What the options say without where things are on this machine.
+withoutFolders :: [String] -> [String]
+withoutFolders = \case
+  name : folder : rest
+    | name `elem` ["--output", "--compare"] -> withoutFolders rest
+    | name == "--workload" -> name : takeFileName folder : withoutFolders rest
+  other : rest -> other : withoutFolders rest
+  [] -> []
 
 raw :: ClientOptions -> FilePath
 raw options = clientOutput options </> "raw.json"

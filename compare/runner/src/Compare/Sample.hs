@@ -182,7 +182,7 @@ problemsOf cores window cell before after report =
       ["it draws another stream of operations" | Text.toLower (reportStreamCheck report) /= stream],
       ["nothing was answered while the clock ran" | reportOperations report == 0],
       [ "its window was " <> Text.pack (show (reportSeconds report)) <> " s long"
-        | abs (reportSeconds report - windowDuration window) > 0.05 + 0.02 * windowDuration window
+        | abs (reportSeconds report - windowDuration window) > 0.1 + 0.1 * windowDuration window
       ],
       [ "it says that it used more processor time than there was"
         | reportCpuNanos report > 1.1e9 * reportSeconds report * fromIntegral cores + 5e7
