@@ -22,6 +22,12 @@ import Tool.Bench.SteadySpec qualified
 import Tool.Bench.SweepSpec qualified
 import Tool.Bench.TallySpec qualified
 import Tool.Bench.TrustSpec qualified
+import Tool.Bench.Workload.DistributionSpec qualified
+import Tool.Bench.Workload.KeysSpec qualified
+import Tool.Bench.Workload.NamedSpec qualified
+import Tool.Bench.Workload.RunSpec qualified
+import Tool.Bench.Workload.TemplateSpec qualified
+import Tool.Bench.Workload.ValuesSpec qualified
 import Tool.Bench.WorkloadSpec qualified
 import Tool.Campaign.DesignSpec qualified
 import Tool.Campaign.ServerSpec qualified
@@ -60,6 +66,12 @@ main =
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.Histogram.HdrSpec.spec
       Tool.Bench.WorkloadSpec.spec
+      Tool.Bench.Workload.DistributionSpec.spec
+      Tool.Bench.Workload.KeysSpec.spec
+      Tool.Bench.Workload.NamedSpec.spec
+      Tool.Bench.Workload.RunSpec.spec
+      Tool.Bench.Workload.TemplateSpec.spec
+      Tool.Bench.Workload.ValuesSpec.spec
       Tool.Bench.RedisBenchmarkSpec.spec
       Tool.Bench.ReportSpec.spec
       Tool.Bench.Format.FormatSpec.spec

@@ -24,8 +24,10 @@ import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Bench.Suite (suite)
 import Tool.Bench.Sweep (sweep)
 import Tool.Bench.Usage (takeAllCores)
+import Tool.Bench.Workload.Chosen (chosenWorkloads)
 import Tool.Campaign (campaign)
 import Tool.Connect (Target, targetOf)
+import Tool.Failure (invalidRun)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
 import Tool.Options.Load (Plan (..))
@@ -54,14 +56,19 @@ once :: BenchOptions -> IO ExitCode
 once options = withOutputs (benchOutputs options) $ \write -> do
   progress <- newProgress
   takeAllCores
-  (results, notes) <- withTargetOf (benchConnection options) $ \target ->
-    case planSweep (loadPlan load) of
-      Just wanted -> sweep progress (\leniency -> measureWith leniency progress target (benchOperation options)) wanted load
-      Nothing -> (\result -> ([result], [])) <$> measure progress target (benchOperation options) load
+  workloads <-
+    either invalidRun pure $
+      chosenWorkloads (connectionCluster (benchConnection options)) (benchWorkload options) load
+  found <- withTargetOf (benchConnection options) $ \target ->
+    traverse (runsOf progress target) workloads
   disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
-  conclude (benchOutputs options) write disk notes (concatMap details (take 1 results)) results
+  let results = concatMap fst found
+  conclude (benchOutputs options) write disk (concatMap snd found) (concatMap (concatMap details . take 1 . fst) found) results
   where
     load = benchLoad options
+    runsOf progress target workload = case planSweep (loadPlan load) of
+      Just wanted -> sweep progress (\leniency -> measureWith leniency progress target workload) wanted load
+      Nothing -> (\result -> ([result], [])) <$> measure progress target workload load
 
 standard :: SuiteOptions -> IO ExitCode
 standard options = withOutputs (suiteOutputs options) $ \write -> do

@@ -13,6 +13,7 @@ module Tool.Connect
     Tuning (..),
     quiet,
     withTarget,
+    targetConfig,
     withEachMaster,
     masters,
     mastersWithSlots,
@@ -134,7 +135,11 @@ data Tuning = Tuning
 
 -- | A client of the whole target for the length of an action.
 withTarget :: Tuning -> Target -> (Client -> IO a) -> IO a
-withTarget tuning target = Redis.withClient (tuned (said (fromMaybe (credentials target base) fromUrl)))
+withTarget tuning target = Redis.withClient (targetConfig tuning target)
+
+-- | How such a client is configured.
+targetConfig :: Tuning -> Target -> Config
+targetConfig tuning target = tuned (said (fromMaybe (credentials target base) fromUrl))
   where
     endpoint = maybe (Config.TcpEndpoint (targetHost target) (targetPort target)) Config.UnixEndpoint (targetSocket target)
     topology
@@ -153,6 +158,8 @@ withTarget tuning target = Redis.withClient (tuned (said (fromMaybe (credentials
       other -> Config.setReadFrom other
     tuned =
       maybe id (Config.setMuxCount . Just) (tuningMuxCount tuning)
+        -- As many as there may be threads that wait for something.
+        . Config.setMaxDedicated 65536
         . (if tuningPolling tuning then id else Config.setPolling Config.NeverPoll)
 
 credentials :: Target -> Config -> Config

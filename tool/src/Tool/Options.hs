@@ -51,6 +51,7 @@ import Options.Applicative.Types
     ParseError (ShowHelpText),
   )
 import System.Exit (ExitCode (ExitSuccess))
+import Tool.Bench.Workload.Chosen (workloadRefusal)
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Connection (withPassword)
@@ -103,7 +104,9 @@ programName = "redis-client"
 
 modeProblem :: Mode -> Maybe String
 modeProblem = \case
-  Bench (BenchOnce options) -> benchProblem options
+  Bench (BenchOnce options) -> case benchProblem options of
+    Nothing -> workloadRefusal (benchWorkload options)
+    problem -> problem
   Bench (BenchSuite options) -> suiteProblem options
   Bench (BenchGate options) -> gateProblem options
   Bench (BenchCampaign options) -> campaignProblem options

@@ -5,11 +5,13 @@ import Data.List (isInfixOf)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (once)
+import Tool.Bench.Workload.Values (ValueSizes (..))
 import Tool.Options
 import Tool.Options.Bench
 import Tool.Options.Connection
 import Tool.Options.Load
 import Tool.Options.Output
+import Tool.Options.Workload
 
 parse :: String -> Outcome
 parse = parseArguments Nothing . words
@@ -30,7 +32,7 @@ spec :: Spec
 spec = describe "Tool.Options" $ do
   it "takes the mode before, between and after the options" $ do
     let expected = parse "bench -c -h server -p 7000 --operation get"
-    fmap benchOperation (once expected) `shouldBe` Just OperationGet
+    fmap (workloadSelection . benchWorkload) (once expected) `shouldBe` Just (SelectOperation OperationGet)
     parse "-c -h server bench -p 7000 --operation get" `shouldBe` expected
     parse "-c -h server -p 7000 --operation get bench" `shouldBe` expected
     parse "-ch server --port=7000 bench --operation=get" `shouldBe` expected
@@ -87,7 +89,7 @@ spec = describe "Tool.Options" $ do
                   connectionResp2 = False,
                   connectionReplicas = False
                 },
-            benchOperation = OperationSet,
+            benchWorkload = defaultWorkload {workloadSelection = SelectOperation OperationSet, workloadSizes = SizeFixed 0},
             benchLoad =
               LoadOptions
                 { loadDuration = 2.5,

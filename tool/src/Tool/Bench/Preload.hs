@@ -1,4 +1,5 @@
--- | Writes every key before the clock starts, so that every GET hits.
+-- | Makes the server ready before the clock starts: writes what will be read,
+-- loads programs, and looks once whether they do what they are measured for.
 module Tool.Bench.Preload
   ( preload,
   )
@@ -6,42 +7,38 @@ where
 
 import Control.Exception (displayException, try)
 import Control.Monad (forM, forM_, when)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Text qualified as Text
 import Redis (Client)
 import Redis qualified
-import Redis.Commands qualified as Commands
 import Redis.Error (Error)
 import Tool.Bench.Counts (CommandCounts, counted)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Sleep (sleepUntil)
-import Tool.Bench.Workload (Workload, workloadKey, workloadKeys, workloadValue)
-import Tool.Connect (Target, replicaKeys, serverKeys)
+import Tool.Bench.Workload (Outcome (..), Workload, workloadSteps)
+import Tool.Bench.Workload.Ground (Step (..), StepPlace (..))
+import Tool.Connect (Target, replicaKeys, serverKeys, withEachMaster)
 import Tool.Failure (invalidRun)
 
--- | Sets all keys, many at a time, and asks the servers whether they hold them.
--- Returns what it sent. Ends the run if a SET fails or keys are
--- gone. Where reads go to replicas, blocks until they have the keys too, for at
--- most ten seconds.
+-- | Does the workload's steps, and asks the servers whether they hold the keys.
+-- Returns what it sent. Ends the run if a step fails or keys are gone. Where
+-- reads go to replicas, blocks until they have the keys too, for at most ten
+-- seconds.
 preload :: Target -> Client -> Workload -> IO CommandCounts
 preload target client workload = do
-  forM_ [0, atOnce .. keys - 1] $ \from -> do
-    pending <- forM [from .. min keys (from + atOnce) - 1] $ \number ->
-      Redis.submit client $
-        Commands.set (workloadKey workload number) (workloadValue workload number)
-    forM_ pending $ \one ->
-      Redis.tryWait one >>= either (invalidRun . ("the preload failed: " <>) . displayException) pure
+  sent <- traverse (prepare target client) steps
   -- A server that does not say is believed.
   try @Error (serverKeys target) >>= \case
     Right held
-      | held < keys ->
+      | held < wanted ->
         invalidRun $
-          "the server holds " <> show held <> " keys after a preload of " <> show keys
+          "the server holds " <> show held <> " keys after a preload of " <> show wanted
             <> ": does it evict?"
       | otherwise -> monotonic >>= replicated held . (+ 10000000000)
     Left _ -> pure ()
-  pure (counted keys [("set", 1)])
+  pure (mconcat sent)
   where
-    keys = workloadKeys workload
-    atOnce = 512
     replicated :: Int -> Nanos -> IO ()
     replicated held latest = do
       copies <- replicaKeys target
@@ -50,3 +47,26 @@ preload target client workload = do
         if now > latest
           then invalidRun ("the replicas hold " <> show (sum copies) <> " of " <> show held <> " keys ten seconds after the preload")
           else sleepUntil (now + 50000000) >> replicated held latest
+    steps = workloadSteps workload
+    wanted = sum (map stepKeys steps)
+
+prepare :: Target -> Client -> Step -> IO CommandCounts
+prepare target client step = case stepPlace step of
+  StepByKey -> once <$ many 512 client
+  StepInTurn -> once <$ many 1 client
+  StepEverywhere -> mconcat <$> withEachMaster target (\node -> once <$ many 1 node)
+  where
+    once = counted 1 (stepStats step)
+    many atOnce node =
+      forM_ [0, atOnce .. stepCount step - 1] $ \from -> do
+        pending <- forM [from .. min (stepCount step) (from + atOnce) - 1] (Redis.submit node . stepCommand step)
+        forM_ pending $ \one -> Redis.tryWait one >>= either refused judge
+    refused :: Error -> IO ()
+    refused = failed . displayException
+    judge = \case
+      Wrong found -> failed ("the reply is " <> show (shortened found))
+      _ -> pure ()
+    failed problem = invalidRun ("the preload of " <> Text.unpack (stepName step) <> " failed: " <> problem)
+
+shortened :: ByteString -> ByteString
+shortened = Char8.take 100

@@ -34,26 +34,30 @@ import Tool.Bench.Reconcile (CountsBefore, countsBefore, reconcile)
 import Tool.Bench.Sampler (Sampler, refusals, taken, withSampler)
 import Tool.Bench.ServerFacts (Found (..), serverFacts)
 import Tool.Bench.Usage (usableCores)
-import Tool.Bench.Workload (Workload, expectedStats, kinds, newWorkload)
+import Tool.Bench.Workload
+import Tool.Bench.Workload.Audience (Heard (..), withAudience)
+import Tool.Bench.Workload.Distribution (describeDistribution)
+import Tool.Bench.Workload.Ground (Shape (..))
+import Tool.Bench.Workload.Values (describeSizes)
 import Tool.Connect
 import Tool.Failure (invalidRun)
-import Tool.Options.Bench (LoadOptions (..), Operation, operationName)
+import Tool.Options.Bench (LoadOptions (..))
 import Tool.Options.Load (Plan (..), Warmup (..))
 import Tool.Text (fixed, thousands)
 
 -- | Preloads; then, as often as wanted, warms up, measures, and compares the
 -- counts. Blocks for as long as all that takes.
-measure :: Progress -> Target -> Operation -> LoadOptions -> IO Run
-measure progress target operation load =
-  measureWith strict {lenientSaturation = planSaturation (loadPlan load)} progress target operation load
+measure :: Progress -> Target -> Workload -> LoadOptions -> IO Run
+measure progress target workload load =
+  measureWith strict {lenientSaturation = planSaturation (loadPlan load)} progress target workload load
 
 -- | The same, where more or less is forgiven.
-measureWith :: Leniency -> Progress -> Target -> Operation -> LoadOptions -> IO Run
-measureWith leniency progress target operation load = do
+measureWith :: Leniency -> Progress -> Target -> Workload -> LoadOptions -> IO Run
+measureWith leniency progress target workload load = do
   capabilities <- getNumCapabilities
   found <- serverFacts (not (planBrief plan)) target
   nodes <- nodesFor target
-  announce progress (announcement target operation load)
+  announce progress (announcement target workload load)
   -- The first iteration answers for the preload too.
   before <- countsBefore target
   preloaded <- withTarget (tuningOf load) target $ \client -> preload target client workload
@@ -74,17 +78,16 @@ measureWith leniency progress target operation load = do
       (if number == 1 then preloaded else mempty)
   pure . judged $
     Run
-      { runName = nameOf target operation load,
-        runSpec = (specOf capabilities target operation load) {specPersistence = foundPersistence found},
+      { runName = nameOf target workload load,
+        runSpec = (specOf capabilities target workload load) {specPersistence = foundPersistence found},
         runServer = foundFacts found,
         runIterations = map fst iterations,
         runProblems = [],
-        runNotes = nub (concatMap snd iterations),
+        runNotes = nub (workloadNotes workload <> concatMap snd iterations),
         runReference = Nothing
       }
   where
     plan = loadPlan load
-    workload = newWorkload operation load
 
 -- Up to so many times, but not again after a time that nothing came of.
 repeatedly :: Int -> (Int -> IO (Iteration, [Text])) -> IO [(Iteration, [Text])]
@@ -116,7 +119,7 @@ once setting before sentAlready = do
   cores <- usableCores
   capabilities <- getNumCapabilities
   begin <- traverse moment (planStartAt plan)
-  (found, samples, unanswered) <- sampled $ \sampler -> do
+  ((found, samples, unanswered), lost) <- heard . sampled $ \sampler -> do
     found <- withTarget (tuningOf load) target $ \client ->
       drive
         Course
@@ -129,7 +132,10 @@ once setting before sentAlready = do
           }
         `finally` finish (settingProgress setting)
     (,,) found <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler <*> maybe (pure []) refusals sampler
-  agreement <- sharing (planStartAt plan) <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
+  agreement <-
+    if countsComparable workload
+      then sharing (planStartAt plan) <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
+      else pure (NotComparable "the server runs programs, and nobody here knows which commands those run")
   let (iteration, notes) =
         assemble
           Assembly
@@ -143,7 +149,10 @@ once setting before sentAlready = do
               assemblyAgreement = agreement,
               assemblyLeniency = settingLeniency setting
             }
-  pure (iteration, notes <> ["the server was not sampled: " <> one | one <- unanswered])
+  pure
+    ( iteration {iterationErrors = Map.unionWith (+) lost (iterationErrors iteration)},
+      notes <> ["the server was not sampled: " <> one | one <- unanswered]
+    )
   where
     load = settingLoad setting
     plan = loadPlan load
@@ -153,6 +162,13 @@ once setting before sentAlready = do
     sampled action = case planSample plan of
       Just interval -> withSampler target interval (action . Just)
       Nothing -> action Nothing
+    -- With an audience, if the workload needs one; and what did not reach it.
+    heard action = case workloadSubscribers workload of
+      0 -> (\result -> (result, Map.empty)) <$> action
+      subscribers -> do
+        let due (found, _, _) = subscribers * publishedIn workload found
+        (result, Heard got) <- withAudience (targetConfig (tuningOf load) target) subscribers 10 due action
+        pure (result, Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got])
     errorsOf found = sum [sum (kindErrors kind) | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)]
 
 -- Who begins at a given time is not alone: the servers count the others' commands
@@ -177,6 +193,11 @@ moment wanted = do
 callsOf :: Workload -> Drive -> CommandCounts
 callsOf workload found = foldMap (\(kind, count) -> counted count (expectedStats workload kind)) (IntMap.toList (answeredByKind found))
 
+-- How many messages were published.
+publishedIn :: Workload -> Drive -> Int
+publishedIn workload found =
+  sum [IntMap.findWithDefault 0 kind (answeredByKind found) | (kind, "publish") <- zip [0 ..] (kinds workload)]
+
 -- The nodes of a cluster, if it has several and says so.
 nodesFor :: Target -> IO Nodes
 nodesFor target
@@ -187,9 +208,9 @@ nodesFor target
     nobody :: Error -> Nodes
     nobody _ = noNodes
 
-announcement :: Target -> Operation -> LoadOptions -> String
-announcement target operation load =
-  targetName (targetKind target) <> " " <> operationName operation <> ": preload, " <> before <> " of warm-up, " <> measured
+announcement :: Target -> Workload -> LoadOptions -> String
+announcement target workload load =
+  targetName (targetKind target) <> " " <> Text.unpack (workloadName workload) <> ": preload, " <> before <> " of warm-up, " <> measured
   where
     plan = loadPlan load
     before = case planWarmup plan of
@@ -199,10 +220,10 @@ announcement target operation load =
       maybe (fixed 1 (loadDuration load) <> " s measured") (\count -> thousands count <> " commands measured") (planRequests plan)
         <> maybe "" ((", " <>) . describeArrivals) (planArrivals plan)
 
-nameOf :: Target -> Operation -> LoadOptions -> Text
-nameOf target operation load =
+nameOf :: Target -> Workload -> LoadOptions -> Text
+nameOf target workload load =
   Text.pack $
-    targetName (targetKind target) <> " " <> operationName operation
+    targetName (targetKind target) <> " " <> Text.unpack (workloadName workload)
       <> (if isJust (targetTls target) then " tls" else "")
       <> case planArrivals (loadPlan load) of
         Nothing -> ""
@@ -210,16 +231,16 @@ nameOf target operation load =
         Just (Poisson rate) -> " at poisson " <> fixed 0 rate <> "/s"
         Just (Ramp from to _) -> " at " <> fixed 0 from <> " to " <> fixed 0 to <> "/s"
 
-specOf :: Int -> Target -> Operation -> LoadOptions -> Spec
-specOf capabilities target operation load =
+specOf :: Int -> Target -> Workload -> LoadOptions -> Spec
+specOf capabilities target workload load =
   Spec
-    { specOperation = Text.pack (operationName operation),
-      specWorkload = Text.pack (operationName operation),
+    { specOperation = workloadName workload,
+      specWorkload = workloadText workload,
       specSeed = loadSeed load,
       specKeys = loadKeys load,
-      specKeySize = loadKeySize load,
-      specDistribution = "uniform",
-      specValueSizes = Text.pack (show (loadValueSize load)),
+      specKeySize = workloadKeySize workload,
+      specDistribution = Text.pack (describeDistribution (shapeDistribution (workloadShape workload))),
+      specValueSizes = Text.pack (describeSizes (shapeSizes (workloadShape workload))),
       specThreads = lanes load capabilities,
       specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
       specInFlight = if isJust (planArrivals plan) then Config.limitInFlight Config.defaultLimits * connections else loadThreads load * loadBatch load,
@@ -243,7 +264,7 @@ specOf capabilities target operation load =
         Config.OnlyResp2 -> 2,
       specNetwork = if isJust (targetSocket target) then "unix socket" else if targetIsLocal target then "local" else "remote",
       specPersistence = Nothing,
-      specAxes = Map.fromList [("read_from", "replicas") | targetReadFrom target == Config.PreferReplica]
+      specAxes = Map.fromList [("read_from", "replicas") | targetReadFrom target == Config.PreferReplica] <> missesWanted workload
     }
   where
     plan = loadPlan load

@@ -14,6 +14,7 @@ import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark
 import Tool.Bench.Run (measure)
+import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Connect (Target (..), targetIsCluster)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
@@ -26,7 +27,7 @@ suite progress options = do
     withPrivate PrivateOptions {privateKind = kind, privateTls = False, privateCores = []} $ \target -> do
       filled <- if targetIsCluster target then fillForCluster progress target else pure (Right ())
       forM [minBound .. maxBound] $ \operation -> do
-        result <- measure progress target operation load
+        result <- measure progress target (newWorkload operation load) load
         beside filled target operation result
   let runs = concat found
   pure (dedup [note | (Just note, _) <- runs], map snd runs)

@@ -10,14 +10,28 @@
 -- the command itself: see 'Outcome'.
 module Tool.Bench.Workload
   ( Workload,
-    newWorkload,
+    makeWorkload,
+    emptyWorkload,
+    workloadShape,
     workloadKeys,
     workloadKey,
     workloadValue,
 
+    -- * In words
+    workloadName,
+    workloadText,
+    workloadKeySize,
+    workloadNotes,
+
     -- * Kinds of operation
     kinds,
     expectedStats,
+    countsComparable,
+
+    -- * Before and beside
+    workloadSteps,
+    workloadSubscribers,
+    missesWanted,
 
     -- * Drawing
     Stream,
@@ -30,57 +44,68 @@ where
 
 import Data.ByteString (ByteString)
 import Data.Foldable (toList)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, isJust)
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList)
 import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray, smallArrayFromList)
 import Data.Text (Text)
+import Data.Text qualified as Text
 import Data.Word (Word64)
-import Redis.Commands qualified as Commands
-import Redis.Decode (mismatch)
-import Redis.Value (Value (..))
+import Tool.Bench.Workload.Custom (NotACommand (..), custom)
 import Tool.Bench.Workload.Drawn
+import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
-import Tool.Bench.Workload.Random (Stream, ahead, below, current, lower, step, upper)
+import Tool.Bench.Workload.Named (allKeys, named, namedTests)
+import Tool.Bench.Workload.Random (Stream, lower, step)
 import Tool.Bench.Workload.Random qualified as Random
+import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Values
-import Tool.Options.Bench (LoadOptions (..), Operation (..))
 
 -- | All that the threads of a run share; immutable.
 data Workload = Workload
   { workloadKinds :: SmallArray Kind,
+    -- | What makes operations of each kind.
+    workloadMakes :: SmallArray Make,
     -- | A draw below the first of these, of 2^32, is of the first kind, and so
     -- on; none for the last.
     workloadMarks :: PrimArray Word64,
-    workloadNames :: Keys,
-    workloadValues :: Values,
-    workloadSeed :: Word64
+    workloadGround :: Ground,
+    -- | Short, such as @get@ or @mixed@.
+    workloadName :: Text,
+    -- | All of it, such as @70:get,30:set@.
+    workloadText :: Text
   }
 
--- | One kind of operation.
-data Kind = Kind
-  { kindName :: Text,
-    -- | What one operation adds to the server's count of calls, by command.
-    kindStats :: [(Text, Int)],
-    -- | Makes one; the upper half of the stream's current number is its own.
-    kindMake :: Stream -> IO Drawn
-  }
-
--- | Makes the keys. \(O(n)\) in the number of keys.
-newWorkload :: Operation -> LoadOptions -> Workload
-newWorkload operation load =
-  Workload
-    { workloadKinds = smallArrayFromList (zipWith (\number (_, kind) -> kind number) [0 ..] shares),
-      workloadMarks = primArrayFromList (marks (map fst shares)),
-      workloadNames = keys,
-      workloadValues = values,
-      workloadSeed = loadSeed load
-    }
+-- | A workload by its tasks, with a name if they are not name enough. 'Left' is
+-- one line. \(O(n)\) in the number of keys.
+makeWorkload :: Maybe Text -> Shape -> Mix -> Either String Workload
+makeWorkload name shape tasks = assembled ground (fromMaybe text name) text . toList <$> traverse kind tasks
   where
-    keys = newKeys (loadKeys load) (loadKeySize load)
-    values = newValues (loadSeed load) (loadValueSize load)
-    shares = case operation of
-      OperationGet -> [(1, getKind keys values)]
-      OperationSet -> [(1, setKind keys values)]
-      OperationMixed -> [(1, setKind keys values), (4, getKind keys values)]
+    ground = newGround shape
+    text = Text.pack (describeMix tasks)
+    kind (weight, task) =
+      (,) weight <$> case task of
+        TaskNamed test -> maybe (Left ("there is no test " <> show test)) Right (named ground test)
+        TaskCommand _ template ->
+          either (\(NotACommand problem) -> Left problem) Right (custom ground (allKeys ground) (taskName task) template)
+
+-- | A workload that sends PING.
+emptyWorkload :: Shape -> Workload
+emptyWorkload shape = assembled ground "ping_mbulk" "ping_mbulk" [(1, kind) | Just kind <- [named ground "ping_mbulk"]]
+  where
+    ground = newGround shape
+
+assembled :: Ground -> Text -> Text -> [(Int, Kind)] -> Workload
+assembled ground name text shares =
+  Workload
+    { workloadKinds = smallArrayFromList (map snd shares),
+      workloadMakes = smallArrayFromList (zipWith (\number (_, kind) -> kindMake kind number) [0 ..] shares),
+      workloadMarks = primArrayFromList (marks (map fst shares)),
+      workloadGround = ground,
+      workloadName = name,
+      workloadText = text
+    }
 
 -- The sums of all weights but the last, as shares of 2^32.
 marks :: [Int] -> [Word64]
@@ -89,43 +114,35 @@ marks weights = zipWith (\done _ -> fromIntegral (done * 0x100000000 `div` total
     sums = scanl (+) 0 (map toInteger weights)
     total = max 1 (sum (map toInteger weights))
 
-getKind, setKind :: Keys -> Values -> Int -> Kind
-getKind keys values kind =
-  Kind
-    { kindName = "get",
-      kindStats = [("get", 1)],
-      kindMake = \stream -> do
-        number <- below (keyCount keys) . upper <$> current stream
-        ahead stream >>= prefetchKey keys . below (keyCount keys) . upper
-        let verdict = \case
-              BulkString found
-                | holds values number found -> Right Hit
-                | otherwise -> Right (Wrong found)
-              Null -> Right Miss
-              other -> mismatch "the value of a key" other
-        pure (Drawn kind (judged verdict (Commands.get (keyOf keys number))))
-    }
-setKind keys values kind =
-  Kind
-    { kindName = "set",
-      kindStats = [("set", 1)],
-      kindMake = \stream -> do
-        number <- below (keyCount keys) . upper <$> current stream
-        ahead stream >>= prefetchKey keys . below (keyCount keys) . upper
-        pure (Drawn kind (Done <$ Commands.set (keyOf keys number) (valueOf values number)))
-    }
+-- | As it was asked for.
+workloadShape :: Workload -> Shape
+workloadShape = groundShape . workloadGround
 
 -- | How many keys there are.
 workloadKeys :: Workload -> Int
-workloadKeys = keyCount . workloadNames
+workloadKeys = shapeKeys . workloadShape
 
 -- | The key of a number below 'workloadKeys'. \(O(1)\).
 workloadKey :: Workload -> Int -> ByteString
-workloadKey = keyOf . workloadNames
+workloadKey = keyOf . groundKeys . workloadGround
 
 -- | What that key holds. \(O(1)\), copies nothing.
 workloadValue :: Workload -> Int -> ByteString
-workloadValue = valueOf . workloadValues
+workloadValue = valueOf . groundValues . workloadGround
+
+-- | Bytes of the longest key.
+workloadKeySize :: Workload -> Int
+workloadKeySize = longestKey . groundKeys . workloadGround
+
+-- | What a reader of the results should know of it.
+workloadNotes :: Workload -> [Text]
+workloadNotes workload =
+  [ "there is one key only: no server is ever used like that"
+    | workloadKeys workload == 1
+  ]
+    <> [ "misses are wanted: a share of " <> Text.pack (show ratio) <> " of the GETs finds something"
+         | Just ratio <- [shapeHitRatio (workloadShape workload)]
+       ]
 
 -- | The names of the kinds, in the order of their numbers.
 kinds :: Workload -> [Text]
@@ -136,24 +153,54 @@ kinds = map kindName . toList . workloadKinds
 -- kind's.
 expectedStats :: Workload -> Int -> [(Text, Int)]
 expectedStats workload kind
-  | kind >= 0 && kind < sizeofSmallArray all' = kindStats (indexSmallArray all' kind)
+  | kind >= 0 && kind < sizeofSmallArray all' = fromMaybe [] (kindStats (indexSmallArray all' kind))
   | otherwise = []
   where
     all' = workloadKinds workload
 
+-- | Whether the server's counts can be compared: not if it runs programs whose
+-- commands nobody here knows.
+countsComparable :: Workload -> Bool
+countsComparable = all (isJust . kindStats) . workloadKinds
+
+-- | What to do before the clock starts.
+workloadSteps :: Workload -> [Step]
+workloadSteps = mergeSteps . concatMap kindSteps . workloadKinds
+
+-- | How many must listen while it runs.
+workloadSubscribers :: Workload -> Int
+workloadSubscribers workload
+  | "publish" `elem` kinds workload = shapeSubscribers (workloadShape workload)
+  | otherwise = 0
+
+-- | What is to be said of look-ups that find nothing, for the description of a
+-- run: @hit_ratio@ and the share that was asked for, or @misses@ and why they
+-- are no fault. Empty: there must be none.
+missesWanted :: Workload -> Map Text Text
+missesWanted workload
+  | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (Text.pack (show ratio))
+  | isJust (shapeExpiry shape) = Map.singleton "misses" "keys expire"
+  | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found = Map.singleton "misses" "what is taken is gone"
+  | any (`elem` ["setex", "getex"]) found = Map.singleton "misses" "keys expire"
+  | any (`notElem` map (Text.pack . fst) namedTests) found = Map.singleton "misses" "the commands are not ours"
+  | otherwise = Map.empty
+  where
+    shape = workloadShape workload
+    found = kinds workload
+
 -- | The stream of the thread with this number.
 newStream :: Workload -> Int -> IO Stream
-newStream workload = Random.newStream (workloadSeed workload)
+newStream = Random.newStream . shapeSeed . workloadShape
 
 -- | Draws an operation. \(O(k)\) in the number of kinds; only for the thread
 -- that the stream belongs to.
 next :: Workload -> Stream -> IO Drawn
-next Workload {workloadKinds, workloadMarks} stream = do
+next Workload {workloadMakes, workloadMarks} stream = do
   word <- step stream
   let choice = lower word
-      last' = sizeofSmallArray workloadKinds - 1
+      last' = sizeofSmallArray workloadMakes - 1
       pick kind
         | kind >= last' || choice < indexPrimArray workloadMarks kind = kind
         | otherwise = pick (kind + 1)
-  kindMake (indexSmallArray workloadKinds (pick 0)) stream
+  indexSmallArray workloadMakes (pick 0) stream
 {-# INLINE next #-}

@@ -18,6 +18,7 @@ module Tool.Options.Bench
 where
 
 import Control.Applicative (optional, (<|>))
+import Data.Maybe (fromMaybe)
 import Data.Word (Word64)
 import Options.Applicative
   ( Parser,
@@ -30,18 +31,20 @@ import Options.Applicative
     option,
     short,
     showDefault,
-    showDefaultWith,
     strOption,
     switch,
     value,
   )
 import Text.Read (readMaybe)
+import Tool.Bench.Workload.Keys (templateCount)
+import Tool.Bench.Workload.Values (largestSize)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
 import Tool.Options.Load
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)
+import Tool.Options.Workload
 
 -- | What @bench@ was asked to do.
 data BenchMode
@@ -70,7 +73,7 @@ data BenchMode
 -- | One run.
 data BenchOptions = BenchOptions
   { benchConnection :: ConnectionOptions,
-    benchOperation :: Operation,
+    benchWorkload :: WorkloadOptions,
     benchLoad :: LoadOptions,
     benchOutputs :: Outputs
   }
@@ -90,7 +93,7 @@ data LoadOptions = LoadOptions
     loadKeys :: Int,
     -- | Bytes.
     loadKeySize :: Int,
-    -- | Bytes.
+    -- | Bytes of the largest.
     loadValueSize :: Int,
     -- | Decides the sequence of commands.
     loadSeed :: Word64,
@@ -120,21 +123,6 @@ data GateOptions = GateOptions
   }
   deriving stock (Eq, Show)
 
--- | Which commands.
-data Operation
-  = OperationGet
-  | OperationSet
-  | -- | Four GETs to one SET, drawn independently.
-    OperationMixed
-  deriving stock (Eq, Ord, Show, Enum, Bounded)
-
--- | As on the command line.
-operationName :: Operation -> String
-operationName = \case
-  OperationGet -> "get"
-  OperationSet -> "set"
-  OperationMixed -> "mixed"
-
 -- | The load when nothing is said.
 defaultLoad :: LoadOptions
 defaultLoad =
@@ -153,17 +141,22 @@ defaultLoad =
 
 -- | Options of one run.
 benchOptions :: Parser BenchOptions
-benchOptions =
-  BenchOptions
-    <$> connectionOptions
-    <*> option
-      operation
-      ( long "operation" <> metavar "get|set|mixed" <> value OperationMixed
-          <> showDefaultWith operationName
-          <> help "Commands to send; mixed: 80 % GET, 20 % SET"
-      )
-    <*> loadOptions
-    <*> outputOptions
+benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOptions <*> outputOptions
+  where
+    -- The sizes of values belong to the workload; a template may say how many
+    -- keys there are.
+    together connection workload load outputs =
+      BenchOptions
+        { benchConnection = connection,
+          benchWorkload = workload,
+          benchLoad =
+            load
+              { loadKeys = fromMaybe (loadKeys load) (workloadTemplate workload >>= unlessSaid load . templateCount),
+                loadValueSize = largestSize (workloadSizes workload)
+              },
+          benchOutputs = outputs
+        }
+    unlessSaid load count = if loadKeys load == loadKeys defaultLoad then count else Nothing
 
 loadOptions :: Parser LoadOptions
 loadOptions =
@@ -174,7 +167,7 @@ loadOptions =
     <*> number "batch" (loadBatch defaultLoad) "Commands a thread submits before it waits; 1: wait for each reply"
     <*> number "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
     <*> number "key-size" (loadKeySize defaultLoad) "Bytes of a key"
-    <*> number "value-size" (loadValueSize defaultLoad) "Bytes of a value"
+    <*> pure (loadValueSize defaultLoad)
     <*> option auto (long "seed" <> metavar "N" <> value (loadSeed defaultLoad) <> showDefault <> help "Seed of the sequence of commands")
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
     <*> planOptions
@@ -210,13 +203,6 @@ readSeconds :: ReadM Double
 readSeconds = eitherReader $ \text -> case readMaybe text of
   Just number | number >= 0 && number <= 1e7 -> Right number
   _ -> Left ("not a number of seconds: " <> show text)
-
-operation :: ReadM Operation
-operation = eitherReader $ \text ->
-  maybe
-    (Left ("the operation is get, set or mixed, not " <> show text))
-    Right
-    (lookup text [(operationName known, known) | known <- [minBound .. maxBound]])
 
 -- | What is wrong with the combination, in one line.
 benchProblem :: BenchOptions -> Maybe String

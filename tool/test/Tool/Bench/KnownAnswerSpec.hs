@@ -28,6 +28,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
 import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Connect (Target (..), plainTarget)
 import Tool.Options.Bench
 import Tool.Options.Load
@@ -56,7 +57,7 @@ closedLoop :: Plan
 closedLoop = defaultPlan {planWarmup = WarmupFor 0.2}
 
 get :: Target -> LoadOptions -> IO Run
-get target = measure silent target OperationGet
+get target load = measure silent target (newWorkload OperationGet load) load
 
 -- | Up to eight times, until it is as it must be.
 repeatedly :: (Show a) => IO a -> (a -> Bool) -> Expectation
@@ -123,7 +124,7 @@ spec = describe "a known answer" $ do
 
   it "is the count of commands: the server's own, to the last one" $
     withServer defaultServerOptions $ \server -> do
-      run <- measure silent (to server) OperationMixed (brief 0.5 closedLoop)
+      run <- measure silent (to server) (newWorkload OperationMixed (brief 0.5 closedLoop)) (brief 0.5 closedLoop)
       calls <- commandStatistics server
       let counted name = maybe 0 callsRun (Map.lookup name calls)
       runAgreement run `shouldBe` Agrees (Map.fromList [("get", counted "get"), ("set", counted "set")])

@@ -14,6 +14,7 @@ import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Bench.Workload
+import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Options.Bench
 
 -- | What is sent: name and arguments.

@@ -21,6 +21,7 @@ module Redis.Internal.Protocol.Encode
     requestLiteral1,
     requestLiteral2,
     requestLiteral3,
+    requestInline,
 
     -- * For tests and handshakes
     requestBytes,
@@ -90,6 +91,15 @@ requestLiteral3 :: Int -> Addr# -> ByteString -> ByteString -> ByteString -> Req
 requestLiteral3 size literal a b c =
   Request (size + bulkSize a + bulkSize b + bulkSize c) $ \at ->
     pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b) >>= (`pokeBulk` c)
+
+-- | One line as a person would type it (@PING@), without its line break. A
+-- server splits it at spaces; the library itself never sends this form.
+requestInline :: ByteString -> Request
+requestInline line =
+  Request (ByteString.length line + 2) $ \at ->
+    ByteString.Unsafe.unsafeUseAsCStringLen line $ \(from, size) -> do
+      copyBytes at (castPtr from) size
+      pokeCrLf (at `plusPtr` size)
 
 -- | The bytes of a request. \(O(n)\).
 requestBytes :: Request -> ByteString

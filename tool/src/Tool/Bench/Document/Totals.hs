@@ -36,9 +36,11 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Text.Read (readMaybe)
 import Tool.Bench.Document
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Text (fixed)
 
 -- | Commands that were answered well inside the window. \(O(n)\) in the kinds.
 iterationOps :: Iteration -> Int
@@ -171,7 +173,15 @@ findProblems run =
         | runErrorCount run > 0
       ],
       [ shown (runMisses run) <> " GETs missed, though every key was preloaded"
-        | runMisses run > 0
+        | runMisses run > 0,
+          Map.notMember "misses" axes,
+          Map.notMember "hit_ratio" axes
+      ],
+      [ "a share of " <> shortly found <> " of the GETs found something, not " <> wanted
+        | Just wanted <- [Map.lookup "hit_ratio" axes],
+          Just asked <- [readMaybe (Text.unpack wanted)],
+          Just found <- [runHitRatio run],
+          abs (found - asked) > 0.02
       ],
       case runAgreement run of
         Disagrees client server ->
@@ -186,4 +196,6 @@ findProblems run =
     counts held
       | Map.null held = "nothing"
       | otherwise = Text.intercalate ", " [shown calls <> " " <> name | (name, calls) <- Map.toList held]
+    axes = specAxes (runSpec run)
+    shortly share = Text.pack (fixed 3 share)
     shown = Text.pack . show :: Int -> Text

@@ -9,45 +9,69 @@
 -- left, on the name itself, is begun one command early ('prefetchKey').
 module Tool.Bench.Workload.Keys
   ( Keys,
-    newKeys,
     keyCount,
     keyOf,
     prefetchKey,
+    longestKey,
+
+    -- * Templates
+    KeyTemplate (..),
+    KeyPart (..),
+    keyTemplate,
+    describeKeyTemplate,
+    templateCount,
+    sizedTemplate,
+    tellsApart,
+    newKeys,
   )
 where
 
+import Control.Monad (join)
+import Data.Bits (shiftR, (.&.), (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Unsafe qualified as Unsafe
+import Data.List qualified as List
+import Data.Maybe (listToMaybe)
+import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList)
+import Data.Text qualified as Text
+import Data.Text.Encoding (encodeUtf8)
+import Data.Word (Word64)
 import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr0#)
 import GHC.IO (IO (IO))
+import Numeric (showHex)
+import Tool.Bench.Workload.Random (mix)
+import Tool.Bench.Workload.Syntax
 
 -- | Keys by their numbers, from zero; immutable.
 data Keys = Keys
   { keysNames :: ByteString,
+    -- | Of every key, if all are equally long; otherwise 0.
     keysSize :: Int,
-    keysCount :: Int
+    -- | Where each begins, and where the last ends; empty if all are equally long.
+    keysOffsets :: PrimArray Int,
+    keysCount :: Int,
+    keysLongest :: Int
   }
-
--- | So many keys of so many bytes. \(O(n)\) in the number of keys.
-newKeys :: Int -> Int -> Keys
-newKeys count size =
-  Keys
-    { keysNames = ByteString.concat (map (keyName count size) [0 .. count - 1]),
-      keysSize = size,
-      keysCount = count
-    }
 
 -- | How many there are.
 keyCount :: Keys -> Int
 keyCount = keysCount
 
+-- | Bytes of the longest.
+longestKey :: Keys -> Int
+longestKey = keysLongest
+
 -- | The key of a number below 'keyCount'. \(O(1)\), copies nothing.
 keyOf :: Keys -> Int -> ByteString
-keyOf keys number = Unsafe.unsafeTake size (Unsafe.unsafeDrop (number * size) (keysNames keys))
+keyOf keys number
+  | size /= 0 = slice (number * size) size
+  | otherwise = slice from (indexPrimArray (keysOffsets keys) (number + 1) - from)
   where
     size = keysSize keys
+    from = indexPrimArray (keysOffsets keys) number
+    slice at length' = Unsafe.unsafeTake length' (Unsafe.unsafeDrop at (keysNames keys))
 {-# INLINE keyOf #-}
 
 -- | Has the processor fetch a key that will be wanted soon. \(O(1)\), does not
@@ -60,12 +84,128 @@ prefetchKey keys number =
       I# offset -> IO (\state -> (# prefetchAddr0# (plusAddr# names offset) 0# state, () #))
 {-# INLINE prefetchKey #-}
 
--- @key:000000000042@, as redis-benchmark has it, in any size that leaves room
--- for the digits; without the prefix where it does not fit.
-keyName :: Int -> Int -> Int -> ByteString
-keyName count size number = prefix <> zeros <> digits
+-- | How a key is made of its number.
+newtype KeyTemplate = KeyTemplate [KeyPart]
+  deriving stock (Eq, Show)
+
+-- | A part of a key.
+data KeyPart
+  = -- | As it stands.
+    KeyText ByteString
+  | -- | The number in so many digits at least.
+    KeyNumber Int
+  | -- | A UUID that follows from the number, and how many different ones there
+    -- are, if that is said.
+    KeyUuid (Maybe Int)
+  | -- | So many hexadecimal digits that follow from the number.
+    KeyHex Int
+  deriving stock (Eq, Show)
+
+-- | Reads text with @{n}@, @{n:DIGITS}@, @{uuid}@, @{uuid:COUNT}@ and
+-- @{hex:DIGITS}@; @{{@ and @}}@ are the braces themselves.
+keyTemplate :: Syntax KeyTemplate
+keyTemplate = KeyTemplate . joined <$> parts
   where
-    digits = Char8.pack (show number)
+    parts =
+      peek >>= \case
+        Nothing -> pure []
+        Just '{' -> text "{{" >>= \doubled -> if doubled then (KeyText "{" :) <$> parts else (:) <$> placeholder <*> parts
+        Just '}' -> text "}}" >>= \doubled -> if doubled then (KeyText "}" :) <$> parts else complain "a } without its { (}} is the brace itself)"
+        Just _ -> (:) . KeyText . encodeUtf8 . Text.pack <$> takeWhile' (`notElem` ("{}" :: String)) <*> parts
+    placeholder = do
+      join $
+        oneOf
+          "{n}, {n:DIGITS}, {uuid}, {uuid:COUNT} or {hex:DIGITS} ({{ is the brace itself)"
+          [ ("{n}", pure (KeyNumber 1)),
+            ("{n:", KeyNumber <$> natural "a number of digits" 64 <* close),
+            ("{uuid}", pure (KeyUuid Nothing)),
+            ("{uuid:", KeyUuid . Just <$> positive <* close),
+            ("{hex:", KeyHex <$> natural "a number of digits" 16 <* close)
+          ]
+    positive = natural "a number of keys" 100000000 >>= \count -> if count == 0 then complain "there must be a key at least" else pure count
+    close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
+    joined = \case
+      KeyText one : KeyText other : others -> joined (KeyText (one <> other) : others)
+      part : others -> part : joined others
+      [] -> []
+
+-- | As 'keyTemplate' reads it.
+describeKeyTemplate :: KeyTemplate -> String
+describeKeyTemplate (KeyTemplate parts) = concatMap part parts
+  where
+    part = \case
+      KeyText bytes -> concatMap brace (Char8.unpack bytes)
+      KeyNumber 1 -> "{n}"
+      KeyNumber digits -> "{n:" <> show digits <> "}"
+      KeyUuid count -> "{uuid" <> maybe "" ((":" <>) . show) count <> "}"
+      KeyHex digits -> "{hex:" <> show digits <> "}"
+    brace = \case
+      '{' -> "{{"
+      '}' -> "}}"
+      other -> [other]
+
+-- | How many keys the template itself asks for.
+templateCount :: KeyTemplate -> Maybe Int
+templateCount (KeyTemplate parts) = listToMaybe [count | KeyUuid (Just count) <- parts]
+
+-- | Whether different numbers make different keys; where there are digits
+-- enough.
+tellsApart :: KeyTemplate -> Bool
+tellsApart (KeyTemplate parts) = any distinct parts
+  where
+    distinct = \case
+      KeyText _ -> False
+      KeyNumber _ -> True
+      KeyUuid _ -> True
+      KeyHex digits -> digits == 16
+
+-- | @key:000000000042@, as redis-benchmark has it, for so many keys in so many
+-- bytes if that leaves room for the digits; without the prefix where it does
+-- not fit.
+sizedTemplate :: Int -> Int -> KeyTemplate
+sizedTemplate count size'
+  | size' >= widest + 4 = KeyTemplate [KeyText "key:", KeyNumber (size' - 4)]
+  | otherwise = KeyTemplate [KeyNumber size']
+  where
     widest = length (show (count - 1))
-    prefix = if size >= widest + 4 then "key:" else ""
-    zeros = Char8.replicate (size - ByteString.length prefix - ByteString.length digits) '0'
+
+-- | So many keys, from a seed. \(O(n)\) in their number.
+newKeys :: Word64 -> KeyTemplate -> Int -> Keys
+newKeys seed (KeyTemplate parts) count =
+  Keys
+    { keysNames = ByteString.concat names,
+      keysSize = if alike then longest else 0,
+      keysOffsets = primArrayFromList (if alike then [] else scanl (+) 0 sizes),
+      keysCount = count,
+      keysLongest = longest
+    }
+  where
+    names = map name [0 .. count - 1]
+    sizes = map ByteString.length names
+    longest = List.foldl' max 0 sizes
+    alike = longest > 0 && all (== longest) sizes
+    name number = ByteString.concat (map (part number) parts)
+    part number = \case
+      KeyText bytes -> bytes
+      KeyNumber digits -> padded digits (show number)
+      KeyHex digits -> Char8.pack (take digits (hex 16 (mixed 1 number)))
+      KeyUuid _ -> Char8.pack (uuid (mixed 1 number) (mixed 2 number))
+    mixed salt number = mix (mix (seed + salt) + fromIntegral number)
+
+padded :: Int -> String -> ByteString
+padded digits shown = Char8.replicate (digits - length shown) '0' <> Char8.pack shown
+
+hex :: Int -> Word64 -> String
+hex digits word = let shown = showHex word "" in replicate (digits - length shown) '0' <> shown
+
+-- Version 8 (own making), variant 1 of RFC 9562.
+uuid :: Word64 -> Word64 -> String
+uuid high low =
+  List.intercalate
+    "-"
+    [ hex 8 (high `shiftR` 32),
+      hex 4 ((high `shiftR` 16) .&. 0xffff),
+      hex 4 ((high .&. 0xfff) .|. 0x8000),
+      hex 4 (((low `shiftR` 48) .&. 0x3fff) .|. 0x8000),
+      hex 12 (low .&. 0xffffffffffff)
+    ]

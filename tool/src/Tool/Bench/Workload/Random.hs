@@ -10,6 +10,8 @@ module Tool.Bench.Workload.Random
     step,
     current,
     ahead,
+    turn,
+    streamThread,
 
     -- * A word's parts
     below,
@@ -39,9 +41,11 @@ newtype Stream = Stream (MutableByteArray RealWorld)
 -- | The stream of a seed and a thread's number.
 newStream :: Word64 -> Int -> IO Stream
 newStream seed worker = do
-  state <- newByteArray (2 * 8)
+  state <- newByteArray (4 * 8)
   writeByteArray state 0 (mix (seed + mix (fromIntegral worker + 1)))
   writeByteArray state 1 (0 :: Word64)
+  writeByteArray state 2 (0 :: Int)
+  writeByteArray state 3 worker
   pure (Stream state)
 
 -- | The next number. \(O(1)\).
@@ -65,6 +69,16 @@ current (Stream state) = readByteArray state 1
 ahead :: Stream -> IO Word64
 ahead (Stream state) = mix . (+ gamma) <$> readByteArray state 0
 {-# INLINE ahead #-}
+
+-- | How often this was asked before. \(O(1)\).
+turn :: Stream -> IO Int
+turn (Stream state) = do
+  before <- readByteArray state 2
+  before <$ writeByteArray state 2 (before + 1 :: Int)
+
+-- | The number of the thread that it belongs to.
+streamThread :: Stream -> IO Int
+streamThread (Stream state) = readByteArray state 3
 
 -- | A number below a bound, from 32 bits, without a division. \(O(1)\).
 below :: Int -> Word64 -> Int

@@ -1,40 +1,136 @@
 -- | What keys hold: the value of a key follows from its number, so that every
 -- reply can be compared, and costs no more than a slice.
 --
--- The value of the key with number @k@ is cut out of one block of seeded
--- letters, at an offset that 'mix' makes of @k@: two keys seldom hold the same,
--- and a reply that belongs to another caller is noticed.
+-- The value of the key with number @k@ is cut out of one seeded block, at an
+-- offset that 'mix' makes of @k@: two keys seldom hold the same, and a reply
+-- that belongs to another caller is noticed. Where values differ in size, the
+-- size follows from @k@ too.
 module Tool.Bench.Workload.Values
   ( Values,
     newValues,
     valueOf,
     holds,
+
+    -- * Sizes
+    ValueSizes (..),
+    valueSizes,
+    describeSizes,
+    largestSize,
   )
 where
 
-import Data.Bits ((.&.))
+import Data.Bits (shiftR, (.&.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Unsafe qualified as Unsafe
-import Data.Word (Word64)
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
+import Data.Word (Word64, Word8)
 import Tool.Bench.Workload.Random (below, gamma, mix, upper)
+import Tool.Bench.Workload.Syntax
+
+-- | Sizes of values, in bytes.
+data ValueSizes
+  = -- | All alike.
+    SizeFixed Int
+  | -- | Every size from the first to the last as often.
+    SizeRange Int Int
+  | -- | Sizes and how often they are taken, compared with the others.
+    SizeWeighted (NonEmpty (Int, Int))
+  deriving stock (Eq, Show)
+
+-- | @512@, @100-2000@ or @32:5,1k:3@.
+valueSizes :: Syntax ValueSizes
+valueSizes = do
+  first <- byteSize most
+  peek >>= \case
+    Just '-' -> do
+      _ <- text "-"
+      to <- byteSize most
+      if to < first then complain "the range ends before it begins" else pure (SizeRange first to)
+    Just ':' -> do
+      one <- weight
+      others <- text "," >>= \more -> if more then separated "," ((,) <$> byteSize most <*> weight) else pure []
+      pure (SizeWeighted ((first, one) :| others))
+    _ -> pure (SizeFixed first)
+  where
+    most = 256 * 1024 * 1024
+    weight = do
+      marked <- text ":"
+      found <- if marked then natural "a weight" 1000000 else complain "expected : and a weight"
+      if found == 0 then complain "a weight is 1 at least" else pure found
+
+-- | As 'valueSizes' reads them.
+describeSizes :: ValueSizes -> String
+describeSizes = \case
+  SizeFixed one -> show one
+  SizeRange from to -> show from <> "-" <> show to
+  SizeWeighted weighted ->
+    List.intercalate "," [show one <> ":" <> show weight | (one, weight) <- NonEmpty.toList weighted]
+
+-- | Bytes of the largest.
+largestSize :: ValueSizes -> Int
+largestSize = \case
+  SizeFixed one -> one
+  SizeRange _ to -> to
+  SizeWeighted weighted -> maximum (fmap fst weighted)
 
 -- | Where values are cut from; immutable.
 data Values = Values
   { valuesBlock :: ByteString,
-    valuesSize :: Int
+    -- | Of every value; negative: by 'valuesLengths'.
+    valuesSize :: Int,
+    valuesLengths :: Lengths
   }
 
--- | From a seed and the values' size in bytes. \(O(n)\) in the size.
-newValues :: Word64 -> Int -> Values
-newValues seed size = Values {valuesBlock = randomLetters seed (offsets + size), valuesSize = size}
+-- What a size is made of from 32 bits.
+data Lengths
+  = Between Int Int
+  | -- | The sums of the weights, as shares of 2^32, and the sizes.
+    ByMark (PrimArray Word64) (PrimArray Int)
+
+-- | From a seed, the sizes, and the share of each value, if one is said, that
+-- compresses to nothing; the rest of it does not compress at all. Without,
+-- values are letters. \(O(n)\) in the largest size.
+newValues :: Word64 -> ValueSizes -> Maybe Double -> Values
+newValues seed sizes compressible =
+  Values
+    { valuesBlock = block seed compressible (offsets + largestSize sizes),
+      valuesSize = case sizes of
+        SizeFixed one -> one
+        _ -> -1,
+      valuesLengths = case sizes of
+        SizeFixed one -> Between one one
+        SizeRange from to -> Between from to
+        SizeWeighted weighted ->
+          let weights = map (toInteger . snd) (NonEmpty.toList weighted)
+           in ByMark
+                (primArrayFromList [fromInteger (one * 0x100000000 `div` sum weights) | one <- drop 1 (scanl (+) 0 weights)])
+                (primArrayFromList (map fst (NonEmpty.toList weighted)))
+    }
 
 -- | The value of a key's number. \(O(1)\), copies nothing.
 valueOf :: Values -> Int -> ByteString
 valueOf values number =
-  Unsafe.unsafeTake (valuesSize values) $
-    Unsafe.unsafeDrop (fromIntegral (mix (fromIntegral number) .&. (fromIntegral offsets - 1))) (valuesBlock values)
+  Unsafe.unsafeTake length' (Unsafe.unsafeDrop (fromIntegral (word .&. (fromIntegral offsets - 1))) (valuesBlock values))
+  where
+    word = mix (fromIntegral number)
+    length'
+      | valuesSize values >= 0 = valuesSize values
+      | otherwise = lengthFrom (valuesLengths values) (upper word)
 {-# INLINE valueOf #-}
+
+lengthFrom :: Lengths -> Word64 -> Int
+lengthFrom lengths bits = case lengths of
+  Between from to -> from + below (to - from + 1) bits
+  ByMark marks sizes ->
+    let go place
+          | place >= sizeofPrimArray marks - 1 || bits < indexPrimArray marks place = indexPrimArray sizes place
+          | otherwise = go (place + 1)
+     in go 0
+{-# NOINLINE lengthFrom #-}
 
 -- | Whether these bytes are the value of a key's number. \(O(n)\) in its size.
 --
@@ -47,8 +143,14 @@ holds values number found = found == valueOf values number
 offsets :: Int
 offsets = 4096
 
-randomLetters :: Word64 -> Int -> ByteString
-randomLetters seed size =
-  fst (ByteString.unfoldrN size (\state -> Just (letter (mix state), state + gamma)) seed)
+block :: Word64 -> Maybe Double -> Int -> ByteString
+block seed compressible size' =
+  fst (ByteString.unfoldrN size' (\(place, state) -> Just (byte place (mix state), (place + 1, state + gamma))) (0 :: Int, seed))
   where
-    letter word = 97 + fromIntegral (below 26 (upper word))
+    byte :: Int -> Word64 -> Word8
+    byte place word = case compressible of
+      Nothing -> 97 + fromIntegral (below 26 (upper word))
+      Just share
+        -- In stretches of 64, so that every value has its share.
+        | fromIntegral (place .&. 63) < share * 64 -> 120
+        | otherwise -> fromIntegral (word `shiftR` 56)

@@ -1,0 +1,115 @@
+-- | Kinds of operation that are more than one command, or that need somebody at
+-- the other end.
+module Tool.Bench.Workload.Alone
+  ( publishKind,
+    channel,
+    blpopKind,
+    transactionKind,
+  )
+where
+
+import Control.Exception (try)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty (..))
+import Redis qualified
+import Redis.Command (Command (..), Facts (..), Scope (SharedConnection))
+import Redis.Commands qualified as Commands
+import Redis.Decode (Decoder, mismatch)
+import Redis.Error (Error)
+import Redis.Internal.Commands.Build (keyWrite)
+import Redis.Internal.Protocol.Encode (request)
+import Redis.Value (Value (..))
+import Tool.Bench.Workload.Drawn
+import Tool.Bench.Workload.Ground
+import Tool.Bench.Workload.Keys
+import Tool.Bench.Workload.Random
+import Tool.Bench.Workload.Values
+
+-- | A message for everybody who listens; who they are is
+-- "Tool.Bench.Workload.Audience". The server says how many it reached.
+publishKind :: Ground -> Kind
+publishKind ground = plainKind "publish" "publish" [] $ \stream -> do
+  value <- valueOf (groundValues ground) <$> drawKey ground stream
+  -- Routed like a key: there the subscribers are.
+  pure (keyWrite "PUBLISH" channel (request ["PUBLISH", channel, value]) reached)
+  where
+    subscribers = shapeSubscribers (groundShape ground)
+    reached = \case
+      Integer number
+        | number == fromIntegral subscribers -> Right Done
+        | otherwise -> Right (Wrong (Char8.pack (show number <> " subscribers")))
+      other -> mismatch "a number of subscribers" other
+
+-- | Where it is published.
+channel :: ByteString
+channel = "redis-client:bench"
+
+-- | A pop that the server keeps waiting until something is pushed: the pop is
+-- sent, then the push on another connection, and the operation ends when the
+-- pop has what was pushed. Each thread has a list of its own.
+blpopKind :: Ground -> Kind
+blpopKind ground =
+  Kind
+    { kindName = "blpop",
+      kindStats = Just [("blpop", 1), ("rpush", 1)],
+      kindMake = \kind stream -> do
+        thread <- streamThread stream
+        number <- drawKey ground stream
+        let key = "queue:" <> Char8.pack (show thread)
+            value = valueOf (groundValues ground) number
+        pure . DrawnAlone kind $ \client -> do
+          popping <- Redis.submit client (Commands.blpop (key :| []) 10)
+          pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
+          popped <- Redis.tryWait popping
+          pure (verdict value <$> (pushed *> popped)),
+      kindSteps = [],
+      kindAlone = True
+    }
+  where
+    verdict value = \case
+      Just (_, found)
+        | found == value -> Hit
+        | otherwise -> Wrong found
+      Nothing -> Miss
+
+-- | A key set and read back as one: four commands, one after the other, on a
+-- connection that nobody else uses meanwhile.
+transactionKind :: Ground -> Kind
+transactionKind ground =
+  Kind
+    { kindName = "transaction",
+      kindStats = Just [("multi", 1), ("set", 1), ("get", 1), ("exec", 1)],
+      kindMake = \kind stream -> do
+        number <- drawKey ground stream
+        let key = keyOf (groundKeys ground) number
+            value = valueOf (groundValues ground) number
+        pure . DrawnAlone kind $ \client ->
+          try @Error
+            ( Redis.withDedicated client (Just key) $ \connection -> do
+                -- What fails here throws, and that closes the connection.
+                Redis.runOn connection (part key ["MULTI"] (is "OK"))
+                Redis.runOn connection (part key ["SET", key, value] (is "QUEUED"))
+                Redis.runOn connection (part key ["GET", key] (is "QUEUED"))
+                Redis.runOn connection (part key ["EXEC"] (executed value))
+            ),
+      kindSteps = [],
+      kindAlone = True
+    }
+  where
+    executed value = \case
+      Array [SimpleString "OK", BulkString found]
+        | found == value -> Right Hit
+        | otherwise -> Right (Wrong found)
+      other -> mismatch "what SET and GET answer" other
+    is :: ByteString -> Decoder ()
+    is wanted = \case
+      SimpleString found | found == wanted -> Right ()
+      other -> mismatch (Char8.unpack wanted) other
+
+-- A command of a transaction. That it changes what the connection is does not
+-- matter: EXEC ends it.
+part :: ByteString -> [ByteString] -> Decoder a -> Command a
+part key arguments decoder = command {commandFacts = (commandFacts command) {factScope = SharedConnection}}
+  where
+    command = keyWrite (mconcat (take 1 arguments)) key (request arguments) decoder

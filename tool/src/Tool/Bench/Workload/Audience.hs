@@ -1,0 +1,68 @@
+-- | Those who listen to what a workload publishes: each with a connection of
+-- its own, counting what it gets.
+module Tool.Bench.Workload.Audience
+  ( withAudience,
+    Heard (..),
+  )
+where
+
+import Data.IORef
+import Redis (Client, Config)
+import Redis qualified
+import Redis.Command (Command (..), Facts (..), Scope (ConnectionState))
+import Redis.Config qualified as Config
+import Redis.Decode (mismatch)
+import Redis.Internal.Commands.Build (keyRead)
+import Redis.Internal.Protocol.Encode (request)
+import Redis.Value (Value (..))
+import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Sleep (sleepUntil)
+import Tool.Bench.Workload.Alone (channel)
+
+-- | What the audience got.
+newtype Heard = Heard
+  { -- | Messages, of all subscribers together.
+    heardMessages :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Runs an action while so many subscribers listen to 'channel'. Afterwards
+-- waits, for at most so many seconds, until they have heard as many messages as
+-- the action's result asks for. Throws the library's error if they cannot
+-- subscribe; needs RESP3.
+withAudience :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Heard)
+withAudience config subscribers patience wanted action = do
+  heard <- newIORef 0
+  let listening = Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config
+      seat :: Int -> IO b -> IO b
+      seat 0 body = body
+      seat more body = Redis.withClient listening $ \client -> subscribed client (seat (more - 1) body)
+  seat subscribers $ do
+    result <- action
+    now <- monotonic
+    waitFor heard (wanted result) (now + round (patience * 1e9))
+    (,) result . Heard <$> readIORef heard
+  where
+    note heard = \case
+      Push (BulkString "message" : _) -> atomicModifyIORef' heard (\before -> (before + 1, ()))
+      _ -> pure ()
+    waitFor heard count latest = do
+      got <- readIORef heard
+      now <- monotonic
+      if got >= count || now >= latest
+        then pure ()
+        else sleepUntil (min latest (now + 5000000)) >> waitFor heard count latest
+
+-- A subscription for as long as the body runs. Its confirmation is a push, not
+-- a reply; so a PING follows it, and answers when it holds.
+subscribed :: Client -> IO b -> IO b
+subscribed client body = Redis.withDedicated client (Just channel) $ \connection -> do
+  Redis.runOn connection subscribe
+  body
+  where
+    subscribe =
+      changing . keyRead "SUBSCRIBE" channel (request ["SUBSCRIBE", channel] <> request ["PING"]) $ \case
+        SimpleString "PONG" -> Right ()
+        other -> mismatch "PONG" other
+    changing :: Command a -> Command a
+    changing command = command {commandFacts = (commandFacts command) {factScope = ConnectionState}}

@@ -1,0 +1,58 @@
+-- | From options to workloads.
+module Tool.Bench.Workload.Chosen
+  ( newWorkload,
+    chosenWorkloads,
+    workloadRefusal,
+  )
+where
+
+import Data.Either (fromRight)
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (fromMaybe, listToMaybe)
+import Data.Text qualified as Text
+import Tool.Bench.Workload
+import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Keys (sizedTemplate)
+import Tool.Bench.Workload.Values (ValueSizes (..))
+import Tool.Options.Bench (LoadOptions (..))
+import Tool.Options.Workload
+
+-- | A common workload for a server. \(O(n)\) in the number of keys.
+newWorkload :: Operation -> LoadOptions -> Workload
+newWorkload operation load = named (makeWorkload (Just name) shape (operationMix operation))
+  where
+    name = Text.pack (operationName operation)
+    shape = shapeOf False defaultWorkload {workloadSizes = SizeFixed (loadValueSize load)} load
+    -- These tests exist.
+    named = fromRight (emptyWorkload shape)
+
+-- | The workloads of the options, each for a run: whether it is for a cluster,
+-- the options, and the load that they go with. 'Left' is one line.
+chosenWorkloads :: Bool -> WorkloadOptions -> LoadOptions -> Either String (NonEmpty Workload)
+chosenWorkloads clustered options load =
+  traverse (\(name, mix) -> makeWorkload name (shapeOf clustered options load) mix) (selectedMixes (workloadSelection options))
+
+-- | Why there can be no such workload, in one line.
+workloadRefusal :: WorkloadOptions -> Maybe String
+workloadRefusal options =
+  listToMaybe [problem | Left problem <- NonEmpty.toList (NonEmpty.map attempt (selectedMixes (workloadSelection options)))]
+  where
+    -- Of one key: it costs nothing.
+    attempt (name, mix) = makeWorkload name defaultShape {shapeKeys = 1} mix
+
+shapeOf :: Bool -> WorkloadOptions -> LoadOptions -> Shape
+shapeOf clustered options load =
+  Shape
+    { shapeTemplate = fromMaybe (sizedTemplate (loadKeys load) (loadKeySize load)) (workloadTemplate options),
+      shapeKeys = loadKeys load,
+      shapeDistribution = workloadDistribution options,
+      shapeSizes = workloadSizes options,
+      shapeCompressible = workloadCompressible options,
+      shapeExpiry = workloadExpiry options,
+      shapeHitRatio = workloadHitRatio options,
+      shapeSeed = loadSeed load,
+      shapeThreads = loadThreads load,
+      shapeClustered = clustered,
+      shapeSubscribers = Tool.Options.Workload.workloadSubscribers options
+    }

@@ -1,0 +1,182 @@
+-- | Operations that a person wrote: a command template, made ready to be filled
+-- some million times a second.
+--
+-- Where the keys are, and what kind of command it is, is asked of the library
+-- once, with a mark in every place: the words of the next command go to the
+-- same positions. A reply that is an error counts as one. Of a command that
+-- only reads, nothing found is a miss; the value of a GET of a key of the
+-- workload is compared.
+module Tool.Bench.Workload.Custom
+  ( custom,
+    NotACommand (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toLower, toUpper)
+import Data.Foldable (toList)
+import Data.List (elemIndex)
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding (decodeLatin1)
+import Redis.Command
+import Redis.Commands.Raw (raw)
+import Redis.Decode (Decoder, mismatch)
+import Redis.Internal.Protocol.Encode (request)
+import Redis.Value (Value (..), withoutAttributes)
+import Tool.Bench.Workload.Distribution
+import Tool.Bench.Workload.Drawn
+import Tool.Bench.Workload.Ground
+import Tool.Bench.Workload.Keys
+import Tool.Bench.Workload.Random
+import Tool.Bench.Workload.Template
+import Tool.Bench.Workload.Values
+
+-- | Why a template cannot be run, in one line.
+newtype NotACommand = NotACommand String
+  deriving stock (Eq, Show)
+
+-- | The kind that sends this template, under this name; 'allKeys' writes the
+-- workload's keys, for commands that read them.
+custom :: Ground -> Step -> Text -> Template -> Either NotACommand Kind
+custom ground allKeys name (Template templateWords) = case factScope facts of
+  ConnectionState -> Left (NotACommand (Text.unpack name <> ": this changes what its connection is, so nobody could share it"))
+  SharedConnection ->
+    Right
+      Kind
+        { kindName = name,
+          kindStats = if runsOthers then Nothing else Just [(statistic, 1)],
+          kindMake = \kind stream -> do
+            filled <- fill stream
+            pure . Drawn kind $
+              Command
+                { commandName = commandName sample,
+                  commandRequest = request (filledWords filled),
+                  commandRoute = routeOf (filledWords filled),
+                  commandFacts = facts,
+                  commandDecode = verdict (filledNumber filled)
+                },
+          kindSteps = [allKeys | readsStrings],
+          kindAlone = factBlocking facts /= NonBlocking
+        }
+  where
+    fill = filler ground templateWords
+    marked = concat (zipWith mark [0 ..] templateWords)
+    sample = raw marked
+    facts = commandFacts sample
+    upperName = Char8.map toUpper (mconcat (take 1 marked))
+    -- As in @INFO commandstats@.
+    statistic = decodeLatin1 (Char8.map (\char -> if char == ' ' then '|' else toLower char) (commandName sample))
+    runsOthers = upperName `elem` ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]
+    drawsKey = or [DrawnKey `elem` parts | OneWord parts <- templateWords]
+    readsStrings = drawsKey && upperName `elem` ["GET", "GETEX", "STRLEN", "GETRANGE", "EXISTS", "TTL", "PTTL", "TYPE", "TOUCH", "MGET", "SUBSTR"]
+    routeOf = placed (commandRoute sample) marked
+    verdict
+      | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey ground
+      | factReadOnly facts = const foundOrNot
+      | otherwise = const (\_ -> Right Done)
+
+valueOfKey :: Ground -> Int -> Decoder Outcome
+valueOfKey ground number = \case
+  BulkString found
+    | holds (groundValues ground) number found -> Right Hit
+    | otherwise -> Right (Wrong found)
+  Null -> Right Miss
+  other -> mismatch "the value of a key" other
+
+foundOrNot :: Decoder Outcome
+foundOrNot value = Right $ case withoutAttributes value of
+  Null -> Miss
+  Array [] -> Miss
+  Map [] -> Miss
+  Set [] -> Miss
+  _ -> Hit
+
+-- The words of a template with a mark of its own in every place that is filled.
+mark :: Int -> TemplateWord -> [ByteString]
+mark place = \case
+  OneWord [Literal fixed] -> [fixed]
+  OneWord _ -> ["\0word " <> Char8.pack (show place)]
+  TwoNumbers _ _ -> ["0", "0"]
+
+-- The route of a command by that of its marked sample: keys stand at the same
+-- positions.
+placed :: Route a -> [ByteString] -> [ByteString] -> Route b
+placed sample marked = case sample of
+  AnyNode -> const AnyNode
+  AskServer _ -> AskServer
+  OneKey key -> maybe AnyNode OneKey . firstOf . at [key]
+  SameSlot keys -> sameSlot (toList keys)
+  Splittable SplitPlan {splitKeys} -> sameSlot (toList splitKeys)
+  where
+    sameSlot keys filled = maybe AnyNode SameSlot (NonEmpty.nonEmpty (at keys filled))
+    at keys = let positions = mapMaybe position keys in \filled -> mapMaybe (`lookup` zip [0 ..] filled) positions
+    position key = (+ 1) <$> elemIndex key (drop 1 marked)
+    firstOf = \case
+      [] -> Nothing
+      first : _ -> Just first
+
+-- A command's words, and the number of the key that was drawn for it.
+data Filled = Filled
+  { filledWords :: [ByteString],
+    filledNumber :: Int
+  }
+
+-- What is the same in all places of one command.
+data Draws = Draws
+  { drawsNumber :: Int,
+    drawsTag :: ByteString,
+    drawsNth :: [(Int, ByteString)]
+  }
+
+filler :: Ground -> [TemplateWord] -> Stream -> IO Filled
+filler ground templateWords = \stream -> do
+  number <- if needsKey then drawKey ground stream else pure 0
+  tag <- if HashTag `elem` used then hashTag . below 16384 . upper <$> step stream else pure ""
+  nth <- traverse (\nth -> (,) nth <$> digits stream) nths
+  found <- traverse (\fill -> fill Draws {drawsNumber = number, drawsTag = tag, drawsNth = nth} stream) fillers
+  pure Filled {filledWords = concat found, filledNumber = number}
+  where
+    used = concat [parts | OneWord parts <- templateWords]
+    needsKey = DrawnKey `elem` used || Data `elem` used
+    nths = [nth | nth <- [1 .. 9], RandomNth nth `elem` used]
+    fillers = map ready templateWords
+    hashTag slot = "{" <> Char8.pack (reverse (take 5 (reverse (show (100000 + slot :: Int))))) <> "}"
+    digits stream = keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
+
+    ready :: TemplateWord -> Draws -> Stream -> IO [ByteString]
+    ready = \case
+      OneWord [Literal fixed] -> \_ _ -> pure [fixed]
+      OneWord [one] -> let made = piece one in \draws stream -> (: []) <$> made draws stream
+      OneWord parts ->
+        let made = map piece parts
+         in \draws stream -> (: []) . ByteString.concat <$> traverse (\make -> make draws stream) made
+      TwoNumbers bound width -> \_ stream -> do
+        low <- below (max 1 (bound - width)) . upper <$> step stream
+        pure [Char8.pack (show low), Char8.pack (show (low + width))]
+
+    piece :: Piece -> Draws -> Stream -> IO ByteString
+    piece = \case
+      Literal fixed -> \_ _ -> pure fixed
+      RandomInt -> \_ stream -> digits stream
+      RandomNth nth -> \draws _ -> pure (fromMaybe "" (lookup nth (drawsNth draws)))
+      Data -> \draws _ -> pure (valueOf (groundValues ground) (drawsNumber draws))
+      DrawnKey -> \draws _ -> pure (keyOf (groundKeys ground) (drawsNumber draws))
+      HashTag -> \draws _ -> pure (drawsTag draws)
+      NamedKey law count ->
+        let chooser = newChooser law count (shapeThreads (groundShape ground))
+         in \_ stream -> step stream >> namedKey <$> choose chooser stream
+      RandomValue size ->
+        let values = newValues (shapeSeed (groundShape ground)) (SizeFixed size) (shapeCompressible (groundShape ground))
+         in \_ stream -> valueOf values . fromIntegral . upper <$> step stream
+      RandomBelow bound -> \_ stream -> Char8.pack . show . below bound . upper <$> step stream
+
+-- @key_0000000042@: made each time, for there may be more than fit a table.
+namedKey :: Int -> ByteString
+namedKey number = "key_" <> Char8.replicate (10 - Char8.length shown) '0' <> shown
+  where
+    shown = Char8.pack (show number)

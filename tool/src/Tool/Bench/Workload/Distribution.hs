@@ -1,0 +1,204 @@
+-- | Which keys are drawn how often.
+--
+-- Each distribution but the even ones is a weight for every key's rank, and is
+-- drawn from by the alias method (Walker 1974, Vose 1991): a table of one word
+-- per key, made once, from which a draw takes one look-up and one comparison
+-- whatever the law. So a zipf is exact, for every exponent, and as cheap as a
+-- hot set.
+module Tool.Bench.Workload.Distribution
+  ( Distribution (..),
+    distribution,
+    describeDistribution,
+    needsTable,
+    weightOf,
+
+    -- * Drawing
+    Chooser,
+    newChooser,
+    choose,
+    foreseen,
+  )
+where
+
+import Control.Monad (when)
+import Control.Monad.ST (ST)
+import Data.Bits (shiftL, shiftR, (.&.), (.|.))
+import Data.Primitive.PrimArray
+import Data.Word (Word64)
+import Numeric (showFFloat)
+import Tool.Bench.Workload.Random
+import Tool.Bench.Workload.Syntax
+
+-- | A law over the keys; ranks are key numbers from zero, unless said
+-- otherwise.
+data Distribution
+  = -- | All alike.
+    Uniform
+  | -- | One after the other, each thread from a place of its own.
+    Sequential
+  | -- | One after the other, each thread in a part of the keys of its own.
+    Disjoint
+  | -- | Rank @r@ as often as @1/(r+1)^s@.
+    Zipf Double
+  | -- | A bell over the middle of the keys; the standard deviation as a share of
+    -- them.
+    Gaussian Double
+  | -- | This share of the keys gets that share of the draws.
+    HotSet Double Double
+  | -- | A zipf whose first rank is the last key.
+    Latest Double
+  deriving stock (Eq, Show)
+
+-- | As on the command line: @uniform@, @sequential@, @disjoint@,
+-- @zipf[:EXPONENT]@, @gaussian[:SHARE]@, @hot:SHARE:SHARE@, @latest[:EXPONENT]@.
+distribution :: Syntax Distribution
+distribution = do
+  word <- takeWhile' (`notElem` (":" :: String))
+  case word of
+    "uniform" -> pure Uniform
+    "sequential" -> pure Sequential
+    "disjoint" -> pure Disjoint
+    "zipf" -> Zipf <$> optionally 0.99 exponent'
+    "gaussian" -> Gaussian <$> optionally 0.1 share
+    "hot" -> do
+      keys <- optionally 0.2 share
+      HotSet keys <$> optionally 0.8 share
+    "latest" -> Latest <$> optionally 0.99 exponent'
+    _ -> complain ("the distribution is uniform, sequential, disjoint, zipf, gaussian, hot or latest, not " <> show word <> ";")
+  where
+    optionally standard syntax = text ":" >>= \more -> if more then syntax else pure standard
+    exponent' = do
+      found <- decimal "an exponent"
+      when (found > 20) $ complain "an exponent can be 20 at most,"
+      pure found
+    share = do
+      found <- decimal "a share"
+      when (found <= 0 || found >= 1) $ complain "a share is more than 0 and less than 1,"
+      pure found
+
+-- | In words, as 'distribution' reads them.
+describeDistribution :: Distribution -> String
+describeDistribution = \case
+  Uniform -> "uniform"
+  Sequential -> "sequential"
+  Disjoint -> "disjoint"
+  Zipf exponent' -> "zipf:" <> shown exponent'
+  Gaussian share -> "gaussian:" <> shown share
+  HotSet keys draws -> "hot:" <> shown keys <> ":" <> shown draws
+  Latest exponent' -> "latest:" <> shown exponent'
+  where
+    shown number = showFFloat Nothing number ""
+
+-- | Whether it needs a table of a word per key.
+needsTable :: Distribution -> Bool
+needsTable = \case
+  Uniform -> False
+  Sequential -> False
+  Disjoint -> False
+  _ -> True
+
+-- | How often a key of so many is drawn, compared with others.
+weightOf :: Distribution -> Int -> Int -> Double
+weightOf law count number = case law of
+  Zipf exponent' -> fromIntegral (number + 1) ** negate exponent'
+  Latest exponent' -> fromIntegral (count - number) ** negate exponent'
+  Gaussian share ->
+    let middle = fromIntegral (count - 1) / 2
+        distance = (fromIntegral number - middle) / (share * fromIntegral count)
+     in exp (negate (distance * distance) / 2)
+  HotSet keys draws ->
+    let hot = max 1 (min (count - 1) (round (keys * fromIntegral count))) :: Int
+     in if count == 1
+          then 1
+          else
+            if number < hot
+              then draws / fromIntegral hot
+              else (1 - draws) / fromIntegral (count - hot)
+  _ -> 1
+
+-- | Ready to draw.
+data Chooser
+  = ChooseEvenly Int
+  | -- | How many keys, and of how many threads each has its part.
+    ChooseInTurn Int Int
+  | ChooseByTable (PrimArray Word64)
+
+-- | For so many keys and threads. \(O(n)\) in the keys where a table is needed.
+newChooser :: Distribution -> Int -> Int -> Chooser
+newChooser law count threads = case law of
+  Uniform -> ChooseEvenly count
+  Sequential -> ChooseInTurn count 1
+  Disjoint -> ChooseInTurn count (max 1 (min threads count))
+  _ -> ChooseByTable (aliasTable count (weightOf law count))
+
+-- | Draws a key's number, from the upper half of the stream's current number
+-- where that is enough. \(O(1)\).
+choose :: Chooser -> Stream -> IO Int
+choose chooser stream = case chooser of
+  ChooseEvenly count -> below count . upper <$> current stream
+  ChooseInTurn count parts -> do
+    drawn <- turn stream
+    thread <- streamThread stream
+    pure $
+      if parts == 1
+        then (start count thread + drawn) `rem` count
+        else
+          let part = thread `rem` parts
+              from = part * count `quot` parts
+              to = (part + 1) * count `quot` parts
+           in from + drawn `rem` (to - from)
+  ChooseByTable table -> do
+    -- Bits of its own: the other half of the current ones chose the kind.
+    word <- step stream
+    let column = below (sizeofPrimArray table) (upper word)
+        entry = indexPrimArray table column
+    pure $ if lower word < entry `shiftR` 32 then column else fromIntegral (entry .&. 0xffffffff)
+  where
+    -- Threads begin far from each other: multiples of the golden section.
+    start count thread = below count (lower (fromIntegral thread * 0x9e3779b9))
+
+-- | What will be drawn next, if that is known without drawing it. \(O(1)\).
+foreseen :: Chooser -> Stream -> IO (Maybe Int)
+foreseen chooser stream = case chooser of
+  ChooseEvenly count -> Just . below count . upper <$> ahead stream
+  _ -> pure Nothing
+{-# INLINE foreseen #-}
+
+-- In each word, the share of its column, of 2^32, that is the column's own, and
+-- whose the rest is.
+aliasTable :: Int -> (Int -> Double) -> PrimArray Word64
+aliasTable count weight = runPrimArray $ do
+  let total = sum (map weight [0 .. count - 1])
+      scale = fromIntegral count / total
+  shares <- newPrimArray count :: ST s (MutablePrimArray s Double)
+  -- The columns that have too little from the left, too much from the right.
+  work <- newPrimArray count :: ST s (MutablePrimArray s Int)
+  table <- newPrimArray count
+  let sort number little much
+        | number == count = pure (little, much)
+        | otherwise = do
+          let share = weight number * scale
+          writePrimArray shares number share
+          writePrimArray table number (pack 1 number)
+          if share < 1
+            then writePrimArray work little number >> sort (number + 1) (little + 1) much
+            else writePrimArray work (much - 1) number >> sort (number + 1) little (much - 1)
+      pair little much
+        | little == 0 || much == count = pure ()
+        | otherwise = do
+          small <- readPrimArray work (little - 1)
+          large <- readPrimArray work much
+          share <- readPrimArray shares small
+          writePrimArray table small (pack share large)
+          left <- subtract (1 - share) <$> readPrimArray shares large
+          writePrimArray shares large left
+          if left < 1
+            then writePrimArray work (little - 1) large >> pair little (much + 1)
+            else pair (little - 1) much
+  (little, much) <- sort 0 0 count
+  pair little much
+  pure table
+  where
+    pack :: Double -> Int -> Word64
+    pack share other =
+      (min 0xffffffff (round (share * 4294967296)) `shiftL` 32) .|. fromIntegral other

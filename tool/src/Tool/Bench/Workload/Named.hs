@@ -1,0 +1,418 @@
+-- | The tests that have a name: those of redis-benchmark by its names, sending
+-- what it sends, and those that it lacks.
+--
+-- Every reply is checked: values against their keys, counts and lengths where
+-- they are known. The scripts really execute: a script's SET is done once and
+-- read back before the clock starts, and counted by the server ever after.
+module Tool.Bench.Workload.Named
+  ( named,
+    allKeys,
+    namedTests,
+    testGroups,
+    setScript,
+    setScriptDigest,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (fromMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Redis.Command (Command (..), Route (AnyNode), readFacts)
+import Redis.Commands qualified as Commands
+import Redis.Decode (Decoder, mismatch)
+import Redis.Decode qualified as Decode
+import Redis.Internal.Commands.Build (anyRead, anyWrite, keyRead, keyWrite, keysRead, keysWrite)
+import Redis.Internal.Protocol.Encode (request, requestInline)
+import Redis.Value (Value (..), withoutAttributes)
+import Tool.Bench.Workload.Alone
+import Tool.Bench.Workload.Distribution (choose)
+import Tool.Bench.Workload.Drawn
+import Tool.Bench.Workload.Ground
+import Tool.Bench.Workload.Keys
+import Tool.Bench.Workload.Random
+import Tool.Bench.Workload.Values
+
+-- | The test of this name.
+named :: Ground -> String -> Maybe Kind
+named ground name = ($ ground) . snd <$> lookup name [(known, (what, kind)) | (known, what, kind) <- table]
+
+-- | Their names and, in a few words, what one operation is.
+namedTests :: [(String, String)]
+namedTests = [(name, what) | (name, what, _) <- table]
+
+-- | Names that stand for several.
+testGroups :: [(String, [String])]
+testGroups =
+  [ ("ping", ["ping_inline", "ping_mbulk"]),
+    ("lrange", ["lrange_100", "lrange_300", "lrange_500", "lrange_600"]),
+    ( "all",
+      ["ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop", "zadd", "zpopmin"]
+        <> ["lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd"]
+    )
+  ]
+
+table :: [(String, String, Ground -> Kind)]
+table =
+  [ ("ping_inline", "PING as a line of text", const pingInline),
+    ("ping_mbulk", "PING", const (plainKind "ping_mbulk" "ping" [] (const (pure pong)))),
+    ("set", "SET key value", setKind),
+    ("get", "GET key", getKind),
+    ("incr", "INCR counter", incrKind),
+    ("lpush", "LPUSH mylist value", pushKind "lpush" "LPUSH"),
+    ("rpush", "RPUSH mylist value", pushKind "rpush" "RPUSH"),
+    ("lpop", "LPOP mylist", popKind "lpop" "LPOP"),
+    ("rpop", "RPOP mylist", popKind "rpop" "RPOP"),
+    ("sadd", "SADD myset element", saddKind),
+    ("hset", "HSET myhash element value", hsetKind),
+    ("spop", "SPOP myset", spopKind),
+    ("zadd", "ZADD myzset score element", zaddKind),
+    ("zpopmin", "ZPOPMIN myzset", zpopminKind),
+    ("lrange_100", "LRANGE mylist 0 99", lrangeKind 100),
+    ("lrange_300", "LRANGE mylist 0 299", lrangeKind 300),
+    ("lrange_500", "LRANGE mylist 0 499", lrangeKind 500),
+    ("lrange_600", "LRANGE mylist 0 599", lrangeKind 600),
+    ("mset", "MSET of ten keys", msetKind),
+    ("xadd", "XADD mystream * myfield value", xaddKind),
+    ("mget", "MGET of ten keys", mgetKind),
+    ("setex", "SETEX key seconds value", setexKind),
+    ("getex", "GETEX key EX seconds", getexKind),
+    ("eval-set", "EVAL of a script that sets a key", evalKind),
+    ("evalsha-set", "EVALSHA of a script that sets a key", evalshaKind),
+    ("fcall-set", "FCALL of a function that sets a key", fcallKind),
+    ("script-load", "SCRIPT LOAD of a script, which is not run", scriptLoadKind),
+    ("publish", "PUBLISH to all subscribers", publishKind),
+    ("blpop", "BLPOP that waits for its RPUSH", blpopKind),
+    ("transaction", "MULTI, SET, GET, EXEC", transactionKind)
+  ]
+
+-- * Strings
+
+pong :: Command Outcome
+pong = anyRead "PING" (request ["PING"]) pongReply
+
+pongReply :: Decoder Outcome
+pongReply = \case
+  SimpleString "PONG" -> Right Done
+  other -> mismatch "PONG" other
+
+pingInline :: Kind
+pingInline =
+  plainKind "ping_inline" "ping" [] . const . pure $
+    Command
+      { commandName = "PING",
+        commandRequest = requestInline "PING",
+        commandRoute = AnyNode,
+        commandFacts = readFacts,
+        commandDecode = pongReply
+      }
+
+setKind, getKind, incrKind, setexKind, getexKind :: Ground -> Kind
+setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
+  number <- drawNamed ground stream
+  let key = keyOf (groundKeys ground) number
+      value = valueOf (groundValues ground) number
+  case shapeExpiry (groundShape ground) of
+    Nothing -> pure (Done <$ Commands.set key value)
+    Just lives -> do
+      seconds <- lifetime lives stream
+      pure (keyWrite "SET" key (request ["SET", key, value, "EX", seconds]) okay)
+getKind ground = plainKind "get" "get" [allKeys ground] $ \stream -> do
+  number <- drawNamed ground stream
+  wanted <-
+    if groundMisses ground == 0
+      then pure number
+      else do
+        word <- step stream
+        pure (if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number)
+  let verdict = \case
+        BulkString found
+          | holds (groundValues ground) wanted found -> Right Hit
+          | otherwise -> Right (Wrong found)
+        Null -> Right Miss
+        other -> mismatch "the value of a key" other
+  pure (judged verdict (Commands.get (keyOf (groundKeys ground) wanted)))
+incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
+  number <- drawKey ground stream
+  let key = keyOf (groundCounters ground) number
+  pure (keyWrite "INCR" key (request ["INCR", key]) (integerFrom 1))
+setexKind ground = plainKind "setex" "setex" [allKeys ground] $ \stream -> do
+  number <- drawKey ground stream
+  seconds <- lifetime (expiryOr60 ground) stream
+  let key = keyOf (groundKeys ground) number
+  pure (keyWrite "SETEX" key (request ["SETEX", key, seconds, valueOf (groundValues ground) number]) okay)
+getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
+  number <- drawKey ground stream
+  seconds <- lifetime (expiryOr60 ground) stream
+  let key = keyOf (groundKeys ground) number
+  pure (keyWrite "GETEX" key (request ["GETEX", key, "EX", seconds]) (found' ground number))
+
+-- | Writes all keys.
+allKeys :: Ground -> Step
+allKeys ground =
+  Step
+    { stepName = "keys",
+      stepCount = count,
+      stepCommand = \number -> Done <$ Commands.set (keyOf (groundKeys ground) number) (valueOf (groundValues ground) number),
+      stepStats = [("set", count)],
+      stepKeys = count,
+      stepPlace = StepByKey
+    }
+  where
+    count = shapeKeys (groundShape ground)
+
+-- The value that a key must have, if it has any.
+found' :: Ground -> Int -> Decoder Outcome
+found' ground number = \case
+  BulkString found
+    | holds (groundValues ground) number found -> Right Hit
+    | otherwise -> Right (Wrong found)
+  Null -> Right Miss
+  other -> mismatch "the value of a key" other
+
+expiryOr60 :: Ground -> (Int, Int)
+expiryOr60 = fromMaybe (60, 60) . shapeExpiry . groundShape
+
+lifetime :: (Int, Int) -> Stream -> IO ByteString
+lifetime (from, to) stream
+  | from == to = pure (Char8.pack (show from))
+  | otherwise = Char8.pack . show . (from +) . below (to - from + 1) . upper <$> step stream
+
+-- * Several keys
+
+-- Ten keys for one command, and the numbers that their values follow from. In a
+-- cluster they share a hash tag.
+tenKeys :: Ground -> Stream -> IO [(ByteString, Int)]
+tenKeys ground stream
+  | shapeClustered (groundShape ground) = tagged ground <$> drawKey ground stream
+  | otherwise = do
+    first <- drawKey ground stream
+    others <- mapM (const (step stream >> choose (groundChooser ground) stream)) [2 .. 10 :: Int]
+    pure [(keyOf (groundKeys ground) number, number) | number <- first : others]
+
+tagged :: Ground -> Int -> [(ByteString, Int)]
+tagged ground number =
+  [ ("key:{" <> keyOf (groundDigits ground) number <> "}:" <> Char8.pack (show place), number * 10 + place)
+    | place <- [0 .. 9]
+  ]
+
+msetKind, mgetKind :: Ground -> Kind
+msetKind ground = plainKind "mset" "mset" [] (fmap (msetOf ground) . tenKeys ground)
+mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
+  wanted <- tenKeys ground stream
+  let verdict value = case withoutAttributes value of
+        Array values
+          | length values == 10 -> foldr worse (Right Hit) (zipWith (found' ground . snd) wanted values)
+        other -> mismatch "ten values" other
+      worse one after =
+        one >>= \case
+          Hit -> after
+          Miss ->
+            after >>= \case
+              Wrong found -> Right (Wrong found)
+              _ -> Right Miss
+          other -> Right other
+  pure (keysRead "MGET" (map fst wanted) (request ("MGET" : map fst wanted)) verdict)
+  where
+    before
+      | shapeClustered (groundShape ground) =
+        Step
+          { stepName = "tagged keys",
+            stepCount = count,
+            stepCommand = msetOf ground . tagged ground,
+            stepStats = [("mset", count)],
+            stepKeys = 10 * count,
+            stepPlace = StepByKey
+          }
+      | otherwise = allKeys ground
+    count = shapeKeys (groundShape ground)
+
+msetOf :: Ground -> [(ByteString, Int)] -> Command Outcome
+msetOf ground keys =
+  keysWrite "MSET" (map fst keys) (request ("MSET" : concat [[key, valueOf (groundValues ground) number] | (key, number) <- keys])) okay
+
+-- * Lists, sets, hashes, streams
+
+pushKind, popKind :: Text -> ByteString -> Ground -> Kind
+pushKind name command ground = plainKind name name [] $ \stream -> do
+  value <- valueOf (groundValues ground) <$> drawKey ground stream
+  pure (keyWrite command "mylist" (request [command, "mylist", value]) (integerFrom 1))
+popKind name command ground =
+  plainKind name name [listOf ground (shapeKeys (groundShape ground))] . const . pure $
+    keyWrite command "mylist" (request [command, "mylist"]) somethingOrNull
+
+lrangeKind :: Int -> Ground -> Kind
+lrangeKind size' ground =
+  plainKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf ground size'] . const . pure $
+    keyRead "LRANGE" "mylist" (request ["LRANGE", "mylist", "0", Char8.pack (show (size' - 1))]) verdict
+  where
+    verdict value = case withoutAttributes value of
+      Array elements
+        | length elements == size' -> Right Hit
+        | length elements < size' -> Right Miss
+      other -> mismatch ("a list of " <> show size') other
+
+-- A list of at least so many elements.
+listOf :: Ground -> Int -> Step
+listOf ground count =
+  Step
+    { stepName = "mylist",
+      stepCount = count,
+      stepCommand = \number ->
+        keyWrite "RPUSH" "mylist" (request ["RPUSH", "mylist", valueOf (groundValues ground) number]) (integerFrom 1),
+      stepStats = [("rpush", count)],
+      stepKeys = 1,
+      stepPlace = StepByKey
+    }
+
+saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Ground -> Kind
+saddKind ground = plainKind "sadd" "sadd" [] $ \stream -> do
+  element <- keyOf (groundElements ground) <$> drawKey ground stream
+  pure (keyWrite "SADD" "myset" (request ["SADD", "myset", element]) (integerFrom 0))
+hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
+  number <- drawKey ground stream
+  pure $
+    keyWrite
+      "HSET"
+      "myhash"
+      (request ["HSET", "myhash", keyOf (groundElements ground) number, valueOf (groundValues ground) number])
+      (integerFrom 0)
+spopKind ground = plainKind "spop" "spop" [filled] . const . pure $ keyWrite "SPOP" "myset" (request ["SPOP", "myset"]) somethingOrNull
+  where
+    filled =
+      (fill ground "myset" "sadd")
+        { stepCommand = \number ->
+            keyWrite "SADD" "myset" (request ["SADD", "myset", keyOf (groundElements ground) number]) (integerFrom 0)
+        }
+zaddKind ground = plainKind "zadd" "zadd" [] $ \stream -> do
+  element <- keyOf (groundElements ground) <$> drawKey ground stream
+  score <- keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
+  pure (keyWrite "ZADD" "myzset" (request ["ZADD", "myzset", score, element]) (integerFrom 0))
+zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ keyWrite "ZPOPMIN" "myzset" (request ["ZPOPMIN", "myzset"]) verdict
+  where
+    verdict value = case withoutAttributes value of
+      Array [] -> Right Miss
+      Array _ -> Right Hit
+      other -> mismatch "a member and its score" other
+    filled =
+      (fill ground "myzset" "zadd")
+        { stepCommand = \number ->
+            keyWrite
+              "ZADD"
+              "myzset"
+              (request ["ZADD", "myzset", keyOf (groundDigits ground) number, keyOf (groundElements ground) number])
+              (integerFrom 0)
+        }
+xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
+  value <- valueOf (groundValues ground) <$> drawKey ground stream
+  pure (keyWrite "XADD" "mystream" (request ["XADD", "mystream", "*", "myfield", value]) someText)
+
+-- A collection with an element of every key's number.
+fill :: Ground -> Text -> Text -> Step
+fill ground name command =
+  Step
+    { stepName = name,
+      stepCount = count,
+      stepCommand = const pong,
+      stepStats = [(command, count)],
+      stepKeys = 1,
+      stepPlace = StepByKey
+    }
+  where
+    count = shapeKeys (groundShape ground)
+
+-- * Programs
+
+-- | What @eval-set@ and @evalsha-set@ run.
+setScript :: ByteString
+setScript = "return redis.call('SET', KEYS[1], ARGV[1])"
+
+-- | Its SHA-1; that it is, the server is asked before it is used.
+setScriptDigest :: ByteString
+setScriptDigest = "d8f2fad9f8e86a53d2a6ebd960b33c4972cacc37"
+
+setFunction :: ByteString
+setFunction =
+  "#!lua name=redis_client_bench\n\
+  \redis.register_function('redis_client_bench_set', function(keys, args) return redis.call('SET', keys[1], args[1]) end)"
+
+evalKind, evalshaKind, fcallKind, scriptLoadKind :: Ground -> Kind
+evalKind ground = program ground "eval-set" "eval" [] (Commands.eval setScript)
+evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] (Commands.evalsha setScriptDigest)
+  where
+    loaded = everywhere "script" "script|load" $ judged digest (Commands.scriptLoad setScript)
+    digest = \case
+      BulkString found
+        | found == setScriptDigest -> Right Done
+        | otherwise -> Right (Wrong found)
+      other -> mismatch "a digest" other
+fcallKind ground = program ground "fcall-set" "fcall" [loaded] (Commands.fcall "redis_client_bench_set")
+  where
+    loaded = everywhere "function" "function|load" (Done <$ Commands.functionLoadReplacing setFunction)
+-- The same script every time, as in the benchmark that gave it a bad name: the
+-- server looks its digest up and is done.
+scriptLoadKind _ =
+  plainKind "script-load" "script|load" [] . const . pure $
+    anyWrite "SCRIPT LOAD" (request ["SCRIPT", "LOAD", setScript]) someText
+
+everywhere :: Text -> Text -> Command Outcome -> Step
+everywhere name command what =
+  Step
+    { stepName = name,
+      stepCount = 1,
+      stepCommand = const what,
+      stepStats = [(command, 1)],
+      stepKeys = 0,
+      stepPlace = StepEverywhere
+    }
+
+-- Sets keys by a program, once with its effect looked at.
+program :: Ground -> Text -> Text -> [Step] -> ([ByteString] -> [ByteString] -> Command Value) -> Kind
+program ground name command before run = (plainKind name command (before <> [checked]) make) {kindStats = Just [(command, 1), ("set", 1)]}
+  where
+    make stream = do
+      number <- drawKey ground stream
+      pure (setting (keyOf (groundKeys ground) number) number)
+    setting key number = judged okay (run [key] [valueOf (groundValues ground) number])
+    checkKey = "check:" <> Char8.pack (Text.unpack name)
+    checked =
+      Step
+        { stepName = name <> " effect",
+          stepCount = 4,
+          stepCommand = \case
+            0 -> keyWrite "DEL" checkKey (request ["DEL", checkKey]) (integerFrom 0)
+            1 -> setting checkKey 0
+            2 -> keyWrite "GETDEL" checkKey (request ["GETDEL", checkKey]) present
+            _ -> keyRead "EXISTS" checkKey (request ["EXISTS", checkKey]) (integerFrom 0),
+          stepStats = [("del", 1), (command, 1), ("set", 1), ("getdel", 1), ("exists", 1)],
+          stepKeys = 0,
+          stepPlace = StepInTurn
+        }
+    present value = case found' ground 0 value of
+      Right Miss -> Right (Wrong "nothing was set")
+      other -> other
+
+-- * Replies
+
+okay :: Decoder Outcome
+okay reply = Done <$ Decode.okay reply
+
+integerFrom :: Int -> Decoder Outcome
+integerFrom least = \case
+  Integer number
+    | number >= fromIntegral least -> Right Done
+    | otherwise -> Right (Wrong (Char8.pack (show number)))
+  other -> mismatch "an integer" other
+
+somethingOrNull :: Decoder Outcome
+somethingOrNull = \case
+  BulkString _ -> Right Hit
+  Null -> Right Miss
+  other -> mismatch "an element" other
+
+someText :: Decoder Outcome
+someText = \case
+  BulkString _ -> Right Done
+  SimpleString _ -> Right Done
+  other -> mismatch "text" other

@@ -1,0 +1,132 @@
+-- | A small parser for what is said in one option: its errors are one line and
+-- name the column.
+module Tool.Bench.Workload.Syntax
+  ( Syntax,
+    parse,
+
+    -- * Primitives
+    peek,
+    rest,
+    ended,
+    text,
+    oneOf,
+    takeWhile',
+    complain,
+
+    -- * Built from them
+    separated,
+    natural,
+    decimal,
+    byteSize,
+  )
+where
+
+import Control.Monad (ap, when)
+import Data.Char (isDigit)
+import Data.List (isPrefixOf)
+import Text.Read (readMaybe)
+
+-- | A parser of text, with the column where it is.
+newtype Syntax a = Syntax (Int -> String -> Either (Int, String) (a, Int, String))
+
+instance Functor Syntax where
+  fmap f (Syntax run) = Syntax $ \column input -> do
+    (result, at, left) <- run column input
+    pure (f result, at, left)
+
+instance Applicative Syntax where
+  pure result = Syntax (\column input -> Right (result, column, input))
+  (<*>) = ap
+
+instance Monad Syntax where
+  Syntax run >>= next = Syntax $ \column input -> do
+    (result, at, left) <- run column input
+    let Syntax following = next result
+    following at left
+
+-- | Reads all of a text. 'Left' is one line: what is wrong, the column, and the
+-- text.
+parse :: Syntax a -> String -> Either String a
+parse syntax input = case run 1 input of
+  Right (result, _, _) -> Right result
+  Left (column, problem) -> Left (problem <> " at column " <> show column <> " of " <> show input)
+  where
+    Syntax run = do
+      result <- syntax
+      over <- ended
+      left <- rest
+      if over then pure result else complain ("cannot read " <> show (take 20 left))
+
+-- | The next character, not taken.
+peek :: Syntax (Maybe Char)
+peek = Syntax $ \column input -> Right (case input of [] -> Nothing; first : _ -> Just first, column, input)
+
+-- | All that follows, not taken.
+rest :: Syntax String
+rest = Syntax (\column input -> Right (input, column, input))
+
+-- | Whether nothing follows.
+ended :: Syntax Bool
+ended = null <$> rest
+
+-- | Fails here.
+complain :: String -> Syntax a
+complain problem = Syntax (\column _ -> Left (column, problem))
+
+-- | Takes as many characters as fit.
+takeWhile' :: (Char -> Bool) -> Syntax String
+takeWhile' wanted = Syntax $ \column input ->
+  let (taken, left) = span wanted input in Right (taken, column + length taken, left)
+
+-- | Takes this text if it is next; whether it was.
+text :: String -> Syntax Bool
+text wanted = Syntax $ \column input ->
+  Right $
+    if wanted `isPrefixOf` input
+      then (True, column + length wanted, drop (length wanted) input)
+      else (False, column, input)
+
+-- | What belongs to the first of these texts that is next.
+oneOf :: String -> [(String, a)] -> Syntax a
+oneOf what = \case
+  [] -> complain ("expected " <> what)
+  (wanted, result) : others -> text wanted >>= \found -> if found then pure result else oneOf what others
+
+-- | One or more, with this text between them.
+separated :: String -> Syntax a -> Syntax [a]
+separated mark item = do
+  first <- item
+  more <- text mark
+  if more then (first :) <$> separated mark item else pure [first]
+
+-- | Decimal digits, up to a bound.
+natural :: String -> Int -> Syntax Int
+natural what most = do
+  digits <- takeWhile' isDigit
+  when (null digits) $ complain ("expected " <> what)
+  let number = read' digits
+  when (number > toInteger most) $ complain (what <> " can be " <> show most <> " at most, not " <> digits)
+  pure (fromInteger number)
+  where
+    read' = foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
+    foldl' step start = \case
+      [] -> start
+      first : others -> let next = step start first in next `seq` foldl' step next others
+
+-- | Digits and perhaps a fraction.
+decimal :: String -> Syntax Double
+decimal what = do
+  whole <- takeWhile' isDigit
+  when (null whole || length whole > 9) $ complain ("expected " <> what)
+  fraction <- text "."
+  digits <- if fraction then takeWhile' isDigit else pure "0"
+  maybe (complain "expected digits after the point") pure (readMaybe (whole <> "." <> digits))
+
+-- | A number of bytes: @512@, @1k@, @4m@.
+byteSize :: Int -> Syntax Int
+byteSize most = do
+  number <- natural "a number of bytes" most
+  factor <- oneOf "a unit" [("k", 1024), ("K", 1024), ("m", 1024 * 1024), ("M", 1024 * 1024), ("", 1)]
+  when (toInteger number * toInteger factor > toInteger most) $
+    complain ("a number of bytes can be " <> show most <> " at most")
+  pure (number * factor)

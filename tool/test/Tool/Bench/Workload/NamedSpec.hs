@@ -1,0 +1,88 @@
+-- | The named tests: what they send is what redis-benchmark sends, byte for byte
+-- but for what is drawn.
+module Tool.Bench.Workload.NamedSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isDigit)
+import Data.List.NonEmpty (NonEmpty (..))
+import Data.Text qualified as Text
+import Recording (withRecording)
+import Redis.Command (Command (..))
+import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
+import System.Exit (ExitCode (..))
+import System.Process (readProcessWithExitCode)
+import Test.Hspec
+import Tool.Bench.Workload
+import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Keys (sizedTemplate)
+import Tool.Bench.Workload.Named
+import Tool.Bench.Workload.Task
+import Tool.Bench.Workload.Values
+
+-- | A size that nothing else has.
+valueSize :: Int
+valueSize = 37
+
+-- | The bytes of a test's first operation.
+ours :: String -> IO ByteString
+ours name = do
+  workload <- either fail pure (makeWorkload Nothing shape ((1, TaskNamed name) :| []))
+  stream <- newStream workload 0
+  next workload stream >>= \case
+    Drawn _ command -> pure (requestBytes (commandRequest command))
+    DrawnAlone _ _ -> fail "more than one command"
+  where
+    shape = defaultShape {shapeKeys = 1000, shapeTemplate = sizedTemplate 1000 16, shapeSizes = SizeFixed valueSize}
+
+-- | The same with digits and values that are drawn made alike.
+neutral :: ByteString -> ByteString
+neutral = Char8.unlines . map line . Char8.lines
+  where
+    line one
+      | ByteString.length one == valueSize + 1 = Char8.replicate valueSize 'V' <> "\r"
+      | otherwise = case Char8.span (not . isDigit) one of
+        (start, digits)
+          | Char8.length (Char8.takeWhile isDigit digits) == 12 -> start <> Char8.replicate 12 'N' <> Char8.drop 12 digits
+        _ -> one
+
+-- | Whether the one begins with the other.
+theirs :: [ByteString] -> [ByteString]
+theirs = filter (not . ByteString.null) . map withoutQuestions
+  where
+    -- It asks for two settings first, on a connection of its own or not.
+    withoutQuestions said = case Char8.breakSubstring "appendonly\r\n" said of
+      (_, found) | not (ByteString.null found) -> ByteString.drop 12 found
+      _ -> said
+
+spec :: Spec
+spec = describe "Tool.Bench.Workload.Named" $ do
+  -- Not all versions of it that are about have XADD.
+  it "sends what redis-benchmark sends for the test of the same name" $
+    withServer defaultServerOptions $ \server ->
+      forM_ (filter (/= "xadd") (concat [names | ("all", names) <- testGroups])) $ \name ->
+        withRecording (serverPort server) $ \port said -> do
+          (code, _, problem) <-
+            readProcessWithExitCode
+              "redis-benchmark"
+              ["-p", show port, "-t", name, "-n", "1", "-c", "1", "-r", "1000", "-d", show valueSize, "-q"]
+              ""
+          (code, problem) `shouldBe` (ExitSuccess, "")
+          wanted <- neutral <$> ours name
+          -- LRANGE is preceded by an LPUSH, whatever the test.
+          sent <- map neutral . theirs <$> said
+          (name, filter (wanted `ByteString.isSuffixOf`) sent) `shouldSatisfy` (not . null . snd)
+
+  it "has a digest that is the script's" $ do
+    (code, output, _) <- readProcessWithExitCode "sha1sum" [] (Char8.unpack setScript)
+    (code, take 40 output) `shouldBe` (ExitSuccess, Char8.unpack setScriptDigest)
+
+  it "knows all tests that it names, and counts what the server will count" $
+    forM_ namedTests $ \(name, _) -> do
+      workload <- either fail pure (makeWorkload Nothing defaultShape {shapeKeys = 10} ((1, TaskNamed name) :| []))
+      kinds workload `shouldBe` [Text.pack name]
+      expectedStats workload 0 `shouldSatisfy` (not . null)
+      countsComparable workload `shouldBe` True
