@@ -194,7 +194,7 @@ spec = describe "a known answer" $ do
             measure
               silent
               (at host port) {targetKind = TargetCluster, targetReadFrom = PreferReplica}
-              OperationMixed
+              (newWorkload OperationMixed (brief 0.5 closedLoop))
               (brief 0.5 closedLoop)
           runProblems run `shouldBe` []
           runAgreement run `shouldSatisfy` \case
