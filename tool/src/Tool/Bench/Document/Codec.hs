@@ -27,6 +27,7 @@ module Tool.Bench.Document.Codec
     variant,
     constants,
     refined,
+    named,
 
     -- * Records
     Fields,
@@ -53,12 +54,14 @@ import Data.Word (Word64)
 -- | How a type is written, read and described.
 data Codec a = Codec
   { codecSchema :: Value,
+    -- | The schemas that it refers to, by name.
+    codecDefinitions :: Map Text Value,
     codecWrite :: a -> Value,
     codecRead :: Value -> Parser a
   }
 
 plain :: (FromJSON a, ToJSON a) => Text -> Codec a
-plain name = Codec {codecSchema = object ["type" .= name], codecWrite = toJSON, codecRead = parseJSON}
+plain name = Codec {codecSchema = object ["type" .= name], codecDefinitions = Map.empty, codecWrite = toJSON, codecRead = parseJSON}
 
 -- | A string.
 text :: Codec Text
@@ -91,6 +94,7 @@ list :: Codec a -> Codec [a]
 list one =
   Codec
     { codecSchema = object ["type" .= ("array" :: Text), "items" .= codecSchema one],
+      codecDefinitions = codecDefinitions one,
       codecWrite = toJSON . map (codecWrite one),
       codecRead = listParser (codecRead one)
     }
@@ -100,6 +104,7 @@ mapOf :: Codec a -> Codec (Map Text a)
 mapOf one =
   Codec
     { codecSchema = object ["type" .= ("object" :: Text), "additionalProperties" .= codecSchema one],
+      codecDefinitions = codecDefinitions one,
       codecWrite = toJSON . fmap (codecWrite one),
       codecRead = \value -> parseJSON value >>= Map.traverseWithKey inside
     }
@@ -111,6 +116,7 @@ nullable :: Codec a -> Codec (Maybe a)
 nullable one =
   Codec
     { codecSchema = object ["anyOf" .= [codecSchema one, object ["type" .= ("null" :: Text)]]],
+      codecDefinitions = codecDefinitions one,
       codecWrite = maybe Null (codecWrite one),
       codecRead = \case
         Null -> pure Nothing
@@ -123,6 +129,7 @@ refined :: (a -> Either String b) -> (b -> a) -> Codec a -> Codec b
 refined to from codec =
   Codec
     { codecSchema = codecSchema codec,
+      codecDefinitions = codecDefinitions codec,
       codecWrite = codecWrite codec . from,
       codecRead = \value -> codecRead codec value >>= either fail pure . to
     }
@@ -132,15 +139,25 @@ constants :: Eq a => [(Text, a)] -> Codec a
 constants known =
   Codec
     { codecSchema = object ["enum" .= map fst known],
+      codecDefinitions = Map.empty,
       codecWrite = \value -> maybe Null (String . fst) (find ((== value) . snd) known),
       codecRead = \value -> do
         name <- parseJSON value
         maybe (fail (Text.unpack (name <> " is none of " <> Text.intercalate ", " (map fst known)))) pure (lookup name known)
     }
 
+-- | The same, described once under a name and referred to wherever it occurs.
+named :: Text -> Codec a -> Codec a
+named name codec =
+  codec
+    { codecSchema = object ["$ref" .= ("#/$defs/" <> name)],
+      codecDefinitions = Map.insert name (codecSchema codec) (codecDefinitions codec)
+    }
+
 -- | One way in which a type can be written.
 data Variant a = Variant
   { variantSchema :: Value,
+    variantDefinitions :: Map Text Value,
     variantWrite :: a -> Maybe Value,
     variantRead :: Value -> Parser a
   }
@@ -150,6 +167,7 @@ variant :: (a -> Maybe b) -> (b -> a) -> Codec b -> Variant a
 variant from to codec =
   Variant
     { variantSchema = codecSchema codec,
+      variantDefinitions = codecDefinitions codec,
       variantWrite = fmap (codecWrite codec) . from,
       variantRead = fmap to . codecRead codec
     }
@@ -159,6 +177,7 @@ oneOf :: [Variant a] -> Codec a
 oneOf variants =
   Codec
     { codecSchema = object ["anyOf" .= map variantSchema variants],
+      codecDefinitions = Map.unions (map variantDefinitions variants),
       codecWrite = \value -> fromMaybe Null (asum (map (`variantWrite` value) variants)),
       codecRead = \value -> asum (map (`variantRead` value) variants) <|> fail "none of the forms it may have"
     }
@@ -166,6 +185,7 @@ oneOf variants =
 -- | Fields of a record @r@, from which an @a@ can be made.
 data Fields r a = Fields
   { fieldsSchema :: [(Text, Value)],
+    fieldsDefinitions :: Map Text Value,
     fieldsWrite :: r -> [Pair],
     fieldsRead :: Object -> Parser a
   }
@@ -174,10 +194,11 @@ instance Functor (Fields r) where
   fmap f fields = fields {fieldsRead = fmap f . fieldsRead fields}
 
 instance Applicative (Fields r) where
-  pure value = Fields {fieldsSchema = [], fieldsWrite = const [], fieldsRead = const (pure value)}
+  pure value = Fields {fieldsSchema = [], fieldsDefinitions = Map.empty, fieldsWrite = const [], fieldsRead = const (pure value)}
   one <*> other =
     Fields
       { fieldsSchema = fieldsSchema one <> fieldsSchema other,
+        fieldsDefinitions = Map.union (fieldsDefinitions one) (fieldsDefinitions other),
         fieldsWrite = \r -> fieldsWrite one r <> fieldsWrite other r,
         fieldsRead = \whole -> fieldsRead one whole <*> fieldsRead other whole
       }
@@ -188,6 +209,7 @@ field :: Text -> Text -> (r -> a) -> Codec a -> Fields r a
 field name about get codec =
   Fields
     { fieldsSchema = [(name, described about (codecSchema codec))],
+      fieldsDefinitions = codecDefinitions codec,
       fieldsWrite = \r -> [Key.fromText name .= codecWrite codec (get r)],
       fieldsRead = \whole ->
         (whole .:? Key.fromText name :: Parser (Maybe Value)) >>= \case
@@ -213,6 +235,7 @@ record about fields =
             "properties" .= object [Key.fromText name .= schema | (name, schema) <- fieldsSchema fields],
             "required" .= map fst (fieldsSchema fields)
           ],
+      codecDefinitions = fieldsDefinitions fields,
       codecWrite = object . fieldsWrite fields,
       codecRead = withObject "object" (fieldsRead fields)
     }

@@ -38,7 +38,8 @@ documentSchema = case codecSchema document of
     Object $
       schema <> case object
         [ "$schema" .= ("https://json-schema.org/draft/2020-12/schema" :: Text),
-          "$id" .= schemaName
+          "$id" .= schemaName,
+          "$defs" .= codecDefinitions document
         ] of
         Object names -> names
         _ -> mempty
@@ -59,8 +60,8 @@ documentObject others whole = case (codecWrite document whole, object others) of
 decodeDocument :: ByteString -> Either String Document
 decodeDocument bytes = do
   value <- either (const (Left "not JSON")) Right (eitherDecodeStrict' bytes)
-  named <- parseEither (withObject "document" (.:? "schema")) value
-  case named of
+  found <- parseEither (withObject "document" (.:? "schema")) value
+  case found of
     Just name
       | name == schemaName -> parseEither (codecRead document) value
       | otherwise -> Left ("its schema is " <> show name <> ", not " <> show schemaName)
@@ -79,7 +80,7 @@ document =
 
 manifest :: Codec Manifest
 manifest =
-  record "The machine, the system, the program." $
+  named "manifest" . record "The machine, the system, the program." $
     Manifest
       <$> field "tool" "Version of the program." manifestTool text
       <*> field "revision" "Revision of its source." manifestRevision (nullable text)
@@ -101,14 +102,14 @@ manifest =
 
 disk :: Codec Disk
 disk =
-  record "A disk." $
+  named "disk" . record "A disk." $
     Disk
       <$> field "filesystem" "Its kind." diskFilesystem text
       <*> field "fsync_ns" "How long an fsync of a small append takes." diskFsync histogram
 
 origin :: Codec Origin
 origin =
-  record "A document that was merged." $
+  named "origin" . record "A document that was merged." $
     Origin
       <$> field "name" "Its file." originName text
       <*> field "manifest" "Where it comes from." originManifest manifest
@@ -116,14 +117,14 @@ origin =
 
 clock :: Codec Clock
 clock =
-  record "The difference of two clocks." $
+  named "clock" . record "The difference of two clocks." $
     Clock
       <$> field "offset_ns" "Nanoseconds." clockOffset int
       <*> field "uncertainty_ns" "How far off that may be, either way." clockUncertainty int
 
 run :: Codec Run
 run =
-  record "A load against a target, measured once or more. Its first four fields are those that other harnesses write." $
+  named "run" . record "A load against a target, measured once or more. Its first four fields are those that other harnesses write." $
     derived "operation" "What was sent." (specOperation . runSpec) text
       *> derived "ops_per_sec" "Commands answered well per second." runRate number
       *> derived "duration_sec" "Seconds measured, over all iterations." runSeconds number
@@ -148,7 +149,7 @@ run =
 
 spec :: Codec Spec
 spec =
-  record "What was asked for." $
+  named "spec" . record "What was asked for." $
     Spec
       <$> field "operation" "Such as get or mixed." specOperation text
       <*> field "workload" "All of the workload in words." specWorkload text
@@ -176,15 +177,16 @@ spec =
 
 loop :: Codec Loop
 loop =
-  oneOf
-    [ variant (\case Closed -> Just (); _ -> Nothing) (const Closed) (kind "closed" (pure ())),
-      variant (\case OpenConstant rate -> Just rate; _ -> Nothing) OpenConstant (kind "constant" (rateOf "rate")),
-      variant (\case OpenPoisson rate -> Just rate; _ -> Nothing) OpenPoisson (kind "poisson" (rateOf "rate")),
-      variant
-        (\case OpenRamp from to -> Just (from, to); _ -> Nothing)
-        (uncurry OpenRamp)
-        (kind "ramp" ((,) <$> field "from" "Commands per second." fst number <*> field "to" "Commands per second." snd number))
-    ]
+  named "loop" $
+    oneOf
+      [ variant (\case Closed -> Just (); _ -> Nothing) (const Closed) (kind "closed" (pure ())),
+        variant (\case OpenConstant rate -> Just rate; _ -> Nothing) OpenConstant (kind "constant" (rateOf "rate")),
+        variant (\case OpenPoisson rate -> Just rate; _ -> Nothing) OpenPoisson (kind "poisson" (rateOf "rate")),
+        variant
+          (\case OpenRamp from to -> Just (from, to); _ -> Nothing)
+          (uncurry OpenRamp)
+          (kind "ramp" ((,) <$> field "from" "Commands per second." fst number <*> field "to" "Commands per second." snd number))
+      ]
   where
     kind :: Text -> Fields a a -> Codec a
     kind name fields = record "A kind of loop." (field "kind" "Which." (const name) (only name) *> fields)
@@ -193,7 +195,7 @@ loop =
 
 server :: Codec ServerFacts
 server =
-  record "A server or a cluster." $
+  named "server" . record "A server or a cluster." $
     ServerFacts
       <$> field "name" "Its product and version." serverName text
       <*> field "nodes" "How many nodes serve keys." serverNodes int
@@ -204,7 +206,7 @@ server =
 
 reference :: Codec Reference
 reference =
-  record "A run of redis-benchmark." $
+  named "reference" . record "A run of redis-benchmark." $
     Reference
       <$> field "ops_per_sec" "Commands per second." referenceOpsPerSecond number
       <*> field "p50_ms" "As it says." referenceP50 number
@@ -215,7 +217,7 @@ reference =
 
 iteration :: Codec Iteration
 iteration =
-  record "One measured window." $
+  named "iteration" . record "One measured window." $
     derived "ops_per_sec" "Commands answered well per second." iterationRate number
       *> derived "total_ops" "Commands answered well." iterationOps int
       *> ( Iteration
@@ -244,7 +246,7 @@ common =
 
 commandStats :: Codec CommandStats
 commandStats =
-  record "One kind of command." $
+  named "commandStats" . record "One kind of command." $
     CommandStats
       <$> field "hits" "Reads that found something." commandHits int
       <*> field "misses" "Reads that found nothing." commandMisses int
@@ -254,14 +256,14 @@ commandStats =
 
 nodeStats :: Codec NodeStats
 nodeStats =
-  record "What one node answered." $
+  named "nodeStats" . record "What one node answered." $
     NodeStats
       <$> field "errors" "By class." nodeErrors (mapOf int)
       <*> field "service_ns" "From the submit to the reply." nodeService histogram
 
 slice :: Codec Slice
 slice =
-  record "A part of a window." $
+  named "slice" . record "A part of a window." $
     Slice
       <$> field "at" "Seconds since the window began." sliceAt number
       <*> field "span" "Seconds." sliceSpan number
@@ -269,7 +271,7 @@ slice =
 
 sliceStats :: Codec SliceStats
 sliceStats =
-  record "One kind of command in a slice." $
+  named "sliceStats" . record "One kind of command in a slice." $
     SliceStats
       <$> field "service_ns" "From the submit to the reply." sliceService histogram
       <*> field "response_ns" "From the intended start to the reply; open loops only." sliceResponse (nullable histogram)
@@ -277,7 +279,7 @@ sliceStats =
 
 serverSample :: Codec ServerSample
 serverSample =
-  record "What a node said of itself." $
+  named "serverSample" . record "What a node said of itself." $
     ServerSample
       <$> field "at" "Seconds since the window began." sampleAt number
       <*> field "node" "Its address." sampleNode text
@@ -285,7 +287,7 @@ serverSample =
 
 event :: Codec Event
 event =
-  record "Something that happened." $
+  named "event" . record "Something that happened." $
     Event
       <$> field "at" "Seconds since the window began." eventAt number
       <*> field "until" "Seconds since the window began." eventUntil number
@@ -294,7 +296,7 @@ event =
 
 trust :: Codec Trust
 trust =
-  record "Whether the generator was good enough." $
+  named "trust" . record "Whether the generator was good enough." $
     Trust
       <$> field "cpu_share" "Its processor time over that of the cores it may use." trustCpuShare (nullable number)
       <*> field "gc_share" "Garbage collection over all its processor time." trustGcShare (nullable number)
@@ -306,7 +308,7 @@ trust =
 
 memory :: Codec Memory
 memory =
-  record "Bytes; 0: not known." $
+  named "memory" . record "Bytes; 0: not known." $
     Memory
       <$> field "peak_resident" "The most that was ever resident." memoryPeakResident int
       <*> field "max_in_use" "The most that the runtime ever held." memoryMaxInUse int
@@ -314,20 +316,21 @@ memory =
 
 agreement :: Codec Agreement
 agreement =
-  oneOf
-    [ variant
-        (\case Agrees counts -> Just counts; _ -> Nothing)
-        Agrees
-        (status "agrees" (client id <* derived "server" "Calls that the server counted." id (mapOf int))),
-      variant
-        (\case Disagrees ours theirs -> Just (ours, theirs); _ -> Nothing)
-        (uncurry Disagrees)
-        (status "disagrees" ((,) <$> client fst <*> field "server" "Calls that the server counted." snd (mapOf int))),
-      variant
-        (\case NotComparable reason -> Just reason; _ -> Nothing)
-        NotComparable
-        (status "not compared" (field "reason" "Why not." id text))
-    ]
+  named "agreement" $
+    oneOf
+      [ variant
+          (\case Agrees counts -> Just counts; _ -> Nothing)
+          Agrees
+          (status "agrees" (client id <* derived "server" "Calls that the server counted." id (mapOf int))),
+        variant
+          (\case Disagrees ours theirs -> Just (ours, theirs); _ -> Nothing)
+          (uncurry Disagrees)
+          (status "disagrees" ((,) <$> client fst <*> field "server" "Calls that the server counted." snd (mapOf int))),
+        variant
+          (\case NotComparable reason -> Just reason; _ -> Nothing)
+          NotComparable
+          (status "not compared" (field "reason" "Why not." id text))
+      ]
   where
     status :: Text -> Fields a a -> Codec a
     status name fields =
@@ -338,7 +341,7 @@ agreement =
 -- What a reader wants of a histogram; cannot be read back.
 summary :: Codec Histogram
 summary =
-  record "Latencies in nanoseconds." $
+  named "summary" . record "Latencies in nanoseconds." $
     mempty <$ percentiles
       <* derived "min" "Exact." Histogram.minimumValue int
       <* derived "max" "Exact." Histogram.maximumValue int
@@ -360,7 +363,7 @@ percentiles =
 -- V2, and beside it what that form does not carry.
 histogram :: Codec Histogram
 histogram =
-  record "How values are distributed." $
+  named "histogram" . record "How values are distributed." $
     percentiles
       *> ( Histogram.restored
              <$> field "sum" "Exact." Histogram.total integer

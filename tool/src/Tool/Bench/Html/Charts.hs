@@ -125,7 +125,7 @@ loadCurve runs =
               }
       }
     | (operation, these) <- Map.toList (Map.fromListWith (flip (<>)) [(specOperation (runSpec run), [run]) | run <- runs, isOpen run]),
-      length these >= 3
+      length these >= 2
   ]
   where
     isOpen run = case specLoop (runSpec run) of
@@ -159,7 +159,7 @@ runCharts run =
             chartPlot =
               HeatPlot
                 Heats
-                  { heatsX = axis "seconds" Linear Seconds,
+                  { heatsX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)},
                     heatsY = axis "latency" Logarithmic Nanoseconds,
                     heatsCells = concat [heat slice | (_, slices) <- series, slice <- slices],
                     heatsBands = events
@@ -184,7 +184,7 @@ runCharts run =
       Chart
         { chartTitle = title,
           chartAbout = about,
-          chartPlot = LinePlot Lines {linesX = axis "seconds" Linear Seconds, linesY = y, linesAll = coloured curves, linesBands = events}
+          chartPlot = LinePlot Lines {linesX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)}, linesY = y, linesAll = coloured curves, linesBands = events}
         }
     coloured curves = concat [[each {lineColour = Just place} | each <- group] | (place, group) <- zip [0 ..] curves]
     -- One line for each iteration, so that none leads from one to the next.

@@ -32,7 +32,14 @@ written run = case field "runs" (documentValue (sampleDocument [run])) >>= parse
 
 -- | What a value has against a schema; as much of JSON Schema as ours uses.
 violations :: Value -> Value -> [Text]
-violations schema value =
+violations schema value = case field "$ref" schema of
+  Just (String place) -> case Text.stripPrefix "#/$defs/" place >>= \name -> field "$defs" documentSchema >>= field name of
+    Just definition -> violations definition value
+    Nothing -> ["no definition at " <> place]
+  _ -> own schema value
+
+own :: Value -> Value -> [Text]
+own schema value =
   concat
     [ [Text.pack ("not " <> show kind <> ": " <> take 80 (show value)) | Just (String kind) <- [field "type" schema], not (hasType kind)],
       ["none of " <> Text.pack (show choices) | Just (Array choices) <- [field "enum" schema], value `notElem` choices],
