@@ -2,9 +2,13 @@ module Tool.OptionsSpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.List (isInfixOf)
+import Data.List.NonEmpty (NonEmpty (..))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (once)
+import Tool.Bench.Workload.Distribution (Distribution (..))
+import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..))
+import Tool.Bench.Workload.Task (Task (..))
 import Tool.Bench.Workload.Values (ValueSizes (..))
 import Tool.Options
 import Tool.Options.Bench
@@ -123,6 +127,34 @@ spec = describe "Tool.Options" $ do
         )
     parse "bench report a.json --html b.html" `shouldBe` parse "bench --html b.html report a.json"
 
+  it "reads every option of a workload" $
+    fmap (\options -> (benchWorkload options, loadKeys (benchLoad options), loadValueSize (benchLoad options))) (once (parse workload))
+      `shouldBe` Just
+        ( WorkloadOptions
+            { workloadSelection = SelectMix ((70, TaskNamed "get") :| [(30, TaskNamed "set")]),
+              workloadTemplate = Just (KeyTemplate [KeyText "p_", KeyUuid (Just 1000)]),
+              workloadDistribution = Zipf 1.5,
+              workloadSizes = SizeRange 10 2048,
+              workloadCompressible = Just 0.5,
+              workloadExpiry = Just (60, 600),
+              workloadHitRatio = Just 0.9,
+              workloadSubscribers = 3
+            },
+          1000,
+          2048
+        )
+
+  it "says in one line what a workload cannot be" $ do
+    rejected "bench --test gett" "there is no test"
+    rejected "bench --distribution zypf" "column 5"
+    rejected "bench -m 70:get,set:20" "there is no test"
+    rejected "bench -d 100-2" "the range ends before it begins"
+    rejected "bench --key-template always" "the same name"
+    rejected "bench --key-template {uuid:10} --keys 20" "--keys for 20"
+    rejected "bench --keys 20000000 --distribution zipf" "16777216"
+    rejected "bench --command SUBSCRIBE" "connection"
+    rejected "bench --hit-ratio 2" "a share is 1 at most"
+
   it "reads -h as the host, and --help as a question" $ do
     fmap (connectionHost . benchConnection) (once (parse "bench -h localhost"))
       `shouldBe` Just (Just "localhost")
@@ -190,6 +222,7 @@ spec = describe "Tool.Options" $ do
           ]
     mapM_ (\(line, part) -> it ("redis-client " <> line) (rejected line part)) cases
   where
+    workload = "bench -m 70:get,30:set --key-template p_{uuid:1000} --distribution zipf:1.5 -d 10-2k --compress-ratio 0.5 --expiry 60-600 --hit-ratio 0.9 --subscribers 3"
     pieces =
       [ ["bench"],
         ["-h", "bench"],

@@ -208,7 +208,10 @@ readSeconds = eitherReader $ \text -> case readMaybe text of
 benchProblem :: BenchOptions -> Maybe String
 benchProblem options = case connectionProblem True (benchConnection options) of
   Just problem -> Just problem
-  Nothing -> loadProblem (benchLoad options) <|> outputProblem (benchOutputs options)
+  Nothing ->
+    loadProblem (benchLoad options)
+      <|> workloadProblem (loadKeys (benchLoad options)) (benchWorkload options)
+      <|> outputProblem (benchOutputs options)
 
 loadProblem :: LoadOptions -> Maybe String
 loadProblem load

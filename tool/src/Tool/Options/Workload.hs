@@ -119,7 +119,7 @@ workloadOptions =
     <*> optional
       ( option
           (syntax keyTemplate)
-          ( long "key" <> metavar "TEMPLATE"
+          ( long "key-template" <> metavar "TEMPLATE"
               <> help "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT} or {hex:DIGITS} in it (default: key:000000000042 in --key-size bytes)"
           )
       )
@@ -227,9 +227,9 @@ workloadProblem keys options
   | Just template <- workloadTemplate options,
     Just count <- templateCount template,
     count /= keys =
-    Just ("--key asks for " <> show count <> " keys, --keys for " <> show keys)
+    Just ("--key-template asks for " <> show count <> " keys, --keys for " <> show keys)
   | Just template <- workloadTemplate options,
     not (tellsApart template),
     keys > 1 =
-    Just "--key gives every key the same name: it needs {n}, {uuid} or {hex:16}"
+    Just "--key-template gives every key the same name: it needs {n}, {uuid} or {hex:16}"
   | otherwise = Nothing
