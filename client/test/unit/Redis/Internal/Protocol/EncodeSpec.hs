@@ -39,6 +39,11 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
           requestBytes (requestLiteral3 13 "*4\r\n$3\r\nFOO\r\n"# a b c) === naiveRequest ["FOO", a, b, c]
         ]
 
+  prop "sends a line as it is, and its break" $
+    forAll argument $ \line ->
+      requestBytes (requestInline line) === line <> "\r\n"
+        .&&. requestSize (requestInline line) === ByteString.length line + 2
+
   prop "joins requests without anything between them" $
     forAll ((,) <$> listOf argument <*> listOf argument) $ \(a, b) ->
       let joined = request a <> request b
