@@ -24,6 +24,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
+import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Connect (Target, Tuning (..), withTarget)
 import Tool.Options.Bench
 import Tool.Options.Load
@@ -43,7 +44,7 @@ main = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = 
   mapM_ putStrLn late
   where
     closed = defaultLoad {loadDuration = 3, loadMuxCount = Just 1, loadPlan = defaultPlan {planSaturation = True, planBrief = True, planSample = Nothing, planWarmup = WarmupFor 0.5}}
-    measured target = measure silent target OperationGet
+    measured target load = measure silent target (newWorkload OperationGet load) load
     micros nanos = fixed 3 (nanos / 1000) <> " us"
     lateness run = case foldMap (trustSchedule . iterationTrust) (runIterations run) of
       Just late -> "p50 " <> at 50 late <> ", p99 " <> at 99 late <> ", max " <> duration (Histogram.maximumValue late) <> concatMap (("; " <>) . show) (runProblems run)
