@@ -16,7 +16,7 @@ places="disk=${TMPDIR:-/tmp}"
 
 cabal build -v1 exe:redis-client
 "$(cabal list-bin -v0 exe:redis-client)" bench campaign \
-  --workloads set,get --payload 3,3000 --clients 50,1 --net local,rtt=1ms --dir "$places" \
+  --workloads set,get,ping_inline,eval-set,fcall-set --payload 3,3000 --clients 50,1 --net local,rtt=1ms --dir "$places" \
   --iterations 2 --warmup 200ms --duration 500ms --keys 2000 --durability 300ms --allow-saturation \
   --soak set:aof-always:10s --budget 3m --out "$out"
 

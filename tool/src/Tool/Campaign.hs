@@ -129,6 +129,7 @@ measuringOf options delaying =
       measuringWarmup = campaignWarmup options,
       measuringDuration = campaignDuration options,
       measuringKeys = campaignKeys options,
+      measuringKeyForm = campaignKeyForm options,
       measuringReference = campaignReference options,
       measuringSaturation = campaignSaturation options,
       measuringDurability = campaignDurability options
@@ -141,6 +142,7 @@ settings options delaying =
     [ ("warm-up", span' (campaignWarmup options)),
       ("duration", span' (campaignDuration options)),
       ("keys", Text.pack (show (campaignKeys options))),
+      ("form of keys", maybe "usual" Text.pack (campaignKeyForm options)),
       ("server cores", cores (campaignServerCores options)),
       ("client cores", cores (campaignClientCores options)),
       ("reference", if campaignReference options then "redis-benchmark" else "none"),

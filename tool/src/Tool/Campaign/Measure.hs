@@ -49,6 +49,8 @@ data Measuring = Measuring
     -- | Seconds; a soak has its own.
     measuringDuration :: Double,
     measuringKeys :: Int,
+    -- | The form of keys, as @bench --key@ reads it.
+    measuringKeyForm :: Maybe String,
     measuringReference :: Bool,
     -- | Whether the load may use up its processors.
     measuringSaturation :: Bool,
@@ -129,7 +131,7 @@ load measuring started cell workload seconds first =
 loadArguments :: Measuring -> Cell -> Workload -> Double -> [String]
 loadArguments measuring cell workload seconds =
   ["bench"]
-    <> benchArguments (measuringKeys measuring) (cellPayload cell) workload
+    <> benchArguments (measuringKeyForm measuring) (measuringKeys measuring) (cellPayload cell) workload
     <> ["--threads", show (cellClients cell), "--batch", "1"]
     <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
     -- A series of some thousand slices at most, of ten at least.

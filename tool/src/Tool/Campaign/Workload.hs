@@ -3,6 +3,7 @@
 module Tool.Campaign.Workload
   ( Workload (..),
     workloads,
+    usualWorkloads,
     findWorkload,
     carriesValue,
     benchArguments,
@@ -10,6 +11,7 @@ module Tool.Campaign.Workload
 where
 
 import Data.List (find)
+import Tool.Bench.Workload.Named (namedTests)
 
 -- | One workload.
 data Workload = Workload
@@ -25,15 +27,32 @@ data Workload = Workload
   }
   deriving stock (Eq, Show)
 
--- | All there are.
+-- | All there are: the named tests of @bench@, its usual mixture, and SETs of a
+-- single key, which is what @redis-benchmark@ sends unless it is told otherwise.
 workloads :: [Workload]
 workloads =
-  [ Workload "set" True Nothing ["--operation", "set"] (Just "set"),
-    Workload "get" True Nothing ["--operation", "get"] (Just "get"),
-    Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
-    -- What redis-benchmark does unless it is told otherwise.
-    Workload "set-one-key" True (Just 1) ["--operation", "set"] (Just "set")
+  [ Workload
+      { workloadName = name,
+        workloadHasValue = name `notElem` withoutValue,
+        workloadKeys = Nothing,
+        workloadArguments = ["--test", name],
+        workloadReference = if name `elem` ofRedisBenchmark then Just name else Nothing
+      }
+    | (name, _) <- namedTests
   ]
+    <> [ Workload "mixed" True Nothing ["--operation", "mixed"] Nothing,
+         Workload "set-one-key" True (Just 1) ["--test", "set"] (Just "set")
+       ]
+
+withoutValue, ofRedisBenchmark :: [String]
+withoutValue = ["ping_inline", "ping_mbulk", "incr", "lpop", "rpop", "sadd", "spop", "zadd", "zpopmin"]
+ofRedisBenchmark =
+  ["ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop"]
+    <> ["zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd"]
+
+-- | Those that are measured when none is named; the first is the baseline's.
+usualWorkloads :: [String]
+usualWorkloads = ["set", "get", "ping_inline", "incr", "set-one-key", "eval-set", "evalsha-set", "fcall-set", "script-load"]
 
 -- | The one of that name.
 findWorkload :: String -> Maybe Workload
@@ -43,10 +62,11 @@ findWorkload name = find ((== name) . workloadName) workloads
 carriesValue :: String -> Bool
 carriesValue = maybe False workloadHasValue . findWorkload
 
--- | The arguments for one of them, with the campaign's number of keys and a
--- value of so many bytes.
-benchArguments :: Int -> Int -> Workload -> [String]
-benchArguments keys bytes workload =
+-- | The arguments for one of them, with the campaign's form and number of keys
+-- and a value of so many bytes.
+benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
+benchArguments form keys bytes workload =
   workloadArguments workload
     <> ["--keys", show (maybe keys (min keys) (workloadKeys workload))]
+    <> concat [["--key", template] | Just template <- [form], Nothing <- [workloadKeys workload]]
     <> ["--value-size", show bytes]

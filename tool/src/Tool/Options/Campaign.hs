@@ -31,7 +31,7 @@ import System.FilePath (takeFileName)
 import Text.Read (readMaybe)
 import Tool.Campaign.Design
 import Tool.Campaign.Plan (Soak (..))
-import Tool.Campaign.Workload (Workload (..), findWorkload, workloads)
+import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
 import Tool.Span (parseSpan, renderSpan)
 
 -- | What a campaign varies, how it measures, and where it writes.
@@ -52,6 +52,8 @@ data CampaignOptions = CampaignOptions
     -- | Seconds.
     campaignDuration :: Double,
     campaignKeys :: Int,
+    -- | The form of keys, as @bench --key@ reads it.
+    campaignKeyForm :: Maybe String,
     campaignSoaks :: [Soak],
     campaignServerCores :: [Int],
     campaignClientCores :: [Int],
@@ -74,7 +76,7 @@ campaignOptions =
     <$> option (list (named Named)) (long "spawn" <> metavar "[LABEL=]PROGRAM,…" <> value [] <> help "Server programs to start (default: redis-server or valkey-server of the search path)")
     <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" persistence persistenceName [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways] "How servers keep their data"
     <*> option (list (named Place)) (long "dir" <> metavar "[LABEL=]DIRECTORY,…" <> value [] <> help "Where servers keep it (default: the directory for temporary files)")
-    <*> axis "workloads" "NAME,…" workload id (map workloadName workloads) ("What is sent: " <> unwords (map workloadName workloads))
+    <*> axis "workloads" "NAME,…" workload id usualWorkloads ("What is sent: " <> unwords (map workloadName workloads))
     <*> axis "payload" "BYTES,…" (whole "a number of bytes" 1 (64 * 1024 * 1024)) show [3, 30, 300, 3000] "Sizes of values"
     <*> axis "clients" "N,…" (whole "a number of clients" 1 100000) show [50, 1] "Callers, each with one command on its way"
     <*> axis "net" "local|rtt=SPAN,…" net netName [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000] "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
@@ -83,6 +85,7 @@ campaignOptions =
     <*> spanOption "warmup" 1 "Load before a measurement"
     <*> spanOption "duration" 10 "Length of a measurement"
     <*> option auto (long "keys" <> metavar "N" <> value 10000 <> showDefault <> help "Different keys")
+    <*> optional (strOption (long "key" <> metavar "TEMPLATE" <> help "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"))
     <*> many (option (eitherReader soak) (long "soak" <> metavar "WORKLOAD:PERSISTENCE:SPAN" <> help "One long run besides, whose changes of level are looked for; may be repeated"))
     <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
     <*> cores "client-cores" "Processors for the load (default: all)"

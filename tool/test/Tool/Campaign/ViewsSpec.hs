@@ -112,6 +112,7 @@ spec = do
                 measuringWarmup = 1,
                 measuringDuration = 5,
                 measuringKeys = 10000,
+                measuringKeyForm = Nothing,
                 measuringReference = False,
                 measuringSaturation = True,
                 measuringDurability = 0
@@ -119,7 +120,7 @@ spec = do
       case (cells, findWorkload "set") of
         ((_, cell) : _, Just workload) ->
           unwords (loadArguments measuring cell workload 5)
-            `shouldBe` "bench --operation set --keys 10000 --value-size 3 --threads 50 --batch 1 --warmup 1.000 --duration 5.000 --slice 0.500 --allow-saturation"
+            `shouldBe` "bench --test set --keys 10000 --value-size 3 --threads 50 --batch 1 --warmup 1.000 --duration 5.000 --slice 0.500 --allow-saturation"
         _ -> expectationFailure "no cell"
 
     it "marks where the throughput changes its level" $ do
