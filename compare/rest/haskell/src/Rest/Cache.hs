@@ -37,11 +37,13 @@ import Redis
   ( Client,
     Command,
     Endpoint (..),
+    Polling (..),
     clusterConfig,
     setClientName,
     setCommandTimeout,
     setConnectTimeout,
     setMaxAttempts,
+    setPolling,
     standaloneConfig,
     submit,
     tryRun,
@@ -55,7 +57,8 @@ import System.Posix.Process (getProcessID)
 data CacheConfig = CacheConfig
   { cacheHost :: ByteString,
     cachePort :: Word16,
-    cacheIsCluster :: Bool
+    cacheIsCluster :: Bool,
+    cachePolls :: Bool
   }
 
 -- | The cache, for all threads.
@@ -72,7 +75,7 @@ data Cache = Cache
 
 -- | Connects when first needed. Throws 'Redis.ConfigError' only.
 withCache :: CacheConfig -> (Cache -> IO a) -> IO a
-withCache CacheConfig {cacheHost, cachePort, cacheIsCluster} action =
+withCache CacheConfig {cacheHost, cachePort, cacheIsCluster, cachePolls} action =
   withClient config $ \client -> do
     -- Services that began in the same nanosecond are told apart by their pids.
     began <- getMonotonicTimeNSec
@@ -87,6 +90,7 @@ withCache CacheConfig {cacheHost, cachePort, cacheIsCluster} action =
         . setCommandTimeout (Just 1)
         . setConnectTimeout 1
         . setMaxAttempts (if cacheIsCluster then 4 else 2)
+        . (if cachePolls then id else setPolling NeverPoll)
         $ if cacheIsCluster
           then clusterConfig (TcpEndpoint cacheHost cachePort :| [])
           else standaloneConfig cacheHost cachePort

@@ -61,7 +61,7 @@ withUsers settings statements action = case settingsMode settings of
     path = settingsDatabase settings
     host = Char8.pack (settingsRedisHost settings)
     port = settingsRedisPort settings
-    cacheConfig = CacheConfig {cacheHost = host, cachePort = port, cacheIsCluster = settingsCluster settings}
+    cacheConfig = CacheConfig {cacheHost = host, cachePort = port, cacheIsCluster = settingsCluster settings, cachePolls = settingsPolls settings}
     redis
       | settingsCluster settings = clusterConfig (TcpEndpoint host port :| [])
       | otherwise = standaloneConfig host port

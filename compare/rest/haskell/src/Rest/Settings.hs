@@ -27,6 +27,8 @@ data Settings = Settings
     settingsHttpLayer :: HttpLayer,
     -- | Only for the study of JSON; direct else.
     settingsEncoder :: Encoder,
+    -- | Whether the client may poll its socket; only for the study.
+    settingsPolls :: Bool,
     -- | In seconds.
     settingsClientTimeout :: Int
   }
@@ -53,6 +55,7 @@ settingsFromEnvironment = do
   settingsMode <- choice "MODE" [("tuned", Tuned), ("naive", Naive)]
   settingsHttpLayer <- choice "HTTP_LAYER" [("warp", Warp), ("scotty", Scotty)]
   settingsEncoder <- choice "JSON" [("direct", Direct), ("aeson", Generic)]
+  settingsPolls <- choice "POLLING" [("default", True), ("never", False)]
   settingsClientTimeout <- number "CLIENT_TIMEOUT" 30
   pure
     Settings
@@ -65,6 +68,7 @@ settingsFromEnvironment = do
         settingsMode,
         settingsHttpLayer,
         settingsEncoder,
+        settingsPolls,
         settingsClientTimeout
       }
 

@@ -98,7 +98,7 @@ textReport manifest results =
 
 invalidLines :: [Result] -> [Text]
 invalidLines results =
-  [ "invalid: " <> row (cell result) <> ", " <> groupTitle (cellGroup (cell result)) <> ": " <> Text.intercalate "; " (problems (outcome result))
+  [ (if null (disqualifying result) then "remarkable: " else "invalid: ") <> row (cell result) <> ", " <> groupTitle (cellGroup (cell result)) <> ": " <> Text.intercalate "; " (problems (outcome result))
     | result <- results,
       not (null (problems (outcome result)))
   ]

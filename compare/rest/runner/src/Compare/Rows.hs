@@ -31,6 +31,7 @@ rowsOf haskell dotnets dotnetWarmup =
     row "haskell-naive" "the original's design: Scotty, a connection to SQLite per request" [("MODE", "naive")] [],
     row "haskell-scotty" "Scotty instead of warp alone" [("HTTP_LAYER", "scotty")] [],
     row "haskell-aeson" "rows to JSON by records and aeson" [("JSON", "aeson")] [],
+    row "haskell-never-poll" "the client sleeps at once when it waits for Redis" [("POLLING", "never")] [],
     row "haskell-rts-default" "the runtime's own settings" [] ["-A1m", "-I0.3"],
     row "haskell-rts-A4m" "" [] ["-A4m"],
     row "haskell-rts-A64m-n4m" "" [] ["-A64m", "-n4m"],

@@ -39,7 +39,7 @@ usage =
   unlines
     [ "usage: rest-compare run    --out FOLDER --haskell PROGRAM [--dotnet NAME=PROGRAM]... --generator PROGRAM",
       "                           --sql FILE --scripts FOLDER [--what goals|naive|study|quick]... [--iterations 5]",
-      "                           [--seconds 4] [--open-seconds 4] [--warmup 8] [--only TEXT]",
+      "                           [--seconds 4] [--open-seconds 4] [--warmup 15] [--only TEXT]",
       "       rest-compare report --out FOLDER",
       "",
       "run measures what the folder has not yet; --only takes groups whose name begins so, such as",
@@ -75,7 +75,7 @@ run options = do
   scripts <- required "--scripts" options >>= makeAbsolute
   dotnets <- filterM (doesFileExist . snd) [(Text.pack name, path) | ("--dotnet", word) <- options, (name, '=' : path) <- [break (== '=') word]]
   createDirectoryIfMissing True out
-  let rows = rowsOf haskell dotnets (numberOr 8 "--warmup")
+  let rows = rowsOf haskell dotnets (numberOr 15 "--warmup")
       iterations = numberOr 5 "--iterations"
       wanted = [word | ("--what", word) <- options]
       groups =
