@@ -21,6 +21,7 @@ module Tool.Connect
     -- * Questions to the servers
     CommandCounts (..),
     serverCalls,
+    nodeCalls,
     serverKeys,
     replicaKeys,
     serverMisses,
@@ -250,10 +251,13 @@ serverCalls :: Target -> IO (CommandCounts, CommandCounts)
 serverCalls target = (,) <$> (masters target >>= calls) <*> (if readsReplicas then replicas target >>= calls else pure mempty)
   where
     readsReplicas = targetReadFrom target /= Config.ReadPrimary
-    calls nodes = mconcat <$> traverse (\node -> withTarget quiet node counts) nodes
-    counts client = do
-      statistics <- commandCalls <$> ask client ["INFO", "commandstats"]
-      pure (CommandCounts (Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) (fmap callsRun statistics)))
+    calls nodes = mconcat <$> traverse (\node -> withTarget quiet node nodeCalls) nodes
+
+-- | The same of the one server that a client is connected to.
+nodeCalls :: Client -> IO CommandCounts
+nodeCalls client = do
+  statistics <- commandCalls <$> ask client ["INFO", "commandstats"]
+  pure (CommandCounts (Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) (fmap callsRun statistics)))
 
 -- | How many keys there are.
 serverKeys :: Target -> IO Int

@@ -188,6 +188,7 @@ runReference :: Bool -> Window -> Servers -> Int -> Cell -> IO Sample
 runReference pinning window servers iteration cell = do
   outcome <-
     runRedisBenchmark
+      Nothing
       (windowDuration window)
       RedisBenchmark
         { redisBenchmarkHost = fst (serversAddress servers),

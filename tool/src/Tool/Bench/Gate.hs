@@ -42,7 +42,7 @@ import Tool.Bench.Gate.Table
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Bench.Suite (fillForCluster, standardBenchmark)
+import Tool.Bench.Suite (fillForCluster, serverCount, standardBenchmark)
 import Tool.Connect (Target (..), serverMisses, serverVersion)
 import Tool.Failure (exitGateMissed, invalidRun, unavailable)
 import Tool.Options.Bench
@@ -83,7 +83,7 @@ collect progress options =
     cluster <- placed targets PinnedCluster
     fillForCluster progress cluster >>= either unavailable pure
     -- Before the first reference run, every key is there.
-    forM_ (Map.elems targets) $ \one -> ours one 0.1 Nothing
+    forM_ (Map.elems targets) $ \one -> ours one 0.5 Nothing
     samples <- forM [1 .. gateIterations options] $ \iteration ->
       forM probes $ \probe -> do
         announce progress ("iteration " <> show iteration <> " of " <> show (gateIterations options) <> ": " <> show probe)
@@ -143,7 +143,7 @@ ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \fold
     Right (ExitFailure code, output, problem) ->
       invalidRun $
         "a run ended with " <> show code <> ": "
-          <> case reverse (lines (output <> problem)) of
+          <> case reverse (lines (problem <> output)) of
             line : _ -> line
             [] -> "it says nothing"
   where
@@ -161,7 +161,7 @@ ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \fold
 reference :: Target -> Double -> Probe -> IO Sample
 reference target seconds probe = do
   before <- serverMisses target
-  outcome <- runRedisBenchmark seconds benchmark {redisBenchmarkPrefix = ["taskset", "-c", "1"]}
+  outcome <- runRedisBenchmark (serverCount target OperationGet) seconds benchmark {redisBenchmarkPrefix = ["taskset", "-c", "1"]}
   after <- serverMisses target
   case outcome of
     Left problem -> unavailable problem

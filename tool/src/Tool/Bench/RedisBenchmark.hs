@@ -15,6 +15,8 @@ module Tool.Bench.RedisBenchmark
   )
 where
 
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (poll, wait, withAsync)
 import Control.Exception (IOException, try)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -22,7 +24,7 @@ import Data.List (find)
 import System.Exit (ExitCode (..))
 import System.Process (proc, readCreateProcessWithExitCode)
 import Text.Read (readMaybe)
-import Tool.Bench.Cpu (endedChildrenCpu)
+import Tool.Bench.Cpu (Nanos, endedChildrenCpu)
 import Tool.Bench.Document (Reference (..))
 import Tool.Options.Bench (Operation (..), operationName)
 
@@ -52,17 +54,49 @@ data ReferenceTls = ReferenceTls
 
 -- | Runs it for about so many seconds. Blocks. 'Left' says why there is no
 -- result, in one line; nothing else in this process may end a child meanwhile.
-runRedisBenchmark :: Double -> RedisBenchmark -> IO (Either String Reference)
-runRedisBenchmark seconds benchmark =
+--
+-- In a cluster its own clock is of no use: it looks at it four times a second
+-- and divides what it sent by what it saw, a quarter too much in runs of a
+-- second. With an action that tells how often each server ran its command,
+-- and when it said so, the rate is what they ran in the middle of its run, by
+-- our clock.
+runRedisBenchmark :: Maybe (IO [(Int, Nanos)]) -> Double -> RedisBenchmark -> IO (Either String Reference)
+runRedisBenchmark serverCount seconds benchmark =
   runCounted probe benchmark >>= \case
     Left problem -> pure (Left problem)
-    Right short -> runCounted (enough (referenceOpsPerSecond short)) benchmark
+    Right short -> case serverCount of
+      Nothing -> runCounted (enough (referenceOpsPerSecond short) seconds) benchmark
+      Just count ->
+        watched count seconds $
+          runCounted (enough (2 * referenceOpsPerSecond short) (seconds + 2 * start)) benchmark
   where
     -- Long enough to be past its start, short enough not to matter.
     probe
       | redisBenchmarkClients benchmark * redisBenchmarkPipeline benchmark < 16 = 3000
+      -- Several steps of its clock.
+      | redisBenchmarkCluster benchmark = 1000000
       | otherwise = 100000
-    enough rate = max probe (ceiling (rate * seconds))
+    enough rate long = max probe (ceiling (rate * long))
+
+-- What is counted for so many seconds while it runs.
+watched :: IO [(Int, Nanos)] -> Double -> IO (Either String Reference) -> IO (Either String Reference)
+watched count seconds running = withAsync running $ \child -> do
+  pause start
+  before <- count
+  pause seconds
+  after <- count
+  over <- poll child
+  result <- wait child
+  pure $ case over of
+    Just (Right (Right _)) -> Left "redis-benchmark ended before it was measured"
+    _ -> (\reference -> reference {referenceOpsPerSecond = sum (zipWith rate before after)}) <$> result
+  where
+    rate (calls, from) (callsLater, to) = fromIntegral (callsLater - calls) * 1e9 / fromIntegral (max 1 (to - from))
+    pause = threadDelay . ceiling . (* 1e6)
+
+-- Seconds until it has found the cluster and all its connections are busy.
+start :: Double
+start = 0.5
 
 -- | Runs it for so many commands.
 runCounted :: Int -> RedisBenchmark -> IO (Either String Reference)

@@ -3,19 +3,24 @@
 module Tool.Bench.Suite
   ( suite,
     standardBenchmark,
+    serverCount,
     fillForCluster,
   )
 where
 
 import Control.Monad (forM)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Map.Strict qualified as Map
+import Data.Text qualified as Text
+import Tool.Bench.Counts (countsByName)
+import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark
 import Tool.Bench.Run (measure)
 import Tool.Bench.Workload.Chosen (newWorkload)
-import Tool.Connect (Target (..), targetIsCluster)
+import Tool.Connect (Target (..), nodeCalls, targetIsCluster, withEachMaster)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
 import Tool.Options.Load (Plan (..), defaultPlan)
@@ -38,7 +43,7 @@ suite progress options = do
       (Left problem, _) -> pure (Just problem, result)
       (Right (), _) -> do
         announce progress ("  redis-benchmark " <> operationName operation)
-        outcome <- runRedisBenchmark (suiteDuration options) (standardBenchmark target operation)
+        outcome <- runRedisBenchmark (serverCount target operation) (suiteDuration options) (standardBenchmark target operation)
         pure $ case outcome of
           Left problem -> (Just problem, result)
           Right reference -> (Nothing, result {runReference = Just reference})
@@ -65,10 +70,20 @@ standardBenchmark target operation =
     referenceTls tls =
       ReferenceTls {referenceAuthority = tlsAuthority tls, referenceInsecure = tlsInsecure tls}
 
--- In a cluster it has a key of each number in each of 16384 slots: six numbers
--- make about a hundred thousand keys.
+-- | How often each server ran the command of an operation, and when it said
+-- so, where redis-benchmark's own clock is too coarse.
+serverCount :: Target -> Operation -> Maybe (IO [(Int, Nanos)])
+serverCount target operation
+  | targetIsCluster target = Just (withEachMaster target $ \client -> (,) <$> called client <*> monotonic)
+  | otherwise = Nothing
+  where
+    called client = Map.findWithDefault 0 (Text.pack (operationName operation)) . countsByName <$> nodeCalls client
+
+-- In a cluster it gives each node one slot of its own, and keys of each number
+-- in that slot: a fifth of our keys for each of five nodes are as many as ours.
+-- With fewer it would read everything from the processor's nearest cache.
 clusterKeys :: Int
-clusterKeys = 6
+clusterKeys = loadKeys defaultLoad `div` 5
 
 -- | Its keys in a cluster have names of their own, and a GET that misses is
 -- cheaper than one that hits. So they are written first: as many SETs as it
@@ -76,4 +91,4 @@ clusterKeys = 6
 fillForCluster :: Progress -> Target -> IO (Either String ())
 fillForCluster progress target = do
   announce progress "cluster: writing redis-benchmark's keys"
-  (() <$) <$> runCounted 2300000 (standardBenchmark target OperationSet) {redisBenchmarkPipeline = 8}
+  (() <$) <$> runCounted 700000 (standardBenchmark target OperationSet) {redisBenchmarkPipeline = 8}
