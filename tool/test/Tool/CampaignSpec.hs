@@ -90,7 +90,7 @@ spec = describe "bench campaign" $ do
 
   it "adds a round trip, and says by what" $
     inFolder $ \folder -> do
-      (code, _, _) <- run' (smallBut folder [("--net", "rtt=2ms"), ("--persist", "none"), ("--clients", "1")])
+      (code, _, _) <- run' (smallBut folder [("--net", "rtt=2ms"), ("--persist", "none"), ("--clients", "1"), ("--key-template", "participant_{uuid:500}")])
       measured code
       document <- readDocument (folder </> "out" </> "campaign.json")
       forM_ (documentRuns document) $ \run -> do

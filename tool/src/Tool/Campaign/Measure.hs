@@ -49,7 +49,7 @@ data Measuring = Measuring
     -- | Seconds; a soak has its own.
     measuringDuration :: Double,
     measuringKeys :: Int,
-    -- | The form of keys, as @bench --key@ reads it.
+    -- | The form of keys, as @bench --key-template@ reads it.
     measuringKeyForm :: Maybe String,
     measuringReference :: Bool,
     -- | Whether the load may use up its processors.

@@ -68,5 +68,5 @@ benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
 benchArguments form keys bytes workload =
   workloadArguments workload
     <> ["--keys", show (maybe keys (min keys) (workloadKeys workload))]
-    <> concat [["--key", template] | Just template <- [form], Nothing <- [workloadKeys workload]]
+    <> concat [["--key-template", template] | Just template <- [form], Nothing <- [workloadKeys workload]]
     <> ["--value-size", show bytes]

@@ -52,7 +52,7 @@ data CampaignOptions = CampaignOptions
     -- | Seconds.
     campaignDuration :: Double,
     campaignKeys :: Int,
-    -- | The form of keys, as @bench --key@ reads it.
+    -- | The form of keys, as @bench --key-template@ reads it.
     campaignKeyForm :: Maybe String,
     campaignSoaks :: [Soak],
     campaignServerCores :: [Int],
@@ -85,7 +85,7 @@ campaignOptions =
     <*> spanOption "warmup" 1 "Load before a measurement"
     <*> spanOption "duration" 10 "Length of a measurement"
     <*> option auto (long "keys" <> metavar "N" <> value 10000 <> showDefault <> help "Different keys")
-    <*> optional (strOption (long "key" <> metavar "TEMPLATE" <> help "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"))
+    <*> optional (strOption (long "key-template" <> metavar "TEMPLATE" <> help "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"))
     <*> many (option (eitherReader soak) (long "soak" <> metavar "WORKLOAD:PERSISTENCE:SPAN" <> help "One long run besides, whose changes of level are looked for; may be repeated"))
     <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
     <*> cores "client-cores" "Processors for the load (default: all)"
