@@ -129,7 +129,7 @@ ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \fold
           <> ["--no-poll" | not (clientPolling run')]
           <> ["--duration", show seconds, "--warmup", show (min 0.5 seconds), "--json", file]
           -- The client's own speed is what the gate is about.
-          <> ["--allow-saturation", "--brief", "--no-sampling"]
+          <> ["--allow-saturation", "--brief", "--no-sampling", "--slice", "3600"]
           <> ["+RTS", "-N" <> show (clientCapabilities run'), "-RTS"]
   outcome <- try (readCreateProcessWithExitCode (proc "taskset" arguments) "")
   case outcome of
