@@ -63,8 +63,8 @@ bare target = withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} 
           if now - began > 3000000000
             then atomicModifyIORef' total (\all' -> (all' + sent, ()))
             else do
-              pending <- traverse (Redis.submit client . Commands.get) keys
-              mapM_ Redis.wait pending
+              held <- traverse (Redis.submit client . Commands.get) keys
+              mapM_ Redis.wait held
               go (sent + 64)
         keys = take 64 (drop (thread * 64) names)
     go 0

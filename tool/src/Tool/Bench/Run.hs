@@ -56,7 +56,7 @@ measureWith :: Leniency -> Progress -> Target -> Workload -> LoadOptions -> IO R
 measureWith leniency progress target workload load = do
   capabilities <- getNumCapabilities
   found <- serverFacts (not (planBrief plan)) target
-  nodes <- if planBrief plan then pure noNodes else nodesFor target
+  nodes <- nodesFor target
   announce progress (announcement target workload load)
   -- The first iteration answers for the preload too.
   before <- countsBefore target

@@ -115,7 +115,7 @@ planOptions =
     <*> optional (option readMoment (long "start-at" <> metavar "TIME" <> help "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): for runs on several machines, to be merged"))
     <*> sweepOptions
     <*> switch (long "allow-saturation" <> help "The client itself is what is measured: it may use up its cores")
-    <*> switch (long "brief" <> help "Leave out what takes time: fsync probe, the server's defaults and hash, figures for each node")
+    <*> switch (long "brief" <> help "Leave out what takes time beside the run: fsync probe, the server's defaults and hash")
   where
     warmupText = \case
       WarmupFor seconds -> fixed 0 seconds

@@ -238,14 +238,14 @@ batches load caller submitted starts = monotonic >>= go
       | otherwise = do
         start <- readByteArray starts (place `shiftR` 3)
         readSmallArray submitted place >>= \case
-          SubmittedGet number pending ->
-            Redis.tryWait pending >>= \case
+          SubmittedGet number onItsWay ->
+            Redis.tryWait onItsWay >>= \case
               Right value -> do
                 done <- monotonic
                 answeredGet load start done number value
               Left problem -> failed load problem
-          SubmittedSet pending ->
-            Redis.tryWait pending >>= \case
+          SubmittedSet onItsWay ->
+            Redis.tryWait onItsWay >>= \case
               Right () -> monotonic >>= answered load start
               Left problem -> failed load problem
           NothingSubmitted -> pure ()
