@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t sources < <(find . -name dist-newstyle -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
+mapfile -t sources < <(find . \( -name dist-newstyle -o -name build -o -name node_modules \) -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
 status=0
 
 awk '

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-mapfile -t all < <(find . -name dist-newstyle -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
+mapfile -t all < <(find . \( -name dist-newstyle -o -name build -o -name node_modules \) -prune -o -name '*.hs' -print | sed 's|^\./||' | sort)
 mapfile -t library < <(printf '%s\n' "${all[@]}" | grep -E '/(src|app)/' || true)
 mapfile -t tests < <(printf '%s\n' "${all[@]}" | grep -vE '/(src|app)/' || true)
 
