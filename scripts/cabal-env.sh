@@ -4,6 +4,12 @@
 # cabal.config.offline and the distribution's packages. A CABAL_CONFIG that is
 # set already is respected.
 
+# What a machine of services may start this without: cabal needs a home.
+if [ -z "${HOME:-}" ]; then
+  HOME="$(getent passwd "$(id -u)" | cut -d: -f6)"
+  export HOME="${HOME:-/tmp}"
+fi
+
 # Whether cabal has downloaded a package index at some time.
 has_hackage_index() {
   local folder

@@ -107,8 +107,22 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -y "$@"
 }
-apt update
-apt install --no-install-recommends "${packages[@]}"
+
+# A machine may know sources that are of no use here and fail; and a network may
+# fail for a while. So the lists may stay old, and everything is tried again.
+installed=""
+for pause in 5 20 60 0; do
+  apt update || echo "setup: the lists of packages are not all new" >&2
+  if apt install --no-install-recommends "${packages[@]}"; then
+    installed=yes
+    break
+  fi
+  sleep "$pause"
+done
+if [ -z "$installed" ]; then
+  echo "setup: could not install: ${packages[*]}" >&2
+  exit 1
+fi
 
 # Nor at the next start of the machine.
 # update-rc.d speaks to systemd too, and works where there is none.
