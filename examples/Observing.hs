@@ -35,7 +35,7 @@ main = do
       Map.insertWith add timingCommand (1 :: Int, timingNanos, either (const 1) (const 0) timingResult)
     add (count, nanos, failures) (count', nanos', failures') = (count + count', nanos + nanos', failures + failures' :: Int)
     line name (count, nanos, failures) rest =
-      (Char8.unpack name <> ": " <> show count <> ", " <> show failures <> " failed, " <> show (nanos `quot` 1000) <> " µs in all") : rest
+      (Char8.unpack name <> ": " <> show count <> ", " <> show failures <> " failed, " <> show (nanos `quot` 1000) <> " us in all") : rest
 
 describe :: ConnectionEvent -> String
 describe = \case

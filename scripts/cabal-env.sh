@@ -1,13 +1,18 @@
-# Sourced by the other scripts: decides where cabal takes libraries from.
+# Sourced by the other scripts: decides where cabal takes libraries from, and
+# what language programs speak.
 #
 # Who has a Hackage index keeps their own configuration. Who has none gets
 # cabal.config.offline and the distribution's packages. A CABAL_CONFIG that is
 # set already is respected.
 
-# What a machine of services may start this without: cabal needs a home.
+# A machine of services may start this without a home, which cabal needs, and
+# without a language, without which programs that write more than ASCII fail.
 if [ -z "${HOME:-}" ]; then
   HOME="$(getent passwd "$(id -u)" | cut -d: -f6)"
   export HOME="${HOME:-/tmp}"
+fi
+if [ "$(locale charmap 2>/dev/null)" != UTF-8 ]; then
+  export LC_ALL=C.UTF-8
 fi
 
 # Whether cabal has downloaded a package index at some time.

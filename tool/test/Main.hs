@@ -46,13 +46,14 @@ import Tool.RelaySpec qualified
 import Tool.ReplaySpec qualified
 import Tool.SpanSpec qualified
 import Tool.StatisticsSpec qualified
+import Tool.Utf8 (useUtf8)
 
 main :: IO ()
 main =
   (,) <$> lookupEnv Tool.ProgramSpec.actAsProgram <*> lookupEnv Tool.MergeSpec.actAsSampler >>= \case
     (Just _, _) -> runProgram >>= exitWith
     (_, Just _) -> Tool.MergeSpec.sampler
-    (Nothing, Nothing) -> hspec . around_ (timed 120) $ do
+    (Nothing, Nothing) -> (useUtf8 >>) . hspec . around_ (timed 120) $ do
       Tool.OptionsSpec.spec
       Tool.Bench.ArrivalsSpec.spec
       Tool.ChangePointSpec.spec

@@ -14,11 +14,13 @@ import System.Posix.Signals (Handler (CatchOnce), installHandler, sigTERM)
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
 import Tool.Options (Mode (..), Outcome (..), parseArguments)
+import Tool.Utf8 (useUtf8)
 
 -- | Does what the arguments say. Everything that was started has ended when
 -- this returns, also after Ctrl-C and SIGTERM.
 runProgram :: IO ExitCode
 runProgram = do
+  useUtf8
   hSetBuffering stdout LineBuffering
   password <- lookupEnv "REDISCLI_AUTH"
   arguments <- getArgs

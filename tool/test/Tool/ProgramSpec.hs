@@ -124,6 +124,11 @@ spec = describe "the program" $ do
         code `shouldBe` ExitSuccess
         (eitherDecodeStrict' (Char8.pack output) :: Either String Value) `shouldSatisfy` isRight
 
+    it "writes UTF-8 also where nobody chose a language" $ do
+      (code, output, _) <- runWith [("LC_ALL", "C")] ["bench", "campaign", "--help"]
+      code `shouldBe` ExitSuccess
+      output `shouldSatisfy` isInfixOf "NAME,…"
+
     it "writes its results in every form, and the same again from the JSON" $
       withSystemTempDirectory "program-spec" $ \folder -> do
         let forms name =

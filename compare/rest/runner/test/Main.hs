@@ -7,9 +7,11 @@ import FaultSpec qualified
 import JsonSpec qualified
 import Support (Case (..), Kind (..), serviceCases)
 import Test.Hspec
+import Tool.Utf8 (useUtf8)
 
 main :: IO ()
 main = do
+  useUtf8
   cases <- serviceCases
   hspec $ do
     JsonSpec.spec

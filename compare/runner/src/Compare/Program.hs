@@ -32,11 +32,13 @@ import System.Exit (ExitCode (..))
 import System.FilePath (takeFileName, (</>))
 import System.IO (hPutStrLn, stderr)
 import Text.Printf (printf)
+import Tool.Utf8 (useUtf8)
 
 -- | Reads the command line and does what it says. Blocks for as long as that
 -- takes.
 runProgram :: IO ExitCode
-runProgram =
+runProgram = do
+  useUtf8
   customExecParser (prefs showHelpOnEmpty) described >>= \case
     CompareClients options -> compareClients options
     ComparePair options -> comparePair announce options

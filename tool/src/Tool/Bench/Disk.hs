@@ -18,8 +18,8 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory (canonicalizePath, getPermissions, removeFile, writable)
 import System.FilePath (addTrailingPathSeparator)
-import System.IO (hClose, openBinaryTempFile)
-import System.Posix.IO (OpenMode (WriteOnly), append, closeFd, defaultFileFlags, fdWrite, openFd)
+import System.IO (openBinaryTempFile)
+import System.Posix.IO (closeFd, fdWrite, handleToFd)
 import System.Posix.Types (Fd)
 import System.Posix.Unistd (fileSynchroniseDataOnly)
 import Tool.Bench.Cpu (Nanos, monotonic)
@@ -42,16 +42,13 @@ probeDisk folder = do
 
 measured :: FilePath -> IO [Nanos]
 measured folder =
-  bracket create removeFile $ \path ->
-    bracket (openFd path WriteOnly Nothing defaultFileFlags {append = True}) closeFd $ \file -> do
+  bracket (openBinaryTempFile folder "fsync-probe") (removeFile . fst) $ \(_, handle) ->
+    bracket (handleToFd handle) closeFd $ \file -> do
       -- The first allocates blocks and metadata.
       _ <- once file
       began <- monotonic
       repeated (began + 500000000) 200 file
   where
-    create = do
-      (path, handle) <- openBinaryTempFile folder "fsync-probe"
-      path <$ hClose handle
     repeated :: Nanos -> Int -> Fd -> IO [Nanos]
     repeated _ 0 _ = pure []
     repeated end left file = do

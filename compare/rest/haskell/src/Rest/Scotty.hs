@@ -10,16 +10,16 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
 import Data.CaseInsensitive qualified as CaseInsensitive
 import Data.Int (Int64)
+import Data.Maybe (listToMaybe)
 import Data.Text.Encoding qualified as Text
 import Data.Text.Lazy qualified as LazyText
-import Data.Text.Lazy.Encoding qualified as LazyText
-import Network.Wai (Application, rawQueryString)
+import Network.Wai (Application, pathInfo, rawQueryString)
 import Rest.Http (parseId, parsePage, readBody)
 import Rest.Json.Read (readUserInput)
 import Rest.Reply
 import Rest.User (UserInput)
 import Rest.Users (Users (..))
-import Web.Scotty (ActionM, matchAny, param, raw, request, scottyApp, setHeader, status)
+import Web.Scotty (ActionM, matchAny, raw, request, scottyApp, setHeader, status)
 import Web.Scotty qualified as Scotty
 
 -- | The service, routed by Scotty.
@@ -38,8 +38,9 @@ scottyApplication users = scottyApp $ do
 
 withId :: (Int64 -> ActionM Reply) -> ActionM ()
 withId action = do
-  text <- param "id"
-  send =<< maybe (pure invalidId) action (parseId (Lazy.toStrict (LazyText.encodeUtf8 text)))
+  -- Scotty's own word for it is another one in each of its versions.
+  path <- pathInfo <$> request
+  send =<< maybe (pure invalidId) action (parseId . Text.encodeUtf8 =<< listToMaybe (drop 1 path))
 
 withInput :: (UserInput -> IO Reply) -> ActionM Reply
 withInput action = do

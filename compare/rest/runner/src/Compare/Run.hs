@@ -33,6 +33,7 @@ import System.Process (readProcessWithExitCode)
 import Text.Read (readMaybe)
 import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
+import Tool.Utf8 (useUtf8)
 
 usage :: String
 usage =
@@ -49,6 +50,7 @@ usage =
 -- | Runs a command line. Exits with 2 for one that cannot be understood.
 runCommand :: [String] -> IO ()
 runCommand arguments = do
+  useUtf8
   hSetBuffering stdout LineBuffering
   case arguments of
     "run" : rest | Just options <- pairs rest -> run options
