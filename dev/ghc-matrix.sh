@@ -25,8 +25,8 @@ place=/redis-client-matrix
 copy_to() {
   mkdir -p "$1"
   find "$1" -mindepth 1 -maxdepth 1 ! -name dist-newstyle -exec rm -rf {} +
-  find . -mindepth 1 -maxdepth 1 ! -name '.git' ! -name dist-newstyle ! -name results -print0 |
-    tar --exclude=dist-newstyle --null --files-from=- -cf - |
+  find . -mindepth 1 -maxdepth 1 ! -name '.git' ! -name dist-newstyle ! -name results ! -name build -print0 |
+    tar --exclude=dist-newstyle --exclude=build --exclude=node_modules --null --files-from=- -cf - |
     tar -C "$1" -xf -
 }
 

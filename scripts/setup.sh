@@ -105,11 +105,12 @@ fi
 
 apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 -y "$@"
+    apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 -y "$@"
 }
 
-# A machine may know sources that are of no use here and fail; and a network may
-# fail for a while. So the lists may stay old, and everything is tried again.
+# A machine may know sources that are of no use here and fail; a network may fail
+# for a while; and a machine that has just started may be updating itself. So the
+# lists may stay old, locks are waited for, and everything is tried again.
 installed=""
 for pause in 5 20 60 0; do
   apt update || echo "setup: the lists of packages are not all new" >&2
