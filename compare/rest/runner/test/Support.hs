@@ -27,6 +27,7 @@ where
 import Compare.HttpClient
 import Compare.Service
 import Control.Applicative ((<|>))
+import Control.Monad (mfilter)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
@@ -65,7 +66,8 @@ serviceCases = do
   sqlFile <- lookupEnv "SQL_FILE" >>= makeAbsolute . fromMaybe "../shared/statements.sql"
   named <- lookupEnv "REST_HASKELL"
   found <- findExecutable "rest-service"
-  dotnet <- lookupEnv "REST_DOTNET"
+  -- Empty is as good as absent: a machine without .NET.
+  dotnet <- mfilter (not . null) <$> lookupEnv "REST_DOTNET"
   let programs = [("Haskell", path) | Just path <- [named <|> found]] <> [("C#", path) | Just path <- [dotnet]]
   pure
     [ Case

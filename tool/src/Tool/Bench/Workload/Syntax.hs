@@ -24,6 +24,7 @@ where
 import Control.Monad (ap, when)
 import Data.Char (isDigit)
 import Data.List (isPrefixOf)
+import Data.List qualified as List
 import Text.Read (readMaybe)
 
 -- | A parser of text, with the column where it is.
@@ -108,10 +109,7 @@ natural what most = do
   when (number > toInteger most) $ complain (what <> " can be " <> show most <> " at most, not " <> digits)
   pure (fromInteger number)
   where
-    read' = foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
-    foldl' step start = \case
-      [] -> start
-      first : others -> let next = step start first in next `seq` foldl' step next others
+    read' = List.foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
 
 -- | Digits and perhaps a fraction.
 decimal :: String -> Syntax Double
