@@ -160,6 +160,17 @@ failed:
 	return NULL;
 }
 
+/* Sends the parting message, if the kernel takes it at once and no record is
+   half sent. Whether it arrives concerns nobody. */
+void redis_client_tls_shutdown(struct session *session)
+{
+	pthread_mutex_lock(&session->mutex);
+	ERR_clear_error();
+	SSL_shutdown(session->ssl);
+	ERR_clear_error();
+	pthread_mutex_unlock(&session->mutex);
+}
+
 void redis_client_tls_free(struct session *session)
 {
 	SSL_free(session->ssl);

@@ -1,7 +1,6 @@
 -- | TLS, against a Redis server and against @openssl s_server@.
 module TlsSpec (spec) where
 
-import Certificates
 import Control.Concurrent (forkFinally, killThread)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Exception (IOException, bracket, fromException, try)
@@ -17,6 +16,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Connect
 import Redis.Internal.Network.Transport
+import Redis.TestKit.Certificates
 import Servers
 import System.Environment (lookupEnv)
 import System.FilePath ((</>))
@@ -29,29 +29,29 @@ import Test.Hspec
 -- | What the tests share: a folder with two authorities and some certificates.
 data World = World
   { worldFolder :: FilePath,
-    worldAuthority :: Issuer,
-    worldStranger :: Issuer,
+    worldAuthority :: KeyPair,
+    worldStranger :: KeyPair,
     -- | For localhost, redis.test and 127.0.0.1.
-    worldGood :: Certificate,
+    worldGood :: KeyPair,
     -- | For other.test only.
-    worldOther :: Certificate,
-    worldExpired :: Certificate,
-    worldSelfSigned :: Certificate,
+    worldOther :: KeyPair,
+    worldExpired :: KeyPair,
+    worldSelfSigned :: KeyPair,
     -- | For a client.
-    worldClient :: Certificate
+    worldClient :: KeyPair
   }
 
 withWorld :: (World -> IO a) -> IO a
 withWorld use = withSystemTempDirectory "transport-tls" $ \folder -> do
-  trusted <- authority folder "trusted"
-  stranger <- authority folder "stranger"
+  trusted <- createAuthority folder "trusted"
+  stranger <- createAuthority folder "stranger"
   let here = "DNS:localhost,DNS:redis.test,IP:127.0.0.1"
   World folder trusted stranger
-    <$> issue folder trusted "good" Valid here
-    <*> issue folder trusted "other" Valid "DNS:other.test"
-    <*> issue folder trusted "expired" Expired here
-    <*> selfSigned folder "alone" here
-    <*> issue folder trusted "client" Valid "DNS:client.test"
+    <$> createSigned folder trusted "good" here Current
+    <*> createSigned folder trusted "other" "DNS:other.test" Current
+    <*> createSigned folder trusted "expired" here Past
+    <*> createSelfSigned folder "alone" here
+    <*> createSigned folder trusted "client" "DNS:client.test" Current
     >>= use
 
 loopback :: SockAddr
@@ -65,7 +65,7 @@ freePort =
 
 -- | Trusts the authority.
 trusting :: World -> TlsConfig
-trusting World {worldAuthority} = defaultTlsConfig {tlsCaFile = Just (issuerFile worldAuthority)}
+trusting World {worldAuthority} = defaultTlsConfig {tlsCaFile = Just (keyPairCertificate worldAuthority)}
 
 attemptConnect :: TlsConfig -> Endpoint -> IO (Either ConnectionCause Transport)
 attemptConnect tls endpoint =
@@ -79,29 +79,29 @@ withTransport tls endpoint =
 
 -- | A Redis server that speaks TLS with a certificate; extra options. The
 -- environment may name another program, as it does for the testkit.
-withRedis :: World -> Certificate -> [String] -> (Port -> IO a) -> IO a
-withRedis World {worldFolder, worldAuthority} Certificate {certificateFile, certificateKey} extra use = do
+withRedis :: World -> KeyPair -> [String] -> (Port -> IO a) -> IO a
+withRedis World {worldFolder, worldAuthority} own extra use = do
   port <- freePort
   program <- fromMaybe "redis-server" <$> lookupEnv "REDIS_TESTKIT_SERVER"
   withServer
     worldFolder
     program
     ( ["--port", "0", "--bind", "127.0.0.1", "--tls-port", show port, "--save", ""]
-        <> ["--tls-cert-file", certificateFile, "--tls-key-file", certificateKey]
-        <> ["--tls-ca-cert-file", issuerFile worldAuthority]
+        <> ["--tls-cert-file", keyPairCertificate own, "--tls-key-file", keyPairKey own]
+        <> ["--tls-ca-cert-file", keyPairCertificate worldAuthority]
         <> (if null extra then ["--tls-auth-clients", "no"] else extra)
     )
     port
     use
 
 -- | @openssl s_server@, which serves one connection after the other.
-withOpenSsl :: World -> Certificate -> [String] -> (Port -> IO a) -> IO a
-withOpenSsl World {worldFolder} Certificate {certificateFile, certificateKey} extra use = do
+withOpenSsl :: World -> KeyPair -> [String] -> (Port -> IO a) -> IO a
+withOpenSsl World {worldFolder} KeyPair {keyPairCertificate, keyPairKey} extra use = do
   port <- freePort
   withServer
     worldFolder
     "openssl"
-    ( ["s_server", "-accept", "127.0.0.1:" <> show port, "-cert", certificateFile, "-key", certificateKey]
+    ( ["s_server", "-accept", "127.0.0.1:" <> show port, "-cert", keyPairCertificate, "-key", keyPairKey]
         <> extra
     )
     port
@@ -175,7 +175,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
       withRedis world (worldGood world) [] $ \port -> do
         reason <-
           refusal
-            defaultTlsConfig {tlsCaFile = Just (issuerFile (worldStranger world))}
+            defaultTlsConfig {tlsCaFile = Just (keyPairCertificate (worldStranger world))}
             (TcpEndpoint "localhost" port)
         -- The server shows its authority, which nobody here trusts.
         reason `shouldSatisfy` ("certificate verify failed: self-signed certificate" `List.isPrefixOf`)
@@ -202,7 +202,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
     check "accepts a self-signed certificate that is its own trusted authority" $ \world ->
       withRedis world (worldSelfSigned world) [] $ \port ->
         withTransport
-          defaultTlsConfig {tlsCaFile = Just (certificateFile (worldSelfSigned world))}
+          defaultTlsConfig {tlsCaFile = Just (keyPairCertificate (worldSelfSigned world))}
           (TcpEndpoint "localhost" port)
           ping
 
@@ -220,7 +220,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
     -- The server has a second certificate, which it shows to those who ask
     -- for a certain name; each case succeeds with one certificate only.
     let second world certificate name =
-          ["-servername", name, "-cert2", certificateFile (certificate world), "-key2", certificateKey (certificate world)]
+          ["-servername", name, "-cert2", keyPairCertificate (certificate world), "-key2", keyPairKey (certificate world)]
 
     check "is the host" $ \world ->
       withOpenSsl world (worldOther world) (second world worldGood "localhost") $ \port ->
@@ -238,7 +238,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
     check "is shown to a server that demands one" $ \world ->
       withRedis world (worldGood world) ["--tls-auth-clients", "yes"] $ \port ->
         withTransport
-          (trusting world) {tlsCertificate = Just (certificateFile (worldClient world), certificateKey (worldClient world))}
+          (trusting world) {tlsCertificate = Just (keyPairCertificate (worldClient world), keyPairKey (worldClient world))}
           (TcpEndpoint "localhost" port)
           ping
 
@@ -257,7 +257,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
     check "with somebody else's key is refused before connecting" $ \world -> do
       reason <-
         refusal
-          (trusting world) {tlsCertificate = Just (certificateFile (worldClient world), certificateKey (worldGood world))}
+          (trusting world) {tlsCertificate = Just (keyPairCertificate (worldClient world), keyPairKey (worldGood world))}
           (TcpEndpoint "localhost" 1)
       reason `shouldBe` "cannot use the client key: key values mismatch"
 
@@ -305,6 +305,15 @@ spec = aroundAll withWorld . describe "TLS" $ do
           sendAll transport "QUIT\r\n"
           receive transport `shouldReturn` "+OK\r\n"
           receive transport `shouldReturn` ""
+
+    check "says goodbye when it is shut down, once, and nothing after the close" $ \world ->
+      withOpenSsl world (worldGood world) [] $ \port -> do
+        bracket (attemptConnect (trusting world) (TcpEndpoint "localhost" port) >>= either (fail . show) pure) transportShutdown $ \transport -> do
+          transportShutdown transport
+          transportShutdown transport
+          transportClose transport
+        -- What it writes when close_notify ends the stream; "ERROR" otherwise.
+        eventually (("DONE\n" `ByteString.isInfixOf`) <$> ByteString.readFile (worldFolder world </> "server.log"))
 
     check "wakes a waiting reader when it is shut down" $ \world ->
       withRedis world (worldGood world) [] $ \port ->

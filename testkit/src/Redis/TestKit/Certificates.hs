@@ -7,6 +7,12 @@ module Redis.TestKit.Certificates
     KeyPair (..),
     withCertificates,
     createCertificates,
+
+    -- * One by one
+    createAuthority,
+    createSigned,
+    createSelfSigned,
+    Validity (..),
   )
 where
 
@@ -93,15 +99,24 @@ createKey path =
   openssl
     ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path]
 
+-- | An authority in an existing folder, by the name that its files get.
 createAuthority :: FilePath -> String -> IO KeyPair
-createAuthority folder name = do
+createAuthority folder name = createSelfSigned folder name "DNS:authority.example"
+
+-- | A certificate that signed itself, for hosts in the notation of
+-- 'createSigned'.
+createSelfSigned :: FilePath -> String -> String -> IO KeyPair
+createSelfSigned folder name hosts = do
   createKey key
-  openssl
+  openssl $
     ["req", "-x509", "-new", "-key", key, "-subj", "/CN=" <> name, "-days", "30", "-out", certificate]
+      <> ["-addext", "subjectAltName=" <> hosts]
   pure pair
   where
     pair@(KeyPair certificate key) = keyPairIn folder name
 
+-- | A certificate of an authority, for hosts such as @DNS:redis.test,IP:::1@.
+--
 -- By @openssl ca@, with all the files it wants: the simpler @openssl x509@ has
 -- no way to make an expired certificate that all its versions have.
 createSigned :: FilePath -> KeyPair -> String -> String -> Validity -> IO KeyPair

@@ -12,8 +12,10 @@
 -- address, otherwise the host. TLS 1.2 is the oldest version spoken. There is
 -- no renegotiation, so a write never has to wait for something to read.
 --
--- Closing sends no parting message (@close_notify@): RESP delimits itself, so
--- neither side takes a truncated stream for a whole one.
+-- Shutting down sends the parting message (@close_notify@) if the socket takes
+-- it at once, and nobody waits for the peer's: RESP delimits itself, so neither
+-- side takes a truncated stream for a whole one; but a server would write each
+-- end without one to its log.
 module Redis.Internal.Network.Tls
   ( TlsContext,
     newTlsContext,
@@ -21,7 +23,9 @@ module Redis.Internal.Network.Tls
   )
 where
 
+import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
 import Control.Exception (mask_, onException, uninterruptibleMask_)
+import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -93,10 +97,11 @@ tlsTransport context@TlsContext {contextVerify} endpoint socket =
           shaken <- handshake plain session `onException` c_free session
           case shaken of
             Left reason -> Left (TlsFailed reason) <$ c_free session
-            Right () -> pure (Right (over plain session))
+            Right () -> Right . over plain session <$> newMVar True
 
-over :: Transport -> Ptr Session -> Transport
-over plain session =
+-- | With whether the session is not freed yet.
+over :: Transport -> Ptr Session -> MVar Bool -> Transport
+over plain session lives =
   plain
     { transportTryRead = \memory size ->
         c_read session memory size >>= orThrow (c_readReason session),
@@ -104,9 +109,13 @@ over plain session =
         c_write session memory size >>= orThrow (c_writeReason session),
       -- Records, not bytes, are what can be read.
       transportGather = Nothing,
+      transportShutdown = uninterruptibleMask_ $ do
+        -- Bounded: held for one attempt that does not block.
+        withMVar lives (`when` c_shutdown session)
+        transportShutdown plain,
       transportClose = uninterruptibleMask_ $ do
         -- Bounded: frees memory and closes a descriptor.
-        c_free session
+        modifyMVar_ lives (const (False <$ c_free session))
         transportClose plain
     }
 
@@ -169,6 +178,9 @@ foreign import ccall "&redis_client_tls_context_free"
 
 foreign import ccall unsafe "redis_client_tls_new"
   c_new :: Ptr Context -> CInt -> CString -> CInt -> IO (Ptr Session)
+
+foreign import ccall unsafe "redis_client_tls_shutdown"
+  c_shutdown :: Ptr Session -> IO ()
 
 foreign import ccall unsafe "redis_client_tls_free"
   c_free :: Ptr Session -> IO ()
