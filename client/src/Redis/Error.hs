@@ -244,6 +244,7 @@ refusesBeforeRun code message =
              "READONLY",
              "REDIRECT",
              "TRYAGAIN",
+             "UNBLOCKED",
              "WRONGPASS"
            ]
     -- The same codes come from a call inside a script that has already

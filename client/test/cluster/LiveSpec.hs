@@ -21,6 +21,7 @@ import Redis.Commands qualified as Redis
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates
 import Redis.TestKit.Cluster
+import Redis.TestKit.Cluster.View (NodeView (..), viewIsAlive)
 import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
@@ -36,6 +37,7 @@ spec = do
     movingSpec
     replicaSpec
     failingSpec
+  describe "a cluster without replicas" lonelySpec
   describe "a cluster with TLS and a password" secureSpec
   where
     options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
@@ -280,6 +282,58 @@ failingSpec = do
       -- What a master acknowledged and had not yet passed on is lost with it;
       -- but nothing may be there twice.
       verifyNoneTwice client audit
+
+lonelySpec :: Spec
+lonelySpec = do
+  it "that was killed, every node of it, and started again is found again by the client that had it" $
+    within 60 . settled . withCluster options $ \cluster ->
+      connected (setCommandTimeout (Just 5) . setMaxAttempts 100) cluster $ \client -> do
+        nodes <- clusterNodes cluster
+        let keys = numbered "reborn:" 50
+        audit <- audited client "reborn" 4 $ do
+          mapM_ (Server.kill9 . nodeServer) nodes
+          -- Nobody answers: commands end, and say why.
+          problem <- tryRun (client :: Client) (Redis.get "reborn:1") >>= expectError
+          errorDelivery problem `shouldSatisfy` (/= RefusedBeforeRun)
+          mapM_ (Server.restart . nodeServer) nodes
+          awaitAgreement cluster
+          eventually 10 "every slot is served" $
+            all (either (const False) (const True)) <$> mapM (tryRun client . Redis.get) keys
+        -- They had nothing on disk, so only what is there too often would tell.
+        verifyNoneTwice client audit
+        runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
+        runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+
+  it "of which one node is down, and which serves the rest, is used as far as it goes" $
+    within 60 . settled . withCluster options {clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
+      masters <- clusterMasters cluster
+      addresses <- clusterAddresses cluster
+      (dead, ranges) <- case masters of
+        master : _ -> pure master
+        [] -> failure "no master"
+      let inDead slot = any (\(from, to) -> from <= slot && slot <= to) ranges
+          lost = take 5 (keysIn "lost" inDead)
+          kept = take 50 (keysIn "kept" (not . inDead))
+          asFarAsItGoes client = do
+            forM_ kept $ \key -> do
+              run client (Redis.set key key)
+              run client (Redis.get key) `shouldReturn` Just key
+            forM_ lost $ \key -> do
+              problem <- within 5 (tryRun client (Redis.incr key)) >>= expectError
+              errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
+      withClient (setCommandTimeout (Just 1) (liveConfig addresses)) $ \client -> do
+        forM_ lost $ \key -> run client (Redis.set key "1")
+        Server.kill9 (nodeServer dead)
+        eventually 20 "the others hold it to be dead" $
+          and <$> sequence [any (\view -> viewId view == nodeId dead && not (viewIsAlive view)) <$> viewOf node | (node, _) <- drop 1 masters]
+        asFarAsItGoes client
+        -- Also for a client that never saw it whole.
+        withClient (setCommandTimeout (Just 1) (liveConfig addresses)) asFarAsItGoes
+        Server.restart (nodeServer dead)
+        awaitAgreement cluster
+        forM_ lost $ \key -> eventually 10 "its slots are served again" (either (const False) (const True) <$> tryRun client (Redis.incr key))
+  where
+    options = defaultClusterOptions {clusterMasterCount = 3, clusterNodeTimeout = 1000}
 
 secureSpec :: Spec
 secureSpec =

@@ -14,7 +14,7 @@ import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
-import Redis.TestKit.Wait (eventually)
+import Redis.TestKit.Wait (eventually, pause)
 import Support
 import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
@@ -180,6 +180,21 @@ movedSpec = do
         eventually 5 "the next lease is of the owner" $
           (== Right (servedBy b)) <$> withDedicated client (Just key) (`tryRunOn` Redis.get key)
 
+  it "of a command that waited leaves it the time that it has left, though that is more than others have" $
+    limited . withTwoNodes $ \a b -> do
+      setScript a $ \_ -> \case
+        "BLPOP" : _ -> Just (Say (moved (at b))) <$ pause 0.5
+        _ -> pure Nothing
+      setScript b $ \_ -> \case
+        "BLPOP" : _ -> pure (Just (Say Nil))
+        _ -> pure Nothing
+      withClient (setCommandTimeout (Just 0.3) (clusterOf [fakeEndpoint a])) $ \client ->
+        run client (Redis.blpop (pure key) 2) `shouldReturn` Nothing
+      waits <- filter (isPrefixOf ["BLPOP"]) <$> heard b
+      waits `shouldSatisfy` \case
+        [["BLPOP", asked', left]] -> asked' == key && "1." `ByteString.isPrefixOf` left && left <= "1.500"
+        _ -> False
+
   it "from a replica goes to the named primary, and has the map asked for" $
     limited . withTwoNodes $ \a b -> do
       setView a (replicated a b)
@@ -312,6 +327,18 @@ notNowSpec = do
       mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
       run client (Redis.incr key) `shouldReturn` 1
       countHeard b ["INCR"] `shouldReturn` 1
+
+  it "UNBLOCKED from a primary that has become a replica leads a waiting command to the new one" $
+    limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+      run client (Redis.get key) `shouldReturn` servedBy a
+      let sentAway = Failed "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"
+          pops reply _ = \case
+            "BLPOP" : _ -> pure (Just (Say reply))
+            _ -> pure Nothing
+      setScript a (pops sentAway)
+      setScript b (pops (List [Text key, Text "element"]))
+      mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
+      run client (Redis.blpop (pure key) 2) `shouldReturn` Just (key, "element")
 
   forM_ ["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"] $ \text ->
     it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " from a replica: the primary answers") $

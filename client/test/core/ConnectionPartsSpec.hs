@@ -11,10 +11,12 @@ import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
 import Redis.Config (Backoff (..), Polling (..))
+import Redis.Error (ConnectionCause (..))
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
+import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.WriteBuffer
 import Redis.Internal.Protocol.Encode (request, requestBytes)
@@ -30,6 +32,7 @@ spec = describe "the parts of a connection" $ do
   describe "the counts of a thread's commands" counts
   describe "the polling policy" polling
   describe "the backoff" backoff
+  describe "reconnecting" reconnecting
 
 ring :: Spec
 ring = do
@@ -78,8 +81,9 @@ ring = do
       pure (value, pendingEnd, pendingSince, pendingOrderKey)
     factsOf n = (Just (Integer (fromIntegral n)), 3 * n, fromIntegral (5 * n), 7 * n)
     outcomeOf slot =
-      pollSlotResult slot >>= \case
-        Just (Reply value) -> pure (Just value)
+      -- Every slot here is filled.
+      waitSlotResult slot >>= \case
+        Reply value -> pure (Just value)
         _ -> pure Nothing
 
 buffer :: Spec
@@ -233,3 +237,26 @@ backoff = do
       backoffFirst <- choose (0.0001, 2)
       backoffCap <- choose (backoffFirst, 60)
       pure Backoff {backoffFirst, backoffCap}
+
+reconnecting :: Spec
+reconnecting = do
+  it "lets any number of attempts begin while nothing has failed" $
+    replicateM 3 (Right untroubled) `shouldBe` mapM (const (beginAttempt 0 untroubled)) [1 .. 3 :: Int]
+
+  it "lets none begin before the delay has passed, then one, and tells the others why" $ do
+    let (delay, troubled) = failed 1000 "first" untroubled
+    delay `shouldBe` 1
+    beginAttempt (1000 + second - 1) troubled `shouldBe` Left (ConnectFailed "first")
+    let trying = beginAttempt (1000 + second) troubled
+    (trying >>= beginAttempt (1000 + 9 * second)) `shouldBe` Left (ConnectFailed "first")
+    fmap (beginAttempt (1000 + 9 * second) . attemptAbandoned) trying `shouldBe` fmap Right trying
+
+  it "waits longer after every failure, and not for those that failed together" $ do
+    let together = iterate (snd . failed 0 "refused") untroubled
+        next now state = either (const (0, state)) (failed now "refused") (beginAttempt now state)
+        delays = map fst (take 4 (iterate (next (100 * second) . snd) (failed 0 "refused" untroubled)))
+    forM_ (take 5 (drop 1 together)) $ \state -> beginAttempt second state `shouldSatisfy` either (const False) (const True)
+    take 2 delays `shouldBe` [1, 2]
+  where
+    second = 1000000000
+    failed now cause = attemptFailed Backoff {backoffFirst = 1, backoffCap = 60} now 1 (ConnectFailed cause)

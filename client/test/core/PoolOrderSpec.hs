@@ -7,21 +7,25 @@
 module PoolOrderSpec (spec) where
 
 import Control.Concurrent
-import Control.Exception (bracket, bracket_, finally, throwIO)
+import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
 import Control.Monad (forM, forM_, unless, void)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.Maybe (isNothing)
-import Peer (within)
+import Peer (outcomeText, within)
 import Redis.Config
+import Redis.Error
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Network.OrderCounts (OrderKey, orderKeyOf)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value
+import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
 
 spec :: Spec
@@ -47,16 +51,51 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           [length' | Reply (Integer length') <- outcomes] `shouldBe` [1 .. 60]
           listed <- submitToNode pool (request ["LRANGE", key, "0", "-1"])
           [Char8.unpack text | Reply (Array texts) <- [listed], BulkString text <- texts] `shouldBe` map show [1 .. 60 :: Int]
+
+  -- Two threads that count as one are brought to have a command each on a
+  -- connection each: the first waits for room on its own and so is not counted
+  -- yet when the second looks.
+  it "waits for a thread's earlier commands no longer than a command may take, and says that nothing was sent" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setCommandTimeout (Just 1.5) . setLimits defaultLimits {limitInFlight = 1}) server $ \pool -> do
+        openBoth pool
+        let blocked list = submitToNodeAsync pool (request ["BLPOP", list, "0"])
+            push list = command server ["RPUSH", list, "element"]
+        void . onCapability 0 $ blocked "first"
+        key <- newEmptyMVar
+        goOn <- newEmptyMVar
+        late <- newEmptyMVar
+        void . forkOn 0 $ do
+          myThreadId >>= putMVar key . orderKeyOf
+          first <- blocked "second"
+          takeMVar goOn
+          early <- submitToNode pool (request ["PING"])
+          mapM_ push ["second", "third"]
+          _ <- waitSlotResult first
+          again <- submitToNode pool (request ["PING"])
+          putMVar late (outcomeText early, outcomeText again)
+        shared <- takeMVar key
+        waitUntil ((== 1) . sum . map gaugeWaiting . gaugeConnections <$> poolGauges pool)
+        third <- onCapability 1 (whenKeyIs shared (blocked "third"))
+        void (push "first")
+        waitUntil ((== [1, 1]) . map gaugeInFlight . gaugeConnections <$> poolGauges pool)
+        waitUntil ((== 0) . sum . map gaugeWaiting . gaugeConnections <$> poolGauges pool)
+        putMVar goOn ()
+        takeMVar late >>= (`shouldBe` (Left (TimeoutError NotSent 1.5), Right (SimpleString "PONG")))
+        outcomeText <$> waitSlotResult third >>= (`shouldSatisfy` either (const True) (/= Null))
   where
     rounds = 10 :: Int
     submitted pool key numbers =
       forM numbers $ \n -> submitToNodeAsync pool (request ["RPUSH", key, Char8.pack (show (n :: Int))])
-    allOpen slots = all isNothing <$> mapM pollSlotResult slots
+    allOpen slots = all isNothing <$> mapM (timeout 100 . waitSlotResult) slots
 
 withPool :: Server -> (MultiplexPool -> IO a) -> IO a
-withPool server = bracket open (closeMultiplexPool 0)
+withPool = withPoolOf id
+
+withPoolOf :: (Config -> Config) -> Server -> (MultiplexPool -> IO a) -> IO a
+withPoolOf change server = bracket open (closeMultiplexPool 0)
   where
-    config = setMuxCount (Just 2) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
+    config = change (setMuxCount (Just 2) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))))
     open = do
       connector <- newConnector config >>= either (throwIO . userError . show) pure
       let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupOnPush = \_ _ -> pure ()}
@@ -78,6 +117,27 @@ inThread action = do
   end <- newEmptyMVar
   thread <- forkFinally action (putMVar end)
   (takeMVar end >>= either throwIO pure) `finally` killThread thread
+
+-- | Runs an action in a thread that stays on a capability.
+onCapability :: Int -> IO a -> IO a
+onCapability place action = do
+  end <- newEmptyMVar
+  _ <- mask_ (forkOnWithUnmask place (\unmask -> try (unmask action) >>= putMVar end))
+  takeMVar end >>= either (\failure -> throwIO (failure :: SomeException)) pure
+
+-- | Runs an action in a thread that counts as one of this key, on the same
+-- capability.
+whenKeyIs :: OrderKey -> IO a -> IO a
+whenKeyIs key action = do
+  mine <- orderKeyOf <$> myThreadId
+  if mine == key
+    then action
+    else do
+      (place, _) <- myThreadId >>= threadCapability
+      onCapability place (whenKeyIs key action)
+
+waitUntil :: IO Bool -> IO ()
+waitUntil condition = condition >>= \holds -> unless holds (yield >> waitUntil condition)
 
 here :: IO Int
 here = fst <$> (myThreadId >>= threadCapability)

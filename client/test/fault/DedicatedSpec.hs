@@ -11,6 +11,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
 import Data.List (isInfixOf, sort)
+import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
@@ -98,6 +99,27 @@ spec = do
         eventuallyReturns 5 0 (blockedClients server)
 
   describe "a dedicated connection" $ do
+    it "to a closed port is not asked for again before its backoff has passed, however many want one" $
+      withServer $ \server -> leavingNothing $ do
+        Server.kill9 server
+        let delay = 0.4
+        (journal, config) <- journalled (setBackoff Backoff {backoffFirst = delay, backoffCap = delay} (setMaxAttempts 1 (addressed server)))
+        withClient config $ \client -> do
+          began <- getMonotonicTime
+          -- Those that begin together may all try.
+          together <- mapConcurrently id (replicate 4 (tryRun client (Commands.blpop (pure "list") 0)))
+          map deliveryOf together `shouldBe` replicate 4 (Just NotSent)
+          results <- forM [1 .. 2000 :: Int] $ \_ -> tryRun client (Commands.blpop (pure "list") 0)
+          ended <- getMonotonicTime
+          forM_ results $ \result -> do
+            deliveryOf result `shouldBe` Just NotSent
+            show result `shouldSatisfy` ("refused" `isInfixOf`)
+          attempts <- length . filter isAttempt <$> journalEntries journal
+          -- At least half of the delay lies between two attempts.
+          attempts `shouldSatisfy` (<= 4 + ceiling ((ended - began) / (delay / 2)))
+          Server.restart server
+          eventually 5 "it is opened" $ isRight <$> tryRun client (Commands.blpop (pure "list") 0.01)
+
     it "carries a transaction, whole" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
         answers <- withDedicated client (Just "here") $ \own -> do
@@ -187,6 +209,11 @@ spec = do
     it "no words at all are refused" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
         tryRun client (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
+
+isAttempt :: ConnectionEvent -> Bool
+isAttempt = \case
+  ConnectAttemptFailed {} -> True
+  _ -> False
 
 data Trouble = Trouble
   deriving stock (Eq, Show)

@@ -35,6 +35,7 @@ import Redis.Command
 import Redis.Commands.Raw (rawFacts)
 import Redis.Error
 import Redis.Internal.Commands.Build (routeOfKeys)
+import Redis.Internal.Commands.Waiting (withRemaining)
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
@@ -47,7 +48,7 @@ import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Retry (Course, Decision (..), Policy (..), Role (Primary), Sent (..), Target (..), decide, newCourse)
+import Redis.Internal.Routing.Retry (Course, Decision (..), Policy (..), Role (Primary), Sent (..), Target (..), courseAttempts, decide, newCourse)
 import Redis.Internal.Routing.Retry qualified as Retry
 import Redis.Internal.Routing.Router
 import Redis.Value
@@ -160,7 +161,7 @@ placeToStart core command began =
   placeOf (coreRouter core) facts route >>= \case
     Just place -> pure (Right place)
     Nothing -> do
-      remaining <- remainingSeconds core began
+      remaining <- remainingSeconds core facts began
       placeEventually (coreRouter core) remaining False facts route
   where
     facts = commandFacts command
@@ -197,7 +198,7 @@ recover :: Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error 
 recover core command began course place sent failure = do
   closed <- readIORef (coreClosed core)
   random <- randomRIO (0, 1)
-  remaining <- remainingSeconds core began
+  remaining <- remainingSeconds core (commandFacts command) began
   let Retry.Outcome {Retry.outcomeDecision, Retry.outcomeEffects, Retry.outcomeCourse} =
         decide
           -- Once the client is closed there is no next attempt.
@@ -234,20 +235,24 @@ policyOf core =
       policyClustered = isClustered (coreRouter core)
     }
 
--- | Seconds until the command's time is over.
-remainingSeconds :: Core -> Nanos -> IO (Maybe Double)
-remainingSeconds core began = case allowed of
+-- | Seconds until the command's time is over; the time that it waits on the
+-- server is its own.
+remainingSeconds :: Core -> Facts -> Nanos -> IO (Maybe Double)
+remainingSeconds core facts began = case allowed of
   Nothing -> pure Nothing
   Just limit -> do
     now <- coarseNanos
     pure (Just (limit - secondsFromNanos (now - began)))
   where
-    allowed = configCommandTimeout (coreConfig core)
+    allowed = case factBlocking facts of
+      NonBlocking -> configCommandTimeout (coreConfig core)
+      BlocksFor limit -> (+ limit) <$> configCommandTimeout (coreConfig core)
+      BlocksForever -> Nothing
 
 -- | One more attempt.
 again :: Core -> Command a -> Nanos -> Course -> Target -> IO (Either Error Value)
 again core command began course target = do
-  remaining <- remainingSeconds core began
+  remaining <- remainingSeconds core facts began
   placed <- case target of
     SameRoute -> placeEventually router remaining False facts (commandRoute command)
     PrimaryRoute -> placeEventually router remaining True facts (commandRoute command)
@@ -255,9 +260,14 @@ again core command began course target = do
     AskingNode endpoint -> placeAt router endpoint
   case placed of
     Left failure -> recover core command began course Nothing Plainly failure
-    Right place -> case target of
-      AskingNode _ -> attempt core command began place WithAsking >>= settle core command began course place WithAsking
-      _ -> attempt core command began place Plainly >>= settle core command began course place Plainly
+    Right place -> do
+      let sent = case target of
+            AskingNode _ -> WithAsking
+            _ -> Plainly
+      now <- coarseNanos
+      -- What it has waited already, here or elsewhere, it need not wait again.
+      let current = if courseAttempts course == 0 then command else withRemaining (secondsFromNanos (now - began)) command
+      attempt core current began place sent >>= settle core command began course place sent
   where
     router = coreRouter core
     facts = commandFacts command
@@ -281,7 +291,7 @@ attempt core command began place sent = case factBlocking (commandFacts command)
     encoded = commandRequest command
     asking = request ["ASKING"]
     late delivery = Failure (TimeoutError delivery (fromMaybe 0 (configCommandTimeout (coreConfig core))))
-    inTime action = remainingSeconds core began >>= \left -> within left action
+    inTime action = remainingSeconds core (commandFacts command) began >>= \left -> within left action
     within = maybe (fmap Just) (timeout . ceiling . (* 1e6) . max 0 . min 1e9)
 
     -- A run of two has two outcomes; that of ASKING says nothing that the

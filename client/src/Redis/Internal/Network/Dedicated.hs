@@ -5,6 +5,10 @@
 -- them; whoever is not sure says so, and the connection is closed. A caller
 -- that is interrupted while the server keeps it waiting always closes: the
 -- answer may still come, and must not go to the next one.
+--
+-- Many may be opened at once while the node is well. Once an attempt has
+-- failed, leases fail with its cause until the backoff has passed
+-- ("Redis.Internal.Network.Reconnect").
 module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
@@ -21,16 +25,21 @@ import Control.Monad (join, void)
 import Data.List qualified as List
 import Redis.Error
 import Redis.Internal.Config
+import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock (coarseNanos)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
+import Redis.Internal.Network.Reconnect
+import System.Random (randomRIO)
 import System.Timeout (timeout)
 
 -- | The dedicated connections of one node.
 data DedicatedPool = DedicatedPool
   { dedicatedEndpoint :: Endpoint,
     dedicatedSetup :: ConnectionSetup,
-    dedicatedState :: TVar DedicatedState
+    dedicatedState :: TVar DedicatedState,
+    dedicatedReconnect :: TVar Reconnect
   }
 
 data DedicatedState
@@ -55,7 +64,8 @@ data Condition
 newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
 newDedicatedPool dedicatedSetup dedicatedEndpoint = do
   dedicatedState <- newTVarIO (Lending [] [] 0)
-  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState}
+  dedicatedReconnect <- newTVarIO untroubled
+  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState, dedicatedReconnect}
 
 -- | Closes idle connections now, lent ones when they come back, but at the
 -- latest after so many seconds: whom the server keeps waiting must not wait for
@@ -88,6 +98,7 @@ withLease pool action = mask $ \restore ->
   where
     config = setupConfig (dedicatedSetup pool)
     limit = configMaxDedicated config
+    reconnect = dedicatedReconnect pool
     failed = ConnectionError NotSent (dedicatedEndpoint pool)
     change = modifyTVar' (dedicatedState pool)
 
@@ -121,13 +132,27 @@ withLease pool action = mask $ \restore ->
         else forget mux >> takeOne
 
     open = do
+      now <- coarseNanos
+      atomically (stateTVar reconnect (begin now)) >>= \case
+        Left cause -> forgetOpening >> pure (Left (failed cause))
+        Right () -> attempt `onException` atomically (modifyTVar' reconnect attemptAbandoned)
+    begin now state = either (\cause -> (Left cause, state)) ((,) (Right ())) (beginAttempt now state)
+
+    attempt = do
       capability <- fst <$> (threadCapability =<< myThreadId)
       let setup = dedicatedSetup pool
           endpoint = dedicatedEndpoint pool
       opened <- openConnection setup ForPrimary (exclusiveSettings setup endpoint capability) endpoint
       case opened of
-        Left cause -> forgetOpening >> pure (Left (failed cause))
+        Left cause -> do
+          now <- coarseNanos
+          random <- randomRIO (0, 1)
+          delay <- atomically (stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
+          forgetOpening
+          observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause delay)
+          pure (Left (failed cause))
         Right mux -> do
+          atomically (writeTVar reconnect untroubled)
           wanted <-
             atomically $
               readTVar (dedicatedState pool) >>= \case

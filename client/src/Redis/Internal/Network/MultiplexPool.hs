@@ -38,7 +38,6 @@ import Data.IORef
 import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
@@ -46,6 +45,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.OrderCounts
+import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request)
@@ -69,10 +69,7 @@ data MultiplexPool = MultiplexPool
 data PoolState = PoolState
   { stateClosed :: Bool,
     stateAttempt :: Maybe Attempt,
-    -- | Attempts that failed since the last that succeeded.
-    stateFailures :: Int,
-    stateLastCause :: ConnectionCause,
-    stateNotBefore :: Nanos,
+    stateReconnect :: Reconnect,
     -- | When 'reconnectNode' last dropped the connections.
     stateDropped :: Nanos
   }
@@ -97,9 +94,7 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
       PoolState
         { stateClosed = False,
           stateAttempt = Nothing,
-          stateFailures = 0,
-          stateLastCause = ClosedLocally,
-          stateNotBefore = 0,
+          stateReconnect = untroubled,
           stateDropped = 0
         }
   pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolOnTrouble}
@@ -167,8 +162,9 @@ submitToNode :: MultiplexPool -> Request -> IO Outcome
 submitToNode pool encoded = submitToNodeAsync pool encoded >>= waitSlotResult
 
 -- | Submits a command without waiting for the reply. Blocks while a connection
--- is opened (at most the connect timeout and the command timeout) or the queue
--- is full (at most the command timeout). Never throws an 'Error': it comes in the slot.
+-- is opened (at most the connect timeout and the command timeout), the queue is
+-- full, or the thread's earlier commands keep it from its connection (at most
+-- the command timeout each). Never throws an 'Error': it comes in the slot.
 submitToNodeAsync :: MultiplexPool -> Request -> IO ResponseSlot
 submitToNodeAsync pool encoded =
   withMux pool (\mux key -> submitCommandAsync mux key encoded) (newFilledSlot . Failure)
@@ -190,9 +186,7 @@ withMux pool use failed
     others <- busyElsewhere pool mine key
     case others of
       [] -> useCell mine key
-      _ -> do
-        cell <- settleOrder pool mine key
-        useCell cell key
+      _ -> settleOrder pool mine key >>= either failed (`useCell` key)
   where
     count = sizeofArray (poolCells pool)
     useCell index key =
@@ -226,19 +220,25 @@ cellBusy pool key index =
 
 -- | Where a thread goes on that may have commands in flight elsewhere: where
 -- they are, if that is one cell; otherwise it waits until the others, which
--- belong to threads with the same key, have been answered.
-settleOrder :: MultiplexPool -> Int -> OrderKey -> IO Int
-settleOrder pool mine key = go (0 :: Int)
+-- belong to threads with the same key, have been answered, for at most the
+-- command timeout.
+settleOrder :: MultiplexPool -> Int -> OrderKey -> IO (Either Error Int)
+settleOrder pool mine key = coarseNanos >>= go (0 :: Int)
   where
     cells = [0 .. sizeofArray (poolCells pool) - 1]
-    go turns = do
+    limit = configCommandTimeout (setupConfig (poolSetup pool))
+    go turns began = do
       busy <- filterM (cellBusy pool key) cells
       case busy of
-        [] -> pure mine
-        [only] -> pure only
+        [] -> pure (Right mine)
+        [only] -> pure (Right only)
         _ -> do
-          if turns < 100 then yield else threadDelay 100
-          go (turns + 1)
+          waited <- subtract began <$> coarseNanos
+          case limit of
+            Just seconds | secondsFromNanos waited >= seconds -> pure (Left (TimeoutError NotSent seconds))
+            _ -> do
+              if turns < 100 then yield else threadDelay 100
+              go (turns + 1) began
 
 -- | Opens the multiplexer of a cell, or waits for the attempt in flight.
 openCell :: MultiplexPool -> Int -> IO (Either Error Multiplexer)
@@ -250,13 +250,13 @@ openCell pool index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
     (Just mux, _) | open -> pure (state, pure (Right mux))
     _ | stateClosed state -> pure (state, pure (notSent ClosedLocally))
     (_, Just attempt) -> pure (state, awaitAttempt attempt)
-    _
-      | now < stateNotBefore state -> pure (state, pure (notSent (stateLastCause state)))
-      | otherwise -> do
+    _ -> case beginAttempt now (stateReconnect state) of
+      Left cause -> pure (state, pure (notSent cause))
+      Right begun -> do
         attempt <- Attempt <$> newEmptyMVar <*> newEmptyMVar
         spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt)
           >>= putMVar (attemptThread attempt)
-        pure (state {stateAttempt = Just attempt}, awaitAttempt attempt)
+        pure (state {stateAttempt = Just attempt, stateReconnect = begun}, awaitAttempt attempt)
   where
     cell = indexArray (poolCells pool) index
     notSent = Left . ConnectionError NotSent (poolEndpoint pool)
@@ -289,19 +289,13 @@ runAttempt pool index attempt = do
       | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
       | otherwise -> do
         writeIORef cell (Just mux)
-        pure (state {stateAttempt = Nothing, stateFailures = 0, stateNotBefore = 0}, (Right (), pure ()))
+        pure (state {stateAttempt = Nothing, stateReconnect = untroubled}, (Right (), pure ()))
     Left cause
       | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
       | otherwise -> do
-        let failures = stateFailures state + 1
-            delay = delayFor (configBackoff (setupConfig setup)) failures random
+        let (delay, reconnect) = attemptFailed (configBackoff (setupConfig setup)) now random cause (stateReconnect state)
         pure
-          ( state
-              { stateAttempt = Nothing,
-                stateFailures = failures,
-                stateLastCause = cause,
-                stateNotBefore = now + nanosFromSeconds delay
-              },
+          ( state {stateAttempt = Nothing, stateReconnect = reconnect},
             ( Left cause,
               do
                 observe pool (ConnectAttemptFailed endpoint cause delay)

@@ -17,7 +17,6 @@ module Redis.Internal.Network.ResponseSlot
     newFilledSlot,
     fillSlot,
     waitSlotResult,
-    pollSlotResult,
 
     -- * What comes after
     Arrival (..),
@@ -28,7 +27,7 @@ module Redis.Internal.Network.ResponseSlot
   )
 where
 
-import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar, tryReadMVar)
+import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar)
 import Control.Exception (mask, onException)
 import Control.Monad (void, (>=>))
 import Redis.Error (Delivery (MaybeExecuted), Error (TimeoutError))
@@ -80,10 +79,6 @@ arrival = \case
 -- | Blocks until the slot is filled; may be interrupted, and called again.
 waitSlotResult :: ResponseSlot -> IO Outcome
 waitSlotResult slot = arrived <$> waitArrival slot
-
--- | What is there already. Never blocks.
-pollSlotResult :: ResponseSlot -> IO (Maybe Outcome)
-pollSlotResult (ResponseSlot cell) = fmap arrived <$> tryReadMVar cell
 
 arrived :: Arrival -> Outcome
 arrived = \case

@@ -16,6 +16,7 @@ module Redis.Internal.Protocol.CommandTable
     commandKeys,
     commandWordsName,
     entryBlocks,
+    withTimeout,
     changesConnection,
     changesNothing,
 
@@ -110,32 +111,60 @@ commandKeys CommandEntry {entryName, entryArity, entryKeySpecs} commandWords
 -- A timeout that is not a number counts as no timeout: the server will refuse
 -- it, and until then nothing is promised.
 entryBlocks :: CommandEntry -> [ByteString] -> Maybe (Maybe Double)
-entryBlocks CommandEntry {entryName, entryBlocking} commandWords
-  | not entryBlocking = Nothing
-  | entryName `Set.member` timeoutLast = Just (lastWord >>= seconds)
-  | entryName `Set.member` timeoutFirst = Just (firstArgument >>= seconds)
-  | entryName `Set.member` millisLast = Just (lastWord >>= milliseconds)
-  | entryName == "XREAD" = blockOption (drop 1 commandWords)
-  | entryName == "XREADGROUP" = blockOption (drop 4 commandWords)
-  | otherwise = Just Nothing
+entryBlocks entry commandWords = case waitingOf entry commandWords of
+  NoWait -> Nothing
+  Waits -> Just Nothing
+  WaitsAt position unit -> Just ((* unitSeconds unit) <$> (at position >>= seconds))
+  where
+    at position = case drop position commandWords of
+      word : _ -> Just word
+      [] -> Nothing
+
+-- | The same words with so many seconds for their timeout; 'Nothing' if it is
+-- not known where that is, or there is none. Never zero, which would be for
+-- ever; fractions of a second are understood since 6.0.0.
+withTimeout :: CommandEntry -> Double -> [ByteString] -> Maybe [ByteString]
+withTimeout entry left commandWords = case waitingOf entry commandWords of
+  WaitsAt position unit
+    | (before, _ : after) <- splitAt position commandWords -> Just (before <> (rendered unit : after))
+  _ -> Nothing
+  where
+    millis = max 1 (ceiling (min 1e12 left * 1000)) :: Integer
+    rendered = \case
+      Milliseconds -> Char8.pack (show millis)
+      Seconds -> Char8.pack (show whole <> "." <> drop 1 (show (1000 + part)))
+    (whole, part) = millis `quotRem` 1000
+
+-- | Whether a command waits, and which of its words, counted from 0, limits it.
+data Waiting = NoWait | Waits | WaitsAt Int TimeUnit
+
+data TimeUnit = Seconds | Milliseconds
+
+unitSeconds :: TimeUnit -> Double
+unitSeconds = \case
+  Seconds -> 1
+  Milliseconds -> 0.001
+
+waitingOf :: CommandEntry -> [ByteString] -> Waiting
+waitingOf CommandEntry {entryName, entryBlocking} commandWords
+  | not entryBlocking = NoWait
+  | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
+  | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
+  | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
+  | entryName == "XREAD" = blockOption 1
+  | entryName == "XREADGROUP" = blockOption 4
+  | otherwise = Waits
   where
     timeoutLast = Set.fromList ["BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN"]
     timeoutFirst = Set.fromList ["BLMPOP", "BZMPOP"]
     millisLast = Set.fromList ["WAIT", "WAITAOF"]
-    lastWord = case reverse commandWords of
-      word : _ -> Just word
-      [] -> Nothing
-    firstArgument = case commandWords of
-      _ : word : _ -> Just word
-      _ -> Nothing
-    blockOption = \case
-      option : argument : rest
-        | upper option == "BLOCK" -> Just (milliseconds argument)
-        | upper option == "STREAMS" -> Nothing
-        | upper option == "COUNT" -> blockOption rest
-        | otherwise -> blockOption (argument : rest)
-      _ -> Nothing
-    milliseconds word = (/ 1000) <$> seconds word
+    lastPosition = max 0 (length commandWords - 1)
+    blockOption position = case map upper (take 2 (drop position commandWords)) of
+      ["BLOCK", _] -> WaitsAt (position + 1) Milliseconds
+      ["STREAMS", _] -> NoWait
+      ["COUNT", _] -> blockOption (position + 2)
+      [_, _] -> blockOption (position + 1)
+      _ -> NoWait
 
 -- | Seconds from a server's notation; zero is for ever.
 seconds :: ByteString -> Maybe Double

@@ -334,8 +334,8 @@ parseDouble text = case text of
       where
         bound = fromIntegral digits + 400
 
--- | One value from complete bytes, and what follows it. For tests, and for
--- values that are not read from a connection. \(O(n)\).
+-- | One value from complete bytes that do not come from a connection, and what
+-- follows it. \(O(n)\).
 decodeBytes :: DecodeLimits -> ByteString -> Either String (Value, ByteString)
 decodeBytes limits bytes =
   -- Dupable: it only reads immutable memory.

@@ -23,7 +23,7 @@ module Redis.Internal.Protocol.Encode
     requestLiteral3,
     requestInline,
 
-    -- * For tests and handshakes
+    -- * Looking
     requestBytes,
   )
 where

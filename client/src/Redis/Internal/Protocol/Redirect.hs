@@ -38,6 +38,8 @@ data Redirect
     MasterDown
   | -- | A replica was sent a write.
     ReadOnly
+  | -- | A command that waited on a primary that has become a replica.
+    SentAway
   | -- | The connection is not, or no longer, authenticated.
     Unauthenticated
   deriving stock (Eq, Show)
@@ -66,6 +68,8 @@ parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
     "LOADING" -> Just Loading
     "MASTERDOWN" -> Just MasterDown
     "READONLY" -> Just ReadOnly
+    -- Otherwise somebody has ended its wait on purpose (CLIENT UNBLOCK).
+    "UNBLOCKED" | "force unblock" `ByteString.isPrefixOf` serverErrorMessage -> Just SentAway
     "NOAUTH" -> Just Unauthenticated
     _ -> Nothing
   where

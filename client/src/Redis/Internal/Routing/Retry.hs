@@ -297,6 +297,7 @@ adviseOnReply policy course Failure {failureNode, failureRole} redirect = case r
   ReadOnly
     | replica -> ([], Elsewhere PrimaryRoute)
     | otherwise -> (aboutNode SawReadOnly, Later SameRoute)
+  SentAway -> (aboutNode SawReadOnly, Later SameRoute)
   where
     clustered = policyClustered policy
     replica = failureRole == Replica

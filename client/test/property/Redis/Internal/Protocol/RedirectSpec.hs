@@ -31,13 +31,15 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         ("LOADING Redis is loading the dataset in memory", Loading),
         ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", MasterDown),
         ("READONLY You can't write against a read only replica.", ReadOnly),
+        ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", SentAway),
         ("NOAUTH Authentication required.", Unauthenticated)
       ]
 
   describe "takes for no redirect" $
     mapM_
       (\text -> it (show text) (parse text `shouldBe` Nothing))
-      [ "MOVED",
+      [ "UNBLOCKED client unblocked via CLIENT UNBLOCK",
+        "MOVED",
         "MOVED 3999",
         "MOVED 16384 127.0.0.1:6381",
         "MOVED -1 127.0.0.1:6381",

@@ -159,6 +159,7 @@ writesAtPrimary =
     (reply "LOADING Redis is loading", wait SameRoute, [Tell (SawLoading (node 1))]),
     (reply "MASTERDOWN Link with MASTER is down", wait SameRoute, [Tell (SawMasterDown (node 1))]),
     (reply "READONLY You can't write", wait SameRoute, [Tell (SawReadOnly (node 1))]),
+    (reply "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", wait SameRoute, [Tell (SawReadOnly (node 1))]),
     (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)]),
     (lost NotSent (ConnectFailed "refused"), wait SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),

@@ -91,6 +91,26 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
       (\entry -> entryBlocks entry (blockingExample (entryName entry)) `shouldBe` Just (Just 2))
       (filter entryBlocking allCommands)
 
+  it "gives every blocking command of the table another timeout, and changes nothing else" $
+    mapM_
+      ( \entry -> do
+          let unchanged = blockingExample (entryName entry)
+              changed = withTimeout entry 0.5 unchanged
+          (changed >>= entryBlocks entry) `shouldBe` Just (Just 0.5)
+          fmap (length . filter id . zipWith (/=) unchanged) changed `shouldBe` Just 1
+          fmap length changed `shouldBe` Just (length unchanged)
+      )
+      (filter entryBlocking allCommands)
+
+  it "never makes a timeout one for ever" $
+    mapM_
+      (\entry -> (withTimeout entry 0 (blockingExample (entryName entry)) >>= entryBlocks entry) `shouldBe` Just (Just 0.001))
+      (filter entryBlocking allCommands)
+
+  it "gives no timeout to a command that has none" $
+    [withTimeout entry 1 commandWords | commandWords <- [["GET", "k"], ["XREAD", "STREAMS", "k", "0"]], Just entry <- [lookupCommand commandWords]]
+      `shouldBe` [Nothing, Nothing]
+
   it "keeps commands that change a connection from shared ones" $
     filter
       (not . changesConnection . Char8.words)
