@@ -82,7 +82,8 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         waitUntil ((== 0) . sum . map gaugeWaiting . gaugeConnections <$> poolGauges pool)
         putMVar goOn ()
         takeMVar late >>= (`shouldBe` (Left (TimeoutError NotSent 1.5), Right (SimpleString "PONG")))
-        outcomeText <$> waitSlotResult third >>= (`shouldSatisfy` either (const True) (/= Null))
+        popped <- waitSlotResult third
+        outcomeText popped `shouldSatisfy` either (const True) (/= Null)
   where
     rounds = 10 :: Int
     submitted pool key numbers =
