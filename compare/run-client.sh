@@ -3,6 +3,7 @@
 # have, measures all of them in turns, and writes the report.
 #
 #   compare/run-client.sh [FLAG...]      flags of the runner: --help lists them
+#   compare/run-client.sh --plan         only say what that is, and how long it takes
 #   QUICK=1 compare/run-client.sh        a few cells, within six minutes
 #   FULL=1 compare/run-client.sh         the whole grid, most of a day
 #   SE_REDIS_DIR=DIR[:DIR...]            more versions of StackExchange.Redis
@@ -13,15 +14,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
 
-workloads=(baseline operations values free)
+workloads=(one-server cluster crowd operations values free)
 output="compare/results/$(date +%F)-client"
-flags=()
+flags=(--warmup 0.5 --duration 0.7)
 if [ -n "${QUICK:-}" ]; then
   workloads=(quick quick-operations)
   flags=(--iterations 2 --warmup 0.5 --duration 0.5)
   output="compare/results/quick-client"
 elif [ -n "${FULL:-}" ]; then
   workloads=(full free)
+  flags=(--warmup 1.5 --duration 2)
 fi
 for workload in "${workloads[@]}"; do
   flags+=(--workload "compare/workloads/$workload.json")

@@ -95,7 +95,13 @@ internal static class Program
         Field("all_set", $"{report.AllSet}");
         Field("connections", $"{report.Connections}");
         Field("stream_check", $"\"0x{report.StreamCheck:x}\"");
-        Field("alloc_bytes_per_op", $"{report.AllocatedBytes / Math.Max(1.0, report.TotalOps):F1}");
+        // What the runtime counts may stand still for a short window, or go back
+        // when a thread ends: then it does not tell.
+        if (report.AllocatedBytes > 0 && report.TotalOps > 0)
+        {
+            Field("alloc_bytes_per_op", $"{report.AllocatedBytes / (double)report.TotalOps:F1}");
+        }
+
         Field("notes", $"[{string.Join(", ", notes.Select(note => $"\"{note}\""))}]");
         return json.Append('}').ToString();
     }

@@ -56,18 +56,23 @@ judge :: [Cell] -> Document -> [Goal]
 judge cells document =
   filter ((`elem` cells) . goalCell) $
     concat
-      [ concat
-          [ [fasterThanStackExchange 2 (waiting Standalone callers), firstButLimit (waiting Standalone callers)]
-            | callers <- [16, 64, 256]
-          ],
+      [ oneServer Standalone,
         [fasterThanStackExchange 1.5 (waiting Cluster 256), first (waiting Cluster 256)],
-        [fasterThanStackExchange 1.2 (waiting Standalone 1), first (waiting Standalone 1)],
-        [ against Throughput 0.85 [referenceName] "redis-benchmark -c 16 -P 64" batches,
-          against ProcessorTime 0.6 (names StackExchange) "the StackExchange.Redis that needs least" batches,
-          against ProcessorTime 1.1 (filter ("hiredis" `Text.isPrefixOf`) (names Limit)) "hiredis pipelining" batches
-        ]
+        oneServer StandaloneFree
       ]
   where
+    oneServer place =
+      concat
+        [ concat
+            [ [fasterThanStackExchange 2 (waiting place callers), firstButLimit (waiting place callers)]
+              | callers <- [16, 64, 256]
+            ],
+          [fasterThanStackExchange 1.2 (waiting place 1), first (waiting place 1)],
+          [ against Throughput 0.85 [referenceName] "redis-benchmark -c 16 -P 64" (batches place),
+            against ProcessorTime 0.6 (names StackExchange) "the StackExchange.Redis that needs least" (batches place),
+            against ProcessorTime 1.1 (filter ("hiredis" `Text.isPrefixOf`) (names Limit)) "hiredis pipelining" (batches place)
+          ]
+        ]
     waiting place callers =
       Cell
         { cellPlace = place,
@@ -77,7 +82,7 @@ judge cells document =
           cellInFlight = callers,
           cellCommon = defaultCommon
         }
-    batches = (waiting Standalone 1024) {cellStyle = Batch}
+    batches place = (waiting place 1024) {cellStyle = Batch}
     names kind = [rowName row | row <- documentRows document, rowKind row == kind]
     fasterThanStackExchange must = against Throughput must (names StackExchange) "the best StackExchange.Redis"
     first = against Throughput 1 (names StackExchange <> names Other <> names Limit) "the best of all others"

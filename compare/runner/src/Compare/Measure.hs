@@ -7,24 +7,23 @@
 module Compare.Measure
   ( Measurement (..),
     measure,
-    turns,
-    groups,
-    estimate,
+    measurementPlan,
 
     -- * One run
     runReport,
-    rowWindow,
     pinned,
   )
 where
 
 import Compare.Cell
+import Compare.Plan
 import Compare.Row
 import Compare.Sample
 import Compare.Servers
 import Control.Exception (IOException, try)
 import Control.Monad (forM)
 import Data.Aeson (eitherDecodeStrict')
+import Data.IORef (newIORef, readIORef, writeIORef)
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
@@ -36,6 +35,7 @@ import System.Exit (ExitCode (..))
 import System.Process (CreateProcess (..), proc, readCreateProcessWithExitCode)
 import System.Timeout (timeout)
 import Text.Printf (printf)
+import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Reference (..))
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
 import Tool.Options.Bench qualified as Bench
@@ -43,7 +43,7 @@ import Tool.Options.Bench qualified as Bench
 -- | What to carry out.
 data Measurement = Measurement
   { measurementRows :: [Row],
-    measurementCells :: [Cell],
+    measurementCells :: [Planned],
     measurementWindow :: Window,
     -- | Their numbers.
     measurementIterations :: [Int],
@@ -51,35 +51,73 @@ data Measurement = Measurement
     measurementReference :: Bool
   }
 
--- | Runs it all; blocks for long. Says on the way what it does. Servers'
--- version and the samples.
+-- | What it comes to, in lines.
+measurementPlan :: Measurement -> [String]
+measurementPlan measurement =
+  planLines
+    (reference measurement)
+    (measurementWindow measurement)
+    (measurementRows measurement)
+    (length (measurementIterations measurement))
+    (measurementCells measurement)
+
+-- Whether @redis-benchmark@ runs at a cell.
+reference :: Measurement -> Cell -> Bool
+reference measurement cell = measurementReference measurement && hasReference cell
+
+-- | Runs it all; blocks for long. Says on the way what it does, and how long it
+-- will still take. Servers' version and the samples.
 measure :: (String -> IO ()) -> Measurement -> IO (String, [Sample])
 measure announce measurement = do
   processors <- getNumProcessors
+  began <- monotonic
+  finished <- newIORef (0 :: Int)
   let pinning = processors >= 2
   found <- forM (measurementIterations measurement) $ \iteration ->
     forM (groups (measurementCells measurement)) $ \cells -> case cells of
       [] -> pure ("", [])
-      cell : _ -> withServers cell $ \servers -> do
+      one : _ -> withServers (plannedCell one) $ \servers -> do
         version <- serversVersion servers
-        samples <- forM cells (oneCell pinning iteration servers)
+        samples <- forM cells $ \planned -> do
+          done <- readIORef finished
+          now <- monotonic
+          announce (heading iteration done (fromIntegral (now - began) / 1e9) planned)
+          oneCell pinning iteration servers planned <* writeIORef finished (done + 1)
         pure (version, concat samples)
   pure (maybe "" fst (List.find (const True) (concat found)), concatMap (concatMap snd) found)
   where
     window = measurementWindow measurement
-    oneCell pinning iteration servers cell = do
-      let able = filter (rowCan cell) (measurementRows measurement)
-      announce (printf "iteration %d: %s" iteration (Text.unpack (cellName cell)))
-      samples <- forM (turns iteration able) $ \row -> do
+    rows = measurementRows measurement
+    cellCount = length (measurementCells measurement)
+    iterations = length (measurementIterations measurement)
+    whole = estimate (reference measurement) window rows iterations (measurementCells measurement)
+    heading :: Int -> Int -> Double -> Planned -> String
+    heading iteration done since planned =
+      printf
+        "iteration %d, %s: cell %d of %d, about %.0f minutes left"
+        iteration
+        (Text.unpack (cellName (plannedCell planned)))
+        (done + 1)
+        (iterations * cellCount)
+        (remaining whole (secondsOf done) since)
+    -- How much of the estimate is for the cells that are done.
+    secondsOf done =
+      let (full, some) = done `divMod` max 1 cellCount
+          inOrder = concat (groups (measurementCells measurement))
+       in (whole * fromIntegral full / fromIntegral (max 1 iterations))
+            + estimate (reference measurement) window rows 1 (take some inOrder)
+    oneCell pinning iteration servers planned = do
+      let cell = plannedCell planned
+      samples <- forM (turns iteration (plannedRows rows planned)) $ \row -> do
         sample <- runPeer pinning window servers iteration cell row
         announce ("  " <> summary sample)
         pure sample
-      reference <-
-        if measurementReference measurement && hasReference cell
+      beside <-
+        if reference measurement cell
           then Just <$> runReference pinning window servers iteration cell
           else pure Nothing
-      mapM_ (announce . ("  " <>) . summary) reference
-      pure (samples <> maybe [] pure reference)
+      mapM_ (announce . ("  " <>) . summary) beside
+      pure (samples <> maybe [] pure beside)
 
 summary :: Sample -> String
 summary sample = case sampleProblems sample of
@@ -93,38 +131,6 @@ summary sample = case sampleProblems sample of
       (latencyMax (sampleLatency sample) / 1e3)
   problems -> printf "%-28s INVALID: %s" (Text.unpack (sampleRow sample)) (Text.unpack (Text.intercalate "; " problems))
 
--- | The order in an iteration: another row first each time, and every second
--- time backwards.
-turns :: Int -> [a] -> [a]
-turns iteration rows
-  | null rows = []
-  | odd iteration = reverse rotated
-  | otherwise = rotated
-  where
-    rotated = later <> sooner
-    (sooner, later) = splitAt (iteration `mod` length rows) rows
-
--- | Cells that can share servers, in the order in which they came.
-groups :: [Cell] -> [[Cell]]
-groups cells = [filter ((== key) . share) cells | key <- List.nub (map share cells)]
-  where
-    share cell = (cellPlace cell, cellValueSize cell, cellCommon cell)
-
--- | About how many seconds it will take.
-estimate :: Measurement -> Double
-estimate measurement =
-  fromIntegral (length (measurementIterations measurement)) * (sum (map perCell cells) + sum (map perGroup (groups cells)))
-  where
-    cells = measurementCells measurement
-    window = measurementWindow measurement
-    perCell cell =
-      sum [perRun (rowWindow window row) | row <- measurementRows measurement, rowCan cell row]
-        + (if hasReference cell then perRun window {windowWarmup = 0} else 0)
-    perRun one = windowWarmup one + windowDuration one + 0.5
-    perGroup = \case
-      cell : _ | isCluster (cellPlace cell) -> 5
-      _ -> 1
-
 -- One row at one cell.
 runPeer :: Bool -> Window -> Servers -> Int -> Cell -> Row -> IO Sample
 runPeer pinning usual servers iteration cell row = do
@@ -137,10 +143,6 @@ runPeer pinning usual servers iteration cell row = do
   where
     window = rowWindow usual row
     cores = if isPinned (cellPlace cell) then 1 else 2
-
--- | The window of a row that needs more warm-up than is usual.
-rowWindow :: Window -> Row -> Window
-rowWindow usual row = usual {windowWarmup = max (rowWarmup row) (windowWarmup usual)}
 
 -- | Runs a peer with these arguments, its command line changed by a function;
 -- 'Left' says why there is no report. Blocks until it has ended.
@@ -204,14 +206,14 @@ runReference pinning window servers iteration cell = do
         }
   pure $ case outcome of
     Left problem -> failedSample referenceName cell iteration (Text.pack problem)
-    Right reference ->
+    Right measured ->
       (failedSample referenceName cell iteration "")
-        { sampleOpsPerSecond = referenceOpsPerSecond reference,
-          sampleCpuPerOp = referenceCpuPerOp reference,
+        { sampleOpsPerSecond = referenceOpsPerSecond measured,
+          sampleCpuPerOp = referenceCpuPerOp measured,
           sampleLatency =
             (Latency 0 0 0 0 0 0)
-              { latencyP50 = referenceP50 reference * 1e6,
-                latencyP99 = referenceP99 reference * 1e6
+              { latencyP50 = referenceP50 measured * 1e6,
+                latencyP99 = referenceP99 measured * 1e6
               },
           sampleConnections = clients,
           sampleNotes = ["-c " <> Text.pack (show clients) <> " -P " <> Text.pack (show pipeline)],

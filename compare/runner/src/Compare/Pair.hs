@@ -9,6 +9,7 @@ where
 
 import Compare.Cell
 import Compare.Measure
+import Compare.Plan (rowWindow)
 import Compare.Row
 import Compare.Sample
 import Compare.Servers

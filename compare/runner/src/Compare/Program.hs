@@ -14,6 +14,7 @@ import Compare.Manifest
 import Compare.Measure
 import Compare.Options
 import Compare.Pair
+import Compare.Plan (plannedCell)
 import Compare.Report.Figures
 import Compare.Report.Html
 import Compare.Report.Markdown
@@ -31,7 +32,6 @@ import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeFileName, (</>))
 import System.IO (hPutStrLn, stderr)
-import Text.Printf (printf)
 import Tool.Utf8 (useUtf8)
 
 -- | Reads the command line and does what it says. Blocks for as long as that
@@ -58,21 +58,22 @@ compareClients options
   | otherwise =
     readWorkloads (clientWorkloads options) >>= \case
       Left problem -> cannot problem
-      Right cells -> do
+      Right planned -> do
         folder <- makeAbsolute (clientCompareFolder options)
         (absent, rows) <- buildPeers announce (const True) folder
-        let chosen = filter wanted rows
+        let cells = map plannedCell planned
+            chosen = filter wanted rows
             measurement =
               Measurement
                 { measurementRows = chosen,
-                  measurementCells = cells,
+                  measurementCells = planned,
                   measurementWindow = clientWindow options,
                   measurementIterations = [0 .. clientIterations options - 1],
                   measurementReference = True
                 }
-        announce (plan measurement)
+        mapM_ announce (measurementPlan measurement)
         if clientPlan options
-          then ExitSuccess <$ mapM_ (announce . ("  " <>) . Text.unpack . cellName) cells
+          then pure ExitSuccess
           else do
             arguments <- getArgs
             (server, samples) <- measure announce measurement
@@ -106,15 +107,6 @@ withoutFolders = \case
 
 raw :: ClientOptions -> FilePath
 raw options = clientOutput options </> "raw.json"
-
-plan :: Measurement -> String
-plan measurement =
-  printf
-    "%d cells, %d rows, %d iterations: about %.0f minutes"
-    (length (measurementCells measurement))
-    (length (measurementRows measurement))
-    (length (measurementIterations measurement))
-    (estimate measurement / 60)
 
 cannot :: String -> IO ExitCode
 cannot problem = do

@@ -8,8 +8,8 @@ module Compare.Workload
 where
 
 import Compare.Cell
+import Compare.Plan
 import Data.Aeson (FromJSON (parseJSON), eitherDecodeFileStrict', withObject, (.!=), (.:), (.:?))
-import Data.List qualified as List
 import Data.Text (Text)
 
 -- | A grid: each place with each operation, each value size, each style and
@@ -24,6 +24,9 @@ data Workload = Workload
     workloadWaiting :: [Int],
     -- | Commands in flight in batches of 64.
     workloadBatches :: [Int],
+    -- | Who is measured: what the names of the rows begin with; everybody when
+    -- empty.
+    workloadRows :: [Text],
     workloadCommon :: Common
   }
   deriving stock (Eq, Show)
@@ -37,6 +40,7 @@ instance FromJSON Workload where
       <*> grid .: "value_sizes"
       <*> grid .: "waiting"
       <*> grid .: "batches"
+      <*> grid .:? "rows" .!= []
       <*> ( Common
               <$> grid .:? "keys" .!= commonKeys defaultCommon
               <*> grid .:? "key_size" .!= commonKeySize defaultCommon
@@ -44,12 +48,14 @@ instance FromJSON Workload where
               <*> grid .:? "connections" .!= commonConnections defaultCommon
           )
 
--- | The cells of several files, each once. 'Left' names the file that cannot be
--- read.
-readWorkloads :: [FilePath] -> IO (Either String [Cell])
+-- | The cells of several files, each once, and who is measured at them. 'Left'
+-- names the file that cannot be read.
+readWorkloads :: [FilePath] -> IO (Either String [Planned])
 readWorkloads files = do
   found <- mapM (\file -> either (Left . ((file <> ": ") <>)) Right <$> eitherDecodeFileStrict' file) files
-  pure (List.nub . concatMap gridCells <$> sequence found)
+  pure (together . concatMap planned <$> sequence found)
+  where
+    planned grid = [Planned {plannedCell = cell, plannedNames = workloadRows grid} | cell <- gridCells grid]
 
 -- | All cells of a grid.
 gridCells :: Workload -> [Cell]

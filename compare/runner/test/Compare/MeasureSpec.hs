@@ -1,11 +1,12 @@
 module Compare.MeasureSpec (spec) where
 
 import Compare.Cell
-import Compare.Measure
+import Compare.Plan
+import Compare.Row
 import Compare.Statistics
 import Compare.Workload
 import Data.List (sort)
-import Fixture (cellOf)
+import Fixture (cellOf, row)
 import Test.Hspec
 import Test.QuickCheck
 
@@ -22,7 +23,29 @@ spec = do
       let one = cellOf Wait 1
           other = (cellOf Batch 64) {cellOperation = Set}
           larger = one {cellValueSize = 4096}
-      groups [one, larger, other] `shouldBe` [[one, other], [larger]]
+          everybody cell = Planned {plannedCell = cell, plannedNames = []}
+      groups (map everybody [one, larger, other]) `shouldBe` map (map everybody) [[one, other], [larger]]
+  describe "who is measured" $ do
+    let cell = cellOf Wait 1
+        rows = map (`row` False) ["redis-client", "StackExchange.Redis 1.2.6", "node-redis"]
+        measured names = map rowName (plannedRows rows Planned {plannedCell = cell, plannedNames = names})
+    it "is everybody, or those that a file names" $ do
+      length (measured []) `shouldBe` 3
+      measured ["StackExchange.Redis", "redis-client"] `shouldBe` ["redis-client", "StackExchange.Redis 1.2.6"]
+    it "is everybody whom one of several files names" $ do
+      map plannedNames (together [Planned cell ["a"], Planned cell ["b", "a"]]) `shouldBe` [["a", "b"]]
+      together [Planned cell ["a"], Planned cell []] `shouldBe` [Planned cell []]
+  describe "the time" $ do
+    let rows = [row "redis-client" False, (row "slow" False) {rowWarmup = 3}]
+        window = Window {windowWarmup = 0.5, windowDuration = 1}
+        planned = [Planned {plannedCell = cellOf Wait 1, plannedNames = []}]
+        near found = abs (found - 14.2) < (1e-9 :: Double)
+    it "is that of all runs, with the warm-up that each needs" $
+      estimate (const False) window rows 2 planned `shouldSatisfy` near
+    it "that is left follows the pace so far" $ do
+      remaining 600 0 3 `shouldBe` 10
+      remaining 600 300 600 `shouldBe` 10
+      remaining 600 600 700 `shouldBe` 0
   describe "a workload" $
     it "is a grid" $ do
       let grid =
@@ -33,6 +56,7 @@ spec = do
                 workloadValueSizes = [16],
                 workloadWaiting = [1, 16],
                 workloadBatches = [1024],
+                workloadRows = [],
                 workloadCommon = defaultCommon
               }
       length (gridCells grid) `shouldBe` 12

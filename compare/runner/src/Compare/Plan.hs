@@ -1,0 +1,120 @@
+-- | What is measured by whom, in which order, and how long that takes.
+--
+-- Not every row is measured at every cell: a goal's cell wants everybody, while
+-- the other sizes and commands want those only that can be first. A workload file
+-- names them.
+module Compare.Plan
+  ( Planned (..),
+    together,
+    plannedRows,
+    turns,
+    groups,
+
+    -- * Time
+    rowWindow,
+    runSeconds,
+    estimate,
+    planLines,
+    remaining,
+  )
+where
+
+import Compare.Cell
+import Compare.Row
+import Data.List qualified as List
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Text.Printf (printf)
+
+-- | A cell, and who is measured at it.
+data Planned = Planned
+  { plannedCell :: Cell,
+    -- | What the names of its rows begin with; all rows when empty.
+    plannedNames :: [Text]
+  }
+  deriving stock (Eq, Show)
+
+-- | Each cell once, where it first came, with everybody whom any of them names.
+together :: [Planned] -> [Planned]
+together planned =
+  [ Planned {plannedCell = cell, plannedNames = if any null names then [] else List.nub (concat names)}
+    | cell <- List.nub (map plannedCell planned),
+      let names = [plannedNames one | one <- planned, plannedCell one == cell]
+  ]
+
+-- | The rows that are measured at a cell: those named that can.
+plannedRows :: [Row] -> Planned -> [Row]
+plannedRows rows planned = filter (\row -> rowCan (plannedCell planned) row && named row) rows
+  where
+    named row = null (plannedNames planned) || any (`Text.isPrefixOf` rowName row) (plannedNames planned)
+
+-- | The order in an iteration: another row first each time, and every second
+-- time backwards.
+turns :: Int -> [a] -> [a]
+turns iteration rows
+  | null rows = []
+  | odd iteration = reverse rotated
+  | otherwise = rotated
+  where
+    rotated = later <> sooner
+    (sooner, later) = splitAt (iteration `mod` length rows) rows
+
+-- | Cells that can share servers, in the order in which they came.
+groups :: [Planned] -> [[Planned]]
+groups planned = [filter ((== key) . share) planned | key <- List.nub (map share planned)]
+  where
+    share one = let cell = plannedCell one in (cellPlace cell, cellValueSize cell, cellCommon cell)
+
+-- | The window of a row that needs more warm-up than is usual.
+rowWindow :: Window -> Row -> Window
+rowWindow usual row = usual {windowWarmup = max (rowWarmup row) (windowWarmup usual)}
+
+-- | About how many seconds the run of a row takes, with start and end of its
+-- program; without a row, that of @redis-benchmark@.
+runSeconds :: Window -> Maybe Row -> Double
+runSeconds usual = \case
+  Nothing -> windowDuration usual + 0.3
+  Just row -> let window = rowWindow usual row in windowWarmup window + windowDuration window + 0.3
+
+-- | About how many seconds all iterations take, from whether @redis-benchmark@
+-- runs at a cell.
+estimate :: (Cell -> Bool) -> Window -> [Row] -> Int -> [Planned] -> Double
+estimate hasReference window rows iterations planned =
+  fromIntegral iterations * (sum (map (cellSeconds hasReference window rows) planned) + sum (map serverSeconds (groups planned)))
+
+cellSeconds :: (Cell -> Bool) -> Window -> [Row] -> Planned -> Double
+cellSeconds hasReference window rows planned =
+  sum (map (runSeconds window . Just) (plannedRows rows planned))
+    + (if hasReference (plannedCell planned) then runSeconds window Nothing else 0)
+
+-- Starting and filling them.
+serverSeconds :: [Planned] -> Double
+serverSeconds = \case
+  one : _ | isCluster (cellPlace (plannedCell one)) -> 4
+  _ -> 1
+
+-- | What is going to be measured: the sum first, then a line for each cell.
+planLines :: (Cell -> Bool) -> Window -> [Row] -> Int -> [Planned] -> [String]
+planLines hasReference window rows iterations planned =
+  printf
+    "%d cells, %d rows, %d iterations of %.1f s: about %.0f minutes"
+    (length planned)
+    (length rows)
+    iterations
+    (windowDuration window)
+    (estimate hasReference window rows iterations planned / 60) :
+  [ printf
+      "  %-52s %2d rows %6.0f s"
+      (Text.unpack (cellName (plannedCell one)))
+      (length (plannedRows rows one))
+      (fromIntegral iterations * cellSeconds hasReference window rows one)
+    | one <- planned
+  ]
+
+-- | The minutes that are left, from the seconds that the whole was to take, the
+-- part of it that is done, and the seconds since the start: the pace so far
+-- counts, once there is one.
+remaining :: Double -> Double -> Double -> Double
+remaining whole done since
+  | done < 20 = (whole - done) / 60
+  | otherwise = (whole - done) * (since / done) / 60
