@@ -384,6 +384,12 @@ def check_row(checker, row, folder, one, five):
             monitor = Monitor(one.port, 3000)
             result = checker.result(what, row, folder, one, load(style, callers, "mixed", seed=7))
             seen = monitor.stop()
+            if result and len(seen) < 100:
+                # A busy machine: again, with more time.
+                monitor = Monitor(one.port, 3000)
+                longer = load(style, callers, "mixed", seed=7, warmup=0.5, duration=2)
+                result = checker.result(what, row, folder, one, longer)
+                seen = monitor.stop()
             if result:
                 streams = [Caller(7, number, 858993459) for number in range(callers)]
                 checker.say(what + ": nothing wrong", clean(result, misses=0))

@@ -2,16 +2,23 @@
 # The REST comparison: builds both services, holds both to the contract, measures
 # and reports. "QUICK=1" is a form of at most six minutes with the same rules.
 #
-#   compare/rest/run.sh                 everything, about an hour and a half
-#   compare/rest/run.sh standalone      one Redis only (run-standalone.sh)
-#   compare/rest/run.sh cluster         the cluster of five only (run-cluster.sh)
-#   compare/rest/run.sh study           the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
-#   compare/rest/run.sh autocannon      one row by autocannon, for who compares with old numbers
+#   compare/rest/run.sh [PART] [FLAG...]
+#
+#   standalone   one Redis, a core each: the goals and the naive design (default)
+#   free         the same goals with both cores for all
+#   cluster      a cluster of five (run-cluster.sh)
+#   study        the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
+#   autocannon   one row by autocannon, for who compares with old numbers
+#   all          all but the last, one after the other
+#
+# Flags of the runner follow the part: --plan only says what would be measured and
+# how long it takes; --iterations 5, --seconds 4, --open-seconds 4, --warmup 15
+# (of C#) are what there is by default.
 #
 # OUT=FOLDER continues a folder of results; only what it lacks is measured.
 # SE_REDIS_DIR=FOLDER (several, with colons between) holds the assemblies of a
-# version of StackExchange.Redis: each is a row more. HOLD=COMMAND is put before
-# each part of the measurement (each takes minutes), for who shares a machine.
+# version of StackExchange.Redis: each is a row more where Redis is asked.
+# CONFORMANCE=0 leaves out the contract, for who has just held the services to it.
 #
 # Ends with the goals as ratios. Exit codes: 0 all met, 1 some missed, 2 the run
 # or a service broke its rules, 3 something is not installed.
@@ -19,7 +26,24 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/cabal-env.sh
 
-part="${1:-all}"
+part=standalone
+case "${1:-}" in
+"" | --*) ;;
+*)
+  part="$1"
+  shift
+  ;;
+esac
+flags=()
+plan=""
+for flag in "$@"; do
+  if [ "$flag" = --plan ]; then
+    plan=1
+    flags+=(--plan yes)
+  else
+    flags+=("$flag")
+  fi
+done
 quick="${QUICK:-}"
 out="${OUT:-compare/results/$(date +%F)-rest${quick:+-quick}}"
 mkdir -p "$out" build/rest
@@ -73,7 +97,7 @@ hold() {
   label="$(tail -n 1 "$out/conformance.log")"
   echo "contract: ${programs[*]##*/} ${1:+and $(basename "$(dirname "$1")") }$label"
 }
-if [ "${CONFORMANCE:-1}" = 1 ]; then
+if [ "${CONFORMANCE:-1}" = 1 ] && [ -z "$plan" ]; then
   held=""
   for row in "${rows[@]}"; do
     [ "$row" = --dotnet ] && continue
@@ -84,56 +108,38 @@ if [ "${CONFORMANCE:-1}" = 1 ]; then
   [ -n "$held" ] || hold
 fi
 
-measure() {
-  ${HOLD:-} "$compare" run --out "$out" --haskell "$service" --generator "$generator" \
+measure() { # the flags that come first win
+  "$compare" run "${flags[@]}" --out "$out" --haskell "$service" --generator "$generator" \
     --sql compare/rest/shared/statements.sql --scripts compare/rest/wrk "${rows[@]}" "$@" || exit 2
 }
 
-only() { # TOPOLOGY-LAYOUT: its groups, each a part of the measurement
-  local scenario
-  for scenario in single-100 single-10 list-100 post-100 post-10 mixed-20; do
-    measure --what goals --only "$1-$scenario"
-  done
-}
-
-naive() {
-  local scenario
-  for scenario in post-100 post-10 single-100 list-100 mixed-20; do
-    measure --what naive --only "standalone-pinned-$scenario" --warmup 4
-  done
-}
-
 if [ -n "$quick" ]; then
-  measure --what quick --iterations 2 --seconds 2 --open-seconds 2 --warmup 5
-else
-  case "$part" in
-  all)
-    only standalone-pinned
-    naive
-    only standalone-free
-    only cluster-pinned
-    measure --what study --only standalone-pinned-single
-    measure --what study --only standalone-pinned-list
-    ;;
-  standalone) only standalone-pinned && naive && only standalone-free ;;
-  cluster) only cluster-pinned ;;
-  study)
-    measure --what study --only standalone-pinned-single
-    measure --what study --only standalone-pinned-list
-    ;;
-  autocannon)
-    entries=("haskell=$service")
-    for row in "${rows[@]}"; do
-      [ "$row" = --dotnet ] || entries+=("$row")
-    done
-    cabal build -v1 exe:rest-seed
-    SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" ${HOLD:-} compare/rest/autocannon.sh "$out" "${entries[@]}"
-    exit
-    ;;
-  *)
-    echo "compare-rest: unknown part '$part'" >&2
-    exit 2
-    ;;
-  esac
+  part=quick
 fi
-"$compare" report --out "$out"
+case "$part" in
+quick) measure --what quick --iterations 2 --seconds 2 --open-seconds 2 --warmup 5 ;;
+all)
+  measure --what goals --what naive --only standalone-pinned --only standalone-free --only cluster-pinned
+  measure --what study
+  ;;
+standalone) measure --what goals --what naive --only standalone-pinned ;;
+free) measure --what goals --only standalone-free ;;
+cluster) measure --what goals --only cluster-pinned ;;
+study) measure --what study ;;
+autocannon)
+  entries=("haskell=$service")
+  for row in "${rows[@]}"; do
+    [ "$row" = --dotnet ] || entries+=("$row")
+  done
+  cabal build -v1 exe:rest-seed
+  SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" compare/rest/autocannon.sh "$out" "${entries[@]}"
+  exit
+  ;;
+*)
+  echo "compare-rest: unknown part '$part'" >&2
+  exit 2
+  ;;
+esac
+if [ -z "$plan" ]; then
+  "$compare" report --out "$out"
+fi

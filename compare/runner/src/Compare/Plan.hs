@@ -103,13 +103,13 @@ planLines hasReference window rows iterations planned =
     iterations
     (windowDuration window)
     (estimate hasReference window rows iterations planned / 60) :
-  [ printf
-      "  %-52s %2d rows %6.0f s"
-      (Text.unpack (cellName (plannedCell one)))
-      (length (plannedRows rows one))
-      (fromIntegral iterations * cellSeconds hasReference window rows one)
-    | one <- planned
-  ]
+    [ printf
+        "  %-52s %2d rows %6.0f s"
+        (Text.unpack (cellName (plannedCell one)))
+        (length (plannedRows rows one))
+        (fromIntegral iterations * cellSeconds hasReference window rows one)
+      | one <- planned
+    ]
 
 -- | The minutes that are left, from the seconds that the whole was to take, the
 -- part of it that is done, and the seconds since the start: the pace so far

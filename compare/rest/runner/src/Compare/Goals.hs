@@ -31,7 +31,9 @@ data Summed = Summed
     summedCoreBusy :: [Double],
     summedHits :: Maybe Double,
     summedMemory :: Int,
-    summedLeftOut :: Int
+    summedLeftOut :: Int,
+    -- | Of the requests of all rounds, how many failed and are not in the rate.
+    summedFailed :: Double
   }
 
 -- | All cells, by group and row.
@@ -60,7 +62,10 @@ summed results = do
           [] -> Nothing
           ratios -> Just (mean ratios),
         summedMemory = maximum (0 : map memory good),
-        summedLeftOut = length results - length good
+        summedLeftOut = length results - length good,
+        summedFailed =
+          fromIntegral (sum [statusErrors (outcome result) | result <- results, scenario (cell result) /= Mixed])
+            / fromIntegral (max 1 (sum [served (outcome result) | result <- results]))
       }
   where
     good = map outcome (filter (null . disqualifying) results)
@@ -68,7 +73,8 @@ summed results = do
     median values = maybe 0 summaryMedian (summarise values)
 
 -- | Why a result counts for nothing. The naive design fails a few requests under
--- load, as the original's did: that is told, and does not disqualify it.
+-- load, as the original's did: up to one in twenty is told, is not in the rate,
+-- and does not disqualify it. For every other row one is too many.
 disqualifying :: Result -> [Text]
 disqualifying result
   | "-naive" `Text.isSuffixOf` row (cell result),

@@ -112,8 +112,8 @@ measure setting (Redis servers) row' this rate = do
         { cell = this,
           outcome =
             Outcome
-              { requestsPerSecond = fromIntegral (wrkRequests summary) / (fromIntegral (wrkMicros summary) / 1e6),
-                cpuPerRequest = (cpuAfter - cpuBefore) * 1e6 / fromIntegral (max 1 (wrkRequests summary)),
+              { requestsPerSecond = fromIntegral (answeredWell this summary) / (fromIntegral (wrkMicros summary) / 1e6),
+                cpuPerRequest = (cpuAfter - cpuBefore) * 1e6 / fromIntegral (max 1 (answeredWell this summary)),
                 serviceBusy = (cpuAfter - cpuBefore) / seconds,
                 generatorBusy = fromIntegral (childrenAfter - childrenBefore) / 1e9 / seconds,
                 coresBusy = [busy' / max 1 all' | ((busy0, all0), (busy1, all1)) <- zip coresBefore coresAfter, let busy' = busy1 - busy0, let all' = all1 - all0],
@@ -134,6 +134,13 @@ measure setting (Redis servers) row' this rate = do
                 ("warm-up", Text.pack (show (rowWarmup row')))
               ]
         }
+
+-- | The requests that count. In the mix a user may be gone, which is a right
+-- answer; elsewhere no answer may be an error, and those that are do not count.
+answeredWell :: Cell -> Wrk -> Int
+answeredWell this summary
+  | scenario this == Mixed = wrkRequests summary
+  | otherwise = wrkRequests summary - wrkStatusErrors summary
 
 -- | What speaks against a cell.
 judged :: Cell -> Wrk -> Int -> Int -> Maybe LoadResult -> ExitCode -> [Text]

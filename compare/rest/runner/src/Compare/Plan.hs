@@ -10,12 +10,20 @@ module Compare.Plan
     studyGroups,
     quickGroups,
     cellsOf,
+
+    -- * Time
+    cellSeconds,
+    planLines,
+    remaining,
   )
 where
 
 import Compare.Cell
 import Compare.Load (Scenario (..))
-import Compare.Rows (Row (..), goalRows, naiveRows, studyRows)
+import Compare.Rows (Row (..), goalRows, naiveRows, otherVersions, studyRows)
+import Data.List qualified as List
+import Data.Text qualified as Text
+import Text.Printf (printf)
 
 -- | Cells that are compared with each other.
 data Group = Group
@@ -28,15 +36,21 @@ data Group = Group
     groupOpenLoop :: Bool
   }
 
--- | Everything that a goal is about, in both layouts; and the cluster.
+-- | Everything that a goal is about, in both layouts; and the cluster. Where
+-- Redis has no part in a request, or a small one, one version of its client
+-- stands for all in C#.
 goalGroups :: [Row] -> [Group]
 goalGroups rows =
-  [ Group topology' layout' scenario' count (goalRows rows) (scenario' == Mixed || (scenario', count) == (Single, 100))
+  [ Group topology' layout' scenario' count (rowsAt scenario') (scenario' == Mixed || (scenario', count) == (Single, 100))
     | (topology', layout') <- [(Standalone, Pinned), (Cluster, Pinned), (Standalone, Free)],
       (scenario', count) <- goalScenarios,
       -- The list does not ask Redis.
       not (topology' == Cluster && scenario' == Listing)
   ]
+  where
+    rowsAt scenario'
+      | scenario' `elem` [Single, Mixed] = goalRows rows
+      | otherwise = filter ((`notElem` map rowName (otherVersions rows)) . rowName) (goalRows rows)
 
 goalScenarios :: [(Scenario, Int)]
 goalScenarios = [(Single, 100), (Single, 10), (Listing, 100), (Post, 10), (Post, 100), (Mixed, 20)]
@@ -45,7 +59,7 @@ goalScenarios = [(Single, 100), (Single, 10), (Listing, 100), (Post, 10), (Post,
 naiveGroups :: [Row] -> [Group]
 naiveGroups rows =
   [ Group Standalone Pinned scenario' count (naiveRows rows) False
-    | (scenario', count) <- [(Post, 10), (Post, 100), (Single, 100), (Listing, 100), (Mixed, 20)]
+    | (scenario', count) <- [(Post, 10), (Post, 100), (Single, 100), (Listing, 100)]
   ]
 
 -- | Variants of the Haskell service: the runtime, the HTTP layer, JSON.
@@ -77,3 +91,27 @@ cellsOf iterations group =
     | number <- [1 .. iterations],
       row' <- (if even number then reverse else id) (groupRows group)
   ]
+
+-- | About how many seconds a cell takes, from the seconds of its closed and its
+-- open loop: those, the warm-up, the start and the end of the service.
+cellSeconds :: Int -> Double -> (Group, Row, Cell) -> Double
+cellSeconds closed open (group, row', this) =
+  rowWarmup row' + fromIntegral closed + 1.8 + (if groupOpenLoop group && iteration this > 1 then open + 1.5 else 0)
+
+-- | What is going to be measured, from the seconds that its cells take: the sum
+-- first, then a line for each group.
+planLines :: ((Group, Row, Cell) -> Double) -> (Group -> String) -> [(Group, Row, Cell)] -> [String]
+planLines seconds name cells =
+  printf "%d measurements: about %.0f minutes" (length cells) (sum (map seconds cells) / 60) :
+    [ printf "  %-28s %5.1f minutes: %s" name' (sum (map seconds these) / 60) (unwords (List.nub [Text.unpack (rowName row') | (_, row', _) <- these]))
+      | name' <- List.nub [name group | (group, _, _) <- cells],
+        let these = [one | one@(group, _, _) <- cells, name group == name']
+    ]
+
+-- | The minutes that are left, from the seconds that the whole was to take, the
+-- part of it that is done, and the seconds since the start: the pace so far
+-- counts, once there is one.
+remaining :: Double -> Double -> Double -> Double
+remaining whole done since
+  | done < 20 = (whole - done) / 60
+  | otherwise = (whole - done) * (since / done) / 60

@@ -5,6 +5,7 @@ module Compare.Rows
     goalRows,
     naiveRows,
     studyRows,
+    otherVersions,
   )
 where
 
@@ -56,7 +57,7 @@ rowsOf haskell dotnets dotnetWarmup =
                 programArguments = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"],
                 programEnvironment = variables
               },
-          rowWarmup = min 2 dotnetWarmup
+          rowWarmup = min (if "-naive" `Text.isSuffixOf` name then 4 else 2) dotnetWarmup
         }
     dotnetRow name about variables path =
       Row
@@ -69,7 +70,7 @@ rowsOf haskell dotnets dotnetWarmup =
                 programArguments = [],
                 programEnvironment = variables <> recommended
               },
-          rowWarmup = dotnetWarmup
+          rowWarmup = if "-naive" `Text.isSuffixOf` name then min 4 dotnetWarmup else dotnetWarmup
         }
     -- What the framework's authors set when they measure it.
     recommended =
@@ -83,8 +84,12 @@ rowsOf haskell dotnets dotnetWarmup =
 goalRows, naiveRows, studyRows :: [Row] -> [Row]
 goalRows = filter (\row -> rowName row == "haskell" || ("dotnet" `Text.isPrefixOf` rowName row && not (isNaive row)))
 
--- | Those of the original's design.
-naiveRows = filter isNaive
+-- | Those of the original's design: of the versions in C# the first.
+naiveRows rows = filter (\row -> isNaive row && rowName row `notElem` map ((<> "-naive") . rowName) (otherVersions rows)) rows
+
+-- | The versions in C# that come after the first.
+otherVersions :: [Row] -> [Row]
+otherVersions = drop 1 . filter (\row -> "dotnet" `Text.isPrefixOf` rowName row && not (isNaive row))
 
 -- | Variants of the Haskell service.
 studyRows = filter (\row -> "haskell" `Text.isPrefixOf` rowName row && not (isNaive row))

@@ -18,7 +18,7 @@ import Data.Aeson (decodeFileStrict, encodeFile)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Maybe (fromMaybe, isJust, mapMaybe)
 import Data.Set qualified as Set
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -31,6 +31,7 @@ import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import System.IO.Temp (withTempDirectory)
 import System.Process (readProcessWithExitCode)
 import Text.Read (readMaybe)
+import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
 import Tool.Utf8 (useUtf8)
@@ -40,10 +41,10 @@ usage =
   unlines
     [ "usage: rest-compare run    --out FOLDER --haskell PROGRAM [--dotnet NAME=PROGRAM]... --generator PROGRAM",
       "                           --sql FILE --scripts FOLDER [--what goals|naive|study|quick]... [--iterations 5]",
-      "                           [--seconds 4] [--open-seconds 4] [--warmup 15] [--only TEXT]",
+      "                           [--seconds 4] [--open-seconds 4] [--warmup 15] [--only TEXT]... [--plan yes]",
       "       rest-compare report --out FOLDER",
       "",
-      "run measures what the folder has not yet; --only takes groups whose name begins so, such as",
+      "run measures what the folder has not yet, and says first how long that takes (--plan yes: says only that); --only takes groups whose name begins so, such as",
       "standalone-pinned-post. Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
     ]
 
@@ -87,35 +88,42 @@ run options = do
         [] -> [""]
         words' -> words'
       raw = out </> "cells.jsonl"
-  noteManifest out dotnets
-  withTempDirectory (takeDirectory out) ".databases" $ \folder -> do
-    golden <- goldenDatabase sqlFile folder
-    noteFacts out . Map.singleton "fsync of 4 KiB, median µs" . Text.pack . show . (round :: Double -> Int) =<< fsyncMicros folder
-    let setting =
-          Setting
-            { settingSqlFile = sqlFile,
-              settingScripts = scripts,
-              settingGenerator = generator,
-              settingFolder = folder,
-              settingGolden = golden,
-              settingSeconds = numberOr 4 "--seconds",
-              settingOpenSeconds = numberOr 4 "--open-seconds"
-            }
-    forM_ (List.groupBy sameServers groups) $ \together -> do
-      done <- Set.fromList . map cell <$> readResults raw
-      let missing = [(group, row', this) | group <- together, (row', this) <- cellsOf iterations group, not (Set.member this done)]
-      case together of
-        first : _ | not (null missing) -> withRedis (groupTopology first) (groupLayout first) $ \redis ->
-          forM_ missing $ \(group, row', this) -> do
-            before <- readResults raw
-            result <- measure setting redis row' this (rateFor group this before)
+  done <- Set.fromList . map cell <$> readResults raw
+  let missing = [(group, row', this) | group <- groups, (row', this) <- cellsOf iterations group, not (Set.member this done)]
+      seconds = cellSeconds (numberOr 4 "--seconds") (numberOr 4 "--open-seconds")
+  mapM_ putStrLn (planLines seconds groupName' missing)
+  unless (isJust (lookup "--plan" options)) $ do
+    noteManifest out dotnets
+    began <- monotonic
+    withTempDirectory (takeDirectory out) ".databases" $ \folder -> do
+      golden <- goldenDatabase sqlFile folder
+      noteFacts out . Map.singleton "fsync of 4 KiB, median µs" . Text.pack . show . (round :: Double -> Int) =<< fsyncMicros folder
+      let setting =
+            Setting
+              { settingSqlFile = sqlFile,
+                settingScripts = scripts,
+                settingGenerator = generator,
+                settingFolder = folder,
+                settingGolden = golden,
+                settingSeconds = numberOr 4 "--seconds",
+                settingOpenSeconds = numberOr 4 "--open-seconds"
+              }
+          numbered = zip (scanl (+) 0 (map seconds missing)) missing
+          whole = sum (map seconds missing)
+      forM_ (List.groupBy sameServers numbered) $ \together -> case together of
+        (_, (first, _, _)) : _ -> withRedis (groupTopology first) (groupLayout first) $ \redis ->
+          forM_ together $ \(before, (group, row', this)) -> do
+            earlier <- readResults raw
+            result <- measure setting redis row' this (rateFor group this earlier)
             appendResult raw result
-            putStrLn (progress result)
-        _ -> pure ()
+            now <- monotonic
+            let left = remaining whole (before + seconds (group, row', this)) (fromIntegral (now - began) / 1e9)
+            putStrLn (progress result <> " (" <> show (ceiling left :: Int) <> " min left)")
+        [] -> pure ()
   where
     numberOr :: Read a => a -> String -> a
     numberOr absent name = fromMaybe absent (lookup name options >>= readMaybe)
-    sameServers one other = (groupTopology one, groupLayout one) == (groupTopology other, groupLayout other)
+    sameServers (_, (one, _, _)) (_, (other, _, _)) = (groupTopology one, groupLayout one) == (groupTopology other, groupLayout other)
     groupsOf word rows = case word of
       "goals" -> goalGroups rows
       "naive" -> naiveGroups rows
