@@ -45,13 +45,13 @@ spec service = describe (caseName service) $ do
     it "never answers from the cache what it could not delete there" $ \world -> do
       old <- responseBody <$> get world "/users/9"
       eventually 5 "the user is in the cache" ((== Just old) <$> cached world 9)
-      _ <- redisTells world ["ACL", "SETUSER", "default", "-del"]
+      _ <- redisTells world ["ACL", "SETUSER", "default", "-del", "-unlink"]
       changed <- put world "/users/9" (userText "Nine" "nine@test.example")
       responseStatus changed `shouldBe` 200
       cached world 9 `shouldReturn` Just old
       replicateM_ 20 (responseBody <$> get world "/users/9" `shouldReturn` responseBody changed)
       cached world 9 `shouldReturn` Just old
-      _ <- redisTells world ["ACL", "SETUSER", "default", "+del"]
+      _ <- redisTells world ["ACL", "SETUSER", "default", "+del", "+unlink"]
       eventually 10 "the old user is deleted" ((/= Just old) <$> cached world 9)
       eventually 10 "the user is cached again" $ do
         responseBody <$> get world "/users/9" `shouldReturn` responseBody changed

@@ -17,7 +17,8 @@ import Compare.Cell
 import Compare.Load (LoadResult (..), Scenario (..), scenarioName)
 import Compare.Rows (Row (..))
 import Compare.Service (Options (..), Program (..), Running (..), defaultOptions, restoreDatabase, terminate, withService)
-import Control.Exception (bracket)
+import Control.Concurrent (threadDelay)
+import Control.Exception (bracket, throwIO, try)
 import Control.Monad (forM_, replicateM)
 import Data.Aeson (FromJSON (..), eitherDecodeStrict, withObject, (.:))
 import Data.ByteString (ByteString)
@@ -31,7 +32,7 @@ import Data.Text qualified as Text
 import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
 import Redis.TestKit.Command (infoFields, replyText)
 import Redis.TestKit.Server (Server, ServerOptions (..), command, defaultServerOptions, serverPort, withServer)
-import Rest.Sqlite (OpenMode (..), close, columnInt, finalize, open, prepare, step)
+import Rest.Sqlite (OpenMode (..), close, columnInt, finalize, isBusy, open, prepare, step)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (IOMode (..), hFlush, withBinaryFile)
@@ -225,11 +226,21 @@ keyspace servers = do
   let total name = sum [maybe 0 fst (Map.lookup name info >>= Char8.readInt) | info <- infos]
   pure (total "keyspace_hits", total "keyspace_misses")
 
+-- The naive services close their last connection now and then, for which the
+-- database is locked for a moment: asked again, for at most 10 s.
 countUsers :: FilePath -> IO Int
-countUsers path =
-  bracket (open ReadOnly path) close $ \connection ->
-    bracket (prepare connection "SELECT count(*) FROM users") finalize $ \query ->
-      step query >> fromIntegral <$> columnInt query 0
+countUsers path = again (200 :: Int)
+  where
+    again left =
+      try counted >>= \case
+        Right users -> pure users
+        Left problem
+          | isBusy problem && left > 0 -> threadDelay 50000 >> again (left - 1)
+          | otherwise -> throwIO problem
+    counted =
+      bracket (open ReadOnly path) close $ \connection ->
+        bracket (prepare connection "SELECT count(*) FROM users") finalize $ \query ->
+          step query >> fromIntegral <$> columnInt query 0
 
 -- | Processor time of a process and all its threads, in seconds.
 processCpu :: ProcessID -> IO Double
