@@ -1,5 +1,11 @@
 -- | The load of our own peer: callers that are threads, a window of time, and
 -- what was found in it. @compare/PROTOCOL.md@ says what all peers do alike.
+--
+-- The driver of the load tool is not used here on purpose: it has pacing, series
+-- over time and other commands, which no peer has. This is what a user of the
+-- library would write: threads, 'Redis.tryRun', 'Redis.submit' and
+-- 'Redis.tryWait', with the checks that all peers make. Only so is the row one
+-- like the others.
 module Compare.Ours.Load
   ( Found (..),
     runLoad,
