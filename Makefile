@@ -3,12 +3,12 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-gate campaign-smoke compare-client compare-rest lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate campaign-smoke compare-client compare-rest lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian: GHC, cabal, libraries, redis-server)
 	@scripts/setup.sh
@@ -22,6 +22,9 @@ test: build ## Run every test, then lint
 
 bench: setup ## Measure GET, SET and mixed on a private server and cluster
 	@scripts/bench.sh suite
+
+bench-differential: setup ## Hold our figures against those of redis-benchmark
+	@scripts/bench.sh differential
 
 bench-gate: setup ## Measure the speed demanded; fail below it
 	@scripts/bench.sh gate

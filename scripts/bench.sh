@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the program's benchmark: "suite" (default) measures GET, SET and mixed
 # against a server and a cluster of its own; "gate" holds the speed against
-# what is demanded and fails below; "campaign" varies persistence, sizes,
-# callers and more. Further arguments are handed on.
+# what is demanded and fails below; "differential" holds our figures against
+# those of redis-benchmark; "campaign" varies persistence, sizes, callers and more. Further arguments are handed on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -12,9 +12,10 @@ mode="${1:-suite}"
 mkdir -p results
 case "$mode" in
 suite) set -- --json results/bench.json "$@" ;;
+differential) set -- --json results/differential.json "$@" ;;
 gate | campaign) ;;
 *)
-  echo "bench: unknown mode '$mode': suite, gate or campaign" >&2
+  echo "bench: unknown mode '$mode': suite, gate, differential or campaign" >&2
   exit 2
   ;;
 esac

@@ -43,7 +43,7 @@ main = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = 
     pure (show arriving <> " a second, sent late by: " <> lateness run)
   mapM_ putStrLn late
   where
-    closed = defaultLoad {loadDuration = 3, loadMuxCount = Just 1, loadPlan = defaultPlan {planSaturation = True, planBrief = True, planSample = Nothing, planWarmup = WarmupFor 0.5}}
+    closed = defaultLoad {loadDuration = 3, loadMuxCount = Just 1, loadPlan = defaultPlan {planAllowed = [Saturation], planBrief = True, planSample = Nothing, planWarmup = WarmupFor 0.5}}
     measured target load = measure silent target (newWorkload OperationGet load) load
     micros nanos = fixed 3 (nanos / 1000) <> " us"
     lateness run = case foldMap (trustSchedule . iterationTrust) (runIterations run) of

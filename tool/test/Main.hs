@@ -6,6 +6,7 @@ import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
 import Tool.Bench.ArrivalsSpec qualified
+import Tool.Bench.DifferentialSpec qualified
 import Tool.Bench.Document.JsonSpec qualified
 import Tool.Bench.EventsSpec qualified
 import Tool.Bench.Format.FormatSpec qualified
@@ -83,6 +84,7 @@ main =
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec
+      Tool.Bench.DifferentialSpec.spec
       Tool.Bench.SteadySpec.spec
       Tool.Bench.EventsSpec.spec
       Tool.Bench.TrustSpec.spec

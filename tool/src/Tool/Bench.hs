@@ -1,4 +1,4 @@
--- | The mode @bench@: one run, the standard suite, or the speed gate.
+-- | The mode @bench@: one run, the standard suite, the speed gate, and more.
 module Tool.Bench
   ( bench,
   )
@@ -11,6 +11,7 @@ import Data.Text qualified as Text
 import System.Directory (getTemporaryDirectory)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
+import Tool.Bench.Differential (differential)
 import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
 import Tool.Bench.Environment (manifest)
@@ -30,6 +31,7 @@ import Tool.Connect (Target, targetOf)
 import Tool.Failure (invalidRun)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
+import Tool.Options.Differential (DifferentialOptions (..))
 import Tool.Options.Load (Plan (..))
 import Tool.Options.Output (Outputs, toStandardOutput)
 import Tool.Record (record)
@@ -47,6 +49,10 @@ bench = \case
     progress <- newProgress
     withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->
       gate progress options (\value -> write [encode value <> "\n"])
+  BenchDifferential options -> do
+    progress <- newProgress
+    withSinks [("--json", path) | Just path <- [differentialJson options]] $ \write ->
+      differential progress options (\value -> write [encode value <> "\n"])
   BenchReport options -> showReport options
   BenchCompare options -> compareReports options
   BenchMerge options -> mergeReports options

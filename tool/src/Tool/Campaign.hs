@@ -14,7 +14,7 @@ where
 import Control.Exception (bracket_)
 import Control.Monad (filterM, unless, when)
 import Data.Foldable (for_)
-import Data.List (intercalate, nub)
+import Data.List (intercalate, nub, sort)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
@@ -42,6 +42,7 @@ import Tool.Campaign.Store
 import Tool.Campaign.Workload (Workload (..), carriesValue, findWorkload)
 import Tool.Failure (exitInvalid, invalidRun, unavailable)
 import Tool.Options.Campaign
+import Tool.Options.Load (checkName)
 import Tool.Span (renderSpan)
 import Tool.Text (duration, thousands)
 
@@ -131,7 +132,7 @@ measuringOf options delaying =
       measuringKeys = campaignKeys options,
       measuringKeyForm = campaignKeyForm options,
       measuringReference = campaignReference options,
-      measuringSaturation = campaignSaturation options,
+      measuringAllowed = nub (campaignAllowed options),
       measuringDurability = campaignDurability options
     }
 
@@ -146,7 +147,7 @@ settings options delaying =
       ("server cores", cores (campaignServerCores options)),
       ("client cores", cores (campaignClientCores options)),
       ("reference", if campaignReference options then "redis-benchmark" else "none"),
-      ("saturation", if campaignSaturation options then "allowed" else "not allowed"),
+      ("allowed", if null (campaignAllowed options) then "nothing" else listed (map checkName (sort (nub (campaignAllowed options))))),
       ("durability", span' (campaignDurability options)),
       ("programs", listed [label <> "=" <> path | Named label path <- campaignServers options]),
       ("places", listed [label <> "=" <> path | Place label path <- campaignPlaces options]),

@@ -22,6 +22,7 @@ module Tool.Connect
     CommandCounts (..),
     serverCalls,
     nodeCalls,
+    nodeCpu,
     serverKeys,
     replicaKeys,
     serverMisses,
@@ -47,7 +48,9 @@ import Redis.Internal.Config (Config (configDatabase, configTopology), Topology 
 import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
 import Redis.Value (Value (..), withoutAttributes)
+import Text.Read (readMaybe)
 import Tool.Bench.Counts (CommandCounts (..))
+import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document (TargetKind (..))
 import Tool.Failure (unavailable)
 import Tool.Options.Connection
@@ -258,6 +261,13 @@ nodeCalls :: Client -> IO CommandCounts
 nodeCalls client = do
   statistics <- commandCalls <$> ask client ["INFO", "commandstats"]
   pure (CommandCounts (Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) (fmap callsRun statistics)))
+
+-- | The processor time that the one server that a client is connected to has
+-- used by now, in nanoseconds; 0 if it does not say.
+nodeCpu :: Client -> IO Nanos
+nodeCpu client = do
+  fields <- infoFields <$> ask client ["INFO", "cpu"]
+  pure (sum [round (seconds * 1e9 :: Double) | name <- ["used_cpu_sys", "used_cpu_user"], Just seconds <- [Map.lookup name fields >>= readMaybe . Char8.unpack]] :: Nanos)
 
 -- | How many keys there are.
 serverKeys :: Target -> IO Int

@@ -13,6 +13,8 @@ module Tool.Failure
 where
 
 import Control.Exception (Exception (displayException), IOException, SomeException, fromException, throwIO)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (intercalate, nub)
 import Redis.Config (ConfigError)
 import Redis.Error qualified as Redis
 import Redis.TestKit.Wait (TestKitFailure)
@@ -47,7 +49,7 @@ unavailable = throwIO . Failure exitUnavailable
 describe :: SomeException -> Maybe Failure
 describe exception
   | Just failure <- fromException exception = Just failure
-  | Just problem <- fromException exception = Just (environment (displayException (problem :: Redis.Error)))
+  | Just problem <- fromException exception = Just (environment (serverProblem problem))
   | Just problem <- fromException exception =
     Just (Failure exitInvalid (displayException (problem :: ConfigError)))
   | Just problem <- fromException exception = Just (environment (show (problem :: TestKitFailure)))
@@ -55,6 +57,29 @@ describe exception
   | otherwise = Nothing
   where
     environment = Failure exitUnavailable . takeWhile (/= '\n')
+
+-- What a person at a command line needs of it, each server and reason once.
+serverProblem :: Redis.Error -> String
+serverProblem = \case
+  Redis.ConnectionError _ endpoint cause -> Redis.renderEndpoint endpoint <> ": " <> connectionProblem cause
+  Redis.RoutingError _ (Redis.NoReachableNode tried) -> "no node can be reached: " <> reasons tried
+  Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> "no node answers: " <> reasons tried
+  problem -> displayException problem
+  where
+    reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> why | (endpoint, why) <- tried])
+
+connectionProblem :: Redis.ConnectionCause -> String
+connectionProblem = \case
+  Redis.ConnectFailed why -> "cannot be connected to (" <> why <> ")"
+  Redis.NameNotResolved why -> "is not known (" <> why <> ")"
+  Redis.TlsFailed why -> "TLS failed: " <> why
+  Redis.HandshakeRefused refusal -> "the server refuses: " <> Char8.unpack (Redis.serverErrorCode refusal <> " " <> Redis.serverErrorMessage refusal)
+  Redis.ConnectTimedOut seconds -> "no connection within " <> show seconds <> " s"
+  Redis.ClosedByPeer -> "the server closed the connection"
+  Redis.BrokenConnection why -> "the connection broke: " <> why
+  Redis.SilentPeer seconds -> "nothing came for " <> show seconds <> " s"
+  Redis.ProtocolViolation why -> "it does not speak as Redis does: " <> why
+  Redis.ClosedLocally -> "the connection was closed"
 
 ioError' :: IOException -> String
 ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) reason

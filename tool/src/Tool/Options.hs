@@ -18,8 +18,8 @@ module Tool.Options
 where
 
 import Data.ByteString (ByteString)
-import Data.List (find, intersect, isPrefixOf)
-import Data.Maybe (maybeToList)
+import Data.List (find, intersect, isPrefixOf, nub, (\\))
+import Data.Maybe (fromMaybe, maybeToList)
 import Options.Applicative
   ( Parser,
     ParserInfo,
@@ -55,6 +55,7 @@ import Tool.Bench.Workload.Chosen (workloadRefusal)
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Connection (withPassword)
+import Tool.Options.Differential (differentialOptions, differentialProblem)
 import Tool.Options.Replay
 import Tool.Options.Results
 
@@ -97,7 +98,9 @@ parseArguments password arguments
     checked mode = maybe (Run mode) Reject (modeProblem mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
-      text -> unwords text
+      text -> fromMaybe (unwords text) (saidTwice (unwords text))
+    -- The parser takes an option once, and does not know it afterwards.
+    saidTwice text = (<> " is given twice") <$> find (\name -> text == "Invalid option `" <> name <> "'") (arguments \\ nub arguments)
 
 programName :: String
 programName = "redis-client"
@@ -109,6 +112,7 @@ modeProblem = \case
     problem -> problem
   Bench (BenchSuite options) -> suiteProblem options
   Bench (BenchGate options) -> gateProblem options
+  Bench (BenchDifferential options) -> differentialProblem options
   Bench (BenchCampaign options) -> campaignProblem options
   Bench (BenchRecord options) -> recordProblem options
   Bench (BenchReplay options) -> replayProblem options
@@ -131,7 +135,7 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate|campaign|record|replay|report|compare|merge|schema"
+        ( metavar "suite|gate|differential|campaign|record|replay|report|compare|merge|schema"
             <> command
               "suite"
               ( info
@@ -143,6 +147,12 @@ program =
               ( info
                   (BenchGate <$> gateOptions <**> helpOption)
                   (progDesc "The speeds that must be reached, on pinned cores, beside redis-benchmark")
+              )
+            <> command
+              "differential"
+              ( info
+                  (BenchDifferential <$> differentialOptions <**> helpOption)
+                  (progDesc "The same tests by this program and by redis-benchmark: do they find the same?" <> footer exitCodes)
               )
             <> command
               "campaign"
@@ -197,6 +207,7 @@ modePaths :: [([String], ([OptName], [OptName]))]
 modePaths =
   [ (["bench", "suite"], optionNames suiteOptions),
     (["bench", "gate"], optionNames gateOptions),
+    (["bench", "differential"], optionNames differentialOptions),
     (["bench", "campaign"], optionNames campaignOptions),
     (["bench", "record"], optionNames recordOptions),
     (["bench", "replay"], optionNames replayOptions),

@@ -154,6 +154,15 @@ spec = describe "Tool.Options" $ do
     rejected "bench --keys 20000000 --distribution zipf" "16777216"
     rejected "bench --command SUBSCRIBE" "connection"
     rejected "bench --hit-ratio 2" "a share is 1 at most"
+    rejected "bench --duration 1 --duration 2" "--duration is given twice"
+    rejected "bench -h a -h b" "-h is given twice"
+    rejected "bench --allow little,errors" "not \"errors\""
+    rejected "bench differential --test lrange_100" "there is no such test to compare"
+    rejected "bench differential --test get,get" "names a test twice"
+    rejected "bench differential --duration 0.1" "--duration must be from 0.5"
+    rejected "bench differential --pipeline 0" "--pipeline must be from 1"
+    rejected "bench compare a b --html x --json x" "x is named twice"
+    rejected "bench record --for 1s --out x" "--host"
 
   it "reads -h as the host, and --help as a question" $ do
     fmap (connectionHost . benchConnection) (once (parse "bench -h localhost"))

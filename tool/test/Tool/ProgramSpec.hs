@@ -10,9 +10,10 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Either (fromRight, isRight)
 import Data.Foldable (for_)
-import Data.List (isInfixOf, isPrefixOf)
+import Data.List (isInfixOf, isPrefixOf, tails)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
+import Data.Text qualified as Text
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
 import Redis.TestKit.Command (CommandCalls (callsRun), request)
 import Redis.TestKit.Server
@@ -77,6 +78,16 @@ measured arguments = withSystemTempDirectory "program-spec" $ \folder -> do
       whole .: "runs" >>= \case
         [run] -> pure run
         runs -> fail (show (length runs) <> " runs")
+
+-- | Test, verdict, and rate and the server's share of its core on both sides.
+differentialRows :: Value -> Parser [(Text, (Text, [(Double, Double)]))]
+differentialRows = withObject "document" $ \whole ->
+  whole .: "differential" >>= withObject "differential" (\found -> found .: "rows" >>= mapM row)
+  where
+    row = withObject "row" $ \fields -> do
+      sides <- mapM (fields .:) ["ours", "redis_benchmark"]
+      (,) <$> fields .: "test" <*> ((,) <$> fields .: "verdict" <*> mapM side sides)
+    side = withObject "side" $ \fields -> (,) <$> fields .: "ops_per_sec" <*> fields .: "server_busy"
 
 statusOf :: Value -> Either String Text
 statusOf = parseEither (withObject "run" (\run -> run .: "commandstats" >>= (.: "status")))
@@ -185,8 +196,33 @@ spec = describe "the program" $ do
         unreadable `shouldBe` ExitFailure 3
         (page, _, _) <- run' ["bench", "compare", good, slow, "--html", folder </> "page.html"]
         page `shouldBe` ExitSuccess
+        (both, _, _) <- run' ["bench", "compare", good, slow, "--html", folder </> "page.html", "--json", folder </> "both.json", "--fail-if", "throughput<-5%"]
+        both `shouldBe` ExitFailure 1
+        object' <- ByteString.readFile (folder </> "both.json") >>= either fail pure . eitherDecodeStrict'
+        parseEither (withObject "comparison" (\whole -> (,,) <$> whole .: "schema" <*> (length <$> (whole .: "failures" :: Parser [Text])) <*> (whole .: "runs" >>= mapM (withObject "run" (.: "name"))))) object'
+          `shouldBe` Right ("redis-client-compare/1" :: Text, 1, ["cluster mixed" :: Text])
+        (twice, _, why') <- run' ["bench", "compare", good, slow, "--html", "-", "--json", "-"]
+        twice `shouldBe` ExitFailure 2
+        why' `oneLine` "only one form"
         html <- readFile (folder </> "page.html")
         html `shouldSatisfy` ("Two benchmarks compared" `isInfixOf`)
+
+    it "holds its figures against those of redis-benchmark, and ends as the verdicts say" $
+      withSystemTempDirectory "program-spec" $ \folder -> do
+        let file = folder </> "out.json"
+        (code, output, _) <- run' ["bench", "differential", "--test", "get,incr", "--iterations", "1", "--duration", "0.5", "--json", file]
+        found <- ByteString.readFile file >>= either fail pure . eitherDecodeStrict' >>= either fail pure . parseEither differentialRows
+        map fst found `shouldBe` ["get", "incr"]
+        for_ found $ \(_, (verdict, sides)) ->
+          for_ sides $ \(rate, busy) -> do
+            rate `shouldSatisfy` (> (0 :: Double))
+            busy `shouldSatisfy` (\share -> share > 0 && share < (1.2 :: Double))
+            output `shouldSatisfy` (Text.unpack verdict `isInfixOf`)
+        let verdicts = map (fst . snd) found
+        code
+          `shouldBe` if "INVALID" `elem` verdicts
+            then ExitFailure 2
+            else if "DIFFERS" `elem` verdicts then ExitFailure 1 else ExitSuccess
 
     it "says so when somebody else used the server meanwhile" $
       withServer defaultServerOptions $ \server -> do
@@ -255,6 +291,36 @@ spec = describe "the program" $ do
       (code, _, problem) <- run' (["bench", "--json", "/dev/full"] <> brief)
       code `shouldBe` ExitFailure 3
       lastLine problem `oneLine` "the disk is full"
+
+    it "that there is no such socket, once" $ do
+      (code, output, problem) <- run' ["bench", "--socket", "/nowhere/redis.sock"]
+      (code, output) `shouldBe` (ExitFailure 3, "")
+      problem `oneLine` "/nowhere/redis.sock"
+      length (filter ("/nowhere/redis.sock" `isPrefixOf`) (tails problem)) `shouldSatisfy` (<= 2)
+
+    it "that there is no such database, in the server's words" $
+      withServer defaultServerOptions $ \server -> do
+        (code, output, problem) <- run' (["bench", "--db", "99"] <> at server)
+        (code, output) `shouldBe` (ExitFailure 3, "")
+        problem `oneLine` "the server refuses: ERR DB index is out of range"
+
+    it "that a user may not write, and measures without INFO where that is refused" $
+      withServer defaultServerOptions $ \server -> do
+        withServerConnection server $ \connection -> do
+          _ <- request connection ["ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read", "+@connection"]
+          void (request connection ["ACL", "SETUSER", "managed", "on", ">secret", "~*", "+@all", "-info", "-config"])
+        let as user = ["-u", user, "-a", "secret"] <> at server <> brief
+        (code, output, problem) <- run' (["bench"] <> as "reader")
+        (code, output) `shouldBe` (ExitFailure 2, "")
+        lastLine problem `oneLine` "NOPERM"
+        (managed, table, _) <- run' (["bench", "--allow", "little"] <> as "managed")
+        managed `shouldBe` ExitSuccess
+        table `shouldSatisfy` ("no permissions to run the 'info' command" `isInfixOf`)
+
+    it "that a check that may be allowed to fail is none" $ do
+      (code, output, problem) <- run' ["bench", "--allow", "errors"]
+      (code, output) `shouldBe` (ExitFailure 2, "")
+      problem `oneLine` "saturation, little or rate"
 
     it "that options are bad" $ do
       (code, output, problem) <- run' ["bench", "--batch", "0"]

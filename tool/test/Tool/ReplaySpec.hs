@@ -10,6 +10,8 @@ import Data.Either (isRight)
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
+import Redis.TestKit.Certificates (Certificates (..), withCertificates)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
 import Redis.TestKit.Command
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
@@ -48,6 +50,12 @@ sample =
     ["OK", line 0 "a:1" ["MULTI"], "1700000000.000000 [0 lua] \"set\" \"x\" \"1\""]
       <> concat [[line (number * 1000) "a:1" ["INCR", "one"], line (number * 1000 + 500) "b:2" ["RPUSH", "list", Char8.pack (show number)]] | number <- [1 .. 100]]
 
+-- | Whether somebody listens to what the server does.
+watched :: Server -> IO Bool
+watched server = do
+  reply <- command server ["CLIENT", "LIST", "TYPE", "normal"]
+  pure (maybe False ("cmd=monitor" `ByteString.isInfixOf`) (replyText reply))
+
 replayed :: Server -> FilePath -> [String] -> IO (ExitCode, Run)
 replayed server folder more = do
   ByteString.writeFile (folder </> "recording") sample
@@ -80,11 +88,8 @@ spec = do
         withServer defaultServerOptions $ \original ->
           withServer defaultServerOptions $ \copy -> do
             let file = folder </> "recording"
-                watched = do
-                  reply <- command original ["CLIENT", "LIST", "TYPE", "normal"]
-                  pure (maybe False ("cmd=monitor" `ByteString.isInfixOf`) (replyText reply))
                 load = do
-                  eventually 30 "somebody watches" watched
+                  eventually 30 "somebody watches" (watched original)
                   withServerConnection original $ \connection ->
                     forM [1 .. 50 :: Int] $ \number -> do
                       _ <- requestOk connection ["SET", Char8.pack ("key " <> show number), ByteString.pack [0, 10, 13, 34, 92, 255, fromIntegral number]]
@@ -102,6 +107,54 @@ spec = do
               expected <- command original ["GET", key]
               command copy ["GET", key] `shouldReturn` expected
             command copy ["GET", "sum"] `shouldReturn` Text "1275"
+
+    it "record through TLS, as a user, and no more than were wanted" $
+      withSystemTempDirectory "replay-spec" $ \folder ->
+        withCertificates $ \certificates ->
+          withServer
+            defaultServerOptions
+              { optionsTls =
+                  Just
+                    TlsOptions
+                      { tlsKeyPair = certificatesServer certificates,
+                        tlsAuthority = certificatesAuthority certificates,
+                        tlsClients = ClientCertificatesIgnored
+                      }
+              }
+            $ \server -> do
+              _ <- command server ["ACL", "SETUSER", "listener", "on", ">secret", "+monitor"]
+              let file = folder </> "recording"
+                  port = maybe "0" show (serverTlsPort server)
+                  said = ["-h", serverHost server, "-p", port, "--tls", "--cacert", certificatesAuthority certificates, "-u", "listener"]
+                  load = do
+                    eventually 30 "somebody watches" (watched server)
+                    forM_ [1 .. 10 :: Int] $ \number -> command server ["SET", "key", Char8.pack (show number)]
+              ((code, _, problem), _) <- concurrently (run' (["bench", "record", "--count", "7", "--for", "60s", "--out", file, "-a", "secret"] <> said)) load
+              (code, problem) `shouldBe` (ExitSuccess, "")
+              recording <- Char8.lines <$> ByteString.readFile file
+              length recording `shouldBe` 7
+              (refused, _, why) <- run' (["bench", "record", "--for", "1s", "--out", folder </> "other", "-a", "wrong"] <> said)
+              refused `shouldBe` ExitFailure 3
+              why `oneLine` "WRONGPASS"
+              listDirectory folder `shouldReturn` ["recording"]
+
+    it "record all masters of a cluster, merged by time" $
+      withSystemTempDirectory "replay-spec" $ \folder ->
+        withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+          nodes <- clusterNodes cluster
+          let file = folder </> "recording"
+              servers = map nodeServer nodes
+              load = do
+                forM_ servers $ \server -> eventually 30 "somebody watches" (watched server)
+                -- Each node runs what concerns no key; all in turns.
+                forM_ [1 .. 5 :: Int] $ \number ->
+                  forM_ (zip [1 :: Int ..] servers) $ \(place, server) -> command server ["ECHO", Char8.pack (show (number * 10 + place))]
+          ((code, _, problem), _) <- concurrently (run' (["bench", "record", "-c", "--for", "3s", "--out", file] <> concatMap at (take 1 servers))) load
+          (code, problem) `shouldBe` (ExitSuccess, "")
+          observed <- map parseLine . Char8.lines <$> ByteString.readFile file
+          [observedWords one | Right one <- observed, "ECHO" `elem` observedWords one]
+            `shouldBe` [["ECHO", Char8.pack (show (number * 10 + place))] | number <- [1 .. 5 :: Int], place <- [1 .. length servers]]
+          listDirectory folder `shouldReturn` ["recording"]
 
     it "sends at the recorded times, in order, and counts as the server does" $
       withSystemTempDirectory "replay-spec" $ \folder ->

@@ -3,7 +3,7 @@
 module Tool.Bench.Assemble
   ( Assembly (..),
     Leniency (..),
-    strict,
+    leniencyOf,
     assemble,
     windowParts,
     answeredByKind,
@@ -25,22 +25,23 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes (Nodes, nodeNames)
 import Tool.Bench.Part
 import Tool.Bench.Steady (startedSteady)
-import Tool.Bench.Trust (Evidence (..), cpuLimit, trustOf)
+import Tool.Bench.Trust (Evidence (..), cpuLimit, forgiven, trustOf)
 import Tool.Bench.Usage (Usage (..))
+import Tool.Options.Load (Check (..), Plan (planAllowed))
 import Tool.Text (fixed, percent)
 
 -- | What is forgiven.
 data Leniency = Leniency
-  { -- | The generator may use up its cores.
-    lenientSaturation :: Bool,
+  { -- | What is only said.
+    lenientChecks :: [Check],
     -- | An open loop may fall behind: where it does is what is looked for.
     lenientBehind :: Bool
   }
   deriving stock (Eq, Show)
 
--- | Nothing.
-strict :: Leniency
-strict = Leniency {lenientSaturation = False, lenientBehind = False}
+-- | What a plan allows.
+leniencyOf :: Plan -> Leniency
+leniencyOf plan = Leniency {lenientChecks = planAllowed plan, lenientBehind = False}
 
 -- | What an iteration is put together from.
 data Assembly = Assembly
@@ -74,18 +75,18 @@ assemble assembly = (iteration, notes)
     named = named' (assemblyKinds assembly)
     isOpen = isJust (assemblyArrivals assembly)
     service = foldMap kindService (partKinds whole)
-    trust =
-      trustOf
-        Evidence
-          { evidenceUsage = used,
-            evidenceCores = assemblyCores assembly,
-            evidenceSaturation = lenientSaturation leniency,
-            evidenceSeconds = seconds,
-            evidenceService = service,
-            evidenceClosed = assemblyClosed assembly,
-            evidenceOpen = (\plan -> (partSchedule whole, if lenientBehind leniency then 0 else due plan)) <$> assemblyArrivals assembly,
-            evidenceSteady = startedSteady [fromIntegral (partOps part) / span' | ((_, span'), part) <- parts, abs (span' - fullSlice) < fullSlice / 100]
-          }
+    trust = trustOf evidence
+    evidence =
+      Evidence
+        { evidenceUsage = used,
+          evidenceCores = assemblyCores assembly,
+          evidenceAllowed = lenientChecks leniency,
+          evidenceSeconds = seconds,
+          evidenceService = service,
+          evidenceClosed = assemblyClosed assembly,
+          evidenceOpen = (\plan -> (partSchedule whole, if lenientBehind leniency then 0 else due plan)) <$> assemblyArrivals assembly,
+          evidenceSteady = startedSteady [fromIntegral (partOps part) / span' | ((_, span'), part) <- parts, abs (span' - fullSlice) < fullSlice / 100]
+        }
     fullSlice = fromIntegral (driveSlice found) / 1e9
     -- The plan of a ramp begins with the window; those that are even are the
     -- same everywhere.
@@ -137,12 +138,13 @@ assemble assembly = (iteration, notes)
       [ "the generator used " <> Text.pack (percent share) <> " of the cores it could use: these figures are about the client as much as about the server"
         | Just share <- [trustCpuShare trust],
           share > cpuLimit,
-          lenientSaturation leniency
+          Saturation `elem` lenientChecks leniency
       ]
         <> [ "its threads waited for a core " <> Text.pack (percent waited) <> " of the time: something else uses this machine's processors"
              | Just waited <- [trustRunQueue trust],
                waited > 0.2 * fromIntegral (assemblyCores assembly)
            ]
+        <> ["allowed: " <> found' | found' <- forgiven evidence]
         <> ["the rate was steady after " <> Text.pack (fixed 1 (driveWarmup found)) <> " s" | driveFirst found > 0]
         <> ["the rate at the begin of the window was not that of the rest: a longer warm-up would help" | trustSteady trust == Just False]
 

@@ -3,50 +3,45 @@
 --
 -- Servers are pinned to core 0 and clients to core 1. Each run of ours is a
 -- process of its own, so that its processor time and memory are its alone, and
--- is this very program's @bench@ with a JSON file to answer in. Runs are taken
+-- is this very program's @bench@. Runs are taken
 -- in turns — every probe once, then every probe again — so that whatever the
--- machine does meanwhile falls on all of them.
+-- machine does meanwhile falls on all of them. A run that is not valid does not
+-- end the gate: the rows that need it say so, and decide the exit code.
 module Tool.Bench.Gate
   ( gate,
     gateReport,
   )
 where
 
-import Control.Exception (IOException, try)
 import Control.Monad (forM, forM_, when)
 import Data.Aeson (Value, object, (.=))
 import Data.Aeson.Key qualified as Key
-import Data.ByteString qualified as ByteString
-import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isNothing)
+import Data.Text qualified as Text
 import System.Directory (findExecutable)
-import System.Environment (getExecutablePath)
 import System.Exit (ExitCode (..))
-import System.FilePath ((</>))
-import System.IO.Temp (withSystemTempDirectory)
-import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document
   ( Document (..),
     Memory (..),
-    Run,
+    Run (runProblems),
     TargetKind (..),
     referenceCommands,
     referenceCpuPerOp,
     referenceOpsPerSecond,
   )
-import Tool.Bench.Document.Json (decodeDocument, documentObject)
+import Tool.Bench.Document.Json (documentObject)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Environment (isVirtualMachine, manifest)
 import Tool.Bench.Gate.Table
+import Tool.Bench.Itself (runItself, targetArguments)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
 import Tool.Bench.Suite (fillForCluster, serverCount, standardBenchmark)
-import Tool.Connect (Target (..), serverMisses, serverVersion)
-import Tool.Failure (exitGateMissed, invalidRun, unavailable)
+import Tool.Connect (Target, serverMisses, serverVersion)
+import Tool.Failure (exitGateMissed, exitInvalid, invalidRun, unavailable)
 import Tool.Options.Bench
-import Tool.Options.Connection (TlsOptions (..))
 import Tool.Text (Align (..), fixed, table)
 
 -- | Measures, prints the table, writes the document. The exit code says whether
@@ -60,14 +55,18 @@ gate progress options write = do
   memoryRows <- compareMemory progress options
   let found = rows virtual samples <> memoryRows
   mapM_ putStrLn (gateReport server options found)
+  mapM_ (putStrLn . Text.unpack) [Text.pack (rowWhat row) <> ": INVALID: " <> problem | row <- found, problem <- rowProblems row]
   write $
     documentObject
       ["gate" .= gateObject server options samples found]
       Document {documentManifest = about, documentRuns = [], documentNotes = [], documentOrigins = []}
-  pure $
-    if any ((`elem` [Missed, Incomplete]) . rowVerdict) found
-      then ExitFailure exitGateMissed
-      else ExitSuccess
+  pure (exitOf (map rowVerdict found))
+  where
+    -- Numbers of runs that are not valid decide nothing.
+    exitOf verdicts
+      | Unsound `elem` verdicts = ExitFailure exitInvalid
+      | any (`elem` [Missed, Incomplete]) verdicts = ExitFailure exitGateMissed
+      | otherwise = ExitSuccess
 
 needed :: IO ()
 needed = forM_ ["taskset", "redis-benchmark"] $ \program -> do
@@ -95,7 +94,7 @@ collect progress options =
         pure (probe, [sample])
     pure (server, Map.fromListWith (flip (<>)) (concat samples))
   where
-    clientSample run' = Sample {sampleOps = runRate run', sampleCpu = runCpuPerOp run'}
+    clientSample run' = Sample {sampleOps = runRate run', sampleCpu = runCpuPerOp run', sampleProblems = runProblems run'}
 
 withPlaces :: [Place] -> Map.Map Place Target -> (Map.Map Place Target -> IO a) -> IO a
 withPlaces [] started action = action started
@@ -112,42 +111,23 @@ withPlaces (place : rest) started action =
 placed :: Map.Map Place Target -> Place -> IO Target
 placed targets place = maybe (unavailable "a private server is missing") pure (Map.lookup place targets)
 
--- Runs this program again, on its core, and reads what it says.
+-- Runs this program again, on its core.
 ours :: Target -> Double -> Maybe ClientRun -> IO Run
-ours target seconds client = withSystemTempDirectory "redis-client-gate" $ \folder -> do
-  self <- getExecutablePath
-  let file = folder </> "run.json"
-      run' = fromMaybe defaultRun client
-      cores = if clientDefaultConnections run' then "0,1" else "1"
-      arguments =
-        ["-c", cores, self, "bench", "-h", Char8.unpack (targetHost target), "-p", show (targetPort target)]
-          <> ["-c" | targetKind target == TargetCluster]
-          <> maybe [] tlsArguments (targetTls target)
-          <> ["--operation", operationName (clientOperation run')]
-          <> ["-n", show (clientThreads run'), "--batch", show (clientBatch run')]
-          <> (if clientDefaultConnections run' then [] else ["--mux-count", "1"])
-          <> ["--no-poll" | not (clientPolling run')]
-          <> ["--duration", show seconds, "--warmup", show (min 0.5 seconds), "--json", file]
-          -- The client's own speed is what the gate is about.
-          <> ["--allow-saturation", "--brief", "--no-sampling", "--slice", "3600"]
-          <> ["+RTS", "-N" <> show (clientCapabilities run'), "-RTS"]
-  outcome <- try (readCreateProcessWithExitCode (proc "taskset" arguments) "")
-  case outcome of
-    Left problem -> unavailable ("taskset cannot be run: " <> show (problem :: IOException))
-    Right (ExitSuccess, _, _) -> do
-      text <- ByteString.readFile file
-      case documentRuns <$> decodeDocument text of
-        Right [found] -> pure found
-        Right _ -> invalidRun "a run wrote no result"
-        Left problem -> invalidRun ("a run's result cannot be read: " <> problem)
-    Right (ExitFailure code, output, problem) ->
-      invalidRun $
-        "a run ended with " <> show code <> ": "
-          <> case reverse (lines (problem <> output)) of
-            line : _ -> line
-            [] -> "it says nothing"
+ours target seconds client =
+  runItself
+    (if clientDefaultConnections run' then [0, 1] else [1])
+    ( targetArguments target
+        <> ["--operation", operationName (clientOperation run')]
+        <> ["-n", show (clientThreads run'), "--batch", show (clientBatch run')]
+        <> (if clientDefaultConnections run' then [] else ["--mux-count", "1"])
+        <> ["--no-poll" | not (clientPolling run')]
+        <> ["--duration", show seconds, "--warmup", show (min 0.5 seconds)]
+        -- The client's own speed is what the gate is about.
+        <> ["--allow", "saturation", "--brief", "--no-sampling", "--slice", "3600"]
+    )
+    ["-N" <> show (clientCapabilities run')]
   where
-    tlsArguments tls = "--tls" : concat [["--cacert", file] | Just file <- [tlsAuthority tls]]
+    run' = fromMaybe defaultRun client
     defaultRun =
       ClientRun
         { clientOperation = OperationGet,
@@ -169,7 +149,7 @@ reference target seconds probe = do
       | (after - before) * 100 > referenceCommands found ->
         invalidRun "redis-benchmark asked for keys that are not there"
       | otherwise ->
-        pure Sample {sampleOps = referenceOpsPerSecond found, sampleCpu = referenceCpuPerOp found}
+        pure Sample {sampleOps = referenceOpsPerSecond found, sampleCpu = referenceCpuPerOp found, sampleProblems = []}
   where
     benchmark = case probe of
       Reference operation -> standardBenchmark target operation
@@ -184,10 +164,11 @@ compareMemory progress options =
     one <- ours target short Nothing
     other <- ours target long Nothing
     pure
-      [ memoryRow "memory: peak resident" (bytes memoryPeakResident other) (bytes memoryPeakResident one),
-        memoryRow "memory: most live on the heap" (bytes memoryMaxLive other) (bytes memoryMaxLive one)
+      [ memoryRow "memory: peak resident" (problems one other) (bytes memoryPeakResident other) (bytes memoryPeakResident one),
+        memoryRow "memory: most live on the heap" (problems one other) (bytes memoryMaxLive other) (bytes memoryMaxLive one)
       ]
   where
+    problems one other = runProblems one <> runProblems other
     (short, long) = gateMemorySeconds options
     bytes field = fromIntegral . field . runMemory
 
@@ -227,6 +208,7 @@ verdictText = \case
   AimReached -> "reached, the aim too"
   Stated -> "stated"
   Incomplete -> "NOT MEASURED"
+  Unsound -> "INVALID"
 
 gateObject :: String -> GateOptions -> Samples -> [Row] -> Value
 gateObject server options samples found =
@@ -238,7 +220,7 @@ gateObject server options samples found =
       "samples"
         .= object
           [ Key.fromString (show probe)
-              .= [object ["ops_per_sec" .= sampleOps one, "cpu_ns_per_op" .= sampleCpu one] | one <- taken]
+              .= [object ["ops_per_sec" .= sampleOps one, "cpu_ns_per_op" .= sampleCpu one, "problems" .= sampleProblems one] | one <- taken]
             | (probe, taken) <- Map.toList samples
           ]
     ]

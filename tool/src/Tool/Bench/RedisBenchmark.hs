@@ -26,7 +26,6 @@ import System.Process (proc, readCreateProcessWithExitCode)
 import Text.Read (readMaybe)
 import Tool.Bench.Cpu (Nanos, endedChildrenCpu)
 import Tool.Bench.Document (Reference (..))
-import Tool.Options.Bench (Operation (..), operationName)
 
 -- | What to run.
 data RedisBenchmark = RedisBenchmark
@@ -34,8 +33,8 @@ data RedisBenchmark = RedisBenchmark
     redisBenchmarkPort :: Int,
     redisBenchmarkCluster :: Bool,
     redisBenchmarkTls :: Maybe ReferenceTls,
-    -- | 'OperationGet' or 'OperationSet'; it has no mixture.
-    redisBenchmarkOperation :: Operation,
+    -- | The name of one of its tests.
+    redisBenchmarkTest :: String,
     redisBenchmarkClients :: Int,
     redisBenchmarkPipeline :: Int,
     redisBenchmarkKeys :: Int,
@@ -141,7 +140,7 @@ referenceArgs commands benchmark =
           "--tls" :
           concat [["--cacert", file] | Just file <- [referenceAuthority tls]]
             <> ["--insecure" | referenceInsecure tls],
-      ["-t", operationName (redisBenchmarkOperation benchmark)],
+      ["-t", redisBenchmarkTest benchmark],
       ["-c", show (redisBenchmarkClients benchmark)],
       ["-P", show (redisBenchmarkPipeline benchmark)],
       ["-r", show (redisBenchmarkKeys benchmark)],

@@ -25,6 +25,7 @@ import Tool.Bench.Document.Totals (runValid)
 import Tool.Bench.Report (report)
 import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Compare (Cell (..), Comparison (..), compareDocuments)
+import Tool.Compare.Json (comparisonValue)
 import Tool.Compare.Rule (broken, parseRule)
 import Tool.Compare.Show (comparisonLines, comparisonPage)
 import Tool.Failure (exitGateMissed, exitInvalid, invalidRun)
@@ -47,20 +48,23 @@ showReport options = withOutputs outputs $ \write -> do
 -- are broken. Numbers of invalid runs are no numbers: they decide the exit code
 -- before any rule does.
 compareReports :: CompareOptions -> IO ExitCode
-compareReports options = withSinks [("--html", path) | Just path <- [compareHtml options]] $ \write -> do
+compareReports options = withSinks sinks $ \write -> do
   before <- readDocument (compareBefore options)
   after <- readDocument (compareAfter options)
   let comparison = compareDocuments before after
       cells = comparisonCells comparison
       rules = [rule | Right rule <- map parseRule (compareRules options)]
       failures = [why | cell <- cells, rule <- rules, Just why <- [broken (compareSignificant options) rule cell]]
-      handle = if compareHtml options == Just "-" then stderr else stdout
+      handle = if Just "-" `elem` [compareHtml options, compareJson options] then stderr else stdout
   for_ (comparisonLines comparison) (hPutStrLn handle)
   for_ failures (hPutStrLn handle . ("FAILED: " <>) . Text.unpack)
-  write [comparisonPage (map ("failed: " <>) failures) before after comparison]
+  write $
+    [comparisonPage (map ("failed: " <>) failures) before after comparison | Just _ <- [compareHtml options]]
+      <> [encode (comparisonValue failures comparison) <> "\n" | Just _ <- [compareJson options]]
   when (null cells) $ invalidRun "the two have no run in common"
   pure (verdict (all valid cells && (null rules || null (fst (comparisonMissing comparison)))) (null failures))
   where
+    sinks = [("--html", path) | Just path <- [compareHtml options]] <> [("--json", path) | Just path <- [compareJson options]]
     valid cell = runValid (cellBefore cell) && runValid (cellAfter cell)
     verdict usable kept
       | not usable = ExitFailure exitInvalid

@@ -3,7 +3,7 @@ module Tool.Bench.Run
   ( measure,
     measureWith,
     Leniency (..),
-    strict,
+    leniencyOf,
   )
 where
 
@@ -49,7 +49,7 @@ import Tool.Text (fixed, thousands)
 -- counts. Blocks for as long as all that takes.
 measure :: Progress -> Target -> Workload -> LoadOptions -> IO Run
 measure progress target workload load =
-  measureWith strict {lenientSaturation = planSaturation (loadPlan load)} progress target workload load
+  measureWith (leniencyOf (loadPlan load)) progress target workload load
 
 -- | The same, where more or less is forgiven.
 measureWith :: Leniency -> Progress -> Target -> Workload -> LoadOptions -> IO Run

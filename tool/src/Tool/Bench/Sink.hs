@@ -15,7 +15,7 @@ import Data.ByteString.Lazy.Char8 qualified as Lazy
 import System.Directory (doesDirectoryExist, doesFileExist, doesPathExist, removePathForcibly, renameFile)
 import System.FilePath (takeDirectory, takeFileName)
 import System.IO (hClose, openBinaryTempFileWithDefaultPermissions, stdout)
-import System.IO.Error (tryIOError)
+import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Posix.Files (getFileStatus, isRegularFile)
 import Tool.Bench.Document (Document)
 import Tool.Bench.Document.Json (documentValue)
@@ -76,7 +76,8 @@ withSink named path action
       then action (Lazy.writeFile path)
       else bracketOnError create (\(temporary, handle) -> hClose handle >> removePathForcibly temporary) $
         \(temporary, handle) -> do
-          result <- action $ \content -> do
+          -- What goes wrong is said of the file that was asked for.
+          result <- action $ \content -> modifyIOError (`ioeSetFileName` path) $ do
             Lazy.hPutStr handle content
             hClose handle
             renameFile temporary path

@@ -23,7 +23,7 @@ import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Connect (Target (..), nodeCalls, targetIsCluster, withEachMaster)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
-import Tool.Options.Load (Plan (..), defaultPlan)
+import Tool.Options.Load (Check (..), Plan (..), defaultPlan)
 
 -- | Runs them all. Notes for the reader, and the results.
 suite :: Progress -> SuiteOptions -> IO ([String], [Run])
@@ -37,7 +37,7 @@ suite progress options = do
   let runs = concat found
   pure (dedup [note | (Just note, _) <- runs], map snd runs)
   where
-    load = defaultLoad {loadDuration = suiteDuration options, loadPlan = defaultPlan {planSaturation = True}}
+    load = defaultLoad {loadDuration = suiteDuration options, loadPlan = defaultPlan {planAllowed = [Saturation]}}
     beside filled target operation result = case (filled, operation) of
       (_, OperationMixed) -> pure (Nothing, result)
       (Left problem, _) -> pure (Just problem, result)
@@ -59,7 +59,7 @@ standardBenchmark target operation =
       redisBenchmarkPort = fromIntegral (targetPort target),
       redisBenchmarkCluster = targetIsCluster target,
       redisBenchmarkTls = referenceTls <$> targetTls target,
-      redisBenchmarkOperation = operation,
+      redisBenchmarkTest = operationName operation,
       redisBenchmarkClients = if targetIsCluster target then 20 else 16,
       redisBenchmarkPipeline = 64,
       redisBenchmarkKeys = if targetIsCluster target then clusterKeys else loadKeys defaultLoad,

@@ -17,14 +17,14 @@ import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals (..))
-import Tool.Bench.Assemble (Leniency (..), strict)
+import Tool.Bench.Assemble (Leniency (..), leniencyOf)
 import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runRate, runResponse, runValid)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Options.Bench (LoadOptions (..))
-import Tool.Options.Load (Plan (..), Sweep (..))
+import Tool.Options.Load (Check (..), Plan (..), Sweep (..))
 import Tool.Text (duration, fixed, thousands)
 
 -- | What one rate came to.
@@ -45,7 +45,7 @@ sweep progress measured wanted load = do
     SweepRates rates -> pure rates
     SweepSteps steps -> do
       announce progress "sweep: what does a closed loop reach?"
-      closed <- measured strict {lenientSaturation = True} load {loadPlan = plan {planSweep = Nothing, planArrivals = Nothing}, loadDuration = min 3 (loadDuration load)}
+      closed <- measured lenient {lenientChecks = Saturation : lenientChecks lenient} load {loadPlan = plan {planSweep = Nothing, planArrivals = Nothing}, loadDuration = min 3 (loadDuration load)}
       pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
   (runs, ended) <- go rates
   let steps = map stepOf runs
@@ -62,10 +62,11 @@ sweep progress measured wanted load = do
   pure (runs, [note])
   where
     plan = loadPlan load
+    lenient = leniencyOf plan
     go = \case
       [] -> pure ([], Nothing)
       rate : later -> do
-        run <- measured strict {lenientBehind = True} load {loadPlan = plan {planSweep = Nothing, planArrivals = Just (Constant rate)}}
+        run <- measured lenient {lenientBehind = True} load {loadPlan = plan {planSweep = Nothing, planArrivals = Just (Constant rate)}}
         let at = Text.pack (fixed 0 rate <> "/s")
         if not (runValid run)
           then

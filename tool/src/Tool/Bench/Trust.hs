@@ -7,6 +7,7 @@
 module Tool.Bench.Trust
   ( Evidence (..),
     trustOf,
+    forgiven,
     cpuLimit,
   )
 where
@@ -17,6 +18,7 @@ import Tool.Bench.Document (Trust (..))
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Usage (Usage (..))
+import Tool.Options.Load (Check (..))
 import Tool.Text (duration, fixed, percent)
 
 -- | What is known of a window.
@@ -25,8 +27,8 @@ data Evidence = Evidence
     evidenceUsage :: Usage,
     -- | Cores that this process could use.
     evidenceCores :: Int,
-    -- | Whether it may use them up: the client itself is what is measured.
-    evidenceSaturation :: Bool,
+    -- | What is no problem.
+    evidenceAllowed :: [Check],
     -- | Seconds.
     evidenceSeconds :: Double,
     -- | Service times of all that was answered.
@@ -52,33 +54,55 @@ trustOf evidence =
     { trustCpuShare = Just share,
       trustGcShare = (\gc -> ratio (fromIntegral gc) (fromIntegral (usageCpu used))) <$> usageGc used,
       trustRunQueue = (\queued -> ratio (fromIntegral queued) wall) <$> usageQueued used,
-      trustLittle = little,
+      trustLittle = littleRatio evidence,
       trustSteady = evidenceSteady evidence,
       trustSchedule = fst <$> evidenceOpen evidence,
-      trustProblems = concat [saturated, impossible, behind]
+      trustProblems = [text | (check, text) <- findings evidence, check `notElem` evidenceAllowed evidence]
     }
   where
     used = evidenceUsage evidence
     wall = fromIntegral (usageTime used) :: Double
-    share = ratio (fromIntegral (usageCpu used)) (wall * fromIntegral (evidenceCores evidence))
+    share = cpuShare evidence
+
+-- | What was found and is allowed, in words; that the generator used up its
+-- cores is not among it, because its share is always told.
+forgiven :: Evidence -> [Text]
+forgiven evidence =
+  [text | (check, text) <- findings evidence, check /= Saturation, check `elem` evidenceAllowed evidence]
+
+cpuShare :: Evidence -> Double
+cpuShare evidence = ratio (fromIntegral (usageCpu used)) (fromIntegral (usageTime used) * fromIntegral (evidenceCores evidence))
+  where
+    used = evidenceUsage evidence
+
+-- Throughput times mean latency is the mean number on their way.
+onTheirWay :: Evidence -> Double
+onTheirWay evidence = ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
+  where
     service = evidenceService evidence
-    -- Throughput times mean latency is the mean number on their way.
-    onTheirWay = ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
-    little = (\(threads, batch) -> ratio onTheirWay (fromIntegral (threads * batch))) <$> evidenceClosed evidence
+
+littleRatio :: Evidence -> Maybe Double
+littleRatio evidence = (\(threads, batch) -> ratio (onTheirWay evidence) (fromIntegral (threads * batch))) <$> evidenceClosed evidence
+
+-- Which checks fail, and why.
+findings :: Evidence -> [(Check, Text)]
+findings evidence = [(Saturation, text) | text <- saturated] <> [(Little, text) | text <- impossible] <> [(Rate, text) | text <- behind]
+  where
+    service = evidenceService evidence
+    share = cpuShare evidence
     saturated =
       [ "the generator used " <> shown (percent share) <> " of its " <> cores (evidenceCores evidence) <> ", more than "
           <> shown (percent cpuLimit)
           <> ": it measured itself. Give it more (+RTS -N), ask for less (--rate, --threads), or say --allow-saturation if it is the client that you measure"
-        | share > cpuLimit,
-          not (evidenceSaturation evidence)
+        | share > cpuLimit
       ]
     -- A little more than all: what was on its way when the window began ended
     -- inside it. With one command at a time hardly less than all, either.
-    impossible = case (little, evidenceClosed evidence) of
+    impossible = case (littleRatio evidence, evidenceClosed evidence) of
       (Just held, Just (threads, batch))
         | Histogram.count service > 100 * threads * batch,
           held > 1.1 || (batch == 1 && held < 0.9) ->
-          [ "throughput times mean latency makes " <> shown (fixed 1 onTheirWay) <> " commands on their way, but there were "
+          [ "throughput times mean latency makes " <> shown (fixed 1 (onTheirWay evidence)) <> " commands on their way, but there were "
               <> shown (show (threads * batch))
               <> ": a clock or a count is wrong, or threads were kept from running"
           ]

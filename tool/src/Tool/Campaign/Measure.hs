@@ -36,6 +36,7 @@ import Tool.Campaign.Reference (runReferenceFor)
 import Tool.Campaign.Server
 import Tool.Campaign.Workload
 import Tool.ChangePoint
+import Tool.Options.Load (Check, checkName)
 import Tool.Span (renderSpan)
 import Tool.Text (fixed)
 
@@ -52,8 +53,8 @@ data Measuring = Measuring
     -- | The form of keys, as @bench --key-template@ reads it.
     measuringKeyForm :: Maybe String,
     measuringReference :: Bool,
-    -- | Whether the load may use up its processors.
-    measuringSaturation :: Bool,
+    -- | What is only said of the load when it is found.
+    measuringAllowed :: [Check],
     -- | Seconds of writing before the kill; 0: no kill.
     measuringDurability :: Double
   }
@@ -136,7 +137,7 @@ loadArguments measuring cell workload seconds =
     <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
     -- A series of some thousand slices at most, of ten at least.
     <> ["--slice", plain (max (min 1 (seconds / 10)) (seconds / 3600))]
-    <> ["--allow-saturation" | measuringSaturation measuring]
+    <> concat [["--allow", intercalate "," (map checkName (measuringAllowed measuring))] | not (null (measuringAllowed measuring))]
   where
     plain = fixed 3
 

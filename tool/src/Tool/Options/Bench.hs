@@ -40,6 +40,7 @@ import Tool.Bench.Workload.Keys (templateCount)
 import Tool.Bench.Workload.Values (largestSize)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
+import Tool.Options.Differential (DifferentialOptions)
 import Tool.Options.Load
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
@@ -54,6 +55,8 @@ data BenchMode
     BenchSuite SuiteOptions
   | -- | The table of speeds that must be reached.
     BenchGate GateOptions
+  | -- | The same as redis-benchmark, beside it.
+    BenchDifferential DifferentialOptions
   | -- | Many cells, with servers of its own.
     BenchCampaign CampaignOptions
   | -- | Keep what a server does.

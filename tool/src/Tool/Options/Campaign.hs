@@ -32,6 +32,7 @@ import Text.Read (readMaybe)
 import Tool.Campaign.Design
 import Tool.Campaign.Plan (Soak (..))
 import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
+import Tool.Options.Load (Check, allowOptions)
 import Tool.Span (parseSpan, renderSpan)
 
 -- | What a campaign varies, how it measures, and where it writes.
@@ -58,8 +59,8 @@ data CampaignOptions = CampaignOptions
     campaignServerCores :: [Int],
     campaignClientCores :: [Int],
     campaignReference :: Bool,
-    -- | Whether the load may use up its processors.
-    campaignSaturation :: Bool,
+    -- | What is only said of a load when it is found.
+    campaignAllowed :: [Check],
     -- | Seconds of writing before the server is killed; 0: never.
     campaignDurability :: Double,
     campaignBudget :: Maybe Double,
@@ -90,7 +91,7 @@ campaignOptions =
     <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
     <*> cores "client-cores" "Processors for the load (default: all)"
     <*> switch (long "reference" <> help "Measure with redis-benchmark besides, where it has the same test")
-    <*> switch (long "allow-saturation" <> help "Cells in which the load uses up its own processors are valid: they say what load and server reach together")
+    <*> allowOptions
     <*> spanOption "durability" 1 "Write for so long after a cell with aof-always, kill -9 the server, start it, and look for every acknowledged key; 0: do not"
     <*> optional (option (eitherReader parseSpan) (long "budget" <> metavar "SPAN" <> help "Leave out iterations, then cells, until the estimate fits; says what"))
     <*> switch (long "plan" <> help "Print what would be measured and how long it would take, and do nothing")

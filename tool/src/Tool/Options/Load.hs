@@ -4,6 +4,9 @@ module Tool.Options.Load
   ( Plan (..),
     Warmup (..),
     Sweep (..),
+    Check (..),
+    checkName,
+    allowOptions,
     defaultPlan,
     planOptions,
     planProblem,
@@ -26,6 +29,7 @@ import Options.Applicative
     flag',
     help,
     long,
+    many,
     metavar,
     option,
     showDefault,
@@ -53,8 +57,8 @@ data Plan = Plan
     -- | Nanoseconds since 1970 at which the load begins.
     planStartAt :: Maybe Int,
     planSweep :: Maybe Sweep,
-    -- | Whether the generator may use up its cores.
-    planSaturation :: Bool,
+    -- | What is only said when it is found, and makes no run invalid.
+    planAllowed :: [Check],
     -- | Whether to leave out what takes time beside the run.
     planBrief :: Bool
   }
@@ -76,6 +80,24 @@ data Sweep
     SweepSteps Int
   deriving stock (Eq, Show)
 
+-- | A check of whether the generator can be believed, which may be allowed to
+-- fail. Wrong replies, errors, misses and counts never may.
+data Check
+  = -- | It used more than 80 % of its cores.
+    Saturation
+  | -- | Little's law: throughput times mean latency is what was on its way.
+    Little
+  | -- | An open loop sent what was due.
+    Rate
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | As it is written.
+checkName :: Check -> String
+checkName = \case
+  Saturation -> "saturation"
+  Little -> "little"
+  Rate -> "rate"
+
 -- | A closed loop, a second of warm-up, once.
 defaultPlan :: Plan
 defaultPlan =
@@ -88,7 +110,7 @@ defaultPlan =
       planSample = Just 1,
       planStartAt = Nothing,
       planSweep = Nothing,
-      planSaturation = False,
+      planAllowed = [],
       planBrief = False
     }
 
@@ -114,12 +136,28 @@ planOptions =
         )
     <*> optional (option readMoment (long "start-at" <> metavar "TIME" <> help "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): for runs on several machines, to be merged"))
     <*> sweepOptions
-    <*> switch (long "allow-saturation" <> help "The client itself is what is measured: it may use up its cores")
+    <*> allowOptions
     <*> switch (long "brief" <> help "Leave out what takes time beside the run: fsync probe, the server's defaults and hash")
   where
     warmupText = \case
       WarmupFor seconds -> fixed 0 seconds
       WarmupUntilSteady _ -> "auto"
+
+-- | The checks that may fail.
+allowOptions :: Parser [Check]
+allowOptions =
+  (<>)
+    <$> (concat <$> many (option readChecks (long "allow" <> metavar "CHECK,…" <> help ("Only say it, and call no run invalid, if this check of the generator fails: " <> checks))))
+    <*> flag [] [Saturation] (long "allow-saturation" <> help "The client itself is what is measured: --allow saturation")
+  where
+    checks = "saturation (it used more than 80 % of its cores), little (Little's law: on a busy machine threads are kept from running), rate (an open loop fell behind)"
+
+readChecks :: ReadM [Check]
+readChecks = eitherReader $ \text -> traverse named (split ',' text)
+  where
+    named name = case lookup name [(checkName check, check) | check <- [minBound .. maxBound]] of
+      Just check -> Right check
+      Nothing -> Left ("a check is saturation, little or rate, not " <> show name)
 
 arrivalOptions :: Parser (Maybe Arrivals)
 arrivalOptions =
@@ -177,16 +215,17 @@ readRamp = eitherReader $ \text -> case break (== '/') text of
   _ -> Left ("a ramp is RATE/SECONDS, not " <> show text)
 
 readRates :: ReadM Sweep
-readRates = eitherReader $ \text -> case traverse readNumber (split text) of
+readRates = eitherReader $ \text -> case traverse readNumber (split ',' text) of
   Just [steps]
     | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
   Just rates@(_ : _ : _)
     | and (zipWith (<) rates (drop 1 rates)), all (> 0) rates -> Right (SweepRates rates)
   _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
-  where
-    split text = case break (== ',') text of
-      (first, ',' : rest) -> first : split rest
-      (first, _) -> [first]
+
+split :: Char -> String -> [String]
+split separator text = case break (== separator) text of
+  (first, _ : rest) -> first : split separator rest
+  (first, []) -> [first]
 
 readMoment :: ReadM Int
 readMoment = eitherReader $ \text -> case readMaybe text of

@@ -84,10 +84,8 @@ replayOptions =
 -- | What is wrong with the combination, in one line.
 recordProblem :: RecordOptions -> Maybe String
 recordProblem options
-  | Nothing <- connectionHost (recordConnection options) = Just "record needs --host: it records what others do to a server"
+  | not (namesServer (recordConnection options)) = Just "record needs --host: it records what others do to a server"
   | Just problem <- connectionProblem False (recordConnection options) = Just problem
-  | tlsWanted (connectionTls (recordConnection options)) = Just "record speaks plain TCP only, not --tls"
-  | connectionCluster (recordConnection options) = Just "record asks one server: without --cluster, once per node"
   | Just count <- recordCount options, count < 1 = Just "--count must be 1 or more"
   | Just seconds <- recordSeconds options, seconds <= 0 = Just "--for must be more than 0"
   | otherwise = Nothing
@@ -95,6 +93,6 @@ recordProblem options
 -- | What is wrong with the combination, in one line.
 replayProblem :: ReplayOptions -> Maybe String
 replayProblem options
-  | Nothing <- connectionHost (replayConnection options) = Just "replay needs --host: it writes what was written when it was recorded"
+  | not (namesServer (replayConnection options)) = Just "replay needs --host: it writes what was written when it was recorded"
   | Just problem <- connectionProblem False (replayConnection options) = Just problem
   | otherwise = outputProblem (replayOutputs options)

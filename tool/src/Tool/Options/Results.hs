@@ -45,7 +45,8 @@ data CompareOptions = CompareOptions
     compareRules :: [String],
     -- | Relative rules fail only for differences that the tests call one.
     compareSignificant :: Bool,
-    compareHtml :: Maybe FilePath
+    compareHtml :: Maybe FilePath,
+    compareJson :: Maybe FilePath
   }
   deriving stock (Eq, Show)
 
@@ -63,12 +64,16 @@ compareOptions =
       )
     <*> switch (long "significant" <> help "Rules with % fail only where the difference is more than chance")
     <*> optional (strOption (long "html" <> metavar "FILE" <> help "Write both, side by side, as a page of HTML"))
+    <*> optional (strOption (long "json" <> metavar "FILE" <> help "Write the comparison as JSON (-: to the standard output)"))
 
 -- | What is wrong with them.
 compareProblem :: CompareOptions -> Maybe String
 compareProblem options = case [problem | Left problem <- map parseRule (compareRules options)] of
   problem : _ -> Just problem
-  [] -> Nothing
+  []
+    | Just path <- compareHtml options, compareJson options == Just path -> Just (if path == "-" then "the standard output can take only one form (-)" else path <> " is named twice")
+    | Just "" `elem` [compareHtml options, compareJson options] -> Just "--html and --json need a file"
+    | otherwise -> Nothing
 
 -- | Documents of runs that were started together.
 data MergeOptions = MergeOptions

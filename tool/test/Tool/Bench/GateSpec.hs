@@ -9,7 +9,11 @@ import Tool.Options.Bench (GateOptions (..), Operation (..))
 
 -- | Every run at the same speed and cost.
 equal :: Samples
-equal = Map.fromList [(probe, replicate 5 (Sample 1000 100)) | probe <- probes]
+equal = Map.fromList [(probe, replicate 5 (sound 1000 100)) | probe <- probes]
+
+-- | Of a run with which nothing is wrong.
+sound :: Double -> Double -> Sample
+sound ops cpu = Sample {sampleOps = ops, sampleCpu = cpu, sampleProblems = []}
 
 verdictOf :: String -> Samples -> Maybe Verdict
 verdictOf what = fmap rowVerdict . rowOf what
@@ -47,30 +51,37 @@ spec = describe "Tool.Bench.Gate" $ do
     let with probe sample = Map.insert probe (replicate 5 sample) equal
         batches = "GET, 16 threads x 64"
         cpu = "GET, 16 threads x 64: client CPU"
-    verdictOf batches (with (Batches OperationGet) (Sample 849 100)) `shouldBe` Just Missed
-    verdictOf batches (with (Batches OperationGet) (Sample 851 100)) `shouldBe` Just Reached
-    verdictOf batches (with (Batches OperationGet) (Sample 1001 100)) `shouldBe` Just AimReached
-    verdictOf cpu (with (Batches OperationGet) (Sample 1000 181)) `shouldBe` Just Missed
-    verdictOf cpu (with (Batches OperationGet) (Sample 1000 150)) `shouldBe` Just Reached
-    verdictOf "TLS, 16 threads x 64" (with TlsBatches (Sample 100 100)) `shouldBe` Just Stated
+    verdictOf batches (with (Batches OperationGet) (sound 849 100)) `shouldBe` Just Missed
+    verdictOf batches (with (Batches OperationGet) (sound 851 100)) `shouldBe` Just Reached
+    verdictOf batches (with (Batches OperationGet) (sound 1001 100)) `shouldBe` Just AimReached
+    verdictOf cpu (with (Batches OperationGet) (sound 1000 181)) `shouldBe` Just Missed
+    verdictOf cpu (with (Batches OperationGet) (sound 1000 150)) `shouldBe` Just Reached
+    verdictOf "TLS, 16 threads x 64" (with TlsBatches (sound 100 100)) `shouldBe` Just Stated
 
   it "is not content with runs that are missing" $
     verdictOf "GET, 16 threads waiting" (Map.delete (Waiting 16) equal) `shouldBe` Just Incomplete
+
+  it "calls rows invalid whose runs are, and no others" $ do
+    let wrong = Sample {sampleOps = 2000, sampleCpu = 100, sampleProblems = ["a clock is wrong"]}
+        found = rows True (Map.insert (Waiting 64) [sound 1000 100, wrong, wrong] equal)
+    [(rowWhat row, rowProblems row) | row <- found, rowVerdict row == Unsound]
+      `shouldBe` [("GET, 64 threads waiting", ["a clock is wrong"])]
+    rowVerdict (memoryRow "memory" ["a clock is wrong"] 100 100) `shouldBe` Unsound
 
   it "goes by medians, and shows the spread of the iterations" $ do
     let samples =
           Map.insert
             (Waiting 64)
-            [Sample 100 1, Sample 900 1, Sample 910 1, Sample 920 1, Sample 5000 1]
+            [sound 100 1, sound 900 1, sound 910 1, sound 920 1, sound 5000 1]
             equal
         row = rowOf "GET, 64 threads waiting" samples
     fmap rowMeasured row `shouldBe` Just 0.91
     fmap rowSpread row `shouldBe` Just (0.1, 5)
 
   it "holds the memory of a long run against that of a short one" $ do
-    rowVerdict (memoryRow "memory" 119 100) `shouldBe` Reached
-    rowVerdict (memoryRow "memory" 121 100) `shouldBe` Missed
-    rowVerdict (memoryRow "memory" 0 0) `shouldBe` Incomplete
+    rowVerdict (memoryRow "memory" [] 119 100) `shouldBe` Reached
+    rowVerdict (memoryRow "memory" [] 121 100) `shouldBe` Missed
+    rowVerdict (memoryRow "memory" [] 0 0) `shouldBe` Incomplete
 
   it "finds medians" $
     map median [[], [3], [5, 1, 3], [4, 1, 2, 3]] `shouldBe` [0, 3, 3, 2.5]

@@ -47,7 +47,7 @@ brief seconds plan =
     { loadDuration = seconds,
       loadKeys = 1000,
       loadValueSize = 32,
-      loadPlan = plan {planBrief = True, planSaturation = True}
+      loadPlan = plan {planBrief = True, planAllowed = [Saturation]}
     }
 
 openAt :: Double -> Plan

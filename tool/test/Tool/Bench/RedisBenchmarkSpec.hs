@@ -2,7 +2,6 @@ module Tool.Bench.RedisBenchmarkSpec (spec) where
 
 import Test.Hspec
 import Tool.Bench.RedisBenchmark
-import Tool.Options.Bench (Operation (..))
 
 benchmark :: RedisBenchmark
 benchmark =
@@ -11,7 +10,7 @@ benchmark =
       redisBenchmarkPort = 7000,
       redisBenchmarkCluster = False,
       redisBenchmarkTls = Nothing,
-      redisBenchmarkOperation = OperationGet,
+      redisBenchmarkTest = "get",
       redisBenchmarkClients = 16,
       redisBenchmarkPipeline = 64,
       redisBenchmarkKeys = 100000,

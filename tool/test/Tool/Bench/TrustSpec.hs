@@ -6,6 +6,7 @@ import Tool.Bench.Document (Trust (..))
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Trust
 import Tool.Bench.Usage
+import Tool.Options.Load (Check (..))
 
 -- | Ten seconds on two cores: 12 s of processor time, 1.2 s of it garbage
 -- collection, half a second in the queue; 16 threads with one command each that
@@ -15,7 +16,7 @@ good =
   Evidence
     { evidenceUsage = Usage {usageTime = 10000000000, usageCpu = 12000000000, usageGc = Just 1200000000, usageQueued = Just 500000000},
       evidenceCores = 2,
-      evidenceSaturation = False,
+      evidenceAllowed = [],
       evidenceSeconds = 10,
       evidenceService = Histogram.fromBuckets (160000 * 1000000) 1000000 1000000 [(Histogram.bucketOf 1000000, 160000)],
       evidenceClosed = Just (16, 1),
@@ -41,7 +42,7 @@ spec = describe "trust" $ do
     let busy cpu = good {evidenceUsage = (evidenceUsage good) {usageCpu = cpu}}
     trustProblems (trustOf (busy 15900000000)) `shouldBe` []
     trustProblems (trustOf (busy 16100000000)) `shouldSatisfy` saying "80.50%"
-    trustProblems (trustOf (busy 16100000000) {evidenceSaturation = True}) `shouldBe` []
+    trustProblems (trustOf (busy 16100000000) {evidenceAllowed = [Saturation]}) `shouldBe` []
 
   it "is lost when latencies and counts cannot both be right" $ do
     let slower = good {evidenceService = Histogram.fromBuckets (160000 * 1200000) 1200000 1200000 [(Histogram.bucketOf 1200000, 160000)]}
@@ -50,6 +51,16 @@ spec = describe "trust" $ do
     trustProblems (trustOf faster) `shouldSatisfy` saying "commands on their way"
     -- In a batch not all are on their way all the time.
     trustProblems (trustOf faster {evidenceClosed = Just (4, 4)}) `shouldBe` []
+
+  it "is kept where a check is allowed to fail, and only that one" $ do
+    let slower = good {evidenceService = Histogram.fromBuckets (160000 * 1200000) 1200000 1200000 [(Histogram.bucketOf 1200000, 160000)]}
+        -- It used up its cores as well.
+        both = slower {evidenceUsage = (evidenceUsage good) {usageCpu = 19000000000}}
+    trustProblems (trustOf slower {evidenceAllowed = [Little]}) `shouldBe` []
+    forgiven slower {evidenceAllowed = [Little]} `shouldSatisfy` saying "commands on their way"
+    forgiven slower `shouldBe` []
+    trustProblems (trustOf both {evidenceAllowed = [Little]}) `shouldSatisfy` saying "95.00%"
+    trustProblems (trustOf both {evidenceAllowed = [Saturation, Rate]}) `shouldSatisfy` saying "commands on their way"
 
   it "is lost when an open loop falls behind its plan" $ do
     let sent count = good {evidenceClosed = Nothing, evidenceOpen = Just (Histogram.fromValues (replicate count 1000), 1000)}

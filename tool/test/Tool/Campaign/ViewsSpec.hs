@@ -18,6 +18,7 @@ import Tool.Campaign.Report (reportPage, reportText)
 import Tool.Campaign.Server (Delayer (..), Surroundings (..))
 import Tool.Campaign.Views
 import Tool.Campaign.Workload
+import Tool.Options.Load (Check (..))
 
 -- | A run at a place in the space of axes.
 at :: Cell -> Run
@@ -114,13 +115,13 @@ spec = do
                 measuringKeys = 10000,
                 measuringKeyForm = Nothing,
                 measuringReference = False,
-                measuringSaturation = True,
+                measuringAllowed = [Saturation, Little],
                 measuringDurability = 0
               }
       case (cells, findWorkload "set") of
         ((_, cell) : _, Just workload) ->
           unwords (loadArguments measuring cell workload 5)
-            `shouldBe` "bench --test set --keys 10000 --value-size 3 --threads 50 --batch 1 --warmup 1.000 --duration 5.000 --slice 0.500 --allow-saturation"
+            `shouldBe` "bench --test set --keys 10000 --value-size 3 --threads 50 --batch 1 --warmup 1.000 --duration 5.000 --slice 0.500 --allow saturation,little"
         _ -> expectationFailure "no cell"
 
     it "marks where the throughput changes its level" $ do

@@ -22,9 +22,10 @@ module Tool.Bench.Gate.Table
   )
 where
 
-import Data.List (sort)
+import Data.List (nub, sort)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Text (Text)
 import Tool.Options.Bench (Operation (..))
 
 -- | A run that is repeated; the name by which rows refer to it.
@@ -136,7 +137,9 @@ probePlace = \case
 data Sample = Sample
   { sampleOps :: Double,
     -- | Nanoseconds of processor time per command.
-    sampleCpu :: Double
+    sampleCpu :: Double,
+    -- | Why the run is not valid; empty: it is.
+    sampleProblems :: [Text]
   }
   deriving stock (Eq, Show)
 
@@ -156,6 +159,8 @@ data Row = Row
     -- | The two medians, and what they are.
     rowFigures :: (Double, Double),
     rowFigureUnit :: FigureUnit,
+    -- | Of the runs, each once.
+    rowProblems :: [Text],
     rowVerdict :: Verdict
   }
   deriving stock (Eq, Show)
@@ -176,6 +181,8 @@ data Verdict
     Stated
   | -- | Runs are missing.
     Incomplete
+  | -- | Runs are not valid.
+    Unsound
   deriving stock (Eq, Show)
 
 -- | The table, from all samples. The flag says whether this is a virtual
@@ -208,12 +215,12 @@ rows virtual samples =
 
 ratioRow :: FigureUnit -> (Sample -> Double) -> Samples -> String -> String -> Probe -> Probe -> Maybe Double -> Maybe Double -> Row
 ratioRow kind figure samples what unit probe against =
-  row kind what unit (figures probe) (figures against)
+  row kind what unit (concatMap sampleProblems (taken probe <> taken against)) (map figure (taken probe)) (map figure (taken against))
   where
-    figures name = map figure (Map.findWithDefault [] name samples)
+    taken name = Map.findWithDefault [] name samples
 
-row :: FigureUnit -> String -> String -> [Double] -> [Double] -> Maybe Double -> Maybe Double -> Row
-row kind what unit ours theirs must aim =
+row :: FigureUnit -> String -> String -> [Text] -> [Double] -> [Double] -> Maybe Double -> Maybe Double -> Row
+row kind what unit problems ours theirs must aim =
   Row
     { rowWhat = what,
       rowUnit = unit,
@@ -225,6 +232,7 @@ row kind what unit ours theirs must aim =
         ratios -> (minimum ratios, maximum ratios),
       rowFigures = (median ours, median theirs),
       rowFigureUnit = kind,
+      rowProblems = nub problems,
       rowVerdict = verdict
     }
   where
@@ -234,15 +242,17 @@ row kind what unit ours theirs must aim =
       NanosPerCommand -> measured <= bar
       Bytes -> measured <= bar
     verdict
+      | not (null problems) = Unsound
       | null ours || null theirs || isNaN measured || isInfinite measured = Incomplete
       | Just bar <- must, not (reaches bar) = Missed
       | Just bar <- aim, reaches bar = AimReached
       | Just _ <- must = Reached
       | otherwise = Stated
 
--- | Bytes after a long run against bytes after a short one.
-memoryRow :: String -> Double -> Double -> Row
-memoryRow what long short = row Bytes what "of the short run" [long] [short] (Just 1.2) Nothing
+-- | Bytes after a long run against bytes after a short one, and what is wrong
+-- with the runs.
+memoryRow :: String -> [Text] -> Double -> Double -> Row
+memoryRow what problems long short = row Bytes what "of the short run" problems [long] [short] (Just 1.2) Nothing
 
 -- | The middle one, or the mean of the middle two; 0 of none.
 median :: [Double] -> Double

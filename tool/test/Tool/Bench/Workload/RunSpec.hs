@@ -22,14 +22,14 @@ import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Values
 import Tool.Connect (Target)
 import Tool.Options.Bench
-import Tool.Options.Load (Plan (..), Warmup (..), defaultPlan)
+import Tool.Options.Load (Check (..), Plan (..), Warmup (..), defaultPlan)
 
 -- | Few keys, small values, a short time.
 small :: Shape
 small = defaultShape {shapeKeys = 500, shapeSizes = SizeFixed 20, shapeThreads = 4, shapeSubscribers = 3}
 
 brief :: LoadOptions
-brief = defaultLoad {loadPlan = defaultPlan {planWarmup = WarmupFor 0.05, planBrief = True, planSaturation = True}, loadDuration = 0.1, loadThreads = 4, loadBatch = 8, loadKeys = 500}
+brief = defaultLoad {loadPlan = defaultPlan {planWarmup = WarmupFor 0.05, planBrief = True, planAllowed = [Saturation]}, loadDuration = 0.1, loadThreads = 4, loadBatch = 8, loadKeys = 500}
 
 ran :: Target -> Shape -> String -> IO Run
 ran target shape written = do

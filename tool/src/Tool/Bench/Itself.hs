@@ -1,0 +1,70 @@
+-- | This very program again, as a process of its own: so that its processor
+-- time and memory are the run's alone, and it can be pinned to cores.
+module Tool.Bench.Itself
+  ( runItself,
+    pinnedTo,
+    targetArguments,
+  )
+where
+
+import Control.Exception (IOException, try)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (intercalate)
+import System.Directory (doesFileExist)
+import System.Environment (getExecutablePath)
+import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+import System.Process (proc, readCreateProcessWithExitCode)
+import Tool.Bench.Document (Document (..), Run, TargetKind (..))
+import Tool.Bench.Document.Json (decodeDocument)
+import Tool.Connect (Target (..))
+import Tool.Failure (invalidRun, unavailable)
+import Tool.Options.Connection (TlsOptions (..))
+
+-- | Cores (all when empty), arguments of @bench@, arguments of the runtime.
+-- Gives the only run that it wrote, valid or not; ends the program if there is
+-- none. Blocks as long as the run takes.
+runItself :: [Int] -> [String] -> [String] -> IO Run
+runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $ \folder -> do
+  self <- getExecutablePath
+  let file = folder </> "run.json"
+      (program, words') = pinnedTo cores self (["bench"] <> arguments <> ["--json", file] <> withRuntime)
+  outcome <- try (readCreateProcessWithExitCode (proc program words') "")
+  written <- doesFileExist file
+  case outcome of
+    Left problem -> unavailable (program <> " cannot be run: " <> show (problem :: IOException))
+    Right _ | written -> do
+      text <- ByteString.readFile file
+      case documentRuns <$> decodeDocument text of
+        Right [found] -> pure found
+        Right _ -> invalidRun "a run wrote no result"
+        Left problem -> invalidRun ("a run's result cannot be read: " <> problem)
+    Right (code, output, problem) ->
+      invalidRun $
+        "a run ended with " <> number code <> ": "
+          <> case reverse (lines (problem <> output)) of
+            line : _ -> line
+            [] -> "it says nothing"
+  where
+    withRuntime = if null runtime then [] else ["+RTS"] <> runtime <> ["-RTS"]
+    number = \case
+      ExitSuccess -> "0"
+      ExitFailure code -> show code
+
+-- | A program and its arguments, kept to these cores; to none in particular
+-- when there are none.
+pinnedTo :: [Int] -> FilePath -> [String] -> (FilePath, [String])
+pinnedTo cores program arguments = case cores of
+  [] -> (program, arguments)
+  _ -> ("taskset", ["-c", intercalate "," (map show cores), program] <> arguments)
+
+-- | What names a target without credentials.
+targetArguments :: Target -> [String]
+targetArguments target =
+  ["-h", Char8.unpack (targetHost target), "-p", show (targetPort target)]
+    <> ["-c" | targetKind target == TargetCluster]
+    <> maybe [] tlsArguments (targetTls target)
+  where
+    tlsArguments tls = "--tls" : concat [["--cacert", file] | Just file <- [tlsAuthority tls]]
