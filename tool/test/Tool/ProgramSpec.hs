@@ -210,7 +210,7 @@ spec = describe "the program" $ do
     it "holds its figures against those of redis-benchmark, and ends as the verdicts say" $
       withSystemTempDirectory "program-spec" $ \folder -> do
         let file = folder </> "out.json"
-        (code, output, _) <- run' ["bench", "differential", "--test", "get,incr", "--iterations", "1", "--duration", "0.5", "--json", file]
+        (code, output, _) <- run' ["bench", "differential", "--test", "get,incr", "--iterations", "1", "--duration", "0.8", "--json", file]
         found <- ByteString.readFile file >>= either fail pure . eitherDecodeStrict' >>= either fail pure . parseEither differentialRows
         map fst found `shouldBe` ["get", "incr"]
         for_ found $ \(_, (verdict, sides)) ->

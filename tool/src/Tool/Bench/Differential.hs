@@ -3,8 +3,7 @@
 --
 -- Both have as many connections, as many commands on their way, the same keys
 -- and the same bytes. What the server uses of its core is asked of the server
--- itself, five times a second, while either runs; the median of these parts
--- counts, so that the begin and the end of a run, which are no load, do not.
+-- itself, five times a second, while either runs ('underLoad').
 module Tool.Bench.Differential
   ( differential,
     differentialReport,
@@ -31,7 +30,6 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentObject)
 import Tool.Bench.Document.Totals (runRate)
 import Tool.Bench.Environment (manifest)
-import Tool.Bench.Gate.Table (median)
 import Tool.Bench.Itself (runItself, targetArguments)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
@@ -133,7 +131,7 @@ watched client action = do
   shares <- readIORef seen
   case outcome of
     Left () -> unavailable "the server was not watched to the end"
-    Right result -> pure (result, median shares)
+    Right result -> pure (result, underLoad shares)
   where
     watch seen (cpu, time) = do
       threadDelay 200000

@@ -29,6 +29,10 @@ spec = describe "Tool.Bench.Differential" $ do
     rowProblems (rowOf "get" [wrong, wrong] (runs 1000 1)) `shouldBe` ["it lied"]
     rowVerdict (rowOf "get" [] (runs 1000 1)) `shouldBe` Unsound
 
+  it "takes no account of a run's begin and end" $ do
+    underLoad [0, 0, 0.1, 0.92, 0.94, 0.96, 0.02, 0] `shouldBe` 0.94
+    underLoad [] `shouldBe` 0
+
   it "goes by medians, and shows the spread of the iterations" $ do
     let found = rowOf "get" [Found rate 1 [] | rate <- [100, 1000, 5000]] [Found 1000 1 [] | _ <- [1 :: Int .. 3]]
     (rowRatio found, rowSpread found, rowVerdict found) `shouldBe` (1, (0.1, 5), Agrees)

@@ -9,6 +9,7 @@ module Tool.Bench.Differential.Table
     Row (..),
     Verdict (..),
     rowOf,
+    underLoad,
     rowLine,
     heading,
     busyEnough,
@@ -66,6 +67,13 @@ busyEnough = 0.9
 tolerance :: Double
 tolerance = 0.15
 
+-- | The part of its core that a server used under load, from its parts in the
+-- short times that a run was divided into. The begin and the end of a run are
+-- no load: only those count that are half as much as the greatest, and of them
+-- the median does. 0 of none.
+underLoad :: [Double] -> Double
+underLoad shares = median (filter (>= maximum (0 : shares) / 2) shares)
+
 -- | The row of a test, from the runs of both in the order of the iterations.
 rowOf :: String -> [Found] -> [Found] -> Row
 rowOf test ours theirs =
@@ -86,7 +94,7 @@ rowOf test ours theirs =
     problems = nub (concatMap foundProblems (ours <> theirs))
     (busyOurs, busyTheirs) = both foundBusy
     verdict
-      | not (null problems) || isNaN ratio || isInfinite ratio = Unsound
+      | not (null problems) || null ours || null theirs || isNaN ratio || isInfinite ratio = Unsound
       | busyOurs < busyEnough && busyTheirs < busyEnough = NotJudged "both generators"
       | busyOurs < busyEnough = NotJudged "this generator"
       | busyTheirs < busyEnough = NotJudged "redis-benchmark"
