@@ -96,7 +96,7 @@ spec = describe "bench campaign" $ do
     inFolder $ \folder -> do
       let names = map workloadName workloads
       (code, _, said) <-
-        run' (smallBut folder [("--workloads", intercalate "," names), ("--persist", "none"), ("--payload", "10"), ("--clients", "4"), ("--duration", "0.1s"), ("--warmup", "0s"), ("--keys", "300")])
+        run' (smallBut folder [("--workloads", intercalate "," names), ("--persist", "none"), ("--payload", "10"), ("--clients", "4"), ("--duration", "0.3s"), ("--warmup", "0s"), ("--keys", "300")])
       filter ("FAILED" `isInfixOf`) (lines said) `shouldBe` []
       document <- readDocument (folder </> "out" </> "campaign.json")
       [(Map.lookup "workload" (specAxes (runSpec run)), runProblems run) | run <- documentRuns document]
