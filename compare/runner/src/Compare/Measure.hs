@@ -32,6 +32,7 @@ import Data.Text.Encoding qualified as Text
 import GHC.Conc (getNumProcessors)
 import System.Environment (getEnvironment)
 import System.Exit (ExitCode (..))
+import System.FilePath ((</>))
 import System.Process (CreateProcess (..), proc, readCreateProcessWithExitCode)
 import System.Timeout (timeout)
 import Text.Printf (printf)
@@ -150,7 +151,8 @@ runReport :: ([String] -> [String]) -> Window -> Row -> [String] -> IO (Either T
 runReport change window row arguments = do
   environment <- getEnvironment
   let (program, rest) = case change (rowRun row <> arguments) of
-        first : others -> (first, others)
+        -- A path is from the row's folder, where it may not have been looked for.
+        first : others -> (if '/' `elem` first then rowFolder row </> first else first, others)
         [] -> ("true", [])
       command =
         (proc program rest)
