@@ -56,13 +56,13 @@ data Phase = Phase
 -- | The phases of a series of equidistant values, in order; together they are
 -- the whole series. One phase: it has no change. None: it is empty.
 -- \(O(n + m^2)\) where \(m\) is the length, but at most 2048: of a longer
--- series neighbours are averaged first, so a cut is then that much coarser.
+-- series neighbours are put together first, so a cut is then that much coarser.
 phases :: Sensitivity -> [Double] -> [Phase]
 phases sensitivity series = map summary (spans (join (cuts shortest noise smooth)))
   where
     total = length series
     factor = max 1 ((total + 2047) `div` 2048)
-    coarse = averages factor series
+    coarse = middles factor series
     -- Of what is not smoothed: smoothing makes neighbours alike.
     noise = noiseVariance coarse
     smooth = primArrayFromList (runningMedian coarse)
@@ -144,11 +144,13 @@ noiseVariance list = max (deviation * deviation) (smallest * smallest)
     deviation = 1.4826 * median distances / sqrt 2
     smallest = max 1e-12 (abs (median list) / 1000)
 
-averages :: Int -> [Double] -> [Double]
-averages 1 series = series
-averages factor series = case splitAt factor series of
+-- So many neighbours each by the one in their middle. Their mean would not do:
+-- where a change falls among them it is neither level, and looks like a phase.
+middles :: Int -> [Double] -> [Double]
+middles 1 series = series
+middles factor series = case splitAt factor series of
   ([], _) -> []
-  (group, rest) -> mean group : averages factor rest
+  (group, rest) -> take 1 (drop ((length group - 1) `div` 2) (sort group)) <> middles factor rest
 
 runningMedian :: [Double] -> [Double]
 runningMedian series = [median (around index) | index <- [0 .. size - 1]]
