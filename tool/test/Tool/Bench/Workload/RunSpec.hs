@@ -76,7 +76,9 @@ spec = describe "workloads, against real servers" $ do
     standalone $ \target -> do
       run <- ran target small {shapeHitRatio = Just 0.7} "get"
       good run
-      runHitRatio run `shouldSatisfy` maybe False (\found -> abs (found - 0.7) < 0.02)
+      -- So much by chance, on a machine so busy that there are few.
+      let chance = 4 * sqrt (0.21 / fromIntegral (max 1 (runHits run + runMisses run)))
+      runHitRatio run `shouldSatisfy` maybe False (\found -> abs (found - 0.7) < 0.02 + chance)
 
   it "lets keys expire if asked to" $
     standalone $ \target -> do
