@@ -39,7 +39,6 @@ import Text.Printf (printf)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Reference (..))
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Options.Bench qualified as Bench
 
 -- | What to carry out.
 data Measurement = Measurement
