@@ -29,6 +29,7 @@ module Redis.Client
     Pending,
     wait,
     tryWait,
+    resolved,
 
     -- * A connection of one's own
     withDedicated,
@@ -172,6 +173,13 @@ wait pending = tryWait pending >>= either throwIO pure
 -- @since 0.1.0.0
 tryWait :: Pending a -> IO (Either Error a)
 tryWait (Pending started) = awaitStarted started
+
+-- | A command whose result is known already: for code that takes a 'Pending'
+-- and is to be tried without a server, or that answers from elsewhere.
+--
+-- @since 0.1.0.0
+resolved :: Either Error a -> Pending a
+resolved = Pending . settled
 
 -- | Lends a connection to the action: to the node of the key, or to any node.
 -- Nobody else uses it meanwhile. It goes back to the pool afterwards, unless

@@ -1,21 +1,23 @@
--- | What one thread counts, slice by slice. Nobody else writes to it, so
--- counting takes no lock and no atomic operation.
+-- | What the threads of one capability count, slice by slice.
 --
--- Whatever the length of a run, it holds one slice: when the clock passes the
--- end of that, its thread hands the slice over as a 'Part' and starts afresh,
--- which costs some microseconds each second. Others pick up the parts when they
--- like.
+-- They take turns on one core, so that what they share stays in its near cache,
+-- and every addition is atomic (see "Tool.Bench.Atomic"): counting takes no
+-- lock and nothing is ever lost. Threads of different capabilities share nothing.
+--
+-- Whatever the length of a run, it holds one slice: the first thread that finds
+-- the clock past the end of that hands the slice over as a 'Part' and lets the
+-- next begin, which costs a fraction of a millisecond each second. Others pick
+-- up the parts when they like.
 module Tool.Bench.Tally
   ( Tally,
     Shape (..),
     newTally,
 
-    -- * Counting; for the owner only
+    -- * Counting; from any thread
     answered,
     answeredWithin,
     failed,
     lagged,
-    onNode,
     handOver,
 
     -- * Reading; from any thread
@@ -25,7 +27,7 @@ module Tool.Bench.Tally
 where
 
 import Control.Monad (foldM, when)
-import Data.IORef (IORef, atomicModifyIORef', newIORef, readIORef, writeIORef)
+import Data.IORef (IORef, atomicModifyIORef', newIORef)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -42,6 +44,7 @@ import Data.Text qualified as Text
 import GHC.Exts (RealWorld)
 import Redis.Error (ConnectionCause, Error (..), ServerError (serverErrorCode))
 import Redis.Error qualified as Redis
+import Tool.Bench.Atomic qualified as Atomic
 import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record, recorded)
@@ -58,7 +61,7 @@ data Shape = Shape
   }
   deriving stock (Eq, Show)
 
--- | The counters of one thread.
+-- | The counters of one capability.
 data Tally = Tally
   { tallyShape :: Shape,
     tallyWindow :: Window,
@@ -78,7 +81,7 @@ data Tally = Tally
 -- | Nothing counted; the slice is that of the given moment.
 newTally :: Window -> Shape -> Nanos -> IO Tally
 newTally window shape now = do
-  -- A cache line on either side: threads on different cores do not contend.
+  -- A cache line on either side: different cores do not contend.
   counters <- newByteArray size
   fillByteArray counters 0 size 0
   service <- recorders (shapeKinds shape)
@@ -90,20 +93,23 @@ newTally window shape now = do
     size = 8 * (slotKinds + 2 * shapeKinds shape + 8)
     recorders count = smallArrayFromList <$> traverse (const newRecorder) [1 .. count]
 
--- | A command of that kind was sent, then answered. Closed loops.
-answered :: Tally -> Int -> Nanos -> Nanos -> Outcome -> IO ()
-answered tally kind sent done outcome = do
+-- | A command of that kind was sent to that node, then answered. Closed loops.
+-- A negative node is one that is not known.
+answered :: Tally -> Int -> Int -> Nanos -> Nanos -> Outcome -> IO ()
+answered tally kind node sent done outcome = do
   turn tally done
   well tally kind outcome $ record (indexSmallArray (tallyService tally) kind) (done - sent)
-{-# INLINE answered #-}
+  onNode tally node (done - sent)
 
--- | A command of that kind was due, then sent, then answered. Open loops.
-answeredWithin :: Tally -> Int -> Nanos -> Nanos -> Nanos -> Outcome -> IO ()
-answeredWithin tally kind due sent done outcome = do
+-- | A command of that kind was due, then sent to that node, then answered. Open
+-- loops.
+answeredWithin :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Outcome -> IO ()
+answeredWithin tally kind node due sent done outcome = do
   turn tally done
   well tally kind outcome $ do
     record (indexSmallArray (tallyService tally) kind) (done - sent)
     record (indexSmallArray (tallyResponse tally) kind) (done - due)
+  onNode tally node (done - sent)
 
 well :: Tally -> Int -> Outcome -> IO () -> IO ()
 well tally kind outcome count = case outcome of
@@ -120,9 +126,8 @@ failed tally kind now problem = do
   noteError tally kind (Text.pack (errorClass problem))
 
 noteError :: Tally -> Int -> Text -> IO ()
-noteError tally kind name = do
-  before <- readIORef (tallyErrors tally)
-  writeIORef (tallyErrors tally) $! Map.insertWith (+) (kind, name) 1 before
+noteError tally kind name =
+  atomicModifyIORef' (tallyErrors tally) (\before -> (Map.insertWith (+) (kind, name) 1 before, ()))
 
 -- | A command was due, and sent at that moment.
 lagged :: Tally -> Nanos -> Nanos -> IO ()
@@ -130,23 +135,29 @@ lagged tally due sent = do
   turn tally sent
   record (tallySchedule tally) (sent - due)
 
--- | A node answered within so many nanoseconds; said after 'answered'.
+-- A node answered within so many nanoseconds.
 onNode :: Tally -> Int -> Nanos -> IO ()
 onNode tally node took = when (node >= 0 && node < shapeNodes (tallyShape tally)) $ record (indexSmallArray (tallyNodes tally) node) took
 {-# INLINE onNode #-}
 
 increment :: Tally -> Int -> IO ()
-increment tally slot = do
-  before <- readByteArray (tallyCounters tally) slot
-  writeByteArray (tallyCounters tally) slot (before + 1 :: Int)
+increment tally slot = Atomic.add (tallyCounters tally) slot 1
 {-# INLINE increment #-}
 
 -- Before something is counted: is it still the same slice?
 turn :: Tally -> Nanos -> IO ()
 turn tally now = do
   end <- readByteArray (tallyCounters tally) slotEnd
-  when (now >= end) (handOver tally >> enter tally now)
+  when (now >= end) (turnOver tally now end)
 {-# INLINE turn #-}
+
+-- For the first who finds it over. What others count meanwhile falls into the
+-- one slice or the other.
+turnOver :: Tally -> Nanos -> Nanos -> IO ()
+turnOver tally now end = do
+  first <- Atomic.replaceIf (tallyCounters tally) slotEnd end never
+  when first (handOver tally >> enter tally now)
+{-# NOINLINE turnOver #-}
 
 -- What comes next belongs to the slice of that moment.
 enter :: Tally -> Nanos -> IO ()
@@ -165,12 +176,11 @@ enter tally now = do
 {-# NOINLINE enter #-}
 
 -- | Makes a part of what was counted since the last one. \(O(n)\). To be called
--- when the thread has finished; while it counts it happens by itself.
+-- when all threads have finished; while they count it happens by itself.
 handOver :: Tally -> IO ()
 handOver tally = do
   slice <- readByteArray counters slotSlice
-  errors <- readIORef (tallyErrors tally)
-  writeIORef (tallyErrors tally) Map.empty
+  errors <- atomicModifyIORef' (tallyErrors tally) (\found -> (Map.empty, found))
   kinds <- traverse kindCounts [0 .. shapeKinds shape - 1]
   nodes <- traverse (drain . indexSmallArray (tallyNodes tally)) [0 .. shapeNodes shape - 1]
   schedule <- drain (tallySchedule tally)
@@ -180,8 +190,7 @@ handOver tally = do
             partNodes = IntMap.fromList [pair | pair@(_, found) <- zip [0 ..] nodes, Histogram.count found > 0],
             partSchedule = schedule
           }
-  before <- readByteArray counters slotBefore
-  writeByteArray counters slotBefore (before + partOps counted)
+  Atomic.add counters slotBefore (partOps counted)
   when (counted /= mempty) $ atomicModifyIORef' (tallyParts tally) (\parts -> ((slice, counted) : parts, ()))
   where
     counters = tallyCounters tally
@@ -189,9 +198,8 @@ handOver tally = do
     kindCounts kind = do
       service <- drain (indexSmallArray (tallyService tally) kind)
       response <- drain (indexSmallArray (tallyResponse tally) kind)
-      hits <- readByteArray counters (slotKinds + 2 * kind)
-      misses <- readByteArray counters (slotKinds + 2 * kind + 1)
-      fillByteArray counters (8 * (slotKinds + 2 * kind)) 16 0
+      hits <- Atomic.take' counters (slotKinds + 2 * kind)
+      misses <- Atomic.take' counters (slotKinds + 2 * kind + 1)
       pure KindCounts {kindService = service, kindResponse = response, kindHits = hits, kindMisses = misses, kindErrors = Map.empty}
     errorsByKind errors =
       IntMap.fromListWith (<>) [(kind, mempty {kindErrors = Map.singleton name held}) | ((kind, name), held) <- Map.toList errors]

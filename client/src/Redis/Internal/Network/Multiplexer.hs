@@ -128,8 +128,9 @@ submitRun mux orderKey requests
 -- its own end in the stream: of a run that is cut off in the middle, the
 -- first commands may have run.
 data Batch
-  = One Request ResponseSlot
-  | More Request ResponseSlot Batch
+  = -- Not unpacked: one slot in memory serves the ring and the caller.
+    One Request {-# NOUNPACK #-} ResponseSlot
+  | More Request {-# NOUNPACK #-} ResponseSlot Batch
 
 batchOf :: [(Request, ResponseSlot)] -> Maybe Batch
 batchOf entries = case reverse entries of
@@ -160,20 +161,21 @@ eachOf action = \case
 -- Masked.
 enter :: Multiplexer -> OrderKey -> Batch -> IO ()
 enter mux orderKey batch = do
+  -- A thunk for each of these would be a tenth of what a submit allocates.
+  let !count = batchCount batch
+      !bytes = batchSize batch
   takeMVar (muxLock mux)
   waiting <- readFlag mux flagWaiting
-  room <- if waiting == 0 then hasRoom mux count (batchSize batch) else pure False
+  room <- if waiting == 0 then hasRoom mux count bytes else pure False
   status <- readIORef (muxStatus mux)
   case status of
     Open
       | room -> append mux orderKey batch count
       | otherwise -> do
-        ticket <- joinQueue mux count (batchSize batch)
+        ticket <- joinQueue mux count bytes
         putMVar (muxLock mux) ()
         waitForRoom mux orderKey batch count ticket
     _ -> refuse mux batch status
-  where
-    count = batchCount batch
 
 -- | Asks the peer for a sign of life. Never blocks: with the queue full there
 -- is enough that the peer could answer, and the watchdog, which asks, must not
@@ -193,9 +195,11 @@ probe mux = mask_ $ do
 
 -- | The second half of @enter@: takes the lock's right over and gives it back.
 append :: Multiplexer -> OrderKey -> Batch -> Int -> IO ()
-append mux orderKey batch count = do
+append mux !orderKey batch !count = do
   now <- coarseNanos
-  eachOf (push now) batch
+  case batch of
+    One encoded slot -> push mux orderKey now encoded slot
+    More {} -> eachOf (push mux orderKey now) batch
   unflushed <- (+ count) <$> readFlag mux flagUnflushed
   busy <- inFlight mux
   writerBusy <- readFlag mux flagWriterBusy
@@ -224,13 +228,16 @@ append mux orderKey batch count = do
           when (parked /= 0) (writeFlag mux flagParked 0)
           putMVar (muxLock mux) ()
           when (parked /= 0) (kickReader mux)
-  where
-    push now encoded slot = do
-      size <- appendRequest (muxBuffer mux) encoded
-      queued <- (+ size) <$> readFlag mux flagQueued
-      writeFlag mux flagQueued queued
-      countSubmitted (muxOrder mux) orderKey
-      ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = queued, pendingSince = now, pendingOrderKey = orderKey}
+
+-- Under the lock.
+push :: Multiplexer -> OrderKey -> Nanos -> Request -> ResponseSlot -> IO ()
+push mux !orderKey now encoded slot = do
+  size <- appendRequest (muxBuffer mux) encoded
+  queued <- (+ size) <$> readFlag mux flagQueued
+  writeFlag mux flagQueued queued
+  countSubmitted (muxOrder mux) orderKey
+  ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = queued, pendingSince = now, pendingOrderKey = orderKey}
+{-# INLINE push #-}
 
 -- | How many unsent commands make their submitter send them, given what is in
 -- flight. Few callers are served best at once; with many, sending half of them

@@ -42,7 +42,7 @@ data PendingRing = PendingRing
 
 -- | One command in flight.
 data Pending = Pending
-  { pendingSlot :: ResponseSlot,
+  { pendingSlot :: {-# NOUNPACK #-} ResponseSlot,
     -- | Bytes of the stream up to and with this command.
     pendingEnd :: Int,
     -- | When it was submitted, on the coarse clock.

@@ -2,11 +2,11 @@
 
 -- | Commands as bytes: what a client sends is always an array of bulk strings.
 --
--- A 'Request' is an upper bound on its size and a function that writes itself
--- to memory that has at least that much room. So a connection reserves once
--- and every argument is copied once, straight from the caller's bytes to the
--- bytes that are sent. The alternative, a @Builder@, checks for room at every
--- primitive and ends in a buffer that is copied again.
+-- A 'Request' has an upper bound on its size and writes itself to memory that
+-- has at least that much room. So a connection reserves once and every argument
+-- is copied once, straight from the caller's bytes to the bytes that are sent.
+-- The alternative, a @Builder@, checks for room at every primitive and ends in
+-- a buffer that is copied again.
 --
 -- The arguments are forced when a 'Request' is forced to weak head normal
 -- form: whoever holds the lock of a write buffer can run 'requestPoke' without
@@ -43,29 +43,50 @@ import GHC.Exts (Addr#, Ptr (Ptr))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
 -- | One encoded command, waiting for memory.
-data Request = Request
-  { -- | No more than this many bytes will be written.
-    requestSize :: {-# UNPACK #-} Int,
-    -- | Writes at the pointer and returns the end of what it wrote.
-    requestPoke :: Ptr Word8 -> IO (Ptr Word8)
-  }
+--
+-- The commands that are most called are data, not functions: a command in
+-- flight keeps its request for a retry, and a closure with the parts of a key
+-- is twice as large, all of which the collector copies.
+data Request
+  = -- | A literal, its size first, and arguments behind it.
+    Literal1 Int Addr# ByteString
+  | Literal2 Int Addr# ByteString ByteString
+  | Literal3 Int Addr# ByteString ByteString ByteString
+  | -- | Anything else: its size at most, and how it writes itself.
+    Composed Int (Ptr Word8 -> IO (Ptr Word8))
+
+-- | No more than this many bytes will be written.
+requestSize :: Request -> Int
+requestSize = \case
+  Literal1 size _ a -> size + bulkSize a
+  Literal2 size _ a b -> size + bulkSize a + bulkSize b
+  Literal3 size _ a b c -> size + bulkSize a + bulkSize b + bulkSize c
+  Composed size _ -> size
+{-# INLINE requestSize #-}
+
+-- | Writes at the pointer and returns the end of what it wrote.
+requestPoke :: Request -> Ptr Word8 -> IO (Ptr Word8)
+requestPoke encoded at = case encoded of
+  Literal1 size literal a ->
+    pokeLiteral at size literal >>= (`pokeBulk` a)
+  Literal2 size literal a b ->
+    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b)
+  Literal3 size literal a b c ->
+    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b) >>= (`pokeBulk` c)
+  Composed _ write -> write at
 
 -- | Two requests as one contiguous run of bytes.
 instance Semigroup Request where
-  Request sizeA pokeA <> Request sizeB pokeB =
-    Request (sizeA + sizeB) (pokeA >=> pokeB)
+  a <> b = Composed (requestSize a + requestSize b) (requestPoke a >=> requestPoke b)
 
 -- | Any command: its name and arguments. \(O(n)\) in the number of arguments.
 request :: [ByteString] -> Request
-request arguments =
-  Request
-    { requestSize = List.foldl' (\size argument -> size + bulkSize argument) (headerRoom + 1) arguments,
-      requestPoke = \at -> do
-        poke at (asciiByte '*')
-        afterCount <- pokeDecimal (at `plusPtr` 1) (length arguments) >>= pokeCrLf
-        pokeAll afterCount arguments
-    }
+request arguments = Composed size $ \at -> do
+  poke at (asciiByte '*')
+  afterCount <- pokeDecimal (at `plusPtr` 1) (length arguments) >>= pokeCrLf
+  pokeAll afterCount arguments
   where
+    size = List.foldl' (\sum' argument -> sum' + bulkSize argument) (headerRoom + 1) arguments
     pokeAll at = \case
       [] -> pure at
       argument : rest -> pokeBulk at argument >>= (`pokeAll` rest)
@@ -76,38 +97,32 @@ request arguments =
 -- Saves the per-call list and the encoding of the name on the commands that
 -- are most called; the benchmark @micro encode@ shows what it is worth.
 requestLiteral1 :: Int -> Addr# -> ByteString -> Request
-requestLiteral1 size literal a =
-  Request (size + bulkSize a) $ \at ->
-    pokeLiteral at size literal >>= (`pokeBulk` a)
+requestLiteral1 = Literal1
 
 -- | Like 'requestLiteral1', with two arguments.
 requestLiteral2 :: Int -> Addr# -> ByteString -> ByteString -> Request
-requestLiteral2 size literal a b =
-  Request (size + bulkSize a + bulkSize b) $ \at ->
-    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b)
+requestLiteral2 = Literal2
 
 -- | Like 'requestLiteral1', with three arguments.
 requestLiteral3 :: Int -> Addr# -> ByteString -> ByteString -> ByteString -> Request
-requestLiteral3 size literal a b c =
-  Request (size + bulkSize a + bulkSize b + bulkSize c) $ \at ->
-    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b) >>= (`pokeBulk` c)
+requestLiteral3 = Literal3
 
 -- | One line as a person would type it (@PING@), without its line break. A
 -- server splits it at spaces; the library itself never sends this form.
 requestInline :: ByteString -> Request
 requestInline line =
-  Request (ByteString.length line + 2) $ \at ->
+  Composed (ByteString.length line + 2) $ \at ->
     ByteString.Unsafe.unsafeUseAsCStringLen line $ \(from, size) -> do
       copyBytes at (castPtr from) size
       pokeCrLf (at `plusPtr` size)
 
 -- | The bytes of a request. \(O(n)\).
 requestBytes :: Request -> ByteString
-requestBytes Request {requestSize, requestPoke} =
+requestBytes encoded =
   -- Dupable: it only fills memory that it has just allocated.
   unsafeDupablePerformIO $
-    ByteString.Internal.createUptoN requestSize $ \start ->
-      (`minusPtr` start) <$> requestPoke start
+    ByteString.Internal.createUptoN (requestSize encoded) $ \start ->
+      (`minusPtr` start) <$> requestPoke encoded start
 
 -- | Room for @$@ or @*@, the digits of an 'Int' and a line break.
 headerRoom :: Int

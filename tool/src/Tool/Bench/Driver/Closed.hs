@@ -32,7 +32,7 @@ import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Nodes (Nodes, nodeFor)
 import Tool.Bench.Tally
 import Tool.Bench.Window (Window, windowEnd)
-import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, next)
+import Tool.Bench.Workload (Drawn (..), Outcome (..), Stream, Workload, next)
 
 -- | When a thread has done enough.
 data Goal
@@ -49,10 +49,8 @@ closed client workload nodes window goal batch stream tally = do
   if batch == 1
     then waiting client workload nodes window left stream tally
     else do
-      submitted <- newSmallArray batch NothingSubmitted
-      starts <- newByteArray (batch * 8)
-      batching client workload nodes batch window left stream tally submitted starts
-  handOver tally
+      room <- newBatch batch
+      batching client workload nodes room window left stream tally
   where
     left = case goal of
       UntilEnd -> maxBound
@@ -73,8 +71,7 @@ waiting client workload nodes window count stream tally = monotonic >>= go count
     settle left kind node start = \case
       Right outcome -> do
         done <- monotonic
-        answered tally kind start done outcome
-        onNode tally node (done - start)
+        answered tally kind node start done outcome
         go (left - 1) done
       Left problem -> do
         now <- monotonic
@@ -82,33 +79,33 @@ waiting client workload nodes window count stream tally = monotonic >>= go count
         recover
         monotonic >>= go (left - 1)
 
--- An operation of a batch.
-data Submitted
-  = NothingSubmitted
-  | -- | On its way; of this kind, to this node.
-    InFlight Int Int (Pending Outcome)
-  | -- | Done while it was this thread's turn: kind, start, end, and what it came to.
-    Settled Int Nanos Nanos (Either Error Outcome)
+-- What is on its way for the places of a batch. The kinds and nodes lie apart,
+-- in words: a node per command would be copied by the collector.
+data Batch = Batch
+  { batchPending :: SmallMutableArray RealWorld (Pending Outcome),
+    -- | For each place its kind and its node; a kind of -1 where there is
+    -- nothing to wait for. Behind these, when every eighth was submitted.
+    batchNotes :: MutableByteArray RealWorld,
+    batchSize :: Int
+  }
 
-batching ::
-  Client ->
-  Workload ->
-  Nodes ->
-  Int ->
-  Window ->
-  Int ->
-  Stream ->
-  Tally ->
-  SmallMutableArray RealWorld Submitted ->
-  MutableByteArray RealWorld ->
-  IO ()
-batching client workload nodes batch window count stream tally submitted starts = monotonic >>= go count
+newBatch :: Int -> IO Batch
+newBatch size = do
+  pending <- newSmallArray size nothingPending
+  notes <- newByteArray (8 * (2 * size + size `shiftR` 3 + 1))
+  pure Batch {batchPending = pending, batchNotes = notes, batchSize = size}
+
+nothingPending :: Pending Outcome
+nothingPending = Redis.resolved (Right Done)
+
+batching :: Client -> Workload -> Nodes -> Batch -> Window -> Int -> Stream -> Tally -> IO ()
+batching client workload nodes Batch {batchPending, batchNotes, batchSize} window count stream tally = monotonic >>= go count
   where
     go left now = do
       end <- windowEnd window
       when (now < end && left > 0) $ do
-        let size = min left batch
-        good <- handle refused (send size 0 >> collectReplies size 0 True)
+        let size = min left batchSize
+        good <- handle refused (send size 0 True >>= collectReplies size 0)
         if good then pure () else recover
         monotonic >>= go (left - size)
     -- A client that will not even take a command says so by throwing.
@@ -116,39 +113,45 @@ batching client workload nodes batch window count stream tally submitted starts 
     refused problem = do
       now <- monotonic
       False <$ failed tally 0 now problem
-    send :: Int -> Int -> IO ()
-    send size place
-      | place == size = pure ()
+    startOf place = 2 * batchSize + place `shiftR` 3
+    send :: Int -> Int -> Bool -> IO Bool
+    send !size !place !good
+      | place == size = pure good
       | otherwise = do
-        when (place .&. 7 == 0) (monotonic >>= writeByteArray starts (place `shiftR` 3))
+        when (place .&. 7 == 0) (monotonic >>= writeByteArray batchNotes (startOf place))
         next workload stream >>= \case
-          Drawn kind command -> Redis.submit client command >>= writeSmallArray submitted place . InFlight kind (nodeFor nodes command)
+          Drawn kind command -> do
+            writeByteArray batchNotes (2 * place) kind
+            writeByteArray batchNotes (2 * place + 1) (nodeFor nodes command)
+            Redis.submit client command >>= writeSmallArray batchPending place
+            send size (place + 1) good
           DrawnAlone kind action -> do
+            writeByteArray batchNotes (2 * place) (-1 :: Int)
             start <- monotonic
             result <- action client
             done <- monotonic
-            writeSmallArray submitted place (Settled kind start done result)
-        send size (place + 1)
+            fine <- settle kind (-1) start done result
+            send size (place + 1) (good && fine)
     collectReplies :: Int -> Int -> Bool -> IO Bool
-    collectReplies size place good
+    collectReplies !size !place !good
       | place == size = pure good
       | otherwise = do
-        fine <-
-          readSmallArray submitted place >>= \case
-            InFlight kind node pending -> do
-              start <- readByteArray starts (place `shiftR` 3)
-              result <- Redis.tryWait pending
-              done <- monotonic
-              settle kind node start done result
-            Settled kind start done result -> settle kind (-1) start done result
-            NothingSubmitted -> pure True
-        collectReplies size (place + 1) (good && fine)
+        kind <- readByteArray batchNotes (2 * place)
+        if kind < 0
+          then collectReplies size (place + 1) good
+          else do
+            pending <- readSmallArray batchPending place
+            result <- Redis.tryWait pending
+            done <- monotonic
+            -- Let go of the reply: the next batch comes here late.
+            writeSmallArray batchPending place nothingPending
+            node <- readByteArray batchNotes (2 * place + 1)
+            start <- readByteArray batchNotes (startOf place)
+            fine <- settle kind node start done result
+            collectReplies size (place + 1) (good && fine)
     settle :: Int -> Int -> Nanos -> Nanos -> Either Error Outcome -> IO Bool
     settle kind node start done = \case
-      Right outcome -> do
-        answered tally kind start done outcome
-        onNode tally node (done - start)
-        pure True
+      Right outcome -> True <$ answered tally kind node start done outcome
       Left problem -> False <$ failed tally kind done problem
 
 -- A server that is gone fails commands faster than it ever answered them: a

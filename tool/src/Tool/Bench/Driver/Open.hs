@@ -21,7 +21,6 @@ import Control.Concurrent (yield)
 import Control.Concurrent.Async (withAsyncOn)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.Chan (Chan, newChan, readChan, writeChan)
-import Control.Concurrent.MVar (MVar, newMVar, withMVar)
 import Control.Concurrent.STM (TVar, atomically, check, modifyTVar', newTVarIO, readTVar)
 import Control.Exception (finally, mask_, try)
 import Control.Monad (unless, void)
@@ -42,8 +41,8 @@ data Lane = Lane
   { lanePacer :: Tally,
     -- | One per node, and one for commands whose node is not known.
     laneWaiters :: SmallArray Tally,
-    -- | Of operations that have threads of their own, by turns.
-    laneAlone :: MVar Tally
+    -- | Of operations that have threads of their own.
+    laneAlone :: Tally
   }
 
 -- | Fresh tallies for one lane, and the list of them all.
@@ -52,8 +51,7 @@ newLane nodes fresh = do
   pacer <- fresh
   waiters <- traverse (const fresh) [0 .. nodeCount nodes]
   alone <- fresh
-  guarded <- newMVar alone
-  pure (Lane {lanePacer = pacer, laneWaiters = smallArrayFromList waiters, laneAlone = guarded}, pacer : alone : waiters)
+  pure (Lane {lanePacer = pacer, laneWaiters = smallArrayFromList waiters, laneAlone = alone}, pacer : alone : waiters)
 
 -- A command on its way.
 data Flight = Flight
@@ -75,8 +73,6 @@ open capability client workload nodes window dues stream lane = do
       pace = pacing client workload nodes window dues stream lane (smallArrayFromList queues) outstanding
   foldr (uncurry waiter) pace (zip [0 ..] queues)
   atomically (readTVar outstanding >>= check . (== 0))
-  handOver (lanePacer lane)
-  withMVar (laneAlone lane) handOver
 
 pacing ::
   Client ->
@@ -143,7 +139,7 @@ pacing client workload nodes window dues0 stream lane queues outstanding = go du
       void . Async.async . flip finally (atomically (modifyTVar' outstanding (subtract 1))) $ do
         result <- action
         done <- monotonic
-        withMVar (laneAlone lane) $ \tally -> settle tally kind (-1) due sent done result
+        settle (laneAlone lane) kind (-1) due sent done result
     -- Few enough that the first of them is not waited for late.
     atOnce = 64
     -- To wake up costs ten microseconds of processor time, so commands that are
@@ -154,7 +150,7 @@ pacing client workload nodes window dues0 stream lane queues outstanding = go du
 await :: Tally -> Chan [Flight] -> IO ()
 await tally queue =
   readChan queue >>= \case
-    [] -> handOver tally
+    [] -> pure ()
     flights -> do
       mapM_ one flights
       await tally queue
@@ -166,7 +162,5 @@ await tally queue =
 
 settle :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Either Error Outcome -> IO ()
 settle tally kind node due sent done = \case
-  Right outcome -> do
-    answeredWithin tally kind due sent done outcome
-    onNode tally node (done - sent)
+  Right outcome -> answeredWithin tally kind node due sent done outcome
   Left problem -> failed tally kind done problem

@@ -150,7 +150,9 @@ plainKind name command steps make =
   Kind
     { kindName = name,
       kindStats = Just [(command, 1)],
-      kindMake = \kind stream -> Drawn kind <$> make stream,
+      kindMake = \ !kind stream -> do
+        made <- make stream
+        pure $! Drawn kind made,
       kindSteps = steps,
       kindAlone = False
     }

@@ -114,10 +114,10 @@ setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
   let key = keyOf (groundKeys ground) number
       value = valueOf (groundValues ground) number
   case shapeExpiry (groundShape ground) of
-    Nothing -> pure (Done <$ Commands.set key value)
+    Nothing -> pure $! judged okay (Commands.set key value)
     Just lives -> do
       seconds <- lifetime lives stream
-      pure (keyWrite "SET" key (request ["SET", key, value, "EX", seconds]) okay)
+      pure $! keyWrite "SET" key (request ["SET", key, value, "EX", seconds]) okay
 getKind ground = plainKind "get" "get" [allKeys ground] $ \stream -> do
   number <- drawNamed ground stream
   wanted <-
@@ -125,28 +125,22 @@ getKind ground = plainKind "get" "get" [allKeys ground] $ \stream -> do
       then pure number
       else do
         word <- step stream
-        pure (if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number)
-  let verdict = \case
-        BulkString found
-          | holds (groundValues ground) wanted found -> Right Hit
-          | otherwise -> Right (Wrong found)
-        Null -> Right Miss
-        other -> mismatch "the value of a key" other
-  pure (judged verdict (Commands.get (keyOf (groundKeys ground) wanted)))
+        pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
+  pure $! judged (found' ground wanted) (Commands.get (keyOf (groundKeys ground) wanted))
 incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey ground stream
   let key = keyOf (groundCounters ground) number
-  pure (keyWrite "INCR" key (request ["INCR", key]) (integerFrom 1))
+  pure $! keyWrite "INCR" key (request ["INCR", key]) (integerFrom 1)
 setexKind ground = plainKind "setex" "setex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure (keyWrite "SETEX" key (request ["SETEX", key, seconds, valueOf (groundValues ground) number]) okay)
+  pure $! keyWrite "SETEX" key (request ["SETEX", key, seconds, valueOf (groundValues ground) number]) okay
 getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure (keyWrite "GETEX" key (request ["GETEX", key, "EX", seconds]) (found' ground number))
+  pure $! keyWrite "GETEX" key (request ["GETEX", key, "EX", seconds]) (found' ground number)
 
 -- | Writes all keys.
 allKeys :: Ground -> Step
@@ -163,6 +157,9 @@ allKeys ground =
     count = shapeKeys (groundShape ground)
 
 -- The value that a key must have, if it has any.
+--
+-- NOINLINE: what a command in flight keeps of this is two words, and not the
+-- parts of all values.
 found' :: Ground -> Int -> Decoder Outcome
 found' ground number = \case
   BulkString found
@@ -170,6 +167,7 @@ found' ground number = \case
     | otherwise -> Right (Wrong found)
   Null -> Right Miss
   other -> mismatch "the value of a key" other
+{-# NOINLINE found' #-}
 
 expiryOr60 :: Ground -> (Int, Int)
 expiryOr60 = fromMaybe (60, 60) . shapeExpiry . groundShape
@@ -213,7 +211,7 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
               Wrong found -> Right (Wrong found)
               _ -> Right Miss
           other -> Right other
-  pure (keysRead "MGET" (map fst wanted) (request ("MGET" : map fst wanted)) verdict)
+  pure $! keysRead "MGET" (map fst wanted) (request ("MGET" : map fst wanted)) verdict
   where
     before
       | shapeClustered (groundShape ground) =
@@ -237,7 +235,7 @@ msetOf ground keys =
 pushKind, popKind :: Text -> ByteString -> Ground -> Kind
 pushKind name command ground = plainKind name name [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
-  pure (keyWrite command "mylist" (request [command, "mylist", value]) (integerFrom 1))
+  pure $! keyWrite command "mylist" (request [command, "mylist", value]) (integerFrom 1)
 popKind name command ground =
   plainKind name name [listOf ground (shapeKeys (groundShape ground))] . const . pure $
     keyWrite command "mylist" (request [command, "mylist"]) somethingOrNull
@@ -269,11 +267,11 @@ listOf ground count =
 saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Ground -> Kind
 saddKind ground = plainKind "sadd" "sadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
-  pure (keyWrite "SADD" "myset" (request ["SADD", "myset", element]) (integerFrom 0))
+  pure $! keyWrite "SADD" "myset" (request ["SADD", "myset", element]) (integerFrom 0)
 hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
   number <- drawKey ground stream
-  pure $
-    keyWrite
+  pure
+    $! keyWrite
       "HSET"
       "myhash"
       (request ["HSET", "myhash", keyOf (groundElements ground) number, valueOf (groundValues ground) number])
@@ -288,7 +286,7 @@ spopKind ground = plainKind "spop" "spop" [filled] . const . pure $ keyWrite "SP
 zaddKind ground = plainKind "zadd" "zadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
   score <- keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
-  pure (keyWrite "ZADD" "myzset" (request ["ZADD", "myzset", score, element]) (integerFrom 0))
+  pure $! keyWrite "ZADD" "myzset" (request ["ZADD", "myzset", score, element]) (integerFrom 0)
 zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ keyWrite "ZPOPMIN" "myzset" (request ["ZPOPMIN", "myzset"]) verdict
   where
     verdict value = case withoutAttributes value of
@@ -306,7 +304,7 @@ zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ key
         }
 xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
-  pure (keyWrite "XADD" "mystream" (request ["XADD", "mystream", "*", "myfield", value]) someText)
+  pure $! keyWrite "XADD" "mystream" (request ["XADD", "mystream", "*", "myfield", value]) someText
 
 -- A collection with an element of every key's number.
 fill :: Ground -> Text -> Text -> Step
