@@ -102,9 +102,11 @@ assemble assembly = (iteration, notes)
           iterationSeries = series,
           iterationNodes =
             Map.fromList
-              [ (name, NodeStats {nodeErrors = Map.empty, nodeService = held})
+              [ (name, NodeStats {nodeErrors = errors, nodeService = answered})
                 | (number, name) <- zip [0 ..] (nodeNames (assemblyNodes assembly)),
-                  Just held <- [IntMap.lookup number (partNodes whole)]
+                  let errors = IntMap.findWithDefault Map.empty number (partNodeErrors whole)
+                      answered = IntMap.findWithDefault mempty number (partNodes whole),
+                  not (Map.null errors) || answered /= mempty
               ],
           iterationSamples = assemblySamples assembly,
           iterationEvents = eventsOf (assemblySamples assembly) <> stalls series,

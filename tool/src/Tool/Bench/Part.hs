@@ -23,6 +23,9 @@ data Part = Part
     partKinds :: IntMap KindCounts,
     -- | Service times by the number of the node.
     partNodes :: IntMap Histogram,
+    -- | What failed, by the number of the node and by class; where the node is
+    -- known.
+    partNodeErrors :: IntMap (Map Text Int),
     -- | From the time a command was due to the time it was sent.
     partSchedule :: Histogram
   }
@@ -61,11 +64,12 @@ instance Semigroup Part where
     Part
       { partKinds = IntMap.unionWith (<>) (partKinds one) (partKinds other),
         partNodes = IntMap.unionWith (<>) (partNodes one) (partNodes other),
+        partNodeErrors = IntMap.unionWith (Map.unionWith (+)) (partNodeErrors one) (partNodeErrors other),
         partSchedule = partSchedule one <> partSchedule other
       }
 
 instance Monoid Part where
-  mempty = Part IntMap.empty IntMap.empty mempty
+  mempty = Part IntMap.empty IntMap.empty IntMap.empty mempty
 
 -- | The number of the slice that is all the time after the window.
 afterwards :: Int

@@ -73,7 +73,8 @@ data Tally = Tally
     -- | Which slice it is, when that ends, how many were answered in slices
     -- before; then hits and misses by kind.
     tallyCounters :: {-# UNPACK #-} MutableByteArray RealWorld,
-    tallyErrors :: IORef (Map (Int, Text) Int),
+    -- | By kind, node and class.
+    tallyErrors :: IORef (Map (Int, Int, Text) Int),
     -- | Handed over and not yet collected.
     tallyParts :: IORef [(Int, Part)]
   }
@@ -98,7 +99,7 @@ newTally window shape now = do
 answered :: Tally -> Int -> Int -> Nanos -> Nanos -> Outcome -> IO ()
 answered tally kind node sent done outcome = do
   turn tally done
-  well tally kind outcome $ record (indexSmallArray (tallyService tally) kind) (done - sent)
+  well tally kind node outcome $ record (indexSmallArray (tallyService tally) kind) (done - sent)
   onNode tally node (done - sent)
 
 -- | A command of that kind was due, then sent to that node, then answered. Open
@@ -106,28 +107,29 @@ answered tally kind node sent done outcome = do
 answeredWithin :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Outcome -> IO ()
 answeredWithin tally kind node due sent done outcome = do
   turn tally done
-  well tally kind outcome $ do
+  well tally kind node outcome $ do
     record (indexSmallArray (tallyService tally) kind) (done - sent)
     record (indexSmallArray (tallyResponse tally) kind) (done - due)
   onNode tally node (done - sent)
 
-well :: Tally -> Int -> Outcome -> IO () -> IO ()
-well tally kind outcome count = case outcome of
+well :: Tally -> Int -> Int -> Outcome -> IO () -> IO ()
+well tally kind node outcome count = case outcome of
   Done -> count
   Hit -> count >> increment tally (slotKinds + 2 * kind)
   Miss -> count >> increment tally (slotKinds + 2 * kind + 1)
-  Wrong _ -> noteError tally kind "WrongReply"
+  Wrong _ -> noteError tally kind node "WrongReply"
 {-# INLINE well #-}
 
--- | A command of that kind failed, at that moment. Never counted as answered.
-failed :: Tally -> Int -> Nanos -> Error -> IO ()
-failed tally kind now problem = do
+-- | A command of that kind to that node failed, at that moment. Never counted as
+-- answered.
+failed :: Tally -> Int -> Int -> Nanos -> Error -> IO ()
+failed tally kind node now problem = do
   turn tally now
-  noteError tally kind (Text.pack (errorClass problem))
+  noteError tally kind node (Text.pack (errorClass problem))
 
-noteError :: Tally -> Int -> Text -> IO ()
-noteError tally kind name =
-  atomicModifyIORef' (tallyErrors tally) (\before -> (Map.insertWith (+) (kind, name) 1 before, ()))
+noteError :: Tally -> Int -> Int -> Text -> IO ()
+noteError tally kind node name =
+  atomicModifyIORef' (tallyErrors tally) (\before -> (Map.insertWith (+) (kind, node, name) 1 before, ()))
 
 -- | A command was due, and sent at that moment.
 lagged :: Tally -> Nanos -> Nanos -> IO ()
@@ -188,6 +190,7 @@ handOver tally = do
         Part
           { partKinds = IntMap.unionWith (<>) (IntMap.fromList [pair | pair@(_, counts) <- zip [0 ..] kinds, counts /= mempty]) (errorsByKind errors),
             partNodes = IntMap.fromList [pair | pair@(_, found) <- zip [0 ..] nodes, Histogram.count found > 0],
+            partNodeErrors = IntMap.fromListWith (Map.unionWith (+)) [(node, Map.singleton name held) | ((_, node, name), held) <- Map.toList errors, node >= 0],
             partSchedule = schedule
           }
   Atomic.add counters slotBefore (partOps counted)
@@ -202,7 +205,7 @@ handOver tally = do
       misses <- Atomic.take' counters (slotKinds + 2 * kind + 1)
       pure KindCounts {kindService = service, kindResponse = response, kindHits = hits, kindMisses = misses, kindErrors = Map.empty}
     errorsByKind errors =
-      IntMap.fromListWith (<>) [(kind, mempty {kindErrors = Map.singleton name held}) | ((kind, name), held) <- Map.toList errors]
+      IntMap.fromListWith (<>) [(kind, mempty {kindErrors = Map.singleton name held}) | ((kind, _, name), held) <- Map.toList errors]
 {-# NOINLINE handOver #-}
 
 -- | Takes the parts that were handed over since the last time, and adds them

@@ -1,5 +1,6 @@
 module Tool.Bench.TallySpec (spec) where
 
+import Control.Concurrent.Async (forConcurrently_)
 import Control.Monad (foldM, forM_)
 import Data.Foldable (fold)
 import Data.IntMap.Strict qualified as IntMap
@@ -30,46 +31,58 @@ spec :: Spec
 spec = describe "a tally" $ do
   it "puts each reply into the slice in which it came" $ do
     parts <- counted $ \tally -> do
-      answered tally 0 930 950 Hit
-      answered tally 0 990 1000 Miss
-      answered tally 1 1000 1099 Done
-      answered tally 0 1050 1100 Hit
-      answered tally 0 1050 1249 Hit
-      answered tally 0 1050 1250 Hit
-      answered tally 0 1050 9999 Hit
+      answered tally 0 (-1) 930 950 Hit
+      answered tally 0 (-1) 990 1000 Miss
+      answered tally 1 (-1) 1000 1099 Done
+      answered tally 0 (-1) 1050 1100 Hit
+      answered tally 0 (-1) 1050 1249 Hit
+      answered tally 0 (-1) 1050 1250 Hit
+      answered tally 0 (-1) 1050 9999 Hit
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(-1, 1), (0, 2), (1, 1), (2, 1), (afterwards, 2)]
     fmap (fmap kindMisses . partKinds) (IntMap.lookup 0 parts) `shouldBe` Just (IntMap.fromList [(0, 1), (1, 0)])
 
   prop "loses nothing, whatever the slices" $ \(gaps :: [NonNegative Int]) -> ioProperty $ do
     let times = drop 1 (scanl (+) 900 (map getNonNegative gaps))
-    parts <- counted $ \tally -> forM_ times $ \time -> answered tally (time `mod` 2) (time - 7) time Hit
+    parts <- counted $ \tally -> forM_ times $ \time -> answered tally (time `mod` 2) (-1) (time - 7) time Hit
     let whole = fold parts
     pure $
       partOps whole === length times
         .&&. sum (fmap kindHits (partKinds whole)) === length times
         .&&. foldMap kindService (partKinds whole) === Histogram.fromValues (map (const 7) times)
 
+  it "loses nothing that threads count at the same time" $ do
+    parts <- counted $ \tally ->
+      forConcurrently_ [0 .. 7 :: Int] $ \thread -> forM_ [0 .. 9999] $ \count' -> do
+        -- Across several ends of slices.
+        let time = 950 + count' `div` 25
+        answered tally 0 (thread `mod` 2) (time - 3) time Hit
+    let whole = fold parts
+    partOps whole `shouldBe` 80000
+    sum (fmap kindHits (partKinds whole)) `shouldBe` 80000
+    sum (fmap Histogram.count (partNodes whole)) `shouldBe` 80000
+    foldMap kindService (partKinds whole) `shouldBe` Histogram.fromValues (replicate 80000 3)
+
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100
     tallies <- mapM (const (newTally window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
-    forM_ tallies $ \tally -> answered tally 0 10 20 Done >> handOver tally
+    forM_ tallies $ \tally -> answered tally 0 (-1) 10 20 Done >> handOver tally
     parts <- foldM (flip collect) IntMap.empty tallies
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(0, 3)]
     sum <$> mapM answeredSoFar tallies `shouldReturn` 3
 
   it "counts what failed, and wrong replies, as errors and not as answered" $ do
     parts <- counted $ \tally -> do
-      failed tally 1 1010 ClientClosed
-      answered tally 1 1000 1020 (Wrong "x")
+      failed tally 1 0 1010 ClientClosed
+      failed tally 0 (-1) 1010 ClientClosed
+      answered tally 1 1 1000 1020 (Wrong "x")
     partOps (fold parts) `shouldBe` 0
     fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ClientClosed", 1), ("WrongReply", 1)])
+    partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ClientClosed" 1), (1, Map.singleton "WrongReply" 1)]
 
   it "keeps service and response time, and lateness, apart" $ do
     parts <- counted $ \tally -> do
       lagged tally 1000 1030
-      answeredWithin tally 0 1000 1030 1050 Done
-      onNode tally 1 20
-      onNode tally (-1) 99
+      answeredWithin tally 0 1 1000 1030 1050 Done
     let whole = fold parts
     fmap kindService (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [20])
     fmap kindResponse (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [50])

@@ -75,7 +75,7 @@ waiting client workload nodes window count stream tally = monotonic >>= go count
         go (left - 1) done
       Left problem -> do
         now <- monotonic
-        failed tally kind now problem
+        failed tally kind node now problem
         recover
         monotonic >>= go (left - 1)
 
@@ -112,7 +112,7 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
     refused :: Error -> IO Bool
     refused problem = do
       now <- monotonic
-      False <$ failed tally 0 now problem
+      False <$ failed tally 0 (-1) now problem
     startOf place = 2 * batchSize + place `shiftR` 3
     send :: Int -> Int -> Bool -> IO Bool
     send !size !place !good
@@ -152,7 +152,7 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
     settle :: Int -> Int -> Nanos -> Nanos -> Either Error Outcome -> IO Bool
     settle kind node start done = \case
       Right outcome -> True <$ answered tally kind node start done outcome
-      Left problem -> False <$ failed tally kind done problem
+      Left problem -> False <$ failed tally kind node done problem
 
 -- A server that is gone fails commands faster than it ever answered them: a
 -- pause keeps the count of errors from becoming a measure of the processor.

@@ -114,7 +114,7 @@ pacing client workload nodes window dues0 stream lane queues outstanding = go du
                 let flight = Flight {flightKind = kind, flightNode = nodeFor nodes command, flightDue = due, flightSent = sent, flightPending = pending}
                 sendDue (left - 1) now later (flight : flights)
               Left problem -> do
-                failed (lanePacer lane) kind sent (problem :: Error)
+                failed (lanePacer lane) kind (nodeFor nodes command) sent (problem :: Error)
                 sendDue (left - 1) now later flights
           DrawnAlone kind action -> do
             alone kind due sent (action client)
@@ -163,4 +163,4 @@ await tally queue =
 settle :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Either Error Outcome -> IO ()
 settle tally kind node due sent done = \case
   Right outcome -> answeredWithin tally kind node due sent done outcome
-  Left problem -> failed tally kind done problem
+  Left problem -> failed tally kind node done problem

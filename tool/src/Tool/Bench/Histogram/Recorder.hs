@@ -48,10 +48,10 @@ newRecorder = do
 record :: Recorder -> Int -> IO ()
 record (Recorder cells) anyValue = do
   let value = max 0 anyValue
+  add cells (slotCells + Histogram.bucketOf value) 1
   add cells slotSum value
   least cells slotMinimum value
   greatest cells slotMaximum value
-  add cells (slotCells + Histogram.bucketOf value) 1
 
 -- | How many values since it was empty. \(O(n)\) in the cells, some ten
 -- microseconds; from any thread.
@@ -77,7 +77,8 @@ snapshot (Recorder cells) = do
 drain :: Recorder -> IO Histogram
 drain (Recorder cells) = do
   held <- cellsBy (take' cells)
-  total <- take' cells slotSum
+  -- A sum without a cell is that of a value in the histogram before: it stays.
+  total <- if null held then pure 0 else take' cells slotSum
   lowest <- readByteArray cells slotMinimum
   highest <- readByteArray cells slotMaximum
   writeByteArray cells slotMinimum (maxBound :: Int)
