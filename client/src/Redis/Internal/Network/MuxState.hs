@@ -27,6 +27,7 @@ module Redis.Internal.Network.MuxState
     flagUnflushed,
     flagQueued,
     flagSent,
+    flagPeak,
     flagParked,
     flagWriterBusy,
     flagReads,
@@ -231,6 +232,10 @@ flagCalledBytes = Flag 7
 -- | Bytes ever accepted by the kernel.
 flagSent :: Flag
 flagSent = Flag 8
+
+-- | The most commands in flight of late, in parts of one.
+flagPeak :: Flag
+flagPeak = Flag 18
 
 -- | Times that something was read.
 flagReads :: Flag

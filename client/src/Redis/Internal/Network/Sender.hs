@@ -3,8 +3,9 @@
 --
 -- Nobody waits for the right to send. A thread that does not get it leaves its
 -- bytes to the one that has it or to the reader's next turn; the rule that
--- makes this safe is that the reader never sleeps while bytes are queued,
--- unless the writer is busy, and that the writer, before it gives the right
+-- makes this safe is that the reader never goes to sleep while bytes are queued,
+-- unless the writer is busy, that whoever queues bytes while it sleeps wakes it,
+-- unless replies are due that will, and that the writer, before it gives the right
 -- back, looks once more under the lock.
 module Redis.Internal.Network.Sender
   ( flushQueued,
