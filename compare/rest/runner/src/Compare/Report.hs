@@ -106,7 +106,7 @@ invalidLines results =
 
 -- Why one design may fail.
 naiveFails :: Text
-naiveFails = "one disqualifies a measurement, except of the naive design, which may fail one in twenty. It sets `busy_timeout` after `journal_mode`, as the original did, so that a connection that is opened while another one is the last to close finds the database locked and fails at once (SQLITE_BUSY, answered with 503); the provider of C# tries again by itself."
+naiveFails = "one disqualifies a measurement, except of the naive design, which may fail one in twenty. Probably because it sets `busy_timeout` after `journal_mode`, so that a connection that is opened while another one is the last to close finds the database locked and fails at once (SQLITE_BUSY, answered with 503)."
 
 -- | The same for a repository.
 markdownReport :: Map Text Text -> [Result] -> Text
