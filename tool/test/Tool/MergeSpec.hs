@@ -33,7 +33,7 @@ import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Bench.Histogram.Recorder (newRecorder, record, snapshot)
+import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
 import Tool.Merge
 
 -- | In the environment of a process of ours: take samples and write them down.
@@ -60,7 +60,7 @@ sampler =
             after' <- monotonic
             (after' - before') <$ record recorder (after' - before')
         ended <- getPOSIXTime
-        held <- snapshot recorder
+        held <- drain recorder
         writeFile raw (unlines (map show latencies))
         Lazy.writeFile json . encode . documentValue . sampleDocument . pure $
           running (truncate (started * 1000000000)) (realToFrac (ended - started)) held []

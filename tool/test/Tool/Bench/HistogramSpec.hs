@@ -18,7 +18,7 @@ recordAll :: [Int] -> IO Histogram
 recordAll values = do
   recorder <- newRecorder
   mapM_ (record recorder) values
-  snapshot recorder
+  drain recorder
 
 spec :: Spec
 spec = describe "Tool.Bench.Histogram" $

@@ -13,7 +13,6 @@ module Tool.Bench.Histogram.Recorder
     newRecorder,
     record,
     recorded,
-    snapshot,
     drain,
   )
 where
@@ -62,14 +61,6 @@ recorded (Recorder cells) = go 0 0
     go !place !sum'
       | place == cellCount = pure sum'
       | otherwise = readByteArray cells (slotCells + place) >>= go (place + 1) . (sum' +)
-
--- | What has been recorded. \(O(n)\) in the cells.
-snapshot :: Recorder -> IO Histogram
-snapshot (Recorder cells) = do
-  total <- readByteArray cells slotSum
-  lowest <- readByteArray cells slotMinimum
-  highest <- readByteArray cells slotMaximum
-  histogramOf total lowest highest <$> cellsBy (readByteArray cells)
 
 -- | What has been recorded, which is then forgotten. \(O(n)\) in the cells. A
 -- value that another thread is recording at that moment is in this histogram or

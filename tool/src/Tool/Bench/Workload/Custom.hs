@@ -25,7 +25,7 @@ import Data.Text qualified as Text
 import Data.Text.Encoding (decodeLatin1)
 import Redis.Command
 import Redis.Commands.Raw (raw)
-import Redis.Decode (Decoder, mismatch)
+import Redis.Decode (Decoder)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Workload.Distribution
@@ -79,14 +79,6 @@ custom ground allKeys name (Template templateWords) = case factScope facts of
       | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey ground
       | factReadOnly facts = const foundOrNot
       | otherwise = const (\_ -> Right Done)
-
-valueOfKey :: Ground -> Int -> Decoder Outcome
-valueOfKey ground number = \case
-  BulkString found
-    | holds (groundValues ground) number found -> Right Hit
-    | otherwise -> Right (Wrong found)
-  Null -> Right Miss
-  other -> mismatch "the value of a key" other
 
 foundOrNot :: Decoder Outcome
 foundOrNot value = Right $ case withoutAttributes value of

@@ -10,6 +10,7 @@ module Tool.Bench.Workload.Ground
     newGround,
     drawKey,
     drawNamed,
+    valueOfKey,
 
     -- * Kinds of operation
     Kind (..),
@@ -28,6 +29,8 @@ import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Word (Word64)
 import Redis.Command (Command)
+import Redis.Decode (Decoder, mismatch)
+import Redis.Value (Value (..))
 import Tool.Bench.Workload.Distribution
 import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Keys
@@ -126,6 +129,19 @@ drawNamed ground stream = do
   foreseen (groundChooser ground) stream >>= mapM_ (prefetchKey (groundKeys ground))
   pure number
 {-# INLINE drawNamed #-}
+
+-- | Reads the value that a key must have, if it has any. \(O(n)\) in its size.
+--
+-- NOINLINE: what a command in flight keeps of this is two words, and not the
+-- parts of all values.
+valueOfKey :: Ground -> Int -> Decoder Outcome
+valueOfKey ground number = \case
+  BulkString found
+    | holds (groundValues ground) number found -> Right Hit
+    | otherwise -> Right (Wrong found)
+  Null -> Right Miss
+  other -> mismatch "the value of a key" other
+{-# NOINLINE valueOfKey #-}
 
 -- | Makes one operation; the upper half of the stream's current number is its
 -- own.

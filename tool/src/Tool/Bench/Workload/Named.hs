@@ -126,7 +126,7 @@ getKind ground = plainKind "get" "get" [allKeys ground] $ \stream -> do
       else do
         word <- step stream
         pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
-  pure $! judged (found' ground wanted) (Commands.get (keyOf (groundKeys ground) wanted))
+  pure $! judged (valueOfKey ground wanted) (Commands.get (keyOf (groundKeys ground) wanted))
 incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey ground stream
   let key = keyOf (groundCounters ground) number
@@ -140,7 +140,7 @@ getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure $! keyWrite "GETEX" key (request ["GETEX", key, "EX", seconds]) (found' ground number)
+  pure $! keyWrite "GETEX" key (request ["GETEX", key, "EX", seconds]) (valueOfKey ground number)
 
 -- | Writes all keys.
 allKeys :: Ground -> Step
@@ -155,19 +155,6 @@ allKeys ground =
     }
   where
     count = shapeKeys (groundShape ground)
-
--- The value that a key must have, if it has any.
---
--- NOINLINE: what a command in flight keeps of this is two words, and not the
--- parts of all values.
-found' :: Ground -> Int -> Decoder Outcome
-found' ground number = \case
-  BulkString found
-    | holds (groundValues ground) number found -> Right Hit
-    | otherwise -> Right (Wrong found)
-  Null -> Right Miss
-  other -> mismatch "the value of a key" other
-{-# NOINLINE found' #-}
 
 expiryOr60 :: Ground -> (Int, Int)
 expiryOr60 = fromMaybe (60, 60) . shapeExpiry . groundShape
@@ -201,7 +188,7 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
   wanted <- tenKeys ground stream
   let verdict value = case withoutAttributes value of
         Array values
-          | length values == 10 -> foldr worse (Right Hit) (zipWith (found' ground . snd) wanted values)
+          | length values == 10 -> foldr worse (Right Hit) (zipWith (valueOfKey ground . snd) wanted values)
         other -> mismatch "ten values" other
       worse one after =
         one >>= \case
@@ -387,7 +374,7 @@ program ground name command before run = (plainKind name command (before <> [che
           stepKeys = 0,
           stepPlace = StepInTurn
         }
-    present value = case found' ground 0 value of
+    present value = case valueOfKey ground 0 value of
       Right Miss -> Right (Wrong "nothing was set")
       other -> other
 
