@@ -4,8 +4,8 @@
 -- | Words that several threads change.
 --
 -- Each operation is one instruction, and cheap as long as the word stays with
--- one core: threads of one capability share what they count at 5 ns an
--- addition. An addition in two steps could be split by the scheduler.
+-- one core: recording a latency is 1 % of the processor time of a GET in
+-- batches. An addition in two steps could be split by the scheduler.
 module Tool.Bench.Atomic
   ( add,
     take',
