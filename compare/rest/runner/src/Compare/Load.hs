@@ -33,7 +33,7 @@ import Rest.Seed (below, splitMix)
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Histogram (Histogram, count, maximumValue, percentile)
-import Tool.Bench.Histogram.Recorder (newRecorder, record, snapshot)
+import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
 import Tool.Bench.Sleep (sleepUntilExactly)
 
 -- | What is asked. The scripts for wrk of the same names ask the same.
@@ -138,7 +138,7 @@ connectionLoad options begin number =
               unless (acceptable response) $ modifyIORef' failures (+ 1)
             go state' (made + 1) later
     go (loadSeed options * 1000 + fromIntegral number) 0 plan
-    (,) <$> snapshot recorder <*> readIORef failures
+    (,) <$> drain recorder <*> readIORef failures
   where
     plan = arrivals (Poisson (loadRate options)) (loadSeed options) (loadConnections options) number
     warmUp = truncate (loadWarmup options * 1e9)
