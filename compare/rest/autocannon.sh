@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # A row by autocannon (npm), for who compares with numbers that were taken with
-# it: autocannon.sh FOLDER NAME=PROGRAM... Its latency is in whole milliseconds,
+# it: autocannon.sh FOLDER WARMUP SECONDS NAME=PROGRAM... Its latency is in whole milliseconds,
 # and its one thread is busier than the service; see README.md before quoting it.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 out="$(realpath "$1")"
-shift
+warmup="$2"
+seconds="$3"
+shift 3
 command -v npm >/dev/null || { echo "autocannon: npm is missing; the row is absent" >&2; exit 3; }
 (cd autocannon && npm ci --no-audit --no-fund >/dev/null) || { echo "autocannon: npm could not install it; the row is absent" >&2; exit 3; }
 
@@ -18,6 +20,8 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
@@ -28,18 +32,28 @@ for entry in "$@"; do
   port="$(free_port)"
   rm -f "$work"/users.db*
   "$SEED_PROGRAM" shared/statements.sql "$work/users.db"
-  taskset -c 0 redis-server --bind 127.0.0.1 --port "$redis" --save "" --dir "$work" >"$work/redis.log" &
+  taskset -c 0 redis-server --bind 127.0.0.1 --port "$redis" --save "" --dir "$work" >"$work/redis.log" 2>&1 &
   pids=("$!")
   PORT="$port" REDIS_PORT="$redis" SQLITE_DB="$work/users.db" SQL_FILE=shared/statements.sql \
     DOTNET_ReadyToRun=0 DOTNET_HillClimbing_Disable=1 DOTNET_GCDynamicAdaptationMode=0 \
-    taskset -c 1 "$program" >"$work/service.log" &
+    taskset -c 1 "$program" >"$work/service.log" 2>&1 &
   pids+=("$!")
   for _ in $(seq 300); do
     grep -q '^listening' "$work/service.log" && break
+    kill -0 "${pids[1]}" 2>/dev/null || break
     sleep 0.1
   done
-  taskset -c 0 node autocannon/run.js "$port" 8 100 >/dev/null 2>&1 || true
-  taskset -c 0 node autocannon/run.js "$port" 10 100 2>/dev/null >"$out/autocannon-$name.json"
+  grep -q '^listening' "$work/service.log" || {
+    echo "autocannon: $name does not listen: $(tail -n 1 "$work/service.log")" >&2
+    exit 2
+  }
+  echo "autocannon: $name, $((warmup + seconds)) s"
+  # It draws a table on standard error.
+  [ "$warmup" -eq 0 ] || taskset -c 0 node autocannon/run.js "$port" "$warmup" 100 >/dev/null 2>&1 || true
+  taskset -c 0 node autocannon/run.js "$port" "$seconds" 100 2>"$work/autocannon.log" >"$out/autocannon-$name.json" || {
+    echo "autocannon: $name failed requests, or it failed itself: $(tail -n 1 "$work/autocannon.log")" >&2
+    exit 2
+  }
   python3 - "$name" "$out/autocannon-$name.json" <<'PY'
 import json, sys
 result = json.load(open(sys.argv[2]))

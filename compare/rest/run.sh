@@ -8,12 +8,13 @@
 #   free         the same goals with both cores for all
 #   cluster      a cluster of five (run-cluster.sh)
 #   study        the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
-#   autocannon   one row by autocannon, for who compares with old numbers
-#   all          all but the last, one after the other
+#   autocannon   each service by autocannon, for who compares with old numbers
+#   all          all but autocannon, one after the other
 #
-# Flags of the runner follow the part: --plan only says what would be measured and
-# how long it takes; --iterations 5, --seconds 4, --open-seconds 4, --warmup 15
-# (of C#) are what there is by default.
+# Flags follow the part: --plan only says what would be measured and how long that
+# takes; --iterations 5, --seconds 4, --open-seconds 4, --warmup 12 are what there
+# is by default; --only TEXT (several) takes the groups of the part whose names
+# begin so, such as standalone-pinned-post (--plan lists them).
 #
 # OUT=FOLDER continues a folder of results; only what it lacks is measured.
 # SE_REDIS_DIR=FOLDER (several, with colons between) holds the assemblies of a
@@ -26,27 +27,55 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/cabal-env.sh
 
+wrong() {
+  echo "compare-rest: $1 (try --help)" >&2
+  exit 2
+}
+
 part=standalone
 case "${1:-}" in
+-h | --help)
+  sed -n -e '/^set /q' -e '2,$s/^# \{0,1\}//p' compare/rest/run.sh
+  exit
+  ;;
 "" | --*) ;;
 *)
   part="$1"
   shift
   ;;
 esac
+case "$part" in
+standalone | free | cluster | study | autocannon | all) ;;
+*) wrong "there is no part '$part'" ;;
+esac
 flags=()
 plan=""
-for flag in "$@"; do
-  if [ "$flag" = --plan ]; then
+# Those of autocannon, which has no runner.
+seconds=10
+warmup=10
+while [ $# -gt 0 ]; do
+  case "$1" in
+  --plan)
     plan=1
     flags+=(--plan yes)
-  else
-    flags+=("$flag")
-  fi
+    shift
+    continue
+    ;;
+  --iterations | --seconds) pattern='^[1-9][0-9]*$' ;;
+  --open-seconds | --warmup) pattern='^[0-9]+(\.[0-9]+)?$' ;;
+  --only) pattern=. ;;
+  *) wrong "there is no flag '$1'" ;;
+  esac
+  [[ "${2:-}" =~ $pattern ]] || wrong "$1 cannot be '${2:-}'"
+  flags+=("$1" "$2")
+  case "$1" in
+  --seconds) seconds="$2" ;;
+  --warmup) warmup="${2%.*}" ;;
+  esac
+  shift 2
 done
 quick="${QUICK:-}"
 out="${OUT:-compare/results/$(date +%F)-rest${quick:+-quick}}"
-mkdir -p "$out" build/rest
 
 for program in wrk redis-server taskset; do
   command -v "$program" >/dev/null || {
@@ -55,6 +84,11 @@ for program in wrk redis-server taskset; do
   }
 done
 
+# Ctrl-C ends all of it, whatever a program makes of the signal that it gets, too.
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+mkdir -p build/rest
 cabal build -v1 exe:rest-service exe:rest-load exe:rest-compare test:conformance
 service="$(cabal list-bin -v0 exe:rest-service)"
 compare="$(cabal list-bin -v0 exe:rest-compare)"
@@ -67,6 +101,11 @@ publish() { # NAME, then variables for the build
   local name="$1" folder
   shift
   folder="$PWD/build/rest/$name"
+  if [ -n "$plan" ]; then
+    rows+=(--dotnet "$name=$folder/rest-service")
+    return
+  fi
+  echo "publishing $name"
   if env "$@" dotnet publish compare/rest/dotnet -c Release -o "$folder" --artifacts-path "$folder.artifacts" >"$folder.log" 2>&1; then
     rows+=(--dotnet "$name=$folder/rest-service")
   else
@@ -85,20 +124,24 @@ else
   echo "compare-rest: the .NET SDK 10 is not installed (https://dotnet.microsoft.com/download); the C# rows are absent" >&2
 fi
 
+[ -n "$plan" ] || mkdir -p "$out"
+
 # The contract first: on the Haskell service and on every row in C#.
 hold() {
-  local programs=("$service") label
+  echo "contract: holding haskell ${1:+and $(basename "$(dirname "$1")") }to it, about a minute"
+  local label
   REST_HASKELL="$service" SQL_FILE="$PWD/compare/rest/shared/statements.sql" \
-    REST_DOTNET="${1:-}" "$conformance" --format=failed-examples >"$out/conformance.log" 2>&1 || {
+    REST_DOTNET="${1:-}" "$conformance" --format=failed-examples >>"$out/conformance.log" 2>&1 || {
     tail -n 40 "$out/conformance.log" >&2
     echo "compare-rest: the contract is broken; nothing is measured" >&2
     exit 2
   }
   label="$(tail -n 1 "$out/conformance.log")"
-  echo "contract: ${programs[*]##*/} ${1:+and $(basename "$(dirname "$1")") }$label"
+  echo "contract: haskell ${1:+and $(basename "$(dirname "$1")") }$label"
 }
 if [ "${CONFORMANCE:-1}" = 1 ] && [ -z "$plan" ]; then
   held=""
+  : >"$out/conformance.log"
   for row in "${rows[@]}"; do
     [ "$row" = --dotnet ] && continue
     hold "${row#*=}"
@@ -108,7 +151,7 @@ if [ "${CONFORMANCE:-1}" = 1 ] && [ -z "$plan" ]; then
   [ -n "$held" ] || hold
 fi
 
-measure() { # the flags that come first win
+measure() { # a flag of the user's comes before the part's own, and wins
   "$compare" run "${flags[@]}" --out "$out" --haskell "$service" --generator "$generator" \
     --sql compare/rest/shared/statements.sql --scripts compare/rest/wrk "${rows[@]}" "$@" || exit 2
 }
@@ -119,25 +162,25 @@ fi
 case "$part" in
 quick) measure --what quick --iterations 2 --seconds 2 --open-seconds 2 --warmup 5 ;;
 all)
-  measure --what goals --what naive --only standalone-pinned --only standalone-free --only cluster-pinned
-  measure --what study
+  measure --what goals --what naive --place standalone-pinned --place standalone-free --place cluster-pinned
+  measure --what study --warmup 4
   ;;
-standalone) measure --what goals --what naive --only standalone-pinned ;;
-free) measure --what goals --only standalone-free ;;
-cluster) measure --what goals --only cluster-pinned ;;
-study) measure --what study ;;
+standalone) measure --what goals --what naive --place standalone-pinned ;;
+free) measure --what goals --place standalone-free ;;
+cluster) measure --what goals --place cluster-pinned ;;
+study) measure --what study --warmup 4 ;; # nothing of it compiles while it runs
 autocannon)
   entries=("haskell=$service")
   for row in "${rows[@]}"; do
     [ "$row" = --dotnet ] || entries+=("$row")
   done
+  if [ -n "$plan" ]; then
+    echo "${#entries[@]} measurements of $seconds s, each after $warmup s of warm-up: about $(((${#entries[@]} * (seconds + warmup + 3) + 59) / 60)) min"
+    exit
+  fi
   cabal build -v1 exe:rest-seed
-  SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" compare/rest/autocannon.sh "$out" "${entries[@]}"
+  SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" compare/rest/autocannon.sh "$out" "$warmup" "$seconds" "${entries[@]}"
   exit
-  ;;
-*)
-  echo "compare-rest: unknown part '$part'" >&2
-  exit 2
   ;;
 esac
 if [ -z "$plan" ]; then

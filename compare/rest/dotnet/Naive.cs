@@ -97,20 +97,29 @@ internal sealed class NaiveUsers : IUsers, IDisposable
 
     private async ValueTask<Reply> Query(string name, Action<SqliteCommand> bind, Func<SqliteDataReader, Task<Reply>> action)
     {
+        string part = "open";
         try
         {
             using SqliteConnection connection = new(_connectionString);
             await connection.OpenAsync();
+            part = "settings";
             Rows.Run(connection, _statements["naive-settings"]);
+            part = "statement";
             using SqliteCommand command = connection.CreateCommand();
             command.CommandText = _statements[name];
             bind(command);
             using SqliteDataReader row = await command.ExecuteReaderAsync();
             return await action(row);
         }
+        catch (SqliteException problem) when (Rows.IsUniqueViolation(problem))
+        {
+            return Reply.DuplicateEmail;
+        }
         catch (SqliteException problem)
         {
-            return Rows.IsUniqueViolation(problem) ? Reply.DuplicateEmail : Reply.DatabaseUnavailable;
+            // A line that the measurement counts.
+            Console.Error.WriteLine("unavailable: SQLite " + problem.SqliteExtendedErrorCode + " in " + part + ": " + problem.Message);
+            return Reply.DatabaseUnavailable;
         }
     }
 

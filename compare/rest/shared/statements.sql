@@ -27,10 +27,11 @@ PRAGMA query_only = ON;
 PRAGMA cache_size = -16384;
 PRAGMA mmap_size = 67108864;
 
--- What every connection of the naive services gets, each time it is opened.
+-- What every connection of the naive services gets, each time it is opened. The
+-- time-out first: the other statement may find the database locked already.
 -- name: naive-settings
-PRAGMA journal_mode = WAL;
 PRAGMA busy_timeout = 5000;
+PRAGMA journal_mode = WAL;
 
 -- name: user-by-id
 SELECT id, name, email, bio, created_at FROM users WHERE id = ?1

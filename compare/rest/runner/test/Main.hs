@@ -5,6 +5,7 @@ import ContractSpec qualified
 import DurabilitySpec qualified
 import FaultSpec qualified
 import JsonSpec qualified
+import ReportSpec qualified
 import Support (Case (..), Kind (..), serviceCases)
 import Test.Hspec
 import Tool.Utf8 (useUtf8)
@@ -15,6 +16,7 @@ main = do
   cases <- serviceCases
   hspec $ do
     JsonSpec.spec
+    ReportSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
     describe "contract" (mapM_ ContractSpec.spec cases)
     let whole = filter ((== Whole) . caseKind) cases

@@ -18,11 +18,11 @@ where
 import Compare.Cell
 import Compare.Row
 import Compare.Sample
-import Compare.Statistics
 import Data.Aeson
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
 import Data.Text (Text)
+import Tool.Statistics (Summary (..), summarise)
 
 -- | A comparison.
 data Document = Document
@@ -36,7 +36,7 @@ data Document = Document
 
 -- | The name of the schema.
 schema :: Text
-schema = "redis-client-compare/1"
+schema = "redis-client-peers/1"
 
 instance ToJSON Document where
   toJSON document =
@@ -127,7 +127,7 @@ figures document row cell = case validSamples document row cell of
             figuresOps = median ops,
             figuresOpsLeast = minimum ops,
             figuresOpsMost = maximum ops,
-            figuresOpsConfidence = confidence95 ops,
+            figuresOpsConfidence = (\(low, high) -> (high - low) / 2) <$> (summarise ops >>= summaryInterval),
             figuresCpu = over sampleCpuPerOp,
             figuresLatency =
               Latency
@@ -145,6 +145,7 @@ figures document row cell = case validSamples document row cell of
     where
       ops = map sampleOpsPerSecond samples
       over field = median (map field samples)
+      median values = maybe 0 summaryMedian (summarise values)
       of' field = over (field . sampleLatency)
 
 invalidAt :: Document -> Text -> Cell -> [Sample]

@@ -3,6 +3,7 @@ module Compare.Options
   ( Mode (..),
     ClientOptions (..),
     modeParser,
+    modeProblem,
   )
 where
 
@@ -46,6 +47,32 @@ modeParser =
     command "client" (info (CompareClients <$> clientOptions) (progDesc "Compare all peers at the cells of the workload files"))
       <> command "pair" (info (ComparePair <$> pairOptions "comparison.json" 30) (progDesc "Compare with StackExchange.Redis: set, get, mixed"))
       <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 10) (progDesc "Sweep callers and connections of redis-client"))
+
+-- | What is wrong with numbers that can be read.
+modeProblem :: Mode -> Maybe String
+modeProblem = \case
+  CompareClients options -> window (clientWindow options) <|> least "--iterations" 1 (clientIterations options)
+  ComparePair options -> pair options
+  Sweep options -> pair options
+  where
+    window (Window warmup duration) = positive "--warmup" warmup <|> positive "--duration" duration
+    pair options =
+      least "--port" 1 (pairPort options)
+        <|> least "--key-size" smallestKey (pairKeySize options)
+        <|> least "--value-size" 1 (pairValueSize options)
+        <|> least "--connections" 1 (pairConnections options)
+        <|> least "--in-flight" 1 (pairInFlight options)
+        <|> positive "--duration" (pairDuration options)
+    -- "key:" and the digits of the last of a hundred thousand.
+    smallestKey = 9
+    least :: String -> Int -> Int -> Maybe String
+    least name bound value
+      | value >= bound = Nothing
+      | otherwise = Just (name <> " must be at least " <> show bound)
+    positive :: String -> Double -> Maybe String
+    positive name value
+      | value > 0 = Nothing
+      | otherwise = Just (name <> " must be more than 0")
 
 clientOptions :: Parser ClientOptions
 clientOptions =

@@ -9,7 +9,7 @@ where
 
 import Compare.Cell
 import Compare.Measure
-import Compare.Plan (rowWindow)
+import Compare.Plan (rowWindow, runSeconds)
 import Compare.Row
 import Compare.Sample
 import Compare.Servers
@@ -62,6 +62,7 @@ comparePair announce options = do
     (_, []) -> ExitFailure 2 <$ announce "there is no StackExchange.Redis to compare with"
     ([], _) -> ExitFailure 2 <$ announce "redis-client could not be built"
     (own : _, _) -> withTarget options $ \run -> do
+      announceTime announce (3 * length (own : theirs)) (3 * sum (map (runSeconds (usualWindow options) . Just) (own : theirs)))
       found <- forM [Set, GetHit, Mixed] $ \operation -> do
         rates <- forM (own : theirs) $ \row -> do
           rate <- run row operation (pairInFlight options) (pairConnections options)
@@ -105,6 +106,7 @@ sweep announce options = do
   case rows of
     [] -> ExitFailure 2 <$ announce "redis-client could not be built"
     own : _ -> withTarget options $ \run -> do
+      announceTime announce 63 (63 * runSeconds (usualWindow options) (Just own))
       found <- forM [(operation, connections, callers) | operation <- [Set, GetHit, Mixed], connections <- [1, 2, 4], callers <- [1, 2, 4, 8, 16, 32, 64]] $
         \(operation, connections, callers) -> do
           rate <- run own operation callers connections
@@ -121,6 +123,14 @@ sweep announce options = do
             putStrLn (printf "best %s: %d connections, %d threads: %.0f/s" (operationName wanted) connections callers rate)
           [] -> pure ()
       pure (if length good == length found then ExitSuccess else ExitFailure 2)
+
+announceTime :: (String -> IO ()) -> Int -> Double -> IO ()
+announceTime announce count seconds =
+  announce (printf "%d measurements: about %.1f minutes" count (seconds / 60))
+
+-- The warm-up is a tenth, but not less than 1 s.
+usualWindow :: PairOptions -> Window
+usualWindow options = Window {windowWarmup = max 1 (pairDuration options / 10), windowDuration = pairDuration options}
 
 peers :: (String -> IO ()) -> PairOptions -> [FilePath] -> IO [Row]
 peers announce options names = do
@@ -147,7 +157,6 @@ withTarget options action = case pairHost options of
           cellInFlight = 1,
           cellCommon = defaultCommon {commonKeySize = pairKeySize options}
         }
-    usual = Window {windowWarmup = max 1 (pairDuration options / 10), windowDuration = pairDuration options}
     run change address row operation callers connections = do
       let this =
             cell
@@ -155,7 +164,7 @@ withTarget options action = case pairHost options of
                 cellInFlight = callers,
                 cellCommon = (cellCommon cell) {commonConnections = connections}
               }
-          window = rowWindow usual row
+          window = rowWindow (usualWindow options) row
       outcome <- runReport change window row (peerArguments address window this <> secrets)
       pure $ case outcome of
         Left why -> Left why

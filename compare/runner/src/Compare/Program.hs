@@ -27,11 +27,12 @@ import Data.List (isInfixOf)
 import Data.Text qualified as Text
 import Data.Text.IO qualified as Text
 import Options.Applicative
+import Options.Applicative.Help (ParserHelp (helpError), unChunk)
 import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeFileName, (</>))
-import System.IO (hPutStrLn, stderr)
+import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import Tool.Utf8 (useUtf8)
 
 -- | Reads the command line and does what it says. Blocks for as long as that
@@ -39,11 +40,22 @@ import Tool.Utf8 (useUtf8)
 runProgram :: IO ExitCode
 runProgram = do
   useUtf8
-  customExecParser (prefs showHelpOnEmpty) described >>= \case
-    CompareClients options -> compareClients options
-    ComparePair options -> comparePair announce options
-    Sweep options -> sweep announce options
+  hSetBuffering stdout LineBuffering
+  arguments <- getArgs
+  case execParserPure defaultPrefs described arguments of
+    Success mode -> case modeProblem mode of
+      Just problem -> cannot (problem <> " (try --help)")
+      Nothing -> carryOut mode
+    Failure failure -> case execFailure failure "redis-client-compare" of
+      (_, ExitSuccess, _) -> ExitSuccess <$ putStrLn (fst (renderFailure failure "redis-client-compare"))
+      -- One line: what is wrong, without all that would be right.
+      (message, _, _) -> cannot (unwords (words (maybe "" show (unChunk (helpError message)))) <> " (try --help)")
+    CompletionInvoked _ -> cannot "completion is not supported"
   where
+    carryOut = \case
+      CompareClients options -> compareClients options
+      ComparePair options -> comparePair announce options
+      Sweep options -> sweep announce options
     described = info (modeParser <**> helper) (fullDesc <> progDesc "Compare redis-client with its peers")
 
 announce :: String -> IO ()

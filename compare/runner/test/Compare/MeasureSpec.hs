@@ -3,7 +3,6 @@ module Compare.MeasureSpec (spec) where
 import Compare.Cell
 import Compare.Plan
 import Compare.Row
-import Compare.Statistics
 import Compare.Workload
 import Data.List (sort)
 import Fixture (cellOf, row)
@@ -60,12 +59,3 @@ spec = do
                 workloadCommon = defaultCommon
               }
       length (gridCells grid) `shouldBe` 12
-  describe "statistics" $ do
-    it "know the middle and the spread" $ do
-      median [3, 1, 2] `shouldBe` 2
-      median [4, 1, 2, 3] `shouldBe` 2.5
-      median [] `shouldBe` 0
-      deviation [2, 4, 4, 4, 5, 5, 7, 9] `shouldSatisfy` \found -> abs (found - 2.138) < 0.001
-    it "give no confidence to a single run" $ do
-      confidence95 [1] `shouldBe` Nothing
-      confidence95 [10, 12] `shouldSatisfy` maybe False (\found -> abs (found - 12.706) < 0.001)

@@ -7,8 +7,9 @@ module Rest.Naive
   )
 where
 
-import Control.Exception (bracket, try)
+import Control.Exception (bracket, handle, throwIO, try)
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty (..))
@@ -17,10 +18,11 @@ import Redis.Commands (Expiry (..), SetLifetime (..), SetOptions (..))
 import Redis.Commands qualified as Redis
 import Rest.Json.Write (Encoder (..), encodePage, encodeRow, newScratch)
 import Rest.Reply
-import Rest.Sqlite (OpenMode (..), SqliteError, Statement, Step (..), bindInt, bindNull, bindText, close, columnInt, finalize, isUniqueViolation, open, prepare, runScript, stepWaiting)
+import Rest.Sqlite (OpenMode (..), SqliteError (..), Statement, Step (..), bindInt, bindNull, bindText, close, columnInt, finalize, isUniqueViolation, open, prepare, runScript, stepWaiting)
 import Rest.Statements (Statements, statement)
 import Rest.User (UserInput (..))
 import Rest.Users (Users (..))
+import System.IO (stderr)
 
 -- | The operations, each with a connection of its own to the database.
 naiveUsers :: Client -> Statements -> FilePath -> Users
@@ -51,10 +53,11 @@ naiveUsers client statements path =
   where
     query :: ByteString -> (Statement -> IO ()) -> (Statement -> IO Reply) -> IO Reply
     query name bind action = answered $
-      bracket (open ReadWrite path) close $ \connection -> do
-        statement statements "naive-settings" >>= runScript connection
+      bracket (during "open" (open ReadWrite path)) close $ \connection -> do
+        statement statements "naive-settings" >>= during "settings" . runScript connection
         sql <- statement statements name
-        bracket (prepare connection sql) finalize (\row -> bind row >> action row)
+        during "statement" $
+          bracket (prepare connection sql) finalize (\row -> bind row >> action row)
     -- The row is the one changed; the second step ends the statement, and commits.
     returned row reply =
       stepWaiting row >>= \case
@@ -72,13 +75,21 @@ bindInput index UserInput {inputName, inputEmail, inputBio} row = do
   bindText row (index + 1) inputEmail
   maybe (bindNull row (index + 2)) (bindText row (index + 2)) inputBio
 
+-- The error of a part of a request, with the part's name.
+during :: String -> IO a -> IO a
+during part = handle (\(SqliteError code problem) -> throwIO (SqliteError code (part <> ": " <> problem)))
+
+-- Why there is no better answer than 503 is said in a line of its own, which
+-- the measurement counts.
 answered :: IO Reply -> IO Reply
 answered action =
   try action >>= \case
     Right reply -> pure reply
-    Left (problem :: SqliteError)
+    Left problem@(SqliteError code text)
       | isUniqueViolation problem -> pure duplicateEmail
-      | otherwise -> pure databaseUnavailable
+      | otherwise -> do
+        ByteString.hPut stderr (Char8.pack ("unavailable: SQLite " <> show code <> " in " <> text <> "\n"))
+        pure databaseUnavailable
 
 key :: Int64 -> ByteString
 key number = "user:" <> Char8.pack (show number)

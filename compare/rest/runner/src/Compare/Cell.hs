@@ -86,6 +86,9 @@ data Outcome = Outcome
     hitRatio :: Maybe Double,
     -- | Largest resident memory of the service, in bytes.
     memory :: Int,
+    -- | Requests per second in the last seconds of the warm-up: as many as
+    -- afterwards if the service was warm.
+    warmRate :: Maybe Double,
     -- | Answers in the open loop.
     openLoop :: Maybe LoadResult,
     -- | Why the cell does not count; empty if it does.

@@ -4,6 +4,7 @@ module Compare.Goals
     verdicts,
     Summed (..),
     summedCells,
+    uncounted,
     disqualifying,
   )
 where
@@ -31,6 +32,9 @@ data Summed = Summed
     summedCoreBusy :: [Double],
     summedHits :: Maybe Double,
     summedMemory :: Int,
+    -- | The rate over that of the last seconds of the warm-up: 1 of a service
+    -- that was warm.
+    summedWarm :: Maybe Double,
     summedLeftOut :: Int,
     -- | Of the requests of all rounds, how many failed and are not in the rate.
     summedFailed :: Double
@@ -43,6 +47,13 @@ summedCells results =
     [(cellGroup (cell result), Map.singleton (row (cell result)) [result]) | result <- results]
   where
     nonEmpty rows = if Map.null rows then Nothing else Just rows
+
+-- | The rows that were measured in a group and have no number there, because
+-- every measurement is disqualified.
+uncounted :: [Result] -> Map (Topology, Layout, Scenario, Int) [Text]
+uncounted results =
+  Map.map Map.keys . Map.filter (not . Map.null) . Map.map (Map.filter not) . Map.fromListWith (Map.unionWith (||)) $
+    [(cellGroup (cell result), Map.singleton (row (cell result)) (null (disqualifying result))) | result <- results]
 
 summed :: [Result] -> Maybe Summed
 summed results = do
@@ -62,6 +73,9 @@ summed results = do
           [] -> Nothing
           ratios -> Just (mean ratios),
         summedMemory = maximum (0 : map memory good),
+        summedWarm = case [requestsPerSecond seen / rate' | seen <- good, Just rate' <- [warmRate seen], rate' > 0] of
+          [] -> Nothing
+          ratios -> Just (mean ratios),
         summedLeftOut = length results - length good,
         summedFailed =
           fromIntegral (sum [statusErrors (outcome result) | result <- results, scenario (cell result) /= Mixed])
@@ -72,14 +86,16 @@ summed results = do
     mean values = sum values / fromIntegral (max 1 (length values))
     median values = maybe 0 summaryMedian (summarise values)
 
--- | Why a result counts for nothing. The naive design fails a few requests under
--- load, as the original's did: up to one in twenty is told, is not in the rate,
--- and does not disqualify it. For every other row one is too many.
+-- | Why a result counts for nothing. The naive design waits at most 5 s for a
+-- lock that SQLite gives to whoever asks at the right moment, so that a few
+-- requests may fail on a slow disk, as the original's did: up to one in twenty
+-- is told, is not in the rate, and does not disqualify it. For every other row
+-- one is too many.
 disqualifying :: Result -> [Text]
 disqualifying result
   | "-naive" `Text.isSuffixOf` row (cell result),
     20 * statusErrors (outcome result) < served (outcome result) =
-    filter (not . ("answers with a wrong status" `Text.isPrefixOf`)) (problems (outcome result))
+    filter (\problem -> not (any (`Text.isPrefixOf` problem) ["answers with a wrong status", "503"])) (problems (outcome result))
   | otherwise = problems (outcome result)
 
 -- | A goal and what came of it.

@@ -15,7 +15,7 @@ where
 
 import Compare.Cell
 import Compare.Load (LoadResult (..), Scenario (..), scenarioName)
-import Compare.Rows (Row (..))
+import Compare.Rows (Row (..), coldSeconds, warmSeconds)
 import Compare.Service (Options (..), Program (..), Running (..), defaultOptions, restoreDatabase, terminate, withService)
 import Control.Concurrent (threadDelay)
 import Control.Exception (bracket, throwIO, try)
@@ -29,6 +29,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
 import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
 import Redis.TestKit.Command (infoFields, replyText)
 import Redis.TestKit.Server (Server, ServerOptions (..), command, defaultServerOptions, serverPort, withServer)
@@ -87,7 +88,8 @@ measure setting (Redis servers) row' this rate = do
   restoreDatabase (settingGolden setting) database
   withService (rowProgram row') options (settingFolder setting) database $ \running -> do
     let loaded = wrk setting (pinned "0") (layout this) this (runningPort running)
-    _ <- loaded "warm" (ceiling (rowWarmup row') :: Int)
+    _ <- loaded "cold" (coldSeconds row')
+    warm <- loaded "warm" warmSeconds
     rowsBefore <- countUsers database
     hitsBefore <- keyspace servers
     cpuBefore <- processCpu (runningPid running)
@@ -104,6 +106,7 @@ measure setting (Redis servers) row' this rate = do
     resident <- peakMemory (runningPid running)
     open' <- mapM (openLoad setting (pinned "0") this (runningPort running)) rate
     code <- terminate running
+    said <- runningOutput running
     let seconds = fromIntegral (ended - began) / 1e9 :: Double
         hits = fst hitsAfter - fst hitsBefore
         looked = hits + snd hitsAfter - snd hitsBefore
@@ -113,7 +116,7 @@ measure setting (Redis servers) row' this rate = do
         { cell = this,
           outcome =
             Outcome
-              { requestsPerSecond = fromIntegral (answeredWell this summary) / (fromIntegral (wrkMicros summary) / 1e6),
+              { requestsPerSecond = answeredPerSecond this summary,
                 cpuPerRequest = (cpuAfter - cpuBefore) * 1e6 / fromIntegral (max 1 (answeredWell this summary)),
                 serviceBusy = (cpuAfter - cpuBefore) / seconds,
                 generatorBusy = fromIntegral (childrenAfter - childrenBefore) / 1e9 / seconds,
@@ -124,8 +127,9 @@ measure setting (Redis servers) row' this rate = do
                 statusErrors = wrkStatusErrors summary,
                 hitRatio = if looked > 0 then Just (fromIntegral hits / fromIntegral looked) else Nothing,
                 memory = resident,
+                warmRate = Just (answeredPerSecond this warm),
                 openLoop = open',
-                problems = judged this summary looked added open' code
+                problems = judged this summary looked added open' code said
               },
           facts =
             Map.fromList
@@ -143,9 +147,12 @@ answeredWell this summary
   | scenario this == Mixed = wrkRequests summary
   | otherwise = wrkRequests summary - wrkStatusErrors summary
 
--- | What speaks against a cell.
-judged :: Cell -> Wrk -> Int -> Int -> Maybe LoadResult -> ExitCode -> [Text]
-judged this summary looked added open' code =
+answeredPerSecond :: Cell -> Wrk -> Double
+answeredPerSecond this summary = fromIntegral (answeredWell this summary) / (fromIntegral (wrkMicros summary) / 1e6)
+
+-- | What speaks against a cell; why a service answered 503, in its own words.
+judged :: Cell -> Wrk -> Int -> Int -> Maybe LoadResult -> ExitCode -> ByteString -> [Text]
+judged this summary looked added open' code said =
   [reason | (True, reason) <- checks]
   where
     isMixed = scenario this == Mixed
@@ -160,8 +167,10 @@ judged this summary looked added open' code =
         (scenario this == Single && looked < wrkRequests summary, say "GETs that Redis has seen" looked),
         (scenario this == Post && (added < good || added > good + 2 * connections this), say "users that the database has more" added),
         (maybe False ((> 0) . wrong) open', say "wrong answers in the open loop" (maybe 0 wrong open')),
-        (code /= ExitSuccess, say "the service ended with" code)
+        (code /= ExitSuccess, say "the service ended with" code),
+        (not isMixed && wrkStatusErrors summary > 0 && not (Map.null unavailable), "503, warm-up included: " <> Text.intercalate ", " [Text.pack (show times) <> " × " <> Text.decodeLatin1 reason | (reason, times) <- Map.toList unavailable])
       ]
+    unavailable = Map.fromListWith (+) [(reason, 1 :: Int) | Just reason <- map (Char8.stripPrefix "unavailable: ") (Char8.lines said)]
 
 -- | What wrk's script prints.
 data Wrk = Wrk

@@ -20,7 +20,7 @@ where
 
 import Compare.Cell
 import Compare.Load (Scenario (..))
-import Compare.Rows (Row (..), goalRows, naiveRows, otherVersions, studyRows)
+import Compare.Rows (Row (..), coldSeconds, goalRows, naiveRows, otherVersions, studyRows, warmSeconds)
 import Data.List qualified as List
 import Data.Text qualified as Text
 import Text.Printf (printf)
@@ -96,7 +96,7 @@ cellsOf iterations group =
 -- open loop: those, the warm-up, the start and the end of the service.
 cellSeconds :: Int -> Double -> (Group, Row, Cell) -> Double
 cellSeconds closed open (group, row', this) =
-  rowWarmup row' + fromIntegral closed + 1.8 + (if groupOpenLoop group && iteration this > 1 then open + 1.5 else 0)
+  fromIntegral (coldSeconds row' + warmSeconds + closed) + 1.8 + (if groupOpenLoop group && iteration this > 1 then open + 1.5 else 0)
 
 -- | What is going to be measured, from the seconds that its cells take: the sum
 -- first, then a line for each group.

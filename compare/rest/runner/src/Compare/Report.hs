@@ -11,6 +11,7 @@ where
 import Compare.Cell
 import Compare.Goals
 import Compare.Load (Scenario (..))
+import Control.Monad (void)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
 import Data.Map.Strict (Map)
@@ -40,15 +41,27 @@ groupTitle (topology', layout', scenario', count) =
     ]
 
 header :: [Text]
-header = ["service", "requests/s", "95 %", "n", "CPU µs/request", "failed", "service busy", "wrk busy", "hits", "open loop p50", "p99", "p99.9 µs", "memory MiB"]
+header = ["service", "requests/s", "95 %", "n", "warm-up", "CPU µs/request", "failed", "service busy", "wrk busy", "hits", "open loop p50", "p99", "p99.9 µs", "memory MiB"]
 
--- | A row of the table for each service, the fastest first.
+-- | Each group with its table: a row for each service, the fastest first, and
+-- last those without a number; why they have none is said at the end.
+groupTables :: [Result] -> [(GroupKey, [[Text]])]
+groupTables results =
+  [ (key, groupTable (Map.findWithDefault Map.empty key cells) <> map noNumber (Map.findWithDefault [] key without))
+    | key <- Map.keys (Map.union (void cells) (void without))
+  ]
+  where
+    cells = summedCells results
+    without = uncounted results
+    noNumber name = take (length header) (name : "none: invalid, see the end" : repeat "")
+
 groupTable :: Map Text Summed -> [[Text]]
 groupTable rows =
   [ [ name,
       number 0 (summaryMean (summedRate sum')),
       maybe "" (\(low, high) -> number 0 low <> "–" <> number 0 high) (summaryInterval (summedRate sum')),
       Text.pack (show (summaryCount (summedRate sum'))) <> (if summedLeftOut sum' > 0 then " (" <> Text.pack (show (summedLeftOut sum')) <> " invalid)" else ""),
+      maybe "" share (summedWarm sum'),
       number 1 (summaryMean (summedCpu sum')),
       if summedFailed sum' > 0 then number 2 (100 * summedFailed sum') <> " %" else "",
       share (summedServiceBusy sum'),
@@ -90,8 +103,8 @@ textReport manifest results =
   Text.unlines $
     [name <> ": " <> value | (name, value) <- Map.toList manifest]
       <> concat
-        [ ["", groupTitle key] <> map Text.pack (table (take (length header) (AlignLeft : repeat AlignRight)) (map (map Text.unpack) (header : groupTable rows)))
-          | (key, rows) <- Map.toList (summedCells results)
+        [ ["", groupTitle key] <> map Text.pack (table (take (length header) (AlignLeft : repeat AlignRight)) (map (map Text.unpack) (header : lines')))
+          | (key, lines') <- groupTables results
         ]
       <> invalidLines results
       <> ["", "Goals, as ratios of this run:"]
@@ -106,7 +119,7 @@ invalidLines results =
 
 -- Why one design may fail.
 naiveFails :: Text
-naiveFails = "one disqualifies a measurement, except of the naive design, which may fail one in twenty. Probably because it sets `busy_timeout` after `journal_mode`, so that a connection that is opened while another one is the last to close finds the database locked and fails at once (SQLITE_BUSY, answered with 503)."
+naiveFails = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty. *Warm-up*: the rate over that of the last seconds before; 100 % of a service that was warm."
 
 -- | The same for a repository.
 markdownReport :: Map Text Text -> [Result] -> Text
@@ -129,9 +142,9 @@ markdownReport manifest results =
       <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. *Open loop* is the time from when a request was due, both services at the same rate (half of what the slower one reached); the closed loop's latency says only how long the queue was, and is in the raw results. Where *wrk* was busy for more than 80 % of a core its numbers are a lower bound. *Failed* requests are in no rate: " <> naiveFails, ""]
       <> concat
         [ ["### " <> groupTitle key, "", "| " <> Text.intercalate " | " header <> " |", "|" <> Text.replicate (length header) "---|"]
-            <> ["| " <> Text.intercalate " | " line <> " |" | line <- groupTable rows]
+            <> ["| " <> Text.intercalate " | " line <> " |" | line <- lines']
             <> [""]
-          | (key, rows) <- Map.toList (summedCells results)
+          | (key, lines') <- groupTables results
         ]
       <> map ("- " <>) (invalidLines results)
 
@@ -156,7 +169,7 @@ htmlReport manifest results =
           ]
             <> charts results
             <> [element "h2" [] [text "All cells"]]
-            <> concat [[element "h3" [] [text (groupTitle key)], tableOf header (groupTable rows)] | (key, rows) <- Map.toList (summedCells results)]
+            <> concat [[element "h3" [] [text (groupTitle key)], tableOf header lines'] | (key, lines') <- groupTables results]
             <> [element "p" [] [text ("Failed requests are in no rate: " <> naiveFails)]]
             <> [element "p" [] [text line] | line <- invalidLines results]
             <> [element "h2" [] [text "Where and how"], tableOf ["", ""] [[name, value] | (name, value) <- Map.toList manifest]]

@@ -6,6 +6,10 @@ module Compare.Rows
     naiveRows,
     studyRows,
     otherVersions,
+
+    -- * Warm-up
+    warmSeconds,
+    coldSeconds,
   )
 where
 
@@ -19,15 +23,25 @@ data Row = Row
     -- | One line for the report.
     rowAbout :: Text,
     rowProgram :: Program,
-    -- | Seconds of load before anything counts.
-    rowWarmup :: Double
+    -- | Seconds of load before anything counts; at least 'warmSeconds'.
+    rowWarmup :: Int
   }
 
+-- | The seconds at the end of the warm-up whose rate is kept: it shows whether
+-- the service was warm.
+warmSeconds :: Int
+warmSeconds = 2
+
+-- | The seconds of warm-up before those.
+coldSeconds :: Row -> Int
+coldSeconds row = max 1 (rowWarmup row - warmSeconds)
+
 -- | All rows that there are programs for: the Haskell service, and those in C#
--- by name. The seconds are what each kind of runtime is warmed up for: one that
--- compiles while it runs needs more.
-rowsOf :: FilePath -> [(Text, FilePath)] -> Double -> [Row]
-rowsOf haskell dotnets dotnetWarmup =
+-- by name. The seconds are for how long each is warmed up: all alike, so that
+-- whoever compiles while it runs has time to, and nobody has a larger database
+-- than another because it has had more time to fill it.
+rowsOf :: FilePath -> [(Text, FilePath)] -> Int -> [Row]
+rowsOf haskell dotnets warmup =
   [ row "haskell" "warp, redis-client" [] [],
     row "haskell-naive" "the original's design: Scotty, a connection to SQLite per request" [("MODE", "naive")] [],
     row "haskell-scotty" "Scotty instead of warp alone" [("HTTP_LAYER", "scotty")] [],
@@ -57,7 +71,7 @@ rowsOf haskell dotnets dotnetWarmup =
                 programArguments = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"],
                 programEnvironment = variables
               },
-          rowWarmup = min (if "-naive" `Text.isSuffixOf` name then 4 else 2) dotnetWarmup
+          rowWarmup = warmup
         }
     dotnetRow name about variables path =
       Row
@@ -70,7 +84,7 @@ rowsOf haskell dotnets dotnetWarmup =
                 programArguments = [],
                 programEnvironment = variables <> recommended
               },
-          rowWarmup = if "-naive" `Text.isSuffixOf` name then min 4 dotnetWarmup else dotnetWarmup
+          rowWarmup = warmup
         }
     -- What the framework's authors set when they measure it.
     recommended =

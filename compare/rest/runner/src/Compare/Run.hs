@@ -13,7 +13,7 @@ import Compare.Plan
 import Compare.Report
 import Compare.Rows
 import Compare.Service (goldenDatabase)
-import Control.Monad (filterM, forM_, unless)
+import Control.Monad (filterM, forM_, unless, when)
 import Data.Aeson (decodeFileStrict, encodeFile)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
@@ -41,11 +41,11 @@ usage =
   unlines
     [ "usage: rest-compare run    --out FOLDER --haskell PROGRAM [--dotnet NAME=PROGRAM]... --generator PROGRAM",
       "                           --sql FILE --scripts FOLDER [--what goals|naive|study|quick]... [--iterations 5]",
-      "                           [--seconds 4] [--open-seconds 4] [--warmup 15] [--only TEXT]... [--plan yes]",
+      "                           [--seconds 4] [--open-seconds 4] [--warmup 12] [--place TEXT]... [--only TEXT]... [--plan yes]",
       "       rest-compare report --out FOLDER",
       "",
-      "run measures what the folder has not yet, and says first how long that takes (--plan yes: says only that); --only takes groups whose name begins so, such as",
-      "standalone-pinned-post. Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
+      "run measures what the folder has not yet, and says first how long that takes (--plan yes: says only that); --place and --only take groups whose name begins so,",
+      "such as standalone-pinned-post: those that one of each names. Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
     ]
 
 -- | Runs a command line. Exits with 2 for one that cannot be understood.
@@ -76,23 +76,29 @@ run options = do
   generator <- required "--generator" options >>= makeAbsolute
   sqlFile <- required "--sql" options >>= makeAbsolute
   scripts <- required "--scripts" options >>= makeAbsolute
-  dotnets <- filterM (doesFileExist . snd) [(Text.pack name, path) | ("--dotnet", word) <- options, (name, '=' : path) <- [break (== '=') word]]
-  createDirectoryIfMissing True out
-  let rows = rowsOf haskell dotnets (numberOr 15 "--warmup")
-      iterations = numberOr 5 "--iterations"
+  let planOnly = isJust (lookup "--plan" options)
+  dotnets <- filterM (if planOnly then const (pure True) else doesFileExist . snd) [(Text.pack name, path) | ("--dotnet", word) <- options, (name, '=' : path) <- [break (== '=') word]]
+  warmup <- ceiling <$> numberOr (12 :: Double) "--warmup"
+  iterations <- numberOr 5 "--iterations"
+  closedSeconds <- numberOr 4 "--seconds"
+  openSeconds <- numberOr 4 "--open-seconds"
+  let rows = rowsOf haskell dotnets warmup
       wanted = [word | ("--what", word) <- options]
       groups =
-        filter (\group -> any (`List.isPrefixOf` groupName' group) only) $
+        filter (\group -> all (any (`List.isPrefixOf` groupName' group) . textsOf) ["--place", "--only"]) $
           concat [groupsOf word rows | word <- if null wanted then ["goals", "naive", "study"] else wanted]
-      only = case [word | ("--only", word) <- options] of
+      textsOf name = case [word | (name', word) <- options, name' == name] of
         [] -> [""]
         words' -> words'
       raw = out </> "cells.jsonl"
   done <- Set.fromList . map cell <$> readResults raw
   let missing = [(group, row', this) | group <- groups, (row', this) <- cellsOf iterations group, not (Set.member this done)]
-      seconds = cellSeconds (numberOr 4 "--seconds") (numberOr 4 "--open-seconds")
+      seconds = cellSeconds closedSeconds openSeconds
+  when (null groups) $ hPutStrLn stderr "no group has such a name" >> exitWith (ExitFailure 2)
+  when (null missing) $ putStrLn "nothing is missing in the folder of results; another one (OUT) begins anew"
   mapM_ putStrLn (planLines seconds groupName' missing)
-  unless (isJust (lookup "--plan" options)) $ do
+  unless planOnly $ do
+    createDirectoryIfMissing True out
     noteManifest out dotnets
     began <- monotonic
     withTempDirectory (takeDirectory out) ".databases" $ \folder -> do
@@ -105,8 +111,8 @@ run options = do
                 settingGenerator = generator,
                 settingFolder = folder,
                 settingGolden = golden,
-                settingSeconds = numberOr 4 "--seconds",
-                settingOpenSeconds = numberOr 4 "--open-seconds"
+                settingSeconds = closedSeconds,
+                settingOpenSeconds = openSeconds
               }
           numbered = zip (scanl (+) 0 (map seconds missing)) missing
           whole = sum (map seconds missing)
@@ -121,8 +127,10 @@ run options = do
             putStrLn (progress result <> " (" <> show (ceiling left :: Int) <> " min left)")
         [] -> pure ()
   where
-    numberOr :: Read a => a -> String -> a
-    numberOr absent name = fromMaybe absent (lookup name options >>= readMaybe)
+    numberOr :: Read a => a -> String -> IO a
+    numberOr absent name = case lookup name options of
+      Nothing -> pure absent
+      Just word -> maybe (hPutStrLn stderr (name <> " cannot be '" <> word <> "'") >> exitWith (ExitFailure 2)) pure (readMaybe word)
     sameServers (_, (one, _, _)) (_, (other, _, _)) = (groupTopology one, groupLayout one) == (groupTopology other, groupLayout other)
     groupsOf word rows = case word of
       "goals" -> goalGroups rows

@@ -18,6 +18,7 @@ where
 import Control.Concurrent.STM (atomically)
 import Control.Exception (bracket)
 import Control.Monad (unless)
+import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Redis.TestKit.Address (freePorts)
 import Redis.TestKit.Process (Process, awaitExit, exitStatus, kill9, processId, signal, spawn)
@@ -64,7 +65,9 @@ data Running = Running
     runningPid :: ProcessID,
     runningProcess :: Process,
     -- | The database file that it works on.
-    runningDatabase :: FilePath
+    runningDatabase :: FilePath,
+    -- | What it has printed so far.
+    runningOutput :: IO ByteString
   }
 
 -- | Starts a service on a database file and waits until it listens; kills it
@@ -77,7 +80,7 @@ withService program options folder database action = do
   case ports of
     [port] -> bracket (begin port sqlFile) kill9 $ \process -> do
       awaitListening process
-      action Running {runningPort = port, runningPid = processId process, runningProcess = process, runningDatabase = database}
+      action Running {runningPort = port, runningPid = processId process, runningProcess = process, runningDatabase = database, runningOutput = printed}
     _ -> failure "no free port"
   where
     output = folder </> (programName program <> ".out")
