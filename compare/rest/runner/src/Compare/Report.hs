@@ -108,7 +108,7 @@ textReport manifest results =
         ]
       <> invalidLines results
       <> ["", "Goals, as ratios of this run:"]
-      <> goalLines (verdicts results)
+      <> (if null (verdicts results) then ["none: they are about one Redis"] else goalLines (verdicts results))
 
 invalidLines :: [Result] -> [Text]
 invalidLines results =
