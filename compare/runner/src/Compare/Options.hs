@@ -58,6 +58,7 @@ modeProblem = \case
     window (Window warmup duration) = positive "--warmup" warmup <|> positive "--duration" duration
     pair options =
       least "--port" 1 (pairPort options)
+        <|> most "--port" 65535 (pairPort options)
         <|> least "--key-size" smallestKey (pairKeySize options)
         <|> least "--value-size" 1 (pairValueSize options)
         <|> least "--connections" 1 (pairConnections options)
@@ -69,6 +70,10 @@ modeProblem = \case
     least name bound value
       | value >= bound = Nothing
       | otherwise = Just (name <> " must be at least " <> show bound)
+    most :: String -> Int -> Int -> Maybe String
+    most name bound value
+      | value <= bound = Nothing
+      | otherwise = Just (name <> " must be at most " <> show bound)
     positive :: String -> Double -> Maybe String
     positive name value
       | value > 0 = Nothing
