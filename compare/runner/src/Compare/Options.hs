@@ -67,16 +67,16 @@ modeProblem = \case
     -- "key:" and the digits of the last of a hundred thousand.
     smallestKey = 9
     least :: String -> Int -> Int -> Maybe String
-    least name bound value
-      | value >= bound = Nothing
+    least name bound number
+      | number >= bound = Nothing
       | otherwise = Just (name <> " must be at least " <> show bound)
     most :: String -> Int -> Int -> Maybe String
-    most name bound value
-      | value <= bound = Nothing
+    most name bound number
+      | number <= bound = Nothing
       | otherwise = Just (name <> " must be at most " <> show bound)
     positive :: String -> Double -> Maybe String
-    positive name value
-      | value > 0 = Nothing
+    positive name number
+      | number > 0 = Nothing
       | otherwise = Just (name <> " must be more than 0")
 
 clientOptions :: Parser ClientOptions

@@ -27,7 +27,7 @@ import Data.List (isInfixOf)
 import Data.Text qualified as Text
 import Data.Text.IO qualified as Text
 import Options.Applicative
-import Options.Applicative.Help (ParserHelp (helpError), unChunk)
+import Options.Applicative.Help (unChunk)
 import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
