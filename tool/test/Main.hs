@@ -37,12 +37,14 @@ import Tool.CampaignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
 import Tool.CompareSpec qualified
+import Tool.FaultSpec qualified
 import Tool.MergeSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.Options.LoadSpec qualified
 import Tool.OptionsSpec qualified
 import Tool.Program (runProgram)
 import Tool.ProgramSpec qualified
+import Tool.RecordSpec qualified
 import Tool.RelaySpec qualified
 import Tool.ReplaySpec qualified
 import Tool.SpanSpec qualified
@@ -94,5 +96,7 @@ main =
       Tool.Bench.KnownAnswerSpec.spec
       Tool.Options.LoadSpec.spec
       Tool.ProgramSpec.spec
+      Tool.FaultSpec.spec
       Tool.CampaignSpec.spec
+      Tool.RecordSpec.spec
       Tool.ReplaySpec.spec

@@ -27,24 +27,25 @@ import Tool.Bench.Sweep (sweep)
 import Tool.Bench.Usage (takeAllCores)
 import Tool.Bench.Workload.Chosen (chosenWorkloads)
 import Tool.Campaign (campaign)
-import Tool.Connect (Target, targetOf)
+import Tool.Connect (Target, needFiles, targetOf)
 import Tool.Failure (invalidRun)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
 import Tool.Options.Differential (DifferentialOptions (..))
 import Tool.Options.Load (Plan (..))
 import Tool.Options.Output (Outputs, toStandardOutput)
+import Tool.Options.Replay (RecordOptions (recordConnection), ReplayOptions (replayConnection))
 import Tool.Record (record)
 import Tool.Replay (replay)
 
 -- | Does it, prints what it found, and says how to exit.
 bench :: BenchMode -> IO ExitCode
 bench = \case
-  BenchOnce options -> once options
+  BenchOnce options -> needFiles (benchConnection options) >> once options
   BenchSuite options -> standard options
   BenchCampaign options -> campaign options
-  BenchRecord options -> record options
-  BenchReplay options -> replay options
+  BenchRecord options -> needFiles (recordConnection options) >> record options
+  BenchReplay options -> needFiles (replayConnection options) >> replay options
   BenchGate options -> do
     progress <- newProgress
     withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->

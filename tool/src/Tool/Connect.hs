@@ -8,6 +8,7 @@ module Tool.Connect
     targetIsCluster,
     targetIsLocal,
     targetNodeName,
+    needFiles,
 
     -- * Connecting
     Tuning (..),
@@ -30,8 +31,10 @@ module Tool.Connect
   )
 where
 
+import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (for_)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, mapMaybe)
@@ -48,6 +51,7 @@ import Redis.Internal.Config (Config (configDatabase, configTopology), Topology 
 import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
 import Redis.Value (Value (..), withoutAttributes)
+import System.Directory (doesFileExist)
 import Text.Read (readMaybe)
 import Tool.Bench.Counts (CommandCounts (..))
 import Tool.Bench.Cpu (Nanos)
@@ -129,6 +133,15 @@ targetNodeName :: Target -> Text
 targetNodeName target = case targetSocket target of
   Just path -> Text.pack path
   Nothing -> Text.decodeUtf8With Text.lenientDecode (targetHost target) <> ":" <> Text.pack (show (targetPort target))
+
+-- | Ends the program if a file that the options name for TLS is not there.
+needFiles :: ConnectionOptions -> IO ()
+needFiles options =
+  for_ [(name, path) | (name, Just path) <- [("--cacert", tlsAuthority tls), ("--cert", tlsCertificate tls), ("--key", tlsKey tls)]] $ \(name, path) -> do
+    exists <- doesFileExist path
+    unless exists $ unavailable (name <> " " <> path <> ": there is no such file")
+  where
+    tls = connectionTls options
 
 -- | What the user may say about connections.
 data Tuning = Tuning

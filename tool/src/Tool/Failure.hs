@@ -14,12 +14,16 @@ where
 
 import Control.Exception (Exception (displayException), IOException, SomeException, fromException, throwIO)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (intercalate, nub)
+import Data.Char (isAlpha)
+import Data.List (intercalate, nub, stripPrefix)
+import Data.Maybe (fromMaybe)
+import GHC.IO.Exception (IOErrorType (InappropriateType, ResourceVanished))
 import Redis.Config (ConfigError)
 import Redis.Error qualified as Redis
 import Redis.TestKit.Wait (TestKitFailure)
 import System.IO.Error
   ( ioeGetErrorString,
+    ioeGetErrorType,
     ioeGetFileName,
     isAlreadyInUseError,
     isDoesNotExistError,
@@ -66,7 +70,13 @@ serverProblem = \case
   Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> "no node answers: " <> reasons tried
   problem -> displayException problem
   where
-    reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> why | (endpoint, why) <- tried])
+    reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> plainly (Redis.renderEndpoint endpoint) why | (endpoint, why) <- tried])
+    -- A reason is a value as it is shown: @ConnectFailed "why"@. The endpoint has
+    -- been named.
+    plainly _ "ClosedByPeer" = connectionProblem Redis.ClosedByPeer
+    plainly endpoint why = case reads (dropWhile (/= '"') why) of
+      [(text, "")] | isAlpha `all` takeWhile (/= ' ') why -> fromMaybe text (stripPrefix (endpoint <> ": ") text)
+      _ -> why
 
 connectionProblem :: Redis.ConnectionCause -> String
 connectionProblem = \case
@@ -89,6 +99,8 @@ ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName probl
       | isPermissionError problem = "permission denied"
       | isFullError problem = "the disk is full"
       | isAlreadyInUseError problem = "in use"
+      | ioeGetErrorType problem == InappropriateType = "is a directory"
+      | ioeGetErrorType problem == ResourceVanished = "nobody reads it any more"
       | otherwise = ioeGetErrorString problem
 
 -- | A speed that must be reached was not.

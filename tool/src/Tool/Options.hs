@@ -98,9 +98,16 @@ parseArguments password arguments
     checked mode = maybe (Run mode) Reject (modeProblem mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
-      text -> fromMaybe (unwords text) (saidTwice (unwords text))
-    -- The parser takes an option once, and does not know it afterwards.
-    saidTwice text = (<> " is given twice") <$> find (\name -> text == "Invalid option `" <> name <> "'") (arguments \\ nub arguments)
+      text -> fromMaybe (unwords text) (saidTwice (unwords text) <|> notBeside (unwords text))
+    -- The parser takes an option once, and does not know it afterwards; nor one
+    -- that stands for the same thing as another.
+    saidTwice text = (<> " is given twice") <$> find (\name -> text == invalid name) (arguments \\ nub arguments)
+    notBeside text = (<> " and an option before it exclude each other") <$> find (\name -> text == invalid name) known
+    invalid name = "Invalid option `" <> name <> "'"
+    known = [written name | Just (taking, flags) <- [lookup (modePath arguments) modePaths], name <- taking <> flags]
+    written = \case
+      OptLong name -> "--" <> name
+      OptShort letter -> ['-', letter]
 
 programName :: String
 programName = "redis-client"

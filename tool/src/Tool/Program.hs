@@ -9,7 +9,7 @@ import Control.Exception (AsyncException (UserInterrupt), fromException, throwIO
 import Data.ByteString.Char8 qualified as Char8
 import System.Environment (getArgs, lookupEnv)
 import System.Exit (ExitCode (..))
-import System.IO (BufferMode (LineBuffering), hPutStrLn, hSetBuffering, stderr, stdout)
+import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, stderr, stdout)
 import System.Posix.Signals (Handler (CatchOnce), installHandler, sigTERM)
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
@@ -24,16 +24,18 @@ runProgram = do
   hSetBuffering stdout LineBuffering
   password <- lookupEnv "REDISCLI_AUTH"
   arguments <- getArgs
-  case parseArguments (Char8.pack <$> password) arguments of
-    Help text -> ExitSuccess <$ putStrLn text
-    Reject problem -> ExitFailure exitInvalid <$ complain problem
-    Run mode -> do
-      main' <- myThreadId
-      _ <- installHandler sigTERM (CatchOnce (throwTo main' terminated)) Nothing
-      try (runMode mode) >>= either ended pure
+  main' <- myThreadId
+  _ <- installHandler sigTERM (CatchOnce (throwTo main' terminated)) Nothing
+  -- What is left in a buffer is written here, where it is noticed if it cannot
+  -- be.
+  try (act (parseArguments (Char8.pack <$> password) arguments) <* hFlush stdout) >>= either ended pure
   where
     -- As a shell reports a program that SIGTERM ended.
     terminated = ExitFailure 143
+    act = \case
+      Help text -> ExitSuccess <$ putStrLn text
+      Reject problem -> ExitFailure exitInvalid <$ complain problem
+      Run mode -> runMode mode
     complain text = hPutStrLn stderr ("redis-client: " <> text)
     ended problem
       | Just Failure {failureCode, failureText} <- describe problem =

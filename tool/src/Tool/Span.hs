@@ -13,7 +13,9 @@ import Tool.Text (fixed)
 -- unit they are seconds. 'Left' says what is wrong.
 parseSpan :: String -> Either String Double
 parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
-  (Just value, Just factor) | not (null number) -> Right (value * factor)
+  (Just value, Just factor)
+    | not (null number) ->
+      if value * factor > longest then Left ("a span of time can be " <> renderSpan longest <> " at most, not " <> text) else Right (value * factor)
   (Just _, Nothing) | not (null number) -> Left ("no unit of time is called " <> show unit <> ": us, ms, s, m or h")
   _ -> Left ("not a span of time such as 500us, 0.124ms, 30s, 5m or 2h: " <> show text)
   where
@@ -21,6 +23,8 @@ parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
     leadingZero = \case
       '.' : rest -> "0." <> rest
       digits -> digits
+    -- Four months: its microseconds are still a number.
+    longest = 1e7
     units :: [(String, Double)]
     units = [("", 1), ("us", 1e-6), ("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
 

@@ -154,6 +154,10 @@ spec = describe "Tool.Options" $ do
     rejected "bench --keys 20000000 --distribution zipf" "16777216"
     rejected "bench --command SUBSCRIBE" "connection"
     rejected "bench --hit-ratio 2" "a share is 1 at most"
+    rejected "bench -m 0:get" "a weight is 1 at least"
+    rejected "bench --command __rand_0th__" "no placeholder __rand_0th__"
+    rejected "bench --command {key" "{key LAW N}"
+    rejected "bench --key-template {" "{hex:DIGITS}"
     rejected "bench --duration 1 --duration 2" "--duration is given twice"
     rejected "bench -h a -h b" "-h is given twice"
     rejected "bench --allow little,errors" "not \"errors\""
@@ -226,6 +230,31 @@ spec = describe "Tool.Options" $ do
             ("bench gate --memory-short 9 --memory-long 3", "--memory-long"),
             ("bench gate --iterations 0", "--iterations"),
             ("bench -h", "-h"),
+            ("bench --keys 18446744073709551617", "not above"),
+            ("bench -n 99999999999999999999", "not above"),
+            ("bench --seed -1", "not below 0"),
+            ("bench --keys 1.5", "not a whole number"),
+            ("bench -h s --db 18446744073709551617", "a database is"),
+            ("bench --rate 0", "not a rate above 0"),
+            ("bench --rate 10 --ramp-to 99999999999/1", "a ramp is"),
+            ("bench --rate 1k --batch 1", "--batch belongs to the closed loop"),
+            ("bench --rate 1k --poisson --ramp-to 2k/1", "--ramp-to and an option before it exclude each other"),
+            ("bench --test get --operation get", "--operation and an option before it exclude each other"),
+            ("bench --sweep 1k,99999999999", "a sweep is"),
+            ("bench --start-at 99999999999999999999", "a time is"),
+            ("bench --start-at 1969-12-31T00:00:00Z", "a time is"),
+            ("bench record -h s", "--out"),
+            ("bench record -h s --out x --count 0", "--count"),
+            ("bench record -h s --out x --for 0s", "--for"),
+            ("bench record -h s --out x --for 99999999h", "at most"),
+            ("bench record -h s --out=", "--out needs a file"),
+            ("bench replay file -h s --speed 0", "above 0"),
+            ("bench replay file -h s --unpaced --speed 2", "exclude each other"),
+            ("bench campaign --clients 18446744073709551617", "from 1 to 100000"),
+            ("bench campaign --iterations 18446744073709551617", "not above"),
+            ("bench campaign --key-template fixed", "the same name"),
+            ("bench campaign --key-template {uuid:10}", "--keys for 10000"),
+            ("bench campaign --key-template {nothing}", "--key-template: expected"),
             ("tunnel", "tunnel"),
             ("bench again", "again")
           ]

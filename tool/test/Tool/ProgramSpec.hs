@@ -264,7 +264,7 @@ spec = describe "the program" $ do
         [port] -> do
           (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", show port]
           (code, output) `shouldBe` (ExitFailure 3, "")
-          problem `oneLine` show port
+          problem `oneLine` ("no node answers: 127.0.0.1:" <> show port <> ": Connection refused")
         ports -> expectationFailure (show ports)
 
     it "that the JSON cannot be written, before anything is started" $
@@ -297,6 +297,11 @@ spec = describe "the program" $ do
       (code, output) `shouldBe` (ExitFailure 3, "")
       problem `oneLine` "/nowhere/redis.sock"
       length (filter ("/nowhere/redis.sock" `isPrefixOf`) (tails problem)) `shouldSatisfy` (<= 2)
+
+    it "that a file for TLS is not there" $ do
+      (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", "1", "--tls", "--cacert", "/nowhere/ca.pem"]
+      (code, output) `shouldBe` (ExitFailure 3, "")
+      problem `oneLine` "--cacert /nowhere/ca.pem: there is no such file"
 
     it "that there is no such database, in the server's words" $
       withServer defaultServerOptions $ \server -> do

@@ -104,7 +104,9 @@ assemble assembly = (iteration, notes)
             Map.fromList
               [ (name, NodeStats {nodeErrors = errors, nodeService = answered})
                 | (number, name) <- zip [0 ..] (nodeNames (assemblyNodes assembly)),
-                  let errors = IntMap.findWithDefault Map.empty number (partNodeErrors whole)
+                  -- As those above: of all commands, also those that failed
+                  -- when the window was over.
+                  let errors = Map.unionsWith (+) [held | part <- IntMap.elems (driveParts found), Just held <- [IntMap.lookup number (partNodeErrors part)]]
                       answered = IntMap.findWithDefault mempty number (partNodes whole),
                   not (Map.null errors) || answered /= mempty
               ],

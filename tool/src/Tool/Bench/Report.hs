@@ -100,6 +100,10 @@ details result =
     <> [ "errors: " <> show held <> " " <> Text.unpack name
          | (name, held) <- Map.toList (runErrors result)
        ]
+    <> [ "errors of " <> Text.unpack node <> ": " <> intercalate ", " [thousands held <> " " <> Text.unpack name | (name, held) <- Map.toList errors]
+         | (node, errors) <- Map.toList (Map.unionsWith (Map.unionWith (+)) (map (fmap nodeErrors . iterationNodes) (runIterations result))),
+           not (Map.null errors)
+       ]
     <> responses
     <> lateness
     <> repeated

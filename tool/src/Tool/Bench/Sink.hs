@@ -5,16 +5,21 @@ module Tool.Bench.Sink
   ( withSinks,
     withOutputs,
     formatted,
+
+    -- * Places
+    isSpecial,
+    refuseFolder,
+    cannotWrite,
   )
 where
 
 import Control.Exception (bracketOnError, toException)
-import Control.Monad (forM_, void)
+import Control.Monad (forM_, void, when)
 import Data.Aeson (encode)
 import Data.ByteString.Lazy.Char8 qualified as Lazy
 import System.Directory (doesDirectoryExist, doesFileExist, doesPathExist, removePathForcibly, renameFile)
 import System.FilePath (takeDirectory, takeFileName)
-import System.IO (hClose, openBinaryTempFileWithDefaultPermissions, stdout)
+import System.IO (hClose, hFlush, openBinaryTempFileWithDefaultPermissions, stdout)
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.Posix.Files (getFileStatus, isRegularFile)
 import Tool.Bench.Document (Document)
@@ -69,35 +74,46 @@ withSinks files action = case files of
 
 withSink :: String -> FilePath -> ((Lazy.ByteString -> IO ()) -> IO a) -> IO a
 withSink named path action
-  | path == "-" = action (Lazy.hPutStr stdout)
+  -- What stays in a buffer would be written when nobody looks any more.
+  | path == "-" = action (\content -> Lazy.hPutStr stdout content >> hFlush stdout)
   | otherwise = do
-    special <- isSpecial
+    special <- isSpecial path
     if special
       then action (Lazy.writeFile path)
-      else bracketOnError create (\(temporary, handle) -> hClose handle >> removePathForcibly temporary) $
-        \(temporary, handle) -> do
-          -- What goes wrong is said of the file that was asked for.
-          result <- action $ \content -> modifyIOError (`ioeSetFileName` path) $ do
-            Lazy.hPutStr handle content
-            hClose handle
-            renameFile temporary path
+      else bracketOnError create discard $ \(temporary, handle) -> do
+        -- What goes wrong is said of the file that was asked for.
+        result <- action $ \content -> modifyIOError (`ioeSetFileName` path) $ do
+          Lazy.hPutStr handle content
           hClose handle
-          void (tryIOError (removePathForcibly temporary))
-          pure result
+          renameFile temporary path
+        result <$ discard (temporary, handle)
   where
     create = do
-      folder <- doesDirectoryExist path
-      if folder
-        then invalidRun (named <> " " <> path <> ": is a directory")
-        else
-          tryIOError (openBinaryTempFileWithDefaultPermissions (takeDirectory path) (takeFileName path <> ".part"))
-            >>= either cannot pure
-    cannot problem =
-      invalidRun $
-        named <> " " <> path <> ": cannot be written"
-          <> maybe "" ((" (" <>) . (<> ")") . failureText) (describe (toException problem))
-    -- A device or a pipe is not to be replaced by a file.
-    isSpecial = do
-      exists <- doesPathExist path
-      file <- doesFileExist path
-      if exists && file then not . isRegularFile <$> getFileStatus path else pure False
+      refuseFolder named path
+      tryIOError (openBinaryTempFileWithDefaultPermissions (takeDirectory path) (takeFileName path <> ".part"))
+        >>= either (cannotWrite named path) pure
+    -- On a full disk closing fails, too.
+    discard (temporary, handle) = do
+      void (tryIOError (hClose handle))
+      void (tryIOError (removePathForcibly temporary))
+
+-- | Whether it is there and no file: a device or a pipe is not to be replaced by
+-- one.
+isSpecial :: FilePath -> IO Bool
+isSpecial path = do
+  exists <- doesPathExist path
+  file <- doesFileExist path
+  if exists && file then not . isRegularFile <$> getFileStatus path else pure False
+
+-- | Ends the program if what an option names is a directory.
+refuseFolder :: String -> FilePath -> IO ()
+refuseFolder named path = do
+  folder <- doesDirectoryExist path
+  when folder $ invalidRun (named <> " " <> path <> ": is a directory")
+
+-- | Ends the program because what an option names cannot be made.
+cannotWrite :: String -> FilePath -> IOError -> IO a
+cannotWrite named path problem =
+  invalidRun $
+    named <> " " <> path <> ": cannot be written"
+      <> maybe "" ((" (" <>) . (<> ")") . failureText) (describe (toException problem))

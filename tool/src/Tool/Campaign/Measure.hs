@@ -14,7 +14,7 @@ where
 
 import Control.Exception (catch, displayException)
 import Data.ByteString qualified as ByteString
-import Data.List (intercalate)
+import Data.List (foldl', intercalate, isSuffixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -66,7 +66,7 @@ data Measuring = Measuring
 measureStep :: Measuring -> Step -> IO (Either String Document)
 measureStep measuring step =
   withCellServer (measuringSurroundings measuring) cell measured
-    `catch` \problem -> pure (Left (firstLine (displayException (problem :: TestKitFailure))))
+    `catch` \problem -> pure (Left (oneLine (displayException (problem :: TestKitFailure))))
   where
     -- What is the same for all iterations of a cell is asked for once.
     (cell, seconds, first) = case step of
@@ -205,10 +205,10 @@ phaseEvents series = zipWith change found (drop 1 found)
         }
     perSecond = fixed 0
 
-firstLine :: String -> String
-firstLine text = case filter (not . null) (lines text) of
-  first : second : _ | last' first == ':' -> first <> " " <> second
-  first : _ -> first
+-- A server that does not start says why in some line, not always in the first.
+oneLine :: String -> String
+oneLine text = case filter (not . null) (lines text) of
   [] -> "it says nothing"
+  first : others -> take 400 (foldl' joined first others)
   where
-    last' = foldr (\character rest -> if rest == '\0' then character else rest) '\0'
+    joined before next = before <> (if ":" `isSuffixOf` before then " " else "; ") <> next

@@ -20,7 +20,7 @@ module Tool.Campaign.Store
 where
 
 import Control.Exception (bracketOnError, try)
-import Control.Monad (unless, when)
+import Control.Monad (unless, void, when)
 import Data.Aeson (Value, eitherDecodeStrict', encode)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
@@ -31,6 +31,7 @@ import Data.Text qualified as Text
 import System.Directory (createDirectoryIfMissing, doesFileExist, removePathForcibly, renameFile)
 import System.FilePath (takeDirectory, takeFileName, (<.>), (</>))
 import System.IO (hClose, openBinaryTempFileWithDefaultPermissions)
+import System.IO.Error (ioeSetFileName, isFullError, modifyIOError, tryIOError)
 import Tool.Bench.Document (Document)
 import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Failure (invalidRun)
@@ -63,7 +64,9 @@ openStore resume settings folder = do
     else do
       written <- try (writeWhole file (encode settings))
       case written of
-        Left problem -> invalidRun ("--out " <> folder <> ": cannot be written (" <> reason problem <> ")")
+        Left problem
+          | isFullError problem -> ioError problem
+          | otherwise -> invalidRun ("--out " <> folder <> ": cannot be written (" <> reason problem <> ")")
         Right () -> pure ()
   pure Store {storeFolder = folder}
   where
@@ -104,13 +107,17 @@ recall store name = do
     bad problem = invalidRun (file <> ": " <> problem)
 
 -- | Writes a file that is there in whole or not at all: under another name
--- first. Throws 'IOException'.
+-- first. Throws 'IOException', which names the file.
 writeWhole :: FilePath -> Lazy.ByteString -> IO ()
 writeWhole file bytes =
-  bracketOnError (openBinaryTempFileWithDefaultPermissions (takeDirectory file) (takeFileName file <> ".part")) discard $
-    \(temporary, handle) -> do
-      Lazy.hPut handle bytes
-      hClose handle
-      renameFile temporary file
+  modifyIOError (`ioeSetFileName` file) $
+    bracketOnError (openBinaryTempFileWithDefaultPermissions (takeDirectory file) (takeFileName file <> ".part")) discard $
+      \(temporary, handle) -> do
+        Lazy.hPut handle bytes
+        hClose handle
+        renameFile temporary file
   where
-    discard (temporary, handle) = hClose handle >> removePathForcibly temporary
+    -- On a full disk closing fails, too.
+    discard (temporary, handle) = do
+      void (tryIOError (hClose handle))
+      removePathForcibly temporary

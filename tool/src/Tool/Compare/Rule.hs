@@ -41,7 +41,7 @@ parseRule written = do
     Just found -> Right found
     Nothing
       | name == "" -> at 1 "the name of a number is missing"
-      | otherwise -> at 1 ("there is no number " <> show name <> "; there are throughput, mean, p50, p90, p95, p99, p99.9, p99.99, max, cpu, memory, errors, misses")
+      | otherwise -> at 1 ("there is no number " <> show name <> "; there are throughput, mean, p50, p75, p90, p95, p99, p99.9, p99.99, p99.999, max, cpu, memory, errors, misses")
   (above, rest) <- case fromSign of
     '<' : rest -> Right (False, rest)
     '>' : rest -> Right (True, rest)

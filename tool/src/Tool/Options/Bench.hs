@@ -23,7 +23,6 @@ import Data.Word (Word64)
 import Options.Applicative
   ( Parser,
     ReadM,
-    auto,
     eitherReader,
     help,
     long,
@@ -42,6 +41,7 @@ import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
 import Tool.Options.Differential (DifferentialOptions)
 import Tool.Options.Load
+import Tool.Options.Number (wholeNumber)
 import Tool.Options.Output
 import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)
@@ -165,18 +165,18 @@ loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
     <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure"
-    <*> option auto (short 'n' <> long "threads" <> metavar "N" <> value (loadThreads defaultLoad) <> showDefault <> help "Threads that submit commands")
-    <*> optional (option auto (long "mux-count" <> metavar "N" <> help "Connections per node (default: one per capability)"))
+    <*> option wholeNumber (short 'n' <> long "threads" <> metavar "N" <> value (loadThreads defaultLoad) <> showDefault <> help "Threads that submit commands")
+    <*> optional (option wholeNumber (long "mux-count" <> metavar "N" <> help "Connections per node (default: one per capability)"))
     <*> number "batch" (loadBatch defaultLoad) "Commands a thread submits before it waits; 1: wait for each reply"
     <*> number "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
     <*> number "key-size" (loadKeySize defaultLoad) "Bytes of a key"
     <*> pure (loadValueSize defaultLoad)
-    <*> option auto (long "seed" <> metavar "N" <> value (loadSeed defaultLoad) <> showDefault <> help "Seed of the sequence of commands")
+    <*> option wholeNumber (long "seed" <> metavar "N" <> value (loadSeed defaultLoad) <> showDefault <> help "Seed of the sequence of commands")
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
     <*> planOptions
   where
     number name standard text =
-      option auto (long name <> metavar "N" <> value standard <> showDefault <> help text)
+      option wholeNumber (long name <> metavar "N" <> value standard <> showDefault <> help text)
 
 -- | Options of the suite.
 suiteOptions :: Parser SuiteOptions
@@ -187,7 +187,7 @@ gateOptions :: Parser GateOptions
 gateOptions =
   GateOptions
     <$> seconds "duration" 3 "Seconds per run"
-    <*> option auto (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Runs per row, taken in turns")
+    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Runs per row, taken in turns")
     <*> ( (,)
             <$> seconds "memory-short" 10 "Seconds of the short run whose memory is compared"
             <*> seconds "memory-long" 60 "Seconds of the long one"

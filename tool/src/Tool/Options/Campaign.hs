@@ -14,7 +14,6 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Options.Applicative
   ( Parser,
     ReadM,
-    auto,
     eitherReader,
     help,
     long,
@@ -29,10 +28,14 @@ import Options.Applicative
   )
 import System.FilePath (takeFileName)
 import Text.Read (readMaybe)
+import Tool.Bench.Workload.Keys (keyTemplate)
+import Tool.Bench.Workload.Syntax qualified as Syntax
 import Tool.Campaign.Design
 import Tool.Campaign.Plan (Soak (..))
 import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
 import Tool.Options.Load (Check, allowOptions)
+import Tool.Options.Number (wholeNumber)
+import Tool.Options.Workload (templateProblem)
 import Tool.Span (parseSpan, renderSpan)
 
 -- | What a campaign varies, how it measures, and where it writes.
@@ -82,10 +85,10 @@ campaignOptions =
     <*> axis "clients" "N,…" (whole "a number of clients" 1 100000) show [50, 1] "Callers, each with one command on its way"
     <*> axis "net" "local|rtt=SPAN,…" net netName [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000] "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
     <*> switch (long "full" <> help "Every combination, not only the star around the first value of each")
-    <*> option auto (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Measurements per cell, each with a fresh server, in turns with all others")
+    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Measurements per cell, each with a fresh server, in turns with all others")
     <*> spanOption "warmup" 1 "Load before a measurement"
     <*> spanOption "duration" 10 "Length of a measurement"
-    <*> option auto (long "keys" <> metavar "N" <> value 10000 <> showDefault <> help "Different keys")
+    <*> option wholeNumber (long "keys" <> metavar "N" <> value 10000 <> showDefault <> help "Different keys")
     <*> optional (strOption (long "key-template" <> metavar "TEMPLATE" <> help "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"))
     <*> many (option (eitherReader soak) (long "soak" <> metavar "WORKLOAD:PERSISTENCE:SPAN" <> help "One long run besides, whose changes of level are looked for; may be repeated"))
     <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
@@ -151,7 +154,7 @@ workload name = case findWorkload name of
 
 whole :: String -> Int -> Int -> String -> Either String Int
 whole what lowest highest text = case readMaybe text of
-  Just number | all isDigit text && number >= lowest && number <= highest -> Right number
+  Just number | all isDigit text && number >= toInteger lowest && number <= toInteger highest -> Right (fromInteger number)
   _ -> Left ("not " <> what <> " from " <> show lowest <> " to " <> show highest <> ": " <> show text)
 
 net :: String -> Either String Net
@@ -196,6 +199,8 @@ campaignProblem options
   | name : _ <- twice (map placeLabel (campaignPlaces options)) = Just ("--dir names two directories " <> show name <> ": use LABEL=DIRECTORY")
   | any ((< 10) . soakSeconds) (campaignSoaks options) = Just "a soak of less than 10s cannot show a change"
   | null (campaignOut options) = Just "--out must name a directory"
+  | Just problem <- campaignKeyForm options >>= formProblem = Just problem
   | otherwise = Nothing
   where
     twice names = sort names \\ nub (sort names)
+    formProblem = either (Just . ("--key-template: " <>)) (templateProblem (campaignKeys options)) . Syntax.parse keyTemplate

@@ -121,7 +121,7 @@ url = eitherReader (first displayException . configFromUrl . Char8.pack)
 
 database :: ReadM Int
 database = eitherReader $ \text -> case readMaybe text of
-  Just number | number >= 0 -> Right number
+  Just number | number >= 0 && number <= (0x7fffffff :: Integer) -> Right (fromInteger number)
   _ -> Left ("a database is a number from 0, not " <> show text)
 
 portNumber :: ReadM Word16

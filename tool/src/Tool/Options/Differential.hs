@@ -9,6 +9,7 @@ where
 import Control.Applicative (optional, (<|>))
 import Data.List (intercalate, nub)
 import Options.Applicative (Parser, ReadM, auto, eitherReader, help, long, metavar, option, showDefault, showDefaultWith, strOption, value)
+import Tool.Options.Number (wholeNumber)
 
 -- | What is held against @redis-benchmark@, and how.
 data DifferentialOptions = DifferentialOptions
@@ -40,7 +41,7 @@ differentialOptions =
     <*> number "iterations" 3 "Runs of either per test, in turns"
     <*> optional (strOption (long "json" <> metavar "FILE" <> help "Write the results as JSON (-: to the standard output)"))
   where
-    number name standard text = option auto (long name <> metavar "N" <> value standard <> showDefault <> help text)
+    number name standard text = option wholeNumber (long name <> metavar "N" <> value standard <> showDefault <> help text)
 
 -- Those that are measured when none is named; others of redis-benchmark may be.
 known, others' :: [String]

@@ -23,7 +23,6 @@ import Data.Time.Format (defaultTimeLocale, parseTimeM)
 import Options.Applicative
   ( Parser,
     ReadM,
-    auto,
     eitherReader,
     flag,
     flag',
@@ -39,6 +38,7 @@ import Options.Applicative
   )
 import Text.Read (readMaybe)
 import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Options.Number (wholeNumber)
 import Tool.Text (fixed)
 
 -- | Everything about the load but its commands.
@@ -129,7 +129,7 @@ planOptions =
       ( long "warmup" <> metavar "SECONDS|auto" <> value (planWarmup defaultPlan) <> showDefaultWith warmupText
           <> help "Load before that, not measured; auto: until the rate is steady, 30 s at most"
       )
-    <*> option auto (long "iterations" <> metavar "N" <> value 1 <> showDefault <> help "Measure so often; the report has mean, deviation and confidence interval")
+    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 1 <> showDefault <> help "Measure so often; the report has mean, deviation and confidence interval")
     <*> option (positive "a number of seconds") (long "slice" <> metavar "SECONDS" <> value 1 <> showDefault <> help "Length of a slice of the time series")
     <*> ( flag Just (const Nothing) (long "no-sampling" <> help "Ask the server nothing while it is measured")
             <*> option (positive "a number of seconds") (long "sample" <> metavar "SECONDS" <> value 1 <> showDefault <> help "Ask the server how it is this often")
@@ -193,8 +193,12 @@ readCount = eitherReader $ \text -> case readNumber text of
 
 positive :: String -> ReadM Double
 positive what = eitherReader $ \text -> case readNumber text of
-  Just number | number > 0 && number <= 1e9 -> Right number
-  _ -> Left ("not " <> what <> " above 0: " <> show text)
+  Just number | number > 0 && number <= highestRate -> Right number
+  _ -> Left ("not " <> what <> " above 0 and at most 1000000000: " <> show text)
+
+-- Commands a second: one each nanosecond, which is as fine as time is told.
+highestRate :: Double
+highestRate = 1e9
 
 -- With k and M, as rates are written.
 readNumber :: String -> Maybe Double
@@ -211,7 +215,7 @@ readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: 
 readRamp :: ReadM (Double, Double)
 readRamp = eitherReader $ \text -> case break (== '/') text of
   (rate, '/' : seconds)
-    | Just to <- readNumber rate, Just span' <- readNumber seconds, to > 0, span' > 0 -> Right (to, span')
+    | Just to <- readNumber rate, Just span' <- readNumber seconds, to > 0, to <= highestRate, span' > 0 -> Right (to, span')
   _ -> Left ("a ramp is RATE/SECONDS, not " <> show text)
 
 readRates :: ReadM Sweep
@@ -219,7 +223,7 @@ readRates = eitherReader $ \text -> case traverse readNumber (split ',' text) of
   Just [steps]
     | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
   Just rates@(_ : _ : _)
-    | and (zipWith (<) rates (drop 1 rates)), all (> 0) rates -> Right (SweepRates rates)
+    | and (zipWith (<) rates (drop 1 rates)), all (\rate -> rate > 0 && rate <= highestRate) rates -> Right (SweepRates rates)
   _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
 
 split :: Char -> String -> [String]
@@ -229,10 +233,11 @@ split separator text = case break (== separator) text of
 
 readMoment :: ReadM Int
 readMoment = eitherReader $ \text -> case readMaybe text of
-  Just seconds | seconds > (0 :: Double) -> Right (round (seconds * 1e9))
+  -- What is later than the year 2250 has no number of nanoseconds.
+  Just seconds | seconds > (0 :: Double) && seconds < 9e9 -> Right (round (seconds * 1e9))
   _ -> case parseTimeM False defaultTimeLocale "%Y-%m-%dT%H:%M:%S%QZ" text of
-    Just time -> Right (round (utcTimeToPOSIXSeconds time * 1000000000))
-    Nothing -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
+    Just time | seconds <- utcTimeToPOSIXSeconds time, seconds > 0 && seconds < 9e9 -> Right (round (seconds * 1000000000))
+    _ -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
 
 -- | What is wrong with the combination, in one line. Takes the batch that was
 -- asked for, if one was.

@@ -13,7 +13,6 @@ where
 import Control.Applicative (optional, (<|>))
 import Options.Applicative
   ( Parser,
-    auto,
     eitherReader,
     flag',
     help,
@@ -27,6 +26,7 @@ import Options.Applicative
   )
 import Text.Read (readMaybe)
 import Tool.Options.Connection
+import Tool.Options.Number (wholeNumber)
 import Tool.Options.Output (Outputs, outputOptions, outputProblem)
 import Tool.Span (parseSpan)
 
@@ -63,8 +63,8 @@ recordOptions =
   RecordOptions
     <$> connectionOptions
     <*> optional (option (eitherReader parseSpan) (long "for" <> metavar "SPAN" <> help "Record for so long, such as 30s (default: until --count, or Ctrl-C)"))
-    <*> optional (option auto (long "count" <> metavar "N" <> help "Record so many commands"))
-    <*> strOption (long "out" <> metavar "FILE" <> help "Where the recording goes: the lines of MONITOR")
+    <*> optional (option wholeNumber (long "count" <> metavar "N" <> help "Record so many commands"))
+    <*> strOption (long "out" <> metavar "FILE" <> help "Where the recording goes: the lines of MONITOR (-: to the standard output)")
 
 -- | Options of @replay@.
 replayOptions :: Parser ReplayOptions
@@ -88,6 +88,7 @@ recordProblem options
   | Just problem <- connectionProblem False (recordConnection options) = Just problem
   | Just count <- recordCount options, count < 1 = Just "--count must be 1 or more"
   | Just seconds <- recordSeconds options, seconds <= 0 = Just "--for must be more than 0"
+  | null (recordOut options) = Just "--out needs a file"
   | otherwise = Nothing
 
 -- | What is wrong with the combination, in one line.

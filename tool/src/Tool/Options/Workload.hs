@@ -10,6 +10,7 @@ module Tool.Options.Workload
     defaultWorkload,
     workloadOptions,
     workloadProblem,
+    templateProblem,
   )
 where
 
@@ -22,7 +23,6 @@ import Data.Text qualified as Text
 import Options.Applicative
   ( Parser,
     ReadM,
-    auto,
     eitherReader,
     help,
     long,
@@ -41,6 +41,7 @@ import Tool.Bench.Workload.Syntax
 import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Template (commandTemplate)
 import Tool.Bench.Workload.Values
+import Tool.Options.Number (wholeNumber)
 
 -- | What is sent, but for how many keys there are and the seed, which every
 -- load has.
@@ -148,7 +149,7 @@ workloadOptions =
           (syntax ratio)
           (long "hit-ratio" <> metavar "SHARE" <> help "Share of GETs that shall find something (default: all)")
       )
-    <*> option auto (long "subscribers" <> metavar "N" <> value 10 <> showDefault <> help "Who listens to what the test publish sends")
+    <*> option wholeNumber (long "subscribers" <> metavar "N" <> value 10 <> showDefault <> help "Who listens to what the test publish sends")
 
 selectionOptions :: Parser Selection
 selectionOptions =
@@ -224,12 +225,13 @@ workloadProblem keys options
     Just ("--subscribers must be from 0 to 10000, not " <> show (workloadSubscribers options))
   | needsTable (workloadDistribution options) && keys > 16777216 =
     Just ("--distribution " <> describeDistribution (workloadDistribution options) <> " is possible for 16777216 keys at most")
-  | Just template <- workloadTemplate options,
-    Just count <- templateCount template,
+  | otherwise = workloadTemplate options >>= templateProblem keys
+
+-- | What is wrong with a form for so many keys, in one line.
+templateProblem :: Int -> KeyTemplate -> Maybe String
+templateProblem keys template
+  | Just count <- templateCount template,
     count /= keys =
     Just ("--key-template asks for " <> show count <> " keys, --keys for " <> show keys)
-  | Just template <- workloadTemplate options,
-    not (tellsApart template),
-    keys > 1 =
-    Just "--key-template gives every key the same name: it needs {n}, {uuid} or {hex:16}"
+  | not (tellsApart template), keys > 1 = Just "--key-template gives every key the same name: it needs {n}, {uuid} or {hex:16}"
   | otherwise = Nothing

@@ -146,7 +146,7 @@ pieces quote =
             Just (known, piece) -> text (known <> "__") >> more piece
             Nothing
               -- Two underscores that no other two close are just that.
-              | closes left -> complain ("there is no placeholder __" <> takeWhile (/= '_') left <> "__")
+              | closes left -> complain ("there is no placeholder __" <> Text.unpack (fst (Text.breakOn "__" (Text.pack left))) <> "__")
               | otherwise -> more (Literal "__")
     takeName known left = take (length known + 2) left == known <> "__"
     closes left = case break (\char -> isSpace char || char `elem` ("'\"" :: String)) left of
