@@ -1,8 +1,12 @@
 -- | What the tool itself costs, and how exactly it keeps to a plan.
 --
--- First the same load twice, by turns: 16 threads that send batches of 64 GETs
--- to a private server, once as a bare loop over the library, once as the tool
--- runs it, with keys that are drawn, replies that are compared, and histograms.
+-- First the same load by turns, as GETs to a private server: as a bare loop over
+-- the library, which draws keys as the tool does and drops what it gets, and as the
+-- tool runs it, with replies that are compared, and histograms by slice. With 16
+-- threads in batches of 64, where a command costs the library least, and with 256
+-- threads that wait for each reply. A third loop asks for a few keys again and
+-- again: what it saves is the price of keys that no cache holds, here and on the
+-- server.
 -- Then an open loop of 100 000 commands a second, and how late each was sent.
 -- Give it a core and the server another, and nothing else to do:
 --
@@ -10,8 +14,7 @@
 module Main (main) where
 
 import Control.Concurrent.Async (forConcurrently_)
-import Control.Monad (forM, replicateM)
-import Data.ByteString.Char8 qualified as Char8
+import Control.Monad (forM, forM_, replicateM, void)
 import Data.IORef (atomicModifyIORef', newIORef, readIORef)
 import Data.List (sort)
 import Redis qualified
@@ -24,7 +27,9 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Run (measure)
+import Tool.Bench.Workload (workloadKey, workloadKeys)
 import Tool.Bench.Workload.Chosen (newWorkload)
+import Tool.Bench.Workload.Random (below, newStream, step, upper)
 import Tool.Connect (Target, Tuning (..), withTarget)
 import Tool.Options.Bench
 import Tool.Options.Load
@@ -34,10 +39,16 @@ main :: IO ()
 main = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
   -- Both find the same keys there.
   _ <- measured target closed {loadDuration = 0.5}
-  pairs <- replicateM 5 ((,) <$> bare target <*> (runCpuPerOp <$> measured target closed))
-  let ratios = [tool / loop | (loop, tool) <- pairs]
-  putStrLn ("bare loop: " <> micros (median (map fst pairs)) <> " of processor time per command")
-  putStrLn ("the tool:  " <> micros (median (map snd pairs)) <> ", " <> fixed 2 (median ratios) <> " times as much (" <> fixed 2 (minimum ratios) <> " to " <> fixed 2 (maximum ratios) <> ")")
+  forM_ [closed, closed {loadThreads = 256, loadBatch = 1}] $ \load -> do
+    found <-
+      replicateM 5 $
+        (,,) <$> bare target load (workloadKeys (newWorkload OperationGet load)) <*> (runCpuPerOp <$> measured target load) <*> bare target load 64
+    let (loops, tools, few) = unzip3 found
+        ratios = zipWith (/) tools loops
+    putStrLn (show (loadThreads load) <> " threads, batches of " <> show (loadBatch load) <> ", processor time per command:")
+    putStrLn ("  bare loop            " <> micros (median loops))
+    putStrLn ("  the tool             " <> micros (median tools) <> ", " <> fixed 2 (median ratios) <> " times as much (" <> fixed 2 (minimum ratios) <> " to " <> fixed 2 (maximum ratios) <> ")")
+    putStrLn ("  bare loop, 64 keys   " <> micros (median few))
   late <- forM [Constant 100000, Poisson 100000] $ \arriving -> do
     run <- measured target closed {loadPlan = (loadPlan closed) {planArrivals = Just arriving}, loadDuration = 5}
     pure (show arriving <> " a second, sent late by: " <> lateness run)
@@ -51,28 +62,30 @@ main = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = 
       Nothing -> "unknown"
     at percentile = duration . Histogram.percentile percentile
 
--- Nanoseconds of processor time per command of a loop that does nothing else.
-bare :: Target -> IO Double
-bare target = withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client -> do
+-- Nanoseconds of processor time per command of a loop that does nothing else,
+-- over the first so many keys.
+bare :: Target -> LoadOptions -> Int -> IO Double
+bare target load keys = withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client -> do
   total <- newIORef (0 :: Int)
   began <- monotonic
   before <- ownCpu
-  forConcurrently_ [0 .. 15 :: Int] $ \thread -> do
-    let go sent = do
+  forConcurrently_ [1 .. loadThreads load] $ \thread -> do
+    stream <- newStream (loadSeed load) thread
+    let ask = Commands.get . workloadKey workload . below keys . upper <$> step stream
+        go sent = do
           now <- monotonic
           if now - began > 3000000000
             then atomicModifyIORef' total (\all' -> (all' + sent, ()))
             else do
-              held <- traverse (Redis.submit client . Commands.get) keys
-              mapM_ Redis.wait held
-              go (sent + 64)
-        keys = take 64 (drop (thread * 64) names)
+              if loadBatch load == 1
+                then ask >>= void . Redis.run client
+                else replicateM (loadBatch load) (ask >>= Redis.submit client) >>= mapM_ Redis.wait
+              go (sent + loadBatch load)
     go 0
   after <- ownCpu
   (\count -> fromIntegral (after - before) / fromIntegral (max 1 count)) <$> readIORef total
   where
-    -- As the tool names its keys, in 16 bytes.
-    names = ["key:" <> Char8.replicate 7 '0' <> Char8.pack (show number) | number <- [10000 .. 19999 :: Int]]
+    workload = newWorkload OperationGet load
 
 median :: [Double] -> Double
 median values = case drop (length values `div` 2) (sort values) of

@@ -17,6 +17,7 @@ module Tool.Relay
   ( Relay,
     relayPort,
     relayConnections,
+    relayLateness,
     withRelay,
   )
 where
@@ -48,18 +49,27 @@ import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address (..), connectTo, listenOn)
 import Tool.Bench.Cpu (Nanos, monotonic)
+import Tool.Bench.Histogram (Histogram)
+import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record)
 import Tool.Bench.Sleep (sleepUntilExactly)
 
 -- | A relay in front of one server, on @127.0.0.1@.
 data Relay = Relay
   { -- | Where clients connect.
     relayPort :: Int,
-    relayAccepted :: TVar Int
+    relayAccepted :: TVar Int,
+    relayLate :: Recorder
   }
 
 -- | How many connections it has accepted so far.
 relayConnections :: Relay -> IO Int
 relayConnections = readTVarIO . relayAccepted
+
+-- | How many nanoseconds longer than it should it held what it has handed over
+-- since this was last asked, each way: a busy machine wakes it late. What is
+-- seen through it is that much slower, on both ways.
+relayLateness :: Relay -> IO Histogram
+relayLateness = drain . relayLate
 
 -- What is on its way: when it is due, how many bytes it holds, and how to hand
 -- it over.
@@ -79,9 +89,10 @@ withRelay held target action =
     workers <- newTVarIO Map.empty
     queue <- Queue <$> newTQueueIO <*> newTVarIO 0
     let stop = readTVarIO workers >>= mapConcurrently_ cancel . Map.elems
-    withAsync (release queue) $ \_ ->
+    late <- newRecorder
+    withAsync (release queue late) $ \_ ->
       withAsync (acceptLoop held target queue accepted workers socket) $ \accepting ->
-        action Relay {relayPort = fromIntegral port, relayAccepted = accepted}
+        action Relay {relayPort = fromIntegral port, relayAccepted = accepted, relayLate = late}
           `finally` (cancel accepting >> stop)
 
 acceptLoop :: Nanos -> Address -> Queue -> TVar Int -> TVar (Map Int (Async ())) -> Socket -> IO ()
@@ -136,9 +147,11 @@ post (Queue parcels held) parcel@(Parcel _ size _) = do
 
 -- Hands over what is due, for ever. One whose connection is closed meanwhile
 -- concerns nobody else: its own threads notice.
-release :: Queue -> IO ()
-release (Queue parcels held) = forever $ do
+release :: Queue -> Recorder -> IO ()
+release (Queue parcels held) late = forever $ do
   Parcel due size handOver <- atomically (readTQueue parcels)
   sleepUntilExactly due
+  now <- monotonic
+  record late (now - due)
   void (try @IOException handOver)
   atomically (modifyTVar' held (subtract size))
