@@ -52,7 +52,7 @@ spec = describe "the options of a load" $ do
         (["--warmup", "long"], "warm-up"),
         (["--ramp-to", "5/5"], "--rate"),
         (["--rate", "5", "--ramp-to", "5"], "ramp"),
-        (["--rate", "5", "--ramp-to", "5/5", "--poisson"], "`--poisson'"),
+        (["--rate", "5", "--ramp-to", "5/5", "--poisson"], "--poisson"),
         (["--rate", "5", "--ramp-to", "5/5", "--warmup", "auto"], "--ramp-to"),
         (["--url", "http://x"], "scheme:"),
         (["--url", "redis://x", "-h", "y"], "--host"),
