@@ -14,7 +14,8 @@ where
 
 import Control.Exception (catch, displayException)
 import Data.ByteString qualified as ByteString
-import Data.List (foldl', intercalate, isSuffixOf)
+import Data.List (intercalate, isSuffixOf)
+import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -209,6 +210,6 @@ phaseEvents series = zipWith change found (drop 1 found)
 oneLine :: String -> String
 oneLine text = case filter (not . null) (lines text) of
   [] -> "it says nothing"
-  first : others -> take 400 (foldl' joined first others)
+  first : others -> take 400 (List.foldl' joined first others)
   where
     joined before next = before <> (if ":" `isSuffixOf` before then " " else "; ") <> next
