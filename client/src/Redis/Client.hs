@@ -146,8 +146,15 @@ newtype Pending a = Pending (Started a)
 --
 -- What one thread submits to one node is run in that order, as long as the
 -- node takes it at the first attempt: a command that is redirected or retried
--- runs later. Dropping a 'Pending' is allowed; the command still runs. One that
--- the server may keep waiting holds its connection until it is answered.
+-- runs later, and only while somebody waits for it. So a 'Pending' may be
+-- dropped, and its command is sent all the same; but if the node does not run it
+-- at once (its slot has moved, the connection was lost before it left), nobody
+-- sends it again.
+--
+-- A command that the server may keep waiting is sent at once on a connection of
+-- its own, which it holds until it is answered. For a 'Redis.Commands.raw'
+-- command that this library does not know, the server is first asked what it
+-- is, which is waited for.
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
@@ -168,7 +175,9 @@ wait :: Pending a -> IO a
 wait pending = tryWait pending >>= either throwIO pure
 
 -- | Waits for a submitted command. A redirect or retry happens here, on the
--- thread that waits first.
+-- thread that waits first. If that thread is interrupted while it sends the
+-- command again, everybody else gets a 'TimeoutError' that says that the command
+-- may have run: it is not sent once more.
 --
 -- @since 0.1.0.0
 tryWait :: Pending a -> IO (Either Error a)

@@ -145,8 +145,6 @@ data Refusal
   | -- | The command changes the state of a connection that others share
     -- (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
-  | -- | Nothing tells which arguments of this command are keys.
-    UnknownKeys ByteString
   | -- | A contiguous run of more commands than a connection may have in flight.
     RunTooLong Int
   | -- | The command has no arguments at all.

@@ -8,6 +8,7 @@
 module FakeNode
   ( FakeNode,
     fakeEndpoint,
+    fakeAddress,
     fakePort,
     withFakeNode,
     withFakeNodeAt,
@@ -51,7 +52,7 @@ import Data.Map.Strict qualified as Map
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis (Endpoint (..))
+import Redis (Endpoint (..), renderEndpoint)
 import Redis.TestKit.Address (Address (..), freePorts, listenOn)
 import Redis.TestKit.Command (Reply (..))
 
@@ -70,6 +71,10 @@ data FakeNode = FakeNode
 
 fakeEndpoint :: FakeNode -> Endpoint
 fakeEndpoint node = TcpEndpoint (fakeHost node) (fromIntegral (fakePort node))
+
+-- | As redirects name it.
+fakeAddress :: FakeNode -> ByteString
+fakeAddress = Char8.pack . renderEndpoint . fakeEndpoint
 
 -- | What becomes of a command.
 data Answer

@@ -10,7 +10,7 @@
 -- [CRC16, hash tags and their vectors] @property@: SlotSpec.
 -- [Key positions from key specs, unknown commands by the server] @unit@:
 --   KeySpecSpec; @integration@: KeysLiveSpec; LiveSpec: routes commands by where
---   their keys are.
+--   their keys are. UnknownCommandSpec.
 -- [Split only where semantics allow, reassembled in order, else refused locally]
 --   LiveSpec: splits MGET; refuses keys of several slots. SlotCacheSpec: a split
 --   write of which a part failed.
@@ -74,6 +74,7 @@ import LiveSpec qualified
 import RedirectSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
+import UnknownCommandSpec qualified
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> LiveSpec.spec)
+main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> LiveSpec.spec)

@@ -37,7 +37,7 @@ asked :: ByteString -> Reply
 asked destination = Failed (Char8.unwords ["ASK", Char8.pack (show (slotNumberOf key)), destination])
 
 at :: FakeNode -> ByteString
-at = Char8.pack . renderEndpoint . fakeEndpoint
+at = fakeAddress
 
 -- What a GET brings when this node answers it.
 servedBy :: FakeNode -> Maybe ByteString
@@ -456,7 +456,38 @@ noAuthSpec = do
         _ -> pure Nothing
       withClient (setReadFrom PreferReplica (authenticated [fakeEndpoint a])) $ \client ->
         run client (Redis.get key) `shouldReturn` servedBy b
+  it "is cured for commands that wait, whose connections lay idle meanwhile" $
+    limited . settled . withFakeNode $ \a -> do
+      forget <- forgetful a
+      withClient (authenticated [fakeEndpoint a]) $ \client -> do
+        let popped = run client (Redis.blpop (pure key) 1)
+        -- Two of them.
+        withDedicated client (Just key) (\own -> runOn own (Redis.get key) *> popped) `shouldReturn` Just (key, "element")
+        forget
+        popped `shouldReturn` Just (key, "element")
+
+  it "on a lent connection is told, and that one is not lent again" $
+    limited . settled . withFakeNode $ \a -> do
+      forget <- forgetful a
+      withClient (authenticated [fakeEndpoint a]) $ \client -> do
+        let asked' = withDedicated client (Just key) (`tryRunOn` Redis.get key)
+        asked' `shouldReturn` Right (servedBy a)
+        forget
+        asked' `shouldReturn` Left (ReplyError (serverErrorFromText "NOAUTH Authentication required."))
+        asked' `shouldReturn` Right (servedBy a)
   where
+    -- A node that can be told to forget whom it knows.
+    forgetful node = do
+      forgotten <- newTVarIO 0
+      setScript node $ \connection -> \case
+        name : _ | name `elem` ["GET", "BLPOP"] -> do
+          known <- (connection >) <$> readTVarIO forgotten
+          pure $ case name of
+            _ | not known -> Just (Say noAuth)
+            "BLPOP" -> Just (Say (List [Text key, Text "element"]))
+            _ -> Nothing
+        _ -> pure Nothing
+      pure (connectionsEver node >>= atomically . writeTVar forgotten)
     noAuth = Failed "NOAUTH Authentication required."
     authenticated seeds =
       setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret "open"}) (clusterOf seeds)

@@ -142,6 +142,21 @@ partialSpec = do
         problem <- tryRun client (Redis.mset ((low, "1") NonEmpty.:| [(high, "2")])) >>= expectError
         problem `shouldBe` RoutingError MaybeExecuted (PartsFailed 1 2 (ReplyError (serverErrorFromText "OOM command not allowed")))
 
+  it "a split write that may be repeated is, part by part" $
+    limited . withTwoNodes $ \a b -> do
+      mapM_ (`setView` shardsView [shard lowSlots a, shard highSlots b]) [a, b]
+      left <- newTVarIO (1 :: Int)
+      setScript b $ \_ -> \case
+        "MSET" : _ -> atomically $ do
+          n <- readTVar left
+          writeTVar left (n - 1)
+          pure (if n > 0 then Just HangUp else Nothing)
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (repeatable (Redis.mset ((low, "1") NonEmpty.:| [(high, "2")])))
+      countHeard a ["MSET"] `shouldReturn` 1
+      countHeard b ["MSET"] `shouldReturn` 2
+
 forgettingSpec :: Spec
 forgettingSpec = do
   it "a node that it no longer has gets its commands in flight answered, and is hung up on" $

@@ -267,6 +267,10 @@ data ScanPage = ScanPage
 -- of the node that is asked. What is there throughout the walk is seen, maybe
 -- twice. \(O(1)\) per step on the server, since 2.8.0.
 --
+-- In a cluster each step goes to another node, for which the cursor means
+-- something else, and keys would be missed without a word: walk on one
+-- connection ('Redis.Client.withDedicated'), which walks over its node.
+--
 -- @since 0.1.0.0
 scan :: ScanOptions -> ScanCursor -> Command ScanPage
 scan ScanOptions {scanMatch, scanCount, scanType} (ScanCursor cursor) =

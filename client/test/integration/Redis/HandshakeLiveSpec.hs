@@ -1,10 +1,13 @@
 -- | What a new connection says first, and what the server makes of it.
 module Redis.HandshakeLiveSpec (spec) where
 
+import Control.Concurrent.STM
+import Control.Exception (displayException)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.List (isInfixOf)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
@@ -92,7 +95,7 @@ spec = around_ (within 60) $ do
           filter (not . isSetInfo) heard
             `shouldBe` [["AUTH", "reader", "secret"], ["CLIENT", "SETNAME", "the-name"], ["SELECT", "2"], ["PING"]]
 
-    forM_ ["ERR unknown command 'HELLO'", "ERR unknown command `HELLO`, with args beginning with: `3`", "NOPROTO unsupported protocol version", "NOAUTH Authentication required."] $ \refusal ->
+    forM_ ["ERR unknown command 'HELLO'", "ERR unknown command `HELLO`, with args beginning with: `3`", "ERR unknown or unsupported command 'HELLO'", "ERR command 'HELLO' is not allowed", "unsupported command", "NOPROTO unsupported protocol version", "NOAUTH Authentication required."] $ \refusal ->
       it ("that answers HELLO by " <> show refusal <> " is spoken to in RESP2, on the same connection") $
         withPeer (refusingHello refusal) $ \peer ->
           withClient (everything (peerConfig peer)) $ \client -> do
@@ -115,6 +118,20 @@ spec = around_ (within 60) $ do
           tryRun client (Commands.incr "hits") >>= refusedWith "ERR"
           heard <- peerHeard peer
           filter ((== ["INCR"]) . take 1) heard `shouldBe` []
+
+    it "that knows no AUTH either, and repeats what it was told, has no password repeated by this client" $
+      withPeer (\words' -> if take 1 words' == ["AUTH"] then "-ERR unknown command 'AUTH', with args beginning with: 'reader' 'hunter2'\r\n" else ancient words') $ \peer -> do
+        events <- newTVarIO []
+        let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
+        withClient (watched (user "reader" "hunter2" (peerConfig peer))) $ \client -> do
+          result <- tryRun client (Commands.incr "hits")
+          refusedWith "ERR" result
+          told <- readTVarIO events
+          let texts = [show result, either displayException show result, show told]
+          told `shouldSatisfy` not . null
+          filter ("hunter2" `isInfixOf`) texts `shouldBe` []
+          -- What is wrong is still told.
+          filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
 
     it "that knows no HELLO may still refuse the database" $
       withPeer (\words' -> if take 1 words' == ["SELECT"] then "-ERR DB index is out of range\r\n" else ancient words') $ \peer ->

@@ -15,6 +15,7 @@ module Redis.Internal.Client.Execute
     policyOf,
     ordinaryReply,
     replyError,
+    conditionAfter,
     decoded,
   )
 where
@@ -48,6 +49,7 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.Encode (request)
+import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry (Course, Decision (..), Policy (..), Role (Primary), Sent (..), Target (..), courseAttempts, decide, newCourse)
@@ -62,9 +64,10 @@ data Core = Core
   { coreConfig :: Config,
     coreRouter :: Router,
     coreClosed :: IORef Bool,
-    -- | What the server said of commands that the table lacks; 'Nothing' for
-    -- those that it does not know either.
-    coreLearnt :: IORef (Map.Map ByteString (Maybe CommandEntry))
+    -- | What the server said of commands that the table lacks, by name. Of those
+    -- that it does not know either nothing is kept: there is no end of them, and
+    -- a module may bring one later.
+    coreLearnt :: IORef (Map.Map ByteString CommandEntry)
   }
 
 -- | A command under way.
@@ -331,10 +334,20 @@ attempt core command began place sent = case factBlocking (commandFacts command)
             patience = (+) <$> serverLimit <*> configCommandTimeout (coreConfig core)
         answered <- maybe (fmap Just) (timeout . ceiling . (* 1e6) . min 1e9) patience whole
         pure $ case (answered, patience) of
-          (Just outcome, _) -> (outcome, Clean)
+          (Just outcome, _) -> (outcome, conditionAfter outcome)
           (Nothing, Just waited) -> (Failure (TimeoutError MaybeExecuted waited), Spoilt)
           (Nothing, Nothing) -> (Failure ClientClosed, Spoilt)
       pure (either Failure id leased)
+
+-- | What a reply leaves of a lent connection: one whose server has forgotten who
+-- it is will be told so again, whoever has it next.
+conditionAfter :: Outcome -> Condition
+conditionAfter = \case
+  Reply value
+    | ErrorReply text <- withoutAttributes value,
+      parseRedirect (serverErrorFromText text) == Just Unauthenticated ->
+      Spoilt
+  _ -> Clean
 
 -- | What the thread that starts a command does next.
 data Caller = CallerWaits | CallerGoesOn
@@ -346,7 +359,8 @@ startSpecial caller core command
     -- Learns the keys first, then starts it for good.
     learn core commandWords >>= \case
       Left failure -> pure (settled (Left failure))
-      Right (facts, route) -> start core command {commandFacts = facts, commandRoute = retyped route}
+      Right (facts, route) ->
+        start core command {commandFacts = facts `besides` commandFacts command, commandRoute = retyped route}
   | ConnectionState <- factScope (commandFacts command) =
     pure (settled (Left (RefusedError (NeedsDedicatedConnection (commandName command)))))
   | not (isClustered (coreRouter core)) = whole
@@ -371,6 +385,18 @@ startSpecial caller core command
       began <- coarseNanos
       decodedFrom command <$> again core command began newCourse SameRoute
 
+    -- What the caller has said of the command stays true.
+    besides learnt given =
+      learnt
+        { factRepeatable = factRepeatable learnt || factRepeatable given,
+          factBlocking = case factBlocking given of
+            NonBlocking -> factBlocking learnt
+            blocking -> blocking,
+          factScope = case factScope given of
+            SharedConnection -> factScope learnt
+            ConnectionState -> ConnectionState
+        }
+
     -- A route learnt from the server never splits, so it has no answer type.
     retyped :: Route b -> Route a
     retyped = \case
@@ -378,10 +404,11 @@ startSpecial caller core command
       SameSlot keys -> SameSlot keys
       _ -> AnyNode
 
--- | Starts the parts of a command over several slots, all at once.
+-- | Starts the parts of a command over several slots, all at once. The facts
+-- are those of the whole, and so of every part.
 startSplit :: Core -> Facts -> SplitPlan a -> IO (Started a)
 startSplit core facts SplitPlan {splitKeys, splitPart, splitMerge} = do
-  parts <- traverse (\positions -> (,) positions <$> start core (splitPart positions)) groups
+  parts <- traverse (\positions -> (,) positions <$> start core (splitPart positions) {commandFacts = facts}) groups
   pure . Started $ do
     -- Every part is awaited, also when one fails: it has been sent.
     results <- traverse (\(positions, part) -> fmap ((,) positions) <$> awaitStarted part) parts
@@ -399,33 +426,42 @@ startSplit core facts SplitPlan {splitKeys, splitPart, splitMerge} = do
           Map.empty
           (zip [0 ..] (NonEmpty.toList splitKeys))
 
--- | Facts and keys of a command that the table lacks, from the server. What is
--- learnt of a command's name is kept; a command that the server does not know
--- either goes to any node, which says so.
+-- | Facts and keys of a command that the table lacks, from the server, which is
+-- asked for the keys only where they decide where a command goes. What is learnt
+-- of a command's name is kept.
+--
+-- A command that the server does not know either, or of which it says nothing
+-- (a user may not be allowed to ask), is taken for a write and goes to any node:
+-- the node runs it, says what is wrong with it, or names the one that it is for.
 learn :: Core -> [ByteString] -> IO (Either Error (Facts, Route ()))
 learn core = \case
   [] -> pure (Left (RefusedError EmptyCommand))
   commandWords@(name : _) -> do
     known <- readIORef (coreLearnt core)
     entry <- case Map.lookup (commandWordsName [name]) known of
-      Just entry -> pure (Right entry)
-      Nothing -> do
-        said <- execute core (ask Right ["COMMAND", "INFO", name])
-        case said of
-          Left failure -> pure (Left failure)
-          Right value -> do
-            let entry = case value of
-                  Array (info : _) -> entryFromReply info
-                  _ -> Nothing
-            atomicModifyIORef' (coreLearnt core) (\all' -> (Map.insert (commandWordsName [name]) entry all', ()))
-            pure (Right entry)
+      Just entry -> pure (Right (Just entry))
+      Nothing -> askEntry name
     case entry of
       Left failure -> pure (Left failure)
       Right Nothing -> pure (Right (writeFacts, AnyNode))
       Right (Just found) -> do
-        keys <- maybe (askKeys commandWords) (pure . Right) (commandKeys found commandWords)
+        keys <- case commandKeys found commandWords of
+          Just keys -> pure (Right keys)
+          Nothing
+            | isClustered (coreRouter core) -> askKeys commandWords
+            | otherwise -> pure (Right [])
         pure ((\present -> (rawFacts found commandWords, routeOfKeys present)) <$> keys)
   where
+    askEntry name =
+      execute core (ask Right ["COMMAND", "INFO", name]) >>= \case
+        Right (Array (info : _))
+          | Just entry <- entryFromReply info -> do
+            atomicModifyIORef' (coreLearnt core) (\known -> (Map.insert (commandWordsName [name]) entry known, ()))
+            pure (Right (Just entry))
+        Right _ -> pure (Right Nothing)
+        Left (ReplyError _) -> pure (Right Nothing)
+        Left failure -> pure (Left failure)
+
     askKeys commandWords =
       execute core (ask keysOf (["COMMAND", "GETKEYS"] <> commandWords)) >>= \case
         Right keys -> pure (Right keys)

@@ -95,9 +95,13 @@ tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedLearn, dedicatedCon
       -- The user may catch what interrupts this and go on.
       `onException` writeIORef dedicatedCondition Spoilt
   case answered of
-    Just (Reply value) -> case ordinaryReply value of
+    Just outcome@(Reply value) -> case ordinaryReply value of
       Just plain -> pure (decoded command plain)
-      Nothing -> failed (replyError value)
+      Nothing -> do
+        case conditionAfter outcome of
+          Spoilt -> writeIORef dedicatedCondition Spoilt
+          Clean -> pure ()
+        failed (replyError value)
     Just (Failure failure) -> failed failure
     Nothing -> do
       -- Its reply may still come; nobody may take it for the next one's.

@@ -13,6 +13,7 @@ module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
     closeDedicatedPool,
+    closeIdle,
     withLease,
     Condition (..),
   )
@@ -20,7 +21,7 @@ where
 
 import Control.Concurrent (myThreadId, threadCapability)
 import Control.Concurrent.STM
-import Control.Exception (mask, onException)
+import Control.Exception (mask, mask_, onException)
 import Control.Monad (join, void)
 import Data.List qualified as List
 import Redis.Error
@@ -81,6 +82,16 @@ closeDedicatedPool grace pool = do
   mapM_ abortMultiplexer idle
   void (timeout (round (grace * 1e6)) (mapM_ awaitGone lent))
   mapM_ abortMultiplexer lent
+
+-- | Closes the connections that lie idle: their server has forgotten who they
+-- are. Those that are lent out stay; whoever has them will be told. Blocks until
+-- the descriptors are free.
+closeIdle :: DedicatedPool -> IO ()
+closeIdle pool = mask_ $ do
+  idle <- atomically . stateTVar (dedicatedState pool) $ \case
+    Lending idle lent total -> (idle, Lending [] lent (total - length idle))
+    Closed -> ([], Closed)
+  mapM_ abortMultiplexer idle
 
 -- | Lends a connection to an action, which says in what condition it leaves
 -- it. Blocks while all are lent out (for at most the command timeout) and

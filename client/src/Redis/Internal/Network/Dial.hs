@@ -18,7 +18,6 @@ module Redis.Internal.Network.Dial
     dialTcp,
     dialUnix,
     dialAddresses,
-    resolve,
     meetsItself,
   )
 where

@@ -13,6 +13,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toLower)
 import Data.Maybe (catMaybes, fromMaybe, isJust)
 import Redis.Error
 import Redis.Internal.Config
@@ -47,10 +48,10 @@ handshake config role mux = case configProtocol config of
     outcomes <- send (hello : common)
     case outcomes of
       Right (reply : _) | lacksHello config reply -> speak (resp2 <> common)
-      Right replies -> pure (verdict (hello : common) replies)
+      Right replies -> pure (verdict config (hello : common) replies)
       Left cause -> pure (Left cause)
   where
-    speak steps = send steps >>= \replies -> pure (replies >>= verdict steps)
+    speak steps = send steps >>= \replies -> pure (replies >>= verdict config steps)
 
     send :: [Step] -> IO (Either ConnectionCause [Value])
     send steps = do
@@ -60,7 +61,7 @@ handshake config role mux = case configProtocol config of
     -- A server that has no room says so in its first words and hangs up; what
     -- it said tells more than that it did.
     agreed (Step Required _ : _) (Right refused@(ErrorReply text) : rest)
-      | not (lacksHello config refused), or [True | Left _ <- rest] = Left (HandshakeRefused (serverErrorFromText text))
+      | not (lacksHello config refused), or [True | Left _ <- rest] = Left (refusal config text)
     agreed _ outcomes = sequence outcomes
 
     outcome = \case
@@ -102,21 +103,42 @@ libraryVersion = "0.1.0"
 
 -- | The first refusal that matters. A server that wants a password says so to
 -- every command, also to the optional ones.
-verdict :: [Step] -> [Value] -> Either ConnectionCause ()
-verdict steps replies =
-  case [refusal | (Step importance _, ErrorReply text) <- zip steps replies, let refusal = serverErrorFromText text, importance == Required || serverErrorCode refusal == "NOAUTH"] of
-    refusal : _ -> Left (HandshakeRefused refusal)
+verdict :: Config -> [Step] -> [Value] -> Either ConnectionCause ()
+verdict config steps replies =
+  case [text | (Step importance _, ErrorReply text) <- zip steps replies, importance == Required || "NOAUTH" `ByteString.isPrefixOf` text] of
+    text : _ -> Left (refusal config text)
     [] -> Right ()
 
+-- | What the server said, without the password: one that does not know AUTH
+-- repeats its arguments (\"ERR unknown command \'AUTH\', with args beginning
+-- with: …\"), and this ends in errors and logs.
+refusal :: Config -> ByteString -> ConnectionCause
+refusal config text =
+  HandshakeRefused $ case credentialsPassword <$> configCredentials config of
+    Just hidden
+      | not (ByteString.null (revealSecret hidden)) -> said {serverErrorMessage = without (revealSecret hidden) (serverErrorMessage said)}
+    _ -> said
+  where
+    said = serverErrorFromText text
+    without password message = case ByteString.breakSubstring password message of
+      (before, found)
+        | ByteString.null found -> before
+        | otherwise -> before <> "<secret>" <> without password (ByteString.drop (ByteString.length password) found)
+
 -- | Whether the answer to HELLO means that there is no such command, or not
--- that version of the protocol. Valkey since 9.1 names no command as unknown to
--- whoever has not logged in; that would be no answer to the HELLO it knows,
--- which brings the credentials.
+-- that version of the protocol. Old servers and proxies say so in many ways, so
+-- whatever else is wrong with HELLO is asked again in the words of RESP2, which
+-- tell; only a server without room for another client is believed at once.
+-- Valkey since 9.1 names no command as unknown to whoever has not logged in;
+-- that would be no answer to the HELLO it knows, which brings the credentials.
 lacksHello :: Config -> Value -> Bool
 lacksHello config = \case
-  ErrorReply text ->
-    "NOPROTO" `ByteString.isPrefixOf` text
-      || "ERR unknown command" `ByteString.isPrefixOf` text
-      || "ERR Protocol version is not an integer" `ByteString.isPrefixOf` text
-      || (isJust (configCredentials config) && "NOAUTH" `ByteString.isPrefixOf` text)
+  ErrorReply text -> case serverErrorCode said of
+    "NOPROTO" -> True
+    "ERR" -> not ("max number of clients" `ByteString.isPrefixOf` serverErrorMessage said)
+    "NOAUTH" -> isJust (configCredentials config)
+    -- No code at all.
+    _ -> any (`ByteString.isPrefixOf` Char8.map toLower text) ["unknown", "unsupported"]
+    where
+      said = serverErrorFromText text
   _ -> False

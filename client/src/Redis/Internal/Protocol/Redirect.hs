@@ -10,7 +10,6 @@ module Redis.Internal.Protocol.Redirect
 
     -- * Where to
     Destination (..),
-    parseDestination,
     destinationEndpoint,
   )
 where

@@ -258,6 +258,9 @@ act cluster = \case
     -- asked for one that had just been removed.
     strays <- filter (`Set.notMember` slotMapNodes slotMap) . map nodeEndpoint <$> knownNodes (clusterNodes cluster)
     forget (Set.fromList strays)
+    -- A command that was still in flight to a node when it was removed may have
+    -- failed since, and that was noted.
+    atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
   -- Made when they are first routed to.
   NodesNew _ -> pure ()
@@ -269,9 +272,7 @@ act cluster = \case
   where
     hooks = configHooks (clusterConfig cluster)
 
-    forget endpoints = do
-      removeNodes (clusterNodes cluster) endpoints
-      atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.withoutKeys known endpoints, ()))
+    forget = removeNodes (clusterNodes cluster)
 
     -- Its own thread: a node that hangs must not hold up the driver.
     asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) $ do

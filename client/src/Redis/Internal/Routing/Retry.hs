@@ -22,7 +22,6 @@ module Redis.Internal.Routing.Retry
     Course,
     newCourse,
     courseAttempts,
-    courseTrail,
 
     -- * The answer
     Outcome (..),

@@ -31,6 +31,7 @@ import Redis.Command
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
@@ -164,6 +165,7 @@ carryOut router began = \case
       for_ [node | node <- nodes, nodeEndpoint node == endpoint] $ \node -> do
         reconnectNode (nodePool node) began
         reconnectNode (nodeReplicaPool node) began
+        closeIdle (nodeDedicated node)
 
 -- | A node answered. One read for a node that is well.
 noteAnswer :: Router -> Place -> IO ()

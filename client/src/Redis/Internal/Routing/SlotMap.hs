@@ -22,7 +22,6 @@ module Redis.Internal.Routing.SlotMap
 
     -- * As a whole
     slotMapShards,
-    slotMapPrimaries,
     slotMapNodes,
     slotMapCovered,
     sameOwners,
@@ -103,16 +102,6 @@ slotReplicas slotMap slot = maybe [] shardReplicas (slotShard slotMap slot)
 -- | Every shard, in the order of 'slotShardIndex'. \(O(n)\).
 slotMapShards :: SlotMap -> [Shard]
 slotMapShards = foldr (:) [] . mapShards
-
--- | The primaries that serve at least one slot, ascending. \(O(slots)\).
-slotMapPrimaries :: SlotMap -> [Endpoint]
-slotMapPrimaries slotMap =
-  [ shardPrimary shard
-    | (index, shard) <- zip [0 ..] (slotMapShards slotMap),
-      Set.member index serving
-  ]
-  where
-    serving = Set.fromList (ownerIndices slotMap)
 
 -- | Every node, primary or replica, once. \(O(n \log n)\).
 slotMapNodes :: SlotMap -> Set Endpoint

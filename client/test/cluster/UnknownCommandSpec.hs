@@ -1,0 +1,111 @@
+-- | Commands that the client's table lacks, so that the server is asked what
+-- they do and which of their words are keys.
+module UnknownCommandSpec (spec) where
+
+import Control.Concurrent.STM
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import FakeNode
+import Redis
+import Redis.TestKit.Command (Reply (..))
+import Support
+import Test.Hspec
+
+spec :: Spec
+spec = describe "a command that only the server knows" $ do
+  it "goes to the node of the keys that the server names, and is asked about once" $
+    limited . withTwoNodes $ \a b -> do
+      forM_ [a, b] $ \node -> do
+        setView node (shardsView [shard [(0, 8191)] a, shard [(8192, 16383)] b])
+        setScript node (describedAs (firstKey "write"))
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        forM_ [1 :: Int .. 3] $ \_ -> run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+        countHeard b ["X.ADD"] `shouldReturn` 3
+        countHeard a ["X.ADD"] `shouldReturn` 0
+        asked <- (+) <$> countHeard a ["COMMAND"] <*> countHeard b ["COMMAND"]
+        asked `shouldBe` 1
+
+  it "stays repeatable if its caller says that it is" $
+    limited . withFakeNode $ \a -> do
+      left <- newTVarIO (1 :: Int)
+      setScript a $ \connection -> \case
+        "X.ADD" : _ -> atomically $ do
+          n <- readTVar left
+          writeTVar left (n - 1)
+          pure (if n > 0 then Just HangUp else Nothing)
+        other -> describedAs (firstKey "write") connection other
+      withClient (clusterOf [fakeEndpoint a]) $ \client ->
+        run client (repeatable (raw ["X.ADD", high])) `shouldReturn` SimpleString "OK"
+      countHeard a ["X.ADD"] `shouldReturn` 2
+
+  it "is not sent again otherwise" $
+    limited . withFakeNode $ \a -> do
+      setScript a $ \connection -> \case
+        "X.ADD" : _ -> pure (Just HangUp)
+        other -> describedAs (firstKey "write") connection other
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        problem <- tryRun client (raw ["X.ADD", high]) >>= expectError
+        errorDelivery problem `shouldBe` MaybeExecuted
+      countHeard a ["X.ADD"] `shouldReturn` 1
+
+  forM_ [("a single server", alone), ("a cluster", clustered)] $ \(what, config) ->
+    it ("runs on " <> what <> " that does not let its user ask about commands") $
+      limited . withFakeNode $ \a -> do
+        setScript a $ \_ -> \case
+          "COMMAND" : _ -> pure (Just (Say (Failed "NOPERM User reader has no permissions to run the 'command|info' command")))
+          _ -> pure Nothing
+        withClient (config a) $ \client ->
+          run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+
+  it "finds the node of its key by a redirect where nobody says what its keys are" $
+    limited . withTwoNodes $ \a b -> do
+      setScript a $ \_ -> \case
+        "COMMAND" : _ -> pure (Just (Say (Failed "NOPERM")))
+        "X.ADD" : _ -> pure (Just (Say (Failed ("MOVED 0 " <> fakeAddress b))))
+        _ -> pure Nothing
+      withClient (clustered a) $ \client ->
+        run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+      countHeard b ["X.ADD"] `shouldReturn` 1
+
+  it "is not asked for its keys on a single server, where they decide nothing" $
+    limited . withFakeNode $ \a -> do
+      setScript a (describedAs movable)
+      withClient (alone a) $ \client -> do
+        forM_ [1 :: Int .. 3] $ \_ -> run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+      countHeard a ["COMMAND", "GETKEYS"] `shouldReturn` 0
+      countHeard a ["COMMAND"] `shouldReturn` 1
+
+  it "that a module brings later is asked about again" $
+    limited . withFakeNode $ \a -> do
+      setScript a (describedAs Nil)
+      withClient (clustered a) $ \client -> do
+        run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+        setScript a (describedAs (firstKey "readonly"))
+        run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+        run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+      countHeard a ["COMMAND", "INFO"] `shouldReturn` 2
+
+-- A key of the upper half.
+high :: ByteString
+high = keyIn "high" (>= 8192)
+
+clustered, alone :: FakeNode -> Config
+clustered node = clusterOf [fakeEndpoint node]
+alone node = case fakeEndpoint node of
+  TcpEndpoint host port -> setProtocol OnlyResp2 (impatient (standaloneConfig host port))
+  UnixEndpoint path -> impatient (unixConfig path)
+
+-- Says this to COMMAND INFO of one command.
+describedAs :: Reply -> Script
+describedAs description _ = \case
+  "COMMAND" : "INFO" : _ -> pure (Just (Say (List [description])))
+  "COMMAND" : _ -> pure (Just (Say (List [Text high])))
+  _ -> pure Nothing
+
+-- A command with a key behind its name, as servers before 7 describe it.
+firstKey :: ByteString -> Reply
+firstKey what = List [Text "x.add", Number (-2), List [Status what], Number 1, Number 1, Number 1]
+
+-- One whose keys only the server finds.
+movable :: Reply
+movable = List [Text "x.add", Number (-2), List [Status "write", Status "movablekeys"], Number 0, Number 0, Number 0]
