@@ -204,6 +204,9 @@ withDedicated (Client core) key action = lease core key action >>= either throwI
 -- retried and no redirect followed: what came before on the connection would
 -- be lost.
 --
+-- Between MULTI and EXEC the server answers @QUEUED@ to everything, which only
+-- 'Redis.Commands.raw' takes for an answer; EXEC brings the replies.
+--
 -- @since 0.1.0.0
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure

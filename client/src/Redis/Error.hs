@@ -15,6 +15,7 @@ module Redis.Error
     ServerError (..),
     serverErrorFromText,
     ConnectionCause (..),
+    renderCause,
     RoutingCause (..),
     Refusal (..),
     DecodeError (..),
@@ -31,6 +32,9 @@ import Control.Exception (Exception (displayException))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
 import Data.Word (Word16)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
@@ -120,6 +124,25 @@ data ConnectionCause
     ClosedLocally
   deriving stock (Eq, Show)
 
+-- | A cause as a part of a sentence, for people: its words may change, and what
+-- the server or the system said stands in them as it is. One line, unless that
+-- has several.
+--
+-- @since 0.1.0.0
+renderCause :: ConnectionCause -> String
+renderCause = \case
+  ConnectFailed why -> "cannot be connected to (" <> why <> ")"
+  NameNotResolved why -> "is not known (" <> why <> ")"
+  TlsFailed why -> "TLS failed: " <> why
+  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
+    "the server refuses: " <> Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
+  ConnectTimedOut seconds -> "no connection within " <> show seconds <> " s"
+  ClosedByPeer -> "the server closed the connection"
+  BrokenConnection why -> "the connection broke: " <> why
+  SilentPeer seconds -> "nothing came for " <> show seconds <> " s"
+  ProtocolViolation why -> "it does not speak as Redis does: " <> why
+  ClosedLocally -> "the connection was closed"
+
 -- | Why no node could be chosen.
 --
 -- @since 0.1.0.0
@@ -189,10 +212,10 @@ instance Exception Error where
     UnexpectedReply DecodeError {decodeErrorExpected, decodeErrorGot} ->
       "unexpected reply: expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
     ConnectionError delivery endpoint cause ->
-      "connection to " <> renderEndpoint endpoint <> ": " <> show cause <> deliveryNote delivery
+      renderEndpoint endpoint <> ": " <> renderCause cause <> deliveryNote delivery
     TimeoutError delivery seconds ->
       "no reply within " <> show seconds <> " s" <> deliveryNote delivery
-    RoutingError delivery cause -> "no node: " <> show cause <> deliveryNote delivery
+    RoutingError delivery cause -> renderRouting cause <> deliveryNote delivery
     RefusedError refusal -> "refused: " <> show refusal
     ClientClosed -> "the client is closed"
     where
@@ -200,6 +223,22 @@ instance Exception Error where
         NotSent -> " (not sent)"
         RefusedBeforeRun -> " (refused before it ran)"
         MaybeExecuted -> " (it may have run)"
+
+renderRouting :: RoutingCause -> String
+renderRouting = \case
+  UncoveredSlot slot -> "no node is known to serve slot " <> show slot
+  NoReachableNode [] -> "no node is known"
+  NoReachableNode reasons -> "no node can be reached: " <> listed reasons
+  AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
+  PartsFailed failures parts first ->
+    show failures <> " of " <> show parts <> " parts failed, the others have run; the first: " <> displayException first
+  where
+    -- A server that is down says the same each time.
+    listed = List.intercalate "; " . map told . NonEmpty.group
+    told same@((endpoint, why) :| _) =
+      renderEndpoint endpoint <> ": " <> why <> case length same of
+        1 -> ""
+        times -> " (" <> show times <> " times)"
 
 -- | What the caller may conclude from an error. \(O(1)\).
 --

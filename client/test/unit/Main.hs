@@ -4,6 +4,7 @@ import Redis.Commands.SplitSpec qualified
 import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
+import Redis.ErrorSpec qualified
 import Redis.Internal.Commands.WaitingSpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
@@ -18,6 +19,7 @@ main =
     Redis.CommandsSpec.spec
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
+    Redis.ErrorSpec.spec
     Redis.Internal.Commands.WaitingSpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec

@@ -13,10 +13,7 @@ module Tool.Failure
 where
 
 import Control.Exception (Exception (displayException), IOException, SomeException, fromException, throwIO)
-import Data.ByteString.Char8 qualified as Char8
-import Data.Char (isAlpha)
-import Data.List (intercalate, nub, stripPrefix)
-import Data.Maybe (fromMaybe)
+import Data.List (intercalate, nub)
 import GHC.IO.Exception (IOErrorType (InappropriateType, ResourceVanished))
 import Redis.Config (ConfigError)
 import Redis.Error qualified as Redis
@@ -65,31 +62,12 @@ describe exception
 -- What a person at a command line needs of it, each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
-  Redis.ConnectionError _ endpoint cause -> Redis.renderEndpoint endpoint <> ": " <> connectionProblem cause
+  Redis.ConnectionError _ endpoint cause -> Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
   Redis.RoutingError _ (Redis.NoReachableNode tried) -> "no node can be reached: " <> reasons tried
   Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> "no node answers: " <> reasons tried
   problem -> displayException problem
   where
-    reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> plainly (Redis.renderEndpoint endpoint) why | (endpoint, why) <- tried])
-    -- A reason is a value as it is shown: @ConnectFailed "why"@. The endpoint has
-    -- been named.
-    plainly _ "ClosedByPeer" = connectionProblem Redis.ClosedByPeer
-    plainly endpoint why = case reads (dropWhile (/= '"') why) of
-      [(text, "")] | isAlpha `all` takeWhile (/= ' ') why -> fromMaybe text (stripPrefix (endpoint <> ": ") text)
-      _ -> why
-
-connectionProblem :: Redis.ConnectionCause -> String
-connectionProblem = \case
-  Redis.ConnectFailed why -> "cannot be connected to (" <> why <> ")"
-  Redis.NameNotResolved why -> "is not known (" <> why <> ")"
-  Redis.TlsFailed why -> "TLS failed: " <> why
-  Redis.HandshakeRefused refusal -> "the server refuses: " <> Char8.unpack (Redis.serverErrorCode refusal <> " " <> Redis.serverErrorMessage refusal)
-  Redis.ConnectTimedOut seconds -> "no connection within " <> show seconds <> " s"
-  Redis.ClosedByPeer -> "the server closed the connection"
-  Redis.BrokenConnection why -> "the connection broke: " <> why
-  Redis.SilentPeer seconds -> "nothing came for " <> show seconds <> " s"
-  Redis.ProtocolViolation why -> "it does not speak as Redis does: " <> why
-  Redis.ClosedLocally -> "the connection was closed"
+    reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> why | (endpoint, why) <- tried])
 
 ioError' :: IOException -> String
 ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) reason

@@ -264,7 +264,7 @@ spec = describe "the program" $ do
         [port] -> do
           (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", show port]
           (code, output) `shouldBe` (ExitFailure 3, "")
-          problem `oneLine` ("no node answers: 127.0.0.1:" <> show port <> ": Connection refused")
+          problem `oneLine` ("no node answers: 127.0.0.1:" <> show port <> ": cannot be connected to (127.0.0.1:" <> show port <> ": Connection refused)")
         ports -> expectationFailure (show ports)
 
     it "that the JSON cannot be written, before anything is started" $

@@ -25,7 +25,7 @@ where
 
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.STM
-import Control.Exception (SomeException, mask_, try)
+import Control.Exception (SomeException, displayException, finally, mask_, try)
 import Control.Monad (unless, void, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
@@ -229,7 +229,7 @@ drive cluster = loop
       _ -> False
 
     failed (problem :: SomeException) = do
-      void (try (act cluster (RefreshFailed [(firstSeed, show problem)])) :: IO (Either SomeException ()))
+      void (try (act cluster (RefreshFailed [(firstSeed, displayException problem)])) :: IO (Either SomeException ()))
       -- A fault that repeats must not keep a core busy.
       threadDelay 10000
 
@@ -278,7 +278,7 @@ act cluster = \case
     asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) $ do
       answer <- try (timeout (ceiling (limit * 1e6)) question)
       let view = case answer of
-            Left (failure :: SomeException) -> Left (show failure)
+            Left (failure :: SomeException) -> Left (displayException failure)
             Right Nothing -> Left ("no answer within " <> show limit <> " s")
             Right (Just result) -> result
       -- A replica that is held to be down gets no commands, so this is how it
@@ -306,7 +306,7 @@ publish cluster slotMap = do
 askOverPool :: ClusterClient -> Endpoint -> IO (Either String View)
 askOverPool cluster endpoint =
   nodeAt (clusterNodes cluster) endpoint >>= \case
-    Left failure -> pure (Left (show failure))
+    Left failure -> pure (Left (displayException failure))
     Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node))
 
 -- | Asks a node over a connection made for it.
@@ -314,11 +314,8 @@ askAnew :: ClusterClient -> Endpoint -> IO (Either String View)
 askAnew cluster endpoint =
   mask_ $
     openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) endpoint >>= \case
-      Left cause -> pure (Left (show cause))
-      Right mux -> do
-        answer <- try (askView cluster endpoint (submitCommandAsync mux noOrderKey))
-        abortMultiplexer mux
-        pure (either (\(failure :: SomeException) -> Left (show failure)) id answer)
+      Left cause -> pure (Left (renderCause cause))
+      Right mux -> askView cluster endpoint (submitCommandAsync mux noOrderKey) `finally` abortMultiplexer mux
   where
     setup = clusterSetup cluster
 
@@ -344,7 +341,7 @@ askView cluster endpoint submit = do
       Reply value -> case withoutAttributes value of
         ErrorReply text -> Left (Char8.unpack text)
         other -> Right other
-      Failure failure -> Left (show failure)
+      Failure failure -> Left (displayException failure)
 
 -- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
 epochFromInfo :: Value -> Maybe Int

@@ -32,6 +32,7 @@ module Redis.Internal.Routing.Retry
   )
 where
 
+import Control.Exception (displayException)
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Command (Facts (..))
 import Redis.Error
@@ -234,8 +235,8 @@ noteAttempt Failure {failureError, failureNode, failureSent} course =
     said = \case
       ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
         Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
-      ConnectionError _ _ cause -> show cause
-      other -> show other
+      ConnectionError _ _ cause -> renderCause cause
+      other -> displayException other
 
 -- | The table.
 adviseOn :: Policy -> Course -> Failure -> ([Effect], Advice)

@@ -1,0 +1,50 @@
+module Redis.ErrorSpec (spec) where
+
+import Control.Exception (displayException)
+import Data.List (isInfixOf)
+import Redis.Error
+import Test.Hspec
+
+spec :: Spec
+spec = describe "Redis.Error, said to people" $ do
+  mapM_
+    (\(failure, text) -> it ("says " <> show text) (displayException failure `shouldBe` text))
+    [ (ReplyError wrongType, "server error: WRONGTYPE Operation against a key"),
+      (UnexpectedReply (DecodeError "OK" "Integer 3"), "unexpected reply: expected OK, got Integer 3"),
+      (ConnectionError NotSent here (ConnectFailed "127.0.0.1:1: Connection refused"), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
+      (ConnectionError MaybeExecuted here ClosedByPeer, "db:1: the server closed the connection (it may have run)"),
+      (ConnectionError NotSent here (HandshakeRefused wrongType), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
+      (TimeoutError MaybeExecuted 5, "no reply within 5.0 s (it may have run)"),
+      (RoutingError NotSent (UncoveredSlot 7), "no node is known to serve slot 7 (not sent)"),
+      (RoutingError NotSent (NoReachableNode []), "no node is known (not sent)"),
+      (RoutingError NotSent (NoReachableNode [(here, "a"), (there, "b")]), "no node can be reached: db:1: a; [::1]:2: b (not sent)"),
+      ( RoutingError RefusedBeforeRun (AttemptsExhausted [(here, "a"), (here, "a"), (there, "a"), (here, "a")]),
+        "given up after 4 attempts: db:1: a (2 times); [::1]:2: a; db:1: a (refused before it ran)"
+      ),
+      ( RoutingError MaybeExecuted (PartsFailed 1 3 (ReplyError wrongType)),
+        "1 of 3 parts failed, the others have run; the first: server error: WRONGTYPE Operation against a key (it may have run)"
+      )
+    ]
+
+  it "names no constructor, whatever the cause" $
+    [ text
+      | cause <-
+          [ ConnectFailed "why",
+            NameNotResolved "why",
+            TlsFailed "why",
+            HandshakeRefused wrongType,
+            ConnectTimedOut 1,
+            ClosedByPeer,
+            BrokenConnection "why",
+            SilentPeer 1,
+            ProtocolViolation "why",
+            ClosedLocally
+          ],
+        let text = displayException (ConnectionError NotSent here cause),
+        takeWhile (/= ' ') (show cause) `isInfixOf` text
+    ]
+      `shouldBe` []
+  where
+    wrongType = serverErrorFromText "WRONGTYPE Operation against a key"
+    here = TcpEndpoint "db" 1
+    there = TcpEndpoint "::1" 2
