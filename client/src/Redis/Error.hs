@@ -260,30 +260,41 @@ errorDelivery = \case
 -- @ERR@ and @WRONGTYPE@ are not among them: a script that fails half-way says
 -- them too.
 refusesBeforeRun :: ByteString -> ByteString -> Bool
-refusesBeforeRun code message =
-  code
-    `elem` [ "ASK",
-             "BUSY",
-             "CLUSTERDOWN",
-             "CROSSSLOT",
-             "DENIED",
-             "EXECABORT",
-             "LOADING",
-             "MASTERDOWN",
-             "MISCONF",
-             "MOVED",
-             "NOAUTH",
-             "NOPERM",
-             "NOPROTO",
-             "NOREPLICAS",
-             "NOSCRIPT",
-             "OOM",
-             "READONLY",
-             "REDIRECT",
-             "TRYAGAIN",
-             "UNBLOCKED",
-             "WRONGPASS"
-           ]
-    -- The same codes come from a call inside a script that has already
-    -- written; the server then names the script.
-    && not (" script: " `ByteString.isInfixOf` message)
+refusesBeforeRun code message
+  -- The same codes come from a call inside a script that has already
+  -- written; the server then names the script.
+  | " script: " `ByteString.isInfixOf` message = False
+  -- A script may also answer with a code of its own choice, after writing. So
+  -- where a client would send the command again, the words count too.
+  | Just words' <- lookup code wordsOfServers = any (`ByteString.isInfixOf` message) words'
+  | otherwise = code `elem` others
+  where
+    others =
+      [ "ASK",
+        "BUSY",
+        "CROSSSLOT",
+        "DENIED",
+        "EXECABORT",
+        "MISCONF",
+        "MOVED",
+        "NOAUTH",
+        "NOPERM",
+        "NOPROTO",
+        "NOREPLICAS",
+        "NOSCRIPT",
+        "OOM",
+        "REDIRECT",
+        "UNBLOCKED",
+        "WRONGPASS"
+      ]
+
+-- | What Redis (since 3.0) and Valkey say after these codes, as far as it is
+-- the same in all of them.
+wordsOfServers :: [(ByteString, [ByteString])]
+wordsOfServers =
+  [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),
+    ("LOADING", [" is loading"]),
+    ("MASTERDOWN", ["Link with MASTER is down"]),
+    ("READONLY", ["You can't write"]),
+    ("TRYAGAIN", ["Multiple keys"])
+  ]

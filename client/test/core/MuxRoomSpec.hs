@@ -9,7 +9,7 @@ import Data.IORef
 import Fake
 import Peer
 import Redis.Error
-import Redis.Internal.Network.Clock (nanosFromSeconds)
+import Redis.Internal.Network.Clock (nanosFromSeconds, preciseNanos, secondsFromNanos)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Protocol.Encode (request)
@@ -98,6 +98,22 @@ spec = describe "a multiplexer that is full" $ do
     (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
     mapM_ (say fake . bulk . token) [1, 2]
     eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
+    abortMultiplexer mux
+
+  it "counts the wait for room as part of the command's time" . within 20 $ do
+    fake <- newFake goodManners 1
+    mux <- openMux plainSettings {muxMaxInFlight = 1, muxCommandTimeout = Just (nanosFromSeconds 2)} fake
+    void (submitCommandAsync mux noOrderKey (tokenRequest 0))
+    began <- preciseNanos
+    callers <- queueUp mux [1]
+    -- It is sent late in its time, and never answered.
+    threadDelay 1600000
+    say fake (bulk (token 0))
+    results <- mapM result callers
+    ended <- preciseNanos
+    map (either (const Nothing) Just) results `shouldBe` [Just (Left (TimeoutError MaybeExecuted 2))]
+    -- Twice the time if it began anew.
+    secondsFromNanos (ended - began) `shouldSatisfy` (< 3)
     abortMultiplexer mux
 
   it "keeps no more bytes than it may while the peer does not read, then sends them all" . within 10 $ do

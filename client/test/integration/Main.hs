@@ -2,9 +2,11 @@ module Main (main) where
 
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
+import Redis.ScriptErrorLiveSpec qualified
 import Test.Hspec (describe, hspec)
 
 main :: IO ()
 main = hspec $ do
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
+  Redis.ScriptErrorLiveSpec.spec

@@ -170,11 +170,12 @@ enter mux orderKey batch = do
   status <- readIORef (muxStatus mux)
   case status of
     Open
-      | room -> append mux orderKey batch count
+      | room -> coarseNanos >>= append mux orderKey batch count
       | otherwise -> do
+        since <- coarseNanos
         ticket <- joinQueue mux count bytes
         putMVar (muxLock mux) ()
-        waitForRoom mux orderKey batch count ticket
+        waitForRoom mux orderKey batch count since ticket
     _ -> refuse mux batch status
 
 -- | Asks the peer for a sign of life. Never blocks: with the queue full there
@@ -188,18 +189,18 @@ probe mux = mask_ $ do
   room <- hasRoom mux 1 (requestSize ping)
   status <- readIORef (muxStatus mux)
   case status of
-    Open | waiting == 0 && room -> append mux noOrderKey (One ping slot) 1
+    Open | waiting == 0 && room -> coarseNanos >>= append mux noOrderKey (One ping slot) 1
     _ -> putMVar (muxLock mux) ()
   where
     ping = request ["PING"]
 
--- | The second half of @enter@: takes the lock's right over and gives it back.
-append :: Multiplexer -> OrderKey -> Batch -> Int -> IO ()
-append mux !orderKey batch !count = do
-  now <- coarseNanos
+-- | The second half of @enter@, for a batch that is there since that time: takes
+-- the lock's right over and gives it back.
+append :: Multiplexer -> OrderKey -> Batch -> Int -> Nanos -> IO ()
+append mux !orderKey batch !count !since = do
   case batch of
-    One encoded slot -> push mux orderKey now encoded slot
-    More {} -> eachOf (push mux orderKey now) batch
+    One encoded slot -> push mux orderKey since encoded slot
+    More {} -> eachOf (push mux orderKey since) batch
   unflushed <- (+ count) <$> readFlag mux flagUnflushed
   busy <- inFlight mux
   peak <- (`peakAfter` busy) <$> readFlag mux flagPeak
@@ -235,12 +236,12 @@ append mux !orderKey batch !count = do
 
 -- Under the lock.
 push :: Multiplexer -> OrderKey -> Nanos -> Request -> ResponseSlot -> IO ()
-push mux !orderKey now encoded slot = do
+push mux !orderKey since encoded slot = do
   size <- appendRequest (muxBuffer mux) encoded
   queued <- (+ size) <$> readFlag mux flagQueued
   writeFlag mux flagQueued queued
   countSubmitted (muxOrder mux) orderKey
-  ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = queued, pendingSince = now, pendingOrderKey = orderKey}
+  ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = queued, pendingSince = since, pendingOrderKey = orderKey}
 {-# INLINE push #-}
 
 -- | How many unsent commands make their submitter send them, given what has
@@ -273,9 +274,11 @@ peakUnit = 256
 repliesDue :: Int
 repliesDue = 16
 
--- | Waits to be called; gives up when the command's time is over.
-waitForRoom :: Multiplexer -> OrderKey -> Batch -> Int -> MVar () -> IO ()
-waitForRoom mux orderKey batch count ticket = do
+-- | Waits to be called; gives up when the command's time is over. What it has
+-- waited is part of that time: the queue is first come first served, so that the
+-- oldest in flight is still the first to expire.
+waitForRoom :: Multiplexer -> OrderKey -> Batch -> Int -> Nanos -> MVar () -> IO ()
+waitForRoom mux orderKey batch count since ticket = do
   -- Interruptible, like every wait for room.
   called <- wait `onException` leave
   case called of
@@ -286,7 +289,7 @@ waitForRoom mux orderKey batch count ticket = do
       takeMVar (muxLock mux) `onException` leave
       takeCalledRoom mux count bytes
       readIORef (muxStatus mux) >>= \case
-        Open -> append mux orderKey batch count
+        Open -> append mux orderKey batch count since
         status -> refuse mux batch status
   where
     limit = muxCommandTimeout (muxSettings mux)

@@ -66,12 +66,12 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
         (RoutingError RefusedBeforeRun (AttemptsExhausted [(node 1, "ASK 1 10.0.0.2:6379"), (node 2, "(ASKING) CLUSTERDOWN The cluster is down")]))
 
   it "gives the plain error when one attempt is all there may be" $
-    outcomeDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN x")))
-      `shouldBe` GiveUp (reply "TRYAGAIN x")
+    outcomeDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
+      `shouldBe` GiveUp (reply "TRYAGAIN Multiple keys")
 
   it "does not wait past the deadline" $ do
-    let short = (failure (reply "CLUSTERDOWN x")) {failureRemaining = Just 0.001}
-    outcomeDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN x")
+    let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failureRemaining = Just 0.001}
+    outcomeDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
 
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failureRemaining = Just 0}
@@ -177,7 +177,9 @@ writesAtPrimary =
              ]
        ]
     <> map handedOver alwaysHandedOver
-    <> map handedOver [reply "MOVED 99999 10.0.0.2:6379", reply "MOVED 1 10.0.0.2:0", reply "READONLY x script: y"]
+    <> map handedOver [reply "MOVED 99999 10.0.0.2:6379", reply "MOVED 1 10.0.0.2:0", reply "READONLY You can't write script: y"]
+    -- Said by a script that has written.
+    <> map (handedOver . reply . (<> " said the script")) ["TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"]
 
 readsAtReplica :: [Row]
 readsAtReplica =
@@ -212,10 +214,10 @@ writesAtStandalone =
       (handedOver . reply)
       [ "MOVED 3999 10.0.0.2:6379",
         "ASK 3999 10.0.0.2:6379",
-        "TRYAGAIN x",
-        "CLUSTERDOWN x",
-        "MASTERDOWN x",
-        "READONLY x"
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+        "CLUSTERDOWN The cluster is down",
+        "MASTERDOWN Link with MASTER is down",
+        "READONLY You can't write"
       ]
 
 alwaysHandedOver :: [Error]
