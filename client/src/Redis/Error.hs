@@ -288,13 +288,13 @@ refusesBeforeRun code message
         "WRONGPASS"
       ]
 
--- | What Redis (since 3.0) and Valkey say after these codes, as far as it is
--- the same in all of them.
+-- | What servers themselves say after these codes, as far as it is the same in
+-- all of them.
 wordsOfServers :: [(ByteString, [ByteString])]
 wordsOfServers =
   [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),
     ("LOADING", [" is loading"]),
     ("MASTERDOWN", ["Link with MASTER is down"]),
-    ("READONLY", ["You can't write"]),
+    ("READONLY", ["You can't write", "Can not run script with write flag"]),
     ("TRYAGAIN", ["Multiple keys"])
   ]

@@ -30,7 +30,9 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         ("CLUSTERDOWN The cluster is down and only accepts read commands", ClusterDown),
         ("LOADING Redis is loading the dataset in memory", Loading),
         ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", MasterDown),
+        ("MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not set on the script.", MasterDown),
         ("READONLY You can't write against a read only replica.", ReadOnly),
+        ("READONLY Can not run script with write flag on readonly replica", ReadOnly),
         ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", SentAway),
         ("NOAUTH Authentication required.", Unauthenticated)
       ]
