@@ -20,6 +20,7 @@ module FakeNode
     setScript,
     setView,
     quiet,
+    hangingUp,
     hangUpAll,
 
     -- * What it was told
@@ -91,6 +92,15 @@ type Script = Int -> [ByteString] -> IO (Maybe Answer)
 -- | Answers nothing in its own way.
 quiet :: Script
 quiet _ _ = pure Nothing
+
+-- | Hangs up on the first so many commands of a name, and does what another
+-- script says of the rest.
+hangingUp :: Int -> ByteString -> Script -> IO Script
+hangingUp times name otherwise' = do
+  left <- newTVarIO times
+  pure $ \connection words' -> do
+    now <- if take 1 words' == [name] then atomically (stateTVar left (\n -> (n, n - 1))) else pure 0
+    if now > 0 then pure (Just HangUp) else otherwise' connection words'
 
 setScript :: FakeNode -> Script -> IO ()
 setScript node = atomically . writeTVar (fakeScript node)

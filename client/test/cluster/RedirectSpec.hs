@@ -390,13 +390,7 @@ notNowSpec = do
 
   it "a connection lost after a read has it sent again" $
     limited . withFakeNode $ \a -> do
-      left <- newTVarIO (3 :: Int)
-      setScript a $ \_ -> \case
-        "GET" : _ -> atomically $ do
-          n <- readTVar left
-          writeTVar left (n - 1)
-          pure (if n > 0 then Just HangUp else Nothing)
-        _ -> pure Nothing
+      hangingUp 3 "GET" quiet >>= setScript a
       withClient (clusterOf [fakeEndpoint a]) $ \client ->
         run client (Redis.get key) `shouldReturn` servedBy a
 

@@ -145,13 +145,7 @@ partialSpec = do
   it "a split write that may be repeated is, part by part" $
     limited . withTwoNodes $ \a b -> do
       mapM_ (`setView` shardsView [shard lowSlots a, shard highSlots b]) [a, b]
-      left <- newTVarIO (1 :: Int)
-      setScript b $ \_ -> \case
-        "MSET" : _ -> atomically $ do
-          n <- readTVar left
-          writeTVar left (n - 1)
-          pure (if n > 0 then Just HangUp else Nothing)
-        _ -> pure Nothing
+      hangingUp 1 "MSET" quiet >>= setScript b
       withClient (clusterOf [fakeEndpoint a]) $ \client ->
         run client (repeatable (Redis.mset ((low, "1") NonEmpty.:| [(high, "2")])))
       countHeard a ["MSET"] `shouldReturn` 1

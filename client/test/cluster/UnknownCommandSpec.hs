@@ -2,7 +2,6 @@
 -- they do and which of their words are keys.
 module UnknownCommandSpec (spec) where
 
-import Control.Concurrent.STM
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import FakeNode
@@ -27,13 +26,7 @@ spec = describe "a command that only the server knows" $ do
 
   it "stays repeatable if its caller says that it is" $
     limited . withFakeNode $ \a -> do
-      left <- newTVarIO (1 :: Int)
-      setScript a $ \connection -> \case
-        "X.ADD" : _ -> atomically $ do
-          n <- readTVar left
-          writeTVar left (n - 1)
-          pure (if n > 0 then Just HangUp else Nothing)
-        other -> describedAs (firstKey "write") connection other
+      hangingUp 1 "X.ADD" (describedAs (firstKey "write")) >>= setScript a
       withClient (clusterOf [fakeEndpoint a]) $ \client ->
         run client (repeatable (raw ["X.ADD", high])) `shouldReturn` SimpleString "OK"
       countHeard a ["X.ADD"] `shouldReturn` 2
