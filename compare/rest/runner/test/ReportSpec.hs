@@ -21,7 +21,13 @@ spec = around_ (within 10) . describe "report" $ do
     line "haskell" [measured "haskell" ["no answers"] 1] `shouldSatisfy` (not . null)
   it "counts the measurements that do beside those that do not" $
     line "haskell" [measured "haskell" [] 1, measured "haskell" ["no answers"] 2] `shouldSatisfy` any ("1 (1 invalid)" `Text.isInfixOf`)
+  it "asks a study, which has no C#, for no goals" $ do
+    goals [measured "haskell" [] 1, measured "haskell-scotty" [] 1] `shouldBe` 0
+    goals [measured "haskell" [] 1, measured "haskell-scotty" [] 1, measured "dotnet-1.2.6" [] 1] `shouldSatisfy` (> 0)
+  it "misses the goals for want of C#" $
+    goals [measured "haskell" [] 1, measured "haskell-naive" [] 1] `shouldSatisfy` (> 0)
   where
+    goals results = length (filter ("| **missed** |" `Text.isPrefixOf`) (Text.lines (markdownReport mempty results)))
     line name results = filter (("| " <> name <> " |") `Text.isPrefixOf`) (Text.lines (markdownReport mempty results))
 
 -- A measurement of lists with these problems; the number is the round's.

@@ -114,13 +114,14 @@ data Verdict = Verdict
 
 -- | The goals of all groups that were measured, against the best peer of each.
 -- Those of the standalone server, in both layouts; a cluster's are told by the
--- report, and no goal.
+-- report, and no goal. A study, which compares the Haskell service with itself,
+-- has none.
 verdicts :: [Result] -> [Verdict]
 verdicts results = concatMap ofLayout [Pinned, Free]
   where
     cells = summedCells results
     ofLayout layout'
-      | null [() | (Standalone, layout'', _, _) <- Map.keys cells, layout'' == layout'] = []
+      | null rows || (any isStudied rows && not (any isPeer rows)) = []
       | otherwise =
         concat
           [ throughput layout' Single 100 1.5,
@@ -133,11 +134,16 @@ verdicts results = concatMap ofLayout [Pinned, Free]
             tail' layout',
             concat [cpu layout' scenario' count | (scenario', count) <- [(Single, 100), (Single, 10), (Listing, 100), (Post, 10), (Post, 100), (Mixed, 20)]]
           ]
+      where
+        rows = concat [Map.keys group | ((Standalone, layout'', _, _), group) <- Map.toList cells, layout'' == layout']
+    isNaive = Text.isSuffixOf "-naive"
+    isPeer name = "dotnet" `Text.isPrefixOf` name && not (isNaive name)
+    isStudied name = "haskell-" `Text.isPrefixOf` name && not (isNaive name)
     at layout' scenario' count = Map.findWithDefault Map.empty (Standalone, layout', scenario', count) cells
     ours layout' scenario' count = Map.lookup "haskell" (at layout' scenario' count)
     -- The peer with the most requests per second.
     peer layout' scenario' count =
-      case List.sortOn (negate . summaryMean . summedRate . snd) [(name, sum') | (name, sum') <- Map.toList (at layout' scenario' count), "dotnet" `Text.isPrefixOf` name, not ("-naive" `Text.isSuffixOf` name)] of
+      case List.sortOn (negate . summaryMean . summedRate . snd) [(name, sum') | (name, sum') <- Map.toList (at layout' scenario' count), isPeer name] of
         best : _ -> Just (snd best)
         [] -> Nothing
     named :: Layout -> Scenario -> Int -> Text -> Text

@@ -108,7 +108,11 @@ textReport manifest results =
         ]
       <> invalidLines results
       <> ["", "Goals, as ratios of this run:"]
-      <> (if null (verdicts results) then ["none: they are about one Redis"] else goalLines (verdicts results))
+      <> (if null (verdicts results) then [noGoals] else goalLines (verdicts results))
+
+-- What a report says instead of goals, if none is about what was measured.
+noGoals :: Text
+noGoals = "None is about what was measured here: they compare with ASP.NET, beside one Redis."
 
 invalidLines :: [Result] -> [Text]
 invalidLines results =
@@ -130,10 +134,9 @@ markdownReport manifest results =
       "Written by `make compare-rest` from the raw results beside it (`cells.jsonl`, one line per measurement; `manifest.json`).",
       "",
       "## Goals",
-      "",
-      "| | ratio | bound | what |",
-      "|---|---|---|---|"
+      ""
     ]
+      <> (if null (verdicts results) then [noGoals] else ["| | ratio | bound | what |", "|---|---|---|---|"])
       <> [ "| " <> (if verdictMet goal then "met" else "**missed**") <> " | " <> maybe "absent" (number 2) (verdictRatio goal) <> " | " <> (if verdictAtLeast goal then "≥ " else "≤ ") <> number 2 (verdictBound goal) <> " | " <> verdictName goal <> (if Text.null (verdictNote goal) then "" else "; " <> verdictNote goal) <> " |"
            | goal <- verdicts results
          ]
@@ -165,7 +168,7 @@ htmlReport manifest results =
         []
         ( [ element "h1" [] [text "REST: warp with redis-client beside ASP.NET Core with StackExchange.Redis"],
             element "h2" [] [text "Goals"],
-            tableOf ["", "ratio", "bound", "what"] [[if verdictMet goal then "met" else "MISSED", maybe "absent" (number 2) (verdictRatio goal), (if verdictAtLeast goal then "≥ " else "≤ ") <> number 2 (verdictBound goal), verdictName goal <> (if Text.null (verdictNote goal) then "" else "; " <> verdictNote goal)] | goal <- verdicts results]
+            if null (verdicts results) then element "p" [] [text noGoals] else tableOf ["", "ratio", "bound", "what"] [[if verdictMet goal then "met" else "MISSED", maybe "absent" (number 2) (verdictRatio goal), (if verdictAtLeast goal then "≥ " else "≤ ") <> number 2 (verdictBound goal), verdictName goal <> (if Text.null (verdictNote goal) then "" else "; " <> verdictNote goal)] | goal <- verdicts results]
           ]
             <> charts results
             <> [element "h2" [] [text "All cells"]]
