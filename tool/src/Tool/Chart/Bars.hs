@@ -8,6 +8,7 @@ import Data.List qualified as List
 import Data.Text qualified as Text
 import Tool.Chart.Frame
 import Tool.Chart.Scale
+import Tool.Chart.Style (seriesClass)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, text, (.=))
 
@@ -69,7 +70,7 @@ draw size top chart =
     one number y held =
       [ element
           "rect"
-          [ classes ["s" <> Text.pack (show (number `mod` 8)), "fill"],
+          [ classes [seriesClass number, "fill"],
             "x" .= px (areaLeft area),
             "y" .= px (y + 2),
             "width" .= px (max 1 (end - areaLeft area)),

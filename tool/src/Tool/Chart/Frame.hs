@@ -24,6 +24,7 @@ import Data.List qualified as List
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Chart.Scale
+import Tool.Chart.Style (seriesClass)
 import Tool.Chart.Types (Band (..))
 import Tool.Markup (Markup, element, text, (.=))
 import Tool.Text (fixed)
@@ -123,7 +124,7 @@ legend size top marks = (if null marks then 0 else row * 20 + 20, drawn)
               "width" .= "14",
               "height" .= "10",
               case mark of
-                MarkSeries number _ -> classes ["s" <> shown' (number `mod` 8), "fill"]
+                MarkSeries number _ -> classes [seriesClass number, "fill"]
                 MarkBand number _ -> classes ["band", "b" <> shown' (number `mod` 5)]
             ]
             [],

@@ -9,6 +9,7 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Chart.Frame
 import Tool.Chart.Scale
+import Tool.Chart.Style (seriesClass)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, text, (.=))
 
@@ -71,7 +72,7 @@ draw size top chart =
         <> format (axisUnit (linesY chart)) y
         <> " at "
         <> (if axisKind (linesX chart) == Nines then format Share (1 - 1 / x) else format (axisUnit (linesX chart)) x)
-    colour number more = classes (("s" <> Text.pack (show (number `mod` 8))) : more)
+    colour number more = classes (seriesClass number : more)
 
 -- Straight from point to point, or first level and then up or down.
 path :: Bool -> [(Double, Double)] -> Text

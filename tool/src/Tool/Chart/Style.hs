@@ -1,16 +1,24 @@
 -- | The colours of charts, for a light and for a dark page.
 --
--- Eight colours for series that people with the usual kinds of colour blindness
+-- Ten colours for series that people with the usual kinds of colour blindness
 -- can tell apart next to each other, all of them at least three to one against
 -- their background.
 module Tool.Chart.Style
   ( chartStyle,
+    seriesClass,
   )
 where
 
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Markup (Markup, raw)
+
+-- | The class of a series' colour, by its number; the eleventh looks like the
+-- first.
+seriesClass :: Int -> Text
+seriesClass number = "s" <> Text.pack (show (number `mod` length those))
+  where
+    (_, _, _, those) = light
 
 -- | For all charts.
 chartStyle :: Markup
@@ -34,12 +42,13 @@ chartStyle =
       ".rc .band{fill:var(--c);opacity:.22}",
       ".rc .heat{fill:var(--k0);shape-rendering:crispEdges}"
     ]
-      <> [rule ("s" <> shown n) ("--c:var(--k" <> shown n <> ")") | n <- [0 .. 7 :: Int]]
+      <> [rule ("s" <> shown n) ("--c:var(--k" <> shown n <> ")") | n <- [0 .. length (colours light) - 1]]
       <> [rule ("b" <> shown n) ("--c:var(--k" <> shown place <> ")") | (n, place) <- zip [0 .. 4 :: Int] [1, 4, 5, 3, 6 :: Int]]
       <> [rule ("h" <> shown n) ("opacity:" <> strength) | (n, strength) <- zip [0 .. 8 :: Int] [".08", ".15", ".24", ".34", ".46", ".59", ".72", ".86", "1"]]
   where
     rule name what = ".rc ." <> name <> "{" <> what <> "}"
     shown = Text.pack . show
+    colours (_, _, _, those) = those
 
 variables :: (Text, Text, Text, [Text]) -> Text
 variables (ink, faint, grid, colours) =
@@ -52,11 +61,11 @@ light =
   ( "#1c2330",
     "#5a6475",
     "#dfe3ea",
-    ["#2563b8", "#c2560c", "#14795a", "#8a3fa8", "#b8305f", "#6b6a00", "#0d7887", "#7a5230"]
+    ["#2563b8", "#c2560c", "#14795a", "#8a3fa8", "#b8305f", "#6b6a00", "#0d7887", "#7a5230", "#4a5568", "#5b8a00"]
   )
 dark =
   ( "#e6eaf2",
     "#9aa5b8",
     "#303846",
-    ["#6ea8ff", "#ff9d5c", "#4fcf9f", "#cf9bf5", "#ff84b0", "#cfce4a", "#4fcfe0", "#d3a680"]
+    ["#6ea8ff", "#ff9d5c", "#4fcf9f", "#cf9bf5", "#ff84b0", "#cfce4a", "#4fcfe0", "#d3a680", "#b3bfd1", "#a6e22e"]
   )
