@@ -221,3 +221,12 @@ survivalSpec = do
         closeClient client
         within 10 (Async.wait early) `shouldReturn` Left ClientClosed
       within 10 (tryRun client (Redis.get low)) `shouldReturn` Left ClientClosed
+
+  it "nobody is asked for it once the client is closed, who may never answer" $
+    limited . settled . withFakeNode $ \a -> do
+      setScript a mute
+      client <- newClient (setConnectTimeout 30 (clusterOf [fakeEndpoint a]))
+      eventually 5 "the seed is asked" $ (== 1) <$> connectionsNow a
+      closeClient client
+      -- The node's own end is open until it sees that it was left.
+      eventually 0.7 "the seed is left" $ (== 0) <$> connectionsNow a

@@ -3,7 +3,7 @@
 module ConnectionPartsSpec (spec) where
 
 import Control.Concurrent
-import Control.Monad (forM, forM_, replicateM, replicateM_)
+import Control.Monad (foldM, forM, forM_, replicateM, replicateM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.Int (Int64)
@@ -257,6 +257,56 @@ reconnecting = do
         delays = map fst (take 4 (iterate (next (100 * second) . snd) (failed 0 "refused" untroubled)))
     forM_ (take 5 (drop 1 together)) $ \state -> beginAttempt second state `shouldSatisfy` either (const False) (const True)
     take 2 delays `shouldBe` [1, 2]
+
+  it "lets any number begin when a connection was had, but forgets the failures only when one has answered somebody" $ do
+    let onTrial = troubledBy 2 >>= beginAttempt (100 * second) >>= had (100 * second)
+        next = fmap (beginAttempt (100 * second)) onTrial
+    next `shouldBe` fmap Right onTrial
+    fmap (lost (100 * second) (life (100 * second))) onTrial `shouldSatisfy` waitsUntil (104 * second)
+    fmap (lost (100 * second) (life (100 * second)) {lifeAnswered = True}) onTrial `shouldBe` Right untroubled
+    fmap (fst . failed (100 * second) "refused") onTrial `shouldBe` Right 4
+
+  it "forgets the failures when nothing went wrong for the longest delay" $ do
+    let onTrial = troubledBy 2 >>= beginAttempt (100 * second) >>= had (100 * second)
+    fmap (fst . failed (160 * second - 1) "refused") onTrial `shouldBe` Right 4
+    fmap (fst . failed (160 * second) "refused") onTrial `shouldBe` Right 1
+    fmap (lost (160 * second) (life (100 * second))) onTrial `shouldBe` Right untroubled
+
+  it "takes the loss of a connection that answered nobody for a failure, whose delay counts from when it was had" $ do
+    waitsUntil (101 * second) (Right (lost (100 * second) (life (100 * second)) untroubled)) `shouldBe` True
+    beginAttempt (101 * second) (lost (101 * second) (life (100 * second)) untroubled) `shouldSatisfy` either (const False) (const True)
+    let hangingUp now state = lost now (life now) (attemptSucceeded times now state)
+        untilAllowed now state = either (const (untilAllowed (now + second) state)) ((,) now) (beginAttempt now state)
+        round' (now, state) = untilAllowed now (hangingUp now state)
+        begun = map fst (take 9 (iterate round' (0, untroubled)))
+    zipWith (-) (drop 1 begun) begun `shouldBe` map (* second) [1, 2, 4, 8, 16, 32, 60, 60]
+
+  it "takes it for none if the connection answered, lived for long or was closed from here" $ do
+    lost (100 * second) (life (100 * second)) {lifeAnswered = True} untroubled `shouldBe` untroubled
+    lost (160 * second) (life (100 * second)) untroubled `shouldBe` untroubled
+    lost (100 * second) (life (100 * second)) {lifeEnd = ClosedLocally} untroubled `shouldBe` untroubled
+
+  prop "does not change its mind after a failure for what began before it" $
+    forAll (choose (0, 99)) $ \before -> forAll arbitrary $ \answered ->
+      let troubled = snd (failed (100 * second) "refused" untroubled)
+          older = (life (before * second)) {lifeAnswered = answered}
+       in (lost (100 * second) older troubled, attemptSucceeded times (100 * second) troubled) === (troubled, troubled)
+
+  prop "says the same if a connection is lost before it is known that it was had" $
+    forAll (chooseInt (0, 5)) $ \count -> forAll arbitrary $ \answered ->
+      let trying = troubledBy count >>= beginAttempt (100 * second)
+          end = lost (100 * second) (life (100 * second)) {lifeAnswered = answered}
+          succeeded = attemptSucceeded times (100 * second)
+       in fmap (succeeded . end) trying === fmap (end . succeeded) trying
   where
     second = 1000000000
-    failed now cause = attemptFailed Backoff {backoffFirst = 1, backoffCap = 60} now 1 (ConnectFailed cause)
+    times = Backoff {backoffFirst = 1, backoffCap = 60}
+    failed now cause = attemptFailed times now 1 (ConnectFailed cause)
+    lost now = connectionLost times now 1
+    had now = Right . attemptSucceeded times now
+    life began = Life {lifeBegan = began, lifeAnswered = False, lifeEnd = ClosedByPeer}
+    -- After so many failures, the last of whose delays is over at 50 s.
+    troubledBy count = foldM (\state _ -> snd . failed 0 "refused" <$> beginAttempt (50 * second) state) untroubled [1 .. count :: Int]
+    waitsUntil time = \case
+      Right state -> either (const True) (const False) (beginAttempt (time - 1) state) && either (const False) (const True) (beginAttempt time state)
+      Left _ -> False

@@ -4,6 +4,7 @@ module CallersSpec (spec) where
 import Control.Concurrent.Async hiding (wait)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
+import Control.Exception (bracket, try)
 import Control.Monad (forM, forM_, forever, replicateM, replicateM_)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -11,12 +12,14 @@ import Data.IORef
 import Data.Map.Strict qualified as Map
 import GHC.Clock (getMonotonicTime)
 import Harness
+import Network.Socket qualified as Socket
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.TestKit.Address (Address (TcpAddress), freePorts, listenOn)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, openDescriptors, within)
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 import Test.Hspec
@@ -154,6 +157,33 @@ spec = do
             Server.restart server
           tallyNotRun tally `shouldSatisfy` (> 0)
 
+    forM_ [1, 2] $ \count ->
+      it ("spares a server that lets it in and hangs up at once, with connections: " <> show count) $
+        behindProxy $ \_ proxy -> leavingNothing $ do
+          (hangUps, config) <- hangingUp proxy (setMuxCount (Just count) (through proxy))
+          withClient config $ \client -> do
+            began <- getMonotonicTime
+            withAsync (mapConcurrently (const (forever (tryRun client Commands.ping))) [1 .. 8 :: Int]) $ \_ ->
+              eventually 20 "it has hung up often" ((>= 20 * count) <$> hangUpsSoFar hangUps)
+            ended <- getMonotonicTime
+            -- What is under way when a connection ends may bring one more for
+            -- each; then delays of 10, 20, 40, 80 ms at least, then of 100 ms.
+            (ended - began) `shouldSatisfy` (> 0.5)
+            beFriendly hangUps
+            eventually 5 "it is let in" (either (const False) (const True) <$> tryRun client Commands.ping)
+
+    it "does not keep anybody from a server that answered, and was started again" $
+      Server.withServer durable $ \server -> leavingNothing $ do
+        (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff Backoff {backoffFirst = 20, backoffCap = 20} (addressed server))
+        withClient config $ \client -> forM_ [1 :: Int .. 3] $ \turn -> do
+          run client Commands.ping
+          _ <- run client (Commands.blpop (pure "list") 0.01)
+          Server.kill9 server
+          Server.restart server
+          eventuallyReturns 5 (2 * turn) (length . filter isEnd <$> journalEntries journal)
+          run client Commands.ping
+          run client (Commands.blpop (pure "list") 0.01) `shouldReturn` Nothing
+
   describe "a submitted command" $ do
     it "has the same result however often and by whomever it is awaited" $
       Server.withServer Server.defaultServerOptions $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
@@ -264,6 +294,33 @@ spec = do
         result `shouldBe` Left ClientClosed
         mapM_ (Proxy.thaw proxy) [Proxy.ToServer, Proxy.ToClient]
 
+    it "ends the dials of commands that wait, and leaves none of their descriptors" $
+      neverAnswering $ \config -> do
+        ownDescriptors <- openDescriptors
+        client <- newClient config
+        callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") 0))
+        lender <- async (try (withDedicated client Nothing (`tryRunOn` Commands.ping)))
+        eventuallyReturns 5 (ownDescriptors + 11) openDescriptors
+        began <- getMonotonicTime
+        within 5 (closeClient client)
+        openDescriptors `shouldReturn` ownDescriptors
+        ended <- getMonotonicTime
+        (ended - began) `shouldSatisfy` (< 1.5)
+        results <- within 1 (mapM waitIt callers)
+        results `shouldBe` replicate 10 (Left ClientClosed)
+        lent <- within 1 (waitIt lender)
+        either errorDelivery (const MaybeExecuted) lent `shouldBe` NotSent
+
+    it "is quick after a caller that gave up a dial, of which nothing is left" $
+      neverAnswering $ \config -> leavingNothing $ do
+        ownDescriptors <- openDescriptors
+        client <- newClient config
+        caller <- async (tryRun client (Commands.blpop (pure "list") 0))
+        eventuallyReturns 5 (ownDescriptors + 1) openDescriptors
+        cancel caller
+        eventuallyReturns 5 ownDescriptors openDescriptors
+        within 1 (closeClient client)
+
     it "ends callers that wait for room" $
       behindProxy $ \_ proxy -> leavingNothing $ do
         client <- newClient (single . setSilenceLimit Nothing . setCommandTimeout (Just 0.5) . setLimits defaultLimits {limitInFlight = 4} $ through proxy)
@@ -280,10 +337,23 @@ spec = do
     failedAttempt = \case
       ConnectAttemptFailed {} -> True
       _ -> False
+    isEnd = \case
+      Disconnected _ _ -> True
+      _ -> False
     untilClosed action =
       action >>= \case
-        Left failure -> pure failure
+        Left problem -> pure problem
         Right _ -> untilClosed action
+
+-- | The configuration of a client, with long times, of a server that accepts
+-- connections and says nothing at all. It holds no descriptor for them.
+neverAnswering :: (Config -> IO a) -> IO a
+neverAnswering action =
+  freePorts 1 >>= \case
+    port : _ ->
+      bracket (listenOn (TcpAddress "127.0.0.1" port)) Socket.close $ \_ ->
+        action (setConnectTimeout 30 . setCommandTimeout (Just 2) . setSilenceLimit Nothing $ quick (standaloneConfig "127.0.0.1" (fromIntegral port)))
+    [] -> failure "no free port"
 
 -- | How often the server ran a command.
 callsOf :: Server.Server -> ByteString.ByteString -> IO Int

@@ -6,7 +6,7 @@ import Control.Concurrent.Async hiding (wait)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
 import Control.Exception (Exception, throwIO, try)
-import Control.Monad (forM, forM_)
+import Control.Monad (forM, forM_, forever)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
@@ -119,6 +119,19 @@ spec = do
           attempts `shouldSatisfy` (<= 4 + ceiling ((ended - began) / (delay / 2)))
           Server.restart server
           eventually 5 "it is opened" $ isRight <$> tryRun client (Commands.blpop (pure "list") 0.01)
+
+    it "to a server that lets it in and hangs up at once is asked for less and less often" $
+      behindProxy $ \_ proxy -> leavingNothing $ do
+        (hangUps, config) <- hangingUp proxy (through proxy)
+        withClient config $ \client -> do
+          let pop = tryRun client (Commands.blpop (pure "list") 0.01)
+          began <- getMonotonicTime
+          withAsync (forever pop) $ \_ ->
+            eventually 20 "it has hung up often" ((>= 20) <$> hangUpsSoFar hangUps)
+          ended <- getMonotonicTime
+          (ended - began) `shouldSatisfy` (> 0.5)
+          beFriendly hangUps
+          eventually 5 "it is let in" (isRight <$> pop)
 
     it "carries a transaction, whole" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do

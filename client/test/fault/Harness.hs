@@ -16,6 +16,10 @@ module Harness
     -- * Surroundings
     behindProxy,
     durable,
+    HangUps,
+    hangingUp,
+    hangUpsSoFar,
+    beFriendly,
 
     -- * The load
     Load,
@@ -42,7 +46,7 @@ where
 import Control.Concurrent.Async (async, cancel, waitCatch)
 import Control.Concurrent.STM
 import Control.Exception (finally, throwIO)
-import Control.Monad (forM, forM_, unless)
+import Control.Monad (forM, forM_, unless, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
@@ -51,7 +55,7 @@ import Data.List (nub)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Nil), replyText)
-import Redis.TestKit.Proxy (Proxy, proxyPort, withProxy)
+import Redis.TestKit.Proxy (Ending (Close), Proxy, cut, proxyPort, withProxy)
 import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (descriptorsReturnTo, eventually, failure, openDescriptors, within)
@@ -86,6 +90,35 @@ behindProxy action =
 -- | A server that has on its disk what it answered, and so survives its end.
 durable :: ServerOptions
 durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync always"]}
+
+-- | A server that hangs up on every new connection, and how often it has.
+data HangUps = HangUps (TVar Bool) (TVar Int)
+
+-- | Lets the proxy end each connection when its handshake is over, before a
+-- command can use it. The configuration has one attempt for each command, and
+-- delays of 20 to 200 ms.
+hangingUp :: Proxy -> Config -> IO (HangUps, Config)
+hangingUp proxy config = do
+  hostile <- newTVarIO True
+  count <- newTVarIO 0
+  let hook = \case
+        Connected _ _ -> do
+          now <- readTVarIO hostile
+          when now $ do
+            atomically (modifyTVar' count (+ 1))
+            cut proxy Close
+        _ -> pure ()
+  pure
+    ( HangUps hostile count,
+      setHooks noHooks {hookConnection = Just hook} . setMaxAttempts 1 . setBackoff Backoff {backoffFirst = 0.02, backoffCap = 0.2} $ config
+    )
+
+hangUpsSoFar :: HangUps -> IO Int
+hangUpsSoFar (HangUps _ count) = readTVarIO count
+
+-- | From now on connections are left alone.
+beFriendly :: HangUps -> IO ()
+beFriendly (HangUps hostile _) = atomically (writeTVar hostile False)
 
 -- | What commands came to.
 data Tally = Tally

@@ -7,8 +7,12 @@
 -- answer may still come, and must not go to the next one.
 --
 -- Many may be opened at once while the node is well. Once an attempt has
--- failed, leases fail with its cause until the backoff has passed
+-- failed, or a connection was lost before it had answered anybody, leases fail
+-- with the cause until the backoff has passed
 -- ("Redis.Internal.Network.Reconnect").
+--
+-- Each is dialled by a thread of its own, so that a caller that is interrupted,
+-- and a pool that is closed, can end the dial without each other.
 module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
@@ -19,10 +23,11 @@ module Redis.Internal.Network.Dedicated
   )
 where
 
-import Control.Concurrent (myThreadId, threadCapability)
+import Control.Concurrent (ThreadId, killThread, myThreadId, threadCapability)
+import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (mask, mask_, onException)
-import Control.Monad (join, void)
+import Control.Exception (SomeException, finally, mask, mask_, onException, try, uninterruptibleMask_)
+import Control.Monad (join, unless, void)
 import Data.List qualified as List
 import Redis.Error
 import Redis.Internal.Config
@@ -32,6 +37,7 @@ import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
+import Redis.Internal.Network.Worker (spawn)
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 
@@ -40,6 +46,8 @@ data DedicatedPool = DedicatedPool
   { dedicatedEndpoint :: Endpoint,
     dedicatedSetup :: ConnectionSetup,
     dedicatedState :: TVar DedicatedState,
+    -- | Those under way. None is added once the pool is closed.
+    dedicatedDials :: TVar [Dial],
     dedicatedReconnect :: TVar Reconnect
   }
 
@@ -53,6 +61,46 @@ data DedicatedState
       -- ^ How many are lent out, idle or being opened.
   | Closed
 
+-- | An attempt to open a connection.
+data Dial = Dial
+  { -- | What it came to, or 'ClosedLocally' from whoever does not want it any
+    -- more: the first to fill it has the say.
+    dialResult :: MVar (Either ConnectionCause Multiplexer),
+    dialThread :: ThreadId,
+    -- | Full when nothing is left of it but its result.
+    dialOver :: MVar ()
+  }
+
+instance Eq Dial where
+  one == other = dialOver one == dialOver other
+
+-- | Dials, on a thread of its own. Masked.
+startDial :: String -> IO (Either ConnectionCause Multiplexer) -> IO Dial
+startDial label open = do
+  dialResult <- newEmptyMVar
+  dialOver <- newEmptyMVar
+  dialThread <- spawn label $ do
+    outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try open
+    wanted <- tryPutMVar dialResult outcome
+    unless wanted (mapM_ disposed outcome)
+    putMVar dialOver ()
+  pure Dial {dialResult, dialThread, dialOver}
+  where
+    -- An interruption that comes too late for the dial arrives here.
+    disposed mux =
+      try (abortMultiplexer mux) >>= \case
+        Right () -> pure ()
+        Left (_ :: SomeException) -> disposed mux
+
+-- | Ends a dial whose result nobody will use. Blocks until nothing is left of it.
+dropDial :: Dial -> IO ()
+dropDial dial = do
+  void (tryPutMVar (dialResult dial) (Left ClosedLocally))
+  -- Bounded: whatever a dial waits for can be interrupted.
+  uninterruptibleMask_ (killThread (dialThread dial))
+  readMVar (dialOver dial)
+  readMVar (dialResult dial) >>= mapM_ abortMultiplexer
+
 -- | What state a lease leaves its connection in.
 data Condition
   = -- | As the handshake left it.
@@ -65,20 +113,23 @@ data Condition
 newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
 newDedicatedPool dedicatedSetup dedicatedEndpoint = do
   dedicatedState <- newTVarIO (Lending [] [] 0)
+  dedicatedDials <- newTVarIO []
   dedicatedReconnect <- newTVarIO untroubled
-  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState, dedicatedReconnect}
+  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState, dedicatedDials, dedicatedReconnect}
 
--- | Closes idle connections now, lent ones when they come back, but at the
--- latest after so many seconds: whom the server keeps waiting must not wait for
--- ever. Idempotent.
+-- | Closes idle connections and ends dials now, lent connections when they come
+-- back, but at the latest after so many seconds: whom the server keeps waiting
+-- must not wait for ever. Idempotent.
 closeDedicatedPool :: Double -> DedicatedPool -> IO ()
 closeDedicatedPool grace pool = do
-  (idle, lent) <- atomically $ do
+  (idle, lent, dials) <- atomically $ do
     state <- readTVar (dedicatedState pool)
     writeTVar (dedicatedState pool) Closed
+    dials <- readTVar (dedicatedDials pool)
     pure $ case state of
-      Lending idle lent _ -> (idle, lent)
-      Closed -> ([], [])
+      Lending idle lent _ -> (idle, lent, dials)
+      Closed -> ([], [], dials)
+  mapM_ dropDial dials
   mapM_ abortMultiplexer idle
   void (timeout (round (grace * 1e6)) (mapM_ awaitGone lent))
   mapM_ abortMultiplexer lent
@@ -153,25 +204,41 @@ withLease pool action = mask $ \restore ->
       capability <- fst <$> (threadCapability =<< myThreadId)
       let setup = dedicatedSetup pool
           endpoint = dedicatedEndpoint pool
-      opened <- openConnection setup ForPrimary (exclusiveSettings setup endpoint capability) endpoint
+          settings = exclusiveSettings setup endpoint capability
+      dial <- startDial ("redis dial " <> renderEndpoint endpoint) (openConnection setup ForPrimary settings (lost pool) endpoint)
+      closed <-
+        atomically $
+          readTVar (dedicatedState pool) >>= \case
+            Closed -> pure True
+            Lending {} -> False <$ modifyTVar' (dedicatedDials pool) (dial :)
+      opened <-
+        if closed
+          then Left ClosedLocally <$ dropDial dial
+          else readMVar (dialResult dial) `onException` (dropDial dial `finally` atomically (noLonger dial))
+      now <- coarseNanos
       case opened of
+        Left ClosedLocally -> do
+          atomically (noLonger dial >> modifyTVar' reconnect attemptAbandoned)
+          forgetOpening
+          pure (Left (failed ClosedLocally))
         Left cause -> do
-          now <- coarseNanos
           random <- randomRIO (0, 1)
-          delay <- atomically (stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
+          delay <- atomically (noLonger dial >> stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
           forgetOpening
           observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause delay)
           pure (Left (failed cause))
         Right mux -> do
-          atomically (writeTVar reconnect untroubled)
-          wanted <-
-            atomically $
-              readTVar (dedicatedState pool) >>= \case
-                Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
-                Closed -> pure False
+          -- In one step, so that who closes the pool finds it here or there.
+          wanted <- atomically $ do
+            noLonger dial
+            modifyTVar' reconnect (attemptSucceeded (configBackoff config) now)
+            readTVar (dedicatedState pool) >>= \case
+              Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
+              Closed -> pure False
           if wanted
             then pure (Right mux)
             else Left (failed ClosedLocally) <$ abortMultiplexer mux
+    noLonger dial = modifyTVar' (dedicatedDials pool) (List.delete dial)
 
     forgetOpening = atomically . change $ \case
       Lending idle lent total -> Lending idle lent (total - 1)
@@ -190,3 +257,10 @@ withLease pool action = mask $ \restore ->
             Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending (mux : idle) (List.delete mux lent) total)
             Closed -> pure False
       if kept then pure () else abortMultiplexer mux
+
+-- | A connection that had been opened is no more.
+lost :: DedicatedPool -> Life -> IO ()
+lost pool life = do
+  now <- coarseNanos
+  random <- randomRIO (0, 1)
+  atomically (modifyTVar' (dedicatedReconnect pool) (connectionLost (configBackoff (setupConfig (dedicatedSetup pool))) now random life))

@@ -7,14 +7,14 @@
 --
 -- At most one attempt to connect is made at a time. It belongs to the pool,
 -- not to the caller that happened to need it: a caller that gives up waiting
--- does not stop it. After a failed attempt callers fail at once with its cause
--- until the backoff has passed; whether to try again later is the retry
--- policy's decision.
+-- does not stop it. After a failed attempt, and after a connection that was lost
+-- before it had answered anybody, callers fail at once with the cause until the
+-- backoff has passed ("Redis.Internal.Network.Reconnect"); whether to try again
+-- later is the retry policy's decision.
 module Redis.Internal.Network.MultiplexPool
   ( MultiplexPool,
     newMultiplexPool,
     closeMultiplexPool,
-    poolEndpoint,
 
     -- * Submitting
     submitToNode,
@@ -275,8 +275,9 @@ runAttempt pool index attempt = do
   let setup = poolSetup pool
       endpoint = poolEndpoint pool
       cell = indexArray (poolCells pool) index
-      settings = sharedSettings setup endpoint index (lost pool)
-  outcome <- try (openConnection setup (poolRole pool) settings endpoint)
+      settings = sharedSettings setup endpoint index
+      backoff = configBackoff (setupConfig setup)
+  outcome <- try (openConnection setup (poolRole pool) settings (lost pool) endpoint)
   beLeftAlone
   let opened = case outcome of
         Right result -> result
@@ -289,11 +290,11 @@ runAttempt pool index attempt = do
       | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
       | otherwise -> do
         writeIORef cell (Just mux)
-        pure (state {stateAttempt = Nothing, stateReconnect = untroubled}, (Right (), pure ()))
+        pure (state {stateAttempt = Nothing, stateReconnect = attemptSucceeded backoff now (stateReconnect state)}, (Right (), pure ()))
     Left cause
       | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
       | otherwise -> do
-        let (delay, reconnect) = attemptFailed (configBackoff (setupConfig setup)) now random cause (stateReconnect state)
+        let (delay, reconnect) = attemptFailed backoff now random cause (stateReconnect state)
         pure
           ( state {stateAttempt = Nothing, stateReconnect = reconnect},
             ( Left cause,
@@ -313,10 +314,13 @@ runAttempt pool index attempt = do
 
 -- | What a multiplexer says when it ends. The cell keeps it: the next command
 -- finds it closed and replaces it.
-lost :: MultiplexPool -> ConnectionCause -> IO ()
-lost pool cause = do
-  observe pool (Disconnected (poolEndpoint pool) cause)
-  unless (cause == ClosedLocally) (poolOnTrouble pool cause)
+lost :: MultiplexPool -> Life -> IO ()
+lost pool life = do
+  now <- coarseNanos
+  random <- randomRIO (0, 1)
+  modifyMVar_ (poolState pool) $ \state ->
+    pure state {stateReconnect = connectionLost (configBackoff (setupConfig (poolSetup pool))) now random life (stateReconnect state)}
+  unless (lifeEnd life == ClosedLocally) (poolOnTrouble pool (lifeEnd life))
 
 observe :: MultiplexPool -> ConnectionEvent -> IO ()
 observe pool = observeConnection (configHooks (setupConfig (poolSetup pool)))

@@ -36,6 +36,7 @@ module Redis.Internal.Network.MuxState
     flagWaiting,
     readFlag,
     writeFlag,
+    repliesUntilEnd,
 
     -- * Waiting for room
     inFlight,
@@ -191,6 +192,7 @@ killMultiplexer mux cause = uninterruptibleMask_ $ do
       Dead _ -> pure ()
       _ -> do
         writeIORef (muxStatus mux) (Dead cause)
+        ringHead (muxRing mux) >>= writeFlag mux flagReplies
         -- Under the lock: the reader takes it before it frees the descriptor.
         transportShutdown (muxTransport mux)
   void (tryPutMVar (muxWriterWake mux) ())
@@ -245,6 +247,10 @@ flagReads = Flag 16
 flagPolling :: Flag
 flagPolling = Flag 17
 
+-- | Replies that had come when it died.
+flagReplies :: Flag
+flagReplies = Flag 19
+
 flagCount :: Int
 flagCount = 24
 
@@ -266,6 +272,15 @@ inFlight mux = do
   submitted <- ringTail (muxRing mux)
   pure (submitted - answered)
 {-# INLINE inFlight #-}
+
+-- | Replies that have come; those of a dead connection, until it died. \(O(1)\),
+-- never blocks; from a thread other than the reader it may be a little old.
+repliesUntilEnd :: Multiplexer -> IO Int
+repliesUntilEnd mux =
+  readIORef (muxStatus mux) >>= \case
+    -- Since then commands have been taken from the ring because they failed.
+    Dead _ -> readFlag mux flagReplies
+    _ -> ringHead (muxRing mux)
 
 -- | Whether so many more commands of so many more bytes may be submitted.
 -- Under the lock.

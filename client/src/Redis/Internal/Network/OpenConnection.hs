@@ -10,14 +10,16 @@ where
 
 import Control.Concurrent.MVar
 import Control.Exception (mask_, onException)
-import Control.Monad (when)
+import Data.Foldable (for_)
 import Redis.Error (ConnectionCause (ConnectTimedOut), Endpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (nanosFromSeconds, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
 import Redis.Internal.Network.Connect (Connector, connectWith)
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.MuxState (repliesUntilEnd)
+import Redis.Internal.Network.Reconnect (Life (..))
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 import System.Timeout (timeout)
@@ -30,11 +32,20 @@ data ConnectionSetup = ConnectionSetup
     setupOnPush :: Endpoint -> Value -> IO ()
   }
 
+-- | What a connection was like when commands could use it first.
+data Ready = Ready
+  { readyMux :: Multiplexer,
+    readySince :: Nanos,
+    -- | To the handshake.
+    readyReplies :: Int
+  }
+
 -- | Opens a connection. Blocks for at most the connect timeout. Leaves nothing
 -- behind when it fails or is interrupted. The end of a connection is told only
--- if its beginning was, and after it.
-openConnection :: ConnectionSetup -> ConnectionRole -> MuxSettings -> Endpoint -> IO (Either ConnectionCause Multiplexer)
-openConnection setup role settings endpoint = mask_ $ do
+-- if its beginning was, and after it: to the hook, and then to the action, on
+-- the connection's own thread, when everybody who waited has been told.
+openConnection :: ConnectionSetup -> ConnectionRole -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Multiplexer)
+openConnection setup role settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   announced <- newEmptyMVar
   -- Masked throughout, so that what was opened is either returned or closed;
@@ -44,32 +55,39 @@ openConnection setup role settings endpoint = mask_ $ do
   case result of
     Nothing -> pure (Left (ConnectTimedOut limit))
     Just (Left cause) -> pure (Left cause)
-    Just (Right mux) -> do
-      observeConnection (configHooks config) (Connected endpoint (secondsFromNanos (ended - began)))
-      putMVar announced True
-      pure (Right mux)
+    Just (Right ready) -> do
+      observe (Connected endpoint (secondsFromNanos (ended - began)))
+      putMVar announced (Just ready)
+      pure (Right (readyMux ready))
   where
     config = setupConfig setup
     limit = configConnectTimeout config
+    observe = observeConnection (configHooks config)
 
-    giveUp announced mux = putMVar announced False >> abortMultiplexer mux
+    giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
     attempt announced =
       connectWith (setupConnector setup) endpoint >>= \case
         Left cause -> pure (Left cause)
         Right transport -> do
-          let tellDeath cause = readMVar announced >>= \was -> when was (muxOnDeath settings cause)
-          mux <- openMultiplexer settings {muxOnDeath = tellDeath} transport
+          mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
           answer <- handshake config role mux `onException` giveUp announced mux
           case answer of
-            Right () -> pure (Right mux)
+            Right () -> Right <$> (Ready mux <$> coarseNanos <*> repliesUntilEnd mux)
             Left cause -> do
               giveUp announced mux
               pure (Left cause)
 
+    tellEnd announced cause = do
+      known <- readMVar announced
+      for_ known $ \Ready {readyMux, readySince, readyReplies} -> do
+        replies <- repliesUntilEnd readyMux
+        observe (Disconnected endpoint cause)
+        onEnd Life {lifeBegan = readySince, lifeAnswered = replies > readyReplies, lifeEnd = cause}
+
 -- | For a connection that all callers share.
-sharedSettings :: ConnectionSetup -> Endpoint -> Int -> (ConnectionCause -> IO ()) -> MuxSettings
-sharedSettings setup endpoint capability onDeath =
+sharedSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
+sharedSettings setup endpoint capability =
   MuxSettings
     { muxMaxInFlight = limitInFlight limits,
       muxMaxQueued = limitQueuedBytes limits,
@@ -87,7 +105,8 @@ sharedSettings setup endpoint capability onDeath =
         Cluster _ -> False,
       muxCapability = capability,
       muxOnPush = setupOnPush setup endpoint,
-      muxOnDeath = onDeath
+      -- 'openConnection' has its own.
+      muxOnDeath = \_ -> pure ()
     }
   where
     config = setupConfig setup
@@ -97,7 +116,7 @@ sharedSettings setup endpoint capability onDeath =
 -- waiting, so neither silence nor the command timeout ends it.
 exclusiveSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
 exclusiveSettings setup endpoint capability =
-  (sharedSettings setup endpoint capability (observeConnection (configHooks (setupConfig setup)) . Disconnected endpoint))
+  (sharedSettings setup endpoint capability)
     { muxCommandTimeout = Nothing,
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,

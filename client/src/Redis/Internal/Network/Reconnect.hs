@@ -5,36 +5,56 @@
 -- failed. A node that is well may be connected to by many at once; if they all
 -- fail together, that counts as one failure.
 --
+-- That a connection was had does not show that the node is well: one may let
+-- everybody in and hang up at once (a proxy without a server behind it, a
+-- server that ends as it begins). So after a failure connections are on trial.
+-- Everybody may connect again, but the failures are forgotten only when a
+-- connection has answered somebody before it was lost, or nothing has gone
+-- wrong for as long as the longest backoff. A connection that was lost before
+-- it could show anything is one more failure, for a node that was well, too.
+--
 -- Time and chance are handed in; the state lies with whoever connects.
 module Redis.Internal.Network.Reconnect
   ( Reconnect,
     untroubled,
     beginAttempt,
+    attemptSucceeded,
     attemptFailed,
     attemptAbandoned,
+    Life (..),
+    connectionLost,
   )
 where
 
-import Redis.Error (ConnectionCause)
+import Redis.Error (ConnectionCause (ClosedLocally))
 import Redis.Internal.Backoff (delayFor)
-import Redis.Internal.Config (Backoff)
+import Redis.Internal.Config (Backoff (backoffCap))
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
 
--- | What is known of the attempts so far. One that succeeds makes it
--- 'untroubled' again.
+-- | What is known of the attempts so far.
 data Reconnect
   = Untroubled
   | Troubled Trouble
   deriving stock (Eq, Show)
 
 data Trouble = Trouble
-  { -- | Failures since the last success.
+  { -- | Failures since the node was last known to be well.
     troubleFailures :: Int,
     troubleCause :: ConnectionCause,
+    -- | When the last of them was.
+    troubleAt :: Nanos,
     troubleNotBefore :: Nanos,
-    -- | Whether the attempt that may end it is under way.
-    troubleTrying :: Bool
+    troubleStage :: Stage
   }
+  deriving stock (Eq, Show)
+
+data Stage
+  = -- | No attempt may begin before its time.
+    Waiting
+  | -- | The attempt that may end it is under way.
+    Trying
+  | -- | It succeeded. If nothing else goes wrong, the node is well at this time.
+    OnTrial Nanos
   deriving stock (Eq, Show)
 
 -- | Nothing has failed.
@@ -44,39 +64,83 @@ untroubled = Untroubled
 -- | Asks whether an attempt may begin now: 'Left' is why not, which is why the
 -- last one failed. Whoever is allowed to begin says how it ended. \(O(1)\).
 beginAttempt :: Nanos -> Reconnect -> Either ConnectionCause Reconnect
-beginAttempt now = \case
+beginAttempt now state = case tried now state of
   Untroubled -> Right Untroubled
+  Troubled trouble -> case troubleStage trouble of
+    OnTrial _ -> Right (Troubled trouble)
+    Waiting | now >= troubleNotBefore trouble -> Right (Troubled trouble {troubleStage = Trying})
+    _ -> Left (troubleCause trouble)
+
+-- | An attempt came to a connection. One that began before a failure that is
+-- known by now does not shorten the wait. \(O(1)\).
+attemptSucceeded :: Backoff -> Nanos -> Reconnect -> Reconnect
+attemptSucceeded backoff now = \case
   Troubled trouble
-    | troubleTrying trouble || now < troubleNotBefore trouble -> Left (troubleCause trouble)
-    | otherwise -> Right (Troubled trouble {troubleTrying = True})
+    | Trying <- troubleStage trouble -> Troubled trouble {troubleStage = OnTrial (now + nanosFromSeconds (backoffCap backoff))}
+  other -> other
 
 -- | An attempt failed: given a random number between 0 and 1, the seconds
 -- until the next may begin, and the state. \(O(1)\).
 attemptFailed :: Backoff -> Nanos -> Double -> ConnectionCause -> Reconnect -> (Double, Reconnect)
-attemptFailed backoff now random cause = \case
-  Untroubled -> after 1
+attemptFailed backoff now random cause state = case tried now state of
   Troubled trouble
-    | troubleTrying trouble -> after (troubleFailures trouble + 1)
     -- It began before the failure that is known already.
-    | otherwise ->
+    | Waiting <- troubleStage trouble ->
       ( max 0 (secondsFromNanos (troubleNotBefore trouble - now)),
         Troubled trouble {troubleCause = cause}
       )
-  where
-    after failures =
-      let delay = delayFor backoff failures random
-       in ( delay,
-            Troubled
-              Trouble
-                { troubleFailures = failures,
-                  troubleCause = cause,
-                  troubleNotBefore = now + nanosFromSeconds delay,
-                  troubleTrying = False
-                }
-          )
+  other -> oneMore backoff now now random cause other
 
 -- | An attempt was interrupted, which says nothing of the node. \(O(1)\).
 attemptAbandoned :: Reconnect -> Reconnect
 attemptAbandoned = \case
-  Untroubled -> Untroubled
-  Troubled trouble -> Troubled trouble {troubleTrying = False}
+  Troubled trouble
+    | Trying <- troubleStage trouble -> Troubled trouble {troubleStage = Waiting}
+  other -> other
+
+-- | A connection that was had, and is no more.
+data Life = Life
+  { -- | Since when commands could use it.
+    lifeBegan :: Nanos,
+    -- | Whether any of them was answered.
+    lifeAnswered :: Bool,
+    lifeEnd :: ConnectionCause
+  }
+  deriving stock (Eq, Show)
+
+-- | A connection was lost; given is a random number between 0 and 1. If that is
+-- a failure, the delay counts from when the connection was had: so nobody waits
+-- for a node whose connection lived longer than the delay. \(O(1)\).
+connectionLost :: Backoff -> Nanos -> Double -> Life -> Reconnect -> Reconnect
+connectionLost backoff now random Life {lifeBegan, lifeAnswered, lifeEnd} state = case tried now state of
+  -- It says nothing of what has happened since the failure that is known.
+  before@(Troubled trouble) | lifeBegan < troubleAt trouble -> before
+  before
+    | lifeAnswered || now - lifeBegan >= nanosFromSeconds (backoffCap backoff) -> Untroubled
+    | ClosedLocally <- lifeEnd -> before
+    | otherwise -> snd (oneMore backoff now lifeBegan random lifeEnd before)
+
+-- | The state, without a trial that is over.
+tried :: Nanos -> Reconnect -> Reconnect
+tried now = \case
+  Troubled trouble | OnTrial end <- troubleStage trouble, now >= end -> Untroubled
+  other -> other
+
+-- | One more failure, known now, whose delay counts from a time; with the delay.
+oneMore :: Backoff -> Nanos -> Nanos -> Double -> ConnectionCause -> Reconnect -> (Double, Reconnect)
+oneMore backoff now from random cause state =
+  ( delay,
+    Troubled
+      Trouble
+        { troubleFailures = failures,
+          troubleCause = cause,
+          troubleAt = now,
+          troubleNotBefore = from + nanosFromSeconds delay,
+          troubleStage = Waiting
+        }
+  )
+  where
+    delay = delayFor backoff failures random
+    failures = case state of
+      Untroubled -> 1
+      Troubled trouble -> troubleFailures trouble + 1

@@ -23,7 +23,8 @@ module Redis.Internal.Routing.Cluster
   )
 where
 
-import Control.Concurrent (threadDelay)
+import Control.Concurrent (ThreadId, killThread, myThreadId, threadDelay)
+import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, finally, mask_, try)
 import Control.Monad (unless, void, when)
@@ -72,6 +73,8 @@ data ClusterClient = ClusterClient
     clusterReasons :: IORef [(Endpoint, String)],
     clusterHealth :: IORef (Map.Map Endpoint Health),
     clusterTurn :: IORef Int,
+    -- | Those who ask nodes for their map. None is added once the client is closed.
+    clusterAsking :: TVar (Map.Map ThreadId (MVar ())),
     clusterStop :: TVar Bool
   }
 
@@ -99,6 +102,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
   clusterReasons <- newIORef []
   clusterHealth <- newIORef Map.empty
   clusterTurn <- newIORef 0
+  clusterAsking <- newTVarIO Map.empty
   clusterStop <- newTVarIO False
   clusterNodes <- newNodes clusterSetup (\endpoint _ -> void (offer clusterMail (Triggered (LostNode endpoint))))
   let cluster =
@@ -112,6 +116,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
             clusterReasons,
             clusterHealth,
             clusterTurn,
+            clusterAsking,
             clusterStop
           }
   random <- newStdGen
@@ -130,13 +135,17 @@ offer mail event = atomically $ do
   unless full (writeTBQueue mail event)
   pure (not full)
 
--- | Stops the driver and closes every node, waiting up to so many seconds for
--- commands in flight.
+-- | Stops the driver and those who ask for it, and closes every node, waiting
+-- up to so many seconds for commands in flight.
 closeClusterClient :: Double -> ClusterClient -> IO ()
 closeClusterClient grace cluster = do
   -- Whoever waits for news, or to give some, need not any longer.
-  atomically (writeTVar (clusterStop cluster) True)
+  asking <- atomically $ do
+    writeTVar (clusterStop cluster) True
+    readTVar (clusterAsking cluster)
   void (offer (clusterMail cluster) Tick)
+  for_ (Map.keys asking) killThread
+  for_ asking readMVar
   closeNodes grace (clusterNodes cluster)
 
 -- | Tells the driver. Never blocks; a full mailbox drops it.
@@ -275,7 +284,7 @@ act cluster = \case
     forget = removeNodes (clusterNodes cluster)
 
     -- Its own thread: a node that hangs must not hold up the driver.
-    asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) $ do
+    asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
       answer <- try (timeout (ceiling (limit * 1e6)) question)
       let view = case answer of
             Left (failure :: SomeException) -> Left (displayException failure)
@@ -288,6 +297,18 @@ act cluster = \case
       atomically $ do
         stopped <- readTVar (clusterStop cluster)
         unless stopped (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
+
+    -- Where whoever closes the client finds it.
+    whileOpen action = do
+      thread <- myThreadId
+      over <- newEmptyMVar
+      open <- atomically $ do
+        stopped <- readTVar (clusterStop cluster)
+        unless stopped (modifyTVar' (clusterAsking cluster) (Map.insert thread over))
+        pure (not stopped)
+      when open $
+        (void (try action :: IO (Either SomeException ())) >> atomically (modifyTVar' (clusterAsking cluster) (Map.delete thread)))
+          `finally` putMVar over ()
 
 -- | Looks the nodes of a map up and puts it in force.
 publish :: ClusterClient -> SlotMap -> IO ()
@@ -313,7 +334,7 @@ askOverPool cluster endpoint =
 askAnew :: ClusterClient -> Endpoint -> IO (Either String View)
 askAnew cluster endpoint =
   mask_ $
-    openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) endpoint >>= \case
+    openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (renderCause cause))
       Right mux -> askView cluster endpoint (submitCommandAsync mux noOrderKey) `finally` abortMultiplexer mux
   where
