@@ -163,7 +163,7 @@ submit (Client core) command = case hookCommand (configHooks (coreConfig core)) 
   Just _ -> do
     began <- preciseNanos
     started <- start core command
-    pure . Pending . observed started $ \result -> do
+    fmap Pending . observed started $ \result -> do
       ended <- preciseNanos
       report core command (ended - began) result
 
@@ -175,9 +175,8 @@ wait :: Pending a -> IO a
 wait pending = tryWait pending >>= either throwIO pure
 
 -- | Waits for a submitted command. A redirect or retry happens here, on the
--- thread that waits first. If that thread is interrupted while it sends the
--- command again, everybody else gets a 'TimeoutError' that says that the command
--- may have run: it is not sent once more.
+-- thread that waits first. If that thread is interrupted, the next one that waits
+-- goes on where it was: what has been sent again is not sent once more.
 --
 -- @since 0.1.0.0
 tryWait :: Pending a -> IO (Either Error a)

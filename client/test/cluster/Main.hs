@@ -56,6 +56,7 @@
 -- [NOAUTH, WRONGPASS] RedirectSpec: NOAUTH in mid-life.
 -- [Lost after the write, lost before] RedirectSpec: a connection lost. @property@:
 --   RetrySpec.
+-- [Waiters that give up meanwhile] WaitersSpec.
 -- [CROSSSLOT from a server] RedirectSpec: names the command.
 --
 -- Nodes and fail-over
@@ -75,6 +76,7 @@ import RedirectSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 import UnknownCommandSpec qualified
+import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> LiveSpec.spec)
+main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LiveSpec.spec)

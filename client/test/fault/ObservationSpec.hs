@@ -1,6 +1,7 @@
 -- | What a client tells of itself.
 module ObservationSpec (spec) where
 
+import Control.Concurrent.Async (replicateConcurrently)
 import Control.Concurrent.STM
 import Control.Exception (AsyncException (ThreadKilled), ErrorCall (ErrorCall), throwIO)
 import Control.Monad (replicateM)
@@ -72,7 +73,7 @@ spec = do
           run client Commands.ping
         eventuallyReturns 5 0 (Server.connectedClients server)
 
-  describe "command timings" $
+  describe "command timings" $ do
     it "come once for each command, with its result" $
       withServer defaultServerOptions $ \server -> leavingNothing $ do
         timings <- newTVarIO []
@@ -86,6 +87,19 @@ spec = do
         map timingCommand seen `shouldBe` ["SET", "GET", "INCR"]
         map (either (const False) (const True) . timingResult) seen `shouldBe` [True, True, False]
         map timingNanos seen `shouldSatisfy` all (> 0)
+
+    it "come once for a submitted command, however often and by whomever it is awaited" $
+      withServer defaultServerOptions $ \server -> leavingNothing $ do
+        timings <- newTVarIO []
+        let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
+        withClient (setHooks hooks (addressed server)) $ \client -> do
+          started <- submit client (Commands.incr "hits")
+          failing <- submit client (raw ["SET", "here"])
+          _ <- replicateConcurrently 10 (wait started)
+          _ <- replicateConcurrently 10 (tryWait failing)
+          wait started `shouldReturn` 1
+        seen <- reverse <$> readTVarIO timings
+        map timingCommand seen `shouldBe` ["INCR", "SET"]
 
   describe "gauges" $
     it "show what is open, in flight and waiting" $

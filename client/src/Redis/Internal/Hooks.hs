@@ -27,7 +27,8 @@ import Redis.Value (Value)
 data Hooks = Hooks
   { -- | Connections coming and going, and changes of a cluster's map.
     hookConnection :: Maybe (ConnectionEvent -> IO ()),
-    -- | Every command that was run, after it ended.
+    -- | Every command that was run, once, after it ended; one that was submitted,
+    -- when its result is first awaited.
     hookCommand :: Maybe (CommandTiming -> IO ()),
     -- | Every push message of a shared connection.
     hookPush :: Maybe (Endpoint -> Value -> IO ())
@@ -89,7 +90,7 @@ data ConnectionEvent
 -- @since 0.1.0.0
 data CommandTiming = CommandTiming
   { timingCommand :: ByteString,
-    -- | Nanoseconds from submitting it to its result, retries included.
+    -- | Nanoseconds from submitting it until its result is had, retries included.
     timingNanos :: Int64,
     timingResult :: Either Error ()
   }

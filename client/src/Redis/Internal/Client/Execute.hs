@@ -23,7 +23,7 @@ where
 import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, mask_, throwIO, try)
-import Control.Monad (void)
+import Control.Monad (void, when)
 import Data.ByteString (ByteString)
 import Data.Either (partitionEithers)
 import Data.Foldable (traverse_)
@@ -87,18 +87,21 @@ awaitStarted = \case
         noteAnswer (coreRouter core) place
         pure $! decoded command value
       Troubled outcome aftermath ->
-        decodedFrom command <$> sharedAftermath aftermath (settle core command began newCourse place Plainly outcome)
+        decodedFrom command <$> sharedAftermath aftermath (Rest (\keep -> settle keep core command began newCourse place Plainly outcome))
   Started wait -> wait
 
 -- | One whose result is known.
 settled :: Either Error a -> Started a
 settled = Started . pure
 
--- | Adds an action for whenever a result is had.
-observed :: Started a -> (Either Error a -> IO ()) -> Started a
-observed started note = Started $ do
-  result <- awaitStarted started
-  result <$ note result
+-- | Adds an action for when the result is had first, however many await it.
+observed :: Started a -> (Either Error a -> IO ()) -> IO (Started a)
+observed started note = do
+  unnoted <- newIORef True
+  pure . Started $ do
+    result <- awaitStarted started
+    first <- atomicModifyIORef' unnoted ((,) False)
+    result <$ when first (note result)
 
 -- | Runs a command. Blocks until there is a result.
 execute :: Core -> Command a -> IO (Either Error a)
@@ -114,8 +117,8 @@ execute core given = case commandKind command of
             noteAnswer (coreRouter core) place
             pure $! decoded command value
           -- Nobody else waits for it.
-          Troubled outcome _ -> decodedFrom command <$> settle core command began newCourse place Plainly outcome
-      Nothing -> decodedFrom command <$> again core command began newCourse SameRoute
+          Troubled outcome _ -> decodedFrom command <$> settle nobodyGoesOn core command began newCourse place Plainly outcome
+      Nothing -> decodedFrom command <$> again nobodyGoesOn core command began newCourse SameRoute
   Special -> startSpecial CallerWaits core command >>= awaitStarted
   where
     command = unsplit given
@@ -141,7 +144,7 @@ startPlaced core command = do
     Left failure -> do
       aftermath <- newAftermath
       pure . Started $
-        decodedFrom command <$> sharedAftermath aftermath (recover core command began newCourse Nothing Plainly failure)
+        decodedFrom command <$> sharedAftermath aftermath (Rest (\keep -> recover keep core command began newCourse Nothing Plainly failure))
 {-# INLINE startPlaced #-}
 
 -- | A command as it is: GHC 9.0 would otherwise hand its parts over and put them
@@ -201,17 +204,24 @@ inBackground action = do
   void . spawn "redis command" $ try action >>= putMVar result
   pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
+-- | Says what remains to be done if this thread is interrupted.
+type Keep = Rest -> IO ()
+
+-- | For a thread that waits alone.
+nobodyGoesOn :: Keep
+nobodyGoesOn _ = pure ()
+
 -- | The plain reply that an attempt came to, or what the next attempt does.
-settle :: Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error Value)
-settle core command began course place sent = \case
+settle :: Keep -> Core -> Command a -> Nanos -> Course -> Place -> Sent -> Outcome -> IO (Either Error Value)
+settle keep core command began course place sent = \case
   Reply value -> do
     noteAnswer (coreRouter core) place
     case ordinaryReply value of
       Just plain -> pure (Right plain)
-      Nothing -> recover core command began course (Just place) sent (replyError value)
+      Nothing -> recover keep core command began course (Just place) sent (replyError value)
   Failure failure -> do
     noteFailure (coreRouter core) place failure
-    recover core command began course (Just place) sent failure
+    recover keep core command began course (Just place) sent failure
 
 -- | The error that an error reply is.
 replyError :: Value -> Error
@@ -220,8 +230,8 @@ replyError value = case withoutAttributes value of
   other -> UnexpectedReply DecodeError {decodeErrorExpected = "a reply", decodeErrorGot = take 100 (show other)}
 
 -- | Asks the policy and does as it says.
-recover :: Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error -> IO (Either Error Value)
-recover core command began course place sent failure = do
+recover :: Keep -> Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error -> IO (Either Error Value)
+recover keep core command began course place sent failure = do
   closed <- readIORef (coreClosed core)
   random <- randomRIO (0, 1)
   remaining <- remainingSeconds core (commandFacts command) began
@@ -242,11 +252,16 @@ recover core command began course place sent failure = do
   traverse_ (carryOut (coreRouter core) began) outcomeEffects
   case outcomeDecision of
     GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else named final))
-    RetryNow target -> again core command began outcomeCourse target
+    RetryNow target -> kept (\keep' -> again keep' core command began outcomeCourse target)
     RetryAfter delay target -> do
-      threadDelay (ceiling (delay * 1e6))
-      again core command began outcomeCourse target
+      due <- (+ nanosFromSeconds delay) <$> preciseNanos
+      kept $ \keep' -> do
+        now <- preciseNanos
+        threadDelay (ceiling (secondsFromNanos (due - now) * 1e6))
+        again keep' core command began outcomeCourse target
   where
+    kept rest = keep (Rest rest) >> rest keep
+
     -- The server found keys of several slots where this client saw one.
     named = \case
       ReplyError ServerError {serverErrorCode = "CROSSSLOT"} -> RefusedError (CrossSlot (commandName command))
@@ -276,8 +291,8 @@ remainingSeconds core facts began = case allowed of
       BlocksForever -> Nothing
 
 -- | One more attempt.
-again :: Core -> Command a -> Nanos -> Course -> Target -> IO (Either Error Value)
-again core command began course target = do
+again :: Keep -> Core -> Command a -> Nanos -> Course -> Target -> IO (Either Error Value)
+again keep core command began course target = do
   remaining <- remainingSeconds core facts began
   placed <- case target of
     SameRoute -> placeEventually router remaining False facts (commandRoute command)
@@ -285,7 +300,7 @@ again core command began course target = do
     ToNode endpoint -> placeAt router endpoint
     AskingNode endpoint -> placeAt router endpoint
   case placed of
-    Left failure -> recover core command began course Nothing Plainly failure
+    Left failure -> recover keep core command began course Nothing Plainly failure
     Right place -> do
       let sent = case target of
             AskingNode _ -> WithAsking
@@ -293,24 +308,29 @@ again core command began course target = do
       now <- coarseNanos
       -- What it has waited already, here or elsewhere, it need not wait again.
       let current = if courseAttempts course == 0 then command else withRemaining (secondsFromNanos (now - began)) command
-      attempt core current began place sent >>= settle core command began course place sent
+          then' keep' = settle keep' core command began course place sent
+      attempt (\reply -> keep (Rest (\keep' -> reply >>= then' keep'))) core current began place sent >>= then' keep
   where
     router = coreRouter core
     facts = commandFacts command
 
 -- | Sends a command once more and waits, for as many seconds as are left of its
--- time: the connection would allow it the whole of it anew.
-attempt :: Core -> Command a -> Nanos -> Place -> Sent -> IO Outcome
-attempt core command began place sent = case factBlocking (commandFacts command) of
+-- time: the connection would allow it the whole of it anew. When it has been
+-- sent, the action is told how to wait for what becomes of it: whoever does so
+-- instead does not send it once more. (Of a command that the server may keep
+-- waiting nothing is told: its connection ends with who waits.)
+attempt :: (IO Outcome -> IO ()) -> Core -> Command a -> Nanos -> Place -> Sent -> IO Outcome
+attempt tell core command began place sent = case factBlocking (commandFacts command) of
   NonBlocking -> do
     -- Masked, so that what interrupts it finds nothing submitted: it can be
     -- interrupted where it waits for a connection, or for room, only.
-    submitted <- mask_ . inTime $ case sent of
-      Plainly -> (: []) <$> submitToNodeAsync (poolOf place) encoded
-      WithAsking -> submitRunToNode (poolOf place) [asking, encoded]
-    case submitted of
-      Nothing -> pure (late NotSent)
-      Just slots -> maybe (late MaybeExecuted) lastOf <$> inTime (traverse waitSlotResult slots)
+    submitted <- mask_ . inTime $ do
+      slots <- case sent of
+        Plainly -> (: []) <$> submitToNodeAsync (poolOf place) encoded
+        WithAsking -> submitRunToNode (poolOf place) [asking, encoded]
+      let reply = maybe (late MaybeExecuted) lastOf <$> inTime (traverse waitSlotResult slots)
+      reply <$ tell reply
+    fromMaybe (pure (late NotSent)) submitted
   BlocksFor limit -> onLease (Just limit)
   BlocksForever -> onLease Nothing
   where
@@ -383,7 +403,7 @@ startSpecial caller core command
 
     fromTheStart = do
       began <- coarseNanos
-      decodedFrom command <$> again core command began newCourse SameRoute
+      decodedFrom command <$> again nobodyGoesOn core command began newCourse SameRoute
 
     -- What the caller has said of the command stays true.
     besides learnt given =

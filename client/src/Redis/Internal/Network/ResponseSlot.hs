@@ -9,7 +9,8 @@
 -- What is not a plain reply comes with a cell for its 'Aftermath', which those
 -- who wait share: the retry of a command must not happen once per waiter. It
 -- is made when it is needed; a cell per command in flight would be a seventh
--- of what the collector copies for it.
+-- of what the collector copies for it. Whoever deals with the reply may be
+-- interrupted; the next one goes on from where that was.
 module Redis.Internal.Network.ResponseSlot
   ( ResponseSlot,
     Outcome (..),
@@ -21,6 +22,7 @@ module Redis.Internal.Network.ResponseSlot
     -- * What comes after
     Arrival (..),
     Aftermath,
+    Rest (..),
     newAftermath,
     waitArrival,
     sharedAftermath,
@@ -30,7 +32,8 @@ where
 import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar)
 import Control.Exception (mask, onException)
 import Control.Monad (void, (>=>))
-import Redis.Error (Delivery (MaybeExecuted), Error (TimeoutError))
+import Data.IORef (newIORef, readIORef, writeIORef)
+import Redis.Error (Error)
 import Redis.Value (Value (..))
 
 -- | What became of a command on its connection.
@@ -50,8 +53,21 @@ data Arrival
 -- | A one-shot cell.
 newtype ResponseSlot = ResponseSlot (MVar Arrival)
 
--- | What dealing with it came to, once somebody has: a plain reply or an error.
-newtype Aftermath = Aftermath (MVar (Maybe (Either Error Value)))
+-- | How far it has been dealt with; empty while somebody does.
+newtype Aftermath = Aftermath (MVar Progress)
+
+data Progress
+  = Untouched
+  | -- | Who dealt with it was interrupted; the rest of what is to be done.
+    Interrupted Rest
+  | -- | A plain reply or an error.
+    Settled (Either Error Value)
+
+-- | Something to be done for a reply. It is given an action by which it says
+-- what remains to be done from now on, if it should be interrupted: one that has
+-- sent a command says that its reply is to be waited for. What says nothing is
+-- begun anew.
+newtype Rest = Rest {doRest :: (Rest -> IO ()) -> IO (Either Error Value)}
 
 -- | An empty slot, for one command.
 newResponseSlot :: IO ResponseSlot
@@ -91,16 +107,18 @@ waitArrival (ResponseSlot cell) = readMVar cell
 
 -- | Nobody has dealt with it yet.
 newAftermath :: IO Aftermath
-newAftermath = Aftermath <$> newMVar Nothing
+newAftermath = Aftermath <$> newMVar Untouched
 
--- | Runs the action for the first who asks, and gives everybody else the same
--- result. Blocks while somebody else runs it.
-sharedAftermath :: Aftermath -> IO (Either Error Value) -> IO (Either Error Value)
-sharedAftermath (Aftermath cell) action = mask $ \restore ->
+-- | Does it for the first who asks, and gives everybody else the same result.
+-- Blocks while somebody else does it. If that one is interrupted, the next one
+-- goes on with what remains.
+sharedAftermath :: Aftermath -> Rest -> IO (Either Error Value)
+sharedAftermath (Aftermath cell) whole = mask $ \restore -> do
+  let goOn from = do
+        remaining <- newIORef from
+        result <- restore (doRest from (writeIORef remaining)) `onException` (readIORef remaining >>= putMVar cell . Interrupted)
+        result <$ putMVar cell (Settled result)
   takeMVar cell >>= \case
-    Just result -> result <$ putMVar cell (Just result)
-    Nothing -> do
-      -- Whoever asks after an interruption must not send it once more.
-      result <- restore action `onException` putMVar cell (Just (Left (TimeoutError MaybeExecuted 0)))
-      putMVar cell (Just result)
-      pure result
+    Settled result -> result <$ putMVar cell (Settled result)
+    Interrupted remaining -> goOn remaining
+    Untouched -> goOn whole

@@ -1,0 +1,75 @@
+-- | Threads that give up waiting for a submitted command while it is on its
+-- way to another node, or about to be sent again, and those that go on waiting.
+module WaitersSpec (spec) where
+
+import Control.Concurrent.Async (async, cancel)
+import Control.Concurrent.Async qualified as Async
+import Control.Concurrent.STM
+import Control.Monad (replicateM)
+import Data.ByteString.Char8 qualified as Char8
+import FakeNode
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Wait (eventually, within)
+import Support
+import System.Timeout (timeout)
+import Test.Hspec
+
+spec :: Spec
+spec = describe "a waiter that gives up" $ do
+  it "while the command is at the node that a redirect named leaves its result to the others, and it runs once" $
+    limited . settled . withTwoNodes $ \a b -> do
+      answering <- newTVarIO False
+      setScript a (movedTo b)
+      setScript b (answeringWhen answering)
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        started <- submit client (Redis.incr "key")
+        first <- async (tryWait started)
+        eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
+        others <- replicateM 5 (async (tryWait started))
+        cancel first
+        atomically (writeTVar answering True)
+        results <- within 5 (mapM Async.wait others)
+        results `shouldBe` replicate 5 (Right 1)
+        tryWait started `shouldReturn` Right 1
+        mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
+
+  it "each in turn, gives the next one what is left of the command's time" $
+    limited . settled . withTwoNodes $ \a b -> do
+      answering <- newTVarIO False
+      setScript a (movedTo b)
+      setScript b (answeringWhen answering)
+      withClient (setCommandTimeout (Just 1) (clusterOf [fakeEndpoint a])) $ \client -> do
+        started <- submit client (Redis.incr "key")
+        timeout 200000 (tryWait started) `shouldReturn` Nothing
+        timeout 200000 (tryWait started) `shouldReturn` Nothing
+        within 1 (tryWait started) `shouldReturn` Left (TimeoutError MaybeExecuted 1)
+        atomically (writeTVar answering True)
+        mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
+
+  it "before the command is sent again leaves that to the next one, and it runs once" $
+    limited . settled . withFakeNode $ \a -> do
+      refusals <- newTVarIO (1 :: Int)
+      setScript a $ \_ -> \case
+        "INCR" : _ -> do
+          refused <- atomically (stateTVar refusals (\left -> (left > 0, left - 1)))
+          pure (if refused then Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) else Nothing)
+        _ -> pure Nothing
+      withClient (setBackoff Backoff {backoffFirst = 0.4, backoffCap = 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
+        started <- submit client (Redis.incr "key")
+        timeout 50000 (tryWait started) `shouldReturn` Nothing
+        countHeard a ["INCR"] `shouldReturn` 1
+        within 5 (tryWait started) `shouldReturn` Right 1
+        tryWait started `shouldReturn` Right 1
+        -- Refused, then run.
+        countHeard a ["INCR"] `shouldReturn` 2
+  where
+    movedTo :: FakeNode -> Script
+    movedTo node _ = \case
+      "INCR" : _ -> pure (Just (Say (Failed (Char8.unwords ["MOVED", Char8.pack (show (slotNumberOf "key")), fakeAddress node]))))
+      _ -> pure Nothing
+    answeringWhen :: TVar Bool -> Script
+    answeringWhen answering _ = \case
+      "INCR" : _ -> Nothing <$ atomically (readTVar answering >>= check)
+      _ -> pure Nothing
