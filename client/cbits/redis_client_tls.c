@@ -41,7 +41,10 @@ static void explain_queue(char *reason)
 {
 	unsigned long code = ERR_peek_last_error();
 	const char *text = code == 0 ? NULL : ERR_reason_error_string(code);
-	if (text != NULL)
+	/* What OpenSSL says of a record that begins as none does. */
+	if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+		snprintf(reason, REASON, "what the peer answers is not TLS (%s)", text == NULL ? "" : text);
+	else if (text != NULL)
 		snprintf(reason, REASON, "%s", text);
 	else if (code != 0)
 		ERR_error_string_n(code, reason, REASON);

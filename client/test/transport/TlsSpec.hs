@@ -4,7 +4,7 @@ module TlsSpec (spec) where
 import Control.Concurrent (forkFinally, killThread)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
 import Control.Exception (IOException, bracket, fromException, try)
-import Control.Monad (replicateM_)
+import Control.Monad (replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -12,6 +12,7 @@ import Data.List qualified as List
 import Data.Maybe (fromMaybe, isJust)
 import Network.Socket (SockAddr (SockAddrInet, SockAddrUnix))
 import Network.Socket qualified as Socket
+import Network.Socket.ByteString qualified as SocketBytes
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Connect
@@ -129,6 +130,14 @@ withServer folder program arguments port use =
       outcome <- newConnector (defaultConfig (Standalone endpoint)) >>= either (fail . show) (`connectWith` endpoint)
       either (const (pure False)) ((True <$) . transportClose) outcome
     endpoint = TcpEndpoint "127.0.0.1" port
+
+-- | Answers as a server without TLS does to a line that it does not know.
+complain :: Socket.Socket -> IO ()
+complain listener = bracket (fst <$> Socket.accept listener) Socket.close $ \connection -> do
+  _ <- SocketBytes.recv connection 4096
+  SocketBytes.sendAll connection "-ERR unknown command\r\n"
+  -- The end is the peer's.
+  void (SocketBytes.recv connection 4096)
 
 ping :: Transport -> Expectation
 ping transport = do
@@ -280,6 +289,14 @@ spec = aroundAll withWorld . describe "TLS" $ do
         SockAddrInet port _ -> do
           reason <- refusal (trusting world) (TcpEndpoint "127.0.0.1" (fromIntegral port))
           reason `shouldNotBe` "connected"
+        address -> expectationFailure (show address)
+
+    check "says that an answer in plain text is not TLS" $ \world ->
+      withListener 64 loopback $ \listener -> \case
+        SockAddrInet port _ ->
+          bracket (forkFinally (complain listener) (const (pure ()))) killThread . const $
+            refusal (trusting world) (TcpEndpoint "127.0.0.1" (fromIntegral port))
+              `shouldReturn` "what the peer answers is not TLS (wrong version number)"
         address -> expectationFailure (show address)
 
     check "can be interrupted in the handshake and leaks no descriptor" $ \world ->
