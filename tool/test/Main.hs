@@ -7,6 +7,7 @@ import Test.Hspec (around_, hspec)
 import TestTimeout (timed)
 import Tool.Bench.ArrivalsSpec qualified
 import Tool.Bench.DifferentialSpec qualified
+import Tool.Bench.Document.ConsistencySpec qualified
 import Tool.Bench.Document.JsonSpec qualified
 import Tool.Bench.EventsSpec qualified
 import Tool.Bench.Format.FormatSpec qualified
@@ -38,6 +39,7 @@ import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
 import Tool.CompareSpec qualified
 import Tool.FaultSpec qualified
+import Tool.HintSpec qualified
 import Tool.MergeSpec qualified
 import Tool.MonitorSpec qualified
 import Tool.Options.LoadSpec qualified
@@ -83,6 +85,7 @@ main =
       Tool.StatisticsSpec.spec
       Tool.CompareSpec.spec
       Tool.MergeSpec.spec
+      Tool.Bench.Document.ConsistencySpec.spec
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
       Tool.Bench.GateSpec.spec
@@ -96,6 +99,7 @@ main =
       Tool.Bench.KnownAnswerSpec.spec
       Tool.Options.LoadSpec.spec
       Tool.ProgramSpec.spec
+      Tool.HintSpec.spec
       Tool.FaultSpec.spec
       Tool.CampaignSpec.spec
       Tool.RecordSpec.spec

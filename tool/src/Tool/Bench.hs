@@ -6,6 +6,7 @@ where
 
 import Data.Aeson (encode)
 import Data.Foldable (for_)
+import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory (getTemporaryDirectory)
@@ -27,8 +28,9 @@ import Tool.Bench.Sweep (sweep)
 import Tool.Bench.Usage (takeAllCores)
 import Tool.Bench.Workload.Chosen (chosenWorkloads)
 import Tool.Campaign (campaign)
-import Tool.Connect (Target, needFiles, targetOf)
+import Tool.Connect (Target (targetDatabase, targetProtocol), needFiles, targetOf)
 import Tool.Failure (invalidRun)
+import Tool.Hint (withHint)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
 import Tool.Options.Differential (DifferentialOptions (..))
@@ -41,11 +43,11 @@ import Tool.Replay (replay)
 -- | Does it, prints what it found, and says how to exit.
 bench :: BenchMode -> IO ExitCode
 bench = \case
-  BenchOnce options -> needFiles (benchConnection options) >> once options
+  BenchOnce options -> needFiles (benchConnection options) >> withHint (benchConnection options) (once options)
   BenchSuite options -> standard options
   BenchCampaign options -> campaign options
-  BenchRecord options -> needFiles (recordConnection options) >> record options
-  BenchReplay options -> needFiles (replayConnection options) >> replay options
+  BenchRecord options -> needFiles (recordConnection options) >> withHint (recordConnection options) (record options)
+  BenchReplay options -> needFiles (replayConnection options) >> withHint (replayConnection options) (replay options)
   BenchGate options -> do
     progress <- newProgress
     withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->
@@ -94,7 +96,14 @@ withTargetOf options action
           privateTls = tlsWanted (connectionTls options),
           privateCores = []
         }
-      action
+      (action . asSaid)
+  where
+    -- What does not depend on where the server is.
+    asSaid target =
+      target
+        { targetDatabase = fromMaybe 0 (connectionDatabase options),
+          targetProtocol = targetProtocol (targetOf options)
+        }
 
 -- Prints and writes the results; one that is not valid makes the exit code.
 -- The table leaves the standard output to the file that goes there.

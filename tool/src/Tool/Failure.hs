@@ -6,6 +6,7 @@ module Tool.Failure
     invalidRun,
     unavailable,
     describe,
+    serverProblem,
     exitGateMissed,
     exitInvalid,
     exitUnavailable,
@@ -59,7 +60,7 @@ describe exception
   where
     environment = Failure exitUnavailable . takeWhile (/= '\n')
 
--- What a person at a command line needs of it, each server and reason once.
+-- | What a person at a command line needs of it, each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
   Redis.ConnectionError _ endpoint cause -> Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause

@@ -56,6 +56,7 @@ import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
 import Tool.Options.Connection (withPassword)
 import Tool.Options.Differential (differentialOptions, differentialProblem)
+import Tool.Options.Effect (Said, saidOf)
 import Tool.Options.Replay
 import Tool.Options.Results
 
@@ -95,7 +96,7 @@ parseArguments password arguments
       Bench (BenchReplay options) ->
         Bench (BenchReplay options {replayConnection = withPassword password (replayConnection options)})
       mode -> mode
-    checked mode = maybe (Run mode) Reject (modeProblem mode)
+    checked mode = maybe (Run mode) Reject (modeProblem (saidOf takesNext arguments) mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
       text -> fromMaybe (unwords text) (saidTwice (unwords text) <|> notBeside (unwords text))
@@ -112,9 +113,9 @@ parseArguments password arguments
 programName :: String
 programName = "redis-client"
 
-modeProblem :: Mode -> Maybe String
-modeProblem = \case
-  Bench (BenchOnce options) -> case benchProblem options of
+modeProblem :: Said -> Mode -> Maybe String
+modeProblem options' = \case
+  Bench (BenchOnce options) -> case benchProblem options' options of
     Nothing -> workloadRefusal (benchWorkload options)
     problem -> problem
   Bench (BenchSuite options) -> suiteProblem options

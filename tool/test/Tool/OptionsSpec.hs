@@ -138,7 +138,7 @@ spec = describe "Tool.Options" $ do
               workloadCompressible = Just 0.5,
               workloadExpiry = Just (60, 600),
               workloadHitRatio = Just 0.9,
-              workloadSubscribers = 3
+              workloadSubscribers = 10
             },
           1000,
           2048
@@ -255,12 +255,55 @@ spec = describe "Tool.Options" $ do
             ("bench campaign --key-template fixed", "the same name"),
             ("bench campaign --key-template {uuid:10}", "--keys for 10000"),
             ("bench campaign --key-template {nothing}", "--key-template: expected"),
+            ("bench --rate 1k --batch 64", "--batch belongs to the closed loop"),
+            ("bench --sweep 4 --batch=64", "--batch belongs to the closed loop"),
+            ("bench --requests 10 --duration 10", "no --duration"),
+            ("bench --no-sampling --sample 1", "no --sample"),
+            ("bench -h s --start-at 1769860800 --sweep 4", "no --sweep"),
+            ("bench -h s --start-at 1769860800 --test get,set", "no second --test"),
+            ("bench --test blpop --batch 64", "blpop waits for each"),
+            ("bench --key-template {n} --key-size 16", "no --key-size"),
+            ("bench --key-template {uuid:10} --keys 100000", "than --keys 100000"),
+            ("bench --test ping --key-template k{n}", "--key-template: ping_inline and ping_mbulk"),
+            ("bench --test incr --key-size 20", "--key-size: incr"),
+            ("bench --command PING --distribution uniform", "draws no keys"),
+            ("bench --test lpop --distribution zipf", "--distribution: lpop"),
+            ("bench --test sadd --compress-ratio 0.5", "--compress-ratio: sadd"),
+            ("bench --operation get --expiry 60", "--expiry is for the tests set, setex and getex"),
+            ("bench --operation set --hit-ratio 1", "--hit-ratio is for the test get"),
+            ("bench --test get,set --subscribers 10", "--subscribers is for the test publish, not get and set"),
+            ("bench -h s -c --operation set --read-replicas", "set reads nothing"),
+            ("bench -c --read-replicas", "--read-replicas needs --host"),
+            ("bench --url redis://s -a secret", "--password and --url exclude each other"),
+            ("bench compare a.json b.json --significant", "--significant is for rules with %"),
+            ("bench compare a.json b.json --significant --fail-if p99>5ms", "--significant is for rules with %"),
             ("tunnel", "tunnel"),
             ("bench again", "again")
           ]
     mapM_ (\(line, part) -> it ("redis-client " <> line) (rejected line part)) cases
+
+  describe "takes, because it has an effect," $ do
+    let cases =
+          [ "bench --batch 64",
+            "bench --rate 1k --duration 10",
+            "bench --sweep 4 --duration 10",
+            "bench --requests 10 --warmup 1",
+            "bench --rate 1k --requests 10",
+            "bench --test blpop --batch 1",
+            "bench --test blpop,get --batch 64",
+            "bench --test setex --expiry 60",
+            "bench --operation mixed --expiry 60 --hit-ratio 0.9",
+            "bench --test publish --subscribers 10",
+            "bench --test ping,get --distribution zipf",
+            "bench --key-template {uuid:10} --keys 10",
+            "bench -h s -c --test set,get --read-replicas",
+            "bench -h s -u --expiry -a --batch --rate 1k",
+            "bench --db 3 --resp2",
+            "bench compare a.json b.json --significant --fail-if p99>5%"
+          ]
+    mapM_ (\line -> it ("redis-client " <> line) (parse line `shouldSatisfy` \case Run _ -> True; _ -> False)) cases
   where
-    workload = "bench -m 70:get,30:set --key-template p_{uuid:1000} --distribution zipf:1.5 -d 10-2k --compress-ratio 0.5 --expiry 60-600 --hit-ratio 0.9 --subscribers 3"
+    workload = "bench -m 70:get,30:set --key-template p_{uuid:1000} --distribution zipf:1.5 -d 10-2k --compress-ratio 0.5 --expiry 60-600 --hit-ratio 0.9"
     pieces =
       [ ["bench"],
         ["-h", "bench"],

@@ -92,6 +92,13 @@ differentialRows = withObject "document" $ \whole ->
 statusOf :: Value -> Either String Text
 statusOf = parseEither (withObject "run" (\run -> run .: "commandstats" >>= (.: "status")))
 
+-- | A document in which the rate of a run, 500 a second, is twice that.
+doubled :: Char8.ByteString -> Char8.ByteString
+doubled document = case Char8.breakSubstring "\"ops_per_sec\":500" document of
+  (left, rest)
+    | Char8.null rest -> document
+    | otherwise -> left <> "\"ops_per_sec\":1000" <> doubled (Char8.drop 17 rest)
+
 oneLine :: String -> String -> Expectation
 oneLine problem part = do
   lines problem `shouldSatisfy` ((== 1) . length)
@@ -110,6 +117,11 @@ spec = describe "the program" $ do
       field "error_count" `shouldBe` Right 0
       field "total_ops" `shouldSatisfy` either (const False) (> 100)
       field "client_cpu_ns_per_op" `shouldSatisfy` either (const False) (> 0)
+
+    it "measures a private server in the database and the protocol that are said" $ do
+      (code, run) <- measured (["bench", "--db", "3", "--resp2"] <> brief)
+      code `shouldBe` ExitSuccess
+      parseEither (withObject "run" (\fields -> fields .: "spec" >>= (.: "protocol"))) run `shouldBe` Right (2 :: Int)
 
     it "measures a private cluster with every kind of command, waiting for each reply" $ do
       (code, run) <- measured (["-c", "bench", "--batch", "1"] <> brief)
@@ -193,6 +205,17 @@ spec = describe "the program" $ do
         invalid `shouldBe` ExitFailure 2
         reason `shouldSatisfy` ("it lied" `isInfixOf`)
         (unreadable, _) <- compared good (folder </> "missing.json") []
+        -- A file that was edited: its numbers do not agree with each other.
+        let edited = folder </> "edited.json"
+        Char8.writeFile edited . doubled =<< Char8.readFile good
+        (doubtful, doubt) <- compared good edited []
+        doubtful `shouldBe` ExitFailure 2
+        doubt `shouldSatisfy` ("its numbers do not agree: iterations.0.ops_per_sec is 1000, but 500 follows from the rest" `isInfixOf`)
+        (shown, text, _) <- run' ["bench", "report", edited]
+        shown `shouldBe` ExitFailure 2
+        text `shouldSatisfy` ("INVALID: cluster mixed: its numbers do not agree" `isInfixOf`)
+        (merged, _, _) <- run' ["bench", "merge", good, edited]
+        merged `shouldBe` ExitFailure 2
         unreadable `shouldBe` ExitFailure 3
         (page, _, _) <- run' ["bench", "compare", good, slow, "--html", folder </> "page.html"]
         page `shouldBe` ExitSuccess
@@ -302,6 +325,12 @@ spec = describe "the program" $ do
       (code, output, problem) <- run' ["bench", "-h", "127.0.0.1", "-p", "1", "--tls", "--cacert", "/nowhere/ca.pem"]
       (code, output) `shouldBe` (ExitFailure 3, "")
       problem `oneLine` "--cacert /nowhere/ca.pem: there is no such file"
+
+    it "that a port may be one without TLS" $
+      withServer defaultServerOptions $ \server -> do
+        (code, output, problem) <- run' (["bench", "--tls", "--insecure"] <> at server)
+        (code, output) `shouldBe` (ExitFailure 3, "")
+        problem `oneLine` (serverHost server <> ":" <> show (serverPort server) <> ": no reply within 5.0 s (not sent); is this a port without TLS?")
 
     it "that there is no such database, in the server's words" $
       withServer defaultServerOptions $ \server -> do

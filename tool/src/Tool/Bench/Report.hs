@@ -16,11 +16,13 @@ import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (Align (..), fixed, percent, table, thousands)
 import Tool.Text qualified as Words
 
--- | One row per run, then what is wrong with any of them. Lines.
+-- | One row per run, then what failed, by class and by node, and what is wrong
+-- with any of them. Lines.
 report :: [Run] -> [String]
 report results =
   table (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading)) (heading : map row results)
     <> legend
+    <> concatMap failures results
     <> concatMap complaint results
   where
     compared = any (isJust . runReference) results
@@ -67,6 +69,12 @@ report results =
       [ "rb: redis-benchmark beside it, -c 16 -P 64 (cluster: --cluster -c 20 -P 64); it has no mixed test"
         | compared
       ]
+    failures result =
+      [ Text.unpack (runName result) <> ": " <> whose <> ": " <> intercalate ", " [thousands held <> " " <> Text.unpack name | (name, held) <- Map.toList errors]
+        | (whose, errors) <- ("errors", runErrors result) : [("errors of " <> Text.unpack node, found) | (node, found) <- Map.toList (nodesErrors result)],
+          not (Map.null errors)
+      ]
+    nodesErrors = Map.unionsWith (Map.unionWith (+)) . map (fmap nodeErrors . iterationNodes) . runIterations
     complaint result =
       ["INVALID: " <> Text.unpack (runName result <> ": " <> problem) | problem <- runProblems result]
 
@@ -97,13 +105,6 @@ details result =
       Disagrees _ _ -> "commandstats DISAGREE"
       NotComparable reason -> "commandstats not compared: " <> Text.unpack reason
   ]
-    <> [ "errors: " <> show held <> " " <> Text.unpack name
-         | (name, held) <- Map.toList (runErrors result)
-       ]
-    <> [ "errors of " <> Text.unpack node <> ": " <> intercalate ", " [thousands held <> " " <> Text.unpack name | (name, held) <- Map.toList errors]
-         | (node, errors) <- Map.toList (Map.unionsWith (Map.unionWith (+)) (map (fmap nodeErrors . iterationNodes) (runIterations result))),
-           not (Map.null errors)
-       ]
     <> responses
     <> lateness
     <> repeated

@@ -20,7 +20,8 @@ import System.Exit (ExitCode (..))
 import System.FilePath (takeFileName)
 import System.IO (hPutStrLn, stderr, stdout)
 import Tool.Bench.Document
-import Tool.Bench.Document.Json (decodeDocument, documentSchema)
+import Tool.Bench.Document.Consistency (checked)
+import Tool.Bench.Document.Json (decodeWritten, documentSchema)
 import Tool.Bench.Document.Totals (runValid)
 import Tool.Bench.Report (report)
 import Tool.Bench.Sink (withOutputs, withSinks)
@@ -83,11 +84,12 @@ mergeReports options = withOutputs outputs $ \write -> do
     outputs = mergeOutputs options
     handle = if toStandardOutput outputs then stderr else stdout
 
--- | A document from a file. Ends the program if it cannot be read.
+-- | A document from a file; runs whose numbers do not agree with each other are
+-- not valid. Ends the program if it cannot be read.
 readDocument :: FilePath -> IO Document
 readDocument path = do
   bytes <- ByteString.readFile path
-  either (\problem -> invalidRun (path <> ": " <> problem)) pure (decodeDocument bytes)
+  either (\problem -> invalidRun (path <> ": " <> problem)) (pure . uncurry checked) (decodeWritten bytes)
 
 -- | Whether all runs are valid.
 exitOf :: Document -> ExitCode

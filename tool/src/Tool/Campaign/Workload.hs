@@ -12,6 +12,8 @@ where
 
 import Data.List (find)
 import Tool.Bench.Workload.Named (namedTests)
+import Tool.Bench.Workload.Task (Task (TaskNamed))
+import Tool.Options.Effect (namesKeys)
 
 -- | One workload.
 data Workload = Workload
@@ -68,5 +70,10 @@ benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
 benchArguments form keys bytes workload =
   workloadArguments workload
     <> ["--keys", show (maybe keys (min keys) (workloadKeys workload))]
-    <> concat [["--key-template", template] | Just template <- [form], Nothing <- [workloadKeys workload]]
+    <> concat [["--key-template", template] | formed, Just template <- [form], Nothing <- [workloadKeys workload]]
     <> ["--value-size", show bytes]
+  where
+    -- A form of keys is refused where none of them is named.
+    formed = case workloadArguments workload of
+      ["--test", name] -> namesKeys (TaskNamed name)
+      _ -> True

@@ -40,6 +40,7 @@ import Tool.Bench.Workload.Values (largestSize)
 import Tool.Options.Campaign (CampaignOptions)
 import Tool.Options.Connection
 import Tool.Options.Differential (DifferentialOptions)
+import Tool.Options.Effect (Said, effectProblem)
 import Tool.Options.Load
 import Tool.Options.Number (wholeNumber)
 import Tool.Options.Output
@@ -164,12 +165,12 @@ benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOption
 loadOptions :: Parser LoadOptions
 loadOptions =
   LoadOptions
-    <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure"
-    <*> option wholeNumber (short 'n' <> long "threads" <> metavar "N" <> value (loadThreads defaultLoad) <> showDefault <> help "Threads that submit commands")
+    <$> seconds "duration" (loadDuration defaultLoad) "Seconds to measure, where no --requests ends it"
+    <*> option wholeNumber (short 'n' <> long "threads" <> metavar "N" <> value (loadThreads defaultLoad) <> showDefault <> help "Threads that submit commands (open loop: one per capability at most)")
     <*> optional (option wholeNumber (long "mux-count" <> metavar "N" <> help "Connections per node (default: one per capability)"))
-    <*> number "batch" (loadBatch defaultLoad) "Commands a thread submits before it waits; 1: wait for each reply"
+    <*> number "batch" (loadBatch defaultLoad) "Closed loop: commands a thread submits before it waits; 1: wait for each reply"
     <*> number "keys" (loadKeys defaultLoad) "Different keys, all preloaded"
-    <*> number "key-size" (loadKeySize defaultLoad) "Bytes of a key"
+    <*> number "key-size" (loadKeySize defaultLoad) "Bytes of a key, where no --key-template says it"
     <*> pure (loadValueSize defaultLoad)
     <*> option wholeNumber (long "seed" <> metavar "N" <> value (loadSeed defaultLoad) <> showDefault <> help "Seed of the sequence of commands")
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
@@ -207,18 +208,20 @@ readSeconds = eitherReader $ \text -> case readMaybe text of
   Just number | number >= 0 && number <= 1e7 -> Right number
   _ -> Left ("not a number of seconds: " <> show text)
 
--- | What is wrong with the combination, in one line.
-benchProblem :: BenchOptions -> Maybe String
-benchProblem options = case connectionProblem True (benchConnection options) of
+-- | What is wrong with the combination, in one line; what was said on the
+-- command line is known besides.
+benchProblem :: Said -> BenchOptions -> Maybe String
+benchProblem options' options = case connectionProblem True (benchConnection options) of
   Just problem -> Just problem
   Nothing ->
-    loadProblem (benchLoad options)
+    effectProblem options' (loadKeys defaultLoad) (connectionReplicas (benchConnection options)) (loadPlan (benchLoad options)) (benchWorkload options)
+      <|> loadProblem (benchLoad options)
       <|> workloadProblem (loadKeys (benchLoad options)) (benchWorkload options)
       <|> outputProblem (benchOutputs options)
 
 loadProblem :: LoadOptions -> Maybe String
 loadProblem load
-  | Just problem <- planProblem (if loadBatch load == loadBatch defaultLoad then Nothing else Just (loadBatch load)) (loadPlan load) = Just problem
+  | Just problem <- planProblem (loadPlan load) = Just problem
   | loadDuration load <= 0 = Just "--duration must be more than 0"
   | Just problem <- between "-n" 1 1000000 (loadThreads load) = Just problem
   | Just count <- loadMuxCount load, Just problem <- between "--mux-count" 1 1024 count = Just problem

@@ -163,6 +163,7 @@ connectionProblem ownServer options
         <> ["--cluster" | connectionCluster options]
         <> ["--port" | Just _ <- [connectionPort options]]
         <> ["--user" | Just _ <- [connectionUser options]]
+        <> ["--password" | Just _ <- [connectionPassword options]]
         <> ["--tls" | tlsWanted tls]
     besideSocket =
       ["--host" | Just _ <- [connectionHost options]]
@@ -173,6 +174,8 @@ connectionProblem ownServer options
       ["--port" | Just _ <- [connectionPort options]]
         <> ["--user" | Just _ <- [connectionUser options]]
         <> ["--password" | Just _ <- [connectionPassword options]]
+        -- A private cluster has no replicas.
+        <> ["--read-replicas" | connectionReplicas options]
         <> needTls
     needTls =
       ["--cacert" | Just _ <- [tlsAuthority tls]]

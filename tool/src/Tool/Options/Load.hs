@@ -239,11 +239,9 @@ readMoment = eitherReader $ \text -> case readMaybe text of
     Just time | seconds <- utcTimeToPOSIXSeconds time, seconds > 0 && seconds < 9e9 -> Right (round (seconds * 1000000000))
     _ -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
 
--- | What is wrong with the combination, in one line. Takes the batch that was
--- asked for, if one was.
-planProblem :: Maybe Int -> Plan -> Maybe String
-planProblem batch plan
-  | planIsOpen plan, Just _ <- batch = Just "--batch belongs to the closed loop, --rate and --sweep to the open one"
+-- | What is wrong with the combination, in one line.
+planProblem :: Plan -> Maybe String
+planProblem plan
   | Just _ <- planArrivals plan, Just _ <- planSweep plan = Just "--rate and --sweep exclude each other"
   | Just _ <- planSweep plan, planIterations plan > 1 = Just "--sweep measures each rate once: no --iterations"
   | Just _ <- planSweep plan, Just _ <- planRequests plan = Just "--sweep needs a time for each rate: no --requests"

@@ -16,7 +16,7 @@ where
 import Control.Applicative (many, optional, some)
 import Data.List (group, sort)
 import Options.Applicative (Parser, help, long, metavar, strArgument, strOption, switch)
-import Tool.Compare.Rule (parseRule)
+import Tool.Compare.Rule (Bound (Relative), Rule (..), parseRule)
 import Tool.Options.Output
 
 -- | Showing a document again.
@@ -71,6 +71,7 @@ compareProblem :: CompareOptions -> Maybe String
 compareProblem options = case [problem | Left problem <- map parseRule (compareRules options)] of
   problem : _ -> Just problem
   []
+    | compareSignificant options, null [() | Right Rule {ruleBound = Relative _} <- map parseRule (compareRules options)] -> Just "--significant is for rules with %: no --fail-if has one"
     | Just path <- compareHtml options, compareJson options == Just path -> Just (if path == "-" then "the standard output can take only one form (-)" else path <> " is named twice")
     | Just "" `elem` [compareHtml options, compareJson options] -> Just "--html and --json need a file"
     | otherwise -> Nothing

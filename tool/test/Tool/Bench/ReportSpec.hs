@@ -39,6 +39,21 @@ spec = describe "Tool.Bench.Report" $ do
     findProblems sample `shouldBe` []
     findProblems sample {runIterations = []} `shouldBe` ["nothing was answered while the clock ran"]
 
+  it "says what failed, by class and by node" $ do
+    let failing =
+          sample
+            { runIterations =
+                [ sampleIteration
+                    { iterationErrors = Map.fromList [("ClosedByPeer", 3), ("Timeout", 1200)],
+                      iterationNodes = Map.fromList [("s:1", NodeStats (Map.fromList [("Timeout", 1200)]) mempty), ("s:2", NodeStats Map.empty mempty)]
+                    }
+                ]
+            }
+        about = filter ("errors" `isInfixOf`) . drop 2 . report
+    about [failing] `shouldBe` ["cluster mixed: errors: 3 ClosedByPeer, 1 200 Timeout", "cluster mixed: errors of s:1: 1 200 Timeout"]
+    about [sample] `shouldBe` []
+    details failing `shouldSatisfy` not . any ("errors" `isInfixOf`)
+
   it "leaves out the columns of redis-benchmark when it did not run" $
     unlines (report [sample {runReference = Nothing}]) `shouldSatisfy` (not . ("rb" `isInfixOf`))
 

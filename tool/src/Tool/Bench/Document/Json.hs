@@ -11,6 +11,7 @@ module Tool.Bench.Document.Json
     documentValue,
     documentObject,
     decodeDocument,
+    decodeWritten,
     histogram,
   )
 where
@@ -58,12 +59,16 @@ documentObject others whole = case (codecWrite document whole, object others) of
 -- | Reads a document. Says what is wrong with one that cannot be read, and
 -- where.
 decodeDocument :: ByteString -> Either String Document
-decodeDocument bytes = do
+decodeDocument = fmap snd . decodeWritten
+
+-- | The same, with the JSON as it was written.
+decodeWritten :: ByteString -> Either String (Value, Document)
+decodeWritten bytes = do
   value <- either (const (Left "not JSON")) Right (eitherDecodeStrict' bytes)
   found <- parseEither (withObject "document" (.:? "schema")) value
   case found of
     Just name
-      | name == schemaName -> parseEither (codecRead document) value
+      | name == schemaName -> (,) value <$> parseEither (codecRead document) value
       | otherwise -> Left ("its schema is " <> show name <> ", not " <> show schemaName)
     Nothing -> Left ("no document of the schema " <> Text.unpack schemaName)
 

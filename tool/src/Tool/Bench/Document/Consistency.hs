@@ -1,0 +1,145 @@
+-- | Whether the numbers of a document agree with each other.
+--
+-- A document says many things twice: a rate, and the counts and seconds that it
+-- follows from; a histogram, and its percentiles; the commands of a window, and
+-- those of its slices. A file in which they differ was changed by hand, or
+-- damaged, or written by a program with a fault.
+--
+-- This is no signature: who changes everything that belongs together is not
+-- found, and nothing here says where a file comes from.
+module Tool.Bench.Document.Consistency
+  ( checked,
+    contradictions,
+  )
+where
+
+import Data.Aeson (Result (..), Value (..), encode, fromJSON)
+import Data.Aeson.Key qualified as Key
+import Data.Aeson.KeyMap qualified as KeyMap
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Foldable (toList)
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Tool.Bench.Document
+import Tool.Bench.Document.Json (documentValue)
+import Tool.Bench.Document.Totals
+import Tool.Bench.Histogram qualified as Histogram
+import Tool.Text (fixed)
+
+-- | The document that was read from this JSON. Runs with numbers that do not
+-- agree have one more problem, which says in a line what does not. \(O(n)\) in
+-- the size of the JSON.
+checked :: Value -> Document -> Document
+checked written document =
+  document {documentRuns = zipWith judge [0 ..] (documentRuns document)}
+  where
+    follows = documentValue document
+    -- What is about all runs makes each of them doubtful.
+    shared = concat [differences [name] one other | name <- ["manifest", "origins"], Just one <- [at name written], Just other <- [at name follows]]
+    judge number run = case shared <> differing number <> contradictions run of
+      [] -> run
+      found -> run {runProblems = runProblems run <> ["its numbers do not agree: " <> few found]}
+    differing :: Int -> [Text]
+    differing number = case (drop number (elements written), drop number (elements follows)) of
+      (one : _, other : _) -> differences [] one other
+      _ -> []
+    elements whole = case at "runs" whole of
+      Just (Array runs) -> toList runs
+      _ -> []
+    at name = \case
+      Object fields -> KeyMap.lookup (Key.fromText name) fields
+      _ -> Nothing
+
+few :: [Text] -> Text
+few found =
+  Text.intercalate "; " (take 3 found) <> case length (drop 3 found) of
+    0 -> ""
+    more -> "; and " <> Text.pack (show more) <> " more"
+
+-- What is written and what would be written now: they differ in what follows
+-- from the rest, and in nothing else. Fields that only one has are of another
+-- version; the same histogram may be compressed in several ways.
+differences :: [Text] -> Value -> Value -> [Text]
+differences path written follows = case (written, follows) of
+  (Object one, Object other) ->
+    concat
+      [ differences (Key.toText name : path) value expected
+        | (name, (value, expected)) <- List.sortOn fst (KeyMap.toList (KeyMap.intersectionWith (,) one other)),
+          name /= "hdr_b64"
+      ]
+  (Array one, Array other)
+    | length one == length other ->
+      concat [differences (Text.pack (show number) : path) value expected | (number, (value, expected)) <- zip [0 :: Int ..] (zip (toList one) (toList other))]
+  (Number _, Number _)
+    | Success one <- fromJSON written, Success other <- fromJSON follows, close one other -> []
+  _
+    | written == follows -> []
+    | otherwise -> [Text.intercalate "." (reverse path) <> " is " <> shown written <> ", but " <> shown follows <> " follows from the rest"]
+  where
+    shown value = case value of
+      Object _ -> "something else"
+      Array _ -> "another list"
+      _ -> Text.decodeUtf8 (Lazy.toStrict (encode value))
+
+-- As far as rounding goes.
+close :: Double -> Double -> Bool
+close one other = abs (one - other) <= 1e-6 * max 1e-3 (max (abs one) (abs other))
+
+-- | What cannot be true together, of what nothing else follows from; a part of a
+-- line each.
+contradictions :: Run -> [Text]
+contradictions run =
+  concat (zipWith window [1 :: Int ..] (runIterations run))
+    <> [ "problems is empty, although commands failed or the server counted others"
+         | null (runProblems run),
+           runErrorCount run > 0 || disagrees (runAgreement run)
+       ]
+  where
+    disagrees = \case
+      Disagrees _ _ -> True
+      _ -> False
+    among = inWindow (specInFlight (runSpec run))
+    window number one
+      | length (runIterations run) > 1 = map (("window " <> Text.pack (show number) <> ": ") <>) (among one)
+      | otherwise = among one
+
+-- Takes how many commands can be on their way at a time. While a window begins
+-- or ends, a command that is just being counted may have its latency on one
+-- side of the border and its hit on the other, so these may differ by so many.
+inWindow :: Int -> Iteration -> [Text]
+inWindow onTheirWay one =
+  concat
+    [ [ name <> " has " <> count (commandHits stats + commandMisses stats) <> " hits and misses of " <> count (held stats) <> " commands"
+        | (name, stats) <- commands,
+          commandHits stats < 0 || commandMisses stats < 0 || commandHits stats + commandMisses stats > held stats + onTheirWay
+      ],
+      [ name <> " has " <> count (held stats) <> " commands in the window and " <> count slices <> " in its slices"
+        | measured,
+          (name, stats) <- commands,
+          let slices = Map.findWithDefault 0 name sliced,
+          slices /= held stats
+      ],
+      [ "the slices last " <> seconds spans <> ", the window " <> seconds (iterationSeconds one)
+        | measured,
+          not (close spans (iterationSeconds one))
+      ],
+      [ count inside <> " commands failed with " <> name <> " in the window and " <> count whole <> " in all"
+        | (name, inside) <- Map.toList (Map.unionsWith (+) (map (commandErrors . snd) commands)),
+          let whole = Map.findWithDefault 0 name (iterationErrors one),
+          inside > whole
+      ]
+    ]
+  where
+    commands = Map.toList (iterationCommands one)
+    held = Histogram.count . commandService
+    -- A merged window may lack the slices of one of its parts.
+    measured = not (null (iterationSeries one)) && null (toList (iterationCommon one))
+    sliced :: Map Text Int
+    sliced = Map.unionsWith (+) (map (Map.map (Histogram.count . sliceService) . sliceCommands) (iterationSeries one))
+    spans = sum (map sliceSpan (iterationSeries one))
+    count = Text.pack . show :: Int -> Text
+    seconds = Text.pack . (<> " s") . fixed 3 :: Double -> Text

@@ -1,0 +1,62 @@
+-- | A word more where a server that answers nothing, or hangs up, may only be
+-- spoken to in the wrong way.
+--
+-- The library says what it saw: silence, or an end. From TLS to a port without
+-- it there is nothing more to see, because a server waits for the end of a line
+-- that never comes; from plain text to a port with TLS it is a connection that
+-- ends. Both have other causes too, so what is added is a question.
+module Tool.Hint
+  ( withHint,
+    hintFor,
+  )
+where
+
+import Control.Exception (catch, throwIO)
+import Data.List (isPrefixOf)
+import Data.Maybe (isJust)
+import Data.Text qualified as Text
+import Redis.Error qualified as Redis
+import Redis.Internal.Config (Config (configTls))
+import Tool.Connect (targetNodeName, targetOf)
+import Tool.Failure (serverProblem, unavailable)
+import Tool.Options.Connection
+
+-- | Does it; if it ends because the server that the options name cannot be
+-- spoken to, the line has the hint.
+withHint :: ConnectionOptions -> IO a -> IO a
+withHint options action
+  | namesServer options = action `catch` \problem -> maybe (throwIO problem) (unavailable . line problem) (hintFor tls problem)
+  | otherwise = action
+  where
+    tls = tlsWanted (connectionTls options) || maybe False (isJust . configTls) (connectionUrl options)
+    line problem hint = place problem <> serverProblem problem <> "; " <> hint
+    place = \case
+      Redis.TimeoutError _ _ -> Text.unpack (targetNodeName (targetOf options)) <> ": "
+      _ -> ""
+
+-- | The question for an error, if there is one; given whether TLS was spoken.
+hintFor :: Bool -> Redis.Error -> Maybe String
+hintFor tls problem
+  | tls = case problem of
+    Redis.TimeoutError Redis.NotSent _ -> Just withoutTls
+    Redis.ConnectionError _ _ (Redis.ConnectTimedOut _) -> Just withoutTls
+    Redis.ConnectionError _ _ (Redis.TlsFailed why) | "what the peer answers is not TLS" `isPrefixOf` why -> Just withoutTls
+    _ -> Nothing
+  | otherwise = case problem of
+    Redis.ConnectionError _ _ cause | hungUp (Redis.renderCause cause) -> Just withTls
+    Redis.RoutingError _ (Redis.NoReachableNode tried) -> ended (map snd tried)
+    Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> ended (map snd tried)
+    _ -> Nothing
+  where
+    withoutTls = "is this a port without TLS? It would leave TLS unanswered"
+    withTls = "is this a port with TLS? Then say --tls (in a URL, rediss://)"
+    -- A server that went away refuses the next connection.
+    ended reasons
+      | any hungUp reasons && not (any (like (Redis.ConnectFailed "")) reasons) = Just withTls
+      | otherwise = Nothing
+    hungUp reason =
+      like (Redis.BrokenConnection "") reason
+        || reason == Redis.renderCause Redis.ClosedByPeer
+        -- The first byte of an alert, with which TLS refuses.
+        || reason == Redis.renderCause (Redis.ProtocolViolation "unknown type byte 21")
+    like cause reason = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` reason
