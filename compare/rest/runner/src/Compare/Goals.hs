@@ -93,10 +93,14 @@ summed results = do
 -- one is too many.
 disqualifying :: Result -> [Text]
 disqualifying result
-  | "-naive" `Text.isSuffixOf` row (cell result),
+  | isNaive (row (cell result)),
     20 * statusErrors (outcome result) < served (outcome result) =
     filter (\problem -> not (any (`Text.isPrefixOf` problem) ["answers with a wrong status", "503"])) (problems (outcome result))
   | otherwise = problems (outcome result)
+
+-- The original's design, of either language.
+isNaive :: Text -> Bool
+isNaive = Text.isSuffixOf "-naive"
 
 -- | A goal and what came of it.
 data Verdict = Verdict
@@ -136,7 +140,6 @@ verdicts results = concatMap ofLayout [Pinned, Free]
           ]
       where
         rows = concat [Map.keys group | ((Standalone, layout'', _, _), group) <- Map.toList cells, layout'' == layout']
-    isNaive = Text.isSuffixOf "-naive"
     isPeer name = "dotnet" `Text.isPrefixOf` name && not (isNaive name)
     isStudied name = "haskell-" `Text.isPrefixOf` name && not (isNaive name)
     at layout' scenario' count = Map.findWithDefault Map.empty (Standalone, layout', scenario', count) cells

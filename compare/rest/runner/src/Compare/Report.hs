@@ -121,9 +121,9 @@ invalidLines results =
       not (null (problems (outcome result)))
   ]
 
--- Why one design may fail.
-naiveFails :: Text
-naiveFails = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty. *Warm-up*: the rate over that of the last seconds before; 100 % of a service that was warm."
+-- Why one design may fail, and what the warm-up says. Takes how a term is marked.
+aboutFailures :: (Text -> Text) -> Text
+aboutFailures marked = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty. " <> marked "Warm-up" <> ": the rate over that of the last seconds before; 100 % of a service that was warm."
 
 -- | The same for a repository.
 markdownReport :: Map Text Text -> [Result] -> Text
@@ -142,7 +142,7 @@ markdownReport manifest results =
          ]
       <> ["", "## Where and how", ""]
       <> ["- " <> name <> ": " <> value | (name, value) <- Map.toList manifest]
-      <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. *Open loop* is the time from when a request was due, both services at the same rate (half of what the slower one reached); the closed loop's latency says only how long the queue was, and is in the raw results. Where *wrk* was busy for more than 80 % of a core its numbers are a lower bound. *Failed* requests are in no rate: " <> naiveFails, ""]
+      <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. *Open loop* is the time from when a request was due, both services at the same rate (half of what the slower one reached); the closed loop's latency says only how long the queue was, and is in the raw results. Where *wrk* was busy for more than 80 % of a core its numbers are a lower bound. *Failed* requests are in no rate: " <> aboutFailures (\term -> "*" <> term <> "*"), ""]
       <> concat
         [ ["### " <> groupTitle key, "", "| " <> Text.intercalate " | " header <> " |", "|" <> Text.replicate (length header) "---|"]
             <> ["| " <> Text.intercalate " | " line <> " |" | line <- lines']
@@ -173,7 +173,7 @@ htmlReport manifest results =
             <> charts results
             <> [element "h2" [] [text "All cells"]]
             <> concat [[element "h3" [] [text (groupTitle key)], tableOf header lines'] | (key, lines') <- groupTables results]
-            <> [element "p" [] [text ("Failed requests are in no rate: " <> Text.filter (/= '*') naiveFails)]]
+            <> [element "p" [] [text ("Failed requests are in no rate: " <> aboutFailures id)]]
             <> [element "p" [] [text line] | line <- invalidLines results]
             <> [element "h2" [] [text "Where and how"], tableOf ["", ""] [[name, value] | (name, value) <- Map.toList manifest]]
         )
