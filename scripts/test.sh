@@ -15,7 +15,8 @@ REST_HASKELL="$(cabal list-bin -v0 exe:rest-service)"
 export REST_HASKELL
 
 log="$(mktemp)"
-trap 'rm -f "$log"' EXIT
+wrong="$(mktemp)"
+trap 'rm -f "$log" "$wrong"' EXIT
 passed=0
 failed=0
 broken=()
@@ -41,6 +42,7 @@ for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
     failed=$((failed + failures))
     if [ "$status" -ne 0 ] || [ "$examples" -eq 0 ]; then
       broken+=("$package:$suite")
+      sed -n '/^Failures:/,/^Randomized/p' "$log" | grep -vE '^(Failures:|Randomized.*|)$' | cut -c 1-400 | head -n 60 >>"$wrong"
       # A suite that fails although all its tests passed counts as one failure.
       [ "$failures" -gt 0 ] || failed=$((failed + 1))
     fi
@@ -87,6 +89,8 @@ else
   broken+=("campaign-smoke")
 fi
 
+# Said again at the end: a log is often kept by its last lines.
+cat "$wrong"
 [ "${#broken[@]}" -eq 0 ] || echo "failed: ${broken[*]}"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -55,9 +55,10 @@ runWith settings arguments = do
 at :: Server -> [String]
 at server = ["-h", serverHost server, "-p", show (serverPort server)]
 
--- | A load that is over soon.
+-- | A load that is over soon. A machine that does other things meanwhile may keep
+-- threads from running, which is not what these tests are about.
 brief :: [String]
-brief = ["--duration", "0.5", "--warmup", "0.1", "--keys", "2000", "--allow-saturation"]
+brief = ["--duration", "0.5", "--warmup", "0.1", "--keys", "2000", "--allow", "saturation,little"]
 
 -- | Runs with a JSON file; the exit code and the only run in the file.
 measured :: [String] -> IO (ExitCode, Value)
@@ -347,7 +348,7 @@ spec = describe "the program" $ do
         (code, output, problem) <- run' (["bench"] <> as "reader")
         (code, output) `shouldBe` (ExitFailure 2, "")
         lastLine problem `oneLine` "NOPERM"
-        (managed, table, _) <- run' (["bench", "--allow", "little"] <> as "managed")
+        (managed, table, _) <- run' (["bench"] <> as "managed")
         managed `shouldBe` ExitSuccess
         table `shouldSatisfy` ("no permissions to run the 'info' command" `isInfixOf`)
 

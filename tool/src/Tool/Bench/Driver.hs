@@ -34,7 +34,7 @@ import Tool.Bench.Arrivals (Arrivals (..), arrivals)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Closed (Goal (..), closed)
-import Tool.Bench.Driver.Open (newLane, open)
+import Tool.Bench.Driver.Open (open)
 import Tool.Bench.Environment (memory, wallClock)
 import Tool.Bench.Nodes (Nodes, nodeCount)
 import Tool.Bench.Part
@@ -117,8 +117,8 @@ stretch course warmup count = do
   barrier <- newEmptyMVar :: IO (MVar ())
   -- Threads stay on one capability each, by their numbers.
   shared <- smallArrayFromList <$> traverse (const (newTally window shape begin)) [1 .. min threads capabilities]
-  (separate, jobs) <- unzip <$> traverse (job window barrier shape begin threads shared) [0 .. threads - 1]
-  let all' = toList shared <> concat separate
+  jobs <- traverse (job window barrier begin threads shared) [0 .. threads - 1]
+  let all' = toList shared
       -- Each stays on one capability. Left to itself, the runtime moves waiting
       -- threads to whichever capability is idle for a moment: with -N2 and 256
       -- of them that costs a fifth of the throughput (500 against 600 k/s).
@@ -172,23 +172,18 @@ stretch course warmup count = do
     workload = courseWorkload course
     nodes = courseNodes course
     nanos seconds = round (seconds * 1e9) :: Nanos
-    -- A thread's own tallies and what it does once it may.
-    job window barrier shape begin threads shared number = do
+    -- What a thread does once it may.
+    job window barrier begin threads shared number = do
       stream <- newStream workload number
-      case planArrivals plan of
-        Nothing -> do
-          let tally = indexSmallArray shared (number `rem` sizeofSmallArray shared)
-          pure ([], readMVar barrier >> closed (courseClient course) workload nodes window (goal threads number) (loadBatch load) stream tally)
-        Just arriving -> do
-          (lane, tallies) <- newLane nodes (newTally window shape begin)
-          let dues = limited threads number (planned begin (windowAnchor window) arriving threads number)
-          pure
-            ( tallies,
-              do
-                () <- readMVar barrier
-                (capability, _) <- threadCapability =<< myThreadId
-                open capability (courseClient course) workload nodes window dues stream lane
-            )
+      let tally = indexSmallArray shared (number `rem` sizeofSmallArray shared)
+      pure $ do
+        () <- readMVar barrier
+        case planArrivals plan of
+          Nothing -> closed (courseClient course) workload nodes window (goal threads number) (loadBatch load) stream tally
+          Just arriving -> do
+            let dues = limited threads number (planned begin (windowAnchor window) arriving threads number)
+            (capability, _) <- threadCapability =<< myThreadId
+            open capability (courseClient course) workload nodes window dues stream tally
     goal threads number = maybe UntilEnd (Operations . share threads number) count
     limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
     -- Of so many, the part of one thread.

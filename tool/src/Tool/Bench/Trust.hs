@@ -97,16 +97,18 @@ findings evidence = [(Saturation, text) | text <- saturated] <> [(Little, text) 
         | share > cpuLimit
       ]
     -- A little more than all: what was on its way when the window began ended
-    -- inside it. With one command at a time hardly less than all, either.
+    -- inside it, and had waited for the longest time at most. With one command at
+    -- a time hardly less than all, either, but for what was on its way at the end.
     impossible = case (littleRatio evidence, evidenceClosed evidence) of
       (Just held, Just (threads, batch))
         | Histogram.count service > 100 * threads * batch,
-          held > 1.1 || (batch == 1 && held < 0.9) ->
+          held > 1.1 + edge || (batch == 1 && held < 0.9 - edge) ->
           [ "throughput times mean latency makes " <> shown (fixed 1 (onTheirWay evidence)) <> " commands on their way, but there were "
               <> shown (show (threads * batch))
               <> ": a clock or a count is wrong, or threads were kept from running"
           ]
       _ -> []
+    edge = ratio (fromIntegral (Histogram.maximumValue service) / 1e9) (evidenceSeconds evidence)
     behind = case evidenceOpen evidence of
       Just (lateness, wanted)
         | sent <- fromIntegral (Histogram.count lateness),

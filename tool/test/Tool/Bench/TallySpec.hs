@@ -2,7 +2,7 @@ module Tool.Bench.TallySpec (spec) where
 
 import Control.Concurrent.Async (forConcurrently_)
 import Control.Exception (bracket)
-import Control.Monad (foldM, forM_)
+import Control.Monad (foldM, forM_, when)
 import Data.Foldable (fold)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict qualified as Map
@@ -11,6 +11,7 @@ import Redis.Error (Error (ClientClosed))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (collect)
+import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
 import Tool.Bench.Part
@@ -63,6 +64,27 @@ spec = describe "a tally" $ do
     sum (fmap kindHits (partKinds whole)) `shouldBe` 80000
     sum (fmap Histogram.count (partNodes whole)) `shouldBe` 80000
     foldMap kindService (partKinds whole) `shouldBe` Histogram.fromValues (replicate 80000 3)
+
+  it "has all counts of a command in one slice, whenever threads are stopped and others go on" $ do
+    -- With many nodes it takes milliseconds to hand a slice over.
+    begin <- monotonic
+    let slice = 40000000
+        end = begin + 20 * slice
+    window <- newWindow begin slice
+    endAt window end
+    tally <- newTally window Shape {shapeKinds = 1, shapeNodes = 100} begin
+    forConcurrently_ [0 .. 7 :: Int] $ \thread -> do
+      let go count' = do
+            now <- monotonic
+            when (now < end) $ do
+              answered tally 0 ((thread + count') `mod` 100) (now - 3) now Hit
+              go (count' + 1)
+      go (0 :: Int)
+    handOver tally
+    parts <- collect tally IntMap.empty
+    IntMap.size parts `shouldSatisfy` (> 1)
+    IntMap.map (sum . fmap Histogram.count . partNodes) parts `shouldBe` IntMap.map partOps parts
+    IntMap.map (sum . fmap kindHits . partKinds) parts `shouldBe` IntMap.map partOps parts
 
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100

@@ -49,6 +49,10 @@ spec = describe "trust" $ do
         faster = good {evidenceService = Histogram.fromBuckets (160000 * 800000) 800000 800000 [(Histogram.bucketOf 800000, 160000)]}
     trustProblems (trustOf slower) `shouldSatisfy` saying "commands on their way"
     trustProblems (trustOf faster) `shouldSatisfy` saying "commands on their way"
+    -- A stall of four seconds, half of which was before the window.
+    let stalled = good {evidenceService = Histogram.fromBuckets (160000 * 1000000 + 16 * 2000000000) 1000000 4000000000 [(Histogram.bucketOf 1000000, 160000), (Histogram.bucketOf 4000000000, 16)]}
+    trustLittle (trustOf stalled) `shouldSatisfy` maybe False (> 1.15)
+    trustProblems (trustOf stalled) `shouldBe` []
     -- In a batch not all are on their way all the time.
     trustProblems (trustOf faster {evidenceClosed = Just (4, 4)}) `shouldBe` []
 

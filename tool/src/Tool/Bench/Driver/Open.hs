@@ -12,8 +12,6 @@
 -- node's is.
 module Tool.Bench.Driver.Open
   ( open,
-    Lane (..),
-    newLane,
   )
 where
 
@@ -36,23 +34,6 @@ import Tool.Bench.Tally
 import Tool.Bench.Window (Window, windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, next)
 
--- | What a pacing thread and its helpers count into.
-data Lane = Lane
-  { lanePacer :: Tally,
-    -- | One per node, and one for commands whose node is not known.
-    laneWaiters :: SmallArray Tally,
-    -- | Of operations that have threads of their own.
-    laneAlone :: Tally
-  }
-
--- | Fresh tallies for one lane, and the list of them all.
-newLane :: Nodes -> IO Tally -> IO (Lane, [Tally])
-newLane nodes fresh = do
-  pacer <- fresh
-  waiters <- traverse (const fresh) [0 .. nodeCount nodes]
-  alone <- fresh
-  pure (Lane {lanePacer = pacer, laneWaiters = smallArrayFromList waiters, laneAlone = alone}, pacer : alone : waiters)
-
 -- A command on its way.
 data Flight = Flight
   { flightKind :: Int,
@@ -62,16 +43,17 @@ data Flight = Flight
     flightPending :: Pending Outcome
   }
 
--- | Runs one lane on a capability: sends at these moments, ascending, until there
+-- | Runs one lane, that is a pacing thread and its helpers, on a capability: sends at these moments, ascending, until there
 -- are no more or the window ends. Blocks until the last reply or error is there.
-open :: Int -> Client -> Workload -> Nodes -> Window -> [Nanos] -> Stream -> Lane -> IO ()
-open capability client workload nodes window dues stream lane = do
-  queues <- traverse (const newChan) [1 .. sizeofSmallArray (laneWaiters lane)]
+open :: Int -> Client -> Workload -> Nodes -> Window -> [Nanos] -> Stream -> Tally -> IO ()
+open capability client workload nodes window dues stream tally = do
+  -- One per node, and one for commands whose node is not known.
+  queues <- traverse (const newChan) [0 .. nodeCount nodes]
   outstanding <- newTVarIO (0 :: Int)
-  let waiter number queue others = withAsyncOn capability (await (indexSmallArray (laneWaiters lane) number) queue) $ \one ->
+  let waiter queue others = withAsyncOn capability (await tally queue) $ \one ->
         others `finally` (writeChan queue [] >> Async.wait one)
-      pace = pacing client workload nodes window dues stream lane (smallArrayFromList queues) outstanding
-  foldr (uncurry waiter) pace (zip [0 ..] queues)
+      pace = pacing client workload nodes window dues stream tally (smallArrayFromList queues) outstanding
+  foldr waiter pace queues
   atomically (readTVar outstanding >>= check . (== 0))
 
 pacing ::
@@ -81,11 +63,11 @@ pacing ::
   Window ->
   [Nanos] ->
   Stream ->
-  Lane ->
+  Tally ->
   SmallArray (Chan [Flight]) ->
   TVar Int ->
   IO ()
-pacing client workload nodes window dues0 stream lane queues outstanding = go dues0
+pacing client workload nodes window planned stream tally queues outstanding = go planned
   where
     go dues = do
       now <- monotonic
@@ -106,7 +88,7 @@ pacing client workload nodes window dues0 stream lane queues outstanding = go du
       due : later | due <= now && left > 0 -> do
         drawn <- next workload stream
         sent <- monotonic
-        lagged (lanePacer lane) due sent
+        lagged tally due sent
         case drawn of
           Drawn kind command ->
             try (Redis.submit client command) >>= \case
@@ -114,7 +96,7 @@ pacing client workload nodes window dues0 stream lane queues outstanding = go du
                 let flight = Flight {flightKind = kind, flightNode = nodeFor nodes command, flightDue = due, flightSent = sent, flightPending = pending}
                 sendDue (left - 1) now later (flight : flights)
               Left problem -> do
-                failed (lanePacer lane) kind (nodeFor nodes command) sent (problem :: Error)
+                failed tally kind (nodeFor nodes command) sent (problem :: Error)
                 sendDue (left - 1) now later flights
           DrawnAlone kind action -> do
             alone kind due sent (action client)
@@ -139,7 +121,7 @@ pacing client workload nodes window dues0 stream lane queues outstanding = go du
       void . Async.async . flip finally (atomically (modifyTVar' outstanding (subtract 1))) $ do
         result <- action
         done <- monotonic
-        settle (laneAlone lane) kind (-1) due sent done result
+        settle tally kind (-1) due sent done result
     -- Few enough that the first of them is not waited for late.
     atOnce = 64
     -- To wake up costs ten microseconds of processor time, so commands that are
