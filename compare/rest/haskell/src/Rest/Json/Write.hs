@@ -199,18 +199,28 @@ pokeInt number place
       when (rest > 0) (write rest (at `plusPtr` (-1)))
 
 -- | Copies text, escaping what JSON cannot hold: eight bytes at a time while
--- none of the eight needs it.
+-- none of the eight needs it. The last are copied with some that were already: if
+-- none of these needs it, they stand next to each other in the answer as well.
 pokeEscaped :: Ptr Word8 -> Ptr Word8 -> Ptr Word8 -> IO (Ptr Word8)
-pokeEscaped !from !end !place
-  | end `minusPtr` from >= 8 = do
-    word <- peek (castPtr from)
-    if allPlain word
-      then poke (castPtr place) word >> pokeEscaped (from `plusPtr` 8) end (place `plusPtr` 8)
-      else peek from >>= single
-  | from == end = pure place
-  | otherwise = peek from >>= single
+pokeEscaped begin end = go begin
   where
-    single byte = pokeOne byte place >>= pokeEscaped (from `plusPtr` 1) end
+    go !from !place
+      | left >= 8 = do
+        word <- peek (castPtr from)
+        if allPlain word
+          then poke (castPtr place) word >> go (from `plusPtr` 8) (place `plusPtr` 8)
+          else peek from >>= single
+      | left == 0 = pure place
+      | end `minusPtr` begin >= 8 = do
+        word <- peek (castPtr (from `plusPtr` back))
+        if allPlain word
+          then place `plusPtr` left <$ poke (castPtr (place `plusPtr` back)) word
+          else peek from >>= single
+      | otherwise = peek from >>= single
+      where
+        left = end `minusPtr` from
+        back = left - 8
+        single byte = pokeOne byte place >>= go (from `plusPtr` 1)
 
 -- | Whether none of eight bytes is below 0x20, a quotation mark or a backslash.
 -- A byte of 0x80 or more is none of them; the tests are the usual ones for "a
