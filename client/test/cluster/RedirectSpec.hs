@@ -311,7 +311,7 @@ notNowSpec = do
             countHeard a ["INCR"] `shouldReturn` 4
             if "TRYAGAIN" `ByteString.isPrefixOf` text
               then pure ()
-              else eventually 5 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
+              else eventually 15 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
 
   it "gives up at the deadline, and says what it was told" $
     limited . withFakeNode $ \a -> do
@@ -386,7 +386,7 @@ notNowSpec = do
         countHeard a ["INCR"] `shouldReturn` 1
         asks <- countHeard a ["CLUSTER", "SHARDS"]
         asks `shouldSatisfy` (>= 1)
-        eventually 5 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
+        eventually 15 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
 
   it "a connection lost after a read has it sent again" $
     limited . withFakeNode $ \a -> do

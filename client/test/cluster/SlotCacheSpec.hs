@@ -229,4 +229,4 @@ survivalSpec = do
       eventually 5 "the seed is asked" $ (== 1) <$> connectionsNow a
       closeClient client
       -- The node's own end is open until it sees that it was left.
-      eventually 0.7 "the seed is left" $ (== 0) <$> connectionsNow a
+      eventually 3.5 "the seed is left" $ (== 0) <$> connectionsNow a

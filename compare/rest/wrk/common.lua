@@ -1,9 +1,12 @@
 -- What the scripts of wrk share: seeded threads, a random id, and the summary
--- as one line of JSON. SEED and RUN come from the environment: RUN makes the
--- e-mail addresses of one run differ from those of another.
+-- as one line of JSON. SEED, RUN, THREADS and NEXT_ID come from the environment:
+-- RUN makes the e-mail addresses of one run differ from those of another, and the
+-- first user that it creates gets the number NEXT_ID.
 
 local seed = tonumber(os.getenv("SEED") or "1")
 local run = os.getenv("RUN") or "0"
+local threads = tonumber(os.getenv("THREADS") or "1")
+local next_id = tonumber(os.getenv("NEXT_ID") or "10001")
 local started = 0
 
 function setup(thread)
@@ -19,6 +22,14 @@ end
 
 function random_id()
   return math.random(10000)
+end
+
+-- The oldest user that this run has created and not deleted, as far as one thread
+-- can know: it takes its part of the numbers.
+local deleted = 0
+function oldest_new_id()
+  deleted = deleted + 1
+  return next_id + (deleted - 1) * threads + thread_number - 1
 end
 
 local count = 0

@@ -22,9 +22,10 @@ main = do
           <*> pure 1
           <*> (fromIntegral <$> (number "--seed" :: Maybe Int))
           <*> pure "r"
+          <*> number "--next-id"
   maybe (die usage) (\valid -> runLoad valid >>= Lazy.putStrLn . encode) options
   where
-    usage = "usage: rest-load --port P --scenario single|list|post|mixed --connections N --rate PER_SECOND --seconds S --seed N"
+    usage = "usage: rest-load --port P --scenario single|list|post|mixed --connections N --rate PER_SECOND --seconds S --seed N --next-id N"
     pairs = \case
       name : value : rest -> (name, value) : pairs rest
       _ -> []

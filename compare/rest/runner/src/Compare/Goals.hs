@@ -78,7 +78,7 @@ summed results = do
           ratios -> Just (mean ratios),
         summedLeftOut = length results - length good,
         summedFailed =
-          fromIntegral (sum [statusErrors (outcome result) | result <- results, scenario (cell result) /= Mixed])
+          fromIntegral (sum [statusErrors (outcome result) | result <- results])
             / fromIntegral (max 1 (sum [served (outcome result) | result <- results]))
       }
   where

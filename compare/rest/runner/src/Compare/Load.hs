@@ -45,7 +45,7 @@ data Scenario
   | -- | A new user.
     Post
   | -- | 70 % one user, 10 % a list, 10 % a new user, 5 % a change, 5 % a
-    -- deletion, each request drawn for itself.
+    -- deletion of the oldest new one, each request drawn for itself.
     Mixed
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
@@ -80,7 +80,9 @@ data LoadOptions = LoadOptions
     loadWarmup :: Double,
     loadSeed :: Word64,
     -- | Makes the e-mail addresses of one run differ from those of another.
-    loadRun :: ByteString
+    loadRun :: ByteString,
+    -- | The number of the first user that the load will create.
+    loadNextId :: Int
   }
 
 -- | Response times in microseconds, from when a request was due.
@@ -125,34 +127,50 @@ connectionLoad options begin number =
   withConnection (loadPort options) $ \connection -> do
     recorder <- newRecorder
     failures <- newIORef (0 :: Int)
-    let go _ _ [] = pure ()
-        go state made (due : later)
+    let go _ [] = pure ()
+        go stream (due : later)
           | due > end = pure ()
           | otherwise = do
-            let (bytes, acceptable, state') = request options number made state
+            let (bytes, acceptable, stream') = request options number stream
             sleepUntilExactly (begin + due)
             response <- exchange connection bytes
             now <- monotonic
             when (due > warmUp) $ do
               record recorder (now - begin - due)
               unless (acceptable response) $ modifyIORef' failures (+ 1)
-            go state' (made + 1) later
-    go (loadSeed options * 1000 + fromIntegral number) 0 plan
+            go stream' later
+    go Stream {streamState = loadSeed options * 1000 + fromIntegral number, streamMade = 0, streamDeleted = 0} plan
     (,) <$> drain recorder <*> readIORef failures
   where
     plan = arrivals (Poisson (loadRate options)) (loadSeed options) (loadConnections options) number
     warmUp = truncate (loadWarmup options * 1e9)
     end = warmUp + truncate (loadSeconds options * 1e9)
 
--- | The next request of a connection, what may answer it, and the state behind
+-- | Where a connection is in its stream of requests.
+data Stream = Stream
+  { streamState :: Word64,
+    streamMade :: Int,
+    streamDeleted :: Int
+  }
+
+-- | The next request of a connection, what may answer it, and the stream behind
 -- it.
-request :: LoadOptions -> Int -> Int -> Word64 -> (ByteString, Response -> Bool, Word64)
-request options connection made state = (bytes, acceptable, state2)
+request :: LoadOptions -> Int -> Stream -> (ByteString, Response -> Bool, Stream)
+request options connection stream = (bytes, acceptable, stream')
   where
-    (choice, state1) = splitMix state
+    (choice, state1) = splitMix (streamState stream)
     (draw, state2) = splitMix state1
+    stream' =
+      Stream
+        { streamState = state2,
+          streamMade = streamMade stream + 1,
+          streamDeleted = streamDeleted stream + fromEnum (percent >= 95)
+        }
     identifier = Char8.pack (show (1 + below 10000 draw))
     path = "/users/" <> identifier
+    -- Each connection takes its part of the numbers, the oldest first.
+    oldest = loadNextId options + streamDeleted stream * loadConnections options + connection
+    percent :: Word64
     percent = case loadScenario options of
       Single -> 0
       Listing -> 70
@@ -160,17 +178,16 @@ request options connection made state = (bytes, acceptable, state2)
       Mixed -> below 100 choice
     page = if loadScenario options == Mixed then 1 + (draw `shiftR` 8) .&. 1 else 1
     body =
-      "{\"name\":\"Bench User\",\"email\":\"open_" <> loadRun options <> "_" <> Char8.pack (show connection) <> "_" <> Char8.pack (show made)
+      "{\"name\":\"Bench User\",\"email\":\"open_" <> loadRun options <> "_" <> Char8.pack (show connection) <> "_" <> Char8.pack (show (streamMade stream))
         <> "@test.example\",\"bio\":\"Written by the load generator\"}"
     status allowed response = responseStatus response `elem` allowed
-    gone = [404 | loadScenario options == Mixed]
     (bytes, acceptable)
       | percent < 70 =
         ( requestBytes "GET" path Nothing,
-          \response ->
-            (responseStatus response == 200 && ("{\"id\":" <> identifier <> ",") `Char8.isPrefixOf` responseBody response) || status gone response
+          \response -> responseStatus response == 200 && ("{\"id\":" <> identifier <> ",") `Char8.isPrefixOf` responseBody response
         )
       | percent < 80 = (requestBytes "GET" ("/users?page=" <> Char8.pack (show page) <> "&limit=20") Nothing, status [200])
       | percent < 90 = (requestBytes "POST" "/users" (Just body), status [201])
-      | percent < 95 = (requestBytes "PUT" path (Just body), status (200 : gone))
-      | otherwise = (requestBytes "DELETE" path Nothing, status (200 : gone))
+      | percent < 95 = (requestBytes "PUT" path (Just body), status [200])
+      -- The first few may come before the user that they are about.
+      | otherwise = (requestBytes "DELETE" ("/users/" <> Char8.pack (show oldest)) Nothing, status [200, 404])
