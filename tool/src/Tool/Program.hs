@@ -4,16 +4,15 @@ module Tool.Program
   )
 where
 
-import Control.Concurrent (myThreadId, throwTo)
 import Control.Exception (AsyncException (UserInterrupt), fromException, throwIO, try)
 import Data.ByteString.Char8 qualified as Char8
 import System.Environment (getArgs, lookupEnv)
 import System.Exit (ExitCode (..))
 import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, stderr, stdout)
-import System.Posix.Signals (Handler (CatchOnce), installHandler, sigTERM)
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
 import Tool.Options (Mode (..), Outcome (..), parseArguments)
+import Tool.Sigterm (unwindOnSigterm)
 import Tool.Utf8 (useUtf8)
 
 -- | Does what the arguments say. Everything that was started has ended when
@@ -24,14 +23,11 @@ runProgram = do
   hSetBuffering stdout LineBuffering
   password <- lookupEnv "REDISCLI_AUTH"
   arguments <- getArgs
-  main' <- myThreadId
-  _ <- installHandler sigTERM (CatchOnce (throwTo main' terminated)) Nothing
+  unwindOnSigterm
   -- What is left in a buffer is written here, where it is noticed if it cannot
   -- be.
   try (act (parseArguments (Char8.pack <$> password) arguments) <* hFlush stdout) >>= either ended pure
   where
-    -- As a shell reports a program that SIGTERM ended.
-    terminated = ExitFailure 143
     act = \case
       Help text -> ExitSuccess <$ putStrLn text
       Reject problem -> ExitFailure exitInvalid <$ complain problem

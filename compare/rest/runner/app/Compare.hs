@@ -3,6 +3,7 @@ module Compare (main) where
 
 import Compare.Run (runCommand)
 import System.Environment (getArgs)
+import Tool.Sigterm (unwindOnSigterm)
 
 main :: IO ()
-main = getArgs >>= runCommand
+main = unwindOnSigterm >> getArgs >>= runCommand

@@ -33,6 +33,7 @@ import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeFileName, (</>))
 import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
+import Tool.Sigterm (unwindOnSigterm)
 import Tool.Utf8 (useUtf8)
 
 -- | Reads the command line and does what it says. Blocks for as long as that
@@ -40,6 +41,7 @@ import Tool.Utf8 (useUtf8)
 runProgram :: IO ExitCode
 runProgram = do
   useUtf8
+  unwindOnSigterm
   hSetBuffering stdout LineBuffering
   arguments <- getArgs
   case execParserPure defaultPrefs described arguments of
