@@ -43,8 +43,9 @@ data Flight = Flight
     flightPending :: Pending Outcome
   }
 
--- | Runs one lane, that is a pacing thread and its helpers, on a capability: sends at these moments, ascending, until there
--- are no more or the window ends. Blocks until the last reply or error is there.
+-- | Runs one lane, a pacing thread and those that wait for replies, on a capability:
+-- sends at these moments, ascending, until there are no more or the window ends.
+-- Blocks until the last reply or error is there.
 open :: Int -> Client -> Workload -> Nodes -> Window -> [Nanos] -> Stream -> Tally -> IO ()
 open capability client workload nodes window dues stream tally = do
   -- One per node, and one for commands whose node is not known.
