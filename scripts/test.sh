@@ -21,6 +21,12 @@ passed=0
 failed=0
 broken=()
 
+# What a suite's output says of the tests that failed, in short; nothing if it
+# ended in another way.
+what_failed() {
+  awk '/^Failures:/ { inside = 1; next } /^Randomized/ { inside = 0 } inside && NF && ++shown <= 60 { print substr($0, 1, 400) }' "$1"
+}
+
 for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
   [ -e "$cabal_file" ] || continue
   folder="$(dirname "$cabal_file")"
@@ -42,7 +48,7 @@ for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
     failed=$((failed + failures))
     if [ "$status" -ne 0 ] || [ "$examples" -eq 0 ]; then
       broken+=("$package:$suite")
-      sed -n '/^Failures:/,/^Randomized/p' "$log" | grep -vE '^(Failures:|Randomized.*|)$' | cut -c 1-400 | head -n 60 >>"$wrong"
+      what_failed "$log" >>"$wrong"
       # A suite that fails although all its tests passed counts as one failure.
       [ "$failures" -gt 0 ] || failed=$((failed + 1))
     fi
