@@ -75,7 +75,7 @@ data Started a
   = -- | What it is, when it was begun, where it was sent, and where its reply
     -- arrives. As data it takes half of what a closure takes, which is copied
     -- for every command in flight.
-    Underway Core (Command a) Nanos Place {-# NOUNPACK #-} ResponseSlot
+    Underway Core (Command a) Nanos Place ResponseSlot
   | Started (IO (Either Error a))
 
 -- | Blocks until there is a result; may be interrupted, and called again.

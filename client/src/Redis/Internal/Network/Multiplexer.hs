@@ -128,9 +128,8 @@ submitRun mux orderKey requests
 -- its own end in the stream: of a run that is cut off in the middle, the
 -- first commands may have run.
 data Batch
-  = -- Not unpacked: one slot in memory serves the ring and the caller.
-    One Request {-# NOUNPACK #-} ResponseSlot
-  | More Request {-# NOUNPACK #-} ResponseSlot Batch
+  = One Request ResponseSlot
+  | More Request ResponseSlot Batch
 
 batchOf :: [(Request, ResponseSlot)] -> Maybe Batch
 batchOf entries = case reverse entries of

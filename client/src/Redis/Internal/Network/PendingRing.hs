@@ -1,3 +1,6 @@
+{-# LANGUAGE MagicHash #-}
+{-# LANGUAGE UnboxedTuples #-}
+
 -- | The commands of one connection that are not yet answered, oldest first.
 --
 -- A ring of fixed size, which is what bounds the commands in flight. Positions
@@ -21,14 +24,15 @@ where
 import Control.Monad.Primitive (RealWorld)
 import Data.Bits ((.&.))
 import Data.Int (Int64)
-import Data.Primitive.Array (MutableArray, newArray, readArray, writeArray)
 import Data.Primitive.ByteArray
+import GHC.Exts (Int (I#), MutableArrayArray#, newArrayArray#, readMutableArrayArrayArray#, unsafeCoerce#, writeMutableArrayArrayArray#)
+import GHC.IO (IO (IO))
 import Redis.Internal.Network.Clock (Nanos)
-import Redis.Internal.Network.ResponseSlot (ResponseSlot)
+import Redis.Internal.Network.ResponseSlot (ResponseSlot (..))
 
 -- | The cells and, in one array of words, what is known of each command.
 data PendingRing = PendingRing
-  { ringCells :: MutableArray RealWorld ResponseSlot,
+  { ringCells :: Cells,
     -- | Three words per cell: where its bytes end in the stream, when it was
     -- submitted, and the order key of who submitted it.
     ringFacts :: MutableByteArray RealWorld,
@@ -42,7 +46,7 @@ data PendingRing = PendingRing
 
 -- | One command in flight.
 data Pending = Pending
-  { pendingSlot :: {-# NOUNPACK #-} ResponseSlot,
+  { pendingSlot :: ResponseSlot,
     -- | Bytes of the stream up to and with this command.
     pendingEnd :: Int,
     -- | When it was submitted, on the coarse clock.
@@ -55,7 +59,7 @@ data Pending = Pending
 newPendingRing :: Int -> ResponseSlot -> IO PendingRing
 newPendingRing atLeast nobody = do
   let capacity = powerOfTwo (max 2 atLeast)
-  ringCells <- newArray capacity nobody
+  ringCells <- newCells capacity nobody
   ringFacts <- newByteArray (capacity * 3 * 8)
   ringEnds <- newByteArray (16 * 8)
   setByteArray ringEnds 0 16 (0 :: Int)
@@ -82,7 +86,7 @@ ringPush ring Pending {pendingSlot, pendingEnd, pendingSince, pendingOrderKey} =
   position <- ringTail ring
   let cell = position .&. ringMask ring
       facts = cell * 3
-  writeArray (ringCells ring) cell pendingSlot
+  writeCell (ringCells ring) cell pendingSlot
   writeByteArray (ringFacts ring) facts pendingEnd
   writeByteArray (ringFacts ring) (facts + 1) (pendingSince :: Int64)
   writeByteArray (ringFacts ring) (facts + 2) pendingOrderKey
@@ -95,7 +99,7 @@ ringPop :: PendingRing -> IO Pending
 ringPop ring = do
   position <- ringHead ring
   pending <- ringPeek ring position
-  writeArray (ringCells ring) (position .&. ringMask ring) (ringNobody ring)
+  writeCell (ringCells ring) (position .&. ringMask ring) (ringNobody ring)
   writeByteArray (ringEnds ring) 8 (position + 1)
   pure pending
 {-# INLINE ringPop #-}
@@ -107,9 +111,32 @@ ringPeek :: PendingRing -> Int -> IO Pending
 ringPeek ring position = do
   let cell = position .&. ringMask ring
       facts = cell * 3
-  pendingSlot <- readArray (ringCells ring) cell
+  pendingSlot <- readCell (ringCells ring) cell
   pendingEnd <- readByteArray (ringFacts ring) facts
   pendingSince <- readByteArray (ringFacts ring) (facts + 1)
   pendingOrderKey <- readByteArray (ringFacts ring) (facts + 2)
   pure Pending {pendingSlot, pendingEnd, pendingSince, pendingOrderKey}
 {-# INLINE ringPeek #-}
+
+-- | Slots without boxes. "GHC.Exts" has arrays of arrays and none of cells; an
+-- array of the one is an array of the other, whose elements the collector
+-- follows by what they are.
+data Cells = Cells (MutableArrayArray# RealWorld)
+
+newCells :: Int -> ResponseSlot -> IO Cells
+newCells count@(I# count#) slot = do
+  cells <- IO $ \s -> case newArrayArray# count# s of (# s', array #) -> (# s', Cells array #)
+  -- A new array holds itself.
+  mapM_ (\index -> writeCell cells index slot) [0 .. count - 1]
+  pure cells
+
+writeCell :: Cells -> Int -> ResponseSlot -> IO ()
+writeCell (Cells array) (I# index) (ResponseSlot cell) =
+  IO $ \s -> (# writeMutableArrayArrayArray# array index (unsafeCoerce# cell) s, () #)
+{-# INLINE writeCell #-}
+
+readCell :: Cells -> Int -> IO ResponseSlot
+readCell (Cells array) (I# index) =
+  IO $ \s -> case readMutableArrayArrayArray# array index s of
+    (# s', cell #) -> (# s', ResponseSlot (unsafeCoerce# cell) #)
+{-# INLINE readCell #-}
