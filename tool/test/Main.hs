@@ -9,6 +9,7 @@ import Tool.Bench.ArrivalsSpec qualified
 import Tool.Bench.DifferentialSpec qualified
 import Tool.Bench.Document.ConsistencySpec qualified
 import Tool.Bench.Document.JsonSpec qualified
+import Tool.Bench.Driver.ForesightSpec qualified
 import Tool.Bench.EventsSpec qualified
 import Tool.Bench.Format.FormatSpec qualified
 import Tool.Bench.GateSpec qualified
@@ -91,6 +92,7 @@ main =
       Tool.Bench.GateSpec.spec
       Tool.Bench.DifferentialSpec.spec
       Tool.Bench.SteadySpec.spec
+      Tool.Bench.Driver.ForesightSpec.spec
       Tool.Bench.EventsSpec.spec
       Tool.Bench.TrustSpec.spec
       Tool.Bench.ServerFactsSpec.spec

@@ -34,6 +34,7 @@ import Tool.Bench.Arrivals (Arrivals (..), arrivals)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Closed (Goal (..), closed)
+import Tool.Bench.Driver.Foresight (newForesight)
 import Tool.Bench.Driver.Open (open)
 import Tool.Bench.Environment (memory, wallClock)
 import Tool.Bench.Nodes (Nodes, nodeCount)
@@ -117,7 +118,8 @@ stretch course warmup count = do
   barrier <- newEmptyMVar :: IO (MVar ())
   -- Threads stay on one capability each, by their numbers.
   shared <- smallArrayFromList <$> traverse (const (newTally window shape begin)) [1 .. min threads capabilities]
-  jobs <- traverse (job window barrier begin threads shared) [0 .. threads - 1]
+  foresights <- smallArrayFromList <$> traverse (const (newForesight threads (nodeCount nodes))) (toList shared)
+  jobs <- traverse (job foresights window barrier begin threads shared) [0 .. threads - 1]
   let all' = toList shared
       -- Each stays on one capability. Left to itself, the runtime moves waiting
       -- threads to whichever capability is idle for a moment: with -N2 and 256
@@ -173,13 +175,15 @@ stretch course warmup count = do
     nodes = courseNodes course
     nanos seconds = round (seconds * 1e9) :: Nanos
     -- What a thread does once it may.
-    job window barrier begin threads shared number = do
+    job foresights window barrier begin threads shared number = do
       stream <- newStream workload number
-      let tally = indexSmallArray shared (number `rem` sizeofSmallArray shared)
+      let lane = number `rem` sizeofSmallArray shared
+          tally = indexSmallArray shared lane
+          foresight = indexSmallArray foresights lane
       pure $ do
         () <- readMVar barrier
         case planArrivals plan of
-          Nothing -> closed (courseClient course) workload nodes window (goal threads number) (loadBatch load) stream tally
+          Nothing -> closed (courseClient course) workload nodes foresight window (goal threads number) (loadBatch load) stream tally
           Just arriving -> do
             let dues = limited threads number (planned begin (windowAnchor window) arriving threads number)
             (capability, _) <- threadCapability =<< myThreadId

@@ -15,7 +15,7 @@ module Tool.Bench.Nodes
 where
 
 import Data.ByteString (ByteString)
-import Data.Int (Int32)
+import Data.Int (Int16)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromListN)
@@ -27,7 +27,7 @@ import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
 data Nodes
   = -- | They are not told apart.
     NoNodes
-  | Nodes [Text] {-# UNPACK #-} (PrimArray Int32)
+  | Nodes [Text] {-# UNPACK #-} (PrimArray Int16)
 
 -- | For a single server, and for a cluster that did not say.
 noNodes :: Nodes
@@ -63,5 +63,5 @@ nodeFor nodes command = case nodes of
     AskServer _ -> -1
 {-# INLINE nodeFor #-}
 
-owner :: PrimArray Int32 -> ByteString -> Int
+owner :: PrimArray Int16 -> ByteString -> Int
 owner owners key = fromIntegral (indexPrimArray owners (slotNumber (keySlot key)))

@@ -119,24 +119,25 @@ zeros count = do
 -- | A command of that kind was sent to that node, then answered. Closed loops.
 -- A negative node is one that is not known.
 answered :: Tally -> Int -> Int -> Nanos -> Nanos -> Outcome -> IO ()
-answered tally !kind !node !sent !done = \case
-  Done -> turn tally done >>= served
-  Hit -> turn tally done >>= \side -> served side >> hit side kind
-  Miss -> turn tally done >>= \side -> served side >> missed side kind
-  Wrong _ -> turn tally done >>= \side -> noteError side kind node "WrongReply"
-  where
-    served side = serviceOf side kind node (done - sent)
+answered tally !kind !node !sent !done =
+  judged tally kind node done $ \side -> serviceOf side kind node (done - sent)
 
 -- | A command of that kind was due, then sent to that node, then answered. Open
 -- loops.
 answeredWithin :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Outcome -> IO ()
-answeredWithin tally !kind !node !due !sent !done = \case
+answeredWithin tally !kind !node !due !sent !done =
+  judged tally kind node done $ \side -> serviceOf side kind node (done - sent) >> responseOf side kind (done - due)
+
+-- What was answered well counts as served.
+judged :: Tally -> Int -> Int -> Nanos -> (Side -> IO ()) -> Outcome -> IO ()
+judged tally kind node done served = \case
   Done -> turn tally done >>= served
   Hit -> turn tally done >>= \side -> served side >> hit side kind
   Miss -> turn tally done >>= \side -> served side >> missed side kind
   Wrong _ -> turn tally done >>= \side -> noteError side kind node "WrongReply"
-  where
-    served side = serviceOf side kind node (done - sent) >> responseOf side kind (done - due)
+  -- Nobody looked at it; that must not pass for a hit.
+  Found _ -> turn tally done >>= \side -> noteError side kind node "NotCompared"
+{-# INLINE judged #-}
 
 serviceOf :: Side -> Int -> Int -> Nanos -> IO ()
 serviceOf side kind node took = do

@@ -7,7 +7,7 @@
 -- only: the same run sends the same commands again.
 --
 -- What comes back is checked against what the key must hold, in the decoder of
--- the command itself: see 'Outcome'.
+-- the command or by 'verdict': see 'Outcome'.
 module Tool.Bench.Workload
   ( Workload,
     makeWorkload,
@@ -37,11 +37,15 @@ module Tool.Bench.Workload
     Stream,
     newStream,
     next,
+    verdict,
+    upcoming,
+    fetchKey,
     Drawn (..),
     Outcome (..),
   )
 where
 
+import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.Foldable (toList)
 import Data.Map.Strict (Map)
@@ -53,6 +57,7 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word64)
 import Tool.Bench.Workload.Custom (NotACommand (..), custom)
+import Tool.Bench.Workload.Distribution (foreseen)
 import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
@@ -204,3 +209,21 @@ next Workload {workloadMakes, workloadMarks} stream = do
         | otherwise = pick (kind + 1)
   indexSmallArray workloadMakes (pick 0) stream
 {-# INLINE next #-}
+
+-- | What an outcome comes to, for the number of the key that was drawn with the
+-- command. \(O(n)\) in the size of the value.
+verdict :: Workload -> Int -> Outcome -> Outcome
+verdict = compared . workloadGround
+{-# INLINE verdict #-}
+
+-- | The number of the key that the next draw will take, if it is of a kind that
+-- takes one; negative if nobody knows. \(O(1)\).
+upcoming :: Workload -> Stream -> IO Int
+upcoming workload stream = fromMaybe (-1) <$> foreseen (groundChooser (workloadGround workload)) stream
+{-# INLINE upcoming #-}
+
+-- | Has the processor fetch the name of a key that 'upcoming' gave. \(O(1)\), does
+-- not wait.
+fetchKey :: Workload -> Int -> IO ()
+fetchKey workload number = when (number >= 0) $ prefetchKey (groundKeys (workloadGround workload)) number
+{-# INLINE fetchKey #-}

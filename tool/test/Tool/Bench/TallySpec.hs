@@ -65,7 +65,7 @@ spec = describe "a tally" $ do
     sum (fmap Histogram.count (partNodes whole)) `shouldBe` 80000
     foldMap kindService (partKinds whole) `shouldBe` Histogram.fromValues (replicate 80000 3)
 
-  it "has all counts of a command in one slice, whenever threads are stopped and others go on" $ do
+  forM_ [("a closed", False), ("an open", True)] $ \(loop, open) -> it ("has all counts of a command of " <> loop <> " loop in one slice, whenever threads are stopped and others go on") $ do
     -- With many nodes it takes milliseconds to hand a slice over.
     begin <- monotonic
     let slice = 40000000
@@ -77,7 +77,10 @@ spec = describe "a tally" $ do
       let go count' = do
             now <- monotonic
             when (now < end) $ do
-              answered tally 0 ((thread + count') `mod` 100) (now - 3) now Hit
+              let node = (thread + count') `mod` 100
+              if open
+                then answeredWithin tally 0 node (now - 5) (now - 3) now Hit
+                else answered tally 0 node (now - 3) now Hit
               go (count' + 1)
       go (0 :: Int)
     handOver tally
@@ -85,6 +88,7 @@ spec = describe "a tally" $ do
     IntMap.size parts `shouldSatisfy` (> 1)
     IntMap.map (sum . fmap Histogram.count . partNodes) parts `shouldBe` IntMap.map partOps parts
     IntMap.map (sum . fmap kindHits . partKinds) parts `shouldBe` IntMap.map partOps parts
+    when open $ IntMap.map (sum . fmap (Histogram.count . kindResponse) . partKinds) parts `shouldBe` IntMap.map partOps parts
 
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100
@@ -99,9 +103,10 @@ spec = describe "a tally" $ do
       failed tally 1 0 1010 ClientClosed
       failed tally 0 (-1) 1010 ClientClosed
       answered tally 1 1 1000 1020 (Wrong "x")
+      answered tally 1 1 1000 1020 (Found "x")
     partOps (fold parts) `shouldBe` 0
-    fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ClientClosed", 1), ("WrongReply", 1)])
-    partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ClientClosed" 1), (1, Map.singleton "WrongReply" 1)]
+    fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ClientClosed", 1), ("NotCompared", 1), ("WrongReply", 1)])
+    partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ClientClosed" 1), (1, Map.fromList [("NotCompared", 1), ("WrongReply", 1)])]
 
   it "keeps service and response time, and lateness, apart" $ do
     parts <- counted $ \tally -> do

@@ -1,6 +1,6 @@
 module Tool.Bench.WorkloadSpec (spec) where
 
-import Control.Monad (replicateM)
+import Control.Monad (replicateM, replicateM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -25,7 +25,7 @@ take' size worker workload = do
   stream <- newStream workload worker
   replicateM size $
     next workload stream >>= \case
-      Drawn _ command -> pure (argumentsOf (requestBytes (commandRequest command)))
+      Drawn _ _ command -> pure (argumentsOf (requestBytes (commandRequest command)))
       DrawnAlone _ _ -> fail "not a single command"
 
 -- | The arguments of an encoded command.
@@ -90,16 +90,25 @@ spec = describe "Tool.Bench.Workload" $ do
     let workload = newWorkload OperationGet defaultLoad {loadKeys = 2}
     stream <- newStream workload 0
     next workload stream >>= \case
-      Drawn kind command -> do
+      Drawn kind number command -> do
         kind `shouldBe` 0
         let key = keyOf (argumentsOf (requestBytes (commandRequest command)))
             (own, other) = if key == workloadKey workload 0 then (0, 1) else (1, 0)
-        commandDecode command (BulkString (workloadValue workload own)) `shouldBe` Right Hit
-        commandDecode command (BulkString (workloadValue workload other))
-          `shouldBe` Right (Wrong (workloadValue workload other))
-        commandDecode command Null `shouldBe` Right Miss
-        commandDecode command (Integer 1) `shouldSatisfy` isLeft
+            outcome reply = verdict workload number <$> commandDecode command reply
+        outcome (BulkString (workloadValue workload own)) `shouldBe` Right Hit
+        outcome (BulkString (workloadValue workload other)) `shouldBe` Right (Wrong (workloadValue workload other))
+        outcome Null `shouldBe` Right Miss
+        outcome (Integer 1) `shouldSatisfy` isLeft
       DrawnAlone _ _ -> expectationFailure "not a single command"
+
+  it "foresees the key of the next draw, where keys are drawn evenly" $ do
+    let workload = newWorkload OperationGet defaultLoad
+    stream <- newStream workload 0
+    replicateM_ 100 $ do
+      foreseen <- upcoming workload stream
+      next workload stream >>= \case
+        Drawn _ number _ -> number `shouldBe` foreseen
+        DrawnAlone _ _ -> expectationFailure "not a single command"
 
   it "names its kinds, and what the server counts of them" $ do
     let workload = newWorkload OperationMixed defaultLoad

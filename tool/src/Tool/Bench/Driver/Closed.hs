@@ -29,10 +29,11 @@ import Redis (Client, Pending)
 import Redis qualified
 import Redis.Error (Error)
 import Tool.Bench.Cpu (Nanos, monotonic)
+import Tool.Bench.Driver.Foresight (Foresight, drawnSoon, willDraw)
 import Tool.Bench.Nodes (Nodes, nodeFor)
 import Tool.Bench.Tally
 import Tool.Bench.Window (Window, windowEnd)
-import Tool.Bench.Workload (Drawn (..), Outcome (..), Stream, Workload, next)
+import Tool.Bench.Workload (Drawn (..), Outcome (..), Stream, Workload, fetchKey, next, upcoming, verdict)
 
 -- | When a thread has done enough.
 data Goal
@@ -44,10 +45,10 @@ data Goal
 
 -- | Runs one thread's part of the load, with batches of that size. Blocks until
 -- the last reply or error is there.
-closed :: Client -> Workload -> Nodes -> Window -> Goal -> Int -> Stream -> Tally -> IO ()
-closed client workload nodes window goal batch stream tally = do
+closed :: Client -> Workload -> Nodes -> Foresight -> Window -> Goal -> Int -> Stream -> Tally -> IO ()
+closed client workload nodes foresight window goal batch stream tally = do
   if batch == 1
-    then waiting client workload nodes window left stream tally
+    then waiting client workload nodes foresight window left stream tally
     else do
       room <- newBatch batch
       batching client workload nodes room window left stream tally
@@ -57,21 +58,26 @@ closed client workload nodes window goal batch stream tally = do
       Operations count -> count
 
 -- One operation at a time. The reply of one is the start of the next: nothing
--- but the draw lies between.
-waiting :: Client -> Workload -> Nodes -> Window -> Int -> Stream -> Tally -> IO ()
-waiting client workload nodes window count stream tally = monotonic >>= go count
+-- but the verdict on the one and the draw of the other lies between.
+waiting :: Client -> Workload -> Nodes -> Foresight -> Window -> Int -> Stream -> Tally -> IO ()
+waiting client workload nodes foresight window count stream tally = monotonic >>= go count
   where
     go left start = do
       end <- windowEnd window
       when (start < end && left > 0) $
         next workload stream >>= \case
-          Drawn kind command -> Redis.tryRun client command >>= settle left kind (nodeFor nodes command) start
-          DrawnAlone kind action -> action client >>= settle left kind (-1) start
-    settle :: Int -> Int -> Int -> Nanos -> Either Error Outcome -> IO ()
-    settle left kind node start = \case
+          Drawn kind key command -> do
+            let node = nodeFor nodes command
+            upcoming workload stream >>= willDraw foresight node
+            result <- Redis.tryRun client command
+            drawnSoon foresight node >>= fetchKey workload
+            settle left kind key node start result
+          DrawnAlone kind action -> action client >>= settle left kind (-1) (-1) start
+    settle :: Int -> Int -> Int -> Int -> Nanos -> Either Error Outcome -> IO ()
+    settle left kind key node start = \case
       Right outcome -> do
         done <- monotonic
-        answered tally kind node start done outcome
+        answered tally kind node start done $! verdict workload key outcome
         go (left - 1) done
       Left problem -> do
         now <- monotonic
@@ -83,8 +89,8 @@ waiting client workload nodes window count stream tally = monotonic >>= go count
 -- in words: a node per command would be copied by the collector.
 data Batch = Batch
   { batchPending :: SmallMutableArray RealWorld (Pending Outcome),
-    -- | For each place its kind and its node; a kind of -1 where there is
-    -- nothing to wait for. Behind these, when every eighth was submitted.
+    -- | For each place its kind, its key and its node; a kind of -1 where there
+    -- is nothing to wait for. Behind these, when every eighth was submitted.
     batchNotes :: MutableByteArray RealWorld,
     batchSize :: Int
   }
@@ -92,7 +98,7 @@ data Batch = Batch
 newBatch :: Int -> IO Batch
 newBatch size = do
   pending <- newSmallArray size nothingPending
-  notes <- newByteArray (8 * (2 * size + size `shiftR` 3 + 1))
+  notes <- newByteArray (8 * (3 * size + size `shiftR` 3 + 1))
   pure Batch {batchPending = pending, batchNotes = notes, batchSize = size}
 
 nothingPending :: Pending Outcome
@@ -113,30 +119,31 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
     refused problem = do
       now <- monotonic
       False <$ failed tally 0 (-1) now problem
-    startOf place = 2 * batchSize + place `shiftR` 3
+    startOf place = 3 * batchSize + place `shiftR` 3
     send :: Int -> Int -> Bool -> IO Bool
     send !size !place !good
       | place == size = pure good
       | otherwise = do
         when (place .&. 7 == 0) (monotonic >>= writeByteArray batchNotes (startOf place))
         next workload stream >>= \case
-          Drawn kind command -> do
-            writeByteArray batchNotes (2 * place) kind
-            writeByteArray batchNotes (2 * place + 1) (nodeFor nodes command)
+          Drawn kind key command -> do
+            writeByteArray batchNotes (3 * place) kind
+            writeByteArray batchNotes (3 * place + 1) key
+            writeByteArray batchNotes (3 * place + 2) (nodeFor nodes command)
             Redis.submit client command >>= writeSmallArray batchPending place
             send size (place + 1) good
           DrawnAlone kind action -> do
-            writeByteArray batchNotes (2 * place) (-1 :: Int)
+            writeByteArray batchNotes (3 * place) (-1 :: Int)
             start <- monotonic
             result <- action client
             done <- monotonic
-            fine <- settle kind (-1) start done result
+            fine <- settle kind (-1) (-1) start done result
             send size (place + 1) (good && fine)
     collectReplies :: Int -> Int -> Bool -> IO Bool
     collectReplies !size !place !good
       | place == size = pure good
       | otherwise = do
-        kind <- readByteArray batchNotes (2 * place)
+        kind <- readByteArray batchNotes (3 * place)
         if kind < 0
           then collectReplies size (place + 1) good
           else do
@@ -145,13 +152,14 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
             done <- monotonic
             -- Let go of the reply: the next batch comes here late.
             writeSmallArray batchPending place nothingPending
-            node <- readByteArray batchNotes (2 * place + 1)
+            key <- readByteArray batchNotes (3 * place + 1)
+            node <- readByteArray batchNotes (3 * place + 2)
             start <- readByteArray batchNotes (startOf place)
-            fine <- settle kind node start done result
+            fine <- settle kind key node start done result
             collectReplies size (place + 1) (good && fine)
-    settle :: Int -> Int -> Nanos -> Nanos -> Either Error Outcome -> IO Bool
-    settle kind node start done = \case
-      Right outcome -> True <$ answered tally kind node start done outcome
+    settle :: Int -> Int -> Int -> Nanos -> Nanos -> Either Error Outcome -> IO Bool
+    settle kind key node start done = \case
+      Right outcome -> True <$ (answered tally kind node start done $! verdict workload key outcome)
       Left problem -> False <$ failed tally kind node done problem
 
 -- A server that is gone fails commands faster than it ever answered them: a

@@ -32,11 +32,12 @@ import Tool.Bench.Nodes (Nodes, nodeCount, nodeFor)
 import Tool.Bench.Sleep (sleepUntilExactly)
 import Tool.Bench.Tally
 import Tool.Bench.Window (Window, windowEnd)
-import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, next)
+import Tool.Bench.Workload (Drawn (..), Outcome, Stream, Workload, next, verdict)
 
 -- A command on its way.
 data Flight = Flight
   { flightKind :: Int,
+    flightKey :: Int,
     flightNode :: Int,
     flightDue :: Nanos,
     flightSent :: Nanos,
@@ -51,7 +52,7 @@ open capability client workload nodes window dues stream tally = do
   -- One per node, and one for commands whose node is not known.
   queues <- traverse (const newChan) [0 .. nodeCount nodes]
   outstanding <- newTVarIO (0 :: Int)
-  let waiter queue others = withAsyncOn capability (await tally queue) $ \one ->
+  let waiter queue others = withAsyncOn capability (await workload tally queue) $ \one ->
         others `finally` (writeChan queue [] >> Async.wait one)
       pace = pacing client workload nodes window dues stream tally (smallArrayFromList queues) outstanding
   foldr waiter pace queues
@@ -91,10 +92,10 @@ pacing client workload nodes window planned stream tally queues outstanding = go
         sent <- monotonic
         lagged tally due sent
         case drawn of
-          Drawn kind command ->
+          Drawn kind key command ->
             try (Redis.submit client command) >>= \case
               Right pending -> do
-                let flight = Flight {flightKind = kind, flightNode = nodeFor nodes command, flightDue = due, flightSent = sent, flightPending = pending}
+                let flight = Flight {flightKind = kind, flightKey = key, flightNode = nodeFor nodes command, flightDue = due, flightSent = sent, flightPending = pending}
                 sendDue (left - 1) now later (flight : flights)
               Left problem -> do
                 failed tally kind (nodeFor nodes command) sent (problem :: Error)
@@ -130,20 +131,20 @@ pacing client workload nodes window planned stream tally queues outstanding = go
     least = 50000
 
 -- Waits for replies in the order of their commands, until it is handed nothing.
-await :: Tally -> Chan [Flight] -> IO ()
-await tally queue =
+await :: Workload -> Tally -> Chan [Flight] -> IO ()
+await workload tally queue =
   readChan queue >>= \case
     [] -> pure ()
     flights -> do
       mapM_ one flights
-      await tally queue
+      await workload tally queue
   where
     one flight = do
       result <- Redis.tryWait (flightPending flight)
       done <- monotonic
-      settle tally (flightKind flight) (flightNode flight) (flightDue flight) (flightSent flight) done result
+      settle tally (flightKind flight) (flightNode flight) (flightDue flight) (flightSent flight) done (verdict workload (flightKey flight) <$> result)
 
 settle :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Either Error Outcome -> IO ()
 settle tally kind node due sent done = \case
-  Right outcome -> answeredWithin tally kind node due sent done outcome
+  Right outcome -> answeredWithin tally kind node due sent done $! outcome
   Left problem -> failed tally kind node done problem

@@ -52,7 +52,7 @@ custom ground allKeys name (Template templateWords) = case factScope facts of
           kindStats = if runsOthers then Nothing else Just [(statistic, 1)],
           kindMake = \kind stream -> do
             filled <- fill stream
-            pure . Drawn kind $
+            pure . Drawn kind (-1) $
               Command
                 { commandName = commandName sample,
                   commandRequest = request (filledWords filled),

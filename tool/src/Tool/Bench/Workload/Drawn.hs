@@ -13,11 +13,12 @@ import Redis.Command (Command (..), Route (..), SplitPlan (..))
 import Redis.Decode (Decoder)
 import Redis.Error (Error)
 
--- | One operation. The number is its kind's: an index into the workload's
+-- | One operation. The first number is its kind's: an index into the workload's
 -- kinds.
 data Drawn
-  = -- | A command that may share a connection with others.
-    Drawn !Int !(Command Outcome)
+  = -- | A command that may share a connection with others. The second number is
+    -- that of the key whose value it finds, if it says 'Found'.
+    Drawn !Int !Int !(Command Outcome)
   | -- | Something that is more than one command, or needs a connection of its
     -- own. Blocks until it is done.
     DrawnAlone !Int !(Client -> IO (Either Error Outcome))
@@ -30,6 +31,10 @@ data Outcome
     Hit
   | -- | What was looked for is not there.
     Miss
+  | -- | A value, which is still to be compared with what the key must hold. A
+    -- decoder that compares would be a closure for every command in flight, a
+    -- tenth of what the collector copies for it.
+    Found ByteString
   | -- | It is not what it must be: what came instead.
     Wrong ByteString
   deriving stock (Eq, Show)

@@ -10,6 +10,8 @@ module Tool.Bench.Workload.Ground
     newGround,
     drawKey,
     drawNamed,
+    foundOrMissing,
+    compared,
     valueOfKey,
 
     -- * Kinds of operation
@@ -130,18 +132,25 @@ drawNamed ground stream = do
   pure number
 {-# INLINE drawNamed #-}
 
--- | Reads the value that a key must have, if it has any. \(O(n)\) in its size.
---
--- NOINLINE: what a command in flight keeps of this is two words, and not the
--- parts of all values.
-valueOfKey :: Ground -> Int -> Decoder Outcome
-valueOfKey ground number = \case
-  BulkString found
-    | holds (groundValues ground) number found -> Right Hit
-    | otherwise -> Right (Wrong found)
+-- | Reads the value of a key, if it has any.
+foundOrMissing :: Decoder Outcome
+foundOrMissing = \case
+  BulkString found -> Right (Found found)
   Null -> Right Miss
   other -> mismatch "the value of a key" other
-{-# NOINLINE valueOfKey #-}
+
+-- | What is to be said of a reply when the number of the key is known. \(O(n)\) in
+-- the size of the value.
+compared :: Ground -> Int -> Outcome -> Outcome
+compared ground number = \case
+  Found found
+    | holds (groundValues ground) number found -> Hit
+    | otherwise -> Wrong found
+  outcome -> outcome
+
+-- | Reads the value that a key must have, if it has any. \(O(n)\) in its size.
+valueOfKey :: Ground -> Int -> Decoder Outcome
+valueOfKey ground number reply = compared ground number <$> foundOrMissing reply
 
 -- | Makes one operation; the upper half of the stream's current number is its
 -- own.
@@ -168,7 +177,7 @@ plainKind name command steps make =
       kindStats = Just [(command, 1)],
       kindMake = \ !kind stream -> do
         made <- make stream
-        pure $! Drawn kind made,
+        pure $! Drawn kind (-1) made,
       kindSteps = steps,
       kindAlone = False
     }

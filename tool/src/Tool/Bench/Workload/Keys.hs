@@ -38,7 +38,7 @@ import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList)
 import Data.Text qualified as Text
 import Data.Text.Encoding (encodeUtf8)
 import Data.Word (Word64)
-import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr0#)
+import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr3#)
 import GHC.IO (IO (IO))
 import Numeric (showHex)
 import Tool.Bench.Workload.Random (mix)
@@ -81,7 +81,7 @@ prefetchKey :: Keys -> Int -> IO ()
 prefetchKey keys number =
   Unsafe.unsafeUseAsCString (keysNames keys) $ \(Ptr names) ->
     case number * keysSize keys of
-      I# offset -> IO (\state -> (# prefetchAddr0# (plusAddr# names offset) 0# state, () #))
+      I# offset -> IO (\state -> (# prefetchAddr3# (plusAddr# names offset) 0# state, () #))
 {-# INLINE prefetchKey #-}
 
 -- | How a key is made of its number.

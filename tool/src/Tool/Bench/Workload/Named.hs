@@ -118,15 +118,22 @@ setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
     Just lives -> do
       seconds <- lifetime lives stream
       pure $! keyWrite "SET" key (request ["SET", key, value, "EX", seconds]) okay
-getKind ground = plainKind "get" "get" [allKeys ground] $ \stream -> do
-  number <- drawNamed ground stream
-  wanted <-
-    if groundMisses ground == 0
-      then pure number
-      else do
-        word <- step stream
-        pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
-  pure $! judged (valueOfKey ground wanted) (Commands.get (keyOf (groundKeys ground) wanted))
+getKind ground =
+  Kind
+    { kindName = "get",
+      kindStats = Just [("get", 1)],
+      kindMake = \ !kind stream -> do
+        number <- drawNamed ground stream
+        wanted <-
+          if groundMisses ground == 0
+            then pure number
+            else do
+              word <- step stream
+              pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
+        pure $! Drawn kind wanted (judged foundOrMissing (Commands.get (keyOf (groundKeys ground) wanted))),
+      kindSteps = [allKeys ground],
+      kindAlone = False
+    }
 incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey ground stream
   let key = keyOf (groundCounters ground) number

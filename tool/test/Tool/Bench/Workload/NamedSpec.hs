@@ -33,7 +33,7 @@ ours name = do
   workload <- either fail pure (makeWorkload Nothing shape ((1, TaskNamed name) :| []))
   stream <- newStream workload 0
   next workload stream >>= \case
-    Drawn _ command -> pure (requestBytes (commandRequest command))
+    Drawn _ _ command -> pure (requestBytes (commandRequest command))
     DrawnAlone _ _ -> fail "more than one command"
   where
     shape = defaultShape {shapeKeys = 1000, shapeTemplate = sizedTemplate 1000 16, shapeSizes = SizeFixed valueSize}
