@@ -6,6 +6,7 @@ import DurabilitySpec qualified
 import FaultSpec qualified
 import JsonSpec qualified
 import ReportSpec qualified
+import SpreadSpec qualified
 import Support (Case (..), Kind (..), serviceCases)
 import Test.Hspec
 import Tool.Utf8 (useUtf8)
@@ -17,6 +18,7 @@ main = do
   hspec $ do
     JsonSpec.spec
     ReportSpec.spec
+    SpreadSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
     describe "contract" (mapM_ ContractSpec.spec cases)
     let whole = filter ((== Whole) . caseKind) cases

@@ -8,7 +8,7 @@ import Control.Exception (bracket)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty (..))
 import Network.Wai (Application)
-import Network.Wai.Handler.Warp (defaultSettings, runSettings, setBeforeMainLoop, setGracefulShutdownTimeout, setHost, setInstallShutdownHandler, setOnException, setPort, setServerName, setTimeout)
+import Network.Wai.Handler.Warp (defaultSettings, runSettings, setBeforeMainLoop, setFork, setGracefulShutdownTimeout, setHost, setInstallShutdownHandler, setOnException, setPort, setServerName, setTimeout)
 import Redis (Endpoint (..), clusterConfig, standaloneConfig, withClient)
 import Rest.Cache (CacheConfig (..), withCache)
 import Rest.Http (application)
@@ -16,6 +16,7 @@ import Rest.Naive (naiveUsers)
 import Rest.Readers (closeReaders, openReaders)
 import Rest.Scotty (scottyApplication)
 import Rest.Settings (HttpLayer (..), Mode (..), Settings (..))
+import Rest.Spread (forkSpread, newSpread)
 import Rest.Statements (Statements, loadStatements)
 import Rest.Users (Users, tunedUsers)
 import Rest.Writer (withWriter)
@@ -35,11 +36,13 @@ serve settings = do
     runWarp settings wai
 
 runWarp :: Settings -> Application -> IO ()
-runWarp settings =
-  runSettings
+runWarp settings served = do
+  spread <- newSpread
+  flip runSettings served
     . setPort (settingsPort settings)
     . setHost "127.0.0.1"
     . setServerName ""
+    . setFork (forkSpread spread)
     . setTimeout (settingsClientTimeout settings)
     -- Clients that go away are their own business.
     . setOnException (\_ _ -> pure ())
