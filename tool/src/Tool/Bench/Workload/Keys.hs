@@ -6,7 +6,7 @@
 -- All of them lie side by side in one buffer before the clock starts, and a key
 -- is a slice made on the spot: a table of ready slices costs three cache misses
 -- per command, a third of all processor time in batches. The one miss that is
--- left, on the name itself, is begun one command early ('prefetchKey').
+-- left, on the name itself, is begun early ('prefetchKey').
 module Tool.Bench.Workload.Keys
   ( Keys,
     keyCount,
