@@ -3,8 +3,8 @@
 -- | Which capability serves a connection.
 --
 -- Left to itself the runtime moves threads to whichever capability is idle for a
--- moment, and a request that is little more than a way to Redis and back costs
--- half as much again. So a connection is served where it began, by threads that
+-- moment, and a request that is little more than a way to Redis and back costs a
+-- third more processor time. So a connection is served where it began, by threads that
 -- share a connection to Redis and a reader there.
 module Rest.Spread
   ( Spread,
