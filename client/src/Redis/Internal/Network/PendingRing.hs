@@ -120,7 +120,8 @@ ringPeek ring position = do
 
 -- | Slots without boxes. "GHC.Exts" has arrays of arrays and none of cells; an
 -- array of the one is an array of the other, whose elements the collector
--- follows by what they are.
+-- follows by what they are; nothing here looks into one. What it brings is said
+-- with 'ResponseSlot'.
 data Cells = Cells (MutableArrayArray# RealWorld)
 
 newCells :: Int -> ResponseSlot -> IO Cells

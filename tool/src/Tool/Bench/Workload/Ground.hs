@@ -17,6 +17,7 @@ module Tool.Bench.Workload.Ground
     -- * Kinds of operation
     Kind (..),
     plainKind,
+    sharedKind,
     Make,
 
     -- * Before the clock starts
@@ -149,8 +150,12 @@ compared ground number = \case
   outcome -> outcome
 
 -- | Reads the value that a key must have, if it has any. \(O(n)\) in its size.
+--
+-- NOINLINE: what a command in flight keeps of this is two words, and not the
+-- parts of all values.
 valueOfKey :: Ground -> Int -> Decoder Outcome
 valueOfKey ground number reply = compared ground number <$> foundOrMissing reply
+{-# NOINLINE valueOfKey #-}
 
 -- | Makes one operation; the upper half of the stream's current number is its
 -- own.
@@ -171,17 +176,22 @@ data Kind = Kind
 
 -- | A kind of one shared command, with its name in the statistics.
 plainKind :: Text -> Text -> [Step] -> (Stream -> IO (Command Outcome)) -> Kind
-plainKind name command steps make =
+plainKind name command steps make = sharedKind name command steps $ \ !kind stream -> do
+  made <- make stream
+  pure $! Drawn kind (-1) made
+{-# INLINE plainKind #-}
+
+-- | The same, for one that says which key it looks up.
+sharedKind :: Text -> Text -> [Step] -> (Int -> Make) -> Kind
+sharedKind name command steps make =
   Kind
     { kindName = name,
       kindStats = Just [(command, 1)],
-      kindMake = \ !kind stream -> do
-        made <- make stream
-        pure $! Drawn kind (-1) made,
+      kindMake = make,
       kindSteps = steps,
       kindAlone = False
     }
-{-# INLINE plainKind #-}
+{-# INLINE sharedKind #-}
 
 -- | Something to do before the clock starts.
 data Step = Step

@@ -118,22 +118,15 @@ setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
     Just lives -> do
       seconds <- lifetime lives stream
       pure $! keyWrite "SET" key (request ["SET", key, value, "EX", seconds]) okay
-getKind ground =
-  Kind
-    { kindName = "get",
-      kindStats = Just [("get", 1)],
-      kindMake = \ !kind stream -> do
-        number <- drawNamed ground stream
-        wanted <-
-          if groundMisses ground == 0
-            then pure number
-            else do
-              word <- step stream
-              pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
-        pure $! Drawn kind wanted (judged foundOrMissing (Commands.get (keyOf (groundKeys ground) wanted))),
-      kindSteps = [allKeys ground],
-      kindAlone = False
-    }
+getKind ground = sharedKind "get" "get" [allKeys ground] $ \ !kind stream -> do
+  number <- drawNamed ground stream
+  wanted <-
+    if groundMisses ground == 0
+      then pure number
+      else do
+        word <- step stream
+        pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
+  pure $! Drawn kind wanted (judged foundOrMissing (Commands.get (keyOf (groundKeys ground) wanted)))
 incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey ground stream
   let key = keyOf (groundCounters ground) number

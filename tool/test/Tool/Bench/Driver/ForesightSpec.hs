@@ -14,7 +14,7 @@ spec = describe "Tool.Bench.Driver.Foresight" $ do
     forM_ [10 .. 17] $ willDraw foresight (-1)
     mapM (const (drawnSoon foresight (-1))) [1 .. 8 :: Int] `shouldReturn` [14, 15, 16, 17, -1, -1, -1, -1]
 
-  -- No thread sends notes it has its reply, so that no more notes are left than
+  -- No thread sends before it has its reply, so that no more notes are left than
   -- there are threads.
   prop "keeps the notes of each node apart and in order, however often its ring goes round" $
     forAll (choose (1, 20)) $ \threads -> forAll (choose (0, 5)) $ \nodes ->
