@@ -150,6 +150,14 @@ spec mayGiveUp = describe "a multiplexer" $ do
       mapM (fmap outcomeText . waitSlotResult) slots
         >>= (`shouldBe` map (Right . SimpleString) ["1", "2", "3", "4"])
 
+  it "sends each command to a peer that answers nothing" . within 20 $ do
+    heard <- newIORef (0 :: Int)
+    withMux plainSettings goodManners (\_ _ -> modifyIORef' heard (+ 1)) $ \_ mux ->
+      -- So many that the later ones are left to the replies that are due.
+      forM_ [1 .. 24] $ \n -> do
+        void (submitCommandAsync mux noOrderKey (tokenRequest n))
+        eventually ((== n) <$> readIORef heard)
+
   it "keeps the attributes of a reply" . within 10 $
     withMux plainSettings goodManners (\fake _ -> say fake "|1\r\n+ttl\r\n:9\r\n$1\r\nx\r\n") $ \_ mux ->
       (outcomeText <$> submitCommand mux noOrderKey (request ["GET", "k"]))

@@ -32,6 +32,7 @@ module Redis.Internal.Network.MuxState
     flagWriterBusy,
     flagReads,
     flagPolling,
+    flagSoon,
     flagWatchdogParked,
     flagWaiting,
     readFlag,
@@ -246,6 +247,10 @@ flagReads = Flag 16
 -- | Whether the reader would poll if it were kicked.
 flagPolling :: Flag
 flagPolling = Flag 17
+
+-- | Whether replies that are due are expected soon.
+flagSoon :: Flag
+flagSoon = Flag 20
 
 -- | Replies that had come when it died.
 flagReplies :: Flag

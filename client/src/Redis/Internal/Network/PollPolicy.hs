@@ -17,6 +17,7 @@ module Redis.Internal.Network.PollPolicy
     observeWait,
     pollBudget,
     wouldPoll,
+    repliesSoon,
     Haul (..),
     gatherBytes,
     gatherMicros,
@@ -42,10 +43,17 @@ newPollPolicy polling = PollPolicy {policyCap = cap, policyAverage = cap `quot` 
       NeverPoll -> 0
 
 -- | Takes a wait into the average. A single long one (a stall, an idle server)
--- counts as four caps, or it would switch polling off for many replies.
+-- counts as the longest that matters, or it would switch polling off for many
+-- replies.
 observeWait :: Nanos -> PollPolicy -> PollPolicy
 observeWait wait policy =
-  policy {policyAverage = (7 * policyAverage policy + min wait (4 * policyCap policy)) `quot` 8}
+  policy {policyAverage = (7 * policyAverage policy + min wait (longestWait policy)) `quot` 8}
+
+-- | Four caps; those of the default for who never polls.
+longestWait :: PollPolicy -> Nanos
+longestWait policy
+  | policyCap policy > 0 = 4 * policyCap policy
+  | otherwise = 800000
 
 -- | How long to poll, given how many replies the last read brought; zero is
 -- not at all.
@@ -57,6 +65,12 @@ pollBudget haul policy
 -- | Whether the server is near enough for polling.
 wouldPoll :: PollPolicy -> Bool
 wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap policy
+
+-- | Whether replies that are due come soon enough to wait for them with sending
+-- more: from a far server, a command would wait for a whole round trip. Twice
+-- what polling is worth, because busy servers that share a processor take longer.
+repliesSoon :: PollPolicy -> Bool
+repliesSoon policy = 4 * policyAverage policy <= 3 * longestWait policy
 
 -- | What the last read brought.
 data Haul = Haul

@@ -119,9 +119,12 @@ rounds reader policy input haul = do
           yield
           rounds reader policy' input'' haul'
 
--- | Publishes whether a kick would lead to polling.
+-- | Publishes whether a kick would lead to polling, and whether one may be left
+-- to the replies that are due.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
-notePolling mux policy = writeFlag mux flagPolling (if wouldPoll policy then 1 else 0)
+notePolling mux policy = do
+  writeFlag mux flagPolling (fromEnum (wouldPoll policy))
+  writeFlag mux flagSoon (fromEnum (repliesSoon policy))
 
 -- | One attempt to read behind what is there.
 readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))

@@ -1,5 +1,6 @@
 -- | The thread that notices what does not happen: replies that do not come in
--- time, and peers that say nothing.
+-- time, peers that say nothing, and bytes that nobody has sent because a reply
+-- was to wake the reader.
 --
 -- Commands share one timeout, so the oldest in flight expires first: a tick
 -- looks from the oldest on and stops at the first that still has time. That
@@ -16,11 +17,13 @@ import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
 import Control.Monad (when)
 import Data.IORef (readIORef)
+import Data.Maybe (catMaybes)
 import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError))
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Sender (flushQueued)
 
 -- | How far the watchdog has come.
 data Watch = Watch
@@ -37,17 +40,12 @@ data Watch = Watch
 
 -- | The body of the watchdog. The action sends a probe.
 watchdogLoop :: Multiplexer -> IO () -> IO ()
-watchdogLoop mux sendProbe = case shortest of
-  Nothing -> pure ()
-  Just limit -> do
-    now <- coarseNanos
-    loop (tickFor limit) Watch {watchCursor = 0, watchReads = 0, watchReadAt = now, watchProbed = False, watchIdle = 0}
+watchdogLoop mux sendProbe = do
+  now <- coarseNanos
+  loop (tickFor limits) Watch {watchCursor = 0, watchReads = 0, watchReadAt = now, watchProbed = False, watchIdle = 0}
   where
     settings = muxSettings mux
-    shortest = case (muxCommandTimeout settings, muxSilenceLimit settings) of
-      (Just a, Just b) -> Just (min a b)
-      (a, Nothing) -> a
-      (Nothing, b) -> b
+    limits = catMaybes [muxCommandTimeout settings, muxSilenceLimit settings]
 
     loop tick watch =
       readIORef (muxStatus mux) >>= \case
@@ -56,6 +54,7 @@ watchdogLoop mux sendProbe = case shortest of
           threadDelay (fromIntegral (tick `quot` 1000))
           now <- coarseNanos
           busy <- inFlight mux
+          flushQueued mux
           watch' <- if busy > 0 then look now watch {watchIdle = 0} else idle now watch
           loop tick watch'
 
@@ -118,8 +117,8 @@ watchdogLoop mux sendProbe = case shortest of
         quiet = now - watchReadAt watch
 
 -- | A twentieth of the shortest limit, between 1 ms and 100 ms.
-tickFor :: Nanos -> Nanos
-tickFor limit = max 1000000 (min 100000000 (limit `quot` 20))
+tickFor :: [Nanos] -> Nanos
+tickFor limits = max 1000000 (minimum (100000000 : map (`quot` 20) limits))
 
 -- | The lock is not held for more commands than this at a time.
 mostPerTick :: Int
