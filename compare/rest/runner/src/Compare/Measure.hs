@@ -79,6 +79,7 @@ measure setting (Redis servers) row' this rate = do
   forM_ servers $ \server -> mapM_ (command server) [["FLUSHALL"], ["CONFIG", "RESETSTAT"]]
   let database = settingFolder setting </> "users.db"
       pinned core = [word | layout this == Pinned, word <- ["taskset", "-c", core]]
+      program = rowProgram row' (layout this)
       port = maybe 0 serverPort (List.find (const True) servers)
       options =
         (defaultOptions (settingSqlFile setting) port)
@@ -86,7 +87,7 @@ measure setting (Redis servers) row' this rate = do
             serviceCores = [1 | layout this == Pinned]
           }
   restoreDatabase (settingGolden setting) database
-  withService (rowProgram row') options (settingFolder setting) database $ \running -> do
+  withService program options (settingFolder setting) database $ \running -> do
     let loaded run seconds = do
           next <- nextUser database
           wrk setting (pinned "0") this (runningPort running) next run seconds
@@ -136,8 +137,8 @@ measure setting (Redis servers) row' this rate = do
               },
           facts =
             Map.fromList
-              [ ("arguments", Text.pack (unwords (programArguments (rowProgram row')))),
-                ("environment", Text.pack (unwords [name <> "=" <> value | (name, value) <- programEnvironment (rowProgram row')])),
+              [ ("arguments", Text.pack (unwords (programArguments program))),
+                ("environment", Text.pack (unwords [name <> "=" <> value | (name, value) <- programEnvironment program])),
                 ("seconds", Text.pack (show (settingSeconds setting))),
                 ("warm-up", Text.pack (show (rowWarmup row')))
               ]

@@ -13,6 +13,7 @@ module Compare.Rows
   )
 where
 
+import Compare.Cell (Layout (..))
 import Compare.Service (Program (..))
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -22,7 +23,7 @@ data Row = Row
   { rowName :: Text,
     -- | One line for the report.
     rowAbout :: Text,
-    rowProgram :: Program,
+    rowProgram :: Layout -> Program,
     -- | Seconds of load before anything counts; at least 'warmSeconds'.
     rowWarmup :: Int
   }
@@ -64,11 +65,13 @@ rowsOf haskell dotnets warmup =
       Row
         { rowName = name,
           rowAbout = about,
-          rowProgram =
+          rowProgram = \layout ->
             Program
               { programName = Text.unpack name,
                 programPath = haskell,
-                programArguments = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"],
+                -- With all processors, each capability stays on one of them.
+                -- Not with some: the runtime would count from the machine's first.
+                programArguments = runtime (flags <> ["-qa" | layout == Free]),
                 programEnvironment = variables
               },
           rowWarmup = warmup
@@ -77,7 +80,7 @@ rowsOf haskell dotnets warmup =
       Row
         { rowName = name,
           rowAbout = about,
-          rowProgram =
+          rowProgram = \_ ->
             Program
               { programName = Text.unpack name,
                 programPath = path,
@@ -86,6 +89,7 @@ rowsOf haskell dotnets warmup =
               },
           rowWarmup = warmup
         }
+    runtime flags = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"]
     -- What the framework's authors set when they measure it.
     recommended =
       [ ("DOTNET_GCDynamicAdaptationMode", "0"),
