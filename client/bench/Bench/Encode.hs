@@ -9,7 +9,6 @@ import Criterion.Main (Benchmark, Benchmarkable, bench, bgroup, whnfAppIO)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Foreign.Marshal.Alloc (allocaBytes)
-import Foreign.Ptr (minusPtr)
 import Redis.Command (commandRequest)
 import Redis.Commands qualified as Commands
 import Redis.Internal.Protocol.Encode (Request, request, requestPoke, requestSize)
@@ -39,6 +38,6 @@ large = ByteString.replicate 512 0x78
 poking :: (ByteString -> Request) -> ByteString -> Benchmarkable
 poking encode = whnfAppIO $ \argument -> do
   let encoded = encode argument
-  allocaBytes (requestSize encoded) $ \start ->
-    (`minusPtr` start) <$> requestPoke encoded start
+      size = requestSize encoded
+  allocaBytes size $ \start -> size <$ requestPoke encoded start
 {-# INLINE poking #-}

@@ -6,6 +6,7 @@ import Data.Aeson (Value (..), object, (.=))
 import Data.Aeson qualified as Aeson
 import Data.ByteString (ByteString)
 import Data.ByteString.Lazy qualified as Lazy
+import Data.Maybe (isNothing)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding (encodeUtf8)
@@ -26,7 +27,7 @@ spec = describe "JSON" $ do
     let whole = "{\"name\":\"Name\",\"email\":\"a@b.c\",\"x\":[1.5e-3,{\"y\":\"\\u0041\"}]}" :: [Char]
         (start, rest) = splitAt (place `mod` length whole) whole
         body = encodeUtf8 (Text.pack (start <> [letter] <> drop 1 rest))
-        refused = (Aeson.decodeStrict body :: Maybe Value) == Nothing
+        refused = isNothing (Aeson.decodeStrict body :: Maybe Value)
      in -- Without discarding the others: most are refused by both.
         counterexample (show body) (not (refused && accepted body))
   aroundAll (bracket (open Create ":memory:") close) $ do

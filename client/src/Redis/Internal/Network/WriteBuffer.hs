@@ -22,7 +22,7 @@ import Control.Monad.Primitive (RealWorld, touch)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
-import Foreign.Ptr (Ptr, minusPtr, plusPtr)
+import Foreign.Ptr (Ptr, plusPtr)
 import Redis.Internal.Protocol.Encode (Request, requestPoke, requestSize)
 
 -- | Two blocks and how much of the front one is used.
@@ -58,12 +58,11 @@ bufferedBytes buffer = readByteArray (bufferUsed buffer) 0
 -- the lock and has forced the request. \(O(n)\) amortised.
 appendRequest :: WriteBuffer -> Request -> IO Int
 appendRequest buffer request = do
+  let !size = requestSize request
   used <- bufferedBytes buffer
-  block <- roomFor buffer used (requestSize request)
-  let start = mutableByteArrayContents block `plusPtr` used :: Ptr Word8
-  end <- requestPoke request start
+  block <- roomFor buffer used size
+  requestPoke request (mutableByteArrayContents block `plusPtr` used)
   touch block
-  let size = end `minusPtr` start
   writeByteArray (bufferUsed buffer) 0 (used + size)
   pure size
 {-# INLINE appendRequest #-}

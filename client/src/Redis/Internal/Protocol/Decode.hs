@@ -106,7 +106,7 @@ decodeWhile limits base onValue = element
         case tag of
           36 {- '$' -} -> bulk at end frames BulkString
           58 {- ':' -} -> number at end frames (\n next -> complete (Integer n) next end frames)
-          43 {- '+' -} -> line at end frames (complete . SimpleString)
+          43 {- '+' -} -> simple at end frames
           42 {- '*' -} -> aggregate at end frames ArrayOf 1
           45 {- '-' -} -> line at end frames (complete . ErrorReply)
           95 {- '_' -} -> line at end frames $ \text next frames' rest ->
@@ -225,6 +225,19 @@ decodeWhile limits base onValue = element
                 | otherwise -> malformed "not a number"
     {-# INLINE number #-}
 
+    -- Most are OK, which is one value for all.
+    simple :: Int -> Int -> Frames -> IO Step
+    simple !at !end frames
+      | end - at >= 5 = do
+        o <- byteAt (at + 1)
+        k <- byteAt (at + 2)
+        cr <- byteAt (at + 3)
+        lf <- byteAt (at + 4)
+        if o == 79 && k == 75 && cr == 13 && lf == 10
+          then complete okay (at + 5) end frames
+          else line at end frames (complete . SimpleString)
+      | otherwise = line at end frames (complete . SimpleString)
+
     -- The text behind the type byte, up to its line break.
     line :: Int -> Int -> Frames -> (ByteString -> Int -> Int -> Frames -> IO Step) -> IO Step
     line !at !end frames continue = scan start
@@ -259,6 +272,9 @@ decodeWhile limits base onValue = element
       ByteString.Internal.create size $ \to -> copyBytes to (base `plusPtr` start) size
 
     malformed = pure . Malformed
+
+okay :: Value
+okay = SimpleString "OK"
 
 depthOf :: Frames -> Int
 depthOf = \case

@@ -2,9 +2,9 @@
 
 -- | Commands as bytes: what a client sends is always an array of bulk strings.
 --
--- A 'Request' has an upper bound on its size and writes itself to memory that
--- has at least that much room. So a connection reserves once and every argument
--- is copied once, straight from the caller's bytes to the bytes that are sent.
+-- A 'Request' knows its size and writes itself to memory that has that much
+-- room. So a connection reserves once and every argument is copied once, straight
+-- from the caller's bytes to the bytes that are sent.
 -- The alternative, a @Builder@, checks for room at every primitive and ends in
 -- a buffer that is copied again.
 --
@@ -28,7 +28,6 @@ module Redis.Internal.Protocol.Encode
   )
 where
 
-import Control.Monad ((>=>))
 import Data.Bits (countLeadingZeros)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -37,7 +36,7 @@ import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.List qualified as List
 import Data.Word (Word8)
 import Foreign.Marshal.Utils (copyBytes)
-import Foreign.Ptr (Ptr, castPtr, minusPtr, plusPtr)
+import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (poke)
 import GHC.Exts (Addr#, Ptr (Ptr))
 import System.IO.Unsafe (unsafeDupablePerformIO)
@@ -52,10 +51,10 @@ data Request
     Literal1 Int Addr# ByteString
   | Literal2 Int Addr# ByteString ByteString
   | Literal3 Int Addr# ByteString ByteString ByteString
-  | -- | Anything else: its size at most, and how it writes itself.
-    Composed Int (Ptr Word8 -> IO (Ptr Word8))
+  | -- | Anything else: its size, and how it writes itself.
+    Composed Int (Ptr Word8 -> IO ())
 
--- | No more than this many bytes will be written.
+-- | So many bytes will be written.
 requestSize :: Request -> Int
 requestSize = \case
   Literal1 size _ a -> size + bulkSize a
@@ -64,32 +63,46 @@ requestSize = \case
   Composed size _ -> size
 {-# INLINE requestSize #-}
 
--- | Writes at the pointer and returns the end of what it wrote.
-requestPoke :: Request -> Ptr Word8 -> IO (Ptr Word8)
-requestPoke encoded at = case encoded of
-  Literal1 size literal a ->
-    pokeLiteral at size literal >>= (`pokeBulk` a)
-  Literal2 size literal a b ->
-    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b)
-  Literal3 size literal a b c ->
-    pokeLiteral at size literal >>= (`pokeBulk` a) >>= (`pokeBulk` b) >>= (`pokeBulk` c)
+-- | Writes at the pointer, as many bytes as 'requestSize' says: an end that is
+-- returned is a box on the heap.
+requestPoke :: Request -> Ptr Word8 -> IO ()
+requestPoke encoded !at = case encoded of
+  Literal1 size literal a -> do
+    pokeLiteral at size literal
+    pokeBulk (at `plusPtr` size) a
+  Literal2 size literal a b -> do
+    pokeLiteral at size literal
+    pokeBulk (at `plusPtr` size) a
+    pokeBulk (at `plusPtr` size `plusPtr` bulkSize a) b
+  Literal3 size literal a b c -> do
+    pokeLiteral at size literal
+    pokeBulk (at `plusPtr` size) a
+    pokeBulk (at `plusPtr` size `plusPtr` bulkSize a) b
+    pokeBulk (at `plusPtr` size `plusPtr` bulkSize a `plusPtr` bulkSize b) c
   Composed _ write -> write at
 
 -- | Two requests as one contiguous run of bytes.
 instance Semigroup Request where
-  a <> b = Composed (requestSize a + requestSize b) (requestPoke a >=> requestPoke b)
+  a <> b = Composed (size + requestSize b) $ \at -> do
+    requestPoke a at
+    requestPoke b (at `plusPtr` size)
+    where
+      size = requestSize a
 
 -- | Any command: its name and arguments. \(O(n)\) in the number of arguments.
 request :: [ByteString] -> Request
-request arguments = Composed size $ \at -> do
+request arguments = Composed (header + List.foldl' (\size argument -> size + bulkSize argument) 0 arguments) $ \at -> do
   poke at (asciiByte '*')
-  afterCount <- pokeDecimal (at `plusPtr` 1) (length arguments) >>= pokeCrLf
-  pokeAll afterCount arguments
+  pokeDecimal (at `plusPtr` 1) digits count
+  pokeCrLf (at `plusPtr` (1 + digits))
+  pokeAll (at `plusPtr` header) arguments
   where
-    size = List.foldl' (\sum' argument -> sum' + bulkSize argument) (headerRoom + 1) arguments
+    count = length arguments
+    digits = decimalDigits count
+    header = 1 + digits + 2
     pokeAll at = \case
-      [] -> pure at
-      argument : rest -> pokeBulk at argument >>= (`pokeAll` rest)
+      [] -> pure ()
+      argument : rest -> pokeBulk at argument *> pokeAll (at `plusPtr` bulkSize argument) rest
 
 -- | A command whose first part is a literal (@*2\\r\\n$3\\r\\nGET\\r\\n@, of the
 -- given length) and that ends in one argument.
@@ -120,50 +133,46 @@ requestInline line =
 requestBytes :: Request -> ByteString
 requestBytes encoded =
   -- Dupable: it only fills memory that it has just allocated.
-  unsafeDupablePerformIO $
-    ByteString.Internal.createUptoN (requestSize encoded) $ \start ->
-      (`minusPtr` start) <$> requestPoke encoded start
+  unsafeDupablePerformIO (ByteString.Internal.create (requestSize encoded) (requestPoke encoded))
 
--- | Room for @$@ or @*@, the digits of an 'Int' and a line break.
-headerRoom :: Int
-headerRoom = 1 + 19 + 2
-
+-- | Bytes of an argument: @$@, its size, a line break, itself, a line break.
 bulkSize :: ByteString -> Int
-bulkSize bytes = headerRoom + ByteString.length bytes + 2
+bulkSize bytes = 1 + decimalDigits size + 2 + size + 2
+  where
+    size = ByteString.length bytes
+{-# INLINE bulkSize #-}
 
-pokeLiteral :: Ptr Word8 -> Int -> Addr# -> IO (Ptr Word8)
-pokeLiteral at size literal = do
-  copyBytes at (Ptr literal) size
-  pure (at `plusPtr` size)
+pokeLiteral :: Ptr Word8 -> Int -> Addr# -> IO ()
+pokeLiteral at size literal = copyBytes at (Ptr literal) size
 
-pokeBulk :: Ptr Word8 -> ByteString -> IO (Ptr Word8)
+pokeBulk :: Ptr Word8 -> ByteString -> IO ()
 pokeBulk at bytes = do
   poke at (asciiByte '$')
-  afterSize <- pokeDecimal (at `plusPtr` 1) (ByteString.length bytes) >>= pokeCrLf
-  ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) -> do
-    copyBytes afterSize (castPtr from) size
-    pokeCrLf (afterSize `plusPtr` size)
+  pokeDecimal (at `plusPtr` 1) digits size
+  pokeCrLf (at `plusPtr` (1 + digits))
+  ByteString.Unsafe.unsafeUseAsCString bytes $ \from -> copyBytes start (castPtr from) size
+  pokeCrLf (start `plusPtr` size)
+  where
+    size = ByteString.length bytes
+    digits = decimalDigits size
+    start = at `plusPtr` (1 + digits + 2)
 
-pokeCrLf :: Ptr Word8 -> IO (Ptr Word8)
+pokeCrLf :: Ptr Word8 -> IO ()
 pokeCrLf at = do
   poke at 13
   poke (at `plusPtr` 1) (10 :: Word8)
-  pure (at `plusPtr` 2)
+{-# INLINE pokeCrLf #-}
 
--- | Decimal digits of a number that is not negative.
-pokeDecimal :: Ptr Word8 -> Int -> IO (Ptr Word8)
-pokeDecimal at number = do
-  let size = decimalDigits number
-      end = at `plusPtr` size
-      go !position !rest
-        | rest < 10 = poke position (digit rest)
-        | otherwise = do
-          let (quotient, remainder) = rest `quotRem` 10
-          poke position (digit remainder)
-          go (position `plusPtr` (-1)) quotient
-  go (end `plusPtr` (-1)) number
-  pure end
+-- | So many decimal digits of a number that is not negative and has that many.
+pokeDecimal :: Ptr Word8 -> Int -> Int -> IO ()
+pokeDecimal at digits = go (at `plusPtr` (digits - 1))
   where
+    go !position !rest
+      | rest < 10 = poke position (digit rest)
+      | otherwise = do
+        let (quotient, remainder) = rest `quotRem` 10
+        poke position (digit remainder)
+        go (position `plusPtr` (-1)) quotient
     digit n = fromIntegral (48 + n) :: Word8
 
 -- | How many decimal digits a number has that is not negative.

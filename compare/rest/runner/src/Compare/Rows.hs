@@ -80,13 +80,14 @@ rowsOf haskell dotnets warmup =
       Row
         { rowName = name,
           rowAbout = about,
-          rowProgram = \_ ->
-            Program
-              { programName = Text.unpack name,
-                programPath = path,
-                programArguments = [],
-                programEnvironment = variables <> recommended
-              },
+          rowProgram =
+            const
+              Program
+                { programName = Text.unpack name,
+                  programPath = path,
+                  programArguments = [],
+                  programEnvironment = variables <> recommended
+                },
           rowWarmup = warmup
         }
     runtime flags = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"]

@@ -74,7 +74,7 @@ waiting client workload nodes foresight window count stream tally = monotonic >>
             settle left kind key node start result
           DrawnAlone kind action -> action client >>= settle left kind (-1) (-1) start
     settle :: Int -> Int -> Int -> Int -> Nanos -> Either Error Outcome -> IO ()
-    settle left kind key node start = \case
+    settle !left !kind !key !node !start = \case
       Right outcome -> do
         done <- monotonic
         answered tally kind node start done $! verdict workload key outcome
@@ -158,7 +158,7 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
             fine <- settle kind key node start done result
             collectReplies size (place + 1) (good && fine)
     settle :: Int -> Int -> Int -> Nanos -> Nanos -> Either Error Outcome -> IO Bool
-    settle kind key node start done = \case
+    settle !kind !key !node !start !done = \case
       Right outcome -> True <$ (answered tally kind node start done $! verdict workload key outcome)
       Left problem -> False <$ failed tally kind node done problem
 

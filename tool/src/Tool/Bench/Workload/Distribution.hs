@@ -119,24 +119,32 @@ weightOf law count number = case law of
 -- | Ready to draw.
 data Chooser
   = ChooseEvenly Int
-  | -- | How many keys, and of how many threads each has its part.
-    ChooseInTurn Int Int
-  | ChooseByTable (PrimArray Word64)
+  | ChooseUnevenly Uneven
+
+data Uneven
+  = -- | How many keys, and of how many threads each has its part.
+    InTurn Int Int
+  | ByTable (PrimArray Word64)
 
 -- | For so many keys and threads. \(O(n)\) in the keys where a table is needed.
 newChooser :: Distribution -> Int -> Int -> Chooser
 newChooser law count threads = case law of
   Uniform -> ChooseEvenly count
-  Sequential -> ChooseInTurn count 1
-  Disjoint -> ChooseInTurn count (max 1 (min threads count))
-  _ -> ChooseByTable (aliasTable count (weightOf law count))
+  Sequential -> ChooseUnevenly (InTurn count 1)
+  Disjoint -> ChooseUnevenly (InTurn count (max 1 (min threads count)))
+  _ -> ChooseUnevenly (ByTable (aliasTable count (weightOf law count)))
 
 -- | Draws a key's number, from the upper half of the stream's current number
 -- where that is enough. \(O(1)\).
 choose :: Chooser -> Stream -> IO Int
 choose chooser stream = case chooser of
   ChooseEvenly count -> below count . upper <$> current stream
-  ChooseInTurn count parts -> do
+  ChooseUnevenly uneven -> chooseUnevenly uneven stream
+{-# INLINE choose #-}
+
+chooseUnevenly :: Uneven -> Stream -> IO Int
+chooseUnevenly uneven stream = case uneven of
+  InTurn count parts -> do
     drawn <- turn stream
     thread <- streamThread stream
     pure $
@@ -147,7 +155,7 @@ choose chooser stream = case chooser of
               from = part * count `quot` parts
               to = (part + 1) * count `quot` parts
            in from + drawn `rem` (to - from)
-  ChooseByTable table -> do
+  ByTable table -> do
     -- Bits of its own: the other half of the current ones chose the kind.
     word <- step stream
     let column = below (sizeofPrimArray table) (upper word)

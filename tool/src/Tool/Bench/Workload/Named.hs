@@ -111,8 +111,8 @@ pingInline =
 setKind, getKind, incrKind, setexKind, getexKind :: Ground -> Kind
 setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
   number <- drawNamed ground stream
-  let key = keyOf (groundKeys ground) number
-      value = valueOf (groundValues ground) number
+  let !key = keyOf (groundKeys ground) number
+      !value = valueOf (groundValues ground) number
   case shapeExpiry (groundShape ground) of
     Nothing -> pure $! judged okay (Commands.set key value)
     Just lives -> do

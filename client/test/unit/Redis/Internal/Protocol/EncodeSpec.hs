@@ -4,6 +4,9 @@ module Redis.Internal.Protocol.EncodeSpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Foreign.Marshal.Alloc (allocaBytes)
+import Foreign.Marshal.Utils (fillBytes)
+import Foreign.Ptr (castPtr)
 import Redis.Internal.Protocol.Encode
 import Support (naiveRequest)
 import Test.Hspec
@@ -26,10 +29,13 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
       (\count -> requestBytes (request (replicate count "x")) `shouldBe` naiveRequest (replicate count "x"))
       [0, 1, 9, 10, 11, 99, 100, 999, 1000, 10000, 100001]
 
-  prop "never writes more than it said" $
-    forAll (listOf argument) $ \arguments ->
-      let encoded = request arguments
-       in requestSize encoded >= ByteString.length (requestBytes encoded)
+  prop "writes as many bytes as it said, and none behind them" $
+    forAll ((,,) <$> argument <*> argument <*> argument) $ \(a, b, c) ->
+      forAll (listOf argument) $ \others ->
+        let literal1 = requestLiteral1 13 "*2\r\n$3\r\nGET\r\n"# a
+            literal2 = requestLiteral2 13 "*3\r\n$3\r\nSET\r\n"# a b
+            literal3 = requestLiteral3 13 "*4\r\n$3\r\nFOO\r\n"# a b c
+         in conjoin (map (ioProperty . keepsToItsSize) [literal1, literal2, literal3, request others, literal2 <> request others, requestInline a])
 
   prop "encodes the arguments after a literal" $
     forAll ((,,) <$> argument <*> argument <*> argument) $ \(a, b, c) ->
@@ -48,7 +54,17 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
     forAll ((,) <$> listOf argument <*> listOf argument) $ \(a, b) ->
       let joined = request a <> request b
        in requestBytes joined === naiveRequest a <> naiveRequest b
-            .&&. requestSize joined >= ByteString.length (requestBytes joined)
+            .&&. requestSize joined === requestSize (request a) + requestSize (request b)
+
+keepsToItsSize :: Request -> IO Property
+keepsToItsSize encoded =
+  allocaBytes (size + 64) $ \start -> do
+    fillBytes start 0xaa (size + 64)
+    requestPoke encoded start
+    written <- ByteString.packCStringLen (castPtr start, size + 64)
+    pure (written === requestBytes encoded <> ByteString.replicate 64 0xaa)
+  where
+    size = requestSize encoded
 
 argument :: Gen ByteString
 argument =
