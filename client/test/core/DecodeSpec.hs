@@ -403,7 +403,7 @@ genValue = upTo (5 :: Int)
     few inner = chooseInt (0, 4) >>= \count -> vectorOf count inner
     leaf =
       oneof
-        [ SimpleString <$> genLine,
+        [ SimpleString <$> oneof [genLine, elements ["OK", "O", "K", "OKAY", "KO", "ok", ""]],
           BulkString <$> genBytes,
           Integer <$> genInt64,
           pure Null,

@@ -67,8 +67,8 @@ wouldPoll :: PollPolicy -> Bool
 wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap policy
 
 -- | Whether replies that are due come soon enough to wait for them with sending
--- more: from a far server, a command would wait for a whole round trip. Twice
--- what polling is worth, because busy servers that share a processor take longer.
+-- more: from a far server, a command would wait for a whole round trip. Three times
+-- the cap for polling, because busy servers that share a processor take longer.
 repliesSoon :: PollPolicy -> Bool
 repliesSoon policy = 4 * policyAverage policy <= 3 * longestWait policy
 
