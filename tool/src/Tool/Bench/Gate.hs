@@ -131,8 +131,8 @@ ours target seconds client =
     -- Each collection looks at every thread's stack. 1024 waiting: a sixth more
     -- commands than with the program's own -A2m; fewer threads gain nothing.
     manyThreads = clientThreads run' >= 1024
-    -- Capabilities that wait are moved about by the system: 1.17 times the
-    -- commands if each stays on its processor, 0.8 times those of batches.
+    -- Capabilities that wait are moved about by the system: in ten pairs 1.17
+    -- times the commands if each stays on its processor, 0.8 times in batches.
     waitOnBoth = clientCapabilities run' > 1 && clientBatch run' == 1
     defaultRun =
       ClientRun
