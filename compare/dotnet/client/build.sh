@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 # The newest of each generation. 1.2.6 is the last of 1.x, of 2017.
-versions=(1.2.6 2.13.23 3.1.31)
+versions=(1.2.6 2.13.23 3.4.35)
 
 export DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 DOTNET_CLI_UI_LANGUAGE=en
 
