@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is needed to build, test and measure, on Debian and its kin.
 # Where everything is present it does nothing and needs no rights. Idempotent.
+#
+#   scripts/setup.sh          what the project needs
+#   scripts/setup.sh peers    what the other clients need that are compared with it
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -52,30 +55,51 @@ need() {
   packages+=("$1")
 }
 
-for entry in "${programs[@]}"; do
-  command -v "${entry%%:*}" >/dev/null || need "${entry##*:}"
-done
-if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null; then
-  need redis-server
-fi
-
 has_header() {
   printf '#include <%s>\n' "$1" | gcc -E -x c - >/dev/null 2>&1
 }
-has_header openssl/ssl.h || need libssl-dev
-has_header hiredis/hiredis.h || need libhiredis-dev
-has_header ev.h || need libev-dev
-has_header sqlite3.h || need libsqlite3-dev
 
-if [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]]; then
-  known=""
-  if command -v ghc-pkg >/dev/null; then
-    known="$(ghc-pkg list --global --simple-output --names-only 2>/dev/null | tr ' ' '\n')"
-  fi
-  for entry in "${libraries[@]}"; do
-    grep -qxF "${entry%%:*}" <<<"$known" || need "${entry##*:}"
+need_project() {
+  local entry known=""
+  for entry in "${programs[@]}"; do
+    command -v "${entry%%:*}" >/dev/null || need "${entry##*:}"
   done
-fi
+  if ! command -v redis-server >/dev/null && ! command -v valkey-server >/dev/null; then
+    need redis-server
+  fi
+  has_header openssl/ssl.h || need libssl-dev
+  has_header hiredis/hiredis.h || need libhiredis-dev
+  has_header ev.h || need libev-dev
+  has_header sqlite3.h || need libsqlite3-dev
+  if [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]]; then
+    if command -v ghc-pkg >/dev/null; then
+      known="$(ghc-pkg list --global --simple-output --names-only 2>/dev/null | tr ' ' '\n')"
+    fi
+    for entry in "${libraries[@]}"; do
+      grep -qxF "${entry%%:*}" <<<"$known" || need "${entry##*:}"
+    done
+  fi
+}
+
+# Debian's Python finds Debian's packages, another first in PATH may not.
+need_peers() {
+  local sources=/usr/share/gocode/src
+  command -v go >/dev/null || need golang-go
+  [ -d "$sources/gopkg.in/redis.v5" ] || need golang-gopkg-redis.v5-dev
+  [ -d "$sources/github.com/gomodule/redigo" ] || need golang-github-gomodule-redigo-dev
+  /usr/bin/python3 -c 'import redis' 2>/dev/null || need python3-redis
+  /usr/bin/python3 -c 'import hiredis' 2>/dev/null || need python3-hiredis
+  /usr/bin/python3 -c 'import uvloop' 2>/dev/null || need python3-uvloop
+}
+
+case "${1:-project}" in
+project) need_project ;;
+peers) need_peers ;;
+*)
+  echo "setup: there is no '$1' to set up (project or peers)" >&2
+  exit 2
+  ;;
+esac
 
 [ "${#packages[@]}" -gt 0 ] || exit 0
 mapfile -t packages < <(printf '%s\n' "${packages[@]}" | sort -u)
