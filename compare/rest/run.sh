@@ -95,7 +95,8 @@ compare="$(cabal list-bin -v0 exe:rest-compare)"
 generator="$(cabal list-bin -v0 exe:rest-load)"
 conformance="$(cabal list-bin -v0 redis-client-rest-compare:test:conformance)"
 
-# The C# rows: the version that every registry has, and those of SE_REDIS_DIR.
+# The C# rows: the last 1.x, which is the fastest here, and the newest; and those
+# of SE_REDIS_DIR.
 rows=()
 publish() { # NAME, then variables for the build
   local name="$1" folder
@@ -113,7 +114,8 @@ publish() { # NAME, then variables for the build
   fi
 }
 if command -v dotnet >/dev/null; then
-  publish dotnet-1.2.6 SE_REDIS_DIR=
+  publish dotnet-1.2.6 SE_REDIS_DIR= SeRedisVersion=1.2.6
+  [ -n "$quick" ] || publish dotnet-3.4.35 SE_REDIS_DIR= SeRedisVersion=3.4.35
   if [ -n "${SE_REDIS_DIR:-}" ]; then
     IFS=: read -r -a folders <<<"$SE_REDIS_DIR"
     for folder in "${folders[@]}"; do
