@@ -25,6 +25,7 @@ module Tool.Connect
     nodeCalls,
     nodeCpu,
     serverKeys,
+    randomKeys,
     replicaKeys,
     serverMisses,
     serverVersion,
@@ -286,6 +287,11 @@ nodeCpu client = do
 serverKeys :: Target -> IO Int
 serverKeys target =
   sum <$> withEachMaster target (\client -> number <$> ask client ["DBSIZE"])
+
+-- | A key of each node that serves keys, drawn at random. Throws where a node has
+-- none.
+randomKeys :: Target -> IO [ByteString]
+randomKeys target = withEachMaster target (`ask` ["RANDOMKEY"])
 
 -- | How many each replica holds; none if none is read from.
 replicaKeys :: Target -> IO [Int]

@@ -38,7 +38,7 @@ import Tool.Bench.Itself (runItself, targetArguments)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
-import Tool.Bench.Suite (fillForCluster, serverCount, standardBenchmark)
+import Tool.Bench.Suite (fillForCluster, referenceKeys, serverCount, standardBenchmark)
 import Tool.Connect (Target, serverMisses, serverVersion)
 import Tool.Failure (exitGateMissed, exitInvalid, invalidRun, unavailable)
 import Tool.Options.Bench
@@ -81,15 +81,16 @@ collect progress options =
     (server, _) <- serverVersion target
     cluster <- placed targets PinnedCluster
     fillForCluster progress cluster >>= either unavailable pure
+    theirKeys <- referenceKeys cluster >>= either unavailable pure
     -- Before the first reference run, every key is there.
-    forM_ (Map.elems targets) $ \one -> ours one 0.5 Nothing
+    forM_ (Map.elems targets) $ \one -> ours theirKeys one 0.5 Nothing
     samples <- forM [1 .. gateIterations options] $ \iteration ->
       forM probes $ \probe -> do
         announce progress ("iteration " <> show iteration <> " of " <> show (gateIterations options) <> ": " <> show probe)
         let (place, client) = probePlace probe
         at <- placed targets place
         sample <- case client of
-          Just run' -> clientSample <$> ours at (gateDuration options) (Just run')
+          Just run' -> clientSample <$> ours theirKeys at (gateDuration options) (Just run')
           Nothing -> reference at (gateDuration options) probe
         pure (probe, [sample])
     pure (server, Map.fromListWith (flip (<>)) (concat samples))
@@ -111,9 +112,10 @@ withPlaces (place : rest) started action =
 placed :: Map.Map Place Target -> Place -> IO Target
 placed targets place = maybe (unavailable "a private server is missing") pure (Map.lookup place targets)
 
--- Runs this program again, on its core.
-ours :: Target -> Double -> Maybe ClientRun -> IO Run
-ours target seconds client =
+-- Runs this program again, on its core, given what redis-benchmark's keys look like
+-- in the cluster.
+ours :: String -> Target -> Double -> Maybe ClientRun -> IO Run
+ours theirKeys target seconds client =
   runItself
     (if clientDefaultConnections run' then [0, 1] else [1])
     ( targetArguments target
@@ -121,19 +123,17 @@ ours target seconds client =
         <> ["-n", show (clientThreads run'), "--batch", show (clientBatch run')]
         <> (if clientDefaultConnections run' then [] else ["--mux-count", "1"])
         <> ["--no-poll" | not (clientPolling run')]
+        <> (if clientKeys run' == TheirKeys then ["--key-template", theirKeys] else [])
         <> ["--duration", show seconds, "--warmup", show (min 0.5 seconds)]
         -- The client's own speed is what the gate is about.
         <> ["--allow", "saturation", "--brief", "--no-sampling", "--slice", "3600"]
     )
-    (("-N" <> show (clientCapabilities run')) : ["-A16m" | manyThreads] <> ["-qa" | waitOnBoth])
+    (("-N" <> show (clientCapabilities run')) : ["-A16m" | manyThreads])
   where
     run' = fromMaybe defaultRun client
     -- Each collection looks at every thread's stack. 1024 waiting: a sixth more
     -- commands than with the program's own -A2m; fewer threads gain nothing.
     manyThreads = clientThreads run' >= 1024
-    -- Capabilities that wait are moved about by the system: in ten pairs 1.17
-    -- times the commands if each stays on its processor, 0.8 times in batches.
-    waitOnBoth = clientCapabilities run' > 1 && clientBatch run' == 1
     defaultRun =
       ClientRun
         { clientOperation = OperationGet,
@@ -141,7 +141,8 @@ ours target seconds client =
           clientBatch = 64,
           clientDefaultConnections = False,
           clientPolling = True,
-          clientCapabilities = 1
+          clientCapabilities = 1,
+          clientKeys = EverySlot
         }
 
 reference :: Target -> Double -> Probe -> IO Sample
@@ -167,8 +168,8 @@ compareMemory :: Progress -> GateOptions -> IO [Row]
 compareMemory progress options =
   withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
     announce progress ("memory: a run of " <> fixed 0 short <> " s and one of " <> fixed 0 long <> " s")
-    one <- ours target short Nothing
-    other <- ours target long Nothing
+    one <- ours "" target short Nothing
+    other <- ours "" target long Nothing
     pure
       [ memoryRow "memory: peak resident" (problems one other) (bytes memoryPeakResident other) (bytes memoryPeakResident one),
         memoryRow "memory: most live on the heap" (problems one other) (bytes memoryMaxLive other) (bytes memoryMaxLive one)
@@ -184,7 +185,7 @@ gateReport server options found =
   [ server <> " on core 0, client on core 1, one connection, GETs that hit 100 000 keys of 512 bytes;",
     "medians of " <> show (gateIterations options) <> " interleaved runs of " <> fixed 1 (gateDuration options)
       <> " s; the spread is the least and greatest ratio within one iteration",
-    "the program's own settings, and +RTS -A16m for 1024 threads, -qa for 256 with -N2;",
+    "the program's own settings, and +RTS -A16m for 1024 threads;",
     "R: redis-benchmark -c 16 -P 64; C: its CPU per command; R1: -c 1 -P 1; RC: --cluster -c 20 -P 64; RT: --tls",
     ""
   ]

@@ -66,7 +66,7 @@ report results =
         fixed 2 (runRate result / referenceOpsPerSecond found) <> "x"
       ]
     legend =
-      [ "rb: redis-benchmark beside it, -c 16 -P 64 (cluster: --cluster -c 20 -P 64); it has no mixed test"
+      [ "rb: redis-benchmark beside it, -c 16 -P 64 (cluster: --cluster -c 20 -P 64, which reads one slot of each node); it has no mixed test"
         | compared
       ]
     failures result =

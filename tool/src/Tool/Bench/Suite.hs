@@ -5,6 +5,7 @@ module Tool.Bench.Suite
     standardBenchmark,
     serverCount,
     fillForCluster,
+    referenceKeys,
   )
 where
 
@@ -20,7 +21,8 @@ import Tool.Bench.Progress (Progress, announce)
 import Tool.Bench.RedisBenchmark
 import Tool.Bench.Run (measure)
 import Tool.Bench.Workload.Chosen (newWorkload)
-import Tool.Connect (Target (..), nodeCalls, targetIsCluster, withEachMaster)
+import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..), describeKeyTemplate)
+import Tool.Connect (Target (..), nodeCalls, randomKeys, targetIsCluster, withEachMaster)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), defaultPlan)
@@ -92,3 +94,14 @@ fillForCluster :: Progress -> Target -> IO (Either String ())
 fillForCluster progress target = do
   announce progress "cluster: writing redis-benchmark's keys"
   (() <$) <$> runCounted 700000 (standardBenchmark target OperationSet) {redisBenchmarkPipeline = 8}
+
+-- | What the keys are called that 'fillForCluster' has written, as a template, in
+-- a cluster that has no others yet. 'Left' is what is wrong with them.
+referenceKeys :: Target -> IO (Either String String)
+referenceKeys target = maybe (Left "redis-benchmark's keys in a cluster are not key:{TAG}:NUMBER") (Right . template) . mapM tagOf <$> randomKeys target
+  where
+    template tags = describeKeyTemplate (KeyTemplate [KeyText "key:", KeyTags tags, KeyText ":", KeyNumber digits])
+    tagOf key = case Char8.breakSubstring "}:" <$> Char8.stripPrefix "key:{" key of
+      Just (tag, number) | Char8.length number == 2 + digits -> Just tag
+      _ -> Nothing
+    digits = 12

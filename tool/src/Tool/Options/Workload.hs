@@ -121,7 +121,7 @@ workloadOptions =
       ( option
           (syntax keyTemplate)
           ( long "key-template" <> metavar "TEMPLATE"
-              <> help "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT} or {hex:DIGITS} in it (default: key:000000000042 in --key-size bytes)"
+              <> help "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it (default: key:000000000042 in --key-size bytes)"
           )
       )
     <*> option

@@ -41,6 +41,8 @@ spec = describe "Tool.Bench.Gate" $ do
                    ("cluster, 16 threads x 64: client CPU", Just 1.7, Just 1.3),
                    ("cluster, 16 threads x 64", Just 0.85, Just 1),
                    ("cluster, 256 threads waiting", Just 0.75, Just 0.9),
+                   ("cluster, keys of every slot, 16 threads x 64", Nothing, Nothing),
+                   ("cluster, keys of every slot, 256 threads waiting", Nothing, Nothing),
                    ("TLS, 16 threads x 64", Nothing, Just 0.8)
                  ]
 

@@ -5,6 +5,7 @@ module Tool.Bench.Gate.Table
     Probe (..),
     Place (..),
     ClientRun (..),
+    ClusterKeys (..),
     probes,
     probePlace,
 
@@ -40,9 +41,9 @@ data Probe
     FreeBatches Int
   | -- | The same with 256 threads waiting.
     FreeWaiting Int
-  | ClusterBatches
+  | ClusterBatches ClusterKeys
   | -- | 256 threads.
-    ClusterWaiting
+    ClusterWaiting ClusterKeys
   | TlsBatches
   | -- | redis-benchmark -c 16 -P 64.
     Reference Operation
@@ -52,6 +53,16 @@ data Probe
     ReferenceCluster
   | -- | redis-benchmark --tls -c 16 -P 64.
     ReferenceTls
+  deriving stock (Eq, Ord, Show)
+
+-- | Which keys a run in a cluster reads, 100 000 either way.
+data ClusterKeys
+  = -- | Keys of every slot, as a cluster has them.
+    EverySlot
+  | -- | Those that @redis-benchmark --cluster@ reads, all of one slot per node: its
+    -- servers find the slot's entry in their nearest cache, and spend a tenth
+    -- less on a command. What is held against it reads the same keys.
+    TheirKeys
   deriving stock (Eq, Ord, Show)
 
 -- | Which private server a run goes to.
@@ -74,7 +85,8 @@ data ClientRun = ClientRun
     -- | Whether connections are left to the default instead of one per node.
     clientDefaultConnections :: Bool,
     clientPolling :: Bool,
-    clientCapabilities :: Int
+    clientCapabilities :: Int,
+    clientKeys :: ClusterKeys
   }
   deriving stock (Eq, Show)
 
@@ -98,8 +110,10 @@ probes =
     FreeWaiting 1,
     FreeWaiting 2,
     ReferenceCluster,
-    ClusterBatches,
-    ClusterWaiting,
+    ClusterBatches TheirKeys,
+    ClusterWaiting TheirKeys,
+    ClusterBatches EverySlot,
+    ClusterWaiting EverySlot,
     ReferenceTls,
     TlsBatches
   ]
@@ -112,8 +126,8 @@ probePlace = \case
   WaitingUnpolled -> (Pinned, Just (waiting 1) {clientPolling = False})
   FreeBatches capabilities -> (Unpinned, Just (free capabilities batches))
   FreeWaiting capabilities -> (Unpinned, Just (free capabilities (waiting 256)))
-  ClusterBatches -> (PinnedCluster, Just batches)
-  ClusterWaiting -> (PinnedCluster, Just (waiting 256))
+  ClusterBatches keys -> (PinnedCluster, Just batches {clientKeys = keys})
+  ClusterWaiting keys -> (PinnedCluster, Just (waiting 256) {clientKeys = keys})
   TlsBatches -> (PinnedTls, Just batches)
   Reference _ -> (Pinned, Nothing)
   ReferenceOne -> (Pinned, Nothing)
@@ -127,7 +141,8 @@ probePlace = \case
           clientBatch = 64,
           clientDefaultConnections = False,
           clientPolling = True,
-          clientCapabilities = 1
+          clientCapabilities = 1,
+          clientKeys = EverySlot
         }
     waiting threads = batches {clientThreads = threads, clientBatch = 1}
     free capabilities run' =
@@ -203,9 +218,11 @@ rows virtual samples =
     speed "GET, 1 thread waiting, no polling" "R1" WaitingUnpolled ReferenceOne (Just 0.9) Nothing,
     speed "both cores, -N2, batches" "of -N1" (FreeBatches 2) (FreeBatches 1) (Just 0.8) (Just 1),
     speed "both cores, -N2, 256 waiting" "of -N1" (FreeWaiting 2) (FreeWaiting 1) (Just 0.8) (Just 1),
-    cost "cluster, 16 threads x 64: client CPU" "of standalone" ClusterBatches (Batches OperationGet) (Just 1.7) (Just 1.3),
-    speed "cluster, 16 threads x 64" "RC" ClusterBatches ReferenceCluster (Just 0.85) (Just 1),
-    speed "cluster, 256 threads waiting" "RC" ClusterWaiting ReferenceCluster (Just 0.75) (Just 0.9),
+    cost "cluster, 16 threads x 64: client CPU" "of standalone" (ClusterBatches EverySlot) (Batches OperationGet) (Just 1.7) (Just 1.3),
+    speed "cluster, 16 threads x 64" "RC" (ClusterBatches TheirKeys) ReferenceCluster (Just 0.85) (Just 1),
+    speed "cluster, 256 threads waiting" "RC" (ClusterWaiting TheirKeys) ReferenceCluster (Just 0.75) (Just 0.9),
+    speed "cluster, keys of every slot, 16 threads x 64" "RC" (ClusterBatches EverySlot) ReferenceCluster Nothing Nothing,
+    speed "cluster, keys of every slot, 256 threads waiting" "RC" (ClusterWaiting EverySlot) ReferenceCluster Nothing Nothing,
     speed "TLS, 16 threads x 64" "RT" TlsBatches ReferenceTls Nothing (Just 0.8)
   ]
   where

@@ -36,7 +36,7 @@ import Data.List qualified as List
 import Data.Maybe (listToMaybe)
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList)
 import Data.Text qualified as Text
-import Data.Text.Encoding (encodeUtf8)
+import Data.Text.Encoding (decodeUtf8, encodeUtf8)
 import Data.Word (Word64)
 import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr3#)
 import GHC.IO (IO (IO))
@@ -101,12 +101,14 @@ data KeyPart
     KeyUuid (Maybe Int)
   | -- | So many hexadecimal digits that follow from the number.
     KeyHex Int
+  | -- | One of these hash tags, by turns; each has its own numbers from zero.
+    KeyTags [ByteString]
   deriving stock (Eq, Show)
 
--- | Reads text with @{n}@, @{n:DIGITS}@, @{uuid}@, @{uuid:COUNT}@ and
--- @{hex:DIGITS}@; @{{@ and @}}@ are the braces themselves.
+-- | Reads text with @{n}@, @{n:DIGITS}@, @{uuid}@, @{uuid:COUNT}@,
+-- @{hex:DIGITS}@ and @{tag:TAG,TAG}@; @{{@ and @}}@ are the braces themselves.
 keyTemplate :: Syntax KeyTemplate
-keyTemplate = KeyTemplate . joined <$> parts
+keyTemplate = parts >>= \found -> if length [() | KeyTags _ <- found] > 1 then complain "a key has one hash tag" else pure (KeyTemplate (joined found))
   where
     parts =
       peek >>= \case
@@ -117,13 +119,19 @@ keyTemplate = KeyTemplate . joined <$> parts
     placeholder = do
       join $
         oneOf
-          "{n}, {n:DIGITS}, {uuid}, {uuid:COUNT} or {hex:DIGITS} ({{ is the brace itself)"
+          "{n}, {n:DIGITS}, {uuid}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} ({{ is the brace itself)"
           [ ("{n}", pure (KeyNumber 1)),
             ("{n:", KeyNumber <$> natural "a number of digits" 64 <* close),
             ("{uuid}", pure (KeyUuid Nothing)),
             ("{uuid:", KeyUuid . Just <$> positive <* close),
-            ("{hex:", KeyHex <$> natural "a number of digits" 16 <* close)
+            ("{hex:", KeyHex <$> natural "a number of digits" 16 <* close),
+            ("{tag:", KeyTags <$> tags <* close)
           ]
+    tags = do
+      tag <- encodeUtf8 . Text.pack <$> takeWhile' (`notElem` (",{}" :: String))
+      if ByteString.null tag then complain "a tag is empty" else pure ()
+      another <- text ","
+      (tag :) <$> if another then tags else pure []
     positive = natural "a number of keys" 100000000 >>= \count -> if count == 0 then complain "there must be a key at least" else pure count
     close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
     joined = \case
@@ -141,6 +149,7 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
       KeyNumber digits -> "{n:" <> show digits <> "}"
       KeyUuid count -> "{uuid" <> maybe "" ((":" <>) . show) count <> "}"
       KeyHex digits -> "{hex:" <> show digits <> "}"
+      KeyTags tags -> "{tag:" <> Text.unpack (decodeUtf8 (ByteString.intercalate "," tags)) <> "}"
     brace = \case
       '{' -> "{{"
       '}' -> "}}"
@@ -160,6 +169,7 @@ tellsApart (KeyTemplate parts) = any distinct parts
       KeyNumber _ -> True
       KeyUuid _ -> True
       KeyHex digits -> digits == 16
+      KeyTags _ -> False
 
 -- | @key:000000000042@, as redis-benchmark has it, for so many keys in so many
 -- bytes if that leaves room for the digits; without the prefix where it does
@@ -186,12 +196,14 @@ newKeys seed (KeyTemplate parts) count =
     sizes = map ByteString.length names
     longest = List.foldl' max 0 sizes
     alike = longest > 0 && all (== longest) sizes
-    name number = ByteString.concat (map (part number) parts)
-    part number = \case
+    name number = ByteString.concat (map (part (number `div` turns) number) parts)
+    turns = product [length tags | KeyTags tags <- parts]
+    part own number = \case
       KeyText bytes -> bytes
-      KeyNumber digits -> padded digits (show number)
+      KeyNumber digits -> padded digits (show own)
       KeyHex digits -> Char8.pack (take digits (hex 16 (mixed 1 number)))
       KeyUuid _ -> Char8.pack (uuid (mixed 1 number) (mixed 2 number))
+      KeyTags tags -> "{" <> tags !! (number `mod` length tags) <> "}"
     mixed salt number = mix (mix (seed + salt) + fromIntegral number)
 
 padded :: Int -> String -> ByteString

@@ -1,5 +1,6 @@
 module Tool.Bench.Workload.KeysSpec (spec) where
 
+import Control.Applicative (liftA3)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -21,6 +22,13 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
     names "{n:4}" 2 `shouldBe` Right ["0000", "0001"]
     names "a{{b}}{n}" 1 `shouldBe` Right ["a{b}0"]
 
+  it "takes hash tags by turns, each with its own numbers" $ do
+    names "key:{tag:a,b2}:{n:3}" 5 `shouldBe` Right ["key:{a}:000", "key:{b2}:000", "key:{a}:001", "key:{b2}:001", "key:{a}:002"]
+    names "{tag:only}{n}" 2 `shouldBe` Right ["{only}0", "{only}1"]
+    parse keyTemplate "{tag:a,}{n}" `shouldBe` Left "a tag is empty at column 8 of \"{tag:a,}{n}\""
+    parse keyTemplate "{tag:a}{n}{tag:b}" `shouldBe` Left "a key has one hash tag at column 18 of \"{tag:a}{n}{tag:b}\""
+    fmap tellsApart (parse keyTemplate "{tag:a,b}") `shouldBe` Right False
+
   it "makes UUIDs that are the same every time, and different from each other" $ do
     let made = names "participant_{uuid:1000}" 1000
     made `shouldBe` names "participant_{uuid:1000}" 1000
@@ -33,7 +41,7 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
 
   it "says what it cannot read, and where" $ do
     parse keyTemplate "key:{m}"
-      `shouldBe` Left "expected {n}, {n:DIGITS}, {uuid}, {uuid:COUNT} or {hex:DIGITS} ({{ is the brace itself) at column 5 of \"key:{m}\""
+      `shouldBe` Left "expected {n}, {n:DIGITS}, {uuid}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} ({{ is the brace itself) at column 5 of \"key:{m}\""
     parse keyTemplate "key:{n:x}" `shouldBe` Left "expected a number of digits at column 8 of \"key:{n:x}\""
     parse keyTemplate "key}" `shouldBe` Left "a } without its { (}} is the brace itself) at column 4 of \"key}\""
     parse keyTemplate "{uuid:0}" `shouldBe` Left "there must be a key at least at column 8 of \"{uuid:0}\""
@@ -50,12 +58,15 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
     forAll templates $ \template -> forAll (choose (1, 120)) $ \count ->
       let keys = newKeys 3 template count
           made = map (keyOf keys) [0 .. count - 1]
-       in keyCount keys === count .&&. maximum (map ByteString.length made) === longestKey keys
+       in keyCount keys === count
+            .&&. maximum (map ByteString.length made) === longestKey keys
+            .&&. (if tellsApart template then Set.size (Set.fromList made) === count else property True)
   where
     shaped key = case map ByteString.length (Char8.split '-' (ByteString.drop 12 key)) of
       [8, 4, 4, 4, 12] -> Char8.take 12 key == "participant_" && Char8.index (Char8.drop 12 key) 14 == '8'
       _ -> False
-    templates = KeyTemplate . apart <$> listOf part
+    templates = KeyTemplate . apart <$> liftA3 (\front tag back -> front <> tag <> back) (listOf part) hashTag (listOf part)
+    hashTag = oneof [pure [], (: []) . KeyTags <$> listOf1 (Char8.pack <$> listOf1 (elements "ab:_0"))]
     part =
       oneof
         [ KeyText . Char8.pack <$> listOf1 (elements "ab:{}_0"),
