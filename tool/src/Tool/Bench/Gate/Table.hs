@@ -60,7 +60,7 @@ data ClusterKeys
   = -- | Keys of every slot, as a cluster has them.
     EverySlot
   | -- | Those that @redis-benchmark --cluster@ reads, all of one slot per node: its
-    -- servers find the slot's entry in their nearest cache, and spend a tenth
+    -- servers find the slot's entry in their nearest cache, and spend a sixth
     -- less on a command. What is held against it reads the same keys.
     TheirKeys
   deriving stock (Eq, Ord, Show)
