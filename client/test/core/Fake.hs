@@ -25,6 +25,7 @@ module Fake
   )
 where
 
+import Control.Concurrent (forkIO, killThread)
 import Control.Concurrent.STM
 import Control.Exception (finally)
 import Control.Monad (forM_, join, unless, when)
@@ -189,12 +190,16 @@ newFake manners seed = do
             transportTryWrite = tryWrite,
             transportWaitReadable = atomically readable,
             transportWaitWritable = atomically writable,
-            transportWatchReadable = do
+            transportWatchReadable = \action -> do
               closed <- readTVarIO fakeClosed
               when (closed > 0) (breach "watched after the close")
               atomically (modifyTVar' fakeWatches (+ 1))
-              let over = modifyTVar' fakeWatches (subtract 1)
-              pure (readable *> over, atomically over),
+              stands <- newTVarIO True
+              let over = do
+                    stood <- swapTVar stands False
+                    when stood (modifyTVar' fakeWatches (subtract 1))
+              watcher <- forkIO (atomically (readable *> over) *> action)
+              pure (atomically over *> killThread watcher),
             transportGather = Nothing,
             transportShutdown = do
               closed <- readTVarIO fakeClosed

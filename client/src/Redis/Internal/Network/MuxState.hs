@@ -54,7 +54,6 @@ module Redis.Internal.Network.MuxState
 where
 
 import Control.Concurrent.MVar
-import Control.Concurrent.STM (TVar, atomically, newTVarIO, writeTVar)
 import Control.Exception (mask_, uninterruptibleMask_)
 import Control.Monad (void, when)
 import Control.Monad.Primitive (RealWorld)
@@ -118,7 +117,8 @@ data Multiplexer = Multiplexer
     muxLeftover :: IORef (Maybe (Block, Int)),
     muxWriterWake :: MVar (),
     muxWatchdogWake :: MVar (),
-    muxKick :: TVar Bool,
+    -- | Filled to wake the reader.
+    muxReaderWake :: MVar (),
     -- | Callers waiting for room, longest first.
     muxQueue :: IORef (Seq Waiter),
     muxFlags :: MutableByteArray RealWorld,
@@ -145,7 +145,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxLeftover <- newIORef Nothing
   muxWriterWake <- newEmptyMVar
   muxWatchdogWake <- newEmptyMVar
-  muxKick <- newTVarIO False
+  muxReaderWake <- newEmptyMVar
   muxQueue <- newIORef Seq.empty
   muxFlags <- newByteArray (flagCount * 8)
   setByteArray muxFlags 0 flagCount (0 :: Int)
@@ -162,7 +162,7 @@ newMuxState muxSettings muxTransport muxOrder = do
         muxLeftover,
         muxWriterWake,
         muxWatchdogWake,
-        muxKick,
+        muxReaderWake,
         muxQueue,
         muxFlags,
         muxOrder,
@@ -378,4 +378,4 @@ addFlag mux flag change = readFlag mux flag >>= writeFlag mux flag . (+ change)
 
 -- | Wakes the reader if it sleeps. \(O(1)\).
 kickReader :: Multiplexer -> IO ()
-kickReader mux = atomically (writeTVar (muxKick mux) True)
+kickReader mux = void (tryPutMVar (muxReaderWake mux) ())

@@ -22,12 +22,12 @@ where
 
 import Control.Concurrent (yield)
 import Control.Concurrent.MVar
-import Control.Concurrent.STM (STM, atomically, check, orElse, readTVar, writeTVar)
 import Control.Exception (IOException, SomeException, try)
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.Maybe (isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr, plusPtr)
@@ -61,8 +61,11 @@ data Round
 -- | What the reader keeps between rounds.
 data Reader = Reader
   { readerMux :: Multiplexer,
-    -- | A request for notification that the socket is readable, if one stands.
-    readerWatch :: IORef (Maybe (STM (), IO ()))
+    -- | What withdraws the request to be woken when the socket is readable, if one
+    -- was made.
+    readerWatch :: IORef (Maybe (IO ())),
+    -- | Whether that has been done.
+    readerWatchDone :: IORef Bool
   }
 
 baseCapacity :: Int
@@ -76,8 +79,9 @@ repliesPerYield = 64
 readerLoop :: Multiplexer -> IO ()
 readerLoop mux = do
   readerWatch <- newIORef Nothing
+  readerWatchDone <- newIORef False
   memory <- newPinnedByteArray baseCapacity
-  let reader = Reader {readerMux = mux, readerWatch}
+  let reader = Reader {readerMux = mux, readerWatch, readerWatchDone}
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
@@ -253,14 +257,13 @@ waitForMore reader policy haul = poll
           yield
           flushQueued mux
           again sleep since input
-        Sleep watch -> do
+        Sleep -> do
           kicked <-
             if waitsFor == attemptWouldWrite
               then False <$ transportWaitWritable (muxTransport mux)
               else do
-                kicked <- atomically ((False <$ watch) `orElse` (True <$ takeKick))
-                unless kicked (writeIORef (readerWatch reader) Nothing)
-                pure kicked
+                takeMVar (muxReaderWake mux)
+                not <$> readIORef (readerWatchDone reader)
           withLock mux (writeFlag mux flagParked 0)
           flushQueued mux
           -- A submitter's kick is when waiting began, if nobody waited before;
@@ -269,10 +272,6 @@ waitForMore reader policy haul = poll
             Nothing | kicked -> Just <$> preciseNanos
             _ -> pure since
           again (if kicked && wouldPoll policy then poll else sleep) since' input
-
-    takeKick = do
-      readTVar (muxKick mux) >>= check
-      writeTVar (muxKick mux) False
 
     again otherwiseDo since input =
       readSome mux input >>= \case
@@ -284,15 +283,17 @@ waitForMore reader policy haul = poll
 
 -- | Whether the reader may sleep.
 data Parking
-  = Sleep (STM ())
+  = Sleep
   | GoOn
   | Finished ConnectionCause
 
 -- | Decides under the lock, so that no submitter is missed: whoever appends
--- later sees 'flagParked' and kicks.
+-- later sees 'flagParked' and kicks. What woke the reader before is forgotten
+-- first: all that it could have meant is looked at after.
 parking :: Reader -> IO Parking
 parking reader = do
-  watch <- watchReadable reader
+  void (tryTakeMVar (muxReaderWake mux))
+  watchReadable reader
   withLock mux $ do
     unflushed <- readFlag mux flagUnflushed
     writerBusy <- readFlag mux flagWriterBusy
@@ -306,19 +307,23 @@ parking reader = do
         | unflushed > 0 && writerBusy == 0 -> pure GoOn
         | otherwise -> do
           writeFlag mux flagParked 1
-          pure (Sleep watch)
+          pure Sleep
   where
     mux = readerMux reader
 
--- | The standing request for a notification, or a new one if it was used up.
-watchReadable :: Reader -> IO (STM ())
-watchReadable reader =
-  readIORef (readerWatch reader) >>= \case
-    Just (watch, _) -> pure watch
-    Nothing -> do
-      request <- transportWatchReadable (muxTransport (readerMux reader))
-      writeIORef (readerWatch reader) (Just request)
-      pure (fst request)
+-- | Sees to it that a request to be woken stands.
+watchReadable :: Reader -> IO ()
+watchReadable Reader {readerMux, readerWatch, readerWatchDone} = do
+  made <- readIORef readerWatch
+  done <- readIORef readerWatchDone
+  when (done || isNothing made) $ do
+    writeIORef readerWatchDone False
+    withdraw <- transportWatchReadable (muxTransport readerMux) $ do
+      -- First this: who finds the wake taken already must not take the request
+      -- for one that stands.
+      writeIORef readerWatchDone True
+      kickReader readerMux
+    writeIORef readerWatch (Just withdraw)
 
 -- | Ends everything, once.
 cleanUp :: Reader -> IO ()
@@ -335,7 +340,7 @@ cleanUp reader = do
       _ -> pure ClosedLocally
   failAll mux sent cause
   withLock mux (admitAll mux)
-  readIORef (readerWatch reader) >>= mapM_ snd
+  readIORef (readerWatch reader) >>= sequence_
   -- Nothing can be done about a descriptor that does not close.
   void (try (transportClose transport) :: IO (Either IOException ()))
   void (tryPutMVar (muxWriterWake mux) ())

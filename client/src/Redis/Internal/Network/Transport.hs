@@ -24,7 +24,6 @@ module Redis.Internal.Network.Transport
   )
 where
 
-import Control.Concurrent.STM (STM)
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr)
 import Redis.Error (Endpoint)
@@ -63,9 +62,10 @@ data Transport = Transport
     transportWaitReadable :: IO (),
     -- | Blocks until the socket is writable, or shut down.
     transportWaitWritable :: IO (),
-    -- | Asks for one notification of readability: an 'STM' action that
-    -- retries until then, and an action that withdraws the request.
-    transportWatchReadable :: IO (STM (), IO ()),
+    -- | Has an action run once the socket is readable, or shut down: at once if it
+    -- is. The action must not block and not throw. Returns what withdraws the
+    -- request, and does nothing once the action has run.
+    transportWatchReadable :: IO () -> IO (IO ()),
     -- | Waits until so many bytes can be read, for at most so many microseconds.
     -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
     -- measure of what can be read.

@@ -203,7 +203,7 @@ newKeys seed (KeyTemplate parts) count =
       KeyNumber digits -> padded digits (show own)
       KeyHex digits -> Char8.pack (take digits (hex 16 (mixed 1 number)))
       KeyUuid _ -> Char8.pack (uuid (mixed 1 number) (mixed 2 number))
-      KeyTags tags -> "{" <> tags !! (number `mod` length tags) <> "}"
+      KeyTags tags -> "{" <> ByteString.concat (take 1 (drop (number `mod` length tags) tags)) <> "}"
     mixed salt number = mix (mix (seed + salt) + fromIntegral number)
 
 padded :: Int -> String -> ByteString
