@@ -64,7 +64,7 @@ data Reader = Reader
     -- | What withdraws the request to be woken when the socket is readable, if one
     -- was made.
     readerWatch :: IORef (Maybe (IO ())),
-    -- | Whether that has been done.
+    -- | Whether the request has been answered, and none stands.
     readerWatchDone :: IORef Bool
   }
 

@@ -64,7 +64,7 @@ data Transport = Transport
     transportWaitWritable :: IO (),
     -- | Has an action run once the socket is readable, or shut down: at once if it
     -- is. The action must not block and not throw. Returns what withdraws the
-    -- request, and does nothing once the action has run.
+    -- request; that does nothing once the action has run.
     transportWatchReadable :: IO () -> IO (IO ()),
     -- | Waits until so many bytes can be read, for at most so many microseconds.
     -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
