@@ -29,6 +29,10 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
     parse keyTemplate "{tag:a}{n}{tag:b}" `shouldBe` Left "a key has one hash tag at column 18 of \"{tag:a}{n}{tag:b}\""
     fmap tellsApart (parse keyTemplate "{tag:a,b}") `shouldBe` Right False
 
+  it "keeps long names apart that differ in size" $ do
+    let long = Char8.replicate 70000 'x'
+    names (Char8.unpack long <> "{n}") 11 `shouldBe` Right [long <> Char8.pack (show number) | number <- [0 .. 10 :: Int]]
+
   it "makes UUIDs that are the same every time, and different from each other" $ do
     let made = names "participant_{uuid:1000}" 1000
     made `shouldBe` names "participant_{uuid:1000}" 1000
