@@ -3,7 +3,7 @@
 module ConnectionPartsSpec (spec) where
 
 import Control.Concurrent
-import Control.Monad (foldM, forM, forM_, replicateM, replicateM_)
+import Control.Monad (foldM, forM, forM_, replicateM, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.Int (Int64)
@@ -36,8 +36,9 @@ spec = describe "the parts of a connection" $ do
 
 ring :: Spec
 ring = do
-  prop "gives commands back in the order they came, however often it went round" $
-    forAll (chooseInt (1, 9)) $ \size -> forAll (listOf arbitrary) $ \wishes -> ioProperty $ do
+  prop "gives commands back in the order they came, however often it went round and grew" $
+    -- Small ones go round, large ones grow: more is put in than is taken out.
+    forAll (elements [(1, 9), (200, 1000)] >>= chooseInt) $ \size -> forAll (listOf (frequency [(2, pure True), (1, pure False)])) $ \wishes -> ioProperty $ do
       nobody <- newFilledSlot (Reply Null)
       pendings <- newPendingRing size nobody
       let capacity = ringCapacity pendings
@@ -63,6 +64,28 @@ ring = do
     forAll (chooseInt (1, 5000)) $ \size -> ioProperty $ do
       nobody <- newFilledSlot (Reply Null)
       (>= size) . ringCapacity <$> newPendingRing size nobody
+
+  it "loses nothing when it grows while commands are taken out" $ do
+    nobody <- newFilledSlot (Reply Null)
+    -- Anew each time: it grows a few times only.
+    replicateM_ 200 $ do
+      pendings <- newPendingRing 4096 nobody
+      done <- newEmptyMVar
+      let count = 4096 :: Int
+          take' n
+            | n == count = pure []
+            | otherwise = do
+              inside <- (-) <$> ringTail pendings <*> ringHead pendings
+              if inside <= 0
+                then yield *> take' n
+                else do
+                  found <- ringPop pendings >>= facts
+                  if found == factsOf n then take' (n + 1) else pure [(n, found)]
+      void . forkIO $ take' 0 >>= putMVar done
+      forM_ [0 .. count - 1] $ \n -> do
+        slot <- newFilledSlot (Reply (Integer (fromIntegral n)))
+        ringPush pendings (Pending slot (3 * n) (fromIntegral (5 * n)) (7 * n))
+      takeMVar done `shouldReturn` []
 
   it "keeps no slot that was taken out" $ do
     nobody <- newFilledSlot (Reply (SimpleString "nobody"))
