@@ -22,6 +22,7 @@ import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.ServerFactsSpec qualified
 import Tool.Bench.SteadySpec qualified
+import Tool.Bench.SuiteSpec qualified
 import Tool.Bench.SweepSpec qualified
 import Tool.Bench.TallySpec qualified
 import Tool.Bench.TrustSpec qualified
@@ -96,6 +97,7 @@ main =
       Tool.Bench.EventsSpec.spec
       Tool.Bench.TrustSpec.spec
       Tool.Bench.ServerFactsSpec.spec
+      Tool.Bench.SuiteSpec.spec
       Tool.Bench.SweepSpec.spec
       Tool.Bench.TallySpec.spec
       Tool.Bench.KnownAnswerSpec.spec

@@ -6,10 +6,12 @@ module Tool.Bench.Suite
     serverCount,
     fillForCluster,
     referenceKeys,
+    templateOfKeys,
   )
 where
 
 import Control.Monad (forM)
+import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
@@ -95,13 +97,19 @@ fillForCluster progress target = do
   announce progress "cluster: writing redis-benchmark's keys"
   (() <$) <$> runCounted 700000 (standardBenchmark target OperationSet) {redisBenchmarkPipeline = 8}
 
--- | What the keys are called that 'fillForCluster' has written, as a template, in
--- a cluster that has no others yet. 'Left' is what is wrong with them.
+-- | Keys like those that 'fillForCluster' has written, as a template, from a
+-- cluster that has no others yet. 'Left' is what is wrong with them.
 referenceKeys :: Target -> IO (Either String String)
-referenceKeys target = maybe (Left "redis-benchmark's keys in a cluster are not key:{TAG}:NUMBER") (Right . template) . mapM tagOf <$> randomKeys target
+referenceKeys target = maybe (Left "redis-benchmark's keys in a cluster are not key:{TAG}:NUMBER") Right . templateOfKeys <$> randomKeys target
+
+-- | The template of redis-benchmark's keys, given one of each node. It fills tags
+-- of two letters up with a brace, which is no part of the tag: the template's
+-- keys are in the same slots without.
+templateOfKeys :: [ByteString] -> Maybe String
+templateOfKeys = fmap template . mapM tagOf
   where
     template tags = describeKeyTemplate (KeyTemplate [KeyText "key:", KeyTags tags, KeyText ":", KeyNumber digits])
-    tagOf key = case Char8.breakSubstring "}:" <$> Char8.stripPrefix "key:{" key of
-      Just (tag, number) | Char8.length number == 2 + digits -> Just tag
+    tagOf key = case Char8.break (== '}') <$> Char8.stripPrefix "key:{" key of
+      Just (tag, rest) | [_, number] <- Char8.split ':' rest, Char8.length number == digits -> Just tag
       _ -> Nothing
     digits = 12
