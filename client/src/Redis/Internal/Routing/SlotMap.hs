@@ -108,15 +108,17 @@ blockSlots = 64
 mixed :: Int
 mixed = 0xfffe
 
-snapshot :: ByteArray -> Array Shard -> SlotMap
-snapshot mapOwners mapShards = SlotMap {mapOwners, mapBlocks, mapShards}
+blocksOf :: ByteArray -> ByteArray
+blocksOf owners = byteArrayFromList [fromIntegral (blockAt owners block) :: Word16 | block <- [0 .. slotCount `quot` blockSlots - 1]]
+
+-- | What a block has.
+blockAt :: ByteArray -> Int -> Int
+blockAt owners block
+  | all ((== owner) . ownerAt owners) [first + 1 .. first + blockSlots - 1] = owner
+  | otherwise = mixed
   where
-    mapBlocks = byteArrayFromList [fromIntegral (common (block * blockSlots)) :: Word16 | block <- [0 .. slotCount `quot` blockSlots - 1]]
-    common first
-      | all ((== owner) . ownerAt mapOwners) [first + 1 .. first + blockSlots - 1] = owner
-      | otherwise = mixed
-      where
-        owner = ownerAt mapOwners first
+    first = block * blockSlots
+    owner = ownerAt owners first
 
 -- | \(O(1)\).
 slotShard :: SlotMap -> Slot -> Maybe Shard
@@ -174,7 +176,7 @@ data Claim = Claim
 -- is a primary somewhere is a replica nowhere.
 -- \(O(slots + n \log n)\), and the slots are written in one pass.
 slotMapFromClaims :: [Claim] -> SlotMap
-slotMapFromClaims claims = snapshot mapOwners mapShards
+slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards}
   where
     replicasOf :: Map.Map Endpoint (Set Endpoint)
     replicasOf =
@@ -213,7 +215,7 @@ withMoved :: Slot -> Endpoint -> SlotMap -> SlotMap
 withMoved slot endpoint slotMap
   | slotOwner slotMap slot == Just endpoint = slotMap
   | otherwise =
-    snapshot owned (arrayFromList shards)
+    SlotMap {mapOwners = owned, mapBlocks = blocks, mapShards = arrayFromList shards}
   where
     before = mapShards slotMap
     known = List.findIndex ((== endpoint) . shardPrimary) (slotMapShards slotMap)
@@ -246,3 +248,13 @@ withMoved slot endpoint slotMap
         else pure ()
       writeByteArray owners (slotNumber slot) (fromIntegral index :: Word16)
       unsafeFreezeByteArray owners
+
+    -- Of a cluster that moves thousands of slots, each is heard of on its own.
+    blocks
+      | isNew = blocksOf owned
+      | otherwise = runST $ do
+        let block = slotNumber slot `quot` blockSlots
+        changed <- newByteArray (sizeofByteArray (mapBlocks slotMap))
+        copyByteArray changed 0 (mapBlocks slotMap) 0 (sizeofByteArray (mapBlocks slotMap))
+        writeByteArray changed block (fromIntegral (blockAt owned block) :: Word16)
+        unsafeFreezeByteArray changed

@@ -2,12 +2,13 @@ module Redis.Internal.Routing.SlotMapSpec (spec) where
 
 import Data.List (nub, sort)
 import Data.List qualified as List
+import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Data.Set qualified as Set
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap
 import Support
-import Test.Hspec
+import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
@@ -58,6 +59,14 @@ spec = describe "Redis.Internal.Routing.SlotMap" $ do
             moved = withMoved slot endpoint slotMap
          in slotOwner moved slot === Just endpoint
               .&&. [other | other <- allSlots, other /= slot, slotOwner moved other /= slotOwner slotMap other] === []
+
+    prop "holds after many, of slots side by side, wherever each goes in the end" $
+      forAll ((,) <$> partition 5 <*> listOf ((,) <$> (slotAt <$> chooseInt (3200, 3400)) <*> (node <$> chooseInt (1, 6)))) $ \(claims, moves) ->
+        let before = slotMapFromClaims claims
+            after = List.foldl' (\slotMap (slot, endpoint) -> withMoved slot endpoint slotMap) before moves
+            said = Map.fromList moves
+            expected slot = maybe (slotOwner before slot) Just (Map.lookup slot said)
+         in [slot | slot <- allSlots, slotOwner after slot /= expected slot] === []
 
     prop "keeps the shards in order, and the node a replica of nobody" $
       forAll ((,,) <$> anyClaims <*> anySlot <*> anyNode) $ \(claims, slot, endpoint) ->
