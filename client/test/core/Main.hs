@@ -7,6 +7,7 @@ import DecodeSpec qualified
 import MultiplexerSpec qualified
 import MuxFaultsSpec qualified
 import MuxRoomSpec qualified
+import MuxSleepSpec qualified
 import PoolOrderSpec qualified
 import System.Info (compilerVersion)
 import System.Timeout (timeout)
@@ -33,6 +34,7 @@ onCapabilities count =
     MultiplexerSpec.spec (count == 1 || compilerVersion > makeVersion [9, 0])
     MuxFaultsSpec.spec
     MuxRoomSpec.spec
+    MuxSleepSpec.spec
 
 -- | Fails every test that takes longer than half a minute.
 timed :: Spec -> Spec

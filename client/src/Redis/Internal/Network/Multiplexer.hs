@@ -220,7 +220,8 @@ append mux !orderKey batch !count !since = do
           block <- swapBlocks (muxBuffer mux)
           admitWaiting mux
           polling <- readFlag mux flagPolling
-          let kick = parked /= 0 && polling /= 0
+          unwatched <- readFlag mux flagUnwatched
+          let kick = parked /= 0 && polling + unwatched /= 0
           when kick (writeFlag mux flagParked 0)
           putMVar (muxLock mux) ()
           sendBlock mux block
@@ -229,6 +230,7 @@ append mux !orderKey batch !count !since = do
           writeFlag mux flagUnflushed unflushed
           -- Replies that are due soon wake it too, and more goes out together.
           soon <- readFlag mux flagSoon
+          -- Without a request nothing has been in flight, so this kicks.
           let kick = parked /= 0 && (soon == 0 || busy - unflushed < repliesDue)
           when kick (writeFlag mux flagParked 0)
           putMVar (muxLock mux) ()
@@ -264,9 +266,6 @@ flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 -- servers, 16 × 64: 15 commands per write become 47, together with 'repliesDue'.
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
-
-peakUnit :: Int
-peakUnit = 256
 
 -- | With so many commands sent to a near server and not answered, a sleeping
 -- reader is not woken to send more: the next reply does that, on average after a

@@ -3,8 +3,8 @@
 -- A multiplexer has one lock, held for the time it takes to copy one request;
 -- nothing that can block is done under it. Under the lock: the front block of
 -- the write buffer, pushing to the ring, the status, and every flag below
--- except 'flagSent' (the holder of the right to send) and 'flagReads' (the
--- reader).
+-- except 'flagSent' (the holder of the right to send), 'flagReads' and
+-- 'flagPushed' (the reader).
 --
 -- The /right to send/ ('muxToken') is a second, longer-lived lock: whoever has
 -- taken it may swap the blocks and write to the transport, without the lock.
@@ -33,11 +33,15 @@ module Redis.Internal.Network.MuxState
     flagReads,
     flagPolling,
     flagSoon,
+    flagUnwatched,
+    flagWatchWanted,
+    flagPushed,
     flagWatchdogParked,
     flagWaiting,
     readFlag,
     writeFlag,
     repliesUntilEnd,
+    peakUnit,
 
     -- * Waiting for room
     inFlight,
@@ -236,9 +240,13 @@ flagCalledBytes = Flag 7
 flagSent :: Flag
 flagSent = Flag 8
 
--- | The most commands in flight of late, in parts of one.
+-- | The most commands in flight of late, in parts of 'peakUnit'.
 flagPeak :: Flag
 flagPeak = Flag 18
+
+-- | The parts of one command in flight.
+peakUnit :: Int
+peakUnit = 256
 
 -- | Times that something was read.
 flagReads :: Flag
@@ -251,6 +259,20 @@ flagPolling = Flag 17
 -- | Whether replies that are due are expected soon.
 flagSoon :: Flag
 flagSoon = Flag 20
+
+-- | Whether the reader sleeps without a request to be woken by its socket, so that
+-- every submitter must kick it.
+flagUnwatched :: Flag
+flagUnwatched = Flag 21
+
+-- | Whether the watchdog has found it so, and nothing has been in flight since:
+-- the reader sleeps with a request from then on.
+flagWatchWanted :: Flag
+flagWatchWanted = Flag 22
+
+-- | Whether a push has ever come. The reader's own.
+flagPushed :: Flag
+flagPushed = Flag 23
 
 -- | Replies that had come when it died.
 flagReplies :: Flag

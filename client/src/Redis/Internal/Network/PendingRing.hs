@@ -25,7 +25,6 @@ module Redis.Internal.Network.PendingRing
   )
 where
 
-import Control.Monad (when)
 import Control.Monad.Primitive (RealWorld)
 import Data.Bits ((.&.))
 import Data.Foldable (for_)
@@ -105,20 +104,21 @@ ringPush ring pending = do
   position <- ringTail ring
   oldest <- ringHead ring
   room <- readIORef (ringRoom ring)
-  when (position - oldest > roomMask room) (grow ring room oldest position)
-  room' <- readIORef (ringRoom ring)
-  writeRoom room' position pending
+  if position - oldest > roomMask room
+    then grow ring room oldest position >>= \larger -> writeRoom larger position pending
+    else writeRoom room position pending
   writeByteArray (ringEnds ring) 0 (position + 1)
 {-# INLINE ringPush #-}
 
 -- | Twice the room. The reader may pop from the old one meanwhile: that stays as
 -- it is, and what the reader took out of it stays in the new one until its place
 -- is used again.
-grow :: PendingRing -> Room -> Int -> Int -> IO ()
+grow :: PendingRing -> Room -> Int -> Int -> IO Room
 grow ring room oldest next = do
   larger <- newRoom (2 * (roomMask room + 1)) (ringNobody ring)
   for_ [oldest .. next - 1] $ \position -> readRoom room position >>= writeRoom larger position
   atomicWriteIORef (ringRoom ring) larger
+  pure larger
 {-# NOINLINE grow #-}
 
 -- | Takes the oldest command. Only for the reader, which has made sure that

@@ -9,7 +9,10 @@
 -- again while the rest of the replies waits: otherwise client and server take
 -- turns instead of working at the same time. With nothing to read it polls for
 -- a while ("Redis.Internal.Network.PollPolicy"), then sleeps until the socket
--- is readable or a submitter kicks it.
+-- is readable or a submitter kicks it. If it would poll then, it first sleeps
+-- without a request to be woken by the socket: with one, the reply that it polls for
+-- would wake the runtime's IO manager too. The watchdog has it make one when the
+-- connection stays idle; until then a push or the peer's end is seen a tick late.
 --
 -- It alone pops from the ring, and it alone cleans up: whatever ends a
 -- connection, the transport is shut down first and this thread, woken by that,
@@ -104,7 +107,8 @@ rounds reader policy input haul = do
         flushQueued mux
         busy <- inFlight mux
         began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
-        waitForMore reader policy haul began attempt input' >>= \case
+        polls <- mayPoll mux policy
+        waitForMore reader policy polls haul began attempt input' >>= \case
           Left cause -> pure cause
           Right (input'', waitedSince) -> do
             policy' <- case waitedSince of
@@ -127,8 +131,17 @@ rounds reader policy input haul = do
 -- to the replies that are due.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
 notePolling mux policy = do
-  writeFlag mux flagPolling (fromEnum (wouldPoll policy))
+  polls <- mayPoll mux policy
+  writeFlag mux flagPolling (fromEnum polls)
   writeFlag mux flagSoon (fromEnum (repliesSoon policy))
+
+-- | Whether to poll when replies are waited for.
+mayPoll :: Multiplexer -> PollPolicy -> IO Bool
+mayPoll mux policy
+  | muxAlone (muxSettings mux) = pure (wouldPoll policy)
+  | otherwise = do
+    peak <- readFlag mux flagPeak
+    pure (wouldPoll policy && fewEnough (peak `quot` peakUnit))
 
 -- | One attempt to read behind what is there.
 readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))
@@ -198,6 +211,7 @@ saying = \case
 deliver :: Multiplexer -> Value -> IO Bool
 deliver mux value = case withoutAttributes value of
   push@(Push _) -> do
+    writeFlag mux flagPushed 1
     -- The handler promises not to throw; if it does, replies must not suffer.
     void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
     pure True
@@ -219,14 +233,14 @@ settle mux = do
   waiting <- readFlag mux flagWaiting
   when (waiting > 0) (withLock mux (admitWaiting mux))
 
--- | Polls, then sleeps, until something can be read. Given and returned is
+-- | Polls (if it may), then sleeps, until something can be read. Given and returned is
 -- since when replies have been waited for: 'Nothing' while nothing was in
 -- flight, because an idle connection's silence says nothing about the server.
-waitForMore :: Reader -> PollPolicy -> Haul -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
-waitForMore reader policy haul = poll
+waitForMore :: Reader -> PollPolicy -> Bool -> Haul -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
+waitForMore reader policy polls haul = poll
   where
     mux = readerMux reader
-    budget = pollBudget haul policy
+    budget = if polls then pollBudget haul policy else 0
 
     poll since waitsFor input = do
       yield
@@ -251,27 +265,28 @@ waitForMore reader policy haul = poll
         _ -> sleep since waitsFor input
 
     sleep since waitsFor input =
-      parking reader >>= \case
+      parking reader polls >>= \case
         Finished cause -> pure (Left cause)
         GoOn -> do
           yield
           flushQueued mux
           again sleep since input
-        Sleep -> do
+        Sleep watched -> do
           kicked <-
             if waitsFor == attemptWouldWrite
               then False <$ transportWaitWritable (muxTransport mux)
               else do
                 takeMVar (muxReaderWake mux)
-                not <$> readIORef (readerWatchDone reader)
-          withLock mux (writeFlag mux flagParked 0)
+                done <- readIORef (readerWatchDone reader)
+                pure (not (watched && done))
+          busy <- withLock mux (unpark mux)
           flushQueued mux
           -- A submitter's kick is when waiting began, if nobody waited before;
           -- its reply may be worth polling for.
           since' <- case since of
-            Nothing | kicked -> Just <$> preciseNanos
+            Nothing | kicked && busy > 0 -> Just <$> preciseNanos
             _ -> pure since
-          again (if kicked && wouldPoll policy then poll else sleep) since' input
+          again (if kicked && polls && busy > 0 then poll else sleep) since' input
 
     again otherwiseDo since input =
       readSome mux input >>= \case
@@ -283,18 +298,26 @@ waitForMore reader policy haul = poll
 
 -- | Whether the reader may sleep.
 data Parking
-  = Sleep
+  = -- | With a request to be woken by the socket, or without.
+    Sleep Bool
   | GoOn
   | Finished ConnectionCause
 
 -- | Decides under the lock, so that no submitter is missed: whoever appends
 -- later sees 'flagParked' and kicks. What woke the reader before is forgotten
 -- first: all that it could have meant is looked at after.
-parking :: Reader -> IO Parking
-parking reader = do
+--
+-- Given is whether it would poll if it were kicked.
+parking :: Reader -> Bool -> IO Parking
+parking reader polls = do
   void (tryTakeMVar (muxReaderWake mux))
-  watchReadable reader
+  idle <- (== 0) <$> inFlight mux
+  wanted <- readFlag mux flagWatchWanted
+  pushed <- readFlag mux flagPushed
+  let unwatched = polls && idle && wanted + pushed == 0
+  unless unwatched (watchReadable reader)
   withLock mux $ do
+    watchdogParked <- readFlag mux flagWatchdogParked
     unflushed <- readFlag mux flagUnflushed
     writerBusy <- readFlag mux flagWriterBusy
     busy <- inFlight mux
@@ -305,11 +328,23 @@ parking reader = do
       Draining | busy == 0 -> pure (Finished ClosedLocally)
       _
         | unflushed > 0 && writerBusy == 0 -> pure GoOn
+        | unwatched && busy > 0 -> pure GoOn
+        -- Nobody would say that it is wanted.
+        | unwatched && watchdogParked /= 0 -> GoOn <$ writeFlag mux flagWatchWanted 1
         | otherwise -> do
           writeFlag mux flagParked 1
-          pure Sleep
+          writeFlag mux flagUnwatched (fromEnum unwatched)
+          pure (Sleep (not unwatched))
   where
     mux = readerMux reader
+
+-- | Awake again; returns what is in flight. Under the lock.
+unpark :: Multiplexer -> IO Int
+unpark mux = do
+  writeFlag mux flagParked 0
+  writeFlag mux flagUnwatched 0
+  busy <- inFlight mux
+  busy <$ when (busy > 0) (writeFlag mux flagWatchWanted 0)
 
 -- | Sees to it that a request to be woken stands.
 watchReadable :: Reader -> IO ()

@@ -1,6 +1,6 @@
 -- | The thread that notices what does not happen: replies that do not come in
 -- time, peers that say nothing, and bytes that nobody has sent because a reply
--- was to wake the reader.
+-- was to wake the reader, a socket that nobody watches.
 --
 -- Commands share one timeout, so the oldest in flight expires first: a tick
 -- looks from the oldest on and stops at the first that still has time. That
@@ -55,6 +55,10 @@ watchdogLoop mux sendProbe = do
           now <- coarseNanos
           busy <- inFlight mux
           flushQueued mux
+          unwatched <- readFlag mux flagUnwatched
+          when (unwatched /= 0) $ do
+            withLock mux (writeFlag mux flagWatchWanted 1)
+            kickReader mux
           watch' <- if busy > 0 then look now watch {watchIdle = 0} else idle now watch
           loop tick watch'
 
@@ -68,9 +72,10 @@ watchdogLoop mux sendProbe = do
       | otherwise = do
         asleep <- withLock mux $ do
           busy <- inFlight mux
+          unwatched <- readFlag mux flagUnwatched
           status <- readIORef (muxStatus mux)
           case status of
-            Open | busy == 0 -> True <$ writeFlag mux flagWatchdogParked 1
+            Open | busy == 0 && unwatched == 0 -> True <$ writeFlag mux flagWatchdogParked 1
             _ -> pure False
         when asleep $ do
           takeMVar (muxWatchdogWake mux)

@@ -1,0 +1,93 @@
+-- | What wakes a connection's reader, and that nothing is slept through.
+module MuxSleepSpec (spec) where
+
+import Control.Concurrent.STM
+import Control.Monad
+import Data.IORef
+import Fake
+import Peer
+import Redis.Internal.Config (Polling (..))
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Value
+import Test.Hspec
+
+spec :: Spec
+spec = describe "a sleeping connection" $ do
+  it "that polls asks to be woken when it stays idle, not after every command" . within 20 $
+    withMux polling goodManners echoing $ \fake mux -> do
+      without <- forM [1 .. 500] $ \n -> do
+        ask mux n
+        asleep mux
+        readFlag mux flagUnwatched
+      -- Not quite all: the watchdog's ticks fall in between.
+      sum without `shouldSatisfy` (> 250)
+      eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+
+  it "that does not poll asks at once" . within 20 $
+    withMux plainSettings goodManners echoing $ \fake mux ->
+      forM_ [1 .. 50] $ \n -> do
+        ask mux n
+        asleep mux
+        readFlag mux flagUnwatched >>= (`shouldBe` 0)
+        readTVarIO (fakeWatches fake) >>= (`shouldBe` 1)
+
+  it "sees a push right after a reply, and then asks at once" . within 20 $ do
+    pushes <- newIORef (0 :: Int)
+    let settings = polling {muxOnPush = const (modifyIORef' pushes (+ 1))}
+    withMux settings goodManners echoing $ \fake mux -> do
+      -- Again if a tick of the watchdog came in between.
+      eventually (ask mux 0 *> asleep mux *> ((/= 0) <$> readFlag mux flagUnwatched))
+      say fake ">1\r\n+news\r\n"
+      eventually ((== 1) <$> readIORef pushes)
+      forM_ [1 .. 50] $ \n -> do
+        ask mux n
+        asleep mux
+        readFlag mux flagUnwatched >>= (`shouldBe` 0)
+      say fake ">1\r\n+news\r\n"
+      eventually ((== 2) <$> readIORef pushes)
+
+  it "sees the parts of a push that come one by one after a long rest" . within 20 $ do
+    pushes <- newIORef (0 :: Int)
+    let settings = polling {muxCommandTimeout = Just 20000000, muxOnPush = const (modifyIORef' pushes (+ 1))}
+    withMux settings goodManners echoing $ \fake mux -> do
+      ask mux 0
+      eventually ((/= 0) <$> withLock mux (readFlag mux flagWatchdogParked))
+      forM_ [">1\r\n", "+ne", "ws\r\n"] $ \part -> do
+        reads' <- readFlag mux flagReads
+        say fake part
+        eventually ((/= reads') <$> readFlag mux flagReads)
+        asleep mux
+      eventually ((== 1) <$> readIORef pushes)
+
+  it "sees the peer hang up right after a reply" . within 20 $ do
+    fake <- newFake goodManners 1
+    withPeer fake (echoing fake) $ do
+      mux <- openMux polling fake
+      ask mux 0
+      hangUp fake
+      awaitGone mux
+
+  it "sees the peer hang up before anything was sent" . within 20 $ do
+    fake <- newFake goodManners 1
+    mux <- openMux polling fake
+    hangUp fake
+    awaitGone mux
+
+  it "beside others of its capability polls only for few callers" . within 20 $
+    withMux polling {muxAlone = False} goodManners echoing $ \_ mux -> do
+      ask mux 0
+      eventually ((/= 0) <$> readFlag mux flagPolling)
+      slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 64]
+      mapM_ waitSlotResult slots
+      ask mux 65
+      eventually ((== 0) <$> readFlag mux flagPolling)
+      -- A peak is half forgotten after 180 commands.
+      forM_ [66 .. 2000] (ask mux)
+      eventually ((/= 0) <$> readFlag mux flagPolling)
+  where
+    -- So long that no machine is too slow for it.
+    polling = plainSettings {muxPolling = PollUpTo 1000000}
+    ask mux n = (outcomeText <$> submitCommand mux noOrderKey (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
+    asleep mux = eventually ((/= 0) <$> withLock mux (readFlag mux flagParked))
