@@ -165,7 +165,7 @@ setBackoff :: Backoff -> Config -> Config
 setBackoff new config = config {configBackoff = new}
 
 -- | Whether a waiting connection polls its socket; for at most 200 µs by
--- default.
+-- default, and in a cluster only while it has few commands in flight.
 --
 -- @since 0.1.0.0
 setPolling :: Polling -> Config -> Config
