@@ -24,7 +24,7 @@ broken=()
 # What a suite's output says of the tests that failed, in short; nothing if it
 # ended in another way.
 what_failed() {
-  awk '/^Failures:/ { inside = 1; next } /^Randomized/ { inside = 0 } inside && NF && ++shown <= 60 { print substr($0, 1, 400) }' "$1"
+  awk '/^Failures:/ { inside = 1; next } /^Randomized/ { inside = 0 } inside && NF && ++shown <= 150 { print substr($0, 1, 400) }' "$1"
 }
 
 for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do

@@ -49,7 +49,7 @@ where
 
 import Control.Concurrent.Async (forConcurrently, forConcurrently_)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, readMVar)
-import Control.Exception (IOException, bracket, mask_, onException, try)
+import Control.Exception (IOException, bracket, mask_, onException, throwIO, try)
 import Control.Monad (filterM, forM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -64,7 +64,7 @@ import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (Seconds, TestKitFailure, eventually, eventuallyJust, failure)
+import Redis.TestKit.Wait (Seconds, TestKitFailure (..), eventually, eventuallyJust, failure)
 
 -- | How to start a cluster. Change fields of 'defaultClusterOptions'.
 data ClusterOptions = ClusterOptions
@@ -332,7 +332,9 @@ replicasOf cluster master = do
         else Nothing
 
 -- | Kills the master of the slot (SIGKILL) and returns it without waiting for
--- what follows.
+-- what follows. Redis 7.0 never replaces it if it took over, by a planned
+-- fail-over, from a replica that had itself won an election less than two node
+-- timeouts before: that replica counts its old votes again.
 killMaster :: HasCallStack => Cluster -> Slot -> IO Node
 killMaster cluster slot = do
   node <- masterOf cluster slot
@@ -342,7 +344,7 @@ killMaster cluster slot = do
 -- else than the given node, and returns that master.
 awaitNewMaster :: HasCallStack => Cluster -> Slot -> Node -> IO Node
 awaitNewMaster cluster slot old =
-  eventuallyJust patience ("slot " <> show slot <> " has a new master") $ do
+  explained cluster . eventuallyJust patience ("slot " <> show slot <> " has a new master") $ do
     nodes <- runningNodes cluster
     agreed <- tryAgreement nodes
     case agreed of
@@ -489,7 +491,7 @@ removeNode cluster node = do
 -- it, and every replica is in step with its master.
 awaitAgreement :: HasCallStack => Cluster -> IO ()
 awaitAgreement cluster =
-  eventually patience "the nodes agree that the cluster is complete" $ do
+  explained cluster . eventually patience "the nodes agree that the cluster is complete" $ do
     nodes <- runningNodes cluster
     agreed <- tryAgreement nodes
     case agreed of
@@ -501,6 +503,28 @@ awaitAgreement cluster =
     patience = clusterPatience (clusterOptions cluster)
     isReplica views node =
       any (\view -> viewId view == nodeId node && isJust (viewMaster view)) views
+
+-- Adds to a failure what the running nodes say and have logged of late: once
+-- the cluster is disposed of, nobody can ask why they did not agree.
+explained :: Cluster -> IO a -> IO a
+explained cluster action =
+  try action >>= \case
+    Right result -> pure result
+    Left (TestKitFailure text) -> do
+      stories <- runningNodes cluster >>= traverse story
+      throwIO (TestKitFailure (unlines (text : stories)))
+  where
+    story node = do
+      views <- try (replyText <$> Server.command (nodeServer node) ["CLUSTER", "NODES"])
+      logged <- Server.serverLog (nodeServer node)
+      pure . Char8.unpack . Char8.unlines $
+        [ Char8.pack (show node),
+          case views of
+            Right view -> fromMaybe "no text" view
+            Left (TestKitFailure problem) -> Char8.pack problem
+        ]
+          <> lastOf 12 (Char8.lines logged)
+    lastOf count list = drop (length list - count) list
 
 -- The common view of these nodes, if they have one and all are in it.
 tryAgreement :: [Node] -> IO (Maybe [NodeView])

@@ -82,15 +82,19 @@ viewOwns :: Slot -> NodeView -> Bool
 viewOwns slot = any (\(from, to) -> from <= slot && slot <= to) . viewSlots
 
 -- | The part of a view on which all nodes have to agree: who is there, in
--- which role, with which slots. Nodes that have failed are left out.
-type Agreement = [(NodeId, Maybe NodeId, [SlotRange])]
+-- which role, with which slots, by which configuration epoch (its master's, if
+-- it has one). Nodes that have failed are left out.
+--
+-- The epoch is in it because a replica that has not heard of its master's
+-- latest is refused every vote, for ever if the master dies before it tells.
+type Agreement = [(NodeId, Maybe NodeId, [SlotRange], Int)]
 
 -- | 'Nothing' while something is in flux: a node suspected, a handshake
 -- going on.
 agreement :: [NodeView] -> Maybe Agreement
 agreement views
   | all viewIsAlive present =
-    Just (sort [(viewId view, viewMaster view, viewSlots view) | view <- present])
+    Just (sort [(viewId view, viewMaster view, viewSlots view, viewEpoch view) | view <- present])
   | otherwise = Nothing
   where
     present = filter (notElem "fail" . viewFlags) views
