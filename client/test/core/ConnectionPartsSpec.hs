@@ -230,14 +230,18 @@ polling = do
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 2000)) $ \busy ->
       forAll (chooseInt (0, 500)) $ \replies -> forAll (chooseInt (3, 200)) $ \size ->
         let policy = after waits (PollUpTo 200)
-            bytes = gatherBytes (Haul replies (size * replies)) busy policy
+            wanted = worthGathering (Haul replies (size * replies)) busy policy
             worth = busy >= 128 && replies > 0 && size <= 64 && wouldPoll policy
-         in counterexample (show bytes) $
-              if worth then bytes === size * min 64 (busy `quot` 4) else bytes === 0
+         in if worth then fmap gatherBytes wanted === Just (size * min 256 (busy `quot` 4)) else wanted === Nothing
+
+  prop "keeps its capability waiting for a tenth of a millisecond at most, and for less when less is in flight" $
+    forAll (chooseInt (128, 20000)) $ \busy -> forAll (chooseInt (1, 500)) $ \replies ->
+      let limit = maybe 0 gatherMicros (worthGathering (Haul replies (5 * replies)) busy (newPollPolicy (PollUpTo 200)))
+       in counterexample (show limit) (limit >= 30 && limit <= if busy < 304 then 30 else 102)
 
   prop "does not wait for them when it is told not to poll" $
     forAll (chooseInt (0, 2000)) $ \busy -> forAll (chooseInt (1, 500)) $ \replies ->
-      gatherBytes (Haul replies (5 * replies)) busy (newPollPolicy NeverPoll) === 0
+      worthGathering (Haul replies (5 * replies)) busy (newPollPolicy NeverPoll) === Nothing
 
   prop "goes on after one stall of a server that is near" $
     forAll (choose (0, 100000)) $ \wait -> forAll genWait $ \stall ->

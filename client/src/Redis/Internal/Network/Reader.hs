@@ -258,9 +258,8 @@ waitForMore reader policy polls haul = poll
       case transportGather (muxTransport mux) of
         Just gathering
           | muxAlone (muxSettings mux),
-            wanted <- gatherBytes haul busy policy,
-            wanted > 0 -> do
-            gathering wanted gatherMicros
+            Just wanted <- worthGathering haul busy policy -> do
+            gathering (gatherBytes wanted) (gatherMicros wanted)
             again sleep since input
         _ -> sleep since waitsFor input
 
