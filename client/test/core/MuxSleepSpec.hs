@@ -1,6 +1,8 @@
 -- | What wakes a connection's reader, and that nothing is slept through.
 module MuxSleepSpec (spec) where
 
+import Control.Concurrent (forkIO)
+import Control.Concurrent.MVar (isEmptyMVar)
 import Control.Concurrent.STM
 import Control.Monad
 import Data.IORef
@@ -9,7 +11,8 @@ import Peer
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.OrderCounts (newOrderCounts, noOrderKey)
+import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Value
 import Test.Hspec
 
@@ -75,6 +78,24 @@ spec = describe "a sleeping connection" $ do
     hangUp fake
     awaitGone mux
 
+  it "asks at once when the watchdog sleeps already, which would have it ask later" . within 20 $ do
+    (fake, mux) <- withoutThreads
+    writeFlag mux flagWatchdogParked 1
+    void (forkIO (readerLoop mux))
+    eventually ((== 1) <$> readTVarIO (fakeWatches fake))
+    abortMultiplexer mux
+
+  it "that has not asked is woken by a submitter that sends its command itself" . within 20 $ do
+    (fake, mux) <- withoutThreads
+    -- As a reader leaves them that thought otherwise about polling a moment before.
+    withLock mux $ do
+      writeFlag mux flagParked 1
+      writeFlag mux flagUnwatched 1
+      writeFlag mux flagPolling 0
+    void (submitCommandAsync mux noOrderKey (tokenRequest 0))
+    heardBytes fake >>= (`shouldSatisfy` (> 0))
+    isEmptyMVar (muxReaderWake mux) >>= (`shouldBe` False)
+
   it "beside others of its capability polls only for few callers" . within 20 $
     withMux polling {muxAlone = False} goodManners echoing $ \_ mux -> do
       ask mux 0
@@ -87,6 +108,11 @@ spec = describe "a sleeping connection" $ do
       forM_ [66 .. 2000] (ask mux)
       eventually ((/= 0) <$> readFlag mux flagPolling)
   where
+    -- A connection whose threads the test starts, if any.
+    withoutThreads = do
+      fake <- newFake goodManners 1
+      mux <- newOrderCounts >>= newMuxState polling (fakeTransport fake)
+      pure (fake, mux)
     -- So long that no machine is too slow for it.
     polling = plainSettings {muxPolling = PollUpTo 1000000}
     ask mux n = (outcomeText <$> submitCommand mux noOrderKey (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
