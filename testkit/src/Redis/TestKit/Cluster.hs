@@ -15,6 +15,7 @@ module Redis.TestKit.Cluster
     defaultClusterOptions,
     Cluster,
     withCluster,
+    withPatience,
 
     -- * Nodes
     Node (..),
@@ -49,7 +50,7 @@ where
 
 import Control.Concurrent.Async (forConcurrently, forConcurrently_)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, readMVar)
-import Control.Exception (IOException, bracket, mask_, onException, throwIO, try)
+import Control.Exception (Handler (Handler), IOException, bracket, catches, mask_, onException, throwIO, try)
 import Control.Monad (filterM, forM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
@@ -103,6 +104,10 @@ data Cluster = Cluster
   { clusterOptions :: ClusterOptions,
     clusterMembers :: MVar [Node]
   }
+
+-- | The same cluster, for somebody who waits so long for agreement.
+withPatience :: Seconds -> Cluster -> Cluster
+withPatience patience cluster = cluster {clusterOptions = (clusterOptions cluster) {clusterPatience = patience}}
 
 -- | A node: a server that can be killed, frozen and restarted like any other.
 data Node = Node
@@ -515,15 +520,15 @@ explained cluster action =
       throwIO (TestKitFailure (unlines (text : stories)))
   where
     story node = do
-      views <- try (replyText <$> Server.command (nodeServer node) ["CLUSTER", "NODES"])
-      logged <- Server.serverLog (nodeServer node)
-      pure . Char8.unpack . Char8.unlines $
-        [ Char8.pack (show node),
-          case views of
-            Right view -> fromMaybe "no text" view
-            Left (TestKitFailure problem) -> Char8.pack problem
-        ]
-          <> lastOf 12 (Char8.lines logged)
+      view <- told (fromMaybe "no text" . replyText <$> Server.command (nodeServer node) ["CLUSTER", "NODES"])
+      logged <- told (Server.serverLog (nodeServer node))
+      pure . Char8.unpack . Char8.unlines $ [Char8.pack (show node), view] <> lastOf 12 (Char8.lines logged)
+    -- What explains a failure must not hide it.
+    told ask =
+      ask
+        `catches` [ Handler (\(TestKitFailure problem) -> pure (Char8.pack problem)),
+                    Handler (\(problem :: IOException) -> pure (Char8.pack (show problem)))
+                  ]
     lastOf count list = drop (length list - count) list
 
 -- The common view of these nodes, if they have one and all are in it.

@@ -1,5 +1,6 @@
 module Redis.TestKit.ClusterSpec (spec) where
 
+import Control.Exception (try)
 import Control.Monad (forM, forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -30,6 +31,18 @@ spec = do
       masters <- clusterMasters cluster
       sort (concatMap snd masters)
         `shouldBe` [(0, 5460), (5461, 10921), (10922, 16383)]
+
+    it "says what its nodes say when they do not agree in time" $ \cluster -> do
+      nodes <- clusterNodes cluster
+      owner <- masterOf cluster 0
+      text <-
+        try (awaitNewMaster (withPatience 0 cluster) 0 owner) >>= \case
+          Left (TestKitFailure text) -> pure text
+          Right node -> failure ("nobody was promoted, and yet: " <> show node)
+      text `shouldContain` "slot 0 has a new master"
+      forM_ nodes $ \node -> text `shouldContain` ("\n" <> show node <> "\n")
+      text `shouldContain` " myself,master "
+      text `shouldContain` "Cluster state changed: ok"
 
     it "redirects with MOVED to the node it names" $ \cluster -> do
       slot <- slotOf cluster "key"
