@@ -183,12 +183,13 @@ loadOptions =
 suiteOptions :: Parser SuiteOptions
 suiteOptions = SuiteOptions <$> seconds "duration" 5 "Seconds per run" <*> outputOptions
 
--- | Options of the gate.
+-- | Options of the gate. Many short runs rather than few long ones: on a shared
+-- machine the turns, not their length, keep a slow minute from being one side's.
 gateOptions :: Parser GateOptions
 gateOptions =
   GateOptions
-    <$> seconds "duration" 3 "Seconds per run"
-    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Runs per row, taken in turns")
+    <$> seconds "duration" 1 "Seconds per run"
+    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 15 <> showDefault <> help "Runs per row, taken in turns")
     <*> ( (,)
             <$> seconds "memory-short" 10 "Seconds of the short run whose memory is compared"
             <*> seconds "memory-long" 60 "Seconds of the long one"
