@@ -94,8 +94,8 @@ repliesSoon policy = 4 * policyAverage policy <= 3 * longestWait policy
 --
 -- Five servers, 16 × 64 GETs: 1.05 ± 0.02 and 1.06 ± 0.02 of the rate for 1.10 ± 0.05 and
 -- 0.99 ± 0.04 of the processor time (14 and 28 pairs); with 48 instead 1.04 ± 0.02. 256
--- callers: no difference; 1024, which wait each for itself: 0.95 ± 0.02. Servers elsewhere would gain nothing, and a command would wait
--- for up to a round trip.
+-- callers: no difference; 1024, which wait each for itself: 0.95 ± 0.02. Servers
+-- elsewhere would gain nothing, and a command would wait for up to a round trip.
 enoughUnanswered :: PollPolicy -> Int
 enoughUnanswered policy = if repliesSoon policy then 80 else maxBound
 
