@@ -43,6 +43,7 @@ import Redis.Internal.Protocol.KeySpec
     keyPositions,
     keysAt,
   )
+import Redis.Internal.Protocol.StreamOptions
 import Redis.Value (Value (..), withoutAttributes)
 import Text.Read (readMaybe)
 
@@ -151,20 +152,15 @@ waitingOf CommandEntry {entryName, entryBlocking} commandWords
   | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
   | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
   | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
-  | entryName == "XREAD" = blockOption 1
-  | entryName == "XREADGROUP" = blockOption 4
+  | entryName `Set.member` blockOption =
+    maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandWords))
   | otherwise = Waits
   where
     timeoutLast = Set.fromList ["BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN"]
     timeoutFirst = Set.fromList ["BLMPOP", "BZMPOP"]
     millisLast = Set.fromList ["WAIT", "WAITAOF"]
+    blockOption = Set.fromList ["XREAD", "XREADGROUP"]
     lastPosition = max 0 (length commandWords - 1)
-    blockOption position = case map upper (take 2 (drop position commandWords)) of
-      ["BLOCK", _] -> WaitsAt (position + 1) Milliseconds
-      ["STREAMS", _] -> NoWait
-      ["COUNT", _] -> blockOption (position + 2)
-      [_, _] -> blockOption (position + 1)
-      _ -> NoWait
 
 -- | Seconds from a server's notation; zero is for ever.
 seconds :: ByteString -> Maybe Double

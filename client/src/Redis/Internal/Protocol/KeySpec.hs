@@ -7,8 +7,11 @@
 -- @COMMAND GETKEYS@, with one difference: the channel of SPUBLISH and its like
 -- counts as a key here, because it decides over the slot.
 --
--- Three commands cannot be told by specifications (SORT, SORT_RO, MIGRATE);
--- the server has code for them and so has this module.
+-- Seven commands cannot be told by specifications; the servers have code for
+-- them and so has this module. They say so of SORT, SORT_RO and MIGRATE, and
+-- since the security updates of 2026 (Redis 8.2.9 and what was made of it for
+-- older ones) of XREAD, XREADGROUP, GEORADIUS and GEORADIUSBYMEMBER, whose
+-- keywords may also be the names of keys, groups and consumers.
 module Redis.Internal.Protocol.KeySpec
   ( KeySpec (..),
     BeginSearch (..),
@@ -25,6 +28,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toUpper)
 import Data.Primitive.SmallArray (SmallArray)
 import Data.Primitive.SmallArray qualified as SmallArray
+import Redis.Internal.Protocol.StreamOptions
 
 -- | One specification. Positions count from the command's name, which is 0.
 data KeySpec = KeySpec
@@ -73,6 +77,10 @@ keyPositions name specs commandWords =
     "SORT" -> sortPositions arguments
     "SORT_RO" -> guard (size > 1) >> pure [1]
     "MIGRATE" -> migratePositions arguments
+    "XREAD" -> Just (streamPositions commandWords)
+    "XREADGROUP" -> Just (streamPositions commandWords)
+    "GEORADIUS" -> geoPositions 6 arguments
+    "GEORADIUSBYMEMBER" -> geoPositions 5 arguments
     _ -> concat <$> traverse (specPositions arguments) specs
   where
     arguments = SmallArray.smallArrayFromList commandWords
@@ -159,6 +167,28 @@ migratePositions arguments
       | isWord arguments "AUTH2" position = go (position + 3)
       | isWord arguments "KEYS" position && wordAt arguments 3 == Just "" = [position + 1 .. size - 1]
       | otherwise = go (position + 1)
+
+-- | @… STREAMS key … id …@: as many keys as ids. The server refuses an odd
+-- number of words.
+streamPositions :: [ByteString] -> [Int]
+streamPositions commandWords = case streamsAt (streamOptions commandWords) of
+  Just first | even count -> take (count `quot` 2) [first ..]
+    where
+      count = length commandWords - first
+  _ -> []
+
+-- | @GEORADIUS key … [STORE key] [STOREDIST key]@, the options from a
+-- position on: the last of the two counts.
+geoPositions :: Int -> SmallArray ByteString -> Maybe [Int]
+geoPositions from arguments
+  | size < 2 = Nothing
+  | otherwise = Just (1 : go from [])
+  where
+    size = SmallArray.sizeofSmallArray arguments
+    go position destination
+      | position + 1 >= size = destination
+      | isWord arguments "STORE" position || isWord arguments "STOREDIST" position = go (position + 2) [position + 1]
+      | otherwise = go (position + 1) destination
 
 wordAt :: SmallArray ByteString -> Int -> Maybe ByteString
 wordAt arguments position

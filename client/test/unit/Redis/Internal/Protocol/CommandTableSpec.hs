@@ -57,6 +57,9 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
         "XREAD BLOCK 0 STREAMS a $",
         "XREADGROUP GROUP BLOCK 3 block 1000 STREAMS a >",
         "XREADGROUP GROUP g c STREAMS a >",
+        "XREADGROUP BLOCK 500 GROUP g c STREAMS a >",
+        "XREADGROUP GROUP g BLOCK COUNT 7 STREAMS a >",
+        "XREAD BLOCK 500 BLOCK 750 STREAMS a $",
         "WAIT 1 100",
         "WAIT 1 0",
         "WAITAOF 1 1 2000"
@@ -81,6 +84,9 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
                    Just Nothing,
                    Just (Just 1),
                    Nothing,
+                   Just (Just 0.5),
+                   Nothing,
+                   Just (Just 0.75),
                    Just (Just 0.1),
                    Just Nothing,
                    Just (Just 2)
