@@ -34,7 +34,7 @@ main = do
     gauges <- clientGauges client
     mapM_ (putStrLn . describe) gauges
   where
-    describe PoolGauges {gaugeEndpoint, gaugeConnections} =
+    describe NodeGauges {gaugeEndpoint, gaugeConnections} =
       renderEndpoint gaugeEndpoint <> ": " <> show (length gaugeConnections) <> " connections, "
         <> show (sum (map gaugeInFlight gaugeConnections))
         <> " commands in flight"

@@ -39,8 +39,9 @@ module Redis.Client
 
     -- * Looking
     clientGauges,
-    PoolGauges (..),
+    NodeGauges (..),
     MuxGauges (..),
+    DedicatedGauges (..),
   )
 where
 
@@ -59,10 +60,10 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.Connect (newConnector)
-import Redis.Internal.Network.MultiplexPool (PoolGauges (..), poolGauges)
+import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
-import Redis.Internal.Routing.Nodes (Node (nodePool), knownNodes)
+import Redis.Internal.Routing.Nodes (NodeGauges (..), knownNodes, nodeGauges)
 import Redis.Internal.Routing.Router
 
 -- | Connections to a server or a cluster. Any number of threads may use one
@@ -210,12 +211,14 @@ withDedicated (Client core) key action = lease core key action >>= either throwI
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
 
--- | The open connections of every node that was ever routed to, and what is
--- queued on them. Takes each connection's lock for a moment.
+-- | The open connections of every node, and what is queued on them: of the one
+-- server, or of a cluster's nodes as its map has them, and those that a
+-- redirect has named since. A node that has left the cluster is not among them.
+-- Takes each shared connection's lock for a moment.
 --
 -- @since 0.1.0.0
-clientGauges :: Client -> IO [PoolGauges]
-clientGauges (Client core) = knownNodes (routerNodes (coreRouter core)) >>= traverse (poolGauges . nodePool)
+clientGauges :: Client -> IO [NodeGauges]
+clientGauges (Client core) = knownNodes (routerNodes (coreRouter core)) >>= traverse nodeGauges
 
 firstEndpoint :: Topology -> Endpoint
 firstEndpoint = \case

@@ -24,7 +24,8 @@
 --   SlotCacheSpec: takes a host; takes an IPv6 host; comes from CLUSTER SLOTS;
 --   @property@: ClusterReplySpec. TLS ports: LiveSpec: is used over TLS.
 -- [Triggers] RedirectSpec: an error that says not now; to an unknown host; from a
---   replica; a connection lost after a write. Time-outs, the periodic check:
+--   replica; a connection lost after a write. LookingSpec: a subscription to a shard
+--   channel. Time-outs, the periodic check:
 --   @property@: HealthSpec, TopologySpec.
 -- [One refresh at a time, least interval] RedirectSpec: asks for the map once at a
 --   time. LiveSpec: loses and doubles nothing while slots move. @property@:
@@ -72,6 +73,7 @@
 module Main (main) where
 
 import LiveSpec qualified
+import LookingSpec qualified
 import RedirectSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
@@ -79,4 +81,4 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LiveSpec.spec)
+main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)

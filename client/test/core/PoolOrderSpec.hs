@@ -75,11 +75,11 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           again <- submitToNode pool (request ["PING"])
           putMVar late (outcomeText early, outcomeText again)
         shared <- takeMVar key
-        waitUntil ((== 1) . sum . map gaugeWaiting . gaugeConnections <$> poolGauges pool)
+        waitUntil ((== 1) . sum . map gaugeWaiting <$> poolGauges pool)
         third <- onCapability 1 (whenKeyIs shared (blocked "third"))
         void (push "first")
-        waitUntil ((== [1, 1]) . map gaugeInFlight . gaugeConnections <$> poolGauges pool)
-        waitUntil ((== 0) . sum . map gaugeWaiting . gaugeConnections <$> poolGauges pool)
+        waitUntil ((== [1, 1]) . map gaugeInFlight <$> poolGauges pool)
+        waitUntil ((== 0) . sum . map gaugeWaiting <$> poolGauges pool)
         putMVar goOn ()
         takeMVar late >>= (`shouldBe` (Left (TimeoutError NotSent 1.5), Right (SimpleString "PONG")))
         popped <- waitSlotResult third

@@ -1,7 +1,9 @@
 -- | What a client tells of itself.
 module ObservationSpec (spec) where
 
-import Control.Concurrent.Async (replicateConcurrently)
+import Control.Concurrent.Async (replicateConcurrently, withAsync)
+import Control.Concurrent.Async qualified as Async
+import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (AsyncException (ThreadKilled), ErrorCall (ErrorCall), throwIO)
 import Control.Monad (replicateM)
@@ -101,7 +103,28 @@ spec = do
         seen <- reverse <$> readTVarIO timings
         map timingCommand seen `shouldBe` ["INCR", "SET"]
 
-  describe "gauges" $
+  describe "gauges" $ do
+    it "show connections lent out, kept, and waited for" $
+      withServer defaultServerOptions $ \server -> leavingNothing . withClient (setMaxDedicated 1 (single (addressed server))) $ \client -> do
+        let dedicated = map gaugeDedicated <$> clientGauges client
+            shown lent idle waiting =
+              [DedicatedGauges {gaugeLent = lent, gaugeIdle = idle, gaugeOpening = 0, gaugeLeasesWaiting = waiting}]
+        over <- newEmptyMVar
+        let borrow = withDedicated client Nothing (\_ -> takeMVar over)
+        withAsync borrow $ \first -> do
+          eventuallyReturns 5 (shown 1 0 0) dedicated
+          withAsync borrow $ \second -> do
+            eventuallyReturns 5 (shown 1 0 1) dedicated
+            putMVar over ()
+            Async.wait first
+            eventuallyReturns 5 (shown 1 0 0) dedicated
+            -- One that gives up waits no more.
+            withAsync borrow $ \_ -> eventuallyReturns 5 (shown 1 0 1) dedicated
+            dedicated `shouldReturn` shown 1 0 0
+            putMVar over ()
+            Async.wait second
+            eventuallyReturns 5 (shown 0 1 0) dedicated
+
     it "show what is open, in flight and waiting" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (single . setSilenceLimit Nothing . setLimits defaultLimits {limitInFlight = 8} $ through proxy) $ \client -> do
         fmap (map gaugeConnections) (clientGauges client) `shouldReturn` [[]]

@@ -30,7 +30,7 @@ data Hooks = Hooks
     -- | Every command that was run, once, after it ended; one that was submitted,
     -- when its result is first awaited.
     hookCommand :: Maybe (CommandTiming -> IO ()),
-    -- | Every push message of a shared connection.
+    -- | Every push message, of shared and dedicated connections.
     hookPush :: Maybe (Endpoint -> Value -> IO ())
   }
 

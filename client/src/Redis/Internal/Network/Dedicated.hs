@@ -20,13 +20,17 @@ module Redis.Internal.Network.Dedicated
     closeIdle,
     withLease,
     Condition (..),
+
+    -- * Looking
+    DedicatedGauges (..),
+    dedicatedGauges,
   )
 where
 
 import Control.Concurrent (ThreadId, killThread, myThreadId, threadCapability)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, finally, mask, mask_, onException, try, uninterruptibleMask_)
+import Control.Exception (SomeException, bracket_, finally, mask, mask_, onException, try, uninterruptibleMask_)
 import Control.Monad (join, unless, void)
 import Data.List qualified as List
 import Redis.Error
@@ -48,6 +52,8 @@ data DedicatedPool = DedicatedPool
     dedicatedState :: TVar DedicatedState,
     -- | Those under way. None is added once the pool is closed.
     dedicatedDials :: TVar [Dial],
+    -- | Callers that wait until one is free.
+    dedicatedWaiting :: TVar Int,
     dedicatedReconnect :: TVar Reconnect
   }
 
@@ -114,8 +120,9 @@ newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
 newDedicatedPool dedicatedSetup dedicatedEndpoint = do
   dedicatedState <- newTVarIO (Lending [] [] 0)
   dedicatedDials <- newTVarIO []
+  dedicatedWaiting <- newTVarIO 0
   dedicatedReconnect <- newTVarIO untroubled
-  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState, dedicatedDials, dedicatedReconnect}
+  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState, dedicatedDials, dedicatedWaiting, dedicatedReconnect}
 
 -- | Closes idle connections and ends dials now, lent connections when they come
 -- back, but at the latest after so many seconds: whom the server keeps waiting
@@ -166,11 +173,15 @@ withLease pool action = mask $ \restore ->
 
     takeOne = join . atomically $ takeNow (pure waitForOne)
 
-    waitForOne = case configCommandTimeout config of
-      Nothing -> join (atomically (takeNow retry))
+    -- Counted until there is one, and not while it is opened.
+    waitForOne = join (bracket_ (countWaiting 1) (countWaiting (-1)) whenFree)
+    countWaiting n = atomically (modifyTVar' (dedicatedWaiting pool) (+ n))
+
+    whenFree = case configCommandTimeout config of
+      Nothing -> atomically (takeNow retry)
       Just seconds -> do
         expired <- registerDelay (ceiling (min 1e9 seconds * 1e6))
-        join . atomically . takeNow $
+        atomically . takeNow $
           pure (Left (TimeoutError NotSent seconds)) <$ (readTVar expired >>= check)
 
     -- With what to do when all are lent out.
@@ -264,3 +275,33 @@ lost pool life = do
   now <- coarseNanos
   random <- randomRIO (0, 1)
   atomically (modifyTVar' (dedicatedReconnect pool) (connectionLost (configBackoff (setupConfig (dedicatedSetup pool))) now random life))
+
+-- | A look at a node's dedicated connections.
+--
+-- @since 0.1.0.0
+data DedicatedGauges = DedicatedGauges
+  { -- | Connections lent out.
+    gaugeLent :: Int,
+    -- | Connections kept open for the next caller.
+    gaugeIdle :: Int,
+    -- | Connections that are being opened, each for a caller.
+    gaugeOpening :: Int,
+    -- | Callers that wait because as many as there may be are lent out.
+    gaugeLeasesWaiting :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | At one moment. \(O(n)\) in the connections; never blocks.
+dedicatedGauges :: DedicatedPool -> IO DedicatedGauges
+dedicatedGauges pool = atomically $ do
+  gaugeLeasesWaiting <- readTVar (dedicatedWaiting pool)
+  readTVar (dedicatedState pool) >>= \case
+    Lending idle lent total ->
+      pure
+        DedicatedGauges
+          { gaugeLent = length lent,
+            gaugeIdle = length idle,
+            gaugeOpening = total - length idle - length lent,
+            gaugeLeasesWaiting
+          }
+    Closed -> pure DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting}

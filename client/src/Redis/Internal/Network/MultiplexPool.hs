@@ -25,7 +25,6 @@ module Redis.Internal.Network.MultiplexPool
     -- * Connections
     reconnectNode,
     poolGauges,
-    PoolGauges (..),
   )
 where
 
@@ -325,18 +324,6 @@ lost pool life = do
 observe :: MultiplexPool -> ConnectionEvent -> IO ()
 observe pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
 
--- | A look at a node's connections.
---
--- @since 0.1.0.0
-data PoolGauges = PoolGauges
-  { gaugeEndpoint :: Endpoint,
-    -- | One per open connection.
-    gaugeConnections :: [MuxGauges]
-  }
-  deriving stock (Eq, Show)
-
 -- | Of the open connections. Takes the lock of each for a moment.
-poolGauges :: MultiplexPool -> IO PoolGauges
-poolGauges pool = do
-  muxes <- liveMuxes pool >>= filterM isOpen
-  PoolGauges (poolEndpoint pool) <$> mapM muxGauges muxes
+poolGauges :: MultiplexPool -> IO [MuxGauges]
+poolGauges pool = liveMuxes pool >>= filterM isOpen >>= mapM muxGauges

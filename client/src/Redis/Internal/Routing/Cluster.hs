@@ -104,7 +104,12 @@ newClusterClient clusterSetup seeds = mask_ $ do
   clusterTurn <- newIORef 0
   clusterAsking <- newTVarIO Map.empty
   clusterStop <- newTVarIO False
-  clusterNodes <- newNodes clusterSetup (\endpoint _ -> void (offer clusterMail (Triggered (LostNode endpoint))))
+  let tell = void . offer clusterMail . Triggered
+      -- A subscriber may also have ended it himself; the throttle bounds what that costs.
+      watched endpoint push = do
+        when (endsShardChannel push) (tell (EndedShardChannel endpoint))
+        setupOnPush clusterSetup endpoint push
+  clusterNodes <- newNodes clusterSetup {setupOnPush = watched} (\endpoint _ -> tell (LostNode endpoint))
   let cluster =
         ClusterClient
           { clusterNodes,
@@ -123,6 +128,11 @@ newClusterClient clusterSetup seeds = mask_ $ do
   now <- seconds
   void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig clusterConfig seeds) random now)
   pure cluster
+
+endsShardChannel :: Value -> Bool
+endsShardChannel = \case
+  Push (BulkString "sunsubscribe" : _) -> True
+  _ -> False
 
 -- | Events that may wait. More would tell the driver nothing new: what they
 -- would make it do is already to be done.

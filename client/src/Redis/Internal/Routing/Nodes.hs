@@ -13,6 +13,10 @@ module Redis.Internal.Routing.Nodes
     removeNodes,
     closeNodes,
     nodePoolFor,
+
+    -- * Looking
+    NodeGauges (..),
+    nodeGauges,
   )
 where
 
@@ -31,6 +35,7 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Worker (spawn)
 
@@ -146,3 +151,26 @@ nodePoolFor :: ConnectionRole -> Node -> MultiplexPool
 nodePoolFor = \case
   ForPrimary -> nodePool
   ForReplica -> nodeReplicaPool
+
+-- | A look at a node's connections and what is queued on them.
+--
+-- @since 0.1.0.0
+data NodeGauges = NodeGauges
+  { -- | Where its connections lead.
+    gaugeEndpoint :: Endpoint,
+    -- | The open connections that all callers share.
+    gaugeConnections :: [MuxGauges],
+    -- | The same, those for reads from a replica.
+    gaugeReplicaConnections :: [MuxGauges],
+    -- | The connections that one caller has for itself.
+    gaugeDedicated :: DedicatedGauges
+  }
+  deriving stock (Eq, Show)
+
+-- | Takes each shared connection's lock for a moment.
+nodeGauges :: Node -> IO NodeGauges
+nodeGauges Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeDedicated} = do
+  gaugeConnections <- poolGauges nodePool
+  gaugeReplicaConnections <- poolGauges nodeReplicaPool
+  gaugeDedicated <- dedicatedGauges nodeDedicated
+  pure NodeGauges {gaugeEndpoint = nodeEndpoint, gaugeConnections, gaugeReplicaConnections, gaugeDedicated}

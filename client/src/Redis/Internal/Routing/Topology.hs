@@ -119,6 +119,9 @@ data Trigger
     SawLoading Endpoint
   | -- | It was taken for a replica of somebody whose slots it does not copy.
     SawStrayReplica Endpoint
+  | -- | It ended a subscription to a shard channel, as a node does that serves
+    -- the channel's slot no more.
+    EndedShardChannel Endpoint
   deriving stock (Eq, Ord, Show)
 
 -- | Tells the answers of one refresh from those of an earlier one.

@@ -345,7 +345,8 @@ anyTrigger =
       pure SawClusterDown,
       SawMasterDown <$> anyNode,
       SawLoading <$> anyNode,
-      SawStrayReplica <$> anyNode
+      SawStrayReplica <$> anyNode,
+      EndedShardChannel <$> anyNode
     ]
   where
     fewSlots = slotAt <$> choose (0, 3)

@@ -1,0 +1,68 @@
+-- | What a client hears of a cluster without asking, and what it shows of itself.
+module LookingSpec (spec) where
+
+import Control.Concurrent.Async (withAsync)
+import Control.Concurrent.STM
+import Data.ByteString (ByteString)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import FakeNode
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Address (Address)
+import Redis.TestKit.Cluster
+import Redis.TestKit.Command (Reply (Text))
+import Redis.TestKit.Wait
+import Support
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "a subscription to a shard channel" $
+    it "that a node ends, because its slot has moved, has the map asked for again" $
+      within 60 . withCluster defaultClusterOptions {clusterMasterCount = 2} $ \cluster -> do
+        let channel = "news" :: ByteString
+            slot = slotNumberOf channel
+        pushes <- newTVarIO []
+        maps <- newTVarIO (0 :: Int)
+        addresses <- clusterAddresses cluster
+        let heardPush _ push = atomically (modifyTVar' pushes (push :))
+            heardOf = \case
+              TopologyChanged _ -> atomically (modifyTVar' maps (+ 1))
+              _ -> pure ()
+            config = setHooks noHooks {hookPush = Just heardPush, hookConnection = Just heardOf} . setCommandTimeout Nothing $ liveConfig addresses
+        withClient config $ \client -> do
+          home <- masterOf cluster slot
+          others <- filter (/= home) . map fst <$> clusterMasters cluster
+          -- A command before that would have it asked for once more.
+          eventually 5 "the map is known" $ (> 0) <$> readTVarIO maps
+          run client (Redis.set channel "1")
+          known <- readTVarIO maps
+          -- The answer to SSUBSCRIBE is a push, too: this one waits for ever.
+          withAsync (withDedicated client (Just channel) $ \mine -> tryRunOn mine (raw ["SSUBSCRIBE", channel])) $ \_ -> do
+            eventually 5 "it is subscribed" $ elem "ssubscribe" . map pushName <$> readTVarIO pushes
+            mapM_ (migrateSlot cluster quietMigration slot) (take 1 others)
+            eventually 5 "the node ends it" $ elem "sunsubscribe" . map pushName <$> readTVarIO pushes
+            -- No command has gone there since, so nothing else can have told.
+            eventually 5 "the client has another map" $ (> known) <$> readTVarIO maps
+
+  describe "gauges of a cluster" $
+    it "show the connections for reads from replicas, and those lent out" $
+      limited . withTwoNodes $ \a b -> do
+        mapM_ (`setView` shardsView [(shard allSlots a) {shardReplicasAt = [(Text "127.0.0.1", fakePort b)]}]) [a, b]
+        withClient (setReadFrom PreferReplica (clusterOf [fakeEndpoint a])) $ \client -> do
+          _ <- run client (Redis.get "key")
+          run client (Redis.set "key" "value")
+          withDedicated client (Just "key") $ \_ -> do
+            gauges <- clientGauges client
+            [(gaugeEndpoint each, length (gaugeConnections each), length (gaugeReplicaConnections each), gaugeLent (gaugeDedicated each)) | each <- gauges]
+              `shouldMatchList` [(fakeEndpoint a, 1, 0, 1), (fakeEndpoint b, 0, 1, 0)]
+
+liveConfig :: [Address] -> Config
+liveConfig addresses = case map addressEndpoint addresses of
+  first : rest -> impatient (clusterConfig (first :| rest))
+  [] -> clusterOf []
+
+pushName :: Value -> ByteString
+pushName = \case
+  Push (BulkString name : _) -> name
+  _ -> ""
