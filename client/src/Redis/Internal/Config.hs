@@ -103,7 +103,10 @@ revealSecret (Secret bytes) = bytes
 --
 -- @since 0.1.0.0
 data Credentials = Credentials
-  { credentialsUser :: Maybe ByteString,
+  { -- | A user of the server's ACL; 'Nothing' for @default@, and for a server
+    -- that has no users.
+    credentialsUser :: Maybe ByteString,
+    -- | As it is sent.
     credentialsPassword :: Secret
   }
   deriving stock (Eq, Show)
@@ -147,7 +150,9 @@ data ProtocolVersion
 data Polling
   = -- | While the observed delay is short, for at most so many microseconds.
     PollUpTo Int
-  | NeverPoll
+  | -- | It sleeps until it is woken. Nor does it wait in the kernel for several
+    -- short replies together.
+    NeverPoll
   deriving stock (Eq, Show)
 
 -- | Which nodes of a cluster answer commands that only read.
@@ -198,7 +203,9 @@ defaultLimits =
 --
 -- @since 0.1.0.0
 data Backoff = Backoff
-  { backoffFirst :: Double,
+  { -- | The value after the first failure; each further one doubles it.
+    backoffFirst :: Double,
+    -- | The largest value, not less than the first.
     backoffCap :: Double
   }
   deriving stock (Eq, Show)

@@ -325,11 +325,13 @@ lost pool life = do
 observe :: MultiplexPool -> ConnectionEvent -> IO ()
 observe pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
 
--- | A look at a node's connections.
+-- | A look at the connections to one node that callers share: not at dedicated
+-- ones, nor at those on which it answers reads as a replica.
 --
 -- @since 0.1.0.0
 data PoolGauges = PoolGauges
-  { gaugeEndpoint :: Endpoint,
+  { -- | The node.
+    gaugeEndpoint :: Endpoint,
     -- | One per open connection.
     gaugeConnections :: [MuxGauges]
   }
