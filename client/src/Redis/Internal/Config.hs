@@ -161,9 +161,9 @@ data Polling
 data ReadFrom
   = -- | The primary: every read sees all writes that came before.
     ReadPrimary
-  | -- | A replica that is not known to be down, by turns, or the primary if
-    -- there is none. Replication takes time: a read may miss recent writes,
-    -- and two reads may see different states.
+  | -- | A replica of the slot that is not known to be down, drawn at random for
+    -- each command, or the primary if there is none. Replication takes time: a
+    -- read may miss recent writes, and two reads may see different states.
     PreferReplica
   deriving stock (Eq, Show)
 
@@ -173,7 +173,8 @@ data ReadFrom
 data Limits = Limits
   { -- | Commands submitted and not yet answered.
     limitInFlight :: Int,
-    -- | Encoded bytes not yet handed to the kernel.
+    -- | Encoded bytes that nobody has begun to send. A command that is longer
+    -- enters when there are none.
     limitQueuedBytes :: Int,
     -- | Bytes of one bulk string.
     limitBulkBytes :: Int,

@@ -27,10 +27,12 @@ import Redis.Value (Value)
 data Hooks = Hooks
   { -- | Connections coming and going, and changes of a cluster's map.
     hookConnection :: Maybe (ConnectionEvent -> IO ()),
-    -- | Every command that was run, once, after it ended; one that was submitted,
-    -- when its result is first awaited.
+    -- | Each command that was run or submitted, alone or in a pipeline, once: when
+    -- whoever waits for its result has it. Not those on a dedicated connection
+    -- that was lent ('Redis.Client.runOn'), nor those whose result nobody gets,
+    -- because it is not awaited or the wait is interrupted.
     hookCommand :: Maybe (CommandTiming -> IO ()),
-    -- | Every push message of a shared connection.
+    -- | Every push message, of shared and of dedicated connections.
     hookPush :: Maybe (Endpoint -> Value -> IO ())
   }
 

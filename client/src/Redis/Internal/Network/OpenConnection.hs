@@ -28,7 +28,7 @@ import System.Timeout (timeout)
 data ConnectionSetup = ConnectionSetup
   { setupConfig :: Config,
     setupConnector :: Connector,
-    -- | Where pushes of shared connections go.
+    -- | Where pushes go.
     setupOnPush :: Endpoint -> Value -> IO ()
   }
 
