@@ -68,6 +68,7 @@ need_project() {
     need redis-server
   fi
   has_header openssl/ssl.h || need libssl-dev
+  has_header zlib.h || need zlib1g-dev
   has_header hiredis/hiredis.h || need libhiredis-dev
   has_header ev.h || need libev-dev
   has_header sqlite3.h || need libsqlite3-dev

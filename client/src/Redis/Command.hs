@@ -115,7 +115,8 @@ data Facts = Facts
 --
 -- @since 0.1.0.0
 data Blocking
-  = NonBlocking
+  = -- | It answers when it has run.
+    NonBlocking
   | -- | At most so many seconds.
     BlocksFor Double
   | -- | Until something happens.

@@ -51,8 +51,10 @@ type Port = Word16
 --
 -- @since 0.1.0.0
 data Endpoint
-  = TcpEndpoint Host Port
-  | UnixEndpoint FilePath
+  = -- | On a TCP port.
+    TcpEndpoint Host Port
+  | -- | On a Unix socket, by its path.
+    UnixEndpoint FilePath
   deriving stock (Eq, Ord, Show)
 
 -- | @host:port@, @[v6]:port@ or the path of the socket.
@@ -163,12 +165,14 @@ data RoutingCause
 --
 -- @since 0.1.0.0
 data Refusal
-  = -- | The keys belong to different slots and the command cannot be split.
+  = -- | The keys belong to different slots and the command (its name) cannot be
+    -- split.
     CrossSlot ByteString
-  | -- | The command changes the state of a connection that others share
-    -- (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
+  | -- | The command (its name) changes the state of a connection that others
+    -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
-  | -- | A contiguous run of more commands than a connection may have in flight.
+  | -- | A contiguous run of so many commands, more than a connection may have in
+    -- flight.
     RunTooLong Int
   | -- | The command has no arguments at all.
     EmptyCommand

@@ -73,7 +73,9 @@ clientGetName =
 data HelloOptions = HelloOptions
   { -- | 2 or 3.
     helloProtocol :: Int64,
+    -- | AUTH, with the user @default@ unless one is named.
     helloCredentials :: Maybe Credentials,
+    -- | SETNAME: the name in CLIENT LIST, without spaces.
     helloClientName :: Maybe ByteString
   }
   deriving stock (Eq, Show)
@@ -84,6 +86,7 @@ data HelloOptions = HelloOptions
 data ServerHello = ServerHello
   { -- | Such as @redis@ or @valkey@.
     helloServer :: ByteString,
+    -- | Of the server, such as @7.0.15@.
     helloVersion :: ByteString,
     -- | The protocol from here on.
     helloProto :: Int64,

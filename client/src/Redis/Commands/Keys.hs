@@ -145,8 +145,10 @@ persist key = keyWrite "PERSIST" key (requestLiteral1 17 "*2\r\n$7\r\nPERSIST\r\
 --
 -- @since 0.1.0.0
 data KeyTtl
-  = NoSuchKey
-  | NeverExpires
+  = -- | There is no such key.
+    NoSuchKey
+  | -- | It has no time to live.
+    NeverExpires
   | -- | In the unit of the command that asked.
     ExpiresIn Int64
   deriving stock (Eq, Show)

@@ -106,7 +106,11 @@ keyAndElement reply =
 -- | An end of a list.
 --
 -- @since 0.1.0.0
-data ListEnd = LeftEnd | RightEnd
+data ListEnd
+  = -- | The first element, at index 0.
+    LeftEnd
+  | -- | The last element.
+    RightEnd
   deriving stock (Eq, Show)
 
 -- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: takes from one

@@ -65,7 +65,9 @@ set key value = keyWrite "SET" key (requestLiteral2 13 "*3\r\n$3\r\nSET\r\n"# ke
 --
 -- @since 0.1.0.0
 data SetOptions = SetOptions
-  { setOptionCondition :: Maybe SetCondition,
+  { -- | When to set; 'Nothing' in any case.
+    setOptionCondition :: Maybe SetCondition,
+    -- | How long the value shall live.
     setOptionLifetime :: SetLifetime
   }
   deriving stock (Eq, Show)
@@ -90,10 +92,12 @@ data SetCondition
 --
 -- @since 0.1.0.0
 data SetLifetime
-  = NoExpiry
+  = -- | For ever, whatever the value it replaces had.
+    NoExpiry
   | -- | KEEPTTL (since 6.0.0): as long as the value it replaces would have.
     KeepExpiry
-  | ExpiresAfter Expiry
+  | -- | As long as the expiry says.
+    ExpiresAfter Expiry
   deriving stock (Eq, Show)
 
 -- | When something expires; absolute times count from 1970 (since 6.2.0).

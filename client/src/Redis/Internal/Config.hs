@@ -103,7 +103,10 @@ revealSecret (Secret bytes) = bytes
 --
 -- @since 0.1.0.0
 data Credentials = Credentials
-  { credentialsUser :: Maybe ByteString,
+  { -- | A user of the server's ACL; 'Nothing' for @default@, and for a server
+    -- that has no users.
+    credentialsUser :: Maybe ByteString,
+    -- | As it is sent.
     credentialsPassword :: Secret
   }
   deriving stock (Eq, Show)
@@ -147,7 +150,9 @@ data ProtocolVersion
 data Polling
   = -- | While the observed delay is short, for at most so many microseconds.
     PollUpTo Int
-  | NeverPoll
+  | -- | It sleeps until it is woken. Nor does it wait in the kernel for several
+    -- short replies together.
+    NeverPoll
   deriving stock (Eq, Show)
 
 -- | Which nodes of a cluster answer commands that only read.
@@ -156,9 +161,9 @@ data Polling
 data ReadFrom
   = -- | The primary: every read sees all writes that came before.
     ReadPrimary
-  | -- | A replica that is not known to be down, by turns, or the primary if
-    -- there is none. Replication takes time: a read may miss recent writes,
-    -- and two reads may see different states.
+  | -- | A replica of the slot that is not known to be down, drawn at random for
+    -- each command, or the primary if there is none. Replication takes time: a
+    -- read may miss recent writes, and two reads may see different states.
     PreferReplica
   deriving stock (Eq, Show)
 
@@ -168,7 +173,8 @@ data ReadFrom
 data Limits = Limits
   { -- | Commands submitted and not yet answered.
     limitInFlight :: Int,
-    -- | Encoded bytes not yet handed to the kernel.
+    -- | Encoded bytes that nobody has begun to send. A command that is longer
+    -- enters when there are none.
     limitQueuedBytes :: Int,
     -- | Bytes of one bulk string.
     limitBulkBytes :: Int,
@@ -198,7 +204,9 @@ defaultLimits =
 --
 -- @since 0.1.0.0
 data Backoff = Backoff
-  { backoffFirst :: Double,
+  { -- | The value after the first failure; each further one doubles it.
+    backoffFirst :: Double,
+    -- | The largest value, not less than the first.
     backoffCap :: Double
   }
   deriving stock (Eq, Show)

@@ -27,10 +27,12 @@ import Redis.Value (Value)
 data Hooks = Hooks
   { -- | Connections coming and going, and changes of a cluster's map.
     hookConnection :: Maybe (ConnectionEvent -> IO ()),
-    -- | Every command that was run, once, after it ended; one that was submitted,
-    -- when its result is first awaited.
+    -- | Each command that was run or submitted, alone or in a pipeline, once: when
+    -- whoever waits for its result has it. Not those on a dedicated connection
+    -- that was lent ('Redis.Client.runOn'), nor those whose result nobody gets,
+    -- because it is not awaited or the wait is interrupted.
     hookCommand :: Maybe (CommandTiming -> IO ()),
-    -- | Every push message, of shared and dedicated connections.
+    -- | Every push message, of shared and of dedicated connections.
     hookPush :: Maybe (Endpoint -> Value -> IO ())
   }
 
@@ -75,10 +77,13 @@ data ConnectionEvent
     Connected Endpoint Double
   | -- | An attempt failed; the next one is made no sooner than in so many seconds.
     ConnectAttemptFailed Endpoint ConnectionCause Double
-  | Disconnected Endpoint ConnectionCause
+  | -- | A connection of which 'Connected' was told has ended, and why.
+    Disconnected Endpoint ConnectionCause
   | -- | A node joined (or was first seen).
     NodeAdded Endpoint
-  | NodeRemoved Endpoint
+  | -- | A node is not in the slot map any more. It gets no new commands, and its
+    -- connections are closed when those in flight are answered, or after 5 s.
+    NodeRemoved Endpoint
   | -- | A new slot map is in use; it covers so many slots.
     TopologyChanged Int
   | -- | No node gave a usable slot map; each with its reason.
@@ -89,9 +94,12 @@ data ConnectionEvent
 --
 -- @since 0.1.0.0
 data CommandTiming = CommandTiming
-  { timingCommand :: ByteString,
-    -- | Nanoseconds from submitting it until its result is had, retries included.
+  { -- | The command's name, in capitals, without its arguments.
+    timingCommand :: ByteString,
+    -- | Nanoseconds from submitting it until who waits for its result has it,
+    -- retries included.
     timingNanos :: Int64,
+    -- | Whether there was a result, or the error that the caller gets.
     timingResult :: Either Error ()
   }
   deriving stock (Eq, Show)

@@ -323,12 +323,16 @@ isOpen mux =
     Open -> pure True
     _ -> pure False
 
--- | A look at the queues.
+-- | A look at the queues of one connection.
 --
 -- @since 0.1.0.0
 data MuxGauges = MuxGauges
-  { gaugeInFlight :: Int,
+  { -- | Commands submitted and not yet answered, sent or not. One that its caller
+    -- no longer waits for counts until its reply has come.
+    gaugeInFlight :: Int,
+    -- | Encoded bytes that nobody has begun to send.
     gaugeQueuedBytes :: Int,
+    -- | Callers that wait for room before they submit.
     gaugeWaiting :: Int
   }
   deriving stock (Eq, Show)
