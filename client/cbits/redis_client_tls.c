@@ -39,10 +39,14 @@ struct session {
 
 static void explain_queue(char *reason)
 {
+	unsigned long first = ERR_peek_error();
 	unsigned long code = ERR_peek_last_error();
 	const char *text = code == 0 ? NULL : ERR_reason_error_string(code);
+	/* A file that cannot be opened: the last one says "system lib". */
+	if (ERR_GET_LIB(first) == ERR_LIB_SYS)
+		snprintf(reason, REASON, "%s", strerror(ERR_GET_REASON(first)));
 	/* What OpenSSL says of a record that begins as none does. */
-	if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
+	else if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
 		snprintf(reason, REASON, "what the peer answers is not TLS (%s)", text == NULL ? "" : text);
 	else if (text != NULL)
 		snprintf(reason, REASON, "%s", text);
@@ -66,7 +70,7 @@ SSL_CTX *redis_client_tls_context(int verify, const char *authorities,
                                   const char *certificate, const char *key, char *reason)
 {
 	SSL_CTX *context;
-	const char *what = "cannot prepare TLS";
+	const char *what = "cannot prepare TLS", *file = NULL;
 
 	ERR_clear_error();
 	context = SSL_CTX_new(TLS_client_method());
@@ -88,7 +92,8 @@ SSL_CTX *redis_client_tls_context(int verify, const char *authorities,
 	SSL_CTX_set_default_passwd_cb(context, no_password);
 
 	if (authorities != NULL) {
-		what = "cannot use the file of authorities";
+		what = "cannot use the file of authorities ";
+		file = authorities;
 		if (SSL_CTX_load_verify_locations(context, authorities, NULL) != 1)
 			goto failed;
 	} else if (verify) {
@@ -97,10 +102,12 @@ SSL_CTX *redis_client_tls_context(int verify, const char *authorities,
 			goto failed;
 	}
 	if (certificate != NULL) {
-		what = "cannot use the client certificate";
+		what = "cannot use the client certificate ";
+		file = certificate;
 		if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
 			goto failed;
-		what = "cannot use the client key";
+		what = "cannot use the client key ";
+		file = key;
 		if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1
 		    || SSL_CTX_check_private_key(context) != 1)
 			goto failed;
@@ -111,7 +118,7 @@ failed:
 	{
 		char queue[REASON];
 		explain_queue(queue);
-		snprintf(reason, REASON, "%s: %.200s", what, queue);
+		snprintf(reason, REASON, "%s%.120s: %.90s", what, file == NULL ? "" : file, queue);
 	}
 	SSL_CTX_free(context);
 	ERR_clear_error();

@@ -9,7 +9,10 @@
 --
 -- Commands that the server may keep waiting (BLPOP) get connections of their
 -- own without asking. Those that change what a connection is (SELECT, MULTI,
--- SUBSCRIBE) are refused here; 'withDedicated' lends a connection for them.
+-- WATCH) are refused here; 'withDedicated' lends a connection for them.
+-- There is no interface for subscriptions yet: with RESP3 SUBSCRIBE is
+-- answered by a push, which goes to a hook, and whoever waits for a reply to
+-- it waits in vain.
 --
 -- Nothing in this module connects before a command needs it, except that a
 -- cluster's seeds are asked for its slot map at once.

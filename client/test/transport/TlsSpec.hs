@@ -268,11 +268,12 @@ spec = aroundAll withWorld . describe "TLS" $ do
         refusal
           (trusting world) {tlsCertificate = Just (keyPairCertificate (worldClient world), keyPairKey (worldGood world))}
           (TcpEndpoint "localhost" 1)
-      reason `shouldBe` "cannot use the client key: key values mismatch"
+      reason `shouldSatisfy` ("cannot use the client key " `List.isPrefixOf`)
+      reason `shouldSatisfy` (": key values mismatch" `List.isSuffixOf`)
 
     check "that cannot be read is refused before connecting" $ \world -> do
       reason <- refusal (trusting world) {tlsCertificate = Just ("/nonexistent", "/nonexistent")} (TcpEndpoint "localhost" 1)
-      reason `shouldSatisfy` ("cannot use the client certificate: " `List.isPrefixOf`)
+      reason `shouldBe` "cannot use the client certificate /nonexistent: No such file or directory"
 
   describe "the protocol" $ do
     check "refuses versions before 1.2" $ \world ->

@@ -111,7 +111,7 @@ targetOf options = case connectionUrl options of
           targetSocket = connectionSocket options,
           targetDatabase = fromMaybe 0 (connectionDatabase options),
           targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
-          targetReadFrom = if connectionReplicas options then Config.PreferReplica else Config.ReadPrimary
+          targetReadFrom = connectionReadFrom options
         }
     placed config target = case configTopology config of
       Standalone endpoint -> at endpoint target

@@ -211,6 +211,7 @@ spec = describe "Tool.Options" $ do
             ("bench -h s -t --cert f", "--cert needs --key"),
             ("bench -h s -t --key f", "--key needs --cert"),
             ("bench -h s -t --insecure --cacert f", "exclude each other"),
+            ("bench -h s -t --sni=", "--sni is empty"),
             ("bench -h s -u name", "--user needs a password"),
             ("bench --nonsense", "--nonsense"),
             ("bench suite --batch 3", "--batch"),

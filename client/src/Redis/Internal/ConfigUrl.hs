@@ -45,6 +45,7 @@ import Text.Read (readMaybe)
 -- [@mux_count@] A number, or @auto@.
 -- [@polling@] Microseconds, or @off@.
 -- [@protocol@] @2@ or @3@.
+-- [@read_from@] @primary@ or @replica@, for a cluster.
 -- [@refresh_interval@, @refresh_throttle@] Seconds.
 -- [@server_name@] The name in the server's certificate, for TLS.
 -- [@silence_limit@] Seconds, or @none@.
@@ -236,6 +237,11 @@ applyOption config (name, value) = case name of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}
     _ -> wrong part "must be 2 or 3"
+  "read_from" -> case (value, configTopology config) of
+    ("primary", _) -> Right config {configReadFrom = ReadPrimary}
+    ("replica", Cluster _) -> Right config {configReadFrom = PreferReplica}
+    ("replica", Standalone _) -> wrong part "is for a cluster"
+    _ -> wrong part "must be primary or replica"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
   "server_name" -> tls (\old -> old {tlsServerName = Just value})

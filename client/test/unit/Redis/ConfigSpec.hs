@@ -62,6 +62,8 @@ spec = describe "Redis.Config" $ do
       fmap configCommandTimeout (configFromUrl "redis://h?timeout=none") `shouldBe` Right Nothing
       fmap configMuxCount (configFromUrl "redis://h?mux_count=auto") `shouldBe` Right Nothing
       fmap configPolling (configFromUrl "redis://h?polling=50") `shouldBe` Right (PollUpTo 50)
+      fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=replica") `shouldBe` Right PreferReplica
+      fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=primary") `shouldBe` Right ReadPrimary
 
     it "leaves everything else as it is by default" $
       fmap show (configFromUrl "redis://h:1") `shouldBe` Right (show (standaloneConfig "h" 1))
@@ -201,6 +203,8 @@ faults =
     ("redis://h?timeout=0", "command timeout"),
     ("redis://h?timeout=1&timeout=2", "option timeout"),
     ("redis://h?protocol=4", "option protocol"),
+    ("redis://h?read_from=replica", "option read_from"),
+    ("redis+cluster://h?read_from=any", "option read_from"),
     ("redis://h?polling=fast", "option polling"),
     ("redis://h?mux_count=0", "mux count"),
     ("redis://h?cluster=yes", "option cluster"),

@@ -34,6 +34,7 @@ import Options.Applicative
     switch,
     value,
   )
+import Redis.Config (ReadFrom (PreferReplica))
 import Text.Read (readMaybe)
 import Tool.Bench.Workload.Keys (templateCount)
 import Tool.Bench.Workload.Values (largestSize)
@@ -215,7 +216,7 @@ benchProblem :: Said -> BenchOptions -> Maybe String
 benchProblem options' options = case connectionProblem True (benchConnection options) of
   Just problem -> Just problem
   Nothing ->
-    effectProblem options' (loadKeys defaultLoad) (connectionReplicas (benchConnection options)) (loadPlan (benchLoad options)) (benchWorkload options)
+    effectProblem options' (loadKeys defaultLoad) (connectionReadFrom (benchConnection options) == PreferReplica) (loadPlan (benchLoad options)) (benchWorkload options)
       <|> loadProblem (benchLoad options)
       <|> workloadProblem (loadKeys (benchLoad options)) (benchWorkload options)
       <|> outputProblem (benchOutputs options)

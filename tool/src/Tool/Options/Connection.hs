@@ -4,6 +4,7 @@ module Tool.Options.Connection
     TlsOptions (..),
     connectionOptions,
     connectionProblem,
+    connectionReadFrom,
     namesServer,
     withPassword,
   )
@@ -29,7 +30,7 @@ import Options.Applicative
     strOption,
     switch,
   )
-import Redis.Internal.Config (Config (configTopology), Topology (..))
+import Redis.Internal.Config (Config (configReadFrom, configTopology), ReadFrom (..), Topology (..))
 import Redis.Internal.ConfigUrl (configFromUrl)
 import Text.Read (readMaybe)
 
@@ -129,11 +130,18 @@ portNumber = eitherReader $ \text -> case readMaybe text of
   Just number | number > (0 :: Integer) && number <= 65535 -> Right (fromInteger number)
   _ -> Left ("a port is a number from 1 to 65535, not " <> show text)
 
+-- | Where commands that only read go, by the option or by the URL.
+connectionReadFrom :: ConnectionOptions -> ReadFrom
+connectionReadFrom options
+  | connectionReplicas options = PreferReplica
+  | otherwise = maybe ReadPrimary configReadFrom (connectionUrl options)
+
 -- | What is wrong with the combination, in one line. The flag says whether the
 -- mode starts a server of its own when no host is given.
 connectionProblem :: Bool -> ConnectionOptions -> Maybe String
 connectionProblem ownServer options
   | Just "" <- connectionHost options = Just "--host is empty"
+  | Just "" <- tlsServerName (connectionTls options) = Just "--sni is empty"
   | Just _ <- connectionUrl options, name : _ <- besideUrl = Just (name <> " and --url exclude each other")
   | Just _ <- connectionSocket options, name : _ <- besideSocket = Just (name <> " and --socket exclude each other")
   | Just number <- connectionDatabase options, number > 0, isCluster = Just "--db: a cluster has database 0 only"
