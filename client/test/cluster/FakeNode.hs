@@ -36,6 +36,7 @@ module FakeNode
     shard,
     allSlots,
     shardsView,
+    replicated,
     slotsView,
   )
 where
@@ -284,6 +285,11 @@ shardsView = List . map one
           Text "health",
           Text "online"
         ]
+
+-- | The first serves all slots, and the second copies it.
+replicated :: FakeNode -> FakeNode -> View
+replicated primary replica =
+  shardsView [(shard allSlots primary) {shardReplicasAt = [(Text (fakeHost replica), fakePort replica)]}]
 
 -- | As CLUSTER SLOTS says it, with metadata that nobody needs.
 slotsView :: [FakeShard] -> View

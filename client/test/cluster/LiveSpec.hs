@@ -123,7 +123,7 @@ keysSpec = do
 movingSpec :: SpecWith Cluster
 movingSpec = do
   it "loses and doubles nothing while slots move, and asks for the map no more than it may" $ \cluster ->
-    within 60 . connected (setRefreshThrottle 1) cluster $ \client -> do
+    within 60 . settled . connected (setRefreshThrottle 1) cluster $ \client -> do
       let tag = "mv:1:counter"
           slot = slotNumberOf tag
       -- Several keys of one slot, so that it is half moved for a while.
@@ -154,7 +154,7 @@ movingSpec = do
       asksAfter - asksBefore `shouldSatisfy` (<= 60)
 
   it "a command over a half-moved slot waits, and gets its answer when the move is over" $ \cluster ->
-    limited . connected (setCommandTimeout (Just 10) . setMaxAttempts 500) cluster $ \client -> do
+    limited . settled . connected (setCommandTimeout (Just 10) . setMaxAttempts 500) cluster $ \client -> do
       let pairs = [("{half}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 20 :: Int]]
           slot = slotNumberOf "half"
       forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
@@ -206,7 +206,7 @@ movingSpec = do
 replicaSpec :: SpecWith Cluster
 replicaSpec =
   it "reads from replicas, which are told READONLY, and writes to masters" $ \cluster ->
-    within 60 . connected (setReadFrom PreferReplica) cluster $ \client -> do
+    within 60 . settled . connected (setReadFrom PreferReplica) cluster $ \client -> do
       nodes <- clusterNodes cluster
       masters <- map fst <$> clusterMasters cluster
       let replicas = filter (`notElem` masters) nodes
@@ -233,7 +233,7 @@ replicaSpec =
 
 failingSpec :: SpecWith Cluster
 failingSpec = do
-  it "starts with dead seeds if one lives" $ \cluster -> limited $ do
+  it "starts with dead seeds if one lives" $ \cluster -> limited . settled $ do
     addresses <- clusterAddresses cluster
     let dead = [TcpAddress "127.0.0.1" 1, TcpAddress "127.0.0.1" 2, TcpAddress "127.0.0.1" 3]
     withClient (liveConfig (dead <> take 1 addresses)) $ \client -> do
@@ -241,7 +241,7 @@ failingSpec = do
       run client (Redis.get "seeded") `shouldReturn` Just "1"
 
   it "a frozen master does not hold up commands to the others" $ \cluster ->
-    limited . connected (setCommandTimeout (Just 2)) cluster $ \client -> do
+    limited . settled . connected (setCommandTimeout (Just 2)) cluster $ \client -> do
       masters <- clusterMasters cluster
       case masters of
         (frozen, ranges) : _ -> do
@@ -345,7 +345,7 @@ lonelySpec = do
 secureSpec :: Spec
 secureSpec =
   it "is used over TLS, each node by its TLS port, through a fail-over" $
-    within 60 . withCertificates $ \certificates -> do
+    within 60 . settled . withCertificates $ \certificates -> do
       let server =
             defaultServerOptions
               { optionsPassword = Just "open sesame",

@@ -69,16 +69,18 @@
 -- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
 --   killed.
 -- [Reads from replicas] LiveSpec: reads from replicas. RedirectSpec: from a replica;
---   the primary answers.
+--   the primary answers. ReplicaReadsSpec: nothing that blocks, scripts by EVAL_RO
+--   and FCALL_RO only.
 module Main (main) where
 
 import LiveSpec qualified
 import LookingSpec qualified
 import RedirectSpec qualified
+import ReplicaReadsSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)
+main = hspec (RedirectSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)

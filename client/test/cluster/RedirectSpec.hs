@@ -2,7 +2,6 @@
 -- now", from nodes that say them on demand.
 module RedirectSpec (spec) where
 
-import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (replicateConcurrently, replicateConcurrently_)
 import Control.Concurrent.STM
 import Control.Monad (forM_, void)
@@ -210,14 +209,6 @@ movedSpec = do
         eventually 5 "the map was asked for" $
           (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
 
--- The second copies the first.
-replicated :: FakeNode -> FakeNode -> View
-replicated primary replica =
-  shardsView [(shard allSlots primary) {shardReplicasAt = [(Text "127.0.0.1", fakePort replica)]}]
-
-preferringReplicas :: [Endpoint] -> Config
-preferringReplicas = setReadFrom PreferReplica . clusterOf
-
 askSpec :: Spec
 askSpec = do
   it "is followed with ASKING right before the command, among other traffic, and changes no map" $
@@ -398,19 +389,21 @@ notNowSpec = do
 
   it "attempts together take no longer than the command may" $
     limited . withFakeNode $ \a -> do
-      busy <- atFirst (replicate 2 (Failed "TRYAGAIN"))
+      busy <- atFirst (replicate 3 (Failed "TRYAGAIN Multiple keys request during rehashing of slot"))
       setScript a $ \connection words' -> case words' of
-        "GET" : _ -> do
-          threadDelay 800000
-          maybe (Just Silence) Just <$> busy connection words'
+        "GET" : _ -> maybe (Just Silence) Just <$> busy connection words'
         _ -> pure Nothing
-      withClient (setCommandTimeout (Just 2) (clusterOf [fakeEndpoint a])) $ \client -> do
-        -- The third attempt begins after 1.6 s. Given its whole time, it would
-        -- end after 3.6 s.
-        answer <- timeout 3500000 (tryRun client (Redis.get key))
+      let slowly = setBackoff Backoff {backoffFirst = 0.5, backoffCap = 0.5} . setCommandTimeout (Just 2)
+      withClient (slowly (clusterOf [fakeEndpoint a])) $ \client -> do
+        -- The last attempt begins after three delays, 0.75 s to 1.5 s. Given its
+        -- whole time, it would end after 2.75 s at the earliest.
+        answer <- timeout 2650000 (tryRun client (Redis.get key))
         fmap void answer `shouldSatisfy` \case
-          Just (Left problem) -> errorDelivery problem == MaybeExecuted
+          Just (Left (TimeoutError MaybeExecuted _)) -> True
           _ -> False
+        countHeard a ["GET"] `shouldReturn` 4
+        -- Closing the client would wait for the answer.
+        hangUpAll a
 
 noAuthSpec :: Spec
 noAuthSpec = do

@@ -8,6 +8,7 @@ module Support
     -- * Configurations
     impatient,
     clusterOf,
+    preferringReplicas,
     addressEndpoint,
     expectError,
     clusterReason,
@@ -67,6 +68,9 @@ clusterOf :: [Endpoint] -> Config
 clusterOf = \case
   first : rest -> setProtocol OnlyResp2 (impatient (clusterConfig (first :| rest)))
   [] -> impatient (clusterConfig (TcpEndpoint "127.0.0.1" 1 :| []))
+
+preferringReplicas :: [Endpoint] -> Config
+preferringReplicas = setReadFrom PreferReplica . clusterOf
 
 addressEndpoint :: Address -> Endpoint
 addressEndpoint = \case

@@ -2,6 +2,7 @@
 module MultiplexerSpec (spec) where
 
 import Control.Concurrent
+import Control.Concurrent.STM
 import Control.Exception
 import Control.Monad
 import Data.ByteString qualified as ByteString
@@ -85,7 +86,7 @@ spec mayGiveUp = describe "a multiplexer" $ do
       forAll genManners $ \manners ->
         forAll (elements [3, 5, 64]) $ \maxInFlight -> ioProperty . within 20 $ do
           let settings = plainSettings {muxMaxInFlight = maxInFlight, muxMaxQueued = 200, muxPolling = PollUpTo 100}
-          found <- withMux settings manners echoing $ \_ mux -> do
+          found <- withMux settings manners echoing $ \fake mux -> do
             ends <- forM (zip [0 ..] plans) $ \(who, plan) -> do
               end <- newEmptyMVar
               -- Masked between two acts, or an interrupt would end the thread.
@@ -96,10 +97,13 @@ spec mayGiveUp = describe "a multiplexer" $ do
                     Left (Interrupt _) -> pure []
                 putMVar end (concat problems)
               pure (thread, end)
-            -- Interrupts whoever is at it, wherever that is.
+            -- Interrupts whoever is at it, wherever that is: each time when
+            -- some more bytes have been sent, and some threads have had a turn.
             disturber <- forkIO . when mayGiveUp . forM_ (cycle [1 .. 7 :: Int]) $ \n -> do
               forM_ (take 2 (drop (n `rem` 6) (map fst ends))) (`throwTo` Interrupt n)
-              threadDelay (n * 50)
+              sent <- heardBytes fake
+              atomically (readTVar (fakeAccepted fake) >>= check . (>= sent + n * 80))
+              replicateM_ n yield
             found <- concat <$> mapM (readMVar . snd) ends `finally` killThread disturber
             eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
             pure found

@@ -1,17 +1,18 @@
 -- | A thread that the runtime moves to another capability changes to that
 -- capability's connection, but only when nothing of its own is in flight.
 --
--- The server is stopped while the thread submits and moves there and back, so
--- that its commands are in flight with certainty. A pool that let them go over
--- two connections would have the third part read together with the first.
+-- The server is stopped while the thread submits and is moved about, so that its
+-- commands are in flight with certainty. A pool that let them go over two
+-- connections would have those after a second move read together with those
+-- before the first.
 module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
-import Control.Monad (forM, forM_, unless, void)
+import Control.Monad (forM_, unless, void)
+import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
-import Data.Maybe (isNothing)
 import Peer (outcomeText, within)
 import Redis.Config
 import Redis.Error
@@ -25,32 +26,24 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value
-import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
+import Test.Hspec.QuickCheck (modifyMaxSuccess)
+import Test.QuickCheck hiding (Failure, again, within)
 
 spec :: Spec
 spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities 2) $ do
-  it "runs what one thread submits in that order, even if the runtime moves it in between" . within 25 $
-    withServer defaultServerOptions $ \server ->
-      withPool server $ \pool -> do
-        openBoth pool
-        forM_ [1 .. rounds] $ \number -> do
-          let key = Char8.pack ("order-" <> show number)
-          (moves, slots) <- inThread . bracket_ (freeze server) (thaw server) $ do
-            first <- submitted pool key [1 .. 20]
-            moveAway
-            inFlight <- allOpen first
-            second <- submitted pool key [21 .. 40]
-            moveAway
-            inFlight' <- allOpen (first <> second)
-            third <- submitted pool key [41 .. 60]
-            pure ([inFlight, inFlight'], first <> second <> third)
-          -- Else nothing was shown.
-          moves `shouldBe` [True, True]
-          outcomes <- mapM waitSlotResult slots
-          [length' | Reply (Integer length') <- outcomes] `shouldBe` [1 .. 60]
-          listed <- submitToNode pool (request ["LRANGE", key, "0", "-1"])
-          [Char8.unpack text | Reply (Array texts) <- [listed], BulkString text <- texts] `shouldBe` map show [1 .. 60 :: Int]
+  aroundAll withOpenPool . modifyMaxSuccess (const 40) . it "runs what one thread submits in that order, wherever the runtime moves it in between" $ \(server, pool) ->
+    forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 10 $ do
+      void (submitToNode pool (request ["DEL", listKey]))
+      slots <- inThread . bracket_ (freeze server) (thaw server) $ perform server pool script
+      outcomes <- mapM waitSlotResult slots
+      listed <- submitToNode pool (request ["LRANGE", listKey, "0", "-1"])
+      let count = sum (map partCommands script)
+      pure $
+        conjoin
+          [ map outcomeText outcomes === map (Right . Integer . fromIntegral) [1 .. count],
+            outcomeText listed === Right (Array (map numbered [1 .. count]))
+          ]
 
   -- Two threads that count as one are brought to have a command each on a
   -- connection each: the first waits for room on its own and so is not counted
@@ -84,11 +77,63 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         takeMVar late >>= (`shouldBe` (Left (TimeoutError NotSent 1.5), Right (SimpleString "PONG")))
         popped <- waitSlotResult third
         outcomeText popped `shouldSatisfy` either (const True) (/= Null)
+
+-- | What a thread does: submits so many commands without waiting for a reply, by
+-- themselves or together, and meets with something.
+data Part = Part {partCommands :: Int, partTogether :: Bool, partEnd :: End}
+  deriving stock (Eq, Show)
+
+data End
+  = GoesOn
+  | IsMoved
+  | -- | Until all its commands have been answered: then it may change.
+    Waits
+  deriving stock (Eq, Show)
+
+-- | Begins with a move while commands are in flight, and has more commands after
+-- it: a script without shows nothing.
+anyScript :: Gen [Part]
+anyScript = (:) <$> part (pure IsMoved) <*> (choose (1, 6) >>= (`vectorOf` part anyEnd))
   where
-    rounds = 10 :: Int
-    submitted pool key numbers =
-      forM numbers $ \n -> submitToNodeAsync pool (request ["RPUSH", key, Char8.pack (show (n :: Int))])
-    allOpen slots = all isNothing <$> mapM (timeout 100 . waitSlotResult) slots
+    part end = Part <$> choose (1, 30) <*> arbitrary <*> end
+    anyEnd = frequency [(4, pure IsMoved), (1, pure GoesOn), (1, pure Waits)]
+
+shrinkPart :: Part -> [Part]
+shrinkPart part@Part {partCommands, partTogether} =
+  [part {partCommands = fewer} | fewer <- shrink partCommands, fewer > 0]
+    <> [part {partTogether = False} | partTogether]
+
+-- | Carries a script out while the server is stopped, which goes on only while
+-- the thread waits. What becomes of the commands, in their order.
+perform :: Server -> MultiplexPool -> [Part] -> IO [ResponseSlot]
+perform server pool = go 1 0
+  where
+    go next unanswered = \case
+      [] -> pure []
+      Part {partCommands, partTogether, partEnd} : rest -> do
+        let encoded = [request ["RPUSH", listKey, Char8.pack (show n)] | n <- take partCommands [next :: Int ..]]
+            submitted = unanswered + partCommands
+        slots <- if partTogether then submitRunToNode pool encoded else mapM (submitToNodeAsync pool) encoded
+        -- Else a move shows nothing.
+        inFlight `shouldReturn` submitted
+        left <- case partEnd of
+          GoesOn -> pure submitted
+          IsMoved -> submitted <$ moveAway
+          Waits -> 0 <$ bracket_ (thaw server) (freeze server) (waitUntil ((== 0) <$> inFlight))
+        (slots <>) <$> go (next + partCommands) left rest
+    inFlight = sum . map gaugeInFlight <$> poolGauges pool
+
+listKey :: ByteString
+listKey = "order"
+
+numbered :: Int -> Value
+numbered = BulkString . Char8.pack . show
+
+-- | Of a server of its own.
+withOpenPool :: ((Server, MultiplexPool) -> IO ()) -> IO ()
+withOpenPool action =
+  withServer defaultServerOptions $ \server ->
+    withPool server $ \pool -> openBoth pool *> action (server, pool)
 
 withPool :: Server -> (MultiplexPool -> IO a) -> IO a
 withPool = withPoolOf id

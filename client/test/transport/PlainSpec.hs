@@ -3,13 +3,14 @@ module PlainSpec (spec) where
 
 import Control.Concurrent (forkFinally, killThread)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
-import Control.Exception (IOException, bracket, try)
+import Control.Exception (IOException, bracket, bracketOnError, try)
 import Control.Monad (replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Data.List qualified as List
+import Data.Maybe (mapMaybe)
 import Foreign.Marshal.Alloc (allocaBytes)
 import GHC.Clock (getMonotonicTime)
 import GHC.IO.Encoding (setFileSystemEncoding, utf8)
@@ -21,10 +22,14 @@ import Redis.Internal.Network.Connect
 import Redis.Internal.Network.Dial
 import Redis.Internal.Network.Transport
 import Servers
+import System.Directory (listDirectory)
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
+import System.Posix.IO (closeFd, dup)
+import System.Posix.Types (Fd (Fd))
 import System.Timeout (timeout)
 import Test.Hspec
+import Text.Read (readMaybe)
 
 loopback4, loopback6 :: SockAddr
 loopback4 = SockAddrInet 0 (Socket.tupleToHostAddress (127, 0, 0, 1))
@@ -125,6 +130,18 @@ spec = around_ (within 20) $ do
         Socket.connect socket server
         meetsItself socket
       (alone, accompanied) `shouldBe` (True, False)
+
+  describe "a TCP connection" $ do
+    it "sends at once, probes after a minute of idleness and gives up on what is unacknowledged for 15 s" $
+      tuningOf id `shouldReturn` Tuning {noDelay = 1, keepAlive = 1, keepIdle = 60, keepInterval = 20, keepCount = 3, userTimeout = 15000}
+
+    it "probes and gives up when it is told to" $ do
+      tuning <- tuningOf (\given -> given {configKeepAlive = Just 7, configTcpUserTimeout = Just 2.5})
+      tuning `shouldBe` Tuning {noDelay = 1, keepAlive = 1, keepIdle = 7, keepInterval = 2, keepCount = 3, userTimeout = 2500}
+
+    it "does neither when it is told not to" $ do
+      tuning <- tuningOf (\given -> given {configKeepAlive = Nothing, configTcpUserTimeout = Nothing})
+      (noDelay tuning, keepAlive tuning, userTimeout tuning) `shouldBe` (1, 0, 0)
 
   describe "gathering" $ do
     it "does not wait for bytes that are there" $
@@ -253,6 +270,53 @@ spec = around_ (within 20) $ do
     it "carries 64 MB both ways at once, intact" $
       withEcho loopback4 $ \address ->
         withTransport (TcpEndpoint "127.0.0.1" (portOf address)) echoes64MB
+
+-- | The options of a socket, in the kernel's units.
+data Tuning = Tuning
+  { noDelay :: Int,
+    keepAlive :: Int,
+    keepIdle :: Int,
+    keepInterval :: Int,
+    keepCount :: Int,
+    userTimeout :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Those that a connection gets, with the default configuration changed.
+tuningOf :: (Config -> Config) -> IO Tuning
+tuningOf change = withEcho loopback4 $ \address -> do
+  let endpoint = TcpEndpoint "127.0.0.1" (portOf address)
+  connector <- newConnector (change (config endpoint)) >>= either (fail . show) pure
+  bracket (connectWith connector endpoint >>= either (fail . show) pure) transportClose $ \transport -> do
+    -- The other end would be there, too, if nothing had been read.
+    sendAll transport "x"
+    receive transport `shouldReturn` "x"
+    bracket (socketTo address) Socket.close tuningOfSocket
+  where
+    tuningOfSocket socket = do
+      noDelay <- Socket.getSocketOption socket Socket.NoDelay
+      keepAlive <- Socket.getSocketOption socket Socket.KeepAlive
+      [keepIdle, keepInterval, keepCount] <- mapM (Socket.getSocketOption socket . Socket.SockOpt 6) [4, 5, 6]
+      userTimeout <- Socket.getSocketOption socket Socket.UserTimeout
+      pure Tuning {noDelay, keepAlive, keepIdle, keepInterval, keepCount, userTimeout}
+
+-- | A duplicate of the descriptor of this process that is connected to an
+-- address: a transport keeps it to itself.
+socketTo :: SockAddr -> IO Socket.Socket
+socketTo address = listDirectory "/proc/self/fd" >>= first . mapMaybe readMaybe
+  where
+    first = \case
+      [] -> fail ("no socket leads to " <> show address)
+      descriptor : rest -> duplicate descriptor >>= maybe (first rest) pure
+    duplicate descriptor =
+      -- The listing's own is closed by now, and most are no sockets.
+      either (\(_ :: IOException) -> Nothing) id <$> try (bracketOnError (dup (Fd descriptor)) closeFd candidate)
+    candidate copy = do
+      socket <- Socket.mkSocket (fromIntegral copy)
+      peer <- try (Socket.getPeerName socket)
+      if either (\(_ :: IOException) -> False) (== address) peer
+        then pure (Just socket)
+        else Nothing <$ Socket.close socket
 
 -- | Writes until the kernel takes no more.
 fillBuffers :: Transport -> IO ()

@@ -14,8 +14,8 @@ import Control.Concurrent (ThreadId, forkIO, forkOn)
 import Control.Exception (mask_)
 import GHC.Conc (labelThread)
 
--- | Starts a masked thread on a capability. Its body must end by itself: it
--- gets no exceptions from this library, and must not leak any.
+-- | Starts a masked thread on a capability. Its body must end by itself, unless
+-- whoever started it keeps the thread and ends it, and must not leak exceptions.
 spawnOn :: Int -> String -> IO () -> IO ThreadId
 spawnOn capability label body = mask_ $ do
   thread <- forkOn capability body

@@ -63,8 +63,7 @@ blpopKind ground =
           pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
           popped <- Redis.tryWait popping
           pure (verdict value <$> (pushed *> popped)),
-      kindSteps = [],
-      kindAlone = True
+      kindSteps = []
     }
   where
     verdict value = \case
@@ -93,8 +92,7 @@ transactionKind ground =
                 Redis.runOn connection (part key ["GET", key] (is "QUEUED"))
                 Redis.runOn connection (part key ["EXEC"] (executed value))
             ),
-      kindSteps = [],
-      kindAlone = True
+      kindSteps = []
     }
   where
     executed value = \case

@@ -60,8 +60,7 @@ custom ground allKeys name (Template templateWords) = case factScope facts of
                   commandFacts = facts,
                   commandDecode = verdict (filledNumber filled)
                 },
-          kindSteps = [allKeys | readsStrings],
-          kindAlone = factBlocking facts /= NonBlocking
+          kindSteps = [allKeys | readsStrings]
         }
   where
     fill = filler ground templateWords

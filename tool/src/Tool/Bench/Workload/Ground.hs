@@ -169,9 +169,7 @@ data Kind = Kind
     kindStats :: Maybe [(Text, Int)],
     -- | Given the kind's number.
     kindMake :: Int -> Make,
-    kindSteps :: [Step],
-    -- | Whether operations wait for something on connections of their own.
-    kindAlone :: Bool
+    kindSteps :: [Step]
   }
 
 -- | A kind of one shared command, with its name in the statistics.
@@ -188,8 +186,7 @@ sharedKind name command steps make =
     { kindName = name,
       kindStats = Just [(command, 1)],
       kindMake = make,
-      kindSteps = steps,
-      kindAlone = False
+      kindSteps = steps
     }
 {-# INLINE sharedKind #-}
 

@@ -1,5 +1,6 @@
 module Redis.Internal.Routing.TopologySpec (spec) where
 
+import Control.Monad (forM_)
 import Data.List (nub, sort)
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -24,6 +25,7 @@ spec = describe "Redis.Internal.Routing.Topology" $ do
   atTheStart
   choosing
   remembering
+  spacing
   describe "after any events in any order" . modifyMaxSuccess (const 400) $ always
 
 atTheStart :: Spec
@@ -117,6 +119,44 @@ remembering = describe "a MOVED" $ do
         (asked, second) = step 200 Tick known
         (after', _) = lastOr (asked, []) (replies 200.02 3 (stale second) asked)
     slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 4)
+
+-- Clients that began together must not ask together: over many seeds, most of the
+-- range that chance may choose from is met, and nothing else.
+spacing :: Spec
+spacing = describe "the time between two refreshes" $ do
+  forM_ [(1, 1.01), (100, 2), (200, 3)] $ \(count, factor) ->
+    it ("is the throttle and up to a half of it, by chance, times " <> show factor <> " for a cluster of " <> show count) $
+      map (subtract 100 . nextWake . wanting . refreshed count) seeds
+        `shouldSatisfy` spreadOver (factor * settingsThrottle settings) (1.5 * factor * settingsThrottle settings)
+
+  it "that nobody wants is the interval, by chance up to a tenth less or more" $
+    map (subtract 100 . nextWake . refreshed 1) seeds
+      `shouldSatisfy` spreadOver (0.9 * settingsInterval settings) (1.1 * settingsInterval settings)
+
+  it "that nobody wants is so after the very first, too" $
+    map (nextWake . learnt 1) seeds
+      `shouldSatisfy` spreadOver (0.9 * settingsInterval settings) (1.1 * settingsInterval settings)
+  where
+    seeds = [1 .. 400]
+    wanting = fst . step 100.02 (Triggered SawClusterDown)
+    -- Begun at 0.
+    learnt count seed =
+      fst (step 0.01 (Answered 1 (node 1) (Right (spread count))) (fst (step 0 Tick (newState settings (mkStdGen seed) 0))))
+    -- Begun at 100.
+    refreshed count seed =
+      let (asked, actions) = step 100 Tick (learnt count seed)
+       in fst (lastOr (asked, []) (replies 100.01 2 [(endpoint, Right (spread count)) | endpoint <- waitingFor actions] asked))
+    spread count = View {viewMap = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. count]], viewEpoch = Nothing}
+
+-- | Between these, but for rounding, and near either end.
+spreadOver :: Seconds -> Seconds -> [Seconds] -> Bool
+spreadOver least most found =
+  and [least - tiny <= time && time <= most + tiny | time <- found]
+    && any (< least + 0.05 * width) found
+    && any (> most - 0.05 * width) found
+  where
+    width = most - least
+    tiny = 1e-6
 
 always :: Spec
 always = do

@@ -1,0 +1,66 @@
+-- | What may be read from replicas, and what never goes to one.
+module ReplicaReadsSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import FakeNode
+import Redis
+import Redis.Commands qualified as Redis
+import Support
+import Test.Hspec
+
+spec :: Spec
+spec = describe "a client that prefers replicas" $ do
+  forM_
+    [ ["XREAD", "STREAMS", key, "0"],
+      ["EVAL_RO", "return 1", "1", key],
+      ["EVALSHA_RO", "digest", "1", key],
+      ["FCALL_RO", "function", "1", key]
+    ]
+    $ \commandWords -> it ("sends " <> named commandWords <> " to one") $ goesTo Replica commandWords (raw commandWords)
+
+  forM_
+    [ ["XREAD", "BLOCK", "50", "STREAMS", key, "0"],
+      ["XREAD", "BLOCK", "0", "STREAMS", key, "0"],
+      ["EVAL", "return 1", "1", key],
+      ["EVALSHA", "digest", "1", key],
+      ["FCALL", "function", "1", key]
+    ]
+    $ \commandWords -> it ("never sends " <> named commandWords <> " to one") $ goesTo Primary commandWords (raw commandWords)
+
+  forM_
+    [ ("EVAL_RO", Replica, Redis.evalRo "return 1" [key] []),
+      ("EVALSHA_RO", Replica, Redis.evalshaRo "digest" [key] []),
+      ("FCALL_RO", Replica, Redis.fcallRo "function" [key] []),
+      ("EVAL", Primary, Redis.eval "return 1" [key] []),
+      ("EVALSHA", Primary, Redis.evalsha "digest" [key] []),
+      ("FCALL", Primary, Redis.fcall "function" [key] [])
+    ]
+    $ \(name, place, typed) ->
+      it ("sends the typed " <> Char8.unpack name <> " to " <> (if place == Replica then "one" else "the primary")) $
+        goesTo place [name] typed
+
+data Place = Primary | Replica
+  deriving stock (Eq)
+
+key :: ByteString
+key = "key"
+
+named :: [ByteString] -> String
+named = Char8.unpack . Char8.unwords . takeWhile (/= "STREAMS") . take 3
+
+-- Run alone, submitted, and in a pipeline, which find their ways by themselves.
+goesTo :: Place -> [ByteString] -> Command Value -> Expectation
+goesTo place beginning typed =
+  limited . settled . withTwoNodes $ \a b -> do
+    mapM_ (`setView` replicated a b) [a, b]
+    withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+      -- The replica is known, and answers.
+      run client (Redis.get key) `shouldReturn` Just (Char8.pack (show (fakePort b)))
+      answers <- sequence [run client typed, submit client typed >>= wait, runPipeline client (command typed)]
+      answers `shouldBe` replicate 3 (SimpleString "OK")
+      let (here, there) = case place of
+            Primary -> (a, b)
+            Replica -> (b, a)
+      mapM (`countHeard` beginning) [here, there] `shouldReturn` [3, 0]
