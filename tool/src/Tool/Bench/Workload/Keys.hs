@@ -26,7 +26,7 @@ module Tool.Bench.Workload.Keys
   )
 where
 
-import Control.Monad (join)
+import Control.Monad (join, when)
 import Data.Bits (shiftL, shiftR, (.&.), (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -138,13 +138,15 @@ keyTemplate = parts >>= \found -> if length [() | KeyTags _ <- found] > 1 then c
             ("{uuid}", pure (KeyUuid Nothing)),
             ("{uuid:", KeyUuid . Just <$> positive <* close),
             ("{hex:", KeyHex <$> natural "a number of digits" 16 <* close),
-            ("{tag:", KeyTags <$> tags <* close)
+            ("{tag:", KeyTags <$> tags [] <* close)
           ]
-    tags = do
+    tags before = do
       tag <- encodeUtf8 . Text.pack <$> takeWhile' (`notElem` (",{}" :: String))
-      if ByteString.null tag then complain "a tag is empty" else pure ()
+      when (ByteString.null tag) $ complain "a tag is empty"
+      -- Its numbers would begin again: the same keys twice.
+      when (tag `elem` before) $ complain "a tag is there twice"
       another <- text ","
-      (tag :) <$> if another then tags else pure []
+      (tag :) <$> if another then tags (tag : before) else pure []
     positive = natural "a number of keys" 100000000 >>= \count -> if count == 0 then complain "there must be a key at least" else pure count
     close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
     joined = \case

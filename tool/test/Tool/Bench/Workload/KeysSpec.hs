@@ -5,6 +5,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isHexDigit)
+import Data.List (nub)
 import Data.Set qualified as Set
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
@@ -26,6 +27,7 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
     names "key:{tag:a,b2}:{n:3}" 5 `shouldBe` Right ["key:{a}:000", "key:{b2}:000", "key:{a}:001", "key:{b2}:001", "key:{a}:002"]
     names "{tag:only}{n}" 2 `shouldBe` Right ["{only}0", "{only}1"]
     parse keyTemplate "{tag:a,}{n}" `shouldBe` Left "a tag is empty at column 8 of \"{tag:a,}{n}\""
+    parse keyTemplate "{tag:a,b,a}{n}" `shouldBe` Left "a tag is there twice at column 11 of \"{tag:a,b,a}{n}\""
     parse keyTemplate "{tag:a}{n}{tag:b}" `shouldBe` Left "a key has one hash tag at column 18 of \"{tag:a}{n}{tag:b}\""
     fmap tellsApart (parse keyTemplate "{tag:a,b}") `shouldBe` Right False
 
@@ -70,7 +72,7 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
       [8, 4, 4, 4, 12] -> Char8.take 12 key == "participant_" && Char8.index (Char8.drop 12 key) 14 == '8'
       _ -> False
     templates = KeyTemplate . apart <$> liftA3 (\front tag back -> front <> tag <> back) (listOf part) hashTag (listOf part)
-    hashTag = oneof [pure [], (: []) . KeyTags <$> listOf1 (Char8.pack <$> listOf1 (elements "ab:_0"))]
+    hashTag = oneof [pure [], (: []) . KeyTags . nub <$> listOf1 (Char8.pack <$> listOf1 (elements "ab:_0"))]
     part =
       oneof
         [ KeyText . Char8.pack <$> listOf1 (elements "ab:{}_0"),
