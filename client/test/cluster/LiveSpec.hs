@@ -49,11 +49,6 @@ connected change cluster action = do
   addresses <- clusterAddresses cluster
   withClient (change (liveConfig addresses)) action
 
-liveConfig :: [Address] -> Config
-liveConfig addresses = case map addressEndpoint addresses of
-  first : rest -> impatient (clusterConfig (first NonEmpty.:| rest))
-  [] -> clusterOf []
-
 calls :: ByteString -> Node -> IO Int
 calls name node = maybe 0 callsRun . Map.lookup name <$> Server.commandStatistics (nodeServer node)
 

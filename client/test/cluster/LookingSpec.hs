@@ -4,13 +4,10 @@ module LookingSpec (spec) where
 import Control.Concurrent.Async (withAsync)
 import Control.Concurrent.STM
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.TestKit.Address (Address)
 import Redis.TestKit.Cluster
-import Redis.TestKit.Command (Reply (Text))
 import Redis.TestKit.Wait
 import Support
 import Test.Hspec
@@ -19,7 +16,7 @@ spec :: Spec
 spec = do
   describe "a subscription to a shard channel" $
     it "that a node ends, because its slot has moved, has the map asked for again" $
-      within 60 . withCluster defaultClusterOptions {clusterMasterCount = 2} $ \cluster -> do
+      within 60 . settled . withCluster defaultClusterOptions {clusterMasterCount = 2} $ \cluster -> do
         let channel = "news" :: ByteString
             slot = slotNumberOf channel
         pushes <- newTVarIO []
@@ -47,20 +44,15 @@ spec = do
 
   describe "gauges of a cluster" $
     it "show the connections for reads from replicas, and those lent out" $
-      limited . withTwoNodes $ \a b -> do
-        mapM_ (`setView` shardsView [(shard allSlots a) {shardReplicasAt = [(Text "127.0.0.1", fakePort b)]}]) [a, b]
-        withClient (setReadFrom PreferReplica (clusterOf [fakeEndpoint a])) $ \client -> do
+      limited . settled . withTwoNodes $ \a b -> do
+        mapM_ (`setView` replicated a b) [a, b]
+        withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
           _ <- run client (Redis.get "key")
           run client (Redis.set "key" "value")
           withDedicated client (Just "key") $ \_ -> do
             gauges <- clientGauges client
             [(gaugeEndpoint each, length (gaugeConnections each), length (gaugeReplicaConnections each), gaugeLent (gaugeDedicated each)) | each <- gauges]
               `shouldMatchList` [(fakeEndpoint a, 1, 0, 1), (fakeEndpoint b, 0, 1, 0)]
-
-liveConfig :: [Address] -> Config
-liveConfig addresses = case map addressEndpoint addresses of
-  first : rest -> impatient (clusterConfig (first :| rest))
-  [] -> clusterOf []
 
 pushName :: Value -> ByteString
 pushName = \case

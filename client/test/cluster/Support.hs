@@ -9,6 +9,7 @@ module Support
     impatient,
     clusterOf,
     preferringReplicas,
+    liveConfig,
     addressEndpoint,
     expectError,
     clusterReason,
@@ -71,6 +72,12 @@ clusterOf = \case
 
 preferringReplicas :: [Endpoint] -> Config
 preferringReplicas = setReadFrom PreferReplica . clusterOf
+
+-- | A cluster whose seeds are at these addresses.
+liveConfig :: [Address] -> Config
+liveConfig addresses = case map addressEndpoint addresses of
+  first : rest -> impatient (clusterConfig (first :| rest))
+  [] -> clusterOf []
 
 addressEndpoint :: Address -> Endpoint
 addressEndpoint = \case
