@@ -36,6 +36,7 @@ sample name cell iteration ops cpu =
       sampleIteration = iteration,
       sampleOpsPerSecond = ops,
       sampleCpuPerOp = cpu,
+      sampleServerCpuPerOp = Nothing,
       sampleLatency = Latency 1000 2000 3000 4000 5000 6000,
       sampleAllocated = Just 100,
       sampleConnections = 1,

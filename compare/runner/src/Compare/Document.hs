@@ -107,6 +107,8 @@ data Figures = Figures
     figuresOpsConfidence :: Maybe Double,
     -- | Nanoseconds.
     figuresCpu :: Double,
+    -- | Nanoseconds of the servers, where it is known.
+    figuresServerCpu :: Maybe Double,
     figuresLatency :: Latency,
     figuresAllocated :: Maybe Double,
     figuresConnections :: Int
@@ -129,6 +131,7 @@ figures document row cell = case validSamples document row cell of
             figuresOpsMost = maximum ops,
             figuresOpsConfidence = (\(low, high) -> (high - low) / 2) <$> (summarise ops >>= summaryInterval),
             figuresCpu = over sampleCpuPerOp,
+            figuresServerCpu = median <$> traverse sampleServerCpuPerOp samples,
             figuresLatency =
               Latency
                 { latencyP50 = of' latencyP50,

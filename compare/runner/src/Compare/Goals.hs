@@ -1,6 +1,7 @@
 -- | What this library must reach beside its peers, as data, and whether it did.
 module Compare.Goals
   ( Goal (..),
+    Ceiling (..),
     Verdict (..),
     judge,
     goalLine,
@@ -27,7 +28,20 @@ data Goal = Goal
     goalMeasure :: Measure,
     -- | At least this for throughput, at most for processor time.
     goalMust :: Double,
-    goalVerdict :: Verdict
+    goalVerdict :: Verdict,
+    -- | Of a missed goal that asks for more than the servers can do: what they can.
+    goalCeiling :: Maybe Ceiling
+  }
+  deriving stock (Eq, Show)
+
+-- | What the servers' one core can do at most, whoever asks.
+data Ceiling = Ceiling
+  { -- | Commands per second.
+    ceilingOps :: Double,
+    -- | The row of which it can do so many; of every other it can do fewer.
+    ceilingRow :: Text,
+    -- | Commands per second that were needed.
+    ceilingNeeded :: Double
   }
   deriving stock (Eq, Show)
 
@@ -93,10 +107,14 @@ judge cells document =
           goalAgainst = maybe what (named what) rival,
           goalMeasure = measure,
           goalMust = must,
-          goalVerdict = maybe (NotMeasured ("no valid run of " <> what)) (verdict measure must cell) rival
+          goalVerdict = judged,
+          goalCeiling = case (measure, judged) of
+            (Throughput, Missed _ _ _ theirs) -> ceilingOf document cell (must * theirs)
+            _ -> Nothing
         }
       where
         rival = bestOf measure cell rivals
+        judged = maybe (NotMeasured ("no valid run of " <> what)) (verdict measure must cell) rival
     named what row
       | row == referenceName || "hiredis" `Text.isPrefixOf` row = what
       | otherwise = what <> " (" <> fromMaybe row (Text.stripPrefix "StackExchange.Redis " row) <> ")"
@@ -129,6 +147,24 @@ judge cells document =
       (Nothing, _) -> NotMeasured "no valid run of redis-client"
       (_, Nothing) -> NotMeasured ("no valid run of " <> rival)
 
+-- What the servers' core can do, if that is less than what is needed; what was
+-- reached it can do in any case. Both cores free, the servers may take what they
+-- like, so that it is not known.
+ceilingOf :: Document -> Cell -> Double -> Maybe Ceiling
+ceilingOf document cell needed
+  | isPinned (cellPlace cell),
+    (Down most, row) : _ <- List.sort able,
+    needed > most =
+    Just Ceiling {ceilingOps = most, ceilingRow = row, ceilingNeeded = needed}
+  | otherwise = Nothing
+  where
+    able =
+      [ (Down (max (1e9 / cost) (figuresOps found)), row)
+        | row <- referenceName : map rowName (documentRows document),
+          Just found <- [figures document row cell],
+          Just cost <- [figuresServerCpu found]
+      ]
+
 -- | A goal in one line.
 goalLine :: Goal -> Text
 goalLine goal = case goalVerdict goal of
@@ -142,7 +178,7 @@ goalLine goal = case goalVerdict goal of
     line ratio (least, most) ours theirs =
       Text.pack $
         printf
-          "%s: %.2f x %s %s (must be %s %.2f; single runs %.2f..%.2f; %s against %s)"
+          "%s: %.2f x %s %s (must be %s %.2f; single runs %.2f..%.2f; %s against %s%s)"
           (Text.unpack (cellName (goalCell goal)))
           ratio
           (case goalMeasure goal of Throughput -> "the throughput of" :: String; ProcessorTime -> "the client CPU of")
@@ -153,6 +189,14 @@ goalLine goal = case goalVerdict goal of
           most
           (figureText ours)
           (figureText theirs)
+          (maybe "" ceilingText (goalCeiling goal))
+    ceilingText :: Ceiling -> String
+    ceilingText Ceiling {ceilingOps, ceilingRow, ceilingNeeded} =
+      printf
+        "; needed are %.1f k/s, and the servers' core does %.1f k/s at most, at what a command of %s costs it"
+        (ceilingNeeded / 1e3)
+        (ceilingOps / 1e3)
+        (Text.unpack ceilingRow)
     figureText :: Double -> String
     figureText value = case goalMeasure goal of
       Throughput -> printf "%.1f k/s" (value / 1e3)

@@ -134,12 +134,12 @@ summary sample = case sampleProblems sample of
 -- One row at one cell.
 runPeer :: Bool -> Window -> Servers -> Int -> Cell -> Row -> IO Sample
 runPeer pinning usual servers iteration cell row = do
-  before <- calls servers
+  before <- counts servers
   outcome <- runReport (pinned pinning cell) window row (peerArguments (serversAddress servers) window cell)
-  after <- calls servers
+  after <- counts servers
   pure $ case outcome of
     Left why -> failedSample (rowName row) cell iteration why
-    Right report -> sampleOf (rowName row) cell iteration (problemsOf cores window cell before after report) report
+    Right report -> sampleOf (rowName row) cell iteration (problemsOf cores window cell before after report) (serverCpuPerOp before after) report
   where
     window = rowWindow usual row
     cores = if isPinned (cellPlace cell) then 1 else 2
@@ -189,6 +189,7 @@ hasReference cell =
 
 runReference :: Bool -> Window -> Servers -> Int -> Cell -> IO Sample
 runReference pinning window servers iteration cell = do
+  before <- counts servers
   outcome <-
     runRedisBenchmark
       Nothing
@@ -205,12 +206,14 @@ runReference pinning window servers iteration cell = do
           redisBenchmarkValueSize = cellValueSize cell,
           redisBenchmarkPrefix = pinned pinning cell []
         }
+  after <- counts servers
   pure $ case outcome of
     Left problem -> failedSample referenceName cell iteration (Text.pack problem)
     Right measured ->
       (failedSample referenceName cell iteration "")
         { sampleOpsPerSecond = referenceOpsPerSecond measured,
           sampleCpuPerOp = referenceCpuPerOp measured,
+          sampleServerCpuPerOp = serverCpuPerOp before after,
           sampleLatency =
             (Latency 0 0 0 0 0 0)
               { latencyP50 = referenceP50 measured * 1e6,

@@ -4,6 +4,7 @@ module Compare.Sample
     Latency (..),
     PeerReport (..),
     problemsOf,
+    serverCpuPerOp,
     sampleIsValid,
     sampleOf,
     failedSample,
@@ -11,7 +12,7 @@ module Compare.Sample
 where
 
 import Compare.Cell
-import Compare.Servers (Calls (..))
+import Compare.Servers (Counts (..))
 import Compare.Stream (streamCheck)
 import Data.Aeson
 import Data.Text (Text)
@@ -26,6 +27,8 @@ data Sample = Sample
     sampleOpsPerSecond :: Double,
     -- | Nanoseconds of the client's processor time per operation.
     sampleCpuPerOp :: Double,
+    -- | The same of the servers, warm-up included; not in older reports.
+    sampleServerCpuPerOp :: Maybe Double,
     sampleLatency :: Latency,
     -- | Bytes per operation, where the runtime tells.
     sampleAllocated :: Maybe Double,
@@ -85,6 +88,7 @@ instance ToJSON Sample where
         "iteration" .= sampleIteration sample,
         "ops_per_sec" .= sampleOpsPerSecond sample,
         "cpu_ns_per_op" .= sampleCpuPerOp sample,
+        "server_cpu_ns_per_op" .= sampleServerCpuPerOp sample,
         "latency_ns" .= sampleLatency sample,
         "alloc_bytes_per_op" .= sampleAllocated sample,
         "connections" .= sampleConnections sample,
@@ -103,6 +107,7 @@ instance FromJSON Sample where
       <*> sample .: "iteration"
       <*> sample .: "ops_per_sec"
       <*> sample .: "cpu_ns_per_op"
+      <*> sample .:? "server_cpu_ns_per_op"
       <*> sample .: "latency_ns"
       <*> sample .:? "alloc_bytes_per_op"
       <*> sample .: "connections"
@@ -158,7 +163,7 @@ instance FromJSON PeerReport where
 -- | What is wrong with a report, a line each, from how many cores the client
 -- had, how long the window should have been, and what the servers counted
 -- before and after.
-problemsOf :: Int -> Window -> Cell -> Calls -> Calls -> PeerReport -> [Text]
+problemsOf :: Int -> Window -> Cell -> Counts -> Counts -> PeerReport -> [Text]
 problemsOf cores window cell before after report =
   concat
     [ [number (reportWrong report) <> " replies were wrong" | reportWrong report > 0],
@@ -190,22 +195,32 @@ problemsOf cores window cell before after report =
       ["it says that it used no processor time" | reportCpuNanos report <= 0]
     ]
   where
-    ran = callsGet after - callsGet before
-    stored = callsSet after - callsSet before
+    ran = countsGet after - countsGet before
+    stored = countsSet after - countsSet before
     stream = Text.pack ("0x" <> showHex (streamCheck (fromIntegral (commonSeed (cellCommon cell)))) "")
 
 number :: Int -> Text
 number = Text.pack . show
 
--- | A sample from a report and its problems.
-sampleOf :: Text -> Cell -> Int -> [Text] -> PeerReport -> Sample
-sampleOf row cell iteration problems report =
+-- | Nanoseconds of the servers' processor time for each command between two
+-- counts; 'Nothing' if there was none, or it is not known.
+serverCpuPerOp :: Counts -> Counts -> Maybe Double
+serverCpuPerOp before after
+  | ran > 0 = (\from to -> (to - from) / fromIntegral ran) <$> countsCpu before <*> countsCpu after
+  | otherwise = Nothing
+  where
+    ran = countsGet after + countsSet after - countsGet before - countsSet before
+
+-- | A sample from a report, its problems and what the servers needed.
+sampleOf :: Text -> Cell -> Int -> [Text] -> Maybe Double -> PeerReport -> Sample
+sampleOf row cell iteration problems serverCpu report =
   Sample
     { sampleRow = row,
       sampleCell = cell,
       sampleIteration = iteration,
       sampleOpsPerSecond = operations / max 1e-9 (reportSeconds report),
       sampleCpuPerOp = reportCpuNanos report / max 1 operations,
+      sampleServerCpuPerOp = serverCpu,
       sampleLatency = reportLatency report,
       sampleAllocated = reportAllocated report,
       sampleConnections = reportConnections report,
@@ -227,6 +242,7 @@ failedSample row cell iteration why =
       sampleIteration = iteration,
       sampleOpsPerSecond = 0,
       sampleCpuPerOp = 0,
+      sampleServerCpuPerOp = Nothing,
       sampleLatency = Latency 0 0 0 0 0 0,
       sampleAllocated = Nothing,
       sampleConnections = 0,

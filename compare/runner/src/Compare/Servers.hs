@@ -7,15 +7,15 @@ module Compare.Servers
     serversAddress,
     serversVersion,
     withServers,
-    Calls (..),
-    calls,
+    Counts (..),
+    counts,
   )
 where
 
 import Compare.Cell
 import Compare.Stream
 import Control.Exception (throwIO)
-import Control.Monad (forM, forM_)
+import Control.Monad (forM, forM_, (>=>))
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty (..))
@@ -27,6 +27,7 @@ import Redis.TestKit.Cluster (ClusterOptions (..), Node (nodeServer), clusterNod
 import Redis.TestKit.Command (CommandCalls (callsRun), infoFields, replyText)
 import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
+import Text.Read (readMaybe)
 
 -- | One server, or all masters of a cluster.
 data Servers = Servers
@@ -91,17 +92,25 @@ fill cell servers = fillKeys config cell
       | isCluster (cellPlace cell) = Config.clusterConfig (Config.TcpEndpoint name (fromIntegral port) :| [])
       | otherwise = Config.standaloneConfig name (fromIntegral port)
 
--- | How often commands ran.
-data Calls = Calls
-  { callsGet :: Int,
-    callsSet :: Int
+-- | How often commands ran, and what the servers needed.
+data Counts = Counts
+  { countsGet :: Int,
+    countsSet :: Int,
+    -- | Nanoseconds of processor time, user and system, if all servers tell.
+    countsCpu :: Maybe Double
   }
   deriving stock (Eq, Show)
 
--- | What all servers together have run since they started.
-calls :: Servers -> IO Calls
-calls servers = do
+-- | What all servers together have run, and used, since they started.
+counts :: Servers -> IO Counts
+counts servers = do
   statistics <- forM (serversAll servers) Server.commandStatistics
+  used <- forM (serversAll servers) $ \server ->
+    (replyText >=> processorTime . infoFields) <$> Server.command server ["INFO", "cpu"]
   let total :: ByteString -> Int
       total name = sum (map (maybe 0 callsRun . Map.lookup name) statistics)
-  pure Calls {callsGet = total "get", callsSet = total "set"}
+  pure Counts {countsGet = total "get", countsSet = total "set", countsCpu = sum <$> sequence used}
+  where
+    processorTime fields = (1e9 *) . sum <$> traverse (seconds fields) ["used_cpu_user", "used_cpu_sys"]
+    seconds :: Map.Map ByteString ByteString -> ByteString -> Maybe Double
+    seconds fields name = Map.lookup name fields >>= readMaybe . Char8.unpack

@@ -47,6 +47,29 @@ spec = describe "goals" $ do
             ]
     map isReached (judge [batches] (used 1100)) `shouldBe` [True, True, True]
     map isReached (judge [batches] (used 1201)) `shouldBe` [True, False, False]
+  it "say what the servers' core can do, where it is less than a missed goal asks for" $ do
+    let costing nanos rate document =
+          document
+            { documentSamples =
+                [ if sampleRow one == "hiredis"
+                    then one {sampleServerCpuPerOp = Just nanos, sampleOpsPerSecond = rate}
+                    else one {sampleServerCpuPerOp = Just (2 * nanos)}
+                  | one <- documentSamples document
+                ]
+            }
+        ceilings = map (fmap ceilingRow . goalCeiling) . judge [cell]
+        missed = run 150000 100000 120000
+        ending = take 1 . map (snd . Text.breakOn "; needed" . goalLine) . judge [cell]
+    -- Twice 100 k/s were needed; a command of 5.1 us leaves 196 k/s, one of 5 us 200.
+    ceilings (costing 5100 150000 missed) `shouldBe` [Just "hiredis", Nothing]
+    ceilings (costing 5000 150000 missed) `shouldBe` [Nothing, Nothing]
+    -- What was reached can be done, whatever it is said to cost.
+    ceilings (costing 5100 200000 missed) `shouldBe` [Nothing, Nothing]
+    ceilings (costing 5100 150000 (run 200000 100000 120000)) `shouldBe` [Nothing, Nothing]
+    ceilings missed `shouldBe` [Nothing, Nothing]
+    ending (costing 5100 150000 missed)
+      `shouldBe` ["; needed are 200.0 k/s, and the servers' core does 196.1 k/s at most, at what a command of hiredis costs it)"]
+    ending (costing 5000 150000 missed) `shouldBe` [""]
   it "say in a line what was demanded and what there was" $
     map goalLine (take 1 (judge [cell] (run 150000 100000 120000)))
       `shouldBe` [ "MISSED   standalone, GET hit 512 B, 16 waiting: 1.50 x the throughput of the best StackExchange.Redis (1.2.6) "

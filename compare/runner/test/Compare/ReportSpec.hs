@@ -30,6 +30,11 @@ spec = describe "reports" $ do
     let text = Text.unpack (markdown (judge [cell] document) document)
     text `shouldContain` "- MISSED"
     text `shouldContain` "| **redis-client** | **100.0 k/s** |"
+  it "show what a command cost the servers, and a dash where that is not known" $ do
+    let costing = document {documentSamples = [one {sampleServerCpuPerOp = Just 1250} | one <- documentSamples document]}
+        ours = filter ("| **redis-client**" `Text.isPrefixOf`) . Text.lines . markdown []
+    map (take 2 . drop 5 . Text.splitOn " | ") (ours costing) `shouldBe` [["1.25", "1.00"]]
+    map (take 2 . drop 5 . Text.splitOn " | ") (ours document) `shouldBe` [["-", "1.00"]]
   it "escape what goes into the page, which asks for nothing from elsewhere" $ do
     let page = Lazy.unpack (html [] document)
     page `shouldContain` "install &lt;gone&gt;"

@@ -2,7 +2,7 @@ module Compare.SampleSpec (spec) where
 
 import Compare.Cell
 import Compare.Sample
-import Compare.Servers (Calls (..))
+import Compare.Servers (Counts (..))
 import Data.Aeson (decode, encode)
 import Fixture (cellOf)
 import Fixture qualified
@@ -17,7 +17,7 @@ spec = describe "a peer's report" $ do
     problems good {reportErrors = 1} `shouldBe` 1
     problems good {reportMisses = 1} `shouldBe` 1
   it "is not used when the servers counted something else" $
-    length (problemsOf 1 window cell Calls {callsGet = 5, callsSet = 7} Calls {callsGet = 106, callsSet = 7} good) `shouldBe` 1
+    length (problemsOf 1 window cell before after {countsGet = 106} good) `shouldBe` 1
   it "is not used when it drew other operations" $
     problems good {reportStreamCheck = "0x1"} `shouldBe` 1
   it "is not used when nothing happened, or in no time" $ do
@@ -30,15 +30,19 @@ spec = describe "a peer's report" $ do
     length (misses good {reportHits = 0, reportMisses = 90}) `shouldBe` 0
     length (misses good) `shouldBe` 1
   it "becomes a sample that survives being written and read" $ do
-    let found = sampleOf "a" cell 3 ["a problem"] good
+    let found = sampleOf "a" cell 3 ["a problem"] (serverCpuPerOp before after) good
     decode (encode found) `shouldBe` Just found
     sampleOpsPerSecond found `shouldBe` 45
     decode (encode (Fixture.sample "b" cell 0 1 2)) `shouldBe` Just (Fixture.sample "b" cell 0 1 2)
+  it "says what a command cost the servers, if they ran any and told" $ do
+    serverCpuPerOp before after `shouldBe` Just 30
+    serverCpuPerOp before before `shouldBe` Nothing
+    serverCpuPerOp before after {countsCpu = Nothing} `shouldBe` Nothing
   where
     cell = cellOf Wait 16
     window = Window {windowWarmup = 1, windowDuration = 2}
-    before = Calls {callsGet = 5, callsSet = 7}
-    after = Calls {callsGet = 105, callsSet = 7}
+    before = Counts {countsGet = 5, countsSet = 7, countsCpu = Just 1000}
+    after = Counts {countsGet = 105, countsSet = 7, countsCpu = Just 4000}
     problems = length . problemsOf 1 window cell before after
     good =
       PeerReport

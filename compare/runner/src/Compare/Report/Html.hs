@@ -102,7 +102,7 @@ html goals held =
           element "div" ["class" .= "scroll"] . pure . element "table" [] $
             element "tr" [] [element "th" [] [text name] | name <- columns] : map line found
         ]
-    columns = ["row", "ops/s", "spread, k/s", "redis-client is", "CPU, µs/op", "p50, µs", "p99", "p99.9", "max", "alloc, B/op"]
+    columns = ["row", "ops/s", "spread, k/s", "redis-client is", "CPU, µs/op", "servers' CPU, µs/op", "p50, µs", "p99", "p99.9", "max", "alloc, B/op"]
     line one =
       let numbers = lineFigures one
           latency = figuresLatency numbers
@@ -114,6 +114,7 @@ html goals held =
                       spreadText numbers,
                       maybe "" ((<> " x") . ratioText) (lineRatio one),
                       micros (figuresCpu numbers),
+                      maybe "-" micros (figuresServerCpu numbers),
                       micros (latencyP50 latency),
                       micros (latencyP99 latency),
                       micros (latencyP999 latency),
