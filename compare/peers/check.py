@@ -372,9 +372,33 @@ def clean(result, **expected):
     return "" if result["total_ops"] > 0 else "no operation"
 
 
+def check_bench_flags(checker, row, folder, one):
+    """The harness in C# takes the flags of `redis-client bench`, and has its four keys."""
+    one.empty()
+    one.fill()
+    with tempfile.TemporaryDirectory() as place:
+        file = os.path.join(place, "report.json")
+        for threads, batch in ((3, 1), (2, 8)):
+            flags = {"--operation": "get", "--duration": 0.3, "-n": threads, "--batch": batch, "--keys": KEYS}
+            flags.update({"--key-size": 16, "-d": VALUE_SIZE, "--seed": 1, "--mux-count": 1, "--json": file})
+            done = start(row, folder, one.port, [word for pair in flags.items() for word in pair])
+            what = f"{row['row']}: the flags of bench, {threads} x {batch}"
+            if done.returncode != 0:
+                checker.say(what, f"ended with {done.returncode}: {done.stderr.decode()[-300:].strip()}")
+                continue
+            with open(file) as written:
+                result = json.load(written)
+            keys = {"operation", "ops_per_sec", "duration_sec", "total_ops"} - set(result)
+            checker.say(what, f"lacks {sorted(keys)}" if keys else clean(result, misses=0))
+        both = start(row, folder, one.port, ["--threads", 2, "--in-flight", 2])
+        checker.say(f"{row['row']}: two kinds of flags", "" if both.returncode == 2 and not both.stdout else "were taken")
+
+
 def check_row(checker, row, folder, one, five):
     name = row["row"]
     checker.told, checker.silent = 0, 0
+    if row.get("language") == "C#":
+        check_bench_flags(checker, row, folder, one)
     for style in row["styles"]:
         # What is sent, and in which order.
         for callers in (1, 2):

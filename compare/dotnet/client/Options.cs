@@ -1,4 +1,5 @@
-// The flags of compare/PROTOCOL.md.
+// The flags of compare/PROTOCOL.md, and those of `redis-client bench` where that
+// has others for the same: one command line for both.
 
 using System.Globalization;
 
@@ -32,6 +33,9 @@ internal sealed record Options
     public ulong Seed { get; init; } = 1;
     public int Connections { get; init; } = 1;
 
+    // A file, or - for standard output.
+    public string Json { get; init; } = "-";
+
     public int Callers => InFlight / Batch;
 
     public string OperationName => Operation.ToString().ToLowerInvariant();
@@ -39,7 +43,9 @@ internal sealed record Options
     public static Options Parse(string[] arguments)
     {
         var options = new Options();
-        var batches = false;
+        bool? batches = null;
+        int? inFlight = null;
+        int? threads = null;
         var batch = 64;
         for (var place = 0; place < arguments.Length; place++)
         {
@@ -51,16 +57,17 @@ internal sealed record Options
             double Seconds() => double.Parse(Value(), CultureInfo.InvariantCulture);
             switch (flag)
             {
-                case "--host": options = options with { Host = Value() }; break;
-                case "--port": options = options with { Port = Count() }; break;
-                case "--password": options = options with { Password = Value() }; break;
-                case "--tls": options = options with { Tls = true }; break;
-                case "--cluster": options = options with { Cluster = true }; break;
+                case "--host" or "-h": options = options with { Host = Value() }; break;
+                case "--port" or "-p": options = options with { Port = Count() }; break;
+                case "--password" or "-a": options = options with { Password = Value() }; break;
+                case "--tls" or "-t": options = options with { Tls = true }; break;
+                case "--cluster" or "-c": options = options with { Cluster = true }; break;
                 case "--operation":
                     options = options with { Operation = Enum.Parse<Operation>(Value(), ignoreCase: true) };
                     break;
                 case "--misses": options = options with { Misses = true }; break;
-                case "--in-flight": options = options with { InFlight = Count() }; break;
+                case "--in-flight": inFlight = Count(); break;
+                case "--threads" or "-n": threads = Count(); break;
                 case "--style":
                     batches = Value() switch
                     {
@@ -72,23 +79,24 @@ internal sealed record Options
                 case "--batch": batch = Count(); break;
                 case "--keys": options = options with { Keys = Count() }; break;
                 case "--key-size": options = options with { KeySize = Count() }; break;
-                case "--value-size": options = options with { ValueSize = Count() }; break;
+                case "--value-size" or "-d": options = options with { ValueSize = Count() }; break;
                 case "--warmup": options = options with { Warmup = Seconds() }; break;
                 case "--duration": options = options with { Duration = Seconds() }; break;
                 case "--seed": options = options with { Seed = ulong.Parse(Value(), CultureInfo.InvariantCulture) }; break;
-                case "--connections": options = options with { Connections = Count() }; break;
-                case "--json":
-                    if (Value() != "-")
-                    {
-                        throw new ArgumentException("--json: only - is known");
-                    }
-
-                    break;
+                case "--connections" or "--mux-count": options = options with { Connections = Count() }; break;
+                case "--json": options = options with { Json = Value() }; break;
                 default: throw new ArgumentException($"unknown flag {flag}");
             }
         }
 
-        options = options with { Batch = batches ? batch : 1 };
+        if (threads is not null && (inFlight is not null || batches is not null))
+        {
+            throw new ArgumentException("--threads is bench's, --in-flight and --style are the protocol's: give one kind");
+        }
+
+        options = threads is { } callers
+            ? options with { Batch = batch, InFlight = callers * batch }
+            : options with { Batch = batches == true ? batch : 1, InFlight = inFlight ?? options.InFlight };
         if (options.Batch < 1 || options.InFlight < 1 || options.InFlight % options.Batch != 0)
         {
             throw new ArgumentException("--in-flight must be a positive multiple of --batch");

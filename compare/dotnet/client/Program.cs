@@ -1,5 +1,5 @@
-// StackExchange.Redis as a peer: reads the flags of compare/PROTOCOL.md, runs the
-// load, prints one JSON object. Everything about the load itself is in Load.cs,
+// StackExchange.Redis as a peer: reads the flags of compare/PROTOCOL.md or of
+// `redis-client bench`, runs the load, prints one JSON object. Everything about the load itself is in Load.cs,
 // about what it counts in Tally.cs, about the stream of operations in Workload.cs.
 
 using System.Globalization;
@@ -24,7 +24,16 @@ internal static class Program
             var options = Options.Parse(arguments);
             var notes = RecommendedSettings();
             var report = Load.Run(options);
-            Console.WriteLine(ToJson(options, report, notes));
+            var json = ToJson(options, report, notes);
+            if (options.Json == "-")
+            {
+                Console.WriteLine(json);
+            }
+            else
+            {
+                File.WriteAllText(options.Json, json + "\n");
+            }
+
             return 0;
         }
         catch (Exception problem)
