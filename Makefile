@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate campaign-smoke compare-client compare-rest lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate campaign-smoke compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -39,6 +39,10 @@ compare-rest: setup ## Compare two REST services, ours and one in C#; QUICK=1: 6
 campaign-smoke: setup ## Run a whole campaign, small, and write its report
 	@scripts/campaign-smoke.sh
 
+profile: setup ## Say where the client and the REST service spend their time
+	@scripts/setup.sh profiling
+	@scripts/profile.sh
+
 lint: setup ## Check style and layers
 	@scripts/lint.sh
 
@@ -49,4 +53,4 @@ doc: setup ## Write the Haddock pages
 	@$(CABAL) haddock -v1 lib:redis-client
 
 clean: ## Remove what was built and measured
-	@rm -rf dist-newstyle results
+	@rm -rf dist-newstyle dist-profile results

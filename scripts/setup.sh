@@ -2,8 +2,9 @@
 # Installs what is needed to build, test and measure, on Debian and its kin.
 # Where everything is present it does nothing and needs no rights. Idempotent.
 #
-#   scripts/setup.sh          what the project needs
-#   scripts/setup.sh peers    what the other clients need that are compared with it
+#   scripts/setup.sh              what the project needs
+#   scripts/setup.sh peers        what the other clients need that are compared with it
+#   scripts/setup.sh profiling    what a build with profiling needs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -93,11 +94,28 @@ need_peers() {
   /usr/bin/python3 -c 'import uvloop' 2>/dev/null || need python3-uvloop
 }
 
+# Debian keeps what a build with profiling needs in packages of its own; cabal
+# builds it where it builds libraries.
+need_profiling() {
+  local entry package
+  [[ "${CABAL_CONFIG:-}" == */cabal.config.offline ]] || return 0
+  has_package ghc-prof || need ghc-prof
+  for entry in "${libraries[@]}"; do
+    package="${entry##*:}"
+    has_package "${package%-dev}-prof" || need "${package%-dev}-prof"
+  done
+}
+
+has_package() {
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
 case "${1:-project}" in
 project) need_project ;;
 peers) need_peers ;;
+profiling) need_profiling ;;
 *)
-  echo "setup: there is no '$1' to set up (project or peers)" >&2
+  echo "setup: there is no '$1' to set up (project, peers or profiling)" >&2
   exit 2
   ;;
 esac
