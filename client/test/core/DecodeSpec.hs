@@ -277,6 +277,12 @@ hostile = do
       forM_ ["9223372036854775807", "4611686018427387904", "-9223372036854775808", "18446744073709551617"] $ \size ->
         refused (Char8.cons tag (size <> "\r\n"))
 
+  it "does not read behind the bytes for a size that no number of bytes can have" $ do
+    let limits = generous {decodeMaxBulk = maxBound}
+    forM_ ["$9223372036854775807\r\nxy\r\n", "=9223372036854775806\r\nxy\r\n"] $ \bytes -> do
+      step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
+      stepText step `shouldStartWith` "NeedMore"
+
   it "stops at the depth limit of a hundred thousand aggregates" . within 5 $
     forM_ ["*1\r\n", "%1\r\n", "~1\r\n", ">1\r\n", "|1\r\n", "|0\r\n"] $ \level -> do
       bytes <- evaluate (ByteString.concat (replicate 100000 level))

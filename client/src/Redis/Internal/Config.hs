@@ -171,12 +171,12 @@ data ReadFrom
 --
 -- @since 0.1.0.0
 data Limits = Limits
-  { -- | Commands submitted and not yet answered.
+  { -- | Commands submitted and not yet answered; at most \(2^{30}\).
     limitInFlight :: Int,
     -- | Encoded bytes that nobody has begun to send. A command that is longer
     -- enters when there are none.
     limitQueuedBytes :: Int,
-    -- | Bytes of one bulk string.
+    -- | Bytes of one bulk string; at most \(2^{40}\).
     limitBulkBytes :: Int,
     -- | Elements of one aggregate.
     limitElements :: Int,

@@ -54,9 +54,10 @@ validateConfig config = do
   for_ (configCommandTimeout config) (positive "command timeout")
   for_ (configMuxCount config) (between "mux count" 1 1024)
   let limits = configLimits config
-  atLeastOne "in-flight limit" (limitInFlight limits)
+  -- Larger ones would overflow where sizes are computed from them.
+  between "in-flight limit" 1 0x40000000 (limitInFlight limits)
   atLeastOne "queued bytes limit" (limitQueuedBytes limits)
-  atLeastOne "bulk bytes limit" (limitBulkBytes limits)
+  between "bulk bytes limit" 1 0x10000000000 (limitBulkBytes limits)
   atLeastOne "elements limit" (limitElements limits)
   atLeastOne "depth limit" (limitDepth limits)
   atLeastOne "max attempts" (configMaxAttempts config)

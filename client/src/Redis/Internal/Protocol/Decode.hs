@@ -166,7 +166,8 @@ decodeWhile limits base onValue = element
               | size64 > fromIntegral (decodeMaxBulk limits) -> malformed ("bulk string of " <> show size64 <> " bytes")
               | size < 0 ->
                 if size == -1 then complete Null start end frames else malformed "bulk string of negative size"
-              | end - start < size + 2 -> pure (NeedMore frames at (start - at + size + 2))
+              -- So that no size overflows.
+              | end - start - 2 < size -> pure (NeedMore frames at (start - at + size + 2))
               | otherwise -> do
                 cr <- byteAt (start + size)
                 lf <- byteAt (start + size + 1)
