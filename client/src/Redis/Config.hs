@@ -172,7 +172,8 @@ setPolling :: Polling -> Config -> Config
 setPolling new config = config {configPolling = new}
 
 -- | Seconds of silence, with replies outstanding, before the peer is probed;
--- after as many more the connection is closed. 2.5 by default.
+-- after as many more the connection is closed. A peer that goes on reading what
+-- is sent to it is not silent. 2.5 by default.
 --
 -- @since 0.1.0.0
 setSilenceLimit :: Maybe Double -> Config -> Config

@@ -7,6 +7,7 @@ import Data.ByteString qualified as ByteString
 import Data.IORef
 import Data.List qualified as List
 import Fake
+import Foreign.C.Types (CInt (..), CUInt (..))
 import Peer
 import Redis.Error
 import Redis.Internal.Network.Clock (nanosFromSeconds)
@@ -199,6 +200,31 @@ spec = describe "a multiplexer whose connection fails" $ do
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
         isOpen mux >>= (`shouldBe` True)
 
+    it "spares a connection whose peer reads a large request for long" . within 10 $ do
+      fake <- newFake goodManners {mannersWindow = 64} 1
+      mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.2)} fake
+      let large = request ["SET", "key", ByteString.replicate 6400 120]
+          -- A hundred times the window, each after a while.
+          readAll left
+            | left <= 0 = pure ()
+            | otherwise = threadDelay 10000 *> hear fake >>= maybe (pure ()) (readAll . (left -) . ByteString.length)
+      slot <- submitCommandAsync mux noOrderKey large
+      readAll (ByteString.length (requestBytes large))
+      say fake "+OK\r\n"
+      (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
+      isOpen mux >>= (`shouldBe` True)
+      abortMultiplexer mux
+
+    it "gives the probe its time, however long this program stood still before" . within 10 $ do
+      let answer fake = \case
+            ["PING"] -> threadDelay 50000 *> say fake "+OK\r\n+PONG\r\n"
+            _ -> pure ()
+      withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.2)} goodManners answer $ \_ mux -> do
+        slot <- submitCommandAsync mux noOrderKey (tokenRequest 1)
+        standStill 600000
+        (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
+        isOpen mux >>= (`shouldBe` True)
+
     it "closes a connection whose peer stays silent" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
@@ -216,6 +242,18 @@ spec = describe "a multiplexer whose connection fails" $ do
     silent = \case
       Left (ConnectionError MaybeExecuted _ (SilentPeer _)) -> True
       _ -> False
+
+-- | Lets no Haskell thread run for so many microseconds.
+standStill :: CUInt -> IO ()
+standStill micros = do
+  capabilities <- getNumCapabilities
+  done <- forM [1 .. capabilities] $ \number -> do
+    over <- newEmptyMVar
+    over <$ forkOn number (c_usleep micros *> putMVar over ())
+  mapM_ takeMVar done
+
+foreign import ccall unsafe "usleep"
+  c_usleep :: CUInt -> IO CInt
 
 -- | Asks until it is told of the death; then nothing, or what was wrong.
 callUntilDead :: Multiplexer -> Int -> IO (Maybe String)

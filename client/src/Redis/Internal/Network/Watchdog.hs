@@ -32,8 +32,10 @@ data Watch = Watch
     -- | 'flagReads' when something was last read, and when that was noticed.
     watchReads :: Int,
     watchReadAt :: Nanos,
-    -- | Whether the present silence has been probed.
-    watchProbed :: Bool,
+    -- | 'flagSent' at the last tick.
+    watchSent :: Int,
+    -- | When the present silence was probed.
+    watchProbedAt :: Maybe Nanos,
     -- | Ticks in a row with nothing in flight.
     watchIdle :: Int
   }
@@ -42,7 +44,7 @@ data Watch = Watch
 watchdogLoop :: Multiplexer -> IO () -> IO ()
 watchdogLoop mux sendProbe = do
   now <- coarseNanos
-  loop (tickFor limits) Watch {watchCursor = 0, watchReads = 0, watchReadAt = now, watchProbed = False, watchIdle = 0}
+  loop (tickFor limits) Watch {watchCursor = 0, watchReads = 0, watchReadAt = now, watchSent = 0, watchProbedAt = Nothing, watchIdle = 0}
   where
     settings = muxSettings mux
     limits = catMaybes [muxCommandTimeout settings, muxSilenceLimit settings]
@@ -65,7 +67,14 @@ watchdogLoop mux sendProbe = do
     look now watch = do
       cursor <- expire now (watchCursor watch)
       reads' <- readFlag mux flagReads
-      silence now watch {watchCursor = cursor} reads'
+      sent <- readFlag mux flagSent
+      writerBusy <- readFlag mux flagWriterBusy
+      -- The socket is full, and yet takes bytes: somebody reads them. A probe would
+      -- stand behind all that waits to be sent.
+      let takes = writerBusy /= 0 && sent /= watchSent watch
+          alive = takes || reads' /= watchReads watch
+          watch' = watch {watchCursor = cursor, watchReads = reads', watchSent = sent}
+      if alive then pure (calm now watch') else silence now watch'
 
     idle now watch
       | watchIdle watch < idleTicks = pure (calm now watch) {watchIdle = watchIdle watch + 1}
@@ -83,7 +92,7 @@ watchdogLoop mux sendProbe = do
         now' <- coarseNanos
         pure (calm now' watch) {watchIdle = 0}
 
-    calm now watch = watch {watchReadAt = now, watchProbed = False}
+    calm now watch = watch {watchReadAt = now, watchProbedAt = Nothing}
 
     -- Fails whoever has waited too long and returns the next to look at.
     expire now cursor = case muxCommandTimeout settings of
@@ -105,19 +114,14 @@ watchdogLoop mux sendProbe = do
           then collect before (from + 1) to (pendingSlot pending : slots)
           else pure (from, slots)
 
-    silence now watch reads'
-      | reads' /= watchReads watch = pure (calm now watch) {watchReads = reads'}
-      | otherwise = case muxSilenceLimit settings of
-        Just limit
-          | quiet >= 2 * limit,
-            watchProbed watch -> do
-            killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
-            pure watch
-          | quiet >= limit,
-            not (watchProbed watch) -> do
-            sendProbe
-            pure watch {watchProbed = True}
-        _ -> pure watch
+    -- Measured from the probe too: after this process has stood still, the silence is
+    -- as long as that, and the answer to the probe still needs its time.
+    silence now watch = case (muxSilenceLimit settings, watchProbedAt watch) of
+      (Just limit, Just probed)
+        | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
+      (Just limit, Nothing)
+        | quiet >= limit -> watch {watchProbedAt = Just now} <$ sendProbe
+      _ -> pure watch
       where
         quiet = now - watchReadAt watch
 
