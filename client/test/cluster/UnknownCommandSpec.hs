@@ -2,11 +2,14 @@
 -- they do and which of their words are keys.
 module UnknownCommandSpec (spec) where
 
+import Control.Concurrent.Async (cancel, withAsync)
+import Control.Concurrent.STM
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import FakeNode
 import Redis
 import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Wait (eventually)
 import Support
 import Test.Hspec
 
@@ -40,6 +43,21 @@ spec = describe "a command that only the server knows" $ do
         problem <- tryRun client (raw ["X.ADD", high]) >>= expectError
         errorDelivery problem `shouldBe` MaybeExecuted
       countHeard a ["X.ADD"] `shouldReturn` 1
+
+  it "gives its connection back when its caller gives up, if the server may keep it waiting" $
+    limited . withFakeNode $ \a -> do
+      answering <- newTVarIO False
+      setScript a $ \connection -> \case
+        "X.ADD" : _ -> Nothing <$ atomically (readTVar answering >>= check)
+        other -> describedAs (firstKey "blocking") connection other
+      withClient (clustered a) $ \client -> do
+        let lent = sum . map (gaugeLent . gaugeDedicated) <$> clientGauges client
+        withAsync (run client (raw ["X.ADD", high])) $ \waiting -> do
+          eventually 5 "it waits there" $ (== 1) <$> countHeard a ["X.ADD"]
+          lent `shouldReturn` 1
+          cancel waiting
+        eventually 5 "nobody has the connection" $ (== 0) <$> lent
+      atomically (writeTVar answering True)
 
   forM_ [("a single server", alone), ("a cluster", clustered)] $ \(what, config) ->
     it ("runs on " <> what <> " that does not let its user ask about commands") $

@@ -48,6 +48,22 @@ spec = describe "a waiter that gives up" $ do
         atomically (writeTVar answering True)
         mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
+  it "leaves a reply that came in time to those who come when the time is over" $
+    limited . settled . withTwoNodes $ \a b -> do
+      answering <- newTVarIO False
+      setScript a (movedTo b)
+      setScript b (answeringWhen answering)
+      withClient (setCommandTimeout (Just 0.3) (clusterOf [fakeEndpoint a])) $ \client -> do
+        started <- submit client (Redis.incr "key")
+        timeIsOver <- registerDelay 300000
+        first <- async (tryWait started)
+        eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
+        cancel first
+        atomically (writeTVar answering True)
+        eventually 5 "it is answered" $ all ((== 0) . gaugeInFlight) . concatMap gaugeConnections <$> clientGauges client
+        atomically (readTVar timeIsOver >>= check)
+        tryWait started `shouldReturn` Right 1
+
   it "before the command is sent again leaves that to the next one, and it runs once" $
     limited . settled . withFakeNode $ \a -> do
       refusals <- newTVarIO (1 :: Int)

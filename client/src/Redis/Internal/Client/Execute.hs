@@ -126,11 +126,14 @@ execute core given = case commandKind command of
 -- | Submits a command without waiting for its reply. Blocks only while there
 -- is no room for it, no connection, or nobody to send it to.
 start :: Core -> Command a -> IO (Started a)
-start core given = case commandKind command of
+start core given = startFor CallerGoesOn core (unsplit given)
+
+-- | The same, for a caller who may be about to wait.
+startFor :: Caller -> Core -> Command a -> IO (Started a)
+startFor caller core command = case commandKind command of
   Ordinary -> startPlaced core command
-  Special -> startSpecial CallerGoesOn core command
-  where
-    command = unsplit given
+  Special -> startSpecial caller core command
+{-# INLINE startFor #-}
 
 -- Submits a command to its place.
 startPlaced :: Core -> Command a -> IO (Started a)
@@ -328,7 +331,12 @@ attempt tell core command began place sent = case factBlocking (commandFacts com
       slots <- case sent of
         Plainly -> (: []) <$> submitToNodeAsync (poolOf place) encoded
         WithAsking -> submitRunToNode (poolOf place) [asking, encoded]
-      let reply = maybe (late MaybeExecuted) lastOf <$> inTime (traverse waitSlotResult slots)
+      -- Who goes on with the waiting of another may come when the time is over: what
+      -- is there is there.
+      let reply =
+            traverse trySlotResult slots >>= \found -> case sequence found of
+              Just outcomes -> pure (lastOf outcomes)
+              Nothing -> maybe (late MaybeExecuted) lastOf <$> inTime (traverse waitSlotResult slots)
       reply <$ tell reply
     fromMaybe (pure (late NotSent)) submitted
   BlocksFor limit -> onLease (Just limit)
@@ -380,7 +388,7 @@ startSpecial caller core command
     learn core commandWords >>= \case
       Left failure -> pure (settled (Left failure))
       Right (facts, route) ->
-        start core command {commandFacts = facts `besides` commandFacts command, commandRoute = retyped route}
+        startFor caller core command {commandFacts = facts `besides` commandFacts command, commandRoute = retyped route}
   | ConnectionState <- factScope (commandFacts command) =
     pure (settled (Left (RefusedError (NeedsDedicatedConnection (commandName command)))))
   | not (isClustered (coreRouter core)) = whole

@@ -20,6 +20,7 @@ module Redis.Internal.Network.ResponseSlot
     newFilledSlot,
     fillSlot,
     waitSlotResult,
+    trySlotResult,
 
     -- * What comes after
     Arrival (..),
@@ -31,7 +32,7 @@ module Redis.Internal.Network.ResponseSlot
   )
 where
 
-import Control.Concurrent.MVar (newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar)
+import Control.Concurrent.MVar (newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar, tryReadMVar)
 import Control.Exception (mask, onException)
 import Control.Monad (void, (>=>))
 import Data.IORef (newIORef, readIORef, writeIORef)
@@ -110,6 +111,10 @@ arrival = \case
 -- | Blocks until the slot is filled; may be interrupted, and called again.
 waitSlotResult :: ResponseSlot -> IO Outcome
 waitSlotResult slot = arrived <$> waitArrival slot
+
+-- | What is in the slot, if it is filled. Never blocks.
+trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
+trySlotResult slot = fmap arrived <$> tryReadMVar (cellOf slot)
 
 arrived :: Arrival -> Outcome
 arrived = \case
