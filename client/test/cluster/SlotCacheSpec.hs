@@ -1,15 +1,17 @@
 -- | Learning and forgetting the map, from nodes whose views can be set.
 module SlotCacheSpec (spec) where
 
+import Control.Concurrent (forkIO)
 import Control.Concurrent.Async (concurrently, withAsync)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
-import Control.Exception (AsyncException (ThreadKilled), throwIO)
+import Control.Exception (AsyncException (ThreadKilled), mask_, throwIO, uninterruptibleMask_)
 import Control.Monad (forM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty qualified as NonEmpty
 import FakeNode
+import GHC.Conc (BlockReason (BlockedOnException), ThreadStatus (ThreadBlocked), threadStatus)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Address (freePorts)
@@ -158,23 +160,41 @@ forgettingSpec = do
       mapM_ (`setView` shardsView [shard lowSlots a, shard highSlots b]) [a, b]
       gate <- newTVarIO False
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        run client (Redis.get high) `shouldReturn` servedBy b
-        setScript b $ \_ -> \case
-          "GET" : _ -> Nothing <$ atomically (readTVar gate >>= check)
-          _ -> pure Nothing
-        withAsync (run client (Redis.get high)) $ \inFlight -> do
-          eventually 5 "the command has arrived" $ (== 2) <$> countHeard b ["GET"]
-          mapM_ (`setView` shardsView [shard allSlots a]) [a, b]
-          setScript a $ \_ -> \case
-            ["GET", key] | key == again -> pure (Just (Say (Failed "CLUSTERDOWN The cluster is down")))
-            _ -> pure Nothing
-          void (tryRun client (Redis.get again))
-          setScript a quiet
-          eventually 5 "the map is known" $ notElem (fakeEndpoint b) . map gaugeEndpoint <$> clientGauges client
+        withTakenAway a b gate client $ \inFlight -> do
           run client (Redis.get high) `shouldReturn` servedBy a
           atomically (writeTVar gate True)
-          Async.wait inFlight `shouldReturn` servedBy b
+          Async.wait inFlight `shouldReturn` Right (servedBy b)
         eventually 10 "its connections are closed" $ (== 0) <$> connectionsNow b
+
+  it "a node that it no longer has is hung up on with the client, if not before" $
+    limited . settled . withTwoNodes $ \a b -> do
+      mapM_ (`setView` shardsView [shard lowSlots a, shard highSlots b]) [a, b]
+      gate <- newTVarIO False
+      ended <- newTVarIO []
+      let note = \case
+            Disconnected endpoint _ -> atomically (modifyTVar' ended (endpoint :))
+            _ -> pure ()
+      client <- newClient (setHooks noHooks {hookConnection = Just note} (setCommandTimeout (Just 0.3) (clusterOf [fakeEndpoint a])))
+      withTakenAway a b gate client . const $ do
+        closeClient client
+        readTVarIO ended >>= (`shouldContain` [fakeEndpoint b])
+      atomically (writeTVar gate True)
+
+  it "is no reason to leave connections open when closing is interrupted while it is asked for" $
+    limited . settled . withFakeNode $ \a -> do
+      client <- newClient (setRefreshInterval 0.05 (clusterOf [fakeEndpoint a]))
+      run client (Redis.get low) `shouldReturn` servedBy a
+      asked <- countHeard a ["CLUSTER"]
+      setScript a mute
+      eventually 5 "the map is asked for" $ (> asked) <$> countHeard a ["CLUSTER"]
+      mayClose <- newTVarIO False
+      withAsync (mask_ (uninterruptibleMask_ (atomically (readTVar mayClose >>= check)) >> closeClient client)) $ \closing -> do
+        -- Arrives where closing waits first.
+        interrupting <- forkIO (Async.cancel closing)
+        eventually 5 "the interruption is on its way" $ (== ThreadBlocked BlockedOnException) <$> threadStatus interrupting
+        atomically (writeTVar mayClose True)
+        void (Async.waitCatch closing)
+      eventually 1 "its connections are closed" $ (== 0) <$> connectionsNow a
 
   it "nodes that only a redirect named are hung up on with the next map" $
     limited . withTwoNodes $ \a b -> withFakeNode $ \c -> do
@@ -198,6 +218,25 @@ forgettingSpec = do
         setView seed (shardsView [shard allSlots after'])
         eventually 10 "the new nodes serve" $ (== Right (servedBy after')) <$> tryRun client (Redis.get low)
         closeClient client
+
+-- The second node, which has slots, is taken from the map while it has a command
+-- before it, which it answers when the gate is open.
+withTakenAway :: FakeNode -> FakeNode -> TVar Bool -> Client -> (Async.Async (Either Error (Maybe ByteString)) -> IO ()) -> IO ()
+withTakenAway a b gate client action = do
+  run client (Redis.get high) `shouldReturn` servedBy b
+  setScript b $ \_ -> \case
+    "GET" : _ -> Nothing <$ atomically (readTVar gate >>= check)
+    _ -> pure Nothing
+  withAsync (tryRun client (Redis.get high)) $ \inFlight -> do
+    eventually 5 "the command has arrived" $ (== 2) <$> countHeard b ["GET"]
+    mapM_ (`setView` shardsView [shard allSlots a]) [a, b]
+    setScript a $ \_ -> \case
+      ["GET", key] | key == again -> pure (Just (Say (Failed "CLUSTERDOWN The cluster is down")))
+      _ -> pure Nothing
+    void (tryRun client (Redis.get again))
+    setScript a quiet
+    eventually 5 "the map is known" $ notElem (fakeEndpoint b) . map gaugeEndpoint <$> clientGauges client
+    action inFlight
 
 survivalSpec :: Spec
 survivalSpec = do

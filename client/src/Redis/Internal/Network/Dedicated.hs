@@ -65,7 +65,8 @@ data DedicatedState
       -- ^ Those lent out.
       Int
       -- ^ How many are lent out, idle or being opened.
-  | Closed
+  | -- | Those that were lent out then.
+    Closed [Multiplexer]
 
 -- | An attempt to open a connection.
 data Dial = Dial
@@ -126,16 +127,17 @@ newDedicatedPool dedicatedSetup dedicatedEndpoint = do
 
 -- | Closes idle connections and ends dials now, lent connections when they come
 -- back, but at the latest after so many seconds: whom the server keeps waiting
--- must not wait for ever. Idempotent.
+-- must not wait for ever. A second time with fewer seconds cuts the first short.
 closeDedicatedPool :: Double -> DedicatedPool -> IO ()
 closeDedicatedPool grace pool = do
   (idle, lent, dials) <- atomically $ do
     state <- readTVar (dedicatedState pool)
-    writeTVar (dedicatedState pool) Closed
+    let (idle, lent) = case state of
+          Lending unused used _ -> (unused, used)
+          Closed used -> ([], used)
+    writeTVar (dedicatedState pool) (Closed lent)
     dials <- readTVar (dedicatedDials pool)
-    pure $ case state of
-      Lending idle lent _ -> (idle, lent, dials)
-      Closed -> ([], [], dials)
+    pure (idle, lent, dials)
   mapM_ dropDial dials
   mapM_ abortMultiplexer idle
   void (timeout (round (grace * 1e6)) (mapM_ awaitGone lent))
@@ -148,7 +150,7 @@ closeIdle :: DedicatedPool -> IO ()
 closeIdle pool = mask_ $ do
   idle <- atomically . stateTVar (dedicatedState pool) $ \case
     Lending idle lent total -> (idle, Lending [] lent (total - length idle))
-    Closed -> ([], Closed)
+    Closed lent -> ([], Closed lent)
   mapM_ abortMultiplexer idle
 
 -- | Lends a connection to an action, which says in what condition it leaves
@@ -187,7 +189,7 @@ withLease pool action = mask $ \restore ->
     -- With what to do when all are lent out.
     takeNow full =
       readTVar (dedicatedState pool) >>= \case
-        Closed -> pure (pure (Left (failed ClosedLocally)))
+        Closed _ -> pure (pure (Left (failed ClosedLocally)))
         Lending (mux : idle) lent total -> do
           writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
           pure (reuse mux)
@@ -220,7 +222,7 @@ withLease pool action = mask $ \restore ->
       closed <-
         atomically $
           readTVar (dedicatedState pool) >>= \case
-            Closed -> pure True
+            Closed _ -> pure True
             Lending {} -> False <$ modifyTVar' (dedicatedDials pool) (dial :)
       opened <-
         if closed
@@ -245,7 +247,7 @@ withLease pool action = mask $ \restore ->
             modifyTVar' reconnect (attemptSucceeded (configBackoff config) now)
             readTVar (dedicatedState pool) >>= \case
               Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
-              Closed -> pure False
+              Closed _ -> pure False
           if wanted
             then pure (Right mux)
             else Left (failed ClosedLocally) <$ abortMultiplexer mux
@@ -253,11 +255,11 @@ withLease pool action = mask $ \restore ->
 
     forgetOpening = atomically . change $ \case
       Lending idle lent total -> Lending idle lent (total - 1)
-      Closed -> Closed
+      Closed lent -> Closed lent
 
     forget mux = atomically . change $ \case
       Lending idle lent total -> Lending idle (List.delete mux lent) (total - 1)
-      Closed -> Closed
+      Closed lent -> Closed lent
 
     discard mux = forget mux >> abortMultiplexer mux
 
@@ -266,7 +268,7 @@ withLease pool action = mask $ \restore ->
         atomically $
           readTVar (dedicatedState pool) >>= \case
             Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending (mux : idle) (List.delete mux lent) total)
-            Closed -> pure False
+            Closed _ -> pure False
       if kept then pure () else abortMultiplexer mux
 
 -- | A connection that had been opened is no more.
@@ -304,4 +306,4 @@ dedicatedGauges pool = atomically $ do
             gaugeOpening = total - length idle - length lent,
             gaugeLeasesWaiting
           }
-    Closed -> pure DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting}
+    Closed _ -> pure DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting}

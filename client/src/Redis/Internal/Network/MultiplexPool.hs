@@ -69,8 +69,10 @@ data PoolState = PoolState
   { stateClosed :: Bool,
     stateAttempt :: Maybe Attempt,
     stateReconnect :: Reconnect,
-    -- | When 'reconnectNode' last dropped the connections.
-    stateDropped :: Nanos
+    -- | When 'reconnectNode' last dropped the connections, and which of those that
+    -- it has ever dropped were not gone by then.
+    stateDropped :: Nanos,
+    stateDraining :: [Multiplexer]
   }
 
 -- | An attempt to connect.
@@ -94,23 +96,25 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
         { stateClosed = False,
           stateAttempt = Nothing,
           stateReconnect = untroubled,
-          stateDropped = 0
+          stateDropped = 0,
+          stateDraining = []
         }
   pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolOnTrouble}
 
 -- | Takes no more commands, waits up to so many seconds for those in flight,
--- and closes every connection. Idempotent.
+-- and closes every connection, also those that were replaced and still wait for
+-- replies. A second time with fewer seconds cuts the first short.
 closeMultiplexPool :: Double -> MultiplexPool -> IO ()
 closeMultiplexPool grace pool = do
-  attempt <- modifyMVar (poolState pool) $ \state ->
-    pure (state {stateClosed = True}, stateAttempt state)
+  (attempt, draining) <- modifyMVar (poolState pool) $ \state ->
+    pure (state {stateClosed = True}, (stateAttempt state, stateDraining state))
   -- It sees 'stateClosed' and closes what it opened.
   for_ attempt $ \running -> do
     interrupt running
     readMVar (attemptResult running)
   muxes <- liveMuxes pool
   -- Together, or each would take its own grace.
-  waits <- mapM closeInBackground muxes
+  waits <- mapM closeInBackground (muxes <> draining)
   mapM_ takeMVar waits
   where
     -- Held while it throws: after the thread has taken its name back nobody
@@ -140,7 +144,8 @@ reconnectNode pool began = mask_ $ do
       else do
         muxes <- liveMuxes pool
         forEachCell pool (`writeIORef` Nothing)
-        pure (state {stateDropped = now}, muxes)
+        still <- filterM (fmap not . isGone) (stateDraining state)
+        pure (state {stateDropped = now, stateDraining = muxes <> still}, muxes)
   for_ dropped $ \mux -> spawn "redis drain" (void (try (closeMultiplexer drainSeconds mux) :: IO (Either SomeException ())))
 
 -- | How long commands in flight are waited for when a connection is replaced.

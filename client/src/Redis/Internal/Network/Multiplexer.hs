@@ -34,6 +34,7 @@ module Redis.Internal.Network.Multiplexer
     isOpen,
     MuxGauges (..),
     muxGauges,
+    isGone,
     awaitGone,
   )
 where
@@ -348,3 +349,7 @@ muxGauges mux = withLock mux $ do
 -- | Blocks until the connection has ended and everybody has been told.
 awaitGone :: Multiplexer -> IO ()
 awaitGone mux = readMVar (muxGone mux)
+
+-- | Whether the descriptor is free and nothing is left. Never blocks.
+isGone :: Multiplexer -> IO Bool
+isGone mux = isJust <$> tryReadMVar (muxGone mux)

@@ -154,9 +154,8 @@ closeClusterClient grace cluster = do
     writeTVar (clusterStop cluster) True
     readTVar (clusterAsking cluster)
   void (offer (clusterMail cluster) Tick)
-  for_ (Map.keys asking) killThread
-  for_ asking readMVar
-  closeNodes grace (clusterNodes cluster)
+  -- Whoever is interrupted while waiting for those has closed the nodes all the same.
+  (for_ (Map.keys asking) killThread >> for_ asking readMVar) `finally` closeNodes grace (clusterNodes cluster)
 
 -- | Tells the driver. Never blocks; a full mailbox drops it.
 tellCluster :: ClusterClient -> Trigger -> IO ()

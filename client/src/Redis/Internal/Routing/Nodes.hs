@@ -21,7 +21,7 @@ module Redis.Internal.Routing.Nodes
 where
 
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, mask_, try)
+import Control.Exception (SomeException, finally, mask_, try)
 import Control.Monad (void)
 import Data.Foldable (for_)
 import Data.IORef
@@ -54,6 +54,8 @@ data Nodes = Nodes
   { nodesSetup :: ConnectionSetup,
     nodesOnTrouble :: Endpoint -> ConnectionCause -> IO (),
     nodesMap :: IORef (Map Endpoint Node),
+    -- | Removed, but not all closed yet; numbered.
+    nodesLeaving :: IORef (Map Int Node),
     -- | Held while a node is added or removed, never while anything is waited
     -- for. Full of 'False' once the client is closed.
     nodesOpen :: MVar Bool
@@ -64,8 +66,9 @@ data Nodes = Nodes
 newNodes :: ConnectionSetup -> (Endpoint -> ConnectionCause -> IO ()) -> IO Nodes
 newNodes nodesSetup nodesOnTrouble = do
   nodesMap <- newIORef Map.empty
+  nodesLeaving <- newIORef Map.empty
   nodesOpen <- newMVar True
-  pure Nodes {nodesSetup, nodesOnTrouble, nodesMap, nodesOpen}
+  pure Nodes {nodesSetup, nodesOnTrouble, nodesMap, nodesLeaving, nodesOpen}
 
 -- | The node at an endpoint, made if it is not known. Opens no connection.
 -- \(O(\log n)\). 'Left' once the client is closed.
@@ -107,22 +110,29 @@ removeNodes nodes unwanted = mask_ $ do
   gone <- modifyMVar (nodesOpen nodes) $ \open -> do
     (gone, kept) <- Map.partitionWithKey (\endpoint _ -> endpoint `Set.member` unwanted) <$> readIORef (nodesMap nodes)
     writeIORef (nodesMap nodes) kept
-    pure (open, Map.elems gone)
-  for_ gone $ \node -> spawn ("redis remove " <> renderEndpoint (nodeEndpoint node)) (closeNode removalGrace node)
+    numbered <- atomicModifyIORef' (nodesLeaving nodes) $ \leaving ->
+      let numbered = Map.fromList (zip [maybe 0 ((+ 1) . fst) (Map.lookupMax leaving) ..] (Map.elems gone))
+       in (Map.union numbered leaving, numbered)
+    pure (open, numbered)
+  for_ (Map.toList gone) $ \(number, node) ->
+    spawn ("redis remove " <> renderEndpoint (nodeEndpoint node)) $
+      closeNode removalGrace node `finally` atomicModifyIORef' (nodesLeaving nodes) (\leaving -> (Map.delete number leaving, ()))
   for_ gone $ observeConnection (nodesHooks nodes) . NodeRemoved . nodeEndpoint
 
 -- | Seconds that commands in flight to a removed node are waited for.
 removalGrace :: Double
 removalGrace = 5
 
--- | Closes everything, waiting up to so many seconds for commands in flight.
+-- | Closes everything, nodes that were removed too, waiting up to so many seconds for
+-- commands in flight.
 closeNodes :: Double -> Nodes -> IO ()
 closeNodes grace nodes = do
   present <- modifyMVar (nodesOpen nodes) $ \_ -> do
     present <- Map.elems <$> readIORef (nodesMap nodes)
     writeIORef (nodesMap nodes) Map.empty
     pure (False, present)
-  atOnce (map (closeNode grace) present)
+  leaving <- Map.elems <$> readIORef (nodesLeaving nodes)
+  atOnce (map (closeNode grace) (present <> leaving))
 
 closeNode :: Double -> Node -> IO ()
 closeNode grace node =
