@@ -48,16 +48,14 @@ plannedRows rows planned = filter (\row -> rowCan (plannedCell planned) row && n
   where
     named row = null (plannedNames planned) || any (`Text.isPrefixOf` rowName row) (plannedNames planned)
 
--- | The order in an iteration: another row first each time, and every second
--- time backwards.
+-- | The order in an iteration: another row first each time, each once in as many
+-- iterations as there are rows, and every second time backwards from it.
 turns :: Int -> [a] -> [a]
-turns iteration rows
-  | null rows = []
-  | odd iteration = reverse rotated
-  | otherwise = rotated
-  where
-    rotated = later <> sooner
-    (sooner, later) = splitAt (iteration `mod` length rows) rows
+turns iteration rows = case splitAt (iteration `mod` max 1 (length rows)) rows of
+  (sooner, first : later)
+    | odd iteration -> first : reverse sooner <> reverse later
+    | otherwise -> first : later <> sooner
+  (_, []) -> []
 
 -- | Cells that can share servers, in the order in which they came.
 groups :: [Planned] -> [[Planned]]
