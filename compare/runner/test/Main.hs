@@ -2,6 +2,7 @@
 module Main (main) where
 
 import Compare.GoalsSpec qualified
+import Compare.ManifestSpec qualified
 import Compare.MeasureSpec qualified
 import Compare.Ours.OptionsSpec qualified
 import Compare.ReportSpec qualified
@@ -17,6 +18,7 @@ main = hspec . around_ (timed 60) $ do
   Compare.Ours.OptionsSpec.spec
   Compare.RowSpec.spec
   Compare.SampleSpec.spec
+  Compare.ManifestSpec.spec
   Compare.MeasureSpec.spec
   Compare.GoalsSpec.spec
   Compare.ReportSpec.spec

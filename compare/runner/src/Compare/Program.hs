@@ -89,12 +89,12 @@ compareClients options
         if clientPlan options
           then pure ExitSuccess
           else do
-            arguments <- getArgs
+            -- Before the load, which would be all that the machine says of itself.
+            about <- manifest . withoutFolders =<< getArgs
             (server, samples) <- measure announce measurement
-            about <- manifest server (withoutFolders arguments)
             let fresh =
                   Document
-                    { documentManifest = about,
+                    { documentManifest = about server,
                       documentWindow = clientWindow options,
                       documentRows = chosen,
                       documentAbsent = absent,

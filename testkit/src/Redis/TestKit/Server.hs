@@ -15,6 +15,7 @@ module Redis.TestKit.Server
     AclUser (..),
     TlsOptions (..),
     ClientCertificates (..),
+    findBinary,
 
     -- * Life
     Server,
@@ -252,6 +253,8 @@ tryStart binary options = do
       Nothing -> pure (Right server)
       Just problem -> Left problem <$ removePathForcibly folder
 
+-- | The program that 'optionsBinary' means. Throws
+-- 'Redis.TestKit.Wait.TestKitFailure' when there is none.
 findBinary :: HasCallStack => Maybe FilePath -> IO FilePath
 findBinary = \case
   Just path -> pure path
