@@ -47,8 +47,8 @@ markdown goals document =
         "server can do. With N callers waiting it has N connections, in batches `-P 64`.",
         "",
         "*servers' CPU* is what a command cost the servers, all of them together, by their own account, warm-up",
-        "included. Where they have one core, no client gets more than that core can do; a missed goal says so where it",
-        "asks for more."
+        "included. Where they have one core, no client gets more than that core can do; a missed goal that asks for more",
+        "than about that says so: an estimate, from the least median of this column and the best single run."
       ],
       concatMap table (cellsOf document),
       ["", "## The machine", ""],
