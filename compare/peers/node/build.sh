@@ -16,9 +16,10 @@ if [ ! -e node_modules/.installed ] || [ package-lock.json -nt node_modules/.ins
     touch node_modules/.installed
   fi
 fi
+# V8 compiles while it runs, as .NET does: the same warm-up for both.
 for client in "${clients[@]}"; do
   if version="$(node -e 'import("./clients/'"$client"'.js").then((client) => { console.log(client.version); process.exit(0); })' 2>/dev/null)"; then
-    echo '{"row": "'"$client"'", "version": "'"$version"'", "origin": "npm", "run": ["node", "peer.js", "'"$client"'"], "cluster": true, "styles": ["wait", "batch"], "language": "JavaScript"}'
+    echo '{"row": "'"$client"'", "version": "'"$version"'", "origin": "npm", "run": ["node", "peer.js", "'"$client"'"], "warmup": 2.5, "cluster": true, "styles": ["wait", "batch"], "language": "JavaScript"}'
   else
     absent "$client" "npm did not install it, or it has no binary for this machine: npm ci in compare/peers/node"
   fi

@@ -30,6 +30,10 @@ spec = describe "reports" $ do
     let text = Text.unpack (markdown (judge [cell] document) document)
     text `shouldContain` "- MISSED"
     text `shouldContain` "| **redis-client** | **100.0 k/s** |"
+  it "say how long each row was warmed up" $ do
+    let rows = [row "redis-client" False, (row "faster" False) {rowWarmup = 2.5}]
+        settings = map (last . Text.splitOn " | ") . filter (" | a runtime | " `Text.isInfixOf`) . Text.lines
+    settings (markdown [] document {documentRows = rows}) `shouldBe` ["warm-up 1.0 s; a note |", "warm-up 2.5 s; a note |"]
   it "show what a command cost the servers, and a dash where that is not known" $ do
     let costing = document {documentSamples = [one {sampleServerCpuPerOp = Just 1250} | one <- documentSamples document]}
         ours = filter ("| **redis-client**" `Text.isPrefixOf`) . Text.lines . markdown []

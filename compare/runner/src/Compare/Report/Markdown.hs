@@ -7,6 +7,7 @@ where
 import Compare.Cell
 import Compare.Document
 import Compare.Goals
+import Compare.Plan (rowWindow)
 import Compare.Report.Figures
 import Compare.Row
 import Compare.Sample
@@ -68,7 +69,8 @@ markdown goals document =
     section none found = if null found then [none] else found
     samplesOf row = [sample | sample <- documentSamples document, sampleRow sample == rowName row, sampleIsValid sample]
     runtimeOf row = Text.intercalate ", " (List.nub (filter (/= "") (map sampleRuntime (samplesOf row))))
-    notesOf row = Text.intercalate "; " (List.nub (concatMap sampleNotes (samplesOf row)))
+    notesOf row = Text.intercalate "; " (warmupOf row : List.nub (concatMap sampleNotes (samplesOf row)))
+    warmupOf row = Text.pack (printf "warm-up %.1f s" (windowWarmup (rowWindow (documentWindow document) row)))
     table cell = case cellLines document cell of
       [] -> []
       found ->
