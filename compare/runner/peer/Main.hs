@@ -5,6 +5,7 @@ module Main (main) where
 import Compare.Ours.Counts (Latencies (..))
 import Compare.Ours.Load (Found (..), runLoad)
 import Compare.Ours.Options
+import Compare.Ours.Runtime (runtimeFlags)
 import Compare.Stream (streamCheck)
 import Data.Aeson (Value, encode, object, (.=))
 import Data.ByteString.Char8 qualified as Char8
@@ -31,7 +32,8 @@ main =
         -- Connected before the clock starts; without a server, an error here.
         Redis.run client Redis.ping
         runLoad client options
-      Lazy.putStrLn (encode (report options found))
+      flags <- runtimeFlags
+      Lazy.putStrLn (encode (report options found flags))
 
 configuration :: Options -> Config.Config
 configuration options =
@@ -50,8 +52,8 @@ configuration options =
           Config.credentialsPassword = Config.secret (Char8.pack password)
         }
 
-report :: Options -> Found -> Value
-report options found =
+report :: Options -> Found -> String -> Value
+report options found flags =
   object $
     [ "schema" .= ("redis-client-compare-peer/1" :: String),
       "client" .= ("redis-client" :: String),
@@ -82,7 +84,7 @@ report options found =
       "all_set" .= foundAllSet found,
       "connections" .= optionsConnections options,
       "stream_check" .= ("0x" <> showHex (streamCheck (optionsSeed options)) ""),
-      "notes" .= (["-threaded, one capability"] :: [String])
+      "notes" .= [flags]
     ]
       <> [ "alloc_bytes_per_op" .= (fromIntegral bytes / fromIntegral (max 1 operations) :: Double)
            | Just bytes <- [foundAllocated found]

@@ -5,6 +5,7 @@ import Compare.GoalsSpec qualified
 import Compare.ManifestSpec qualified
 import Compare.MeasureSpec qualified
 import Compare.Ours.OptionsSpec qualified
+import Compare.Ours.RuntimeSpec qualified
 import Compare.ReportSpec qualified
 import Compare.RowSpec qualified
 import Compare.SampleSpec qualified
@@ -16,6 +17,7 @@ main :: IO ()
 main = hspec . around_ (timed 60) $ do
   Compare.StreamSpec.spec
   Compare.Ours.OptionsSpec.spec
+  Compare.Ours.RuntimeSpec.spec
   Compare.RowSpec.spec
   Compare.SampleSpec.spec
   Compare.ManifestSpec.spec

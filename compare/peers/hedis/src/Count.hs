@@ -22,6 +22,7 @@ module Count
   )
 where
 
+import Control.Concurrent (getNumCapabilities)
 import Control.Monad (forM)
 import Data.Bits (countLeadingZeros, finiteBitSize, shiftL, shiftR)
 import Data.List (intercalate)
@@ -36,6 +37,7 @@ import Data.Version (showVersion)
 import Data.Word (Word64)
 import GHC.Exts (Int (I#), RealWorld, fetchAddIntArray#)
 import GHC.IO (IO (..))
+import GHC.RTS.Flags (GCFlags (..), getGCFlags)
 import Numeric (showFFloat, showHex)
 import Options (Options (..))
 import Stream (streamCheck)
@@ -131,6 +133,7 @@ report options counts@(Counts array) version connections opened closed = do
       quoted text = show (text :: String)
       decimals digits value = showFFloat (Just digits) value ""
       object fields = "{" <> intercalate ", " [quoted name <> ": " <> value | (name, value) <- fields] <> "}"
+  flags <- runtimeFlags
   pure . object $
     [ ("schema", quoted "redis-client-compare-peer/1"),
       ("client", quoted "hedis"),
@@ -143,7 +146,7 @@ report options counts@(Counts array) version connections opened closed = do
       ("cpu_ns", show ((windowCpu closed - windowCpu opened) `div` 1000)),
       ("connections", show connections),
       ("stream_check", quoted ("0x" <> showHex (streamCheck (optionsSeed options)) "")),
-      ("notes", "[" <> quoted "a connection for each caller" <> "]")
+      ("notes", "[" <> quoted "a connection for each caller" <> ", " <> quoted flags <> "]")
     ]
       <> counted
       <> sent
@@ -151,3 +154,12 @@ report options counts@(Counts array) version connections opened closed = do
   where
     named from (name, counter) = (,) name . show <$> get from counter
     percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999), ("max", 1)]
+
+-- The flags with which the runtime really runs, whoever set them.
+runtimeFlags :: IO String
+runtimeFlags = do
+  capabilities <- getNumCapabilities
+  flags <- getGCFlags
+  -- The runtime counts in blocks of 4 KiB.
+  let allocation = show (4 * minAllocAreaSize flags) <> "k"
+  pure (unwords (["-threaded", "-N" <> show capabilities, "-A" <> allocation] <> ["-I0" | not (doIdleGC flags)]))

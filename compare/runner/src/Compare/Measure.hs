@@ -25,7 +25,6 @@ import Control.Monad (forM)
 import Data.Aeson (eitherDecodeStrict')
 import Data.IORef (newIORef, readIORef, writeIORef)
 import Data.List qualified as List
-import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
@@ -156,7 +155,7 @@ runReport change window row arguments = do
       command =
         (proc program rest)
           { cwd = Just (rowFolder row),
-            env = Just (Map.toList (rowEnvironment row <> Map.fromList environment))
+            env = Just (rowVariables row environment)
           }
       -- Its start, its end, and 10 s in which commands may still be answered.
       limit = windowWarmup window + windowDuration window + 25

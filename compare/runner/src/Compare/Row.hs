@@ -6,6 +6,7 @@ module Compare.Row
     Kind (..),
     rowKind,
     rowCan,
+    rowVariables,
     parseRows,
     buildPeers,
     ourName,
@@ -18,8 +19,9 @@ import Control.Monad (filterM, forM)
 import Data.Aeson (FromJSON (parseJSON), ToJSON (toJSON), eitherDecodeStrict', object, withObject, (.!=), (.:), (.:?), (.=))
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (partitionEithers)
-import Data.List (sort)
+import Data.List (isPrefixOf, sort)
 import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import System.Directory (doesFileExist, listDirectory)
@@ -118,6 +120,16 @@ referenceName = "redis-benchmark"
 rowCan :: Cell -> Row -> Bool
 rowCan cell row =
   cellStyle cell `elem` rowStyles row && (rowCluster row || not (isCluster (cellPlace cell)))
+
+-- | The environment that a row is started with, from that of this process: what
+-- changes a runtime is not inherited, lest it change a row unseen.
+rowVariables :: Row -> [(String, String)] -> [(String, String)]
+rowVariables row inherited =
+  Map.toList (rowEnvironment row <> Map.filterWithKey (const . harmless) (Map.fromList inherited))
+  where
+    harmless name =
+      name `notElem` ["GHCRTS", "NODE_OPTIONS", "GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT"]
+        && not (any (`isPrefixOf` name) ["DOTNET_", "COMPlus_"])
 
 -- | What a @build.sh@ in this folder has printed; 'Left' quotes a line that
 -- cannot be understood.

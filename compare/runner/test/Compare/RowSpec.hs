@@ -3,6 +3,7 @@ module Compare.RowSpec (spec) where
 import Compare.Cell
 import Compare.Row
 import Data.Either (isLeft)
+import Data.Map.Strict qualified as Map
 import Fixture (cellOf)
 import Fixture qualified
 import Test.Hspec
@@ -24,6 +25,11 @@ spec = describe "what build.sh says" $ do
     rowCan (cellOf Wait 1) single `shouldBe` True
     rowCan (cellOf Batch 64) single `shouldBe` False
     rowCan (cellOf Wait 1) {cellPlace = Cluster} single `shouldBe` False
+  it "is, of the variables that change a runtime, all that a row is started with" $ do
+    let inherited = [("COMPlus_gcServer", "0"), ("DOTNET_TieredPGO", "0"), ("GHCRTS", "-N"), ("GOGC", "50"), ("PATH", "/bin")]
+        declaring = (Fixture.row "a" False) {rowEnvironment = Map.fromList [("DOTNET_ReadyToRun", "0"), ("GOGC", "400")]}
+    rowVariables (Fixture.row "a" False) inherited `shouldBe` [("PATH", "/bin")]
+    rowVariables declaring inherited `shouldBe` [("DOTNET_ReadyToRun", "0"), ("GOGC", "400"), ("PATH", "/bin")]
   it "tells ours, StackExchange.Redis and the limit from the others" $
     map rowKind [Fixture.row "redis-client" False, Fixture.row "StackExchange.Redis 3.1" False, Fixture.row "hiredis" True, Fixture.row "x" False]
       `shouldBe` [Ours, StackExchange, Limit, Other]
