@@ -107,16 +107,12 @@ measure announce measurement = do
             + estimate (reference measurement) window rows 1 (take some inOrder)
     oneCell pinning iteration servers planned = do
       let cell = plannedCell planned
-      samples <- forM (turns iteration (plannedRows rows planned)) $ \row -> do
-        sample <- runPeer pinning window servers iteration cell row
+      forM (turns iteration (map Just (plannedRows rows planned) <> [Nothing | reference measurement cell])) $ \row -> do
+        sample <- case row of
+          Just peer -> runPeer pinning window servers iteration cell peer
+          Nothing -> runReference pinning window servers iteration cell
         announce ("  " <> summary sample)
         pure sample
-      beside <-
-        if reference measurement cell
-          then Just <$> runReference pinning window servers iteration cell
-          else pure Nothing
-      mapM_ (announce . ("  " <>) . summary) beside
-      pure (samples <> maybe [] pure beside)
 
 summary :: Sample -> String
 summary sample = case sampleProblems sample of
