@@ -14,6 +14,8 @@ module Compare.Cell
     placeText,
     isCluster,
     isPinned,
+    serverCores,
+    clientCores,
     expectsHits,
 
     -- * Telling a peer
@@ -77,7 +79,7 @@ data Place
     Standalone
   | -- | Five masters on core 0, the client on core 1.
     Cluster
-  | -- | One server, and both run where they like.
+  | -- | One server, which shares cores 0 and 1 with the client.
     StandaloneFree
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
@@ -125,6 +127,14 @@ isCluster = (== Cluster)
 -- | Whether servers and client have a core each.
 isPinned :: Place -> Bool
 isPinned = (/= StandaloneFree)
+
+-- | The cores that the servers may use.
+serverCores :: Place -> [Int]
+serverCores place = if isPinned place then [0] else [0, 1]
+
+-- | The cores that the client may use.
+clientCores :: Place -> [Int]
+clientCores place = if isPinned place then [1] else [0, 1]
 
 -- | Whether every GET must find something.
 expectsHits :: Cell -> Bool

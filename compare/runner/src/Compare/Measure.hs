@@ -134,10 +134,9 @@ runPeer pinning usual servers iteration cell row = do
   after <- counts servers
   pure $ case outcome of
     Left why -> failedSample (rowName row) cell iteration why
-    Right report -> sampleOf (rowName row) cell iteration (problemsOf cores window cell before after report) (serverCpuPerOp before after) report
+    Right report -> sampleOf (rowName row) cell iteration (problemsOf (length (clientCores (cellPlace cell))) window cell before after report) (serverCpuPerOp before after) report
   where
     window = rowWindow usual row
-    cores = if isPinned (cellPlace cell) then 1 else 2
 
 -- | Runs a peer with these arguments, its command line changed by a function;
 -- 'Left' says why there is no report. Blocks until it has ended.
@@ -170,10 +169,10 @@ lastLine text = case reverse (filter (not . Text.null) (map Text.strip (Text.lin
   line : _ -> Text.take 300 line
   [] -> "it says nothing"
 
--- | Puts a command line on core 1, if the cell wants that: servers have core 0.
+-- | Puts a command line on the client's cores, if there are as many.
 pinned :: Bool -> Cell -> [String] -> [String]
 pinned pinning cell arguments
-  | pinning && isPinned (cellPlace cell) = ["taskset", "-c", "1"] <> arguments
+  | pinning = ["taskset", "-c", List.intercalate "," (map show (clientCores (cellPlace cell)))] <> arguments
   | otherwise = arguments
 
 -- redis-benchmark reads what is there, but writes values of its own, and in a

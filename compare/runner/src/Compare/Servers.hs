@@ -66,7 +66,7 @@ withServers cell action = case cellPlace cell of
   Standalone -> single
   StandaloneFree -> single
   where
-    options = defaultServerOptions {optionsCores = [0 | isPinned (cellPlace cell)]}
+    options = defaultServerOptions {optionsCores = serverCores (cellPlace cell)}
     single = withServer options $ \server -> filled Servers {serversFirst = server, serversAll = [server]}
     filled servers = fill cell servers >> action servers
 

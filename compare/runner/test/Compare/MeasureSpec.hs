@@ -1,6 +1,7 @@
 module Compare.MeasureSpec (spec) where
 
 import Compare.Cell
+import Compare.Measure
 import Compare.Plan
 import Compare.Row
 import Compare.Workload
@@ -28,6 +29,13 @@ spec = do
           larger = one {cellValueSize = 4096}
           everybody cell = Planned {plannedCell = cell, plannedNames = []}
       groups (map everybody [one, larger, other]) `shouldBe` map (map everybody) [[one, other], [larger]]
+  describe "a client" $
+    it "has a core of its own, or shares two with the server where both are free" $ do
+      let command place = pinned True (cellOf Wait 1) {cellPlace = place} ["peer"]
+      map command [Standalone, Cluster] `shouldBe` replicate 2 ["taskset", "-c", "1", "peer"]
+      command StandaloneFree `shouldBe` ["taskset", "-c", "0,1", "peer"]
+      map serverCores [Standalone, Cluster, StandaloneFree] `shouldBe` [[0], [0], [0, 1]]
+      pinned False (cellOf Wait 1) ["peer"] `shouldBe` ["peer"]
   describe "who is measured" $ do
     let cell = cellOf Wait 1
         rows = map (`row` False) ["redis-client", "StackExchange.Redis 1.2.6", "node-redis"]
