@@ -4,6 +4,7 @@ module Main (main) where
 import ContractSpec qualified
 import DurabilitySpec qualified
 import FaultSpec qualified
+import GoalsSpec qualified
 import JsonSpec qualified
 import ReportSpec qualified
 import SpreadSpec qualified
@@ -15,13 +16,14 @@ main :: IO ()
 main = do
   useUtf8
   cases <- serviceCases
+  let whole = filter ((== Whole) . caseKind) cases
   hspec $ do
     JsonSpec.spec
     ReportSpec.spec
+    GoalsSpec.spec
     SpreadSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
     describe "contract" (mapM_ ContractSpec.spec cases)
-    let whole = filter ((== Whole) . caseKind) cases
     describe "faults" (mapM_ FaultSpec.spec whole)
     describe "cluster" (mapM_ FaultSpec.clusterSpec cases)
     describe "durability" (mapM_ DurabilitySpec.spec whole)

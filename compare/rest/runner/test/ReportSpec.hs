@@ -1,5 +1,5 @@
 -- | What reports must not leave out.
-module ReportSpec (spec) where
+module ReportSpec (spec, measured) where
 
 import Compare.Cell
 import Compare.Load (Scenario (..))
@@ -30,7 +30,7 @@ spec = around_ (within 10) . describe "report" $ do
     goals results = length (filter ("| **missed** |" `Text.isPrefixOf`) (Text.lines (markdownReport mempty results)))
     line name results = filter (("| " <> name <> " |") `Text.isPrefixOf`) (Text.lines (markdownReport mempty results))
 
--- A measurement of lists with these problems; the number is the round's.
+-- | A measurement of lists with these problems; the number is the round's.
 measured :: Text -> [Text] -> Int -> Result
 measured name problems' number =
   Result

@@ -1,0 +1,82 @@
+-- | What is judged, against whom, and where the line is.
+module GoalsSpec (spec) where
+
+import Compare.Cell
+import Compare.Goals (Verdict (..), verdicts)
+import Compare.Load (LoadResult (..), Scenario (..))
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Redis.TestKit.Wait (within)
+import ReportSpec (measured)
+import Test.Hspec
+
+spec :: Spec
+spec = around_ (within 10) . describe "goals" $ do
+  it "are met by a rate of exactly the bound, and not by less" $ do
+    judgedRate [ran Pinned "haskell" (rate 1300), ran Pinned "dotnet-1" (rate 1000)] `shouldBe` [(Just 1.3, True)]
+    judgedRate [ran Pinned "haskell" (rate 1299), ran Pinned "dotnet-1" (rate 1000)] `shouldBe` [(Just 1.299, False)]
+
+  it "are met by a processor time of exactly the bound, and not by more" $ do
+    judgedCpu [ran Pinned "haskell" (cpu 8), ran Pinned "dotnet-1" (cpu 10)] `shouldBe` [(Just 0.8, True)]
+    judgedCpu [ran Pinned "haskell" (cpu 9), ran Pinned "dotnet-1" (cpu 10)] `shouldBe` [(Just 0.9, False)]
+
+  it "are met by a latency of exactly the peer's, and not by more" $ do
+    judgedTail [mixed "haskell" 500, mixed "dotnet-1" 500] `shouldBe` [(Just 1, True)]
+    judgedTail [mixed "haskell" 505, mixed "dotnet-1" 500] `shouldBe` [(Just 1.01, False)]
+
+  it "are set against the peer of the most requests, whatever it costs, and no naive one" $ do
+    let results =
+          [ ran Pinned "haskell" (rate 3000 . cpu 10),
+            ran Pinned "dotnet-1" (rate 1000 . cpu 10),
+            ran Pinned "dotnet-2" (rate 2000 . cpu 20),
+            ran Pinned "dotnet-1-naive" (rate 6000 . cpu 40)
+          ]
+    judgedRate results `shouldBe` [(Just 1.5, True)]
+    judgedCpu results `shouldBe` [(Just 0.5, True)]
+
+  it "are not set against a peer of which nothing counts" $ do
+    let broken = ran Pinned "dotnet-2" (\outcome' -> rate 2000 outcome' {problems = ["no answers"]})
+    judgedRate [ran Pinned "haskell" (rate 3000), ran Pinned "dotnet-1" (rate 1000), broken] `shouldBe` [(Just 3, True)]
+
+  it "say that the core of Redis was the limit where it has one, was full, and the service was not" $ do
+    let full = cores [0.96, 0.5]
+        notes layout' change = map verdictNote (listed rateOf [ran layout' "haskell" change, ran layout' "dotnet-1" id])
+    notes Pinned (full . busy 0.9) `shouldBe` ["the core of Redis and the generator was the limit: at least this"]
+    notes Free (full . busy 0.9) `shouldBe` [""]
+    notes Pinned (full . busy 0.96) `shouldBe` [""]
+    notes Pinned (cores [0.5, 0.96] . busy 0.9) `shouldBe` [""]
+  where
+    judgedRate = map ratio . listed rateOf
+    judgedCpu = map ratio . listed "processor time per request"
+    judgedTail = map ratio . filter (("99.9 %" `Text.isInfixOf`) . verdictName) . present
+    ratio verdict = (verdictRatio verdict, verdictMet verdict)
+    rateOf = "requests/s beside ASP.NET"
+
+-- The verdicts about lists whose name has this.
+listed :: Text -> [Result] -> [Verdict]
+listed part results = [verdict | verdict <- present results, "GET list" `Text.isPrefixOf` verdictName verdict, part `Text.isInfixOf` verdictName verdict]
+
+-- Those that have a ratio.
+present :: [Result] -> [Verdict]
+present = filter ((/= Nothing) . verdictRatio) . verdicts
+
+-- A measurement of lists.
+ran :: Layout -> Text -> (Outcome -> Outcome) -> Result
+ran layout' name change = result {cell = (cell result) {layout = layout'}, outcome = change (outcome result)}
+  where
+    result = measured name [] 1
+
+-- One of the mix with this 99.9 % point.
+mixed :: Text -> Double -> Result
+mixed name point = result {cell = (cell result) {scenario = Mixed, connections = 20}}
+  where
+    result = ran Pinned name $ \outcome' ->
+      outcome' {openLoop = Just LoadResult {requests = 1000, wrong = 0, offered = 100, p50 = 1, p90 = 2, p99 = 3, p99_9 = point, highest = point}}
+
+rate, cpu, busy :: Double -> Outcome -> Outcome
+rate value outcome' = outcome' {requestsPerSecond = value}
+cpu value outcome' = outcome' {cpuPerRequest = value}
+busy value outcome' = outcome' {serviceBusy = value}
+
+cores :: [Double] -> Outcome -> Outcome
+cores values outcome' = outcome' {coresBusy = values}
