@@ -7,11 +7,11 @@ local seed = tonumber(os.getenv("SEED") or "1")
 local run = os.getenv("RUN") or "0"
 local threads = tonumber(os.getenv("THREADS") or "1")
 local next_id = tonumber(os.getenv("NEXT_ID") or "10001")
-local started = 0
+local all_threads = {}
 
 function setup(thread)
-  started = started + 1
-  thread:set("thread_number", started)
+  table.insert(all_threads, thread)
+  thread:set("thread_number", #all_threads)
 end
 
 function begin()
@@ -42,10 +42,18 @@ function body()
   return '{"name":"Bench User","email":"' .. new_email() .. '","bio":"Written by the load generator"}'
 end
 
+-- Of the answers with an error status, how many were 404; 0 where a script does
+-- not count them.
+local function not_found()
+  local sum = 0
+  for _, thread in ipairs(all_threads) do sum = sum + (thread:get("missing") or 0) end
+  return sum
+end
+
 function done(summary, latency, requests)
   io.write(string.format(
-    '\nJSON {"requests":%d,"duration_us":%d,"bytes":%d,"status_errors":%d,"connect_errors":%d,"read_errors":%d,"write_errors":%d,"timeouts":%d,"latency_us":{"p50":%d,"p90":%d,"p99":%d,"p99_9":%d,"max":%d}}\n',
-    summary.requests, summary.duration, summary.bytes, summary.errors.status, summary.errors.connect,
+    '\nJSON {"requests":%d,"duration_us":%d,"bytes":%d,"status_errors":%d,"not_found":%d,"connect_errors":%d,"read_errors":%d,"write_errors":%d,"timeouts":%d,"latency_us":{"p50":%d,"p90":%d,"p99":%d,"p99_9":%d,"max":%d}}\n',
+    summary.requests, summary.duration, summary.bytes, summary.errors.status, not_found(), summary.errors.connect,
     summary.errors.read, summary.errors.write, summary.errors.timeout,
     latency:percentile(50), latency:percentile(90), latency:percentile(99), latency:percentile(99.9), latency.max))
 end

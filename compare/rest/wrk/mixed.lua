@@ -3,7 +3,16 @@
 -- users, at random; what is deleted is the oldest that the mix has created. If
 -- seeded users were deleted, the faster service would soon have none left, and
 -- answer 404 where the slower one still reads its cache.
+--
+-- A deletion may come before its user, as they are sent on different connections:
+-- 404 is counted apart from what no answer may say.
 dofile((debug.getinfo(1, "S").source:match("^@?(.*)/[^/]*$") or ".") .. "/common.lua")
+
+-- Not local: common.lua asks each thread for it.
+missing = 0
+function response(status)
+  if status == 404 then missing = missing + 1 end
+end
 
 local single, lists = {}, {}
 function init(args)

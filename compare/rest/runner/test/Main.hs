@@ -6,6 +6,7 @@ import DurabilitySpec qualified
 import FaultSpec qualified
 import GoalsSpec qualified
 import JsonSpec qualified
+import MeasureSpec qualified
 import ReportSpec qualified
 import SpreadSpec qualified
 import Support (Case (..), Kind (..), serviceCases)
@@ -24,6 +25,7 @@ main = do
     SpreadSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
     describe "contract" (mapM_ ContractSpec.spec cases)
+    mapM_ MeasureSpec.spec (take 1 whole)
     describe "faults" (mapM_ FaultSpec.spec whole)
     describe "cluster" (mapM_ FaultSpec.clusterSpec cases)
     describe "durability" (mapM_ DurabilitySpec.spec whole)

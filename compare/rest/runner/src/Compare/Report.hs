@@ -123,7 +123,7 @@ invalidLines results =
 
 -- Why one design may fail, and what the warm-up says. Takes how a term is marked.
 aboutFailures :: (Text -> Text) -> Text
-aboutFailures marked = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty. " <> marked "Warm-up" <> ": the rate over that of the last seconds before; 100 % of a service that was warm."
+aboutFailures marked = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty, and 404 in the mix, where a deletion may come before its user: at most one in a thousand. " <> marked "Warm-up" <> ": the rate over that of the last seconds before; 100 % of a service that was warm."
 
 -- | The same for a repository.
 markdownReport :: Map Text Text -> [Result] -> Text
