@@ -3,6 +3,7 @@ module Main (main) where
 
 import ContractSpec qualified
 import DurabilitySpec qualified
+import FactsSpec qualified
 import FaultSpec qualified
 import GoalsSpec qualified
 import JsonSpec qualified
@@ -22,6 +23,7 @@ main = do
     JsonSpec.spec
     ReportSpec.spec
     GoalsSpec.spec
+    FactsSpec.spec
     SpreadSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
     describe "contract" (mapM_ ContractSpec.spec cases)

@@ -6,6 +6,7 @@ module Compare.Run
 where
 
 import Compare.Cell
+import Compare.Facts (noteFacts, noteManifest)
 import Compare.Goals (Verdict (..), verdicts)
 import Compare.Load (scenarioName)
 import Compare.Measure
@@ -14,26 +15,21 @@ import Compare.Report
 import Compare.Rows
 import Compare.Service (goldenDatabase)
 import Control.Monad (filterM, forM_, unless, when)
-import Data.Aeson (decodeFileStrict, encodeFile)
+import Data.Aeson (decodeFileStrict)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isJust, mapMaybe)
+import Data.Maybe (fromMaybe, isJust)
 import Data.Set qualified as Set
-import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
-import Data.Time (defaultTimeLocale, formatTime, getCurrentTime)
-import System.Directory (createDirectoryIfMissing, doesFileExist, findExecutable, makeAbsolute)
+import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
 import System.Exit (ExitCode (..), exitWith)
 import System.FilePath (takeDirectory, (</>))
 import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import System.IO.Temp (withTempDirectory)
-import System.Process (readProcessWithExitCode)
 import Text.Read (readMaybe)
 import Tool.Bench.Cpu (monotonic)
-import Tool.Bench.Document (Manifest (..))
-import Tool.Bench.Environment qualified as Environment
 import Tool.Utf8 (useUtf8)
 
 usage :: String
@@ -97,7 +93,7 @@ run options = do
   when (null groups) $ hPutStrLn stderr "no group has such a name" >> exitWith (ExitFailure 2)
   when (null missing) $ putStrLn "nothing is missing in the folder of results; another one (OUT) begins anew"
   mapM_ putStrLn (planLines seconds groupName' missing)
-  unless planOnly $ do
+  unless (planOnly || null missing) $ do
     createDirectoryIfMissing True out
     noteManifest out dotnets
     began <- monotonic
@@ -187,40 +183,3 @@ report options = do
   unless (null missed) $ do
     hPutStrLn stderr (show (length missed) <> " of " <> show (length goals) <> " goals missed")
     exitWith (ExitFailure 1)
-
--- | Adds to the folder's manifest what does not change between its runs.
-noteManifest :: FilePath -> [(Text, FilePath)] -> IO ()
-noteManifest out dotnets = do
-  machine <- Environment.manifest
-  today <- formatTime defaultTimeLocale "%F" <$> getCurrentTime
-  versions <- mapM versionOf [("redis-server", ["--version"]), ("wrk", ["--version"]), ("dotnet", ["--version"]), ("ghc", ["--numeric-version"]), ("git", ["rev-parse", "HEAD"])]
-  noteFacts out . Map.fromList $
-    [ ("date", Text.pack today),
-      ("kernel", manifestKernel machine),
-      ("processor", fromMaybe "unknown" (manifestCpu machine)),
-      ("processors", Text.pack (show (manifestProcessors machine))),
-      ("virtual machine", if manifestVirtual machine then "yes" else "no"),
-      ("memory GiB", maybe "unknown" (Text.pack . show . (`div` 1073741824)) (manifestMemory machine))
-    ]
-      <> [(name, version) | (name, Just version) <- versions]
-      <> [("C# rows", if null dotnets then "absent: install the .NET SDK 10 (dotnet) and run again" else Text.intercalate ", " (map fst dotnets))]
-  where
-    versionOf (program, arguments) = do
-      found <- findExecutable program
-      output <- case found of
-        Nothing -> pure Nothing
-        Just path -> do
-          (_, said, _) <- readProcessWithExitCode path arguments ""
-          pure (Text.pack <$> firstLine said)
-      pure (if program == "git" then "revision" else Text.pack program, output)
-    firstLine said = case mapMaybe nonBlank (lines said) of
-      first : _ -> Just first
-      [] -> Nothing
-    nonBlank line = if null line then Nothing else Just line
-
-noteFacts :: FilePath -> Map.Map Text Text -> IO ()
-noteFacts out new = do
-  let path = out </> "manifest.json"
-  there <- doesFileExist path
-  old <- if there then fromMaybe Map.empty <$> decodeFileStrict path else pure Map.empty
-  encodeFile path (Map.union old new)

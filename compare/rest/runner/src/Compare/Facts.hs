@@ -1,0 +1,80 @@
+-- | Where the numbers come from: the machine and the programs. A folder of
+-- results may be filled by several runs, on a different revision or another
+-- machine even: what they found otherwise stands there too, because a report
+-- that names the first alone credits it with the numbers of all.
+module Compare.Facts
+  ( noteManifest,
+    noteFacts,
+    joinedFacts,
+  )
+where
+
+import Data.Aeson (decodeFileStrict, encodeFile)
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Data.Time (defaultTimeLocale, formatTime, getCurrentTime)
+import System.Directory (doesFileExist, findExecutable)
+import System.Environment (lookupEnv)
+import System.FilePath ((</>))
+import System.Process (readProcessWithExitCode)
+import Tool.Bench.Document (Manifest (..))
+import Tool.Bench.Environment qualified as Environment
+
+-- | Adds to the folder's manifest what does not change within a run: the machine
+-- and the programs, with the rows in C# by name.
+noteManifest :: FilePath -> [(Text, FilePath)] -> IO ()
+noteManifest out dotnets = do
+  machine <- Environment.manifest
+  today <- formatTime defaultTimeLocale "%F" <$> getCurrentTime
+  -- The one that the testkit starts.
+  server <- fromMaybe "redis-server" <$> lookupEnv "REDIS_TESTKIT_SERVER"
+  versions <-
+    mapM
+      says
+      [ ("redis-server", server, ["--version"]),
+        ("wrk", "wrk", ["--version"]),
+        ("dotnet", "dotnet", ["--version"]),
+        ("ghc", "ghc", ["--numeric-version"]),
+        ("revision", "git", ["rev-parse", "HEAD"])
+      ]
+  hash <- maybe (pure Nothing) (\path -> snd <$> says ("", "sha256sum", [path])) =<< findExecutable server
+  noteFacts out . Map.fromList $
+    [ ("date", Text.pack today),
+      ("kernel", manifestKernel machine),
+      ("processor", fromMaybe "unknown" (manifestCpu machine)),
+      ("processors", Text.pack (show (manifestProcessors machine))),
+      ("virtual machine", if manifestVirtual machine then "yes" else "no"),
+      ("memory GiB", maybe "unknown" (Text.pack . show . (`div` 1073741824)) (manifestMemory machine)),
+      ("C# rows", if null dotnets then "absent: install the .NET SDK 10 (dotnet) and run again" else Text.intercalate ", " (map fst dotnets))
+    ]
+      <> [(name, version) | (name, Just version) <- versions]
+      -- Without the file's name, which is the machine's.
+      <> [("redis-server SHA-256", Text.takeWhile (/= ' ') line) | Just line <- [hash]]
+
+-- The first line that a program prints, under the name.
+says :: (Text, FilePath, [String]) -> IO (Text, Maybe Text)
+says (name, program, arguments) = do
+  found <- findExecutable program
+  output <- case found of
+    Nothing -> pure ""
+    Just path -> (\(_, said, _) -> said) <$> readProcessWithExitCode path arguments ""
+  pure (name, Text.pack <$> List.find (not . null) (lines output))
+
+-- | Adds facts to the folder's manifest.
+noteFacts :: FilePath -> Map Text Text -> IO ()
+noteFacts out new = do
+  let path = out </> "manifest.json"
+  there <- doesFileExist path
+  old <- if there then fromMaybe Map.empty <$> decodeFileStrict path else pure Map.empty
+  encodeFile path (joinedFacts old new)
+
+-- | The facts of both, the older first where they differ.
+joinedFacts :: Map Text Text -> Map Text Text -> Map Text Text
+joinedFacts = Map.unionWith $ \old new ->
+  if new `elem` Text.splitOn separator old then old else old <> separator <> new
+  where
+    separator = "; later: "

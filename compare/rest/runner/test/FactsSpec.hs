@@ -1,0 +1,27 @@
+-- | What is noted beside the results.
+module FactsSpec (spec) where
+
+import Compare.Facts (joinedFacts, noteManifest)
+import Data.Aeson (decodeFileStrict)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Redis.TestKit.Wait (within)
+import System.FilePath ((</>))
+import System.IO.Temp (withSystemTempDirectory)
+import Test.Hspec
+
+spec :: Spec
+spec = around_ (within 30) . describe "manifest" $ do
+  it "names the server's program by its hash" $
+    withSystemTempDirectory "rest" $ \out -> do
+      noteManifest out []
+      manifest <- decodeFileStrict (out </> "manifest.json") :: IO (Maybe (Map Text Text))
+      (Map.lookup "redis-server SHA-256" =<< manifest) `shouldSatisfy` maybe False (\hash -> Text.length hash == 64 && Text.all (`elem` ("0123456789abcdef" :: String)) hash)
+  it "keeps what a later part found otherwise, once" $ do
+    let facts revision = Map.fromList [("processors", "2"), ("revision", revision)]
+        both = joinedFacts (facts "a") (facts "b")
+    both `shouldBe` facts "a; later: b"
+    joinedFacts both (facts "a") `shouldBe` both
+    joinedFacts both (facts "b") `shouldBe` both
