@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The REST comparison: builds both services, holds both to the contract, measures
-# and reports. "QUICK=1" is a form of at most six minutes with the same rules.
+# and reports. "QUICK=1" is a form of at most six minutes with the same rules, of a
+# part of the goals with a core each.
 #
 #   compare/rest/run.sh [PART] [FLAG...]
 #
-#   standalone   one Redis, a core each: the goals and the naive design (default)
+#   goals        the next two into one report: all goals, in an hour (default)
+#   standalone   one Redis, a core each: the goals and the naive design
 #   free         the same goals with both cores for all
 #   cluster      a cluster of five (run-cluster.sh)
 #   study        the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
@@ -32,7 +34,7 @@ wrong() {
   exit 2
 }
 
-part=standalone
+part=""
 case "${1:-}" in
 -h | --help)
   sed -n -e '/^set /q' -e '2,$s/^# \{0,1\}//p' compare/rest/run.sh
@@ -44,10 +46,19 @@ case "${1:-}" in
   shift
   ;;
 esac
+quick="${QUICK:-}"
 case "$part" in
-standalone | free | cluster | study | autocannon | all) ;;
+"" | goals | standalone | free | cluster | study | autocannon | all) ;;
 *) wrong "there is no part '$part'" ;;
 esac
+# It is no other part in short, and must not pass for one.
+if [ -n "$quick" ]; then
+  case "$part" in
+  "" | standalone) part=quick ;;
+  *) wrong "QUICK=1 has no short form of the part '$part'" ;;
+  esac
+fi
+part="${part:-goals}"
 flags=()
 plan=""
 # Those of autocannon, which has no runner.
@@ -74,7 +85,6 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-quick="${QUICK:-}"
 out="${OUT:-compare/results/$(date +%F)-rest${quick:+-quick}}"
 
 for program in wrk redis-server taskset; do
@@ -95,8 +105,8 @@ compare="$(cabal list-bin -v0 exe:rest-compare)"
 generator="$(cabal list-bin -v0 exe:rest-load)"
 conformance="$(cabal list-bin -v0 redis-client-rest-compare:test:conformance)"
 
-# The C# rows: the last 1.x, which is the fastest here, and the newest; and those
-# of SE_REDIS_DIR.
+# The C# rows: the last 1.x and the newest, each the fastest somewhere; and those of
+# SE_REDIS_DIR.
 rows=()
 publish() { # NAME, then variables for the build
   local name="$1" folder
@@ -158,15 +168,13 @@ measure() { # a flag of the user's comes before the part's own, and wins
     --sql compare/rest/shared/statements.sql --scripts compare/rest/wrk "${rows[@]}" "$@" || exit 2
 }
 
-if [ -n "$quick" ]; then
-  part=quick
-fi
 case "$part" in
 quick) measure --what quick --iterations 2 --seconds 2 --open-seconds 2 --warmup 5 ;;
 all)
   measure --what goals --what naive --place standalone-pinned --place standalone-free --place cluster-pinned
   measure --what study --warmup 4
   ;;
+goals) measure --what goals --what naive --place standalone-pinned --place standalone-free ;;
 standalone) measure --what goals --what naive --place standalone-pinned ;;
 free) measure --what goals --place standalone-free ;;
 cluster) measure --what goals --place cluster-pinned ;;

@@ -9,8 +9,10 @@ import GoalsSpec qualified
 import JsonSpec qualified
 import MeasureSpec qualified
 import ReportSpec qualified
+import RunSpec qualified
 import SpreadSpec qualified
 import Support (Case (..), Kind (..), serviceCases)
+import System.FilePath (takeDirectory)
 import Test.Hspec
 import Tool.Utf8 (useUtf8)
 
@@ -27,6 +29,7 @@ main = do
     SpreadSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))
     describe "contract" (mapM_ ContractSpec.spec cases)
+    mapM_ (RunSpec.spec . takeDirectory . takeDirectory . caseSqlFile) (take 1 cases)
     mapM_ MeasureSpec.spec (take 1 whole)
     describe "faults" (mapM_ FaultSpec.spec whole)
     describe "cluster" (mapM_ FaultSpec.clusterSpec cases)
