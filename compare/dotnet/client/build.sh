@@ -95,7 +95,7 @@ for version in "${versions[@]}"; do
   marker="build/$version.absent"
   # What a registry does not have today it may have tomorrow.
   if [ -e "$marker" ] && [ -n "$(find "$marker" -mtime -1)" ] && ! newer "$marker"; then
-    absent "StackExchange.Redis $version" "$(cat "$marker")"
+    absent "StackExchange.Redis $version" "$(cat "$marker") (found today; asked again tomorrow, or without compare/dotnet/client/$marker)"
   elif publish "$version" -p:SeRedisVersion="$version" -p:SeRedisMajor="${version%%.*}"; then
     rm -f "$marker"
     row "$version" NuGet "build/$version/app"
