@@ -64,10 +64,11 @@ for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
   done < <(awk '$1 == "benchmark" { print $2 }' "$cabal_file")
 done
 
-# The comparison's programs; those that take a compiler and no download. One that
-# this machine lacks a library for is named, and is no failure.
+# The comparison's programs: ours, StackExchange.Redis in each version that restores,
+# and those that take a compiler and no download. One that this machine lacks a
+# library for is named, and is no failure.
 echo "== compare: peers"
-timeout --kill-after=30 "$limit" compare/peers/check.sh hiredis hedis 2>&1 | tee "$log" || broken+=("compare:peers")
+timeout --kill-after=30 "$limit" compare/peers/check.sh redis-client client hiredis hedis 2>&1 | tee "$log" || broken+=("compare:peers")
 summary="$(grep -oE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 || true)"
 if [ -z "$summary" ]; then
   failed=$((failed + 1))
