@@ -54,6 +54,8 @@ data Assembly = Assembly
     -- | Threads and batch of a closed loop.
     assemblyClosed :: Maybe (Int, Int),
     assemblyArrivals :: Maybe Arrivals,
+    -- | How many commands there are, if that is what ends the window.
+    assemblyRequests :: Maybe Int,
     assemblySamples :: [ServerSample],
     assemblyAgreement :: Agreement,
     assemblyLeniency :: Leniency
@@ -66,6 +68,9 @@ assemble assembly = (iteration, notes)
     found = assemblyDrive assembly
     parts = windowParts found
     whole = foldMap snd parts
+    -- Nothing is sent that is due after the window. What was due in it and answered
+    -- later has waited longest: without it, a stall at the end would not be seen.
+    late = IntMap.map (\kind -> mempty {kindResponse = kindResponse kind}) (partKinds (IntMap.findWithDefault mempty afterwards (driveParts found)))
     seconds = fromIntegral (driveTo found - driveFrom found) / 1e9
     used = driveUsage found
     -- The main thread wakes a little late at both ends of the window, so what
@@ -90,14 +95,14 @@ assemble assembly = (iteration, notes)
     fullSlice = fromIntegral (driveSlice found) / 1e9
     -- The plan of a ramp begins with the window; those that are even are the
     -- same everywhere.
-    due plan = expectedAtLeast plan 0 seconds
+    due plan = maybe id (min . fromIntegral) (assemblyRequests assembly) (expectedAtLeast plan 0 seconds)
     leniency = assemblyLeniency assembly
     iteration =
       Iteration
         { iterationStarted = driveStarted found,
           iterationSeconds = seconds,
           iterationCommon = Nothing,
-          iterationCommands = named (Map.map stats) (partKinds whole),
+          iterationCommands = named (Map.map stats) (IntMap.unionWith (<>) (partKinds whole) late),
           iterationErrors = Map.unionsWith (+) [kindErrors kind | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)],
           iterationSeries = series,
           iterationNodes =
@@ -149,7 +154,9 @@ assemble assembly = (iteration, notes)
                waited > 0.2 * fromIntegral (assemblyCores assembly)
            ]
         <> ["allowed: " <> found' | found' <- forgiven evidence]
-        <> ["the rate was steady after " <> Text.pack (fixed 1 (driveWarmup found)) <> " s" | driveFirst found > 0]
+        <> [ (if settled then "the rate was steady after " else "the rate did not become steady within ") <> Text.pack (fixed 1 (driveWarmup found)) <> " s"
+             | Just settled <- [driveSettled found]
+           ]
         <> ["the rate at the begin of the window was not that of the rest: a longer warm-up would help" | trustSteady trust == Just False]
 
 -- By name; kinds that share one are one.

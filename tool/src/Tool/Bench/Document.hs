@@ -272,7 +272,8 @@ data CommandStats = CommandStats
     commandErrors :: Map Text Int,
     -- | From the submit to the reply.
     commandService :: Histogram,
-    -- | From the intended start to the reply; for open loops.
+    -- | From the intended start to the reply; for open loops. Also of those that were
+    -- due in the window and answered after it.
     commandResponse :: Maybe Histogram
   }
   deriving stock (Eq, Show)
@@ -292,10 +293,11 @@ instance Semigroup CommandStats where
 
 -- Response times of a part that has none would be missing from the whole.
 together :: (Histogram, Maybe Histogram) -> (Histogram, Maybe Histogram) -> Maybe Histogram
-together (service, response) (service', response')
-  | Histogram.count service == 0 = response'
-  | Histogram.count service' == 0 = response
-  | otherwise = (<>) <$> response <*> response'
+together (service, response) (service', response') = case (response, response') of
+  (Just one, Just other) -> Just (one <> other)
+  (Nothing, _) | Histogram.count service == 0 -> response'
+  (_, Nothing) | Histogram.count service' == 0 -> response
+  _ -> Nothing
 
 -- | What one node answered.
 data NodeStats = NodeStats

@@ -72,6 +72,8 @@ data Drive = Drive
     driveSlice :: Nanos,
     -- | Seconds of load before the window.
     driveWarmup :: Double,
+    -- | Whether the rate became steady in it, if that was waited for.
+    driveSettled :: Maybe Bool,
     -- | When the window began, in nanoseconds since 1970.
     driveStarted :: Int,
     -- | What this process used over the window.
@@ -131,11 +133,11 @@ stretch course warmup count = do
   withAsync (foldr alongside (pure ()) (zip [0 ..] jobs)) $ \running -> do
     sleepUntilExactly begin
     putMVar barrier ()
-    first <- case warmup of
-      WarmupFor _ -> pure 0
+    (first, steady) <- case warmup of
+      WarmupFor _ -> pure (0, Nothing)
       WarmupUntilSteady most -> do
-        steadyAt <- untilSteady soFar begin (begin + nanos most)
-        pure (sliceOf window steadyAt + 1)
+        (waited, found) <- untilSteady soFar begin (begin + nanos most)
+        pure (sliceOf window waited + 1, Just found)
     let from = sliceStart window first
     when (isNothing count) $ endAt window (from + nanos (loadDuration load))
     sleepUntil from
@@ -164,6 +166,7 @@ stretch course warmup count = do
           driveTo = to,
           driveSlice = windowSpan window,
           driveWarmup = fromIntegral (from - begin) / 1e9,
+          driveSettled = steady,
           driveStarted = started,
           driveUsage = usedSince before after,
           driveMemory = used
@@ -211,8 +214,9 @@ watch running left step = go
         monotonic >>= step
         when (isNothing ended) go
 
--- The moment at which the rate has been steady for a second, or the latest.
-untilSteady :: IO Int -> Nanos -> Nanos -> IO Nanos
+-- The moment at which the rate has been steady for a second, or the latest; and
+-- whether it has been.
+untilSteady :: IO Int -> Nanos -> Nanos -> IO (Nanos, Bool)
 untilSteady soFar begin latest = go [] begin 0
   where
     go rates before counted = do
@@ -220,8 +224,9 @@ untilSteady soFar begin latest = go [] begin 0
       now <- monotonic
       count <- soFar
       let rates' = rates <> [fromIntegral (count - counted) / fromIntegral (max 1 (now - before))]
-      if now >= latest || settled rates'
-        then pure now
+          steady = settled rates'
+      if now >= latest || steady
+        then pure (now, steady)
         else go (drop (length rates' - 4) rates') now count
 
 quarter :: Nanos

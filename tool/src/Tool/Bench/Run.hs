@@ -145,6 +145,7 @@ once setting before sentAlready = do
               assemblyCores = cores,
               assemblyClosed = if isJust (planArrivals plan) then Nothing else Just (lanes load capabilities, loadBatch load),
               assemblyArrivals = planArrivals plan,
+              assemblyRequests = planRequests plan,
               assemblySamples = samples,
               assemblyAgreement = agreement,
               assemblyLeniency = settingLeniency setting

@@ -6,7 +6,7 @@ module Tool.Bench.Steady
   )
 where
 
--- | Whether the last four of these rates are close: none more than 5 % from
+-- | Whether the last four of these rates are close: none more than 8 % from
 -- their mean. 'False' for fewer. For deciding that a warm-up may end.
 settled :: [Double] -> Bool
 settled rates = case drop (length rates - 4) rates of

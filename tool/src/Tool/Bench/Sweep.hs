@@ -12,6 +12,7 @@ module Tool.Bench.Sweep
   )
 where
 
+import Control.Monad (when)
 import Data.Bifunctor (first)
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
@@ -23,6 +24,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runRate, runResponse, runValid)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (Progress, announce)
+import Tool.Failure (invalidRun)
 import Tool.Options.Bench (LoadOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), Sweep (..))
 import Tool.Text (duration, fixed, thousands)
@@ -38,7 +40,8 @@ data Step = Step
   deriving stock (Eq, Show)
 
 -- | Measures at each rate, by the given action, until one is more than the
--- server can do or the generator. The runs, and where the knee is.
+-- server can do or the generator. The runs, and where the knee is. Throws
+-- 'Tool.Failure.Failure' if there is no rate to begin with.
 sweep :: Progress -> (Leniency -> LoadOptions -> IO Run) -> Sweep -> LoadOptions -> IO ([Run], [Text])
 sweep progress measured wanted load = do
   rates <- case wanted of
@@ -46,6 +49,9 @@ sweep progress measured wanted load = do
     SweepSteps steps -> do
       announce progress "sweep: what does a closed loop reach?"
       closed <- measured lenient {lenientChecks = Saturation : lenientChecks lenient} load {loadPlan = plan {planSweep = Nothing, planArrivals = Nothing}, loadDuration = min 3 (loadDuration load)}
+      -- Rates that are all zero are due at no time, and so never over.
+      when (runRate closed <= 0) $
+        invalidRun ("--sweep: a closed loop reached nothing: " <> Text.unpack (Text.intercalate "; " (runProblems closed)))
       pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
   (runs, ended) <- go rates
   let steps = map stepOf runs

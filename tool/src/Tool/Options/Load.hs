@@ -248,6 +248,8 @@ planProblem plan
   | Just (Ramp _ _ seconds) <- planArrivals plan, seconds > 1e6 = Just "--ramp-to takes too long"
   | Just (Ramp {}) <- planArrivals plan, WarmupUntilSteady _ <- planWarmup plan = Just "--ramp-to is never steady: no --warmup auto"
   | planIterations plan < 1 || planIterations plan > 1000 = Just "--iterations must be from 1 to 1000"
+  -- Such a warm-up ends where a slice does.
+  | WarmupUntilSteady _ <- planWarmup plan, planSlice plan > 1 = Just "--warmup auto waits for the end of a slice: --slice can be 1 at most"
   | planSlice plan < 0.01 = Just "--slice must be 0.01 or more"
   | Just interval <- planSample plan, interval < 0.01 = Just "--sample must be 0.01 or more"
   | Just _ <- planStartAt plan, planIterations plan > 1 = Just "--start-at begins one measurement: no --iterations"

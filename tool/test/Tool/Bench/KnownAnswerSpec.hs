@@ -140,6 +140,34 @@ spec = describe "a known answer" $ do
       open <- get (to server) (brief 1 (openAt 5000) {planRequests = Just 1234})
       map iterationOps (runIterations open) `shouldBe` [1234]
 
+  it "is a count that was asked for, and no more is due, of a server that is 100 ms away" $
+    withServer defaultServerOptions $ \server ->
+      withRelay 50000000 (TcpAddress (serverHost server) (serverPort server)) $ \relay ->
+        repeatedly
+          (runProblems <$> get (at "127.0.0.1" (relayPort relay)) (brief 1 (openAt 1000) {planRequests = Just 500, planAllowed = [Saturation, Little]}))
+          null
+
+  it "is what commands waited that were due in the window and answered after it" $
+    withServer defaultServerOptions $ \server ->
+      withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
+        let stalling = do
+              began <- monotonic
+              sleepUntilExactly (began + 1500000000)
+              freeze proxy ToClient
+              sleepUntilExactly (began + 3000000000)
+              thaw proxy ToClient
+        run <- withAsync stalling (const (get (at "127.0.0.1" (proxyPort proxy)) (brief 2 ((openAt 1000) {planWarmup = WarmupFor 0}))))
+        -- What was due in the last half second or more waited for a second or so.
+        fmap (milliseconds 90) (runResponse run) `shouldSatisfy` maybe False (> 400)
+
+  it "is a warm-up that did not become steady in its time, or that did" $
+    withServer defaultServerOptions $ \server -> do
+      let notes most = runNotes <$> get (to server) (brief 0.3 (openAt 1000) {planWarmup = WarmupUntilSteady most, planSlice = 0.1})
+      hurried <- notes 0.5
+      hurried `shouldSatisfy` any ("the rate did not become steady within 0." `Text.isPrefixOf`)
+      hurried `shouldSatisfy` not . any ("the rate was steady" `Text.isPrefixOf`)
+      repeatedly (notes 30) (any ("the rate was steady after" `Text.isPrefixOf`))
+
   it "is the sum of the slices, with none left out" $
     withServer defaultServerOptions $ \server -> do
       run <- get (to server) (brief 1.1 closedLoop {planSlice = 0.25})

@@ -8,6 +8,7 @@ import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals (iterationOps)
 import Tool.Bench.Progress (silent)
 import Tool.Bench.Sweep
+import Tool.Failure (Failure (..), exitInvalid)
 import Tool.Options.Bench
 import Tool.Options.Load
 
@@ -28,6 +29,10 @@ spec = describe "a sweep" $ do
 
   it "may have none" $
     knee [step 100 50 20000] `shouldBe` Nothing
+
+  it "ends at once where a closed loop reaches nothing, and says why" $
+    sweep silent (\_ _ -> pure sample {runIterations = [], runProblems = ["it failed"]}) (SweepSteps 4) defaultLoad
+      `shouldThrow` (== Failure exitInvalid "--sweep: a closed loop reached nothing: it failed")
 
   it "goes up until a rate is too much, and says where that was" $ do
     let load = defaultLoad {loadPlan = defaultPlan {planSweep = Just (SweepRates [10, 20, 30, 40])}}
