@@ -148,12 +148,13 @@ referenceArgs commands benchmark =
       ["-n", show commands, "--csv"]
     ]
 
--- | Rate, p50 and p99 (ms) of the first test in its CSV output. Columns are
--- found by name, because versions differ in their order.
+-- | Rate, p50 and p99 (ms) of the last test in its CSV output: what a test needs
+-- done before it (LRANGE a list) is reported first. Columns are found by name,
+-- because versions differ in their order.
 parseCsv :: ByteString -> Maybe (Double, Double, Double)
 parseCsv output = do
   heading <- find ("\"test\"" `Char8.isPrefixOf`) rows
-  values <- find (\row -> row /= heading && "\"" `Char8.isPrefixOf` row) (dropWhile (/= heading) rows)
+  values <- find (\row -> row /= heading && "\"" `Char8.isPrefixOf` row) (reverse (dropWhile (/= heading) rows))
   let cells = zip (cellsOf heading) (cellsOf values)
       number name = lookup name cells >>= readMaybe . Char8.unpack
   (,,) <$> number "rps" <*> number "p50_latency_ms" <*> number "p99_latency_ms"

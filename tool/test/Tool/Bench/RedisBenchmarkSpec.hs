@@ -40,6 +40,11 @@ spec = describe "Tool.Bench.RedisBenchmark" $ do
       "Cluster has 5 master nodes:\n\nMaster 0: 86 127.0.0.1:7000\n\n\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n\"GET\",\"2857142.75\",\"0.308\",\"0.112\",\"0.279\",\"0.559\",\"0.815\",\"1.103\"\n"
       `shouldBe` Just (2857142.75, 0.279, 0.815)
 
+  it "reads the test itself, not what it needs first" $
+    parseCsv
+      "\"test\",\"rps\",\"p50_latency_ms\",\"p99_latency_ms\"\n\"LPUSH (needed to benchmark LRANGE)\",\"90000.00\",\"0.1\",\"0.2\"\n\"LRANGE_100 (first 100 elements)\",\"40000.00\",\"0.3\",\"0.4\"\n"
+      `shouldBe` Just (40000, 0.3, 0.4)
+
   it "reads nothing from anything else" $
     map parseCsv ["", "Could not connect to Redis", "\"test\",\"rps\"\n"]
       `shouldBe` [Nothing, Nothing, Nothing]
