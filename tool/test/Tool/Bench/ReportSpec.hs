@@ -39,6 +39,23 @@ spec = describe "Tool.Bench.Report" $ do
     findProblems sample `shouldBe` []
     findProblems sample {runIterations = []} `shouldBe` ["nothing was answered while the clock ran"]
 
+  it "holds the share of GETs that find something against what was asked for, whatever other reads found" $ do
+    let reads' found =
+          sample
+            { runSpec = sampleSpec {specAxes = Map.fromList [("hit_ratio", "0.5")]},
+              runIterations =
+                [ sampleIteration
+                    { iterationCommands =
+                        Map.fromList
+                          [ ("get", CommandStats found (800 - found) Map.empty (Histogram.fromValues [1 .. 800]) Nothing),
+                            ("mget", CommandStats 800 0 Map.empty (Histogram.fromValues [1 .. 800]) Nothing)
+                          ]
+                    }
+                ]
+            }
+    findProblems (reads' 400) `shouldBe` []
+    findProblems (reads' 200) `shouldBe` ["a share of 0.250 of the GETs found something, not 0.5"]
+
   it "says what failed, by class and by node" $ do
     let failing =
           sample
