@@ -5,7 +5,6 @@ module Tool.Program
 where
 
 import Control.Exception (AsyncException (UserInterrupt), fromException, throwIO, try)
-import Data.ByteString.Char8 qualified as Char8
 import System.Environment (getArgs, lookupEnv)
 import System.Exit (ExitCode (..))
 import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, stderr, stdout)
@@ -13,6 +12,7 @@ import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
 import Tool.Options (Mode (..), Outcome (..), parseArguments)
 import Tool.Sigterm (unwindOnSigterm)
+import Tool.Text (argumentBytes)
 import Tool.Utf8 (useUtf8)
 
 -- | Does what the arguments say. Everything that was started has ended when
@@ -26,7 +26,7 @@ runProgram = do
   unwindOnSigterm
   -- What is left in a buffer is written here, where it is noticed if it cannot
   -- be.
-  try (act (parseArguments (Char8.pack <$> password) arguments) <* hFlush stdout) >>= either ended pure
+  try (act (parseArguments (argumentBytes <$> password) arguments) <* hFlush stdout) >>= either ended pure
   where
     act = \case
       Help text -> ExitSuccess <$ putStrLn text

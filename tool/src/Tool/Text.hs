@@ -1,6 +1,7 @@
--- | Numbers for people to read, and tables.
+-- | Numbers for people to read, tables, and words of the command line as bytes.
 module Tool.Text
-  ( fixed,
+  ( argumentBytes,
+    fixed,
     thousands,
     duration,
     percent,
@@ -9,8 +10,22 @@ module Tool.Text
   )
 where
 
+import Data.ByteString (ByteString)
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Char (ord)
 import Data.List (intercalate, transpose)
 import Numeric (showFFloat)
+
+-- | The bytes of a word of the command line or of the environment: UTF-8. What the
+-- runtime could not decode, because the locale does not know it, it hands on byte
+-- by byte as U+DC80 to U+DCFF; those become their bytes again. \(O(n)\).
+argumentBytes :: String -> ByteString
+argumentBytes = Lazy.toStrict . Builder.toLazyByteString . foldMap one
+  where
+    one character
+      | character >= '\xDC80' && character <= '\xDCFF' = Builder.word8 (fromIntegral (ord character - 0xDC00))
+      | otherwise = Builder.charUtf8 character
 
 -- | With so many digits after the point.
 fixed :: Int -> Double -> String

@@ -14,7 +14,6 @@ import Control.Applicative (optional)
 import Control.Exception (displayException)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.Maybe (isJust)
 import Data.Word (Word16)
 import Options.Applicative
@@ -33,6 +32,7 @@ import Options.Applicative
 import Redis.Internal.Config (Config (configReadFrom, configTopology), ReadFrom (..), Topology (..))
 import Redis.Internal.ConfigUrl (configFromUrl)
 import Text.Read (readMaybe)
+import Tool.Text (argumentBytes)
 
 -- | What was said about the connection.
 data ConnectionOptions = ConnectionOptions
@@ -101,7 +101,7 @@ connectionOptions =
     <*> switch (long "resp2" <> help "Speak RESP2 (default: RESP3 where the server knows it)")
     <*> switch (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
   where
-    bytes modifiers = Char8.pack <$> strOption (mconcat modifiers)
+    bytes modifiers = argumentBytes <$> strOption (mconcat modifiers)
 
 tlsOptions :: Parser TlsOptions
 tlsOptions =
@@ -114,11 +114,11 @@ tlsOptions =
     <*> optional (option utf8 (long "sni" <> metavar "NAME" <> help "Ask for, and verify, this server name"))
   where
     file name text = strOption (long name <> metavar "FILE" <> help text)
-    utf8 = maybeReader (Just . Char8.pack)
+    utf8 = maybeReader (Just . argumentBytes)
 
 -- Says what is wrong with it without saying what it is: it may hold a password.
 url :: ReadM Config
-url = eitherReader (first displayException . configFromUrl . Char8.pack)
+url = eitherReader (first displayException . configFromUrl . argumentBytes)
 
 database :: ReadM Int
 database = eitherReader $ \text -> case readMaybe text of

@@ -35,13 +35,15 @@ import Data.ByteString.Unsafe qualified as Unsafe
 import Data.List qualified as List
 import Data.Maybe (listToMaybe)
 import Data.Text qualified as Text
-import Data.Text.Encoding (decodeUtf8, encodeUtf8)
+import Data.Text.Encoding (decodeUtf8With)
+import Data.Text.Encoding.Error (lenientDecode)
 import Data.Word (Word64)
 import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr3#)
 import GHC.IO (IO (IO))
 import Numeric (showHex)
 import Tool.Bench.Workload.Random (mix)
 import Tool.Bench.Workload.Syntax
+import Tool.Text (argumentBytes)
 
 -- | Keys by their numbers, from zero; immutable.
 data Keys = Keys
@@ -128,7 +130,7 @@ keyTemplate = parts >>= \found -> if length [() | KeyTags _ <- found] > 1 then c
         Nothing -> pure []
         Just '{' -> text "{{" >>= \doubled -> if doubled then (KeyText "{" :) <$> parts else (:) <$> placeholder <*> parts
         Just '}' -> text "}}" >>= \doubled -> if doubled then (KeyText "}" :) <$> parts else complain "a } without its { (}} is the brace itself)"
-        Just _ -> (:) . KeyText . encodeUtf8 . Text.pack <$> takeWhile' (`notElem` ("{}" :: String)) <*> parts
+        Just _ -> (:) . KeyText . argumentBytes <$> takeWhile' (`notElem` ("{}" :: String)) <*> parts
     placeholder = do
       join $
         oneOf
@@ -141,7 +143,7 @@ keyTemplate = parts >>= \found -> if length [() | KeyTags _ <- found] > 1 then c
             ("{tag:", KeyTags <$> tags [] <* close)
           ]
     tags before = do
-      tag <- encodeUtf8 . Text.pack <$> takeWhile' (`notElem` (",{}" :: String))
+      tag <- argumentBytes <$> takeWhile' (`notElem` (",{}" :: String))
       when (ByteString.null tag) $ complain "a tag is empty"
       -- Its numbers would begin again: the same keys twice.
       when (tag `elem` before) $ complain "a tag is there twice"
@@ -164,7 +166,7 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
       KeyNumber digits -> "{n:" <> show digits <> "}"
       KeyUuid count -> "{uuid" <> maybe "" ((":" <>) . show) count <> "}"
       KeyHex digits -> "{hex:" <> show digits <> "}"
-      KeyTags tags -> "{tag:" <> Text.unpack (decodeUtf8 (ByteString.intercalate "," tags)) <> "}"
+      KeyTags tags -> "{tag:" <> Text.unpack (decodeUtf8With lenientDecode (ByteString.intercalate "," tags)) <> "}"
     brace = \case
       '{' -> "{{"
       '}' -> "}}"

@@ -25,9 +25,9 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (chr, digitToInt, isAlpha, isHexDigit, isSpace)
 import Data.Text qualified as Text
-import Data.Text.Encoding (encodeUtf8)
 import Tool.Bench.Workload.Distribution
 import Tool.Bench.Workload.Syntax
+import Tool.Text (argumentBytes)
 
 -- | A command, the name first.
 newtype Template = Template [TemplateWord]
@@ -159,7 +159,7 @@ pieces quote =
         [("rand_" <> show number <> ordinal, RandomNth number) | (number, ordinal) <- zip [1 .. 9] (["st", "nd", "rd"] <> repeat "th")]
 
 literal :: String -> Piece
-literal = Literal . encodeUtf8 . Text.pack
+literal = Literal . argumentBytes
 
 escaped :: Syntax Piece
 escaped = do

@@ -5,6 +5,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isHexDigit)
+import Data.Foldable (for_)
 import Data.List (nub)
 import Data.Set qualified as Set
 import Test.Hspec
@@ -12,6 +13,7 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Syntax (parse)
+import Tool.Text (argumentBytes)
 
 names :: String -> Int -> Either String [ByteString]
 names template count = (\read' -> let keys = newKeys 7 read' count in map (keyOf keys) [0 .. count - 1]) <$> parse keyTemplate template
@@ -22,6 +24,11 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
     names "user:{n}:name" 11 `shouldBe` Right ["user:" <> Char8.pack (show number) <> ":name" | number <- [0 .. 10 :: Int]]
     names "{n:4}" 2 `shouldBe` Right ["0000", "0001"]
     names "a{{b}}{n}" 1 `shouldBe` Right ["a{b}0"]
+
+  it "takes the bytes of the command line, whatever the locale made of them" $
+    for_ ["\228", "\xDCC3\xDCA4"] $ \written -> do
+      argumentBytes written `shouldBe` "\xC3\xA4"
+      names (written <> "{tag:" <> written <> "}{n}") 1 `shouldBe` Right ["\xC3\xA4{\xC3\xA4}0"]
 
   it "takes hash tags by turns, each with its own numbers" $ do
     names "key:{tag:a,b2}:{n:3}" 5 `shouldBe` Right ["key:{a}:000", "key:{b2}:000", "key:{a}:001", "key:{b2}:001", "key:{a}:002"]
