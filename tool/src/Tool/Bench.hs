@@ -28,7 +28,7 @@ import Tool.Bench.Sweep (sweep)
 import Tool.Bench.Usage (takeAllCores)
 import Tool.Bench.Workload.Chosen (chosenWorkloads)
 import Tool.Campaign (campaign)
-import Tool.Connect (Target (targetDatabase, targetProtocol), needFiles, targetOf)
+import Tool.Connect (Target (targetDatabase, targetProtocol), needFiles, targetIsCluster, targetOf)
 import Tool.Failure (invalidRun)
 import Tool.Hint (withHint)
 import Tool.Options.Bench
@@ -65,11 +65,9 @@ once :: BenchOptions -> IO ExitCode
 once options = withOutputs (benchOutputs options) $ \write -> do
   progress <- newProgress
   takeAllCores
-  workloads <-
-    either invalidRun pure $
-      chosenWorkloads (connectionCluster (benchConnection options)) (benchWorkload options) load
   found <- withTargetOf (benchConnection options) $ \target ->
-    traverse (runsOf progress target) workloads
+    either invalidRun pure (chosenWorkloads (targetIsCluster target) (benchWorkload options) load)
+      >>= traverse (runsOf progress target)
   disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
   let results = concatMap fst found
   conclude (benchOutputs options) write disk (concatMap snd found) (concatMap (concatMap details . take 1 . fst) found) results

@@ -7,6 +7,9 @@ module Tool.Connect
     plainTarget,
     targetIsCluster,
     targetIsLocal,
+    targetUsesTls,
+    targetResp,
+    targetNetwork,
     targetNodeName,
     needFiles,
 
@@ -48,7 +51,7 @@ import Redis (Client)
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Config qualified as Config
-import Redis.Internal.Config (Config (configDatabase, configTopology), Topology (..), defaultConfig)
+import Redis.Internal.Config (Config (configDatabase, configProtocol, configTls, configTopology), Topology (..), defaultConfig)
 import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
 import Redis.Value (Value (..), withoutAttributes)
@@ -128,6 +131,23 @@ targetIsCluster target = targetKind target == TargetCluster
 targetIsLocal :: Target -> Bool
 targetIsLocal target =
   isJust (targetSocket target) || "127." `Char8.isPrefixOf` targetHost target || targetHost target `elem` ["localhost", "::1"]
+
+-- | Whether it is spoken to by TLS.
+targetUsesTls :: Target -> Bool
+targetUsesTls = isJust . configTls . targetConfig quiet
+
+-- | The version of RESP that is asked for.
+targetResp :: Target -> Int
+targetResp target = case configProtocol (targetConfig quiet target) of
+  Config.PreferResp3 -> 3
+  Config.OnlyResp2 -> 2
+
+-- | What is between it and this program, as far as its name tells.
+targetNetwork :: Target -> Text
+targetNetwork target
+  | isJust (targetSocket target) = "unix socket"
+  | targetIsLocal target = "local"
+  | otherwise = "remote"
 
 -- | Host and port, or the socket.
 targetNodeName :: Target -> Text

@@ -26,7 +26,6 @@ import Data.IntMap.Strict (IntMap)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (isJust)
 import Data.Primitive.ByteArray (MutableByteArray, newByteArray, readByteArray, writeByteArray)
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -203,9 +202,9 @@ played options recording = do
           specDuration = Nothing,
           specRequests = Just count,
           specTarget = targetKind target,
-          specTls = isJust (targetTls target),
-          specProtocol = 3,
-          specNetwork = "local",
+          specTls = targetUsesTls target,
+          specProtocol = targetResp target,
+          specNetwork = targetNetwork target,
           specPersistence = Nothing,
           specAxes = Map.empty
         }

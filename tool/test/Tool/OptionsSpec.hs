@@ -3,6 +3,7 @@ module Tool.OptionsSpec (spec) where
 import Data.ByteString (ByteString)
 import Data.List (isInfixOf)
 import Data.List.NonEmpty (NonEmpty (..))
+import Redis.Config (ReadFrom (..))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (once)
@@ -10,6 +11,7 @@ import Tool.Bench.Workload.Distribution (Distribution (..))
 import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..))
 import Tool.Bench.Workload.Task (Task (..))
 import Tool.Bench.Workload.Values (ValueSizes (..))
+import Tool.Connect (targetIsCluster, targetNetwork, targetOf, targetResp, targetUsesTls)
 import Tool.Options
 import Tool.Options.Bench
 import Tool.Options.Connection
@@ -178,6 +180,23 @@ spec = describe "Tool.Options" $ do
       Help text -> text `shouldSatisfy` ("bench" `isInfixOf`)
       other -> expectationFailure (show other)
 
+  it "reads from replicas if the option or the URL says so" $ do
+    let readFrom = fmap (connectionReadFrom . benchConnection) . once . parse
+    readFrom "bench -h s -c" `shouldBe` Just ReadPrimary
+    readFrom "bench -h s -c --read-replicas" `shouldBe` Just PreferReplica
+    readFrom "bench --url redis+cluster://s" `shouldBe` Just ReadPrimary
+    readFrom "bench --url redis+cluster://s?read_from=replica" `shouldBe` Just PreferReplica
+    readFrom "bench --url redis+cluster://s --read-replicas" `shouldBe` Just PreferReplica
+    rejected "bench --url redis+cluster://s?read_from=replica --operation set" "read_from in the URL), but set reads nothing"
+
+  it "says of a URL what the record needs: cluster, TLS, protocol" $ do
+    let target = fmap (targetOf . benchConnection) . once . parse
+        about line = (\found -> (targetIsCluster found, targetUsesTls found, targetResp found, targetNetwork found)) <$> target line
+    about "bench --url redis://127.0.0.1" `shouldBe` Just (False, False, 3, "local")
+    about "bench --url rediss://s?protocol=2" `shouldBe` Just (False, True, 2, "remote")
+    about "bench --url redis+cluster://s" `shouldBe` Just (True, False, 3, "remote")
+    about "bench -h s -c -t --resp2" `shouldBe` Just (True, True, 2, "remote")
+
   it "takes the password of the environment only where none is given" $ do
     let password arguments =
           connectionPassword . benchConnection <$> once (parseArguments (Just "env") (words arguments))
@@ -278,6 +297,9 @@ spec = describe "Tool.Options" $ do
             ("bench --url redis://s -a secret", "--password and --url exclude each other"),
             ("bench compare a.json b.json --significant", "--significant is for rules with %"),
             ("bench compare a.json b.json --significant --fail-if p99>5ms", "--significant is for rules with %"),
+            ("bench --url rediss://s --cacert f", "a URL takes ?ca=FILE"),
+            ("bench --url rediss://s --tls", "a URL says rediss://, and ?ca=FILE"),
+            ("bench --warmup auto --slice 60", "--slice can be 1 at most"),
             ("tunnel", "tunnel"),
             ("bench again", "again")
           ]

@@ -15,6 +15,8 @@ import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
+import Redis.TestKit.Certificates (Certificates (..), withCertificates)
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun), request)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually, eventuallyJust)
@@ -130,6 +132,23 @@ spec = describe "the program" $ do
       statusOf run `shouldBe` Right "agrees"
       parseEither (withObject "run" (\fields -> (,) <$> (fields .: "server" >>= (.: "nodes")) <*> fields .: "hit_ratio")) run
         `shouldBe` Right (5 :: Int, 1 :: Double)
+
+    it "measures a cluster that a URL names with commands that a cluster takes" $
+      withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+        servers <- map nodeServer <$> clusterNodes cluster
+        for_ (take 1 servers) $ \server -> do
+          (code, output, _) <- run' (["bench", "--url", "redis+cluster://" <> serverHost server <> ":" <> show (serverPort server), "--test", "mset,mget"] <> brief)
+          words output `shouldSatisfy` (["cluster", "mset"] `isInfixOf`)
+          code `shouldBe` ExitSuccess
+
+    it "records TLS and the protocol that a URL says" $
+      withCertificates $ \certificates ->
+        withServer defaultServerOptions {optionsTls = Just TlsOptions {tlsKeyPair = certificatesServer certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = ClientCertificatesIgnored}} $ \server -> do
+          let url = "rediss://" <> serverHost server <> ":" <> maybe "0" show (serverTlsPort server) <> "?protocol=2&ca=" <> certificatesAuthority certificates
+          (code, run) <- measured (["bench", "--url", url] <> brief)
+          code `shouldBe` ExitSuccess
+          parseEither (withObject "run" (\fields -> (,) <$> fields .: "name" <*> (fields .: "spec" >>= \spec' -> (,) <$> spec' .: "tls" <*> spec' .: "protocol"))) run
+            `shouldBe` Right ("standalone mixed tls" :: Text, (True, 2 :: Int))
 
     it "measures a private server by TLS" $ do
       (code, run) <- measured (["bench", "-t", "--operation", "set"] <> brief)

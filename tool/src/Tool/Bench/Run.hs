@@ -225,7 +225,7 @@ nameOf :: Target -> Workload -> LoadOptions -> Text
 nameOf target workload load =
   Text.pack $
     targetName (targetKind target) <> " " <> Text.unpack (workloadName workload)
-      <> (if isJust (targetTls target) then " tls" else "")
+      <> (if targetUsesTls target then " tls" else "")
       <> case planArrivals (loadPlan load) of
         Nothing -> ""
         Just (Constant rate) -> " at " <> fixed 0 rate <> "/s"
@@ -259,11 +259,9 @@ specOf capabilities target workload load =
       specDuration = if isJust (planRequests plan) then Nothing else Just (loadDuration load),
       specRequests = planRequests plan,
       specTarget = targetKind target,
-      specTls = isJust (targetTls target),
-      specProtocol = case targetProtocol target of
-        Config.PreferResp3 -> 3
-        Config.OnlyResp2 -> 2,
-      specNetwork = if isJust (targetSocket target) then "unix socket" else if targetIsLocal target then "local" else "remote",
+      specTls = targetUsesTls target,
+      specProtocol = targetResp target,
+      specNetwork = targetNetwork target,
       specPersistence = Nothing,
       specAxes = Map.fromList [("read_from", "replicas") | targetReadFrom target == Config.PreferReplica] <> missesWanted workload
     }

@@ -142,7 +142,7 @@ connectionProblem :: Bool -> ConnectionOptions -> Maybe String
 connectionProblem ownServer options
   | Just "" <- connectionHost options = Just "--host is empty"
   | Just "" <- tlsServerName (connectionTls options) = Just "--sni is empty"
-  | Just _ <- connectionUrl options, name : _ <- besideUrl = Just (name <> " and --url exclude each other")
+  | Just _ <- connectionUrl options, name : _ <- besideUrl = Just (name <> " and --url exclude each other" <> inUrl name)
   | Just _ <- connectionSocket options, name : _ <- besideSocket = Just (name <> " and --socket exclude each other")
   | Just number <- connectionDatabase options, number > 0, isCluster = Just "--db: a cluster has database 0 only"
   | connectionReplicas options, not isCluster = Just "--read-replicas needs --cluster"
@@ -153,7 +153,7 @@ connectionProblem ownServer options
   | Just _ <- connectionUser options,
     Nothing <- connectionPassword options =
     Just "--user needs a password (--password, or REDISCLI_AUTH)"
-  | not (tlsWanted tls), name : _ <- needTls = Just (name <> " needs --tls")
+  | not (tlsWanted tls), name : _ <- needTls = Just (name <> " needs --tls" <> (if isJust (connectionUrl options) then "; a URL takes ?ca=FILE and the like" else ""))
   | otherwise = case (tlsCertificate tls, tlsKey tls) of
     (Just _, Nothing) -> Just "--cert needs --key"
     (Nothing, Just _) -> Just "--key needs --cert"
@@ -165,6 +165,7 @@ connectionProblem ownServer options
     urlIsCluster config = case configTopology config of
       Cluster _ -> True
       Standalone _ -> False
+    inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
     besideUrl =
       ["--host" | Just _ <- [connectionHost options]]
         <> ["--socket" | Just _ <- [connectionSocket options]]

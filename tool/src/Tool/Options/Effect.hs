@@ -75,7 +75,7 @@ effectProblem options@(Said values) usualKeys fromReplicas plan workload =
             (isJust (workloadExpiry workload) && none (oneOf' ["set", "setex", "getex"]), "--expiry is for the tests set, setex and getex, not " <> names),
             (isJust (workloadHitRatio workload) && none (oneOf' ["get"]), "--hit-ratio is for the test get, not " <> names),
             (has "subscribers" && none (oneOf' ["publish"]), "--subscribers is for the test publish, not " <> names),
-            (fromReplicas && none reads', "--read-replicas: " <> names <> " reads nothing")
+            (fromReplicas && none reads', "replicas are to be read (--read-replicas, or read_from in the URL), but " <> names <> " reads nothing")
           ]
     ]
   where
