@@ -43,7 +43,7 @@ import Tool.Campaign.Workload (Workload (..), carriesValue, findWorkload)
 import Tool.Failure (exitInvalid, invalidRun, unavailable)
 import Tool.Options.Campaign
 import Tool.Options.Load (checkName)
-import Tool.Span (renderSpan)
+import Tool.Span (renderSpan, roughly)
 import Tool.Text (duration, thousands)
 
 -- | Does it; blocks for hours if that is what was asked for. Ends badly when a
@@ -171,7 +171,7 @@ measureAll store measuring planned = do
     one total left (number, step) = do
       outcome <- measureStep measuring step
       let prefix = show (number :: Int) <> "/" <> show total <> " " <> stepName step <> ": "
-          suffix = ", about " <> renderSpan (left number) <> " left"
+          suffix = ", about " <> renderSpan (roughly (left number)) <> " left"
       case outcome of
         Left problem -> do
           say (prefix <> "FAILED: " <> problem <> suffix)

@@ -2,6 +2,7 @@
 module Tool.Span
   ( parseSpan,
     renderSpan,
+    roughly,
   )
 where
 
@@ -28,17 +29,18 @@ parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
     units :: [(String, Double)]
     units = [("", 1), ("us", 1e-6), ("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
 
--- | In the unit that fits, without digits that say nothing.
+-- | In the unit that fits, without digits that say nothing: minutes and hours only
+-- where they are whole, so that whole seconds are read back as they were.
 renderSpan :: Double -> String
 renderSpan seconds
   | seconds <= 0 = "0s"
   | seconds < 1e-3 = short (seconds * 1e6) <> "us"
   | seconds < 1 = short (seconds * 1e3) <> "ms"
-  | seconds < 120 = short seconds <> "s"
-  | seconds < 7200 = whole (seconds / 60) <> "m"
-  | otherwise = short (seconds / 3600) <> "h"
+  | seconds >= 7200, Just hours <- whole (seconds / 3600) = show hours <> "h"
+  | seconds >= 120, Just minutes <- whole (seconds / 60) = show minutes <> "m"
+  | otherwise = short seconds <> "s"
   where
-    whole value = show (round value :: Int)
+    whole value = let near = round value :: Int in if fromIntegral near == value then Just near else Nothing
     short value = trim (fixed 3 value)
     trim text
       | '.' `elem` text = reverse (dropPoint (dropWhile (== '0') (reverse text)))
@@ -46,3 +48,10 @@ renderSpan seconds
     dropPoint = \case
       '.' : rest -> rest
       rest -> rest
+
+-- | A span that is only estimated, without what nobody can know of it: whole
+-- seconds, and whole minutes from two of them on.
+roughly :: Double -> Double
+roughly seconds
+  | seconds < 120 = fromIntegral (round seconds :: Int)
+  | otherwise = 60 * fromIntegral (round (seconds / 60) :: Int)

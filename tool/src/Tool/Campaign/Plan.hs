@@ -23,7 +23,7 @@ module Tool.Campaign.Plan
 where
 
 import Tool.Campaign.Design
-import Tool.Span (renderSpan)
+import Tool.Span (renderSpan, roughly)
 import Tool.Text (Align (..), table)
 
 -- | How long things take, in seconds.
@@ -156,7 +156,7 @@ renderPlan it =
     <> [ show (length (planCells it)) <> " cells × " <> show (planIterations it) <> " iterations, "
            <> show (length (planSoaks it))
            <> " soaks: about "
-           <> renderSpan (planSeconds it)
+           <> renderSpan (roughly (planSeconds it))
        ]
   where
     row number (reason, cell) = line (show number) cell (reasonText reason)
