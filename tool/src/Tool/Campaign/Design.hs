@@ -18,6 +18,8 @@ module Tool.Campaign.Design
     Named (..),
     Net (..),
     netName,
+    netSeconds,
+    netPings,
 
     -- * Cells
     Cell (..),
@@ -98,6 +100,16 @@ netName :: Net -> String
 netName = \case
   NetLocal -> "local"
   NetRoundTrip nanos -> "rtt=" <> renderSpan (fromIntegral nanos / 1e9)
+
+-- | Seconds of the round trip that is added.
+netSeconds :: Net -> Double
+netSeconds = \case
+  NetLocal -> 0
+  NetRoundTrip nanos -> fromIntegral nanos / 1e9
+
+-- | How often a server is asked how far away it is, before it is measured.
+netPings :: Int
+netPings = 100
 
 -- | One combination.
 data Cell = Cell

@@ -44,6 +44,8 @@ data Durability = Durability
     durabilityWrong :: Int,
     -- | How many keys there were before these writes.
     durabilityEarlier :: Int,
+    -- | Whether those may be gone by now, because they expire.
+    durabilityExpiring :: Bool,
     -- | How many keys there are afterwards, in all.
     durabilityFound :: Int,
     -- | Seconds from the restart to the first command that is served.
@@ -56,7 +58,7 @@ durabilityHolds :: Durability -> Bool
 durabilityHolds found =
   durabilityMissing found == 0
     && durabilityWrong found == 0
-    && durabilityFound found >= durabilityEarlier found + durabilityAcknowledged found
+    && (durabilityExpiring found || durabilityFound found >= durabilityEarlier found + durabilityAcknowledged found)
 
 -- | In one line.
 durabilityText :: Durability -> String
@@ -73,10 +75,10 @@ durabilityText found =
     <> renderSpan (durabilityRestart found)
 
 -- | Writes for so many seconds with so many callers, kills the server, starts
--- it again, and reads. Blocks for all that. Throws when the server does not
--- start again.
-checkDurability :: Double -> Int -> Server -> IO Durability
-checkDurability seconds callers server = do
+-- it again, and reads. The flag says whether the keys that are there expire. Blocks
+-- for all that. Throws when the server does not start again.
+checkDurability :: Bool -> Double -> Int -> Server -> IO Durability
+checkDurability expiring seconds callers server = do
   earlier <- keyCount
   acknowledged <- Redis.withClient config $ \client ->
     withAsync (forConcurrently [1 .. callers] (write client)) $ \writing -> do
@@ -98,6 +100,7 @@ checkDurability seconds callers server = do
         durabilityMissing = missing,
         durabilityWrong = wrong,
         durabilityEarlier = earlier,
+        durabilityExpiring = expiring,
         durabilityFound = found,
         durabilityRestart = fromIntegral (ended - begun) / 1e9
       }

@@ -104,7 +104,7 @@ measureStep measuring step =
       | measuringDurability measuring > 0,
         cellPersistence cell == PersistAofAlways,
         StepCell _ _ <- step =
-        Just <$> checkDurability (measuringDurability measuring) (cellClients cell) (startedServer started)
+        Just <$> checkDurability (cellWorkload cell `elem` ["setex", "getex"]) (measuringDurability measuring) (cellClients cell) (startedServer started)
       | otherwise = pure Nothing
 
 -- Runs the load, and reads what it wrote.

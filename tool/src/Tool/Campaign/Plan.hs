@@ -138,6 +138,7 @@ stepSeconds costs = \case
   where
     around cell =
       costsWarmup costs + costsOverhead costs + costsReference costs
+        + fromIntegral netPings * netSeconds (cellNet cell)
         + (if cellPersistence cell == PersistAofAlways then costsDurability costs else 0)
 
 -- | For people to read before they wait.

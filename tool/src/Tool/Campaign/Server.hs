@@ -124,14 +124,14 @@ persistenceConfig = \case
 
 pingMedian :: Address -> IO Int
 pingMedian address = withConnection address $ \connection -> do
-  times <- replicateM 100 $ do
+  times <- replicateM netPings $ do
     begun <- monotonic
     answer <- requestOk connection ["PING"]
     ended <- monotonic
     case answer of
       Status "PONG" -> pure (ended - begun)
       other -> unavailable ("PING is answered with " <> show other)
-  pure $ case drop 50 (sort times) of
+  pure $ case drop (netPings `div` 2) (sort times) of
     middle : _ -> middle
     [] -> 0
 

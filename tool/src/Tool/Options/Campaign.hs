@@ -162,9 +162,10 @@ net = \case
   "local" -> Right NetLocal
   'r' : 't' : 't' : '=' : text -> do
     seconds <- parseSpan text
-    if seconds >= 1e-6 && seconds <= 60
+    -- A reply is waited for five seconds.
+    if seconds >= 1e-6 && seconds <= 4
       then Right (NetRoundTrip (round (seconds * 1e9)))
-      else Left ("a round trip is from 1us to 60s, not " <> text)
+      else Left ("a round trip is from 1us to 4s, not " <> text)
   text -> Left ("the net is local or rtt=SPAN, not " <> show text)
 
 soak :: String -> Either String Soak

@@ -119,6 +119,14 @@ spec = do
     it "says when not even the smallest plan fits" $
       plan costs (Just 2) 5 [] (star carriesValue axes) `shouldSatisfy` either ("budget" `elem'`) (const False)
 
+    it "counts the questions that tell how far away a server is" $ do
+      let seconds net = stepSeconds costs (StepCell baselineCell {cellNet = net} 1)
+      seconds (NetRoundTrip 1000000000) - seconds NetLocal `shouldBe` 100
+
+    it "gives soaks of different lengths different names" $ do
+      let name = stepName . StepSoak baselineCell
+      name 130 `shouldNotBe` name 145
+
     it "counts the soaks, and never cuts them" $ do
       let soak = (Soak "set" PersistAofAlways 1800, baselineCell {cellPersistence = PersistAofAlways})
       case plan costs (Just 1900) 5 [soak] (star carriesValue axes) of

@@ -96,7 +96,7 @@ spec = do
         withCellServer surroundings (cellIn folder) {cellPersistence = PersistAofAlways} $ \started -> do
           let server = startedServer started
           void (command server ["MSET", "a", "1", "b", "2"])
-          found <- checkDurability 0.5 20 server
+          found <- checkDurability False 0.5 20 server
           durabilityAcknowledged found `shouldSatisfy` (> 20)
           durabilityEarlier found `shouldBe` 2
           (durabilityMissing found, durabilityWrong found) `shouldBe` (0, 0)
@@ -105,13 +105,18 @@ spec = do
     it "misses every key of a server that keeps nothing" $
       withSystemTempDirectory "durability-spec" $ \folder ->
         withCellServer surroundings (cellIn folder) $ \started -> do
-          found <- checkDurability 0.3 5 (startedServer started)
+          found <- checkDurability False 0.3 5 (startedServer started)
           durabilityMissing found `shouldBe` durabilityAcknowledged found
           durabilityFound found `shouldBe` 0
           found `shouldNotSatisfy` durabilityHolds
 
     it "misses keys of a log that lost its end" $ do
-      let found = Durability {durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityFound = 14, durabilityRestart = 1}
+      let found = Durability {durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityExpiring = False, durabilityFound = 14, durabilityRestart = 1}
       found `shouldNotSatisfy` durabilityHolds
       found {durabilityFound = 15} `shouldSatisfy` durabilityHolds
       found {durabilityFound = 15, durabilityWrong = 1} `shouldNotSatisfy` durabilityHolds
+
+    it "misses no keys that were to expire" $ do
+      let found = Durability {durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityExpiring = True, durabilityFound = 12, durabilityRestart = 1}
+      found `shouldSatisfy` durabilityHolds
+      found {durabilityMissing = 1} `shouldNotSatisfy` durabilityHolds
