@@ -161,8 +161,13 @@ settings options delaying =
 -- What could not be measured, by the step's name.
 measureAll :: Store -> Measuring -> Plan -> IO [(FilePath, String)]
 measureAll store measuring planned = do
-  missing <- filterM (fmap not . isMeasured store . stepName) (steps planned)
-  let total = length missing
+  -- One that is broken is found now, and not after hours of measuring the others.
+  found <- traverse (\step -> (,) step <$> recall store (stepName step)) (steps planned)
+  for_ found $ \(step, kept) ->
+    for_ (take 1 (concatMap (concatMap runProblems . documentRuns) kept)) $ \problem ->
+      say (stepName step <> ": INVALID: " <> Text.unpack problem)
+  let missing = [step | (step, Nothing) <- found]
+      total = length missing
       left number = sum (map (stepSeconds (planCosts planned)) (drop number missing))
   unless (total == length (steps planned)) $
     say (show (length (steps planned) - total) <> " measurements are there already, " <> show total <> " are missing")
@@ -232,9 +237,26 @@ conclude store options delaying planned failures = do
             first
               { runIterations = concatMap runIterations (first : others),
                 runNotes = nub (concatMap runNotes (first : others)),
-                runProblems = nub (concatMap runProblems (first : others)),
+                runProblems = nub (concatMap runProblems (first : others)) <> unlike found,
                 runReference = median' (first : others)
               }
+    -- Windows that were not measured in one way are not one cell's.
+    unlike documents =
+      [ "its measurements differ in " <> Text.intercalate ", " differing
+        | let runs = concatMap documentRuns documents
+              of' about = map (about . documentManifest) documents
+              differing =
+                concat
+                  [ ["the name" | several (map runName runs)],
+                    ["what was asked for" | several (map runSpec runs)],
+                    ["the server's version" | several (map (serverName . runServer) runs)],
+                    ["the kernel" | several (of' manifestKernel)],
+                    ["the processor" | several (of' manifestCpu)]
+                  ],
+          not (null differing)
+      ]
+    several :: Eq a => [a] -> Bool
+    several values = or (zipWith (/=) values (drop 1 values))
     soaked run = run {runName = "soak " <> runName run}
     -- The middle one of the references, by their rate.
     median' runs =

@@ -2,14 +2,15 @@
 module Tool.CampaignSpec (spec) where
 
 import Control.Monad (forM_)
-import Data.Aeson (Value, decodeStrict', encode)
+import Data.Aeson (Object, Value (..), decodeStrict', encode)
+import Data.Aeson.KeyMap qualified as KeyMap
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (intercalate, isInfixOf, sort)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Redis.TestKit.Wait (eventually)
-import System.Directory (createDirectory, doesFileExist, getModificationTime, listDirectory, removeFile)
+import System.Directory (createDirectory, createDirectoryIfMissing, createFileLink, doesFileExist, findExecutable, getModificationTime, listDirectory, removeFile)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (IOMode (WriteMode), withFile)
@@ -18,7 +19,7 @@ import System.Posix.Signals (sigTERM, signalProcess)
 import System.Process
 import Test.Hspec
 import Tool.Bench.Document hiding (Spec)
-import Tool.Bench.Document.Json (decodeDocument)
+import Tool.Bench.Document.Json (decodeDocument, documentValue)
 import Tool.Bench.Document.Totals (runOps)
 import Tool.Campaign.Workload (workloadName, workloads)
 import Tool.ProgramSpec (oneLine, program, run')
@@ -54,6 +55,16 @@ inFolder :: (FilePath -> IO a) -> IO a
 inFolder action = withSystemTempDirectory "campaign-spec" $ \folder -> do
   createDirectory (folder </> "files")
   action folder
+
+-- | With all runs of a document changed.
+inRuns :: (Object -> Object) -> Value -> Value
+inRuns change = \case
+  Object fields | Just (Array runs) <- KeyMap.lookup "runs" fields -> Object (KeyMap.insert "runs" (Array (each <$> runs)) fields)
+  other -> other
+  where
+    each = \case
+      Object fields -> Object (change fields)
+      other -> other
 
 readDocument :: FilePath -> IO Document
 readDocument file = ByteString.readFile file >>= either fail pure . decodeDocument
@@ -171,9 +182,50 @@ spec = describe "bench campaign" $ do
         first `shouldBe` ExitSuccess
         let kept = folder </> "out" </> "runs" </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
         Lazy.writeFile kept (encode (decodeStrict' "{\"schema\":\"other\"}" :: Maybe Value))
-        (again, _, problem) <- run' (small folder <> ["--resume"])
+        -- Before anything else is measured.
+        (again, _, problem) <- run' (smallBut folder [("--iterations", "2")] <> ["--resume"])
         again `shouldBe` ExitFailure 2
-        last (lines problem) `shouldSatisfy` ("its schema is" `isInfixOf`)
+        problem `oneLine` "its schema is"
+
+    it "that the directory has measurements, and nothing that says how they were made" $
+      inFolder $ \folder -> do
+        createDirectoryIfMissing True (folder </> "out" </> "runs" </> "some")
+        (code, _, problem) <- run' (small folder <> ["--resume"])
+        code `shouldBe` ExitFailure 2
+        problem `oneLine` "no settings.json"
+
+  it "calls kept measurements invalid that were edited, or made in another way" $
+    inFolder $ \folder -> do
+      let both = smallBut folder [("--iterations", "2"), ("--persist", "none")]
+          kept = folder </> "out" </> "runs" </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
+          change edited = readDocument kept >>= Lazy.writeFile kept . encode . edited . documentValue
+          problems = concatMap runProblems . documentRuns <$> readDocument (folder </> "out" </> "campaign.json")
+      (first, _, _) <- run' both
+      first `shouldBe` ExitSuccess
+      problems `shouldReturn` []
+      document <- readDocument kept
+      Lazy.writeFile kept (encode (documentValue document {documentManifest = (documentManifest document) {manifestKernel = "another"}}))
+      (second, _, _) <- run' (both <> ["--resume"])
+      second `shouldBe` ExitFailure 2
+      problems `shouldReturn` ["its measurements differ in the kernel"]
+      Lazy.writeFile kept (encode (documentValue document))
+      change (inRuns (KeyMap.insert "total_ops" (Number 1)))
+      (third, _, said) <- run' (both <> ["--resume"])
+      third `shouldBe` ExitFailure 2
+      said `shouldSatisfy` ("INVALID: its numbers do not agree: total_ops is 1" `isInfixOf`)
+      found <- problems
+      found `shouldSatisfy` any ("total_ops is 1" `Text.isInfixOf`)
+
+  it "says why there is no reference" $
+    inFolder $ \folder -> do
+      server <- findExecutable "redis-server" >>= maybe (fail "no redis-server") pure
+      createDirectory (folder </> "bin")
+      createFileLink server (folder </> "bin" </> "redis-server")
+      process <- program [("PATH", folder </> "bin")] (smallBut folder [("--persist", "none")] <> ["--reference"])
+      (code, _, _) <- readCreateProcessWithExitCode process ""
+      code `shouldBe` ExitSuccess
+      document <- readDocument (folder </> "out" </> "campaign.json")
+      concatMap runNotes (documentRuns document) `shouldSatisfy` any ("no reference: redis-benchmark: " `Text.isPrefixOf`)
 
   it "reports what could not be measured, and ends badly" $
     inFolder $ \folder -> do

@@ -89,7 +89,7 @@ measureStep measuring step =
       Just test
         | measuringReference measuring,
           StepCell _ _ <- step ->
-          either (const Nothing) Just
+          Just
             <$> runReferenceFor
               (measuringCores measuring)
               (startedHost started)
@@ -143,7 +143,7 @@ loadArguments measuring cell workload seconds =
     plain = fixed 3
 
 -- The document with what only the campaign knows.
-annotated :: Cell -> Started -> Maybe Reference -> Maybe Durability -> Document -> Document
+annotated :: Cell -> Started -> Maybe (Either String Reference) -> Maybe Durability -> Document -> Document
 annotated cell started reference durability document =
   document {documentRuns = map run (documentRuns document)}
   where
@@ -169,6 +169,7 @@ annotated cell started reference durability document =
           runNotes =
             runNotes found
               <> ["a PING takes " <> Text.pack (renderSpan (fromIntegral (startedPing started) / 1e9)) | cellNet cell /= NetLocal]
+              <> ["no reference: " <> Text.pack problem | Just (Left problem) <- [reference]]
               <> [Text.pack (durabilityText it) | Just it <- [durability]],
           runProblems =
             runProblems found
@@ -176,7 +177,7 @@ annotated cell started reference durability document =
                    | Just it <- [durability],
                      not (durabilityHolds it)
                  ],
-          runReference = reference
+          runReference = reference >>= either (const Nothing) Just
         }
     shown = Text.pack . show :: Int -> Text
     phased iteration =

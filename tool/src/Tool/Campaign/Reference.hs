@@ -2,7 +2,7 @@
 -- bytes, against the same server, right after the load.
 --
 -- Its callers have a connection each, the load's callers share one: that is how
--- either is used. It may not be on this machine; then there is no reference.
+-- either is used. It may not be on this machine; then the run says so.
 module Tool.Campaign.Reference
   ( runReferenceFor,
   )

@@ -7,12 +7,12 @@
 -- is complete. So the directory is the journal; a campaign that was interrupted
 -- goes on by measuring what has no file. It goes on only with the same settings,
 -- because a cell whose iterations were measured in two ways is no cell. Which
--- cells there are, and how many iterations, may change.
+-- cells there are, and how many iterations, may change. A file that somebody
+-- changed is found as @bench report@ finds it.
 module Tool.Campaign.Store
   ( Store,
     storeFolder,
     openStore,
-    isMeasured,
     keep,
     recall,
     writeWhole,
@@ -28,12 +28,13 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
-import System.Directory (createDirectoryIfMissing, doesFileExist, removePathForcibly, renameFile)
+import System.Directory (createDirectoryIfMissing, doesFileExist, listDirectory, removePathForcibly, renameFile)
 import System.FilePath (takeDirectory, takeFileName, (<.>), (</>))
 import System.IO (hClose, openBinaryTempFileWithDefaultPermissions)
 import System.IO.Error (ioeSetFileName, isFullError, modifyIOError, tryIOError)
 import Tool.Bench.Document (Document)
-import Tool.Bench.Document.Json (decodeDocument, documentValue)
+import Tool.Bench.Document.Consistency (checked)
+import Tool.Bench.Document.Json (decodeWritten, documentValue)
 import Tool.Failure (invalidRun)
 
 -- | A directory with settings.
@@ -45,7 +46,8 @@ newtype Store = Store
 -- | Opens a directory for a campaign with these settings, made if it is missing.
 -- The first argument: whether there may be a campaign in it already. Throws
 -- 'Tool.Failure.Failure' with one line where there is one that is not to be gone
--- on with, where the settings differ, and where nothing can be written.
+-- on with, where the settings differ or are missing, and where nothing can be
+-- written.
 openStore :: Bool -> Map Text Text -> FilePath -> IO Store
 openStore resume settings folder = do
   attempt <- try (createDirectoryIfMissing True (folder </> "runs"))
@@ -62,6 +64,9 @@ openStore resume settings folder = do
       when (before /= settings) $
         invalidRun ("--out " <> folder <> ": was measured with other settings: " <> differences before)
     else do
+      kept <- listDirectory (folder </> "runs")
+      unless (null kept) $
+        invalidRun ("--out " <> folder <> ": has measurements, but no settings.json that says how they were made; name another directory")
       written <- try (writeWhole file (encode settings))
       case written of
         Left problem
@@ -84,23 +89,20 @@ openStore resume settings folder = do
 fileOf :: Store -> FilePath -> FilePath
 fileOf store name = storeFolder store </> "runs" </> name <.> "json"
 
--- | Whether there is a measurement of that name.
-isMeasured :: Store -> FilePath -> IO Bool
-isMeasured store = doesFileExist . fileOf store
-
 -- | Keeps a measurement.
 keep :: Store -> FilePath -> Document -> IO ()
 keep store name document = do
   createDirectoryIfMissing True (takeDirectory (fileOf store name))
   writeWhole (fileOf store name) (encode (documentValue document :: Value))
 
--- | The measurement of that name, if there is one. Throws
--- 'Tool.Failure.Failure' when its file is not what was kept.
+-- | The measurement of that name, if there is one; with a problem if its numbers
+-- do not agree with each other. Throws 'Tool.Failure.Failure' when its file cannot
+-- be read.
 recall :: Store -> FilePath -> IO (Maybe Document)
 recall store name = do
   exists <- doesFileExist file
   if exists
-    then ByteString.readFile file >>= either bad (pure . Just) . decodeDocument
+    then ByteString.readFile file >>= either bad (pure . Just . uncurry checked) . decodeWritten
     else pure Nothing
   where
     file = fileOf store name
