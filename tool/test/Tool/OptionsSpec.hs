@@ -300,6 +300,7 @@ spec = describe "Tool.Options" $ do
             ("bench --url rediss://s --cacert f", "a URL takes ?ca=FILE"),
             ("bench --url rediss://s --tls", "a URL says rediss://, and ?ca=FILE"),
             ("bench --warmup auto --slice 60", "--slice can be 1 at most"),
+            ("bench --test get,get", "get is named twice"),
             ("bench campaign --net rtt=5s", "from 1us to 4s"),
             ("tunnel", "tunnel"),
             ("bench again", "again")

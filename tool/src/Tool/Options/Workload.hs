@@ -223,8 +223,8 @@ workloadProblem :: Int -> WorkloadOptions -> Maybe String
 workloadProblem keys options
   | workloadSubscribers options < 0 || workloadSubscribers options > 10000 =
     Just ("--subscribers must be from 0 to 10000, not " <> show (workloadSubscribers options))
-  | needsTable (workloadDistribution options) && keys > 16777216 =
-    Just ("--distribution " <> describeDistribution (workloadDistribution options) <> " is possible for 16777216 keys at most")
+  | needsTable (workloadDistribution options) && keys > mostInTable =
+    Just ("--distribution " <> describeDistribution (workloadDistribution options) <> " is possible for " <> show mostInTable <> " keys at most")
   | otherwise = workloadTemplate options >>= templateProblem keys
 
 -- | What is wrong with a form for so many keys, in one line.

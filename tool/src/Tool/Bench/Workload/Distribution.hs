@@ -10,6 +10,7 @@ module Tool.Bench.Workload.Distribution
     distribution,
     describeDistribution,
     needsTable,
+    mostInTable,
     weightOf,
 
     -- * Drawing
@@ -96,6 +97,10 @@ needsTable = \case
   Sequential -> False
   Disjoint -> False
   _ -> True
+
+-- | For how many keys there can be such a table: 128 MB.
+mostInTable :: Int
+mostInTable = 16777216
 
 -- | How often a key of so many is drawn, compared with others.
 weightOf :: Distribution -> Int -> Int -> Double

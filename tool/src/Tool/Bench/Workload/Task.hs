@@ -11,7 +11,7 @@ module Tool.Bench.Workload.Task
 where
 
 import Data.Char (isSpace)
-import Data.List (intercalate)
+import Data.List (intercalate, nub, (\\))
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Text (Text)
@@ -69,9 +69,13 @@ mix = do
     command written = either complain (pure . TaskCommand written) (parse commandTemplate written)
 
 -- | Names of tests, and of groups of them, between commas: each is a run of its
--- own.
+-- own, whose name is the test's, so none is there twice.
 taskList :: Syntax [Task]
-taskList = concat <$> separated "," names
+taskList = do
+  found <- concat <$> separated "," names
+  case found \\ nub found of
+    again : _ -> complain (Text.unpack (taskName again) <> " is named twice")
+    [] -> pure found
   where
     names = do
       written <- takeWhile' (/= ',')

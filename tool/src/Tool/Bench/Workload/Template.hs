@@ -88,7 +88,7 @@ templateWords =
         _ -> blanks >> (first :) <$> templateWords
   where
     twoNumbers = do
-      number <- positive
+      number <- positive maxNumber
       blanks
       width <- natural "a width" maxNumber
       close
@@ -176,8 +176,8 @@ escaped = do
         _ -> complain "expected two hexadecimal digits"
     else
       oneOf
-        "\\\\, \\\", \\n, \\r, \\t or \\xHH"
-        [("\\", Literal "\\"), ("\"", Literal "\""), ("n", Literal "\n"), ("r", Literal "\r"), ("t", Literal "\t")]
+        "\\\\, \\\", \\n, \\r, \\t, \\a, \\b or \\xHH"
+        [("\\", Literal "\\"), ("\"", Literal "\""), ("n", Literal "\n"), ("r", Literal "\r"), ("t", Literal "\t"), ("a", Literal "\a"), ("b", Literal "\b")]
 
 -- After the brace.
 placeholder :: Syntax Piece
@@ -186,20 +186,23 @@ placeholder =
     oneOf
       "{tag}, {key LAW N}, {value N}, {rand N} or {range N W} here ({{ is the brace itself)"
       [ ("tag}", pure HashTag),
-        ("key ", NamedKey <$> law <*> positive <* close),
+        ("key ", namedKey <* close),
         ("value ", RandomValue <$> natural "a number of bytes" (1024 * 1024) <* close),
-        ("rand ", RandomBelow <$> positive <* close),
+        ("rand ", RandomBelow <$> positive maxNumber <* close),
         ("range ", complain "{range N W} is two words: it stands by itself, without quotes,")
       ]
   where
+    namedKey = do
+      drawn <- law
+      NamedKey drawn <$> positive (if needsTable drawn then mostInTable else maxNumber)
     law =
       oneOf
         "uniform, sequence or zipfian"
         [("uniform ", Uniform), ("sequence ", Sequential), ("zipfian ", Zipf 1.03)]
 
-positive :: Syntax Int
-positive = do
-  number <- natural "a number" maxNumber
+positive :: Int -> Syntax Int
+positive most = do
+  number <- natural "a number" most
   when (number == 0) $ complain "the number must be 1 at least"
   pure number
 

@@ -50,6 +50,8 @@ spec = do
     it "keeps quoted words together, with the escapes of each kind of quote" $ do
       reads' "EVAL \"return 'a b'\" 0" `shouldBe` Right [plain "EVAL", plain "return 'a b'", plain "0"]
       reads' "SET k \"\\x41\\n\\\"\\\\\" '' '\\n\\''" `shouldBe` Right [plain "SET", plain "k", plain "A\n\"\\", plain "", plain "\\n'"]
+      reads' "SET k \"\\a\\b\\t\"" `shouldBe` Right [plain "SET", plain "k", plain "\a\b\t"]
+      reads' "SET \xDCC3\xDCA4 \228" `shouldBe` Right [plain "SET", plain "\xC3\xA4", plain "\xC3\xA4"]
       reads' "SET 'a __rand_int__' x" `shouldBe` Right [plain "SET", OneWord [Literal "a ", RandomInt], plain "x"]
 
     it "leaves alone what only looks like a placeholder" $ do
@@ -64,6 +66,7 @@ spec = do
       refused "SET __rand_10th__ x" ["there is no placeholder", "column 7"]
       refused "SET {value } x" ["expected a number of bytes", "column 12"]
       refused "SET {value 99999999} x" ["at most"]
+      refused "GET {key zipfian 1000000000}" ["16777216 at most", "column 28"]
       refused "GET 'abc" ["quote is never closed", "column 9"]
       refused "GET 'a'b" ["expected a blank after the quote", "column 8"]
       refused "GET {range 1 2}x" ["expected a blank", "column 16"]
@@ -105,6 +108,8 @@ spec = do
       fromLeft "" (parse mix "1:'GET {vlaue}'") `shouldSatisfy` ("column 6 of \"GET {vlaue}\"" `isInfixOf`)
       parse mix "" `shouldSatisfy` isLeft
       parse taskList "get,,set" `shouldSatisfy` isLeft
+      parse taskList "get,set,get" `shouldBe` Left "get is named twice at column 12 of \"get,set,get\""
+      fromLeft "" (parse taskList "ping,ping_inline") `shouldSatisfy` ("ping_inline is named twice" `isInfixOf`)
   where
     refused written parts = case reads' written of
       Right found -> expectationFailure (show found)
