@@ -125,6 +125,13 @@ spec = do
       parseRule "p99>5k" `shouldSatisfy` problem ["character 6", "no unit of p99"]
       parseRule "p99>5..0ms" `shouldSatisfy` problem ["a number is missing"]
       parseRule "" `shouldSatisfy` problem ["character 1"]
+      parseRule "throughput<--5%" `shouldSatisfy` problem ["character 12", "a number is missing"]
+
+    it "refuses what can never be broken" $ do
+      parseRule "throughput<-5" `shouldSatisfy` problem ["character 12", "never below -5: a change is written with %"]
+      parseRule "errors<0" `shouldSatisfy` problem ["never below 0"]
+      parseRule "throughput<-100%" `shouldSatisfy` problem ["never below -100%"]
+      parseRule "throughput<-99%" `shouldBe` Right (Rule Throughput False (Relative (-99)))
 
     it "is broken by what is beyond its bound, and only by that" $ do
       fails "throughput<-5%" fast slow `shouldBe` Just "a: throughput is -10.00 %, below -5.00 %"

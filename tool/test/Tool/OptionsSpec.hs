@@ -301,6 +301,7 @@ spec = describe "Tool.Options" $ do
             ("bench --url rediss://s --tls", "a URL says rediss://, and ?ca=FILE"),
             ("bench --warmup auto --slice 60", "--slice can be 1 at most"),
             ("bench --test get,get", "get is named twice"),
+            ("bench compare a.json b.json --fail-if throughput<-5", "never below -5"),
             ("bench campaign --net rtt=5s", "from 1us to 4s"),
             ("tunnel", "tunnel"),
             ("bench again", "again")

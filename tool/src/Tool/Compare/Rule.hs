@@ -8,6 +8,7 @@ module Tool.Compare.Rule
   )
 where
 
+import Control.Monad (unless)
 import Data.Char (isDigit, isSpace)
 import Data.Text (Text)
 import Data.Text qualified as Text
@@ -47,7 +48,10 @@ parseRule written = do
     '>' : rest -> Right (True, rest)
     "" -> at (length text + 1) "< or > is missing"
     other : _ -> at (length name + 1) ("< or > is missing before " <> show other)
-  bound <- number metric (length text - length rest + 1) rest
+  let place = length text - length rest + 1
+  bound <- number metric place rest
+  unless (above || possible bound) $
+    at place ("it is never below " <> rest <> (case bound of Relative _ -> ""; Absolute _ -> ": a change is written with %"))
   Right Rule {ruleMetric = metric, ruleAbove = above, ruleBound = bound}
   where
     text = filter (not . isSpace) written
@@ -61,9 +65,13 @@ parseRule written = do
         _ | Just factor <- lookup unit (units metric) -> Right (Absolute (signed value * factor))
         _ -> at (place + length sign + length digits) ("no unit of " <> Text.unpack (metricName metric) <> ": " <> show unit)
       where
-        (sign, unsigned) = span (`elem` ("+-" :: String)) shown
+        (sign, unsigned) = splitAt (length (takeWhile (`elem` ("+-" :: String)) (take 1 shown))) shown
         (digits, unit) = span (\char -> isDigit char || char == '.') unsigned
         signed value = if sign == "-" then negate value else value :: Double
+    -- Nothing that is measured is below zero, or falls by more than all of it.
+    possible = \case
+      Relative change -> change > -100
+      Absolute least -> least > 0
     -- Haskell wants digits on both sides of the point.
     completed digits = case break (== '.') digits of
       ("", "") -> ""
