@@ -15,13 +15,13 @@ where
 
 import Control.Concurrent.Async (mapConcurrently_, race_)
 import Control.Concurrent.MVar (newEmptyMVar, readMVar, tryPutMVar)
-import Control.Exception (AsyncException (UserInterrupt), bracket, mask_, tryJust)
+import Control.Exception (AsyncException (UserInterrupt), bracket, mask_, throwIO, try, tryJust)
 import Control.Monad (guard, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy.Char8 qualified as Lazy
-import Data.IORef (atomicModifyIORef', newIORef, readIORef)
+import Data.IORef (atomicModifyIORef', newIORef, readIORef, writeIORef)
 import Data.List qualified as List
 import System.Directory (getTemporaryDirectory, removePathForcibly, renameFile)
 import System.Exit (ExitCode (..))
@@ -33,6 +33,7 @@ import System.Timeout (timeout)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)
 import Tool.Connect (Target, masters, targetOf)
+import Tool.Failure (Failure, exitUnavailable)
 import Tool.Options.Replay (RecordOptions (..))
 import Tool.Record.Probe (probe)
 import Tool.Record.Wire (Wire (wireName), ask, blame, receive, withConnected)
@@ -40,19 +41,21 @@ import Tool.Span (renderSpan)
 import Tool.Text (thousands)
 
 -- | Records until the time or the number is reached, or Ctrl-C. The file is
--- there when it is whole. Ends the program where a server's lines could not be
--- read back ("Tool.Record.Probe").
+-- there when it is whole; where a server ended first, with what it had said, and
+-- the exit code tells. Ends the program where a server's lines could not be read
+-- back ("Tool.Record.Probe").
 record :: RecordOptions -> IO ExitCode
 record options = withPlace (recordOut options) $ \place -> do
   nodes <- masters (targetOf (recordConnection options))
   withEach (withMonitored place) (zip [1 ..] nodes) $ \parts -> do
     counted <- newIORef 0
     full <- newEmptyMVar
+    cut <- newIORef False
     begun <- monotonic
     -- Ctrl-C ends the recording, not what was recorded.
     _ <- tryJust (\problem -> guard (problem == UserInterrupt)) . within (recordSeconds options) . race_ (readMVar full) $
       (`mapConcurrently_` parts) $ \part ->
-        observe place part $ \found -> do
+        observe place part (writeIORef cut True) $ \found -> do
           (room, reached) <- atomicModifyIORef' counted (count (recordCount options) found)
           when reached $ void (tryPutMVar full ())
           pure room
@@ -63,7 +66,8 @@ record options = withPlace (recordOut options) $ \place -> do
     deliver place (map partFile parts)
     hPutStrLn (if placeOut place == "-" then stderr else stdout) $
       thousands written <> " commands in " <> renderSpan (fromIntegral (ended - begun) / 1e9) <> ": " <> placeOut place
-    pure ExitSuccess
+    short <- readIORef cut
+    pure (if short then ExitFailure exitUnavailable else ExitSuccess)
   where
     within = maybe void (\seconds -> void . timeout (ceiling (seconds * 1e6)))
     -- How many of so many there is room for, and whether that was the last.
@@ -112,19 +116,21 @@ mergeByTime = List.foldl' merge []
     merge ours [] = ours
     time = Lazy.takeWhile (/= ' ')
 
--- Writes what comes until the server's end, as far as there is room; takes how
--- many came, and gives how many of them to write.
-observe :: Place -> Part -> (Int -> IO Int) -> IO ()
-observe place part room = keep (partBegun part) (0 :: Int)
+-- Writes what comes until the server's end, as far as there is room; the last
+-- argument takes how many came, and gives how many of them to write. The one before
+-- is done at that end, if anything came; if nothing did, it ends the program.
+observe :: Place -> Part -> IO () -> (Int -> IO Int) -> IO ()
+observe place part cut room = keep (partBegun part) (0 :: Int)
   where
     go unread seen = do
-      bytes <- receive (partWire part) 65536
-      if ByteString.null bytes
-        then
-          if seen > 0
-            then hPutStrLn stderr (wireName (partWire part) <> ": the server closed the connection after " <> thousands seen <> " commands")
-            else blame (partWire part) "the server closed the connection"
-        else keep (unread <> bytes) seen
+      received <- try (receive (partWire part) 65536)
+      case received of
+        Right bytes | not (ByteString.null bytes) -> keep (unread <> bytes) seen
+        _ | seen > 0 -> do
+          hPutStrLn stderr (wireName (partWire part) <> ": the server closed the connection after " <> thousands seen <> " commands")
+          cut
+        Left problem -> throwIO (problem :: Failure)
+        Right _ -> blame (partWire part) "the server closed the connection"
     keep bytes seen = do
       let (complete, rest) = ByteString.breakEnd (== 10) bytes
           observed = [ByteString.drop 1 each | each <- Char8.lines (Char8.filter (/= '\r') complete), "+" `ByteString.isPrefixOf` each]

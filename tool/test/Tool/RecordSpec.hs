@@ -9,7 +9,7 @@ import Control.Monad (forM_, unless, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (isPrefixOf)
+import Data.List (isInfixOf, isPrefixOf)
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
@@ -168,6 +168,24 @@ spec = describe "bench record" $ do
       (full, nothing) `shouldBe` (ExitFailure 3, "")
       problem `oneLine` "/dev/full: the disk is full"
       isCharacterDevice <$> getFileStatus "/dev/full" `shouldReturn` True
+
+  it "keeps what a server said before it ended, and says so" $
+    withSystemTempDirectory "record-spec" $ \folder ->
+      withServer defaultServerOptions $ \server -> do
+        let file = folder </> "recording"
+            load = do
+              eventually 30 "somebody watches" (watched server)
+              forM_ ["1", "2", "3"] (\value -> command server ["SET", "key", value])
+              -- Once this is answered, those who watch have been sent what was before.
+              eventually 30 "somebody watches still" (watched server)
+              kill9 server
+        ((code, output, problem), ()) <- concurrently (run' (["bench", "record", "--for", "60s", "--out", file] <> at server)) load
+        code `shouldBe` ExitFailure 3
+        output `shouldSatisfy` (file `isInfixOf`)
+        lines problem `shouldSatisfy` ((== 1) . length)
+        problem `shouldSatisfy` ("the server closed the connection after " `isInfixOf`)
+        recorded <- Char8.lines <$> ByteString.readFile file
+        filter ("\"SET\"" `ByteString.isInfixOf`) recorded `shouldSatisfy` ((== 3) . length)
 
   it "says that it cannot put a recording in the place of a directory, before it asks anybody" $
     withSystemTempDirectory "record-spec" $ \folder -> do
