@@ -25,7 +25,11 @@ spec = describe "a client that prefers replicas" $ do
       ["XREAD", "BLOCK", "0", "STREAMS", key, "0"],
       ["EVAL", "return 1", "1", key],
       ["EVALSHA", "digest", "1", key],
-      ["FCALL", "function", "1", key]
+      ["FCALL", "function", "1", key],
+      ["HSCAN", key, "17"],
+      ["SSCAN", key, "17"],
+      ["ZSCAN", key, "17"],
+      ["TOUCH", key]
     ]
     $ \commandWords -> it ("never sends " <> named commandWords <> " to one") $ goesTo Primary commandWords (raw commandWords)
 

@@ -47,7 +47,7 @@ import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
-import Redis.Command (Command (..), Facts, readFacts, writeFacts)
+import Redis.Command (Command (..), Facts (..), readFacts, writeFacts)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Commands.Build
@@ -80,12 +80,12 @@ exists = \case
   key :| [] -> keyRead "EXISTS" key (requestLiteral1 16 "*2\r\n$6\r\nEXISTS\r\n"# key) Decode.integer
   keys -> countKeys "EXISTS" readFacts keys
 
--- | @TOUCH key …@: how many exist; they count as just used. \(O(n)\) on the
--- server, since 3.2.1. Split as 'del' is.
+-- | @TOUCH key …@: how many exist; they count as just used, on the primary, which is
+-- what evicts. \(O(n)\) on the server, since 3.2.1. Split as 'del' is.
 --
 -- @since 0.1.0.0
 touch :: NonEmpty ByteString -> Command Int64
-touch = countKeys "TOUCH" readFacts
+touch = countKeys "TOUCH" readFacts {factReadOnly = False}
 
 countKeys :: ByteString -> Facts -> NonEmpty ByteString -> Command Int64
 countKeys name facts keys =

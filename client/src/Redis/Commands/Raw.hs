@@ -46,7 +46,7 @@ raw commandWords =
 rawFacts :: CommandEntry -> [ByteString] -> Facts
 rawFacts entry commandWords =
   Facts
-    { factReadOnly = harmless,
+    { factReadOnly = harmless && not (staysWithPrimary entry),
       factRepeatable = harmless,
       factBlocking = case entryBlocks entry commandWords of
         Nothing -> NonBlocking

@@ -130,14 +130,14 @@ int :: Int64 -> ByteString
 int = Lazy.toStrict . Builder.toLazyByteString . Builder.int64Dec
 
 -- | A number of seconds as servers read it: digits and a point, no exponent.
--- A timeout too short for microseconds becomes one of them: zero would wait
--- for ever.
+-- A timeout of less than two milliseconds becomes that: zero would wait for ever,
+-- and servers before 7.0.8 take a millisecond for zero.
 seconds :: Double -> ByteString
 seconds timeout = Lazy.toStrict (Builder.toLazyByteString (Builder.string7 text))
   where
     text
       | timeout == fromIntegral whole = show whole
-      | otherwise = showFFloat (Just 6) (if timeout > 0 then max 0.000001 timeout else timeout) ""
+      | otherwise = showFFloat (Just 6) (if timeout > 0 then max 0.002 timeout else timeout) ""
     whole = truncate timeout :: Int64
 
 -- | A word that is there or not.

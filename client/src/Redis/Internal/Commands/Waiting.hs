@@ -19,7 +19,7 @@ import Redis.Value (Value (..))
 
 -- | The command as it is to be sent when so many seconds have passed since it
 -- was begun. One that does not wait, waits for ever, or has its timeout where
--- nobody knows, stays as it is. If no time is left, a millisecond is, in which
+-- nobody knows, stays as it is. If no time is left, two milliseconds are, in which
 -- the server says what it says when nothing came. \(O(n)\).
 withRemaining :: Double -> Command a -> Command a
 withRemaining passed command@Command {commandRequest, commandFacts} = case factBlocking commandFacts of
@@ -27,7 +27,7 @@ withRemaining passed command@Command {commandRequest, commandFacts} = case factB
     | Just shortened <- shorten left ->
       command {commandRequest = shortened, commandFacts = commandFacts {factBlocking = BlocksFor left}}
     where
-      left = max 0.001 (limit - max 0 passed)
+      left = max 0.002 (limit - max 0 passed)
   _ -> command
   where
     shorten left = do

@@ -19,6 +19,7 @@ module Redis.Internal.Protocol.CommandTable
     withTimeout,
     changesConnection,
     changesNothing,
+    staysWithPrimary,
 
     -- * Other sources
     entryFromReply,
@@ -123,7 +124,8 @@ entryBlocks entry commandWords = case waitingOf entry commandWords of
 
 -- | The same words with so many seconds for their timeout; 'Nothing' if it is
 -- not known where that is, or there is none. Never zero, which would be for
--- ever; fractions of a second are understood since 6.0.0.
+-- ever; fractions of a second are understood since 6.0.0, and until 7.0.8 a
+-- millisecond of them was taken for zero.
 withTimeout :: CommandEntry -> Double -> [ByteString] -> Maybe [ByteString]
 withTimeout entry left commandWords = case waitingOf entry commandWords of
   WaitsAt position unit
@@ -134,7 +136,7 @@ withTimeout entry left commandWords = case waitingOf entry commandWords of
     rendered = \case
       Milliseconds -> Char8.pack (show millis)
       Seconds -> Char8.pack (show whole <> "." <> drop 1 (show (1000 + part)))
-    (whole, part) = millis `quotRem` 1000
+    (whole, part) = max 2 millis `quotRem` 1000
 
 -- | Whether a command waits, and which of its words, counted from 0, limits it.
 data Waiting = NoWait | Waits | WaitsAt Int TimeUnit
@@ -218,6 +220,13 @@ changesConnection commandWords = case map upper (take 2 commandWords) of
     harmlessClient =
       Set.fromList
         ["GETNAME", "GETREDIR", "HELP", "ID", "INFO", "KILL", "LIST", "PAUSE", "TRACKINGINFO", "UNBLOCK", "UNPAUSE"]
+
+-- | Whether it reads, but not from a replica that may be another one each time: the
+-- cursor of a walk means something to the node that gave it only, and what TOUCH
+-- is for, the order in which keys are evicted, is the primary's.
+staysWithPrimary :: CommandEntry -> Bool
+staysWithPrimary CommandEntry {entryName} =
+  entryName `Set.member` Set.fromList ["HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
 
 -- | Whether a command that servers call neither a read nor a write leaves
 -- everything as it is, so that it may be sent again.

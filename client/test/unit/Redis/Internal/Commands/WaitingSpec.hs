@@ -21,7 +21,10 @@ spec = describe "Redis.Internal.Commands.Waiting" $ do
       `shouldBe` naiveRequest ["XREAD", "COUNT", "1", "BLOCK", "500", "STREAMS", "a", "$"]
 
   it "leaves a moment where no time is left, which is not for ever" $
-    wire (withRemaining 11 (blpop ("a" :| []) 10)) `shouldBe` naiveRequest ["BLPOP", "a", "0.001"]
+    wire (withRemaining 11 (blpop ("a" :| []) 10)) `shouldBe` naiveRequest ["BLPOP", "a", "0.002"]
+
+  it "waits for a moment, and not for ever, however short the timeout" $
+    wire (blpop ("a" :| []) 0.0001) `shouldBe` naiveRequest ["BLPOP", "a", "0.002000"]
 
   it "changes no command that waits for ever, or not at all" $ do
     wire (withRemaining 4 (blpop ("a" :| []) 0)) `shouldBe` naiveRequest ["BLPOP", "a", "0"]
