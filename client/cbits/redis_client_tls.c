@@ -26,6 +26,8 @@
 #define WOULD_READ (-1)
 #define WOULD_WRITE (-2)
 #define FAILED (-3)
+/* The same, and it is the connection that is broken. */
+#define BROKEN (-4)
 
 #define ATTEMPT 65536
 #define REASON 256
@@ -217,7 +219,7 @@ static HsInt outcome(SSL *ssl, int result, int number, char *reason)
 			return END;
 		}
 		snprintf(reason, REASON, "%s", strerror(number));
-		return FAILED;
+		return BROKEN;
 	default:
 #ifdef SSL_R_UNEXPECTED_EOF_WHILE_READING
 		/* Without the parting message. Whether replies are missing is

@@ -139,6 +139,12 @@ complain listener = bracket (fst <$> Socket.accept listener) Socket.close $ \con
   -- The end is the peer's.
   void (SocketBytes.recv connection 4096)
 
+-- | Ends a connection as a server without room for it does, before any TLS.
+hangUp :: Socket.Socket -> IO ()
+hangUp listener = bracket (fst <$> Socket.accept listener) Socket.close $ \connection ->
+  -- What has been read is no reason for a reset.
+  void (SocketBytes.recv connection 4096)
+
 ping :: Transport -> Expectation
 ping transport = do
   sendAll transport "PING\r\n"
@@ -298,6 +304,16 @@ spec = aroundAll withWorld . describe "TLS" $ do
           bracket (forkFinally (complain listener) (const (pure ()))) killThread . const $
             refusal (trusting world) (TcpEndpoint "127.0.0.1" (fromIntegral port))
               `shouldReturn` "what the peer answers is not TLS (wrong version number)"
+        address -> expectationFailure (show address)
+
+    check "that ends while TLS is set up is a broken connection, and no wrong certificate" $ \world ->
+      withListener 64 loopback $ \listener -> \case
+        SockAddrInet port _ ->
+          bracket (forkFinally (hangUp listener) (const (pure ()))) killThread . const $
+            attemptConnect (trusting world) (TcpEndpoint "127.0.0.1" (fromIntegral port)) >>= \case
+              Left (BrokenConnection reason) -> reason `shouldStartWith` "while TLS was set up: "
+              Left cause -> expectationFailure (show cause)
+              Right transport -> transportClose transport >> expectationFailure "connected"
         address -> expectationFailure (show address)
 
     check "can be interrupted in the handshake and leaks no descriptor" $ \world ->

@@ -39,7 +39,7 @@ import Foreign.Ptr (Ptr, nullPtr)
 import GHC.IO.Exception (IOErrorType (ResourceVanished), IOException (..))
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
-import Redis.Error (ConnectionCause (TlsFailed), Endpoint (..))
+import Redis.Error (ConnectionCause (BrokenConnection, TlsFailed), Endpoint (..))
 import Redis.Internal.Config (TlsConfig (..))
 import Redis.Internal.Network.Socket (socketTransport)
 import Redis.Internal.Network.Transport
@@ -96,7 +96,7 @@ tlsTransport context@TlsContext {contextVerify} endpoint socket =
         else do
           shaken <- handshake plain session `onException` c_free session
           case shaken of
-            Left reason -> Left (TlsFailed reason) <$ c_free session
+            Left cause -> Left cause <$ c_free session
             Right () -> Right . over plain session <$> newMVar True
 
 -- | With whether the session is not freed yet.
@@ -143,7 +143,9 @@ newSession TlsContext {contextPointer, contextVerify} socket name
   where
     withName use = maybe (use nullPtr) (`ByteString.useAsCString` use) name
 
-handshake :: Transport -> Ptr Session -> IO (Either String ())
+-- | A connection that ends meanwhile says nothing of TLS: a server without room for
+-- another client ends it so. That may be tried again.
+handshake :: Transport -> Ptr Session -> IO (Either ConnectionCause ())
 handshake plain session = go
   where
     go = c_handshake session >>= next
@@ -151,7 +153,13 @@ handshake plain session = go
       | answer > 0 = pure (Right ())
       | answer == attemptWouldRead = transportWaitReadable plain *> go
       | answer == attemptWouldWrite = transportWaitWritable plain *> go
-      | otherwise = Left <$> (c_readReason session >>= peekCString)
+      | answer == attemptEnd || answer == answerBroken = failed (BrokenConnection . ("while TLS was set up: " <>))
+      | otherwise = failed TlsFailed
+    failed cause = Left . cause <$> (c_readReason session >>= peekCString)
+
+-- | What a call answers when the system says that the connection is broken.
+answerBroken :: Attempt
+answerBroken = -4
 
 -- | Anything below 'attemptWouldWrite', the least of the answers, is a failure.
 orThrow :: IO CString -> Attempt -> IO Attempt
