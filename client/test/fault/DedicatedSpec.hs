@@ -223,6 +223,12 @@ spec = do
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
         tryRun client (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
 
+    it "no words at all are refused on a connection of one's own, which stays" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
+        withDedicated client Nothing $ \dedicated -> do
+          tryRunOn dedicated (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
+          runOn dedicated (Commands.echo "still here") `shouldReturn` "still here"
+
 isAttempt :: ConnectionEvent -> Bool
 isAttempt = \case
   ConnectAttemptFailed {} -> True

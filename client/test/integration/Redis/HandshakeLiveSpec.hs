@@ -119,11 +119,11 @@ spec = around_ (within 60) $ do
           heard <- peerHeard peer
           filter ((== ["INCR"]) . take 1) heard `shouldBe` []
 
-    it "that knows no AUTH either, and repeats what it was told, has no password repeated by this client" $
-      withPeer (\words' -> if take 1 words' == ["AUTH"] then "-ERR unknown command 'AUTH', with args beginning with: 'reader' 'hunter2'\r\n" else ancient words') $ \peer -> do
+    forM_ [("", "hunter2"), (" of which it repeats a part", "hunter2" <> ByteString.replicate 300 120)] $ \(long, secret') -> it ("that knows no AUTH either, and repeats what it was told, has no password" <> long <> " repeated by this client") $
+      withPeer (\words' -> if take 1 words' == ["AUTH"] then "-ERR unknown command 'AUTH', with args beginning with: 'reader' '" <> ByteString.take 120 secret' <> "' \r\n" else ancient words') $ \peer -> do
         events <- newTVarIO []
         let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
-        withClient (watched (user "reader" "hunter2" (peerConfig peer))) $ \client -> do
+        withClient (watched (user "reader" secret' (peerConfig peer))) $ \client -> do
           result <- tryRun client (Commands.incr "hits")
           refusedWith "ERR" result
           told <- readTVarIO events

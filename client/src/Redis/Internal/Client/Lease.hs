@@ -85,6 +85,7 @@ learnFrom core place facts failure = do
 --
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
+tryRunOn _ Command {commandRoute = AskServer []} = pure (Left (RefusedError EmptyCommand))
 tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedLearn, dedicatedCondition} command = do
   -- Before it is sent: an exception in between must find it noted.
   case factScope facts of

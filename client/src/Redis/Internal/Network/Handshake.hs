@@ -111,12 +111,13 @@ verdict config steps replies =
 
 -- | What the server said, without the password: one that does not know AUTH
 -- repeats its arguments (\"ERR unknown command \'AUTH\', with args beginning
--- with: …\"), and this ends in errors and logs.
+-- with: …\"), and this ends in errors and logs. A long password it repeats in part,
+-- so that all of that is left out.
 refusal :: Config -> ByteString -> ConnectionCause
 refusal config text =
   HandshakeRefused $ case credentialsPassword <$> configCredentials config of
     Just hidden
-      | not (ByteString.null (revealSecret hidden)) -> said {serverErrorMessage = without (revealSecret hidden) (serverErrorMessage said)}
+      | not (ByteString.null (revealSecret hidden)) -> said {serverErrorMessage = without (revealSecret hidden) (fst (ByteString.breakSubstring ", with args beginning with" (serverErrorMessage said)))}
     _ -> said
   where
     said = serverErrorFromText text
