@@ -146,7 +146,7 @@ setCommandTimeout new config = config {configCommandTimeout = new}
 setMuxCount :: Maybe Int -> Config -> Config
 setMuxCount new config = config {configMuxCount = new}
 
--- | Bounds on what one connection holds.
+-- | Bounds on what one connection holds; 'defaultLimits' by default.
 --
 -- @since 0.1.0.0
 setLimits :: Limits -> Config -> Config
@@ -173,20 +173,21 @@ setPolling new config = config {configPolling = new}
 
 -- | Seconds of silence, with replies outstanding, before the peer is probed;
 -- after as many more the connection is closed. A peer that goes on reading what
--- is sent to it is not silent. 2.5 by default.
+-- is sent to it is not silent. 'Nothing': never. 2.5 by default.
 --
 -- @since 0.1.0.0
 setSilenceLimit :: Maybe Double -> Config -> Config
 setSilenceLimit new config = config {configSilenceLimit = new}
 
--- | Seconds of idleness after which TCP probes the peer; 60 by default.
+-- | Seconds of idleness after which TCP probes the peer; 'Nothing': never. 60 by
+-- default.
 --
 -- @since 0.1.0.0
 setKeepAlive :: Maybe Int -> Config -> Config
 setKeepAlive new config = config {configKeepAlive = new}
 
 -- | Seconds that sent bytes may stay unacknowledged, where the system has such
--- a limit; 15 by default.
+-- a limit; 'Nothing': the system's own. 15 by default.
 --
 -- @since 0.1.0.0
 setTcpUserTimeout :: Maybe Double -> Config -> Config

@@ -40,8 +40,8 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Redis.Command (Command (..), Route (..), SplitPlan (..))
 import Redis.Error (DecodeError (..))
+import Redis.Internal.Protocol.Decode (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
-import Text.Read (readMaybe)
 
 -- | Reads one reply.
 --
@@ -121,20 +121,10 @@ double :: Decoder Double
 double reply = case reply of
   Double number -> Right number
   Integer number -> Right (fromIntegral number)
-  BulkString string -> maybe (mismatch "a number" reply) Right (doubleFromText string)
-  SimpleString string -> maybe (mismatch "a number" reply) Right (doubleFromText string)
+  BulkString string -> maybe (mismatch "a number" reply) Right (parseDouble string)
+  SimpleString string -> maybe (mismatch "a number" reply) Right (parseDouble string)
   WithAttributes _ inner -> double inner
   _ -> mismatch "a number" reply
-
--- | Servers leave out what Haskell's reader wants: @3@, @1e+20@, @inf@.
-doubleFromText :: ByteString -> Maybe Double
-doubleFromText string = case Char8.unpack string of
-  "inf" -> Just (1 / 0)
-  "+inf" -> Just (1 / 0)
-  "-inf" -> Just (-1 / 0)
-  "nan" -> Just (0 / 0)
-  "-nan" -> Just (0 / 0)
-  text -> readMaybe (filter (/= '+') text)
 
 -- | A Boolean, or RESP2's 0 and 1.
 --

@@ -33,6 +33,12 @@ spec = describe "Redis.Decode" $ do
       ]
       `shouldBe` Right [1.5, 1.5, 3, -2, 1e20, 1.5e-7, 7, 1 / 0, -1 / 0]
 
+  it "reads no number where there is none" $
+    [() | Right _ <- map (Decode.double . BulkString) ["", "1+2", "one", "0x10", "1e", "--1", " 1"]] `shouldBe` []
+
+  it "reads nothing of a reply that is ignored" $
+    traverse Decode.ignored [Null, Integer 1, Array [BulkString "a"]] `shouldBe` Right [(), (), ()]
+
   it "reads truth of both protocols" $ do
     traverse Decode.boolean [Integer 0, Integer 1, Boolean False, Boolean True] `shouldBe` Right [False, True, False, True]
     Decode.boolean (Integer 2) `shouldSatisfy` isLeft

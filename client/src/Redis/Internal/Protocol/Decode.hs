@@ -20,6 +20,7 @@ module Redis.Internal.Protocol.Decode
     startFrames,
     DecodeLimits (..),
     decodeBytes,
+    parseDouble,
   )
 where
 
@@ -306,7 +307,8 @@ parseBigNumber text = case Char8.readInteger text of
   Just (number, "") -> Just number
   _ -> Nothing
 
--- | Digits with an optional fraction and exponent, or @inf@, @-inf@, @nan@.
+-- | A number as servers write it, in any version of the protocol:
+-- digits with an optional fraction and exponent, or @inf@, @-inf@, @nan@.
 --
 -- By way of 'Rational', so the result is correctly rounded; the exponent is
 -- clamped first, or a short text could ask for gigabytes of digits.
