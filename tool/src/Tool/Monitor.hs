@@ -88,7 +88,7 @@ parseLine line = do
     position rest = ByteString.length line - ByteString.length rest
     problem :: ByteString -> String -> Either LineProblem a
     problem rest text = Left (LineProblem (position rest) text)
-    -- Eighteen digits are below every limit; more are nonsense.
+    -- Twelve digits are enough for seconds; more are nonsense.
     number what rest =
       let digits = Char8.takeWhile isDigit rest
        in case Char8.readInt digits of

@@ -36,7 +36,7 @@ import GHC.Exts (RealWorld)
 import Redis (Client, Pending, Value)
 import Redis qualified
 import Redis.Commands qualified as Commands
-import Redis.Error (Error (..), serverErrorCode)
+import Redis.Error (Error)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeFileName)
 import System.IO (hPutStrLn, stderr, stdout)
@@ -49,6 +49,7 @@ import Tool.Bench.Reconcile (countsBefore, reconcile)
 import Tool.Bench.Report (report)
 import Tool.Bench.Sink (withOutputs)
 import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Bench.Tally (errorClass)
 import Tool.Connect
 import Tool.Failure (exitInvalid, invalidRun)
 import Tool.Monitor
@@ -243,18 +244,7 @@ collect rows lane =
 
 failedRow :: Rows -> Int -> Error -> IO ()
 failedRow rows row problem =
-  atomicModifyIORef' (rowsFailed rows) (\held -> (IntMap.insert row (classOf problem) held, ()))
-
--- One word or two.
-classOf :: Error -> Text
-classOf = \case
-  ReplyError problem -> "ReplyError " <> decoded (serverErrorCode problem)
-  UnexpectedReply _ -> "UnexpectedReply"
-  ConnectionError {} -> "ConnectionError"
-  TimeoutError _ _ -> "TimeoutError"
-  RoutingError _ _ -> "RoutingError"
-  RefusedError _ -> "RefusedError"
-  ClientClosed -> "ClientClosed"
+  atomicModifyIORef' (rowsFailed rows) (\held -> (IntMap.insert row (Text.pack (errorClass problem)) held, ()))
 
 -- A command that has its reply, or its error.
 data Finished = Finished Text (Either Text Times)

@@ -16,7 +16,6 @@ module Tool.Bench.Arrivals
     rateAt,
     expected,
     expectedAtLeast,
-    scaled,
     describeArrivals,
   )
 where
@@ -93,13 +92,6 @@ expectedAtLeast plan from to = case plan of
   _ -> mean - 1
   where
     mean = expected plan from to
-
--- | The same shape at so many times the rate.
-scaled :: Double -> Arrivals -> Arrivals
-scaled factor = \case
-  Constant rate -> Constant (factor * rate)
-  Poisson rate -> Poisson (factor * rate)
-  Ramp from to seconds -> Ramp (factor * from) (factor * to) seconds
 
 -- | For people.
 describeArrivals :: Arrivals -> String

@@ -26,6 +26,7 @@ module Tool.Bench.Tally
     -- * Reading; from any thread
     collect,
     answeredSoFar,
+    errorClass,
   )
 where
 

@@ -17,8 +17,8 @@ import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Time (defaultTimeLocale, formatTime, getCurrentTime)
+import Redis.TestKit.Server (findBinary)
 import System.Directory (doesFileExist, findExecutable)
-import System.Environment (lookupEnv)
 import System.FilePath ((</>))
 import System.Process (readProcessWithExitCode)
 import Tool.Bench.Document (Manifest (..))
@@ -30,16 +30,14 @@ noteManifest :: FilePath -> [(Text, FilePath)] -> IO ()
 noteManifest out dotnets = do
   machine <- Environment.manifest
   today <- formatTime defaultTimeLocale "%F" <$> getCurrentTime
-  -- The one that the testkit starts.
-  server <- fromMaybe "redis-server" <$> lookupEnv "REDIS_TESTKIT_SERVER"
+  server <- findBinary Nothing
   versions <-
     mapM
       says
       [ ("redis-server", server, ["--version"]),
         ("wrk", "wrk", ["--version"]),
         ("dotnet", "dotnet", ["--version"]),
-        ("ghc", "ghc", ["--numeric-version"]),
-        ("revision", "git", ["rev-parse", "HEAD"])
+        ("ghc", "ghc", ["--numeric-version"])
       ]
   hash <- maybe (pure Nothing) (\path -> snd <$> says ("", "sha256sum", [path])) =<< findExecutable server
   noteFacts out . Map.fromList $
@@ -52,6 +50,7 @@ noteManifest out dotnets = do
       ("C# rows", if null dotnets then "absent: install the .NET SDK 10 (dotnet) and run again" else Text.intercalate ", " (map fst dotnets))
     ]
       <> [(name, version) | (name, Just version) <- versions]
+      <> [("revision", revision) | Just revision <- [manifestRevision machine]]
       -- Without the file's name, which is the machine's.
       <> [("redis-server SHA-256", Text.takeWhile (/= ' ') line) | Just line <- [hash]]
 

@@ -42,7 +42,7 @@ import Rest.Sqlite (OpenMode (..), close, columnInt, finalize, isBusy, open, pre
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (IOMode (..), hFlush, withBinaryFile)
-import System.Posix.IO (handleToFd)
+import System.Posix.IO (closeFd, handleToFd)
 import System.Posix.Types (ProcessID)
 import System.Posix.Unistd (fileSynchroniseDataOnly)
 import System.Process (proc, readCreateProcessWithExitCode)
@@ -308,13 +308,13 @@ fsyncMicros folder = do
   times <- withBinaryFile (folder </> "fsync.probe") WriteMode $ \file -> do
     ByteString.hPut file "-"
     hFlush file
-    descriptor <- handleToFd file
-    withBinaryFile (folder </> "fsync.probe") AppendMode $ \appending ->
-      replicateM 100 $ do
-        ByteString.hPut appending (Char8.replicate 4096 'x')
-        hFlush appending
-        began <- monotonic
-        fileSynchroniseDataOnly descriptor
-        ended <- monotonic
-        pure (fromIntegral (ended - began) / 1000)
+    bracket (handleToFd file) closeFd $ \descriptor ->
+      withBinaryFile (folder </> "fsync.probe") AppendMode $ \appending ->
+        replicateM 100 $ do
+          ByteString.hPut appending (Char8.replicate 4096 'x')
+          hFlush appending
+          began <- monotonic
+          fileSynchroniseDataOnly descriptor
+          ended <- monotonic
+          pure (fromIntegral (ended - began) / 1000)
   pure (fromMaybe 0 (List.find (const True) (drop 50 (List.sort times))))

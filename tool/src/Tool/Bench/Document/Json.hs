@@ -257,7 +257,7 @@ commandStats =
       <*> field "misses" "Reads that found nothing." commandMisses int
       <*> field "errors" "Inside the window, by class." commandErrors (mapOf int)
       <*> field "service_ns" "From the submit to the reply." commandService histogram
-      <*> field "response_ns" "From the intended start to the reply; open loops only." commandResponse (nullable histogram)
+      <*> field "response_ns" "From the intended start to the reply; open loops only. Also of commands that were due in the window and answered after it." commandResponse (nullable histogram)
 
 nodeStats :: Codec NodeStats
 nodeStats =

@@ -5,7 +5,6 @@ module Tool.Bench.Document.Totals
     iterationOps,
     iterationRate,
     iterationService,
-    iterationResponse,
 
     -- * A run
     runSeconds,
@@ -64,12 +63,6 @@ perSecond (ops, seconds)
 -- | Service times of all commands together. \(O(n)\) in the buckets.
 iterationService :: Iteration -> Histogram
 iterationService = foldMap commandService . iterationCommands
-
--- | Response times of all commands, if each has them.
-iterationResponse :: Iteration -> Maybe Histogram
-iterationResponse iteration = case Map.elems (iterationCommands iteration) of
-  [] -> Nothing
-  first : rest -> commandResponse (List.foldl' (<>) first rest)
 
 -- | Seconds measured, over all iterations.
 runSeconds :: Run -> Double

@@ -17,7 +17,6 @@ module Tool.Bench.Workload.Random
     below,
     upper,
     lower,
-    unit,
 
     -- * Pure
     mix,
@@ -94,11 +93,6 @@ upper word = word `shiftR` 32
 lower :: Word64 -> Word64
 lower word = word .&. 0xffffffff
 {-# INLINE lower #-}
-
--- | From 0, included, to 1, excluded, from the upper 53 bits.
-unit :: Word64 -> Double
-unit word = fromIntegral (word `shiftR` 11) * (1 / 9007199254740992)
-{-# INLINE unit #-}
 
 -- | What a counter is advanced by.
 gamma :: Word64
