@@ -99,10 +99,11 @@ data SplitPlan a = forall b.
 --
 -- @since 0.1.0.0
 data Facts = Facts
-  { -- | It changes nothing; replicas may answer it.
+  { -- | It changes nothing, and any replica may answer it. Not so of a step of a
+    -- walk, whose cursor is of one node.
     factReadOnly :: Bool,
     -- | Sending it a second time, when it may already have run, does no harm.
-    -- True of read-only commands; of a write only if its caller says so.
+    -- True of all that changes nothing; of a write only if its caller says so.
     factRepeatable :: Bool,
     -- | Whether it waits on the server.
     factBlocking :: Blocking,

@@ -7,6 +7,7 @@ import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
 import Control.Monad (replicateM)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
@@ -19,50 +20,35 @@ import Test.Hspec
 spec :: Spec
 spec = describe "a waiter that gives up" $ do
   it "while the command is at the node that a redirect named leaves its result to the others, and it runs once" $
-    limited . settled . withTwoNodes $ \a b -> do
-      answering <- newTVarIO False
-      setScript a (movedTo b)
-      setScript b (answeringWhen answering)
-      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        started <- submit client (Redis.incr "key")
-        first <- async (tryWait started)
-        eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
-        others <- replicateM 5 (async (tryWait started))
-        cancel first
-        atomically (writeTVar answering True)
-        results <- within 5 (mapM Async.wait others)
-        results `shouldBe` replicate 5 (Right 1)
-        tryWait started `shouldReturn` Right 1
-        mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
+    sentOn id $ \_ a b answering started -> do
+      first <- async (tryWait started)
+      eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
+      others <- replicateM 5 (async (tryWait started))
+      cancel first
+      atomically (writeTVar answering True)
+      results <- within 5 (mapM Async.wait others)
+      results `shouldBe` replicate 5 (Right 1)
+      tryWait started `shouldReturn` Right 1
+      mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
   it "each in turn, gives the next one what is left of the command's time" $
-    limited . settled . withTwoNodes $ \a b -> do
-      answering <- newTVarIO False
-      setScript a (movedTo b)
-      setScript b (answeringWhen answering)
-      withClient (setCommandTimeout (Just 1) (clusterOf [fakeEndpoint a])) $ \client -> do
-        started <- submit client (Redis.incr "key")
-        timeout 200000 (tryWait started) `shouldReturn` Nothing
-        timeout 200000 (tryWait started) `shouldReturn` Nothing
-        within 1 (tryWait started) `shouldReturn` Left (TimeoutError MaybeExecuted 1)
-        atomically (writeTVar answering True)
-        mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
+    sentOn (setCommandTimeout (Just 1)) $ \_ a b answering started -> do
+      timeout 200000 (tryWait started) `shouldReturn` Nothing
+      timeout 200000 (tryWait started) `shouldReturn` Nothing
+      within 1 (tryWait started) `shouldReturn` Left (TimeoutError MaybeExecuted 1)
+      atomically (writeTVar answering True)
+      mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
   it "leaves a reply that came in time to those who come when the time is over" $
-    limited . settled . withTwoNodes $ \a b -> do
-      answering <- newTVarIO False
-      setScript a (movedTo b)
-      setScript b (answeringWhen answering)
-      withClient (setCommandTimeout (Just 0.3) (clusterOf [fakeEndpoint a])) $ \client -> do
-        started <- submit client (Redis.incr "key")
-        timeIsOver <- registerDelay 300000
-        first <- async (tryWait started)
-        eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
-        cancel first
-        atomically (writeTVar answering True)
-        eventually 5 "it is answered" $ all ((== 0) . gaugeInFlight) . concatMap gaugeConnections <$> clientGauges client
-        atomically (readTVar timeIsOver >>= check)
-        tryWait started `shouldReturn` Right 1
+    sentOn (setCommandTimeout (Just 0.3)) $ \client _ b answering started -> do
+      timeIsOver <- registerDelay 300000
+      first <- async (tryWait started)
+      eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
+      cancel first
+      atomically (writeTVar answering True)
+      eventually 5 "it is answered" $ all ((== 0) . gaugeInFlight) . concatMap gaugeConnections <$> clientGauges client
+      atomically (readTVar timeIsOver >>= check)
+      tryWait started `shouldReturn` Right 1
 
   it "before the command is sent again leaves that to the next one, and it runs once" $
     limited . settled . withFakeNode $ \a -> do
@@ -81,6 +67,16 @@ spec = describe "a waiter that gives up" $ do
         -- Refused, then run.
         countHeard a ["INCR"] `shouldReturn` 2
   where
+    -- A command that the first node sends on to the second, which answers it when
+    -- the variable says so.
+    sentOn :: (Config -> Config) -> (Client -> FakeNode -> FakeNode -> TVar Bool -> Pending Int64 -> Expectation) -> Expectation
+    sentOn change action =
+      limited . settled . withTwoNodes $ \a b -> do
+        answering <- newTVarIO False
+        setScript a (movedTo b)
+        setScript b (answeringWhen answering)
+        withClient (change (clusterOf [fakeEndpoint a])) $ \client ->
+          submit client (Redis.incr "key") >>= action client a b answering
     movedTo :: FakeNode -> Script
     movedTo node _ = \case
       "INCR" : _ -> pure (Just (Say (Failed (Char8.unwords ["MOVED", Char8.pack (show (slotNumberOf "key")), fakeAddress node]))))

@@ -163,7 +163,8 @@ data ReadFrom
     ReadPrimary
   | -- | A replica of the slot that is not known to be down, drawn at random for
     -- each command, or the primary if there is none. Replication takes time: a
-    -- read may miss recent writes, and two reads may see different states.
+    -- read may miss recent writes, and two reads may see different states. Walks by
+    -- HSCAN, SSCAN and ZSCAN, and TOUCH, stay with the primary.
     PreferReplica
   deriving stock (Eq, Show)
 

@@ -29,7 +29,7 @@ import Redis.Internal.Network.Sender (flushQueued)
 data Watch = Watch
   { -- | Commands before this one have been looked at and expired.
     watchCursor :: Int,
-    -- | 'flagReads' when something was last read, and when that was noticed.
+    -- | 'flagReads' at the last tick, and when the peer was last seen to read or write.
     watchReads :: Int,
     watchReadAt :: Nanos,
     -- | 'flagSent' at the last tick.
@@ -114,7 +114,7 @@ watchdogLoop mux sendProbe = do
           then collect before (from + 1) to (pendingSlot pending : slots)
           else pure (from, slots)
 
-    -- Measured from the probe too: after this process has stood still, the silence is
+    -- Ends by the time of the probe: after this process has stood still, the silence is
     -- as long as that, and the answer to the probe still needs its time.
     silence now watch = case (muxSilenceLimit settings, watchProbedAt watch) of
       (Just limit, Just probed)
