@@ -7,7 +7,6 @@
 -- outermost constructor is known: nothing fails later.
 module Redis.Decode
   ( Decoder,
-    decodedBy,
 
     -- * Single values
     value,
@@ -20,6 +19,7 @@ module Redis.Decode
 
     -- * Absent values
     nullable,
+    present,
 
     -- * Aggregates
     list,
@@ -34,11 +34,9 @@ module Redis.Decode
   )
 where
 
-import Control.Monad ((>=>))
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
-import Redis.Command (Command (..), Route (..), SplitPlan (..))
 import Redis.Error (DecodeError (..))
 import Redis.Internal.Protocol.Decode (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
@@ -47,30 +45,6 @@ import Redis.Value (Value (..), withoutAttributes)
 --
 -- @since 0.1.0.0
 type Decoder a = Value -> Either DecodeError a
-
--- | The same command with its reply read in another way. A command that would
--- be split across slots then no longer is: its parts' answers are merged
--- before this decoder could see them.
---
--- > eval script ["key"] [] `decodedBy` integer
---
--- @since 0.1.0.0
-decodedBy :: Command Value -> Decoder a -> Command a
-decodedBy command decoder =
-  Command
-    { commandName = commandName command,
-      commandRequest = commandRequest command,
-      commandRoute = case commandRoute command of
-        AnyNode -> AnyNode
-        OneKey key -> OneKey key
-        SameSlot keys -> SameSlot keys
-        Splittable SplitPlan {splitKeys} -> SameSlot splitKeys
-        AskServer arguments -> AskServer arguments,
-      commandFacts = commandFacts command,
-      commandDecode = commandDecode command >=> decoder
-    }
-
-infixl 1 `decodedBy`
 
 -- | Any reply, as it is.
 --
@@ -147,6 +121,12 @@ nullable decoder reply = case reply of
   _ -> do
     result <- decoder reply
     Right $! Just $! result
+
+-- | 'False' for a null, 'True' for what the decoder takes.
+--
+-- @since 0.1.0.0
+present :: Decoder () -> Decoder Bool
+present decoder = fmap (== Just ()) . nullable decoder
 
 -- | An array or a set, each element read by the same decoder. \(O(n)\).
 --

@@ -33,6 +33,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
+import Data.Map.Strict qualified as Map
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Word (Word16)
@@ -159,6 +160,7 @@ data RoutingCause
   | -- | A command that was split over several slots: so many of its parts
     -- failed, of so many; and the first failure. The other parts have run.
     PartsFailed Int Int Error
+  | NodesFailed (Map.Map Endpoint Error) Int
   deriving stock (Eq, Show)
 
 -- | Why this client would not even try.
@@ -234,6 +236,7 @@ renderRouting = \case
   NoReachableNode [] -> "no node is known"
   NoReachableNode reasons -> "no node can be reached: " <> listed reasons
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
+  NodesFailed failed asked -> show (Map.size failed) <> " of " <> show asked <> " nodes failed"
   PartsFailed failures parts first ->
     show failures <> " of " <> show parts <> " parts failed, the others have run; the first: " <> displayException first
   where

@@ -28,18 +28,17 @@ import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.Maybe (fromMaybe)
 import Redis.Command (Command)
+import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Commands.Build
 import Redis.Internal.Config (Credentials (..), revealSecret)
-import Redis.Internal.Protocol.Encode
 import Redis.Value (Value (..))
 
 -- | @PING@. \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 ping :: Command ()
-ping = anyRead "PING" (request ["PING"]) $ \case
+ping = command "PING" [] $ \case
   SimpleString "PONG" -> Right ()
   -- RESP2 on a connection that has subscriptions.
   Array (BulkString "pong" : _) -> Right ()
@@ -49,21 +48,21 @@ ping = anyRead "PING" (request ["PING"]) $ \case
 --
 -- @since 0.1.0.0
 echo :: ByteString -> Command ByteString
-echo message = anyRead "ECHO" (request ["ECHO", message]) Decode.bytes
+echo message = command "ECHO" [arg message] Decode.bytes
 
 -- | @CLIENT ID@: the server's number for the connection. \(O(1)\) on the
 -- server, since 5.0.0.
 --
 -- @since 0.1.0.0
 clientId :: Command Int64
-clientId = anyRead "CLIENT ID" (request ["CLIENT", "ID"]) Decode.integer
+clientId = command "CLIENT ID" [] Decode.integer
 
 -- | @CLIENT GETNAME@. \(O(1)\) on the server, since 2.6.9.
 --
 -- @since 0.1.0.0
 clientGetName :: Command (Maybe ByteString)
 clientGetName =
-  fmap nonEmpty (anyRead "CLIENT GETNAME" (request ["CLIENT", "GETNAME"]) (Decode.nullable Decode.bytes))
+  fmap nonEmpty (command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes))
   where
     nonEmpty name = if name == Just "" then Nothing else name
 
@@ -105,13 +104,13 @@ data ServerHello = ServerHello
 -- @since 0.1.0.0
 hello :: HelloOptions -> Command ServerHello
 hello HelloOptions {helloProtocol, helloCredentials, helloClientName} =
-  connectionState "HELLO" (request ("HELLO" : int helloProtocol : credentials <> name)) serverHello
+  command "HELLO" (int helloProtocol : credentials <> name) serverHello
   where
     credentials = case helloCredentials of
       Nothing -> []
       Just Credentials {credentialsUser, credentialsPassword} ->
-        ["AUTH", fromMaybe "default" credentialsUser, revealSecret credentialsPassword]
-    name = option "SETNAME" id helloClientName
+        [arg "AUTH", arg (fromMaybe "default" credentialsUser), arg (revealSecret credentialsPassword)]
+    name = option "SETNAME" arg helloClientName
 
 serverHello :: Decoder ServerHello
 serverHello reply = do
@@ -130,16 +129,16 @@ serverHello reply = do
 -- @since 0.1.0.0
 auth :: Credentials -> Command ()
 auth Credentials {credentialsUser, credentialsPassword} =
-  connectionState "AUTH" (request ("AUTH" : user <> [revealSecret credentialsPassword])) Decode.okay
+  command "AUTH" (user <> [arg (revealSecret credentialsPassword)]) Decode.okay
   where
-    user = maybe [] pure credentialsUser
+    user = maybe [] (pure . arg) credentialsUser
 
 -- | @SELECT database@. \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 select :: Int -> Command ()
 select database =
-  connectionState "SELECT" (request ["SELECT", int (fromIntegral database)]) Decode.okay
+  command "SELECT" [int (fromIntegral database)] Decode.okay
 
 -- | @CLIENT SETNAME name@: printable characters without spaces. \(O(1)\) on the
 -- server, since 2.6.9.
@@ -147,7 +146,7 @@ select database =
 -- @since 0.1.0.0
 clientSetName :: ByteString -> Command ()
 clientSetName name =
-  connectionState "CLIENT SETNAME" (request ["CLIENT", "SETNAME", name]) Decode.okay
+  command "CLIENT SETNAME" [arg name] Decode.okay
 
 -- | @CLIENT SETINFO attribute value@: @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the
 -- server, since 7.2.0.
@@ -155,7 +154,7 @@ clientSetName name =
 -- @since 0.1.0.0
 clientSetInfo :: ByteString -> ByteString -> Command ()
 clientSetInfo attribute value =
-  connectionState "CLIENT SETINFO" (request ["CLIENT", "SETINFO", attribute, value]) Decode.okay
+  command "CLIENT SETINFO" [arg attribute, arg value] Decode.okay
 
 -- | @CLIENT NO-TOUCH ON|OFF@: whether commands leave the time of last use as
 -- it is. \(O(1)\) on the server, since 7.2.0.
@@ -163,24 +162,24 @@ clientSetInfo attribute value =
 -- @since 0.1.0.0
 clientNoTouch :: Bool -> Command ()
 clientNoTouch on =
-  connectionState "CLIENT NO-TOUCH" (request ["CLIENT", "NO-TOUCH", if on then "ON" else "OFF"]) Decode.okay
+  command "CLIENT NO-TOUCH" [arg (if on then "ON" else "OFF")] Decode.okay
 
 -- | @READONLY@: a replica in a cluster answers reads itself. \(O(1)\) on the
 -- server, since 3.0.0.
 --
 -- @since 0.1.0.0
 readonly :: Command ()
-readonly = connectionState "READONLY" (request ["READONLY"]) Decode.okay
+readonly = command "READONLY" [] Decode.okay
 
 -- | @READWRITE@: undoes 'readonly'. \(O(1)\) on the server, since 3.0.0.
 --
 -- @since 0.1.0.0
 readwrite :: Command ()
-readwrite = connectionState "READWRITE" (request ["READWRITE"]) Decode.okay
+readwrite = command "READWRITE" [] Decode.okay
 
 -- | @ASKING@: the next command may touch a slot that is being imported.
 -- \(O(1)\) on the server, since 3.0.0.
 --
 -- @since 0.1.0.0
 asking :: Command ()
-asking = connectionState "ASKING" (request ["ASKING"]) Decode.okay
+asking = command "ASKING" [] Decode.okay

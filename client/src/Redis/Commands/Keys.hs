@@ -1,5 +1,3 @@
-{-# LANGUAGE MagicHash #-}
-
 -- | Keys, whatever they hold: deleting, expiring, renaming, walking.
 module Redis.Commands.Keys
   ( -- * Presence
@@ -8,6 +6,7 @@ module Redis.Commands.Keys
     exists,
     touch,
     typeOf,
+    KeyType (..),
 
     -- * Expiry
     expire,
@@ -23,35 +22,41 @@ module Redis.Commands.Keys
     rename,
     renamenx,
     copy,
-    copyReplacing,
+    copyWith,
+    CopyOptions (copyDatabase, copyReplace),
+    copyDefaults,
     randomkey,
     keysMatching,
 
     -- * Walking
     scan,
+    scanWith,
     ScanCursor,
     scanStart,
-    ScanOptions (..),
+    ScanOptions (scanMatch, scanCount, scanType),
     scanDefaults,
     ScanPage (..),
 
     -- * Moving values
     dump,
     restore,
-    RestoreOptions (..),
+    restoreWith,
+    RestoreOptions (restoreExpiry, restoreReplace),
     restoreDefaults,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
-import Data.List.NonEmpty (NonEmpty ((:|)))
-import Data.List.NonEmpty qualified as NonEmpty
-import Redis.Command (Command (..), Facts (..), readFacts, writeFacts)
+import Data.List.NonEmpty (NonEmpty)
+import Data.Time.Clock (UTCTime)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Commands.String (Expiry (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Commands.Build
-import Redis.Internal.Protocol.Encode
+import Redis.Duration (Duration, milliseconds)
+import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 
 -- | @DEL key …@: how many there were. \(O(n)\) on the server in keys, and in
 -- elements of what they hold; since 1.0.0. Keys of several slots make one DEL
@@ -59,16 +64,14 @@ import Redis.Internal.Protocol.Encode
 --
 -- @since 0.1.0.0
 del :: NonEmpty ByteString -> Command Int64
-del = \case
-  key :| [] -> keyWrite "DEL" key (requestLiteral1 13 "*2\r\n$3\r\nDEL\r\n"# key) Decode.integer
-  keys -> countKeys "DEL" writeFacts keys
+del names = command "DEL" (keys names) Decode.integer
 
 -- | @UNLINK key …@: as 'del', the memory being given back in the background.
 -- \(O(1)\) per key on the server, since 4.0.0. Split as 'del' is.
 --
 -- @since 0.1.0.0
 unlink :: NonEmpty ByteString -> Command Int64
-unlink = countKeys "UNLINK" writeFacts
+unlink names = command "UNLINK" (keys names) Decode.integer
 
 -- | @EXISTS key …@: how many of them exist, one named twice counting twice.
 -- \(O(n)\) on the server, since 1.0.0; several keys since 3.0.3. Split as 'del'
@@ -76,70 +79,90 @@ unlink = countKeys "UNLINK" writeFacts
 --
 -- @since 0.1.0.0
 exists :: NonEmpty ByteString -> Command Int64
-exists = \case
-  key :| [] -> keyRead "EXISTS" key (requestLiteral1 16 "*2\r\n$6\r\nEXISTS\r\n"# key) Decode.integer
-  keys -> countKeys "EXISTS" readFacts keys
+exists names = command "EXISTS" (keys names) Decode.integer
 
 -- | @TOUCH key …@: how many exist; they count as just used, on the primary, which is
 -- what evicts. \(O(n)\) on the server, since 3.2.1. Split as 'del' is.
 --
 -- @since 0.1.0.0
 touch :: NonEmpty ByteString -> Command Int64
-touch = countKeys "TOUCH" readFacts {factReadOnly = False}
+touch names = command "TOUCH" (keys names) Decode.integer
 
-countKeys :: ByteString -> Facts -> NonEmpty ByteString -> Command Int64
-countKeys name facts keys =
-  Command
-    { commandName = name,
-      commandRequest = request (name : NonEmpty.toList keys),
-      commandRoute = summed (countKeys name facts) keys,
-      commandFacts = facts,
-      commandDecode = Decode.integer
-    }
-
--- | @TYPE key@: such as @string@ or @list@, 'Nothing' for no key. \(O(1)\) on
--- the server, since 1.0.0.
+-- | What a key holds.
 --
 -- @since 0.1.0.0
-typeOf :: ByteString -> Command (Maybe ByteString)
-typeOf key = keyRead "TYPE" key (requestLiteral1 14 "*2\r\n$4\r\nTYPE\r\n"# key) $ \reply -> do
-  name <- Decode.bytes reply
-  pure (if name == "none" then Nothing else Just name)
+data KeyType
+  = -- | Bytes, a number, a bitmap, or a HyperLogLog.
+    StringKey
+  | ListKey
+  | SetKey
+  | -- | A sorted set, which is also what geo commands store.
+    SortedSetKey
+  | HashKey
+  | StreamKey
+  | -- | A type of a module, by the server's word for it.
+    OtherKey ByteString
+  deriving stock (Eq, Ord, Show)
 
--- | @EXPIRE key seconds@: whether there was such a key. \(O(1)\) on the
+-- | The server's word for a type, as TYPE says it and SCAN takes it.
+keyTypeWord :: KeyType -> ByteString
+keyTypeWord = \case
+  StringKey -> "string"
+  ListKey -> "list"
+  SetKey -> "set"
+  SortedSetKey -> "zset"
+  HashKey -> "hash"
+  StreamKey -> "stream"
+  OtherKey word -> word
+
+-- | @TYPE key@: 'Nothing' for no key. \(O(1)\) on the server, since 1.0.0.
+--
+-- @since 0.1.0.0
+typeOf :: ByteString -> Command (Maybe KeyType)
+typeOf name = command "TYPE" [key name] $ \reply -> do
+  word <- Decode.bytes reply
+  pure (if word == "none" then Nothing else Just (keyType word))
+  where
+    keyType word = case filter ((== word) . keyTypeWord) [StringKey, ListKey, SetKey, SortedSetKey, HashKey, StreamKey] of
+      known : _ -> known
+      [] -> OtherKey word
+
+-- | @EXPIRE key seconds@: whether there was such a key. The duration is rounded
+-- up to seconds; one that is not positive deletes the key. \(O(1)\) on the
 -- server, since 1.0.0.
 --
 -- @since 0.1.0.0
-expire :: ByteString -> Int64 -> Command Bool
-expire key time = keyWrite "EXPIRE" key (requestLiteral2 16 "*3\r\n$6\r\nEXPIRE\r\n"# key (int time)) Decode.boolean
+expire :: ByteString -> Duration -> Command Bool
+expire name lifetime = command "EXPIRE" [key name, wholeSeconds lifetime] Decode.boolean
 
--- | @PEXPIRE key milliseconds@: whether there was such a key. \(O(1)\) on the
+-- | @PEXPIRE key milliseconds@: as 'expire', to the millisecond. \(O(1)\) on the
 -- server, since 2.6.0.
 --
 -- @since 0.1.0.0
-pexpire :: ByteString -> Int64 -> Command Bool
-pexpire key time = keyWrite "PEXPIRE" key (requestLiteral2 17 "*3\r\n$7\r\nPEXPIRE\r\n"# key (int time)) Decode.boolean
+pexpire :: ByteString -> Duration -> Command Bool
+pexpire name lifetime = command "PEXPIRE" [key name, wholeMilliseconds lifetime] Decode.boolean
 
--- | @EXPIREAT key second@, counted from 1970: whether there was such a key.
--- \(O(1)\) on the server, since 1.2.0.
+-- | @EXPIREAT key time@: whether there was such a key. The time is rounded up to
+-- seconds; one that is past deletes the key. \(O(1)\) on the server, since
+-- 1.2.0.
 --
 -- @since 0.1.0.0
-expireat :: ByteString -> Int64 -> Command Bool
-expireat key time = keyWrite "EXPIREAT" key (requestLiteral2 18 "*3\r\n$8\r\nEXPIREAT\r\n"# key (int time)) Decode.boolean
+expireat :: ByteString -> UTCTime -> Command Bool
+expireat name time = command "EXPIREAT" [key name, arg (unixSeconds time)] Decode.boolean
 
--- | @PEXPIREAT key millisecond@, counted from 1970: whether there was such a
--- key. \(O(1)\) on the server, since 2.6.0.
+-- | @PEXPIREAT key time@: as 'expireat', to the millisecond. \(O(1)\) on the
+-- server, since 2.6.0.
 --
 -- @since 0.1.0.0
-pexpireat :: ByteString -> Int64 -> Command Bool
-pexpireat key time = keyWrite "PEXPIREAT" key (requestLiteral2 19 "*3\r\n$9\r\nPEXPIREAT\r\n"# key (int time)) Decode.boolean
+pexpireat :: ByteString -> UTCTime -> Command Bool
+pexpireat name time = command "PEXPIREAT" [key name, arg (unixMilliseconds time)] Decode.boolean
 
 -- | @PERSIST key@: takes the expiry away; whether there was one. \(O(1)\) on
 -- the server, since 2.2.0.
 --
 -- @since 0.1.0.0
 persist :: ByteString -> Command Bool
-persist key = keyWrite "PERSIST" key (requestLiteral1 17 "*2\r\n$7\r\nPERSIST\r\n"# key) Decode.boolean
+persist name = command "PERSIST" [key name] Decode.boolean
 
 -- | How long a key has to live.
 --
@@ -149,30 +172,33 @@ data KeyTtl
     NoSuchKey
   | -- | It has no time to live.
     NeverExpires
-  | -- | In the unit of the command that asked.
-    ExpiresIn Int64
+  | -- | So much longer.
+    LivesFor Duration
   deriving stock (Eq, Show)
 
--- | @TTL key@, in seconds. \(O(1)\) on the server, since 1.0.0.
+-- | @TTL key@: how long it lives, to the second. \(O(1)\) on the server, since
+-- 1.0.0.
 --
 -- @since 0.1.0.0
 ttl :: ByteString -> Command KeyTtl
-ttl key = keyRead "TTL" key (requestLiteral1 13 "*2\r\n$3\r\nTTL\r\n"# key) keyTtl
+ttl name = command "TTL" [key name] (keyTtl 1000)
 
--- | @PTTL key@, in milliseconds. \(O(1)\) on the server, since 2.6.0.
+-- | @PTTL key@: how long it lives, to the millisecond. \(O(1)\) on the server,
+-- since 2.6.0.
 --
 -- @since 0.1.0.0
 pttl :: ByteString -> Command KeyTtl
-pttl key = keyRead "PTTL" key (requestLiteral1 14 "*2\r\n$4\r\nPTTL\r\n"# key) keyTtl
+pttl name = command "PTTL" [key name] (keyTtl 1)
 
-keyTtl :: Decoder KeyTtl
-keyTtl reply = do
+-- | Given how many milliseconds the server counts as one.
+keyTtl :: Int64 -> Decoder KeyTtl
+keyTtl unit reply = do
   time <- Decode.integer reply
   case time of
     -2 -> Right NoSuchKey
     -1 -> Right NeverExpires
     _
-      | time >= 0 -> Right (ExpiresIn time)
+      | time >= 0 -> Right (LivesFor (milliseconds (time * unit)))
       | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
 -- | @RENAME from to@; what was at @to@ is gone. An error if there is no
@@ -181,7 +207,7 @@ keyTtl reply = do
 --
 -- @since 0.1.0.0
 rename :: ByteString -> ByteString -> Command ()
-rename from to = keysWrite "RENAME" [from, to] (request ["RENAME", from, to]) Decode.okay
+rename from to = command "RENAME" [key from, key to] Decode.okay
 
 -- | @RENAMENX from to@: whether it was renamed, which is if there was no @to@.
 -- An error if there is no @from@. In a cluster both must share a slot.
@@ -189,7 +215,7 @@ rename from to = keysWrite "RENAME" [from, to] (request ["RENAME", from, to]) De
 --
 -- @since 0.1.0.0
 renamenx :: ByteString -> ByteString -> Command Bool
-renamenx from to = keysWrite "RENAMENX" [from, to] (request ["RENAMENX", from, to]) Decode.boolean
+renamenx from to = command "RENAMENX" [key from, key to] Decode.boolean
 
 -- | @COPY from to@: whether it was copied, which is if there was a @from@ and
 -- no @to@. In a cluster both must share a slot. \(O(n)\) on the server in the
@@ -197,30 +223,50 @@ renamenx from to = keysWrite "RENAMENX" [from, to] (request ["RENAMENX", from, t
 --
 -- @since 0.1.0.0
 copy :: ByteString -> ByteString -> Command Bool
-copy from to = keysWrite "COPY" [from, to] (request ["COPY", from, to]) Decode.boolean
+copy = copyWith copyDefaults
 
--- | @COPY from to REPLACE@: as 'copy', a @to@ being replaced.
+-- | How to copy.
 --
 -- @since 0.1.0.0
-copyReplacing :: ByteString -> ByteString -> Command Bool
-copyReplacing from to =
-  keysWrite "COPY" [from, to] (request ["COPY", from, to, "REPLACE"]) Decode.boolean
+data CopyOptions = CopyOptions
+  { -- | DB: into another database; 'Nothing' is the same.
+    copyDatabase :: Maybe Int,
+    -- | REPLACE: whatever is there.
+    copyReplace :: Bool
+  }
+  deriving stock (Eq, Show)
 
--- | @RANDOMKEY@: any key of the node that is asked. \(O(1)\) on the server,
--- since 1.0.0.
+-- | In the same database, and over nothing.
+--
+-- @since 0.1.0.0
+copyDefaults :: CopyOptions
+copyDefaults = CopyOptions {copyDatabase = Nothing, copyReplace = False}
+
+-- | @COPY from to [DB n] [REPLACE]@: as 'copy'.
+--
+-- @since 0.1.0.0
+copyWith :: CopyOptions -> ByteString -> ByteString -> Command Bool
+copyWith CopyOptions {copyDatabase, copyReplace} from to =
+  command
+    "COPY"
+    ([key from, key to] <> option "DB" (int . fromIntegral) copyDatabase <> flag "REPLACE" copyReplace)
+    Decode.boolean
+
+-- | @RANDOMKEY@: any key. In a cluster every primary is asked, and one of their
+-- answers is drawn: keys of small nodes come up more often than others.
+-- \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 randomkey :: Command (Maybe ByteString)
-randomkey = anyRead "RANDOMKEY" (request ["RANDOMKEY"]) (Decode.nullable Decode.bytes)
+randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 
--- | @KEYS pattern@: all keys of the node that is asked which match a glob.
--- \(O(n)\) on the server in the size of the database, serving nobody else
--- meanwhile; see 'scan'. Since 1.0.0.
+-- | @KEYS pattern@: all keys that match a glob; in a cluster those of every
+-- primary. \(O(n)\) on the server in the size of the database, serving nobody
+-- else meanwhile; see 'scan'. Since 1.0.0.
 --
 -- @since 0.1.0.0
 keysMatching :: ByteString -> Command [ByteString]
-keysMatching pattern' =
-  anyRead "KEYS" (requestLiteral1 14 "*2\r\n$4\r\nKEYS\r\n"# pattern') (Decode.list Decode.bytes)
+keysMatching glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
 
 -- | Where a walk stands: only the server knows what it means, and only the
 -- server that gave it.
@@ -243,8 +289,8 @@ data ScanOptions = ScanOptions
     scanMatch :: Maybe ByteString,
     -- | COUNT: roughly how many keys to look at in one step (10 by default).
     scanCount :: Maybe Int64,
-    -- | TYPE (since 6.0.0): such as @string@.
-    scanType :: Maybe ByteString
+    -- | TYPE (since 6.0.0).
+    scanType :: Maybe KeyType
   }
   deriving stock (Eq, Show)
 
@@ -265,43 +311,56 @@ data ScanPage = ScanPage
   }
   deriving stock (Eq, Show)
 
--- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: a step of a walk over the keys
--- of the node that is asked. What is there throughout the walk is seen, maybe
--- twice. \(O(1)\) per step on the server, since 2.8.0.
---
--- In a cluster each step goes to another node, for which the cursor means
--- something else, and keys would be missed without a word: walk on one
--- connection ('Redis.Client.withDedicated'), which walks over its node.
+-- | @SCAN cursor@: as 'scanWith', over all keys.
 --
 -- @since 0.1.0.0
-scan :: ScanOptions -> ScanCursor -> Command ScanPage
-scan ScanOptions {scanMatch, scanCount, scanType} (ScanCursor cursor) =
-  anyRead "SCAN" (request ("SCAN" : cursor : arguments)) $ \reply ->
+scan :: ScanCursor -> Command ScanPage
+scan = scanWith scanDefaults
+
+-- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: a step of a walk over the keys
+-- of one node. What is there throughout the walk is seen, maybe twice. \(O(1)\)
+-- per step on the server, since 2.8.0.
+--
+-- A cursor means something to the node that gave it only. So in a cluster this is
+-- refused unless a node is named: walk over each of 'Redis.Client.clientNodes'
+-- with 'Redis.Command.onNode'.
+--
+-- @since 0.1.0.0
+scanWith :: ScanOptions -> ScanCursor -> Command ScanPage
+scanWith ScanOptions {scanMatch, scanCount, scanType} (ScanCursor cursor) =
+  command "SCAN" (arg cursor : options) $ \reply ->
     Decode.listOf 2 Decode.value reply >>= \case
-      [next, keys] -> do
+      [next, found] -> do
         nextCursor <- Decode.bytes next
-        scanKeys <- Decode.list Decode.bytes keys
+        scanKeys <- Decode.list Decode.bytes found
         pure ScanPage {scanNext = if nextCursor == "0" then Nothing else Just (ScanCursor nextCursor), scanKeys}
       _ -> Decode.mismatch "a cursor and keys" reply
   where
-    arguments = option "MATCH" id scanMatch <> option "COUNT" int scanCount <> option "TYPE" id scanType
+    options =
+      option "MATCH" arg scanMatch <> option "COUNT" int scanCount <> option "TYPE" (arg . keyTypeWord) scanType
 
 -- | @DUMP key@: its value in the server's own form, for 'restore'. \(O(n)\) on
 -- the server in the size of the value, since 2.6.0.
 --
 -- @since 0.1.0.0
 dump :: ByteString -> Command (Maybe ByteString)
-dump key = keyRead "DUMP" key (requestLiteral1 14 "*2\r\n$4\r\nDUMP\r\n"# key) (Decode.nullable Decode.bytes)
+dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
+
+-- | @RESTORE key 0 payload@: puts what 'dump' gave at a key that does not exist,
+-- for ever. \(O(n)\) on the server in the size of the value, since 2.6.0.
+--
+-- @since 0.1.0.0
+restore :: ByteString -> ByteString -> Command ()
+restore = restoreWith restoreDefaults
 
 -- | How to restore.
 --
 -- @since 0.1.0.0
 data RestoreOptions = RestoreOptions
-  { -- | Milliseconds to live; 'Nothing' for ever.
-    restoreTtl :: Maybe Int64,
-    -- | The time to live is a time since 1970 (since 5.0.0).
-    restoreAbsoluteTtl :: Bool,
-    -- | Replaces what is there (since 3.0.0), which otherwise is an error.
+  { -- | How long it shall live: from now (to the millisecond), or until a time
+    -- (ABSTTL, since 5.0.0). There is nothing to keep: 'KeepExpiry' is for ever.
+    restoreExpiry :: Expiry,
+    -- | REPLACE (since 3.0.0): whatever is there, which otherwise is an error.
     restoreReplace :: Bool
   }
   deriving stock (Eq, Show)
@@ -310,14 +369,20 @@ data RestoreOptions = RestoreOptions
 --
 -- @since 0.1.0.0
 restoreDefaults :: RestoreOptions
-restoreDefaults = RestoreOptions {restoreTtl = Nothing, restoreAbsoluteTtl = False, restoreReplace = False}
+restoreDefaults = RestoreOptions {restoreExpiry = NoExpiry, restoreReplace = False}
 
--- | @RESTORE key ttl payload@: puts what 'dump' gave at a key. \(O(n)\) on the
--- server in the size of the value, since 2.6.0.
+-- | @RESTORE key ttl payload [REPLACE] [ABSTTL]@: as 'restore'.
 --
 -- @since 0.1.0.0
-restore :: RestoreOptions -> ByteString -> ByteString -> Command ()
-restore RestoreOptions {restoreTtl, restoreAbsoluteTtl, restoreReplace} key payload =
-  keyWrite "RESTORE" key (request ("RESTORE" : key : maybe "0" int restoreTtl : payload : arguments)) Decode.okay
+restoreWith :: RestoreOptions -> ByteString -> ByteString -> Command ()
+restoreWith RestoreOptions {restoreExpiry, restoreReplace} name payload =
+  command
+    "RESTORE"
+    ([key name, lifetime, arg payload] <> flag "REPLACE" restoreReplace <> flag "ABSTTL" absolute)
+    Decode.okay
   where
-    arguments = flag "REPLACE" restoreReplace <> flag "ABSTTL" restoreAbsoluteTtl
+    (lifetime, absolute) = case restoreExpiry of
+      NoExpiry -> (int 0, False)
+      KeepExpiry -> (int 0, False)
+      ExpireIn duration -> (wholeMilliseconds duration, False)
+      ExpireAt time -> (arg (unixMilliseconds time), True)

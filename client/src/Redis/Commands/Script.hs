@@ -12,22 +12,25 @@ module Redis.Commands.Script
     scriptLoad,
     scriptExists,
     scriptFlush,
+    scriptKill,
 
     -- * Functions
     fcall,
     fcallRo,
     functionLoad,
-    functionLoadReplacing,
+    functionLoadWith,
+    FunctionLoadOptions (functionLoadReplace),
+    functionLoadDefaults,
+    functionKill,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty)
-import Data.List.NonEmpty qualified as NonEmpty
 import Redis.Command (Command)
+import Redis.Command.Build hiding (keys)
+import Redis.Command.Build qualified as Build
 import Redis.Decode qualified as Decode
-import Redis.Internal.Commands.Build
-import Redis.Internal.Protocol.Encode
 import Redis.Value (Value)
 
 -- | @EVAL script numkeys key … argument …@. Costs what the script costs; since
@@ -35,14 +38,14 @@ import Redis.Value (Value)
 --
 -- @since 0.1.0.0
 eval :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-eval = writing "EVAL"
+eval = program "EVAL"
 
 -- | @EVAL_RO …@: as 'eval', for a script that writes nothing, so that it may
 -- run on a replica and may be sent again. Since 7.0.0.
 --
 -- @since 0.1.0.0
 evalRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-evalRo = reading "EVAL_RO"
+evalRo = program "EVAL_RO"
 
 -- | @EVALSHA digest …@: as 'eval', with the SHA-1 digest (40 hexadecimal
 -- digits) of a script that the node knows; the error @NOSCRIPT@ if it does
@@ -50,73 +53,92 @@ evalRo = reading "EVAL_RO"
 --
 -- @since 0.1.0.0
 evalsha :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-evalsha = writing "EVALSHA"
+evalsha = program "EVALSHA"
 
 -- | @EVALSHA_RO digest …@: 'evalsha' as 'evalRo'. Since 7.0.0.
 --
 -- @since 0.1.0.0
 evalshaRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-evalshaRo = reading "EVALSHA_RO"
+evalshaRo = program "EVALSHA_RO"
 
 -- | @FCALL function numkeys key … argument …@. Since 7.0.0.
 --
 -- @since 0.1.0.0
 fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-fcall = writing "FCALL"
+fcall = program "FCALL"
 
 -- | @FCALL_RO …@: a function that writes nothing. Since 7.0.0.
 --
 -- @since 0.1.0.0
 fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-fcallRo = reading "FCALL_RO"
+fcallRo = program "FCALL_RO"
 
-writing, reading :: ByteString -> ByteString -> [ByteString] -> [ByteString] -> Command Value
-writing name program keys arguments =
-  keysWrite name keys (programRequest name program keys arguments) Decode.value
-reading name program keys arguments =
-  keysRead name keys (programRequest name program keys arguments) Decode.value
+-- | Its text, digest or name, then its keys and its other arguments.
+program :: Name -> ByteString -> [ByteString] -> [ByteString] -> Command Value
+program name which keys arguments =
+  command name (arg which : int (fromIntegral (length keys)) : Build.keys keys <> args arguments) Decode.value
 
-programRequest :: ByteString -> ByteString -> [ByteString] -> [ByteString] -> Request
-programRequest name program keys arguments =
-  request (name : program : int (fromIntegral (length keys)) : keys <> arguments)
-
--- | @SCRIPT LOAD script@: its digest. In a cluster only the node that is asked
--- learns the script. \(O(n)\) on the server in its length, since 2.6.0.
+-- | @SCRIPT LOAD script@: its digest. In a cluster every node learns it.
+-- \(O(n)\) on the server in its length, since 2.6.0.
 --
 -- @since 0.1.0.0
 scriptLoad :: ByteString -> Command ByteString
-scriptLoad script = anyWrite "SCRIPT LOAD" (request ["SCRIPT", "LOAD", script]) Decode.bytes
+scriptLoad script = command "SCRIPT LOAD" [arg script] Decode.bytes
 
--- | @SCRIPT EXISTS digest …@: which of them the node that is asked knows.
--- \(O(n)\) on the server, since 2.6.0.
+-- | @SCRIPT EXISTS digest …@: which of them the server knows; in a cluster, which
+-- every primary knows. \(O(n)\) on the server, since 2.6.0.
 --
 -- @since 0.1.0.0
 scriptExists :: NonEmpty ByteString -> Command [Bool]
 scriptExists digests =
-  anyRead
-    "SCRIPT EXISTS"
-    (request ("SCRIPT" : "EXISTS" : NonEmpty.toList digests))
-    (Decode.listOf (length digests) Decode.boolean)
+  command "SCRIPT EXISTS" (args digests) (Decode.listOf (length digests) Decode.boolean)
 
--- | @SCRIPT FLUSH@: the node that is asked forgets all scripts. \(O(n)\) on
--- the server, since 2.6.0.
+-- | @SCRIPT FLUSH@: forgets all scripts; in a cluster every node does. \(O(n)\)
+-- on the server, since 2.6.0.
 --
 -- @since 0.1.0.0
 scriptFlush :: Command ()
-scriptFlush = anyWrite "SCRIPT FLUSH" (request ["SCRIPT", "FLUSH"]) Decode.okay
+scriptFlush = command "SCRIPT FLUSH" [] Decode.okay
+
+-- | @SCRIPT KILL@: ends the script that runs, unless it has written; an error if
+-- none does. Does not wait behind it. In a cluster every primary is asked, and one
+-- that had a script is enough. \(O(1)\) on the server, since 2.6.0.
+--
+-- @since 0.1.0.0
+scriptKill :: Command ()
+scriptKill = command "SCRIPT KILL" [] Decode.okay
+
+-- | @FUNCTION KILL@: as 'scriptKill', for a function. Since 7.0.0.
+--
+-- @since 0.1.0.0
+functionKill :: Command ()
+functionKill = command "FUNCTION KILL" [] Decode.okay
 
 -- | @FUNCTION LOAD code@: the name of the library, which must be new. In a
--- cluster only the node that is asked learns it. \(O(1)\) on the server, since
--- 7.0.0.
+-- cluster every primary learns it. \(O(1)\) on the server, since 7.0.0.
 --
 -- @since 0.1.0.0
 functionLoad :: ByteString -> Command ByteString
-functionLoad code = anyWrite "FUNCTION LOAD" (request ["FUNCTION", "LOAD", code]) Decode.bytes
+functionLoad = functionLoadWith functionLoadDefaults
 
--- | @FUNCTION LOAD REPLACE code@: as 'functionLoad', a library of that name
--- being replaced.
+-- | How to load a library.
 --
 -- @since 0.1.0.0
-functionLoadReplacing :: ByteString -> Command ByteString
-functionLoadReplacing code =
-  anyWrite "FUNCTION LOAD" (request ["FUNCTION", "LOAD", "REPLACE", code]) Decode.bytes
+newtype FunctionLoadOptions = FunctionLoadOptions
+  { -- | REPLACE: a library of that name, which otherwise is an error.
+    functionLoadReplace :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Replaces nothing.
+--
+-- @since 0.1.0.0
+functionLoadDefaults :: FunctionLoadOptions
+functionLoadDefaults = FunctionLoadOptions {functionLoadReplace = False}
+
+-- | @FUNCTION LOAD [REPLACE] code@: as 'functionLoad'.
+--
+-- @since 0.1.0.0
+functionLoadWith :: FunctionLoadOptions -> ByteString -> Command ByteString
+functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
+  command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes

@@ -1,30 +1,32 @@
-{-# LANGUAGE MagicHash #-}
-
 -- | Commands as bytes: what a client sends is always an array of bulk strings.
 --
--- A 'Request' knows its size and writes itself to memory that has that much
--- room. So a connection reserves once and every argument is copied once, straight
--- from the caller's bytes to the bytes that are sent.
--- The alternative, a @Builder@, checks for room at every primitive and ends in
--- a buffer that is copied again.
+-- A 'Request' is the words of a command: its name and its arguments. It knows
+-- its size and writes itself to memory that has that much room. So a connection
+-- reserves once, and every argument is copied once, straight from the caller's
+-- bytes to the bytes that are sent. A @Builder@ would check for room at every
+-- primitive and end in a buffer that is copied again.
 --
--- The arguments are forced when a 'Request' is forced to weak head normal
--- form: whoever holds the lock of a write buffer can run 'requestPoke' without
--- meeting a caller's exception.
+-- The words are forced when a 'Request' is forced to weak head normal form:
+-- whoever holds the lock of a write buffer can run 'requestPoke' without meeting
+-- a caller's exception.
 module Redis.Internal.Protocol.Encode
   ( Request,
+    requestWords,
     requestSize,
     requestPoke,
+    requestBytes,
 
     -- * Building
     request,
-    requestLiteral1,
-    requestLiteral2,
-    requestLiteral3,
     requestInline,
-
-    -- * Looking
-    requestBytes,
+    Header,
+    headerOf,
+    headerWords,
+    requestOf0,
+    requestOf1,
+    requestOf2,
+    requestOf3,
+    requestOf,
   )
 where
 
@@ -38,93 +40,91 @@ import Data.Word (Word8)
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (poke)
-import GHC.Exts (Addr#, Ptr (Ptr))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
--- | One encoded command, waiting for memory.
+-- | The words of one command, waiting for memory.
 --
--- The commands that are most called are data, not functions: a command in
--- flight keeps its request for a retry, and a closure with the parts of a key
--- is twice as large, all of which the collector copies.
+-- The commands that are most called have up to three arguments and a name that
+-- is encoded once. They are fields here, not a list: a command in flight keeps
+-- its request for a retry, and the collector copies all of it.
 data Request
-  = -- | A literal, its size first, and arguments behind it.
-    Literal1 Int Addr# ByteString
-  | Literal2 Int Addr# ByteString ByteString
-  | Literal3 Int Addr# ByteString ByteString ByteString
-  | -- | Anything else: its size, and how it writes itself.
-    Composed Int (Ptr Word8 -> IO ())
+  = Words0 Header
+  | Words1 Header ByteString
+  | Words2 Header ByteString ByteString
+  | Words3 Header ByteString ByteString ByteString
+  | -- | Any words, and the size of all.
+    Words Int [ByteString]
+  | -- | One line as a person would type it.
+    Line ByteString
 
--- | So many bytes will be written.
+-- | The name of a command, encoded once for all its requests. It has one word,
+-- or two for a subcommand.
+data Header = Header
+  { -- | The words, as they are sent.
+    headerWords :: [ByteString],
+    headerCount :: Int,
+    -- | The words as bulk strings.
+    headerBytes :: ByteString
+  }
+
+-- | Encodes a name. \(O(n)\); to be done once and kept.
+headerOf :: [ByteString] -> Header
+headerOf nameWords =
+  Header
+    { headerWords = nameWords,
+      headerCount = length nameWords,
+      headerBytes =
+        -- Dupable: it only fills memory that it has just allocated.
+        unsafeDupablePerformIO $
+          ByteString.Internal.create (bulkSizes nameWords) (`pokeBulks` nameWords)
+    }
+
+-- | The name and the arguments, in order. \(O(n)\). A line is one word.
+requestWords :: Request -> [ByteString]
+requestWords = \case
+  Words0 header -> headerWords header
+  Words1 header a -> headerWords header <> [a]
+  Words2 header a b -> headerWords header <> [a, b]
+  Words3 header a b c -> headerWords header <> [a, b, c]
+  Words _ allWords -> allWords
+  Line line -> [line]
+
+-- | So many bytes will be written. \(O(1)\).
 requestSize :: Request -> Int
 requestSize = \case
-  Literal1 size _ a -> size + bulkSize a
-  Literal2 size _ a b -> size + bulkSize a + bulkSize b
-  Literal3 size _ a b c -> size + bulkSize a + bulkSize b + bulkSize c
-  Composed size _ -> size
+  Words0 header -> headerSize header 0
+  Words1 header a -> headerSize header 1 + bulkSize a
+  Words2 header a b -> headerSize header 2 + bulkSize a + bulkSize b
+  Words3 header a b c -> headerSize header 3 + bulkSize a + bulkSize b + bulkSize c
+  Words size _ -> size
+  Line line -> ByteString.length line + 2
 {-# INLINE requestSize #-}
 
 -- | Writes at the pointer, as many bytes as 'requestSize' says: an end that is
 -- returned is a box on the heap.
 requestPoke :: Request -> Ptr Word8 -> IO ()
 requestPoke encoded !at = case encoded of
-  Literal1 size literal a -> do
-    pokeLiteral at size literal
-    pokeBulk (at `plusPtr` size) a
-  Literal2 size literal a b -> do
-    pokeLiteral at size literal
-    pokeBulk (at `plusPtr` size) a
-    pokeBulk (at `plusPtr` size `plusPtr` bulkSize a) b
-  Literal3 size literal a b c -> do
-    pokeLiteral at size literal
-    pokeBulk (at `plusPtr` size) a
-    pokeBulk (at `plusPtr` size `plusPtr` bulkSize a) b
-    pokeBulk (at `plusPtr` size `plusPtr` bulkSize a `plusPtr` bulkSize b) c
-  Composed _ write -> write at
-
--- | Two requests as one contiguous run of bytes.
-instance Semigroup Request where
-  a <> b = Composed (size + requestSize b) $ \at -> do
-    requestPoke a at
-    requestPoke b (at `plusPtr` size)
-    where
-      size = requestSize a
-
--- | Any command: its name and arguments. \(O(n)\) in the number of arguments.
-request :: [ByteString] -> Request
-request arguments = Composed (header + List.foldl' (\size argument -> size + bulkSize argument) 0 arguments) $ \at -> do
-  poke at (asciiByte '*')
-  pokeDecimal (at `plusPtr` 1) digits count
-  pokeCrLf (at `plusPtr` (1 + digits))
-  pokeAll (at `plusPtr` header) arguments
-  where
-    count = length arguments
-    digits = decimalDigits count
-    header = 1 + digits + 2
-    pokeAll at = \case
-      [] -> pure ()
-      argument : rest -> pokeBulk at argument *> pokeAll (at `plusPtr` bulkSize argument) rest
-
--- | A command whose first part is a literal (@*2\\r\\n$3\\r\\nGET\\r\\n@, of the
--- given length) and that ends in one argument.
---
--- Saves the per-call list and the encoding of the name on the commands that
--- are most called; the benchmark @micro encode@ shows what it is worth.
-requestLiteral1 :: Int -> Addr# -> ByteString -> Request
-requestLiteral1 = Literal1
-
--- | Like 'requestLiteral1', with two arguments.
-requestLiteral2 :: Int -> Addr# -> ByteString -> ByteString -> Request
-requestLiteral2 = Literal2
-
--- | Like 'requestLiteral1', with three arguments.
-requestLiteral3 :: Int -> Addr# -> ByteString -> ByteString -> ByteString -> Request
-requestLiteral3 = Literal3
-
--- | One line as a person would type it (@PING@), without its line break. A
--- server splits it at spaces; the library itself never sends this form.
-requestInline :: ByteString -> Request
-requestInline line =
-  Composed (ByteString.length line + 2) $ \at ->
+  Words0 header -> pokeHeader at header 0
+  Words1 header a -> do
+    pokeHeader at header 1
+    pokeBulk (at `plusPtr` headerSize header 1) a
+  Words2 header a b -> do
+    let first = at `plusPtr` headerSize header 2
+    pokeHeader at header 2
+    pokeBulk first a
+    pokeBulk (first `plusPtr` bulkSize a) b
+  Words3 header a b c -> do
+    let first = at `plusPtr` headerSize header 3
+        second = first `plusPtr` bulkSize a
+    pokeHeader at header 3
+    pokeBulk first a
+    pokeBulk second b
+    pokeBulk (second `plusPtr` bulkSize b) c
+  Words _ allWords -> do
+    let count = length allWords
+    pokeCount at count
+    pokeBulks (at `plusPtr` countSize count) allWords
+  Line line ->
     ByteString.Unsafe.unsafeUseAsCStringLen line $ \(from, size) -> do
       copyBytes at (castPtr from) size
       pokeCrLf (at `plusPtr` size)
@@ -132,8 +132,63 @@ requestInline line =
 -- | The bytes of a request. \(O(n)\).
 requestBytes :: Request -> ByteString
 requestBytes encoded =
-  -- Dupable: it only fills memory that it has just allocated.
   unsafeDupablePerformIO (ByteString.Internal.create (requestSize encoded) (requestPoke encoded))
+
+-- | Any words, the name first. \(O(n)\).
+request :: [ByteString] -> Request
+request allWords = Words (countSize (length allWords) + bulkSizes allWords) allWords
+
+-- | A command without arguments.
+requestOf0 :: Header -> Request
+requestOf0 = Words0
+
+-- | A command with one argument.
+requestOf1 :: Header -> ByteString -> Request
+requestOf1 = Words1
+
+-- | A command with two arguments.
+requestOf2 :: Header -> ByteString -> ByteString -> Request
+requestOf2 = Words2
+
+-- | A command with three arguments.
+requestOf3 :: Header -> ByteString -> ByteString -> ByteString -> Request
+requestOf3 = Words3
+
+-- | A command with any arguments. \(O(n)\).
+requestOf :: Header -> [ByteString] -> Request
+requestOf header arguments = request (headerWords header <> arguments)
+
+-- | One line as a person would type it (@PING@), without its line break. A
+-- server splits it at spaces; the library itself never sends this form.
+requestInline :: ByteString -> Request
+requestInline = Line
+
+-- | Bytes of the count and of the name, for so many arguments.
+headerSize :: Header -> Int -> Int
+headerSize header arguments =
+  countSize (headerCount header + arguments) + ByteString.length (headerBytes header)
+{-# INLINE headerSize #-}
+
+pokeHeader :: Ptr Word8 -> Header -> Int -> IO ()
+pokeHeader at header arguments = do
+  let count = headerCount header + arguments
+  pokeCount at count
+  ByteString.Unsafe.unsafeUseAsCStringLen (headerBytes header) $ \(from, size) ->
+    copyBytes (at `plusPtr` countSize count) (castPtr from) size
+{-# INLINE pokeHeader #-}
+
+-- | Bytes of the count of words: @*@, the count, a line break.
+countSize :: Int -> Int
+countSize count = 1 + decimalDigits count + 2
+{-# INLINE countSize #-}
+
+pokeCount :: Ptr Word8 -> Int -> IO ()
+pokeCount at count = do
+  let digits = decimalDigits count
+  poke at (asciiByte '*')
+  pokeDecimal (at `plusPtr` 1) digits count
+  pokeCrLf (at `plusPtr` (1 + digits))
+{-# INLINE pokeCount #-}
 
 -- | Bytes of an argument: @$@, its size, a line break, itself, a line break.
 bulkSize :: ByteString -> Int
@@ -142,8 +197,13 @@ bulkSize bytes = 1 + decimalDigits size + 2 + size + 2
     size = ByteString.length bytes
 {-# INLINE bulkSize #-}
 
-pokeLiteral :: Ptr Word8 -> Int -> Addr# -> IO ()
-pokeLiteral at size literal = copyBytes at (Ptr literal) size
+bulkSizes :: [ByteString] -> Int
+bulkSizes = List.foldl' (\size word -> size + bulkSize word) 0
+
+pokeBulks :: Ptr Word8 -> [ByteString] -> IO ()
+pokeBulks at = \case
+  [] -> pure ()
+  word : rest -> pokeBulk at word *> pokeBulks (at `plusPtr` bulkSize word) rest
 
 pokeBulk :: Ptr Word8 -> ByteString -> IO ()
 pokeBulk at bytes = do

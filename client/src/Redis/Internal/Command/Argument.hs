@@ -1,0 +1,53 @@
+-- | Numbers and times as servers read them.
+module Redis.Internal.Command.Argument
+  ( decimal,
+    floating,
+    secondsUp,
+    timeoutSeconds,
+    unixSeconds,
+    unixMilliseconds,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Int (Int64)
+import Data.Time.Clock (UTCTime)
+import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
+import Numeric (showFFloat)
+import Redis.Duration
+
+-- | Decimal digits.
+decimal :: Int64 -> ByteString
+decimal number
+  | number >= 0 && number < 10 = Char8.singleton (toEnum (48 + fromIntegral number))
+  | otherwise = Lazy.toStrict (Builder.toLazyByteString (Builder.int64Dec number))
+
+-- | A floating-point number; what has no digits is a word.
+floating :: Double -> ByteString
+floating number
+  | isNaN number = "nan"
+  | isInfinite number = if number > 0 then "inf" else "-inf"
+  | otherwise = Char8.pack (show number)
+
+-- | Whole seconds, rounded up.
+secondsUp :: Duration -> ByteString
+secondsUp duration = decimal (negate (negate (inMilliseconds duration) `div` 1000))
+
+-- | Seconds with a fraction, for a timeout: digits and a point, no exponent.
+timeoutSeconds :: Duration -> ByteString
+timeoutSeconds duration = case inWholeSeconds duration of
+  Just whole -> decimal whole
+  Nothing -> Char8.pack (showFFloat (Just 6) (if timeout > 0 then max 0.002 timeout else timeout) "")
+  where
+    timeout = inSeconds duration
+
+-- | Seconds since 1970, rounded up.
+unixSeconds :: UTCTime -> ByteString
+unixSeconds = decimal . ceiling . utcTimeToPOSIXSeconds
+
+-- | Milliseconds since 1970, rounded up.
+unixMilliseconds :: UTCTime -> ByteString
+unixMilliseconds = decimal . ceiling . (* 1000) . utcTimeToPOSIXSeconds

@@ -1,0 +1,89 @@
+-- | A command as a person may see it: as one types it at a prompt, without what
+-- is secret.
+module Redis.Internal.Command.Shown
+  ( shownWords,
+    redacted,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isAlphaNum, isAscii, isPrint, toUpper)
+import Data.List qualified as List
+import Numeric (showHex)
+
+-- | The words on one line. Those that a prompt would split or not print are
+-- quoted, long ones are cut, and secrets are left out. \(O(n)\).
+shownWords :: [ByteString] -> ByteString
+shownWords = Char8.unwords . map quoted . redacted
+
+-- | The words with a mark in the place of each password. \(O(n)\).
+redacted :: [ByteString] -> [ByteString]
+redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
+  ("AUTH" : _, name : secrets) -> name : map (const hidden) secrets
+  ("HELLO" : _, name : options) -> name : afterAuth 2 options
+  (["ACL", "SETUSER"], acl : setuser : user : rules) -> acl : setuser : user : map rule rules
+  (["CONFIG", "SET"], config : set : settings) -> config : set : concatMap setting (inTwos settings)
+  ("MIGRATE" : _, name : options) -> name : afterAuth 1 options
+  (["SENTINEL", "SET"], sentinel : set : primary : settings) ->
+    sentinel : set : primary : concatMap setting (inTwos settings)
+  _ -> commandWords
+  where
+    -- HELLO has a user and a password after AUTH, MIGRATE a password; what
+    -- has both elsewhere is AUTH2.
+    afterAuth :: Int -> [ByteString] -> [ByteString]
+    afterAuth count = \case
+      [] -> []
+      word : rest
+        | upper word == "AUTH" -> word : hiding count rest
+        | upper word == "AUTH2" -> word : hiding 2 rest
+        | otherwise -> word : afterAuth count rest
+      where
+        hiding :: Int -> [ByteString] -> [ByteString]
+        hiding left words'
+          | (secrets, others) <- splitAt left words' = map (const hidden) secrets <> afterAuth count others
+
+    -- A password to add or to take away, in clear or as a digest.
+    rule word = case Char8.uncons word of
+      Just (mark, _) | mark `elem` (">#<!" :: String) -> Char8.singleton mark <> hidden
+      _ -> word
+
+    setting = \case
+      [name, _]
+        | secretSetting (upper name) -> [name, hidden]
+      other -> other
+
+    secretSetting name = any (`Char8.isInfixOf` name) ["PASS", "SECRET"] || "AUTH" `Char8.isSuffixOf` name
+
+-- | In the place of a secret.
+hidden :: ByteString
+hidden = "<secret>"
+
+inTwos :: [a] -> [[a]]
+inTwos = \case
+  one : other : rest -> [one, other] : inTwos rest
+  [] -> []
+  rest -> [rest]
+
+-- | A word as it is typed.
+quoted :: ByteString -> ByteString
+quoted word
+  | word == hidden = word
+  | not (Char8.null word) && Char8.all plain word && Char8.length word <= longest = word
+  | otherwise = Char8.pack (show' (Char8.unpack (Char8.take longest word)) <> more)
+  where
+    longest = 64
+    plain char = isAscii char && (isAlphaNum char || char `elem` ("_-:.*{}|/@$+,=<>!#?^[]" :: String))
+    show' text = "\"" <> concatMap escaped text <> "\""
+    escaped char
+      | char == '"' || char == '\\' = ['\\', char]
+      | char == '\n' = "\\n"
+      | char == '\r' = "\\r"
+      | char == '\t' = "\\t"
+      | isAscii char && isPrint char = [char]
+      | otherwise = "\\x" <> List.replicate (2 - length (hex char)) '0' <> hex char
+    hex char = showHex (fromEnum char) ""
+    more = if Char8.length word > longest then "... (" <> show (Char8.length word) <> " bytes)" else ""
+
+upper :: ByteString -> ByteString
+upper = Char8.map toUpper
