@@ -57,8 +57,10 @@ import Data.Map.Strict qualified as Map
 import Redis.Command
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
+import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Lease
+import Redis.Internal.Client.Recoverer
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
@@ -96,7 +98,8 @@ newClient unchecked = do
   router <- newRouter setup >>= either throwIO pure
   closed <- newIORef False
   learnt <- newIORef Map.empty
-  pure (Client Core {coreConfig = config, coreRouter = router, coreClosed = closed, coreLearnt = learnt})
+  recoverer <- newRecoverer config router closed
+  pure (Client Core {coreConfig = config, coreRouter = router, coreRecoverer = recoverer, coreClosed = closed, coreLearnt = learnt})
 
 -- | Takes no more commands, waits up to the command timeout (at most 5 s) for
 -- those in flight, and closes every connection. Commands that come later fail
@@ -106,6 +109,7 @@ newClient unchecked = do
 closeClient :: Client -> IO ()
 closeClient (Client core) = do
   writeIORef (coreClosed core) True
+  stopRecoverer (coreRecoverer core)
   closeRouter (maybe 5 (min 5) (configCommandTimeout (coreConfig core))) (coreRouter core)
 
 -- | Runs a command and waits for its result. Throws 'Error'.

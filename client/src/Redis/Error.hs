@@ -33,9 +33,10 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
-import Data.Map.Strict qualified as Map
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
 import Data.Word (Word16)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
@@ -87,17 +88,26 @@ data ServerError = ServerError
   { -- | The first word, such as @WRONGTYPE@ or @ERR@.
     serverErrorCode :: ByteString,
     -- | The rest of the line.
-    serverErrorMessage :: ByteString
+    serverErrorMessage :: ByteString,
+    -- | Whether the command that was answered so may have run.
+    serverErrorDelivery :: Delivery
   }
   deriving stock (Eq, Show)
 
--- | Splits the text of an error reply into code and message. \(O(n)\).
+-- | Splits the text of an error reply into code and message. What it says of
+-- the command's run is what it would say of any command's, scripts included.
+-- \(O(n)\).
 --
 -- @since 0.1.0.0
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text =
   let (code, rest) = Char8.break (== ' ') text
-   in ServerError {serverErrorCode = code, serverErrorMessage = Char8.drop 1 rest}
+      message = Char8.drop 1 rest
+   in ServerError
+        { serverErrorCode = code,
+          serverErrorMessage = message,
+          serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted
+        }
 
 -- | Why a connection could not be had, or was lost.
 --
@@ -160,7 +170,9 @@ data RoutingCause
   | -- | A command that was split over several slots: so many of its parts
     -- failed, of so many; and the first failure. The other parts have run.
     PartsFailed Int Int Error
-  | NodesFailed (Map.Map Endpoint Error) Int
+  | -- | A command for several nodes: those on which it failed, of so many. On the
+    -- others it has run.
+    NodesFailed (Map Endpoint Error) Int
   deriving stock (Eq, Show)
 
 -- | Why this client would not even try.
@@ -173,6 +185,11 @@ data Refusal
   | -- | The command (its name) changes the state of a connection that others
     -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
+  | -- | In a cluster the answer to the command (its name) is one node's own, and
+    -- none was named.
+    NeedsNode ByteString
+  | -- | The cluster has no node at this endpoint.
+    NoSuchNode Endpoint
   | -- | A contiguous run of so many commands, more than a connection may have in
     -- flight.
     RunTooLong Int
@@ -222,7 +239,7 @@ instance Exception Error where
     TimeoutError delivery seconds ->
       "no reply within " <> show seconds <> " s" <> deliveryNote delivery
     RoutingError delivery cause -> renderRouting cause <> deliveryNote delivery
-    RefusedError refusal -> "refused: " <> show refusal
+    RefusedError refusal -> "refused: " <> renderRefusal refusal
     ClientClosed -> "the client is closed"
     where
       deliveryNote = \case
@@ -230,13 +247,26 @@ instance Exception Error where
         RefusedBeforeRun -> " (refused before it ran)"
         MaybeExecuted -> " (it may have run)"
 
+renderRefusal :: Refusal -> String
+renderRefusal = \case
+  CrossSlot name -> "the keys of " <> Char8.unpack name <> " belong to different slots"
+  NeedsDedicatedConnection name ->
+    Char8.unpack name <> " concerns the connection, which others share; it can be run on a dedicated one"
+  NeedsNode name ->
+    "in a cluster the answer to " <> Char8.unpack name <> " is one node's own; name the node, or ask every one"
+  NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
+  RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
+  EmptyCommand -> "a command has at least a name"
+
 renderRouting :: RoutingCause -> String
 renderRouting = \case
   UncoveredSlot slot -> "no node is known to serve slot " <> show slot
   NoReachableNode [] -> "no node is known"
   NoReachableNode reasons -> "no node can be reached: " <> listed reasons
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
-  NodesFailed failed asked -> show (Map.size failed) <> " of " <> show asked <> " nodes failed"
+  NodesFailed failed asked ->
+    show (Map.size failed) <> " of " <> show asked <> " nodes failed: "
+      <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> displayException why | (endpoint, why) <- Map.toAscList failed]
   PartsFailed failures parts first ->
     show failures <> " of " <> show parts <> " parts failed, the others have run; the first: " <> displayException first
   where
@@ -252,9 +282,7 @@ renderRouting = \case
 -- @since 0.1.0.0
 errorDelivery :: Error -> Delivery
 errorDelivery = \case
-  ReplyError ServerError {serverErrorCode, serverErrorMessage}
-    | refusesBeforeRun serverErrorCode serverErrorMessage -> RefusedBeforeRun
-    | otherwise -> MaybeExecuted
+  ReplyError failed -> serverErrorDelivery failed
   UnexpectedReply _ -> MaybeExecuted
   ConnectionError delivery _ _ -> delivery
   TimeoutError delivery _ -> delivery

@@ -176,17 +176,22 @@ factsFromEntry entry commandWords' =
         Nothing -> NonBlocking
         Just Nothing -> BlocksForever
         Just (Just seconds) -> BlocksFor seconds,
-      factScope = if changesConnection commandWords' then ConnectionState else SharedConnection
+      factScope = scope,
+      factFailsHalfway = failsHalfway entry
     }
   where
     harmless = entryReadOnly entry || changesNothing entry
+    scope
+      | changesConnection commandWords' = ConnectionState
+      | overtakes entry = ControlLane
+      | otherwise = SharedConnection
 
 -- | Where a command goes that has these keys.
 routeOfKeys :: CommandEntry -> [ByteString] -> Route a
 routeOfKeys entry = \case
   [key] -> OneKey key
   key : rest
-    | Just _ <- splitStep entry -> Splittable (key :| rest)
+    | Just stride <- splitStep entry -> Splittable stride (key :| rest)
     | otherwise -> SameSlot (key :| rest)
   []
     -- It may have keys; this one has none.

@@ -19,7 +19,9 @@ module Redis.Internal.Network.MultiplexPool
     -- * Submitting
     submitToNode,
     submitToNodeAsync,
+    submitToNodeSlot,
     submitRunToNode,
+    connectNode,
     waitSlotResult,
 
     -- * Connections
@@ -170,13 +172,27 @@ submitToNode pool encoded = submitToNodeAsync pool encoded >>= waitSlotResult
 -- full, or the thread's earlier commands keep it from its connection (at most
 -- the command timeout each). Never throws an 'Error': it comes in the slot.
 submitToNodeAsync :: MultiplexPool -> Request -> IO ResponseSlot
-submitToNodeAsync pool encoded =
-  withMux pool (\mux key -> submitCommandAsync mux key encoded) (newFilledSlot . Failure)
+submitToNodeAsync pool encoded = do
+  slot <- newResponseSlot
+  slot <$ submitToNodeSlot pool encoded slot
+{-# INLINE submitToNodeAsync #-}
 
--- | Submits requests that nothing may come between; one slot each.
-submitRunToNode :: MultiplexPool -> [Request] -> IO [ResponseSlot]
+-- | The same, with the reply in a slot that is there already.
+submitToNodeSlot :: MultiplexPool -> Request -> ResponseSlot -> IO ()
+submitToNodeSlot pool encoded slot =
+  withMux pool (\mux key -> submitTo mux key encoded slot) (fillSlot slot . Failure)
+{-# INLINE submitToNodeSlot #-}
+
+-- | Submits requests that nothing may come between, each with the slot of its
+-- reply. Blocks as 'submitToNodeAsync'.
+submitRunToNode :: MultiplexPool -> [(Request, ResponseSlot)] -> IO ()
 submitRunToNode pool run =
-  withMux pool (\mux key -> submitRun mux key run) (\failure -> mapM (const (newFilledSlot (Failure failure))) run)
+  withMux pool (\mux key -> submitRunTo mux key run) (\failure -> mapM_ ((`fillSlot` Failure failure) . snd) run)
+
+-- | Makes sure that the calling thread's connection is open, or says why it
+-- cannot be. Blocks while it is opened.
+connectNode :: MultiplexPool -> IO (Either Error ())
+connectNode pool = withMux pool (\_ _ -> pure (Right ())) (pure . Left)
 
 -- | The calling thread's multiplexer, or why there is none.
 withMux :: MultiplexPool -> (Multiplexer -> OrderKey -> IO a) -> (Error -> IO a) -> IO a

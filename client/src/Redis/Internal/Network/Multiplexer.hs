@@ -25,7 +25,9 @@ module Redis.Internal.Network.Multiplexer
     -- * Submitting
     submitCommand,
     submitCommandAsync,
+    submitTo,
     submitRun,
+    submitRunTo,
     waitSlotResult,
 
     -- * Looking
@@ -41,7 +43,7 @@ where
 
 import Control.Concurrent.MVar
 import Control.Exception (mask_, onException)
-import Control.Monad (replicateM, unless, void, when)
+import Control.Monad (unless, void, when)
 import Data.IORef (readIORef, writeIORef)
 import Data.List qualified as List
 import Data.Maybe (isJust)
@@ -104,26 +106,33 @@ submitCommand mux orderKey encoded = submitCommandAsync mux orderKey encoded >>=
 -- full, for at most the command timeout. Never throws an 'Error': a dead
 -- connection fills the slot.
 submitCommandAsync :: Multiplexer -> OrderKey -> Request -> IO ResponseSlot
-submitCommandAsync mux orderKey encoded =
-  -- Forced here: the lock must never meet a caller's exception.
-  encoded `seq` mask_ (newResponseSlot >>= \slot -> slot <$ enter mux orderKey (One encoded slot))
+submitCommandAsync mux orderKey encoded = do
+  slot <- newResponseSlot
+  slot <$ submitTo mux orderKey encoded slot
 {-# INLINE submitCommandAsync #-}
+
+-- | The same, with the reply in a slot that is there already.
+submitTo :: Multiplexer -> OrderKey -> Request -> ResponseSlot -> IO ()
+submitTo mux orderKey encoded slot =
+  -- Forced here: the lock must never meet a caller's exception.
+  encoded `seq` mask_ (enter mux orderKey (One encoded slot))
+{-# INLINE submitTo #-}
 
 -- | Submits requests that nothing may come between (ASKING and a command,
 -- MULTI … EXEC); one slot each. Otherwise as 'submitCommandAsync'.
 submitRun :: Multiplexer -> OrderKey -> [Request] -> IO [ResponseSlot]
-submitRun mux orderKey requests
-  | count > ringCapacity (muxRing mux) =
-    mapM (const (newFilledSlot (Failure (RefusedError (RunTooLong count))))) requests
-  | otherwise = do
-    slots <- replicateM count newResponseSlot
-    -- Forces the requests too, as above.
-    case batchOf (zip requests slots) of
-      Nothing -> pure ()
-      Just batch -> mask_ (enter mux orderKey batch)
-    pure slots
+submitRun mux orderKey requests = do
+  slots <- mapM (const newResponseSlot) requests
+  slots <$ submitRunTo mux orderKey (zip requests slots)
+
+-- | The same, with the replies in slots that are there already.
+submitRunTo :: Multiplexer -> OrderKey -> [(Request, ResponseSlot)] -> IO ()
+submitRunTo mux orderKey run
+  | count > ringCapacity (muxRing mux) = mapM_ ((`fillSlot` Failure (RefusedError (RunTooLong count))) . snd) run
+  -- Forces the requests too, as above.
+  | otherwise = mapM_ (mask_ . enter mux orderKey) (batchOf run)
   where
-    count = length requests
+    count = length run
 
 -- | Requests that go out together, each with the slot of its reply. Each keeps
 -- its own end in the stream: of a run that is cut off in the middle, the

@@ -15,7 +15,12 @@ module Redis.Internal.Routing.Cluster
     ownerOf,
     readersOf,
     anyPrimary,
-    awaitNews,
+    currentSlotMap,
+
+    -- * News
+    newsCount,
+    newsReasons,
+    clusterStopped,
 
     -- * Learning
     tellCluster,
@@ -203,19 +208,22 @@ anyPrimary cluster = do
       owners = map owner [0 .. count - 1]
   pure (listToMaybe (filter up owners <> owners))
 
--- | Waits until a map was published or a refresh ended since the action was
--- begun, and returns why refreshes fail, if they do. The second half is to be
--- run after the look-up that found nothing. Does not wait once the client is
--- closed.
-awaitNews :: ClusterClient -> IO (IO [(Endpoint, String)])
-awaitNews cluster = do
-  before <- readTVarIO (clusterNews cluster)
-  pure $ do
-    atomically $ do
-      stopped <- readTVar (clusterStop cluster)
-      current <- readTVar (clusterNews cluster)
-      check (stopped || current /= before)
-    readIORef (clusterReasons cluster)
+-- | The map that commands go by. Never blocks.
+currentSlotMap :: ClusterClient -> IO SlotMap
+currentSlotMap cluster = snapshotMap <$> readIORef (clusterView cluster)
+
+-- | How many maps were published and refreshes ended so far: it changes with
+-- each.
+newsCount :: ClusterClient -> STM Int
+newsCount = readTVar . clusterNews
+
+-- | Why the last refresh failed; empty if it did not.
+newsReasons :: ClusterClient -> IO [(Endpoint, String)]
+newsReasons = readIORef . clusterReasons
+
+-- | Whether the client is closed, so that there will be no news.
+clusterStopped :: ClusterClient -> STM Bool
+clusterStopped = readTVar . clusterStop
 
 seconds :: IO Seconds
 seconds = secondsFromNanos <$> preciseNanos

@@ -1,10 +1,10 @@
-module Redis.Internal.Protocol.CommandTable.Policy (Answerer (..), Merge (..), whereAnswered, failsHalfway) where
+module Redis.Internal.Protocol.CommandTable.Policy (Answerer (..), Merge (..), whereAnswered, failsHalfway, overtakes) where
 
 import Redis.Internal.Protocol.CommandTable
+import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 
 data Answerer = AnyNodeAnswers | EveryPrimaryAnswers Merge | EveryNodeAnswers Merge | OneNodesOwn deriving stock (Eq, Show)
 
-data Merge = MergeSum | MergeMin | MergeMax | MergeAnd | MergeOr | MergeAllSucceeded | MergeOneSucceeded | MergeConcatenated | MergeAnyReply deriving stock (Eq, Show)
 
 whereAnswered :: CommandEntry -> Answerer
 whereAnswered e = case entryName e of
@@ -16,3 +16,6 @@ whereAnswered e = case entryName e of
 
 failsHalfway :: CommandEntry -> Bool
 failsHalfway e = entryName e `elem` ["EVAL", "EVALSHA", "FCALL", "EXEC", "MIGRATE"]
+
+overtakes :: CommandEntry -> Bool
+overtakes e = entryName e `elem` ["SCRIPT|KILL", "FUNCTION|KILL", "CLIENT|KILL", "CLIENT|UNPAUSE", "CLIENT|UNBLOCK", "SHUTDOWN"]

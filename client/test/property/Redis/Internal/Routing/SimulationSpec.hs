@@ -309,16 +309,16 @@ conclude now number began course endpoint sent result sim = case result of
             (if isWrite number then writeFacts else readFacts)
             course
             Failure
-              { failureError = failed,
-                failureNode = endpoint,
-                failureRole = Primary,
-                failureSent = sent,
-                failureRemaining = Just (began + patience - now),
-                failureRandom = random
+              { failedError = failed,
+                failedNode = endpoint,
+                failedRole = Primary,
+                failedSent = sent,
+                failedRemaining = Just (began + patience - now),
+                failedRandom = random
               }
-        onwards = outcomeCourse outcome
-        told = List.foldl' (\state -> \case Tell trigger -> stepped now (Triggered trigger) state; Reconnect _ -> state) current (outcomeEffects outcome)
-     in case outcomeDecision outcome of
+        onwards = verdictCourse outcome
+        told = List.foldl' (\state -> \case Tell trigger -> stepped now (Triggered trigger) state; Reconnect _ -> state) current (verdictEffects outcome)
+     in case verdictDecision outcome of
           GiveUp final -> finish (courseAttempts onwards) (Left final) told
           RetryNow target -> soon now (Attempt number began onwards target) told
           RetryAfter delay target -> schedule (now + delay) (Attempt number began onwards target) told
