@@ -24,6 +24,9 @@ module Redis.Internal.Routing.Router
     -- * Several nodes
     audienceEventually,
     coverEventually,
+    routerMembers,
+    ClientNode (..),
+    NodeRole (..),
     hasNode,
 
     -- * News
@@ -41,6 +44,7 @@ where
 import Control.Concurrent.STM
 import Control.Monad (void)
 import Data.Foldable (for_)
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (isJust)
 import Data.Set qualified as Set
@@ -259,6 +263,37 @@ audienceEventually router remaining audience = case router of
       slotMap <- currentSlotMap cluster
       pure (if null (slotMapShards slotMap) then Nothing else Just slotMap)
     byEndpoint nodes = [(endpoint, OneNode endpoint) | endpoint <- Set.toAscList nodes]
+
+-- | A node, as the cluster's map has it.
+--
+-- @since 0.1.0.0
+data ClientNode = ClientNode
+  { clientNodeEndpoint :: Endpoint,
+    clientNodeRole :: NodeRole
+  }
+  deriving stock (Eq, Ord, Show)
+
+-- | What a node is to its shard.
+--
+-- @since 0.1.0.0
+data NodeRole
+  = -- | It owns slots, or is a server alone.
+    PrimaryNode
+  | -- | It follows the primary at this endpoint.
+    ReplicaNode Endpoint
+  deriving stock (Eq, Ord, Show)
+
+-- | The nodes that are known, in the order of their endpoints. Never blocks.
+routerMembers :: Router -> IO [ClientNode]
+routerMembers = \case
+  StandaloneRouter _ place -> pure [ClientNode {clientNodeEndpoint = nodeEndpoint (placeNode place), clientNodeRole = PrimaryNode}]
+  ClusterRouter _ cluster -> List.sort . concatMap members . slotMapShards <$> currentSlotMap cluster
+  where
+    members shard =
+      ClientNode {clientNodeEndpoint = shardPrimary shard, clientNodeRole = PrimaryNode} :
+        [ ClientNode {clientNodeEndpoint = replica, clientNodeRole = ReplicaNode (shardPrimary shard)}
+          | replica <- shardReplicas shard
+        ]
 
 -- | Makes sure that every slot has a primary, as far as is known, or says which has
 -- none. Waits as 'placeEventually'.
