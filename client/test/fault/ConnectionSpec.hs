@@ -21,7 +21,7 @@ spec = do
           run client (Commands.set "here" "value")
           Proxy.freeze proxy Proxy.ToClient
           let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
-          results <- pipelined client commands $ do
+          results <- inPipeline client commands $ do
             eventuallyReturns 10 1000 (inFlightOf client)
             -- They have run; nobody hears of it.
             eventuallyReturns 10 500 (counterOf server "hits")
@@ -183,7 +183,7 @@ spec = do
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
-          results <- pipelined client (replicate 4 (Commands.incr "hits")) (pure ())
+          results <- inPipeline client (replicate 4 (Commands.incr "hits")) (pure ())
           map deliveryOf results `shouldBe` replicate 4 (Just MaybeExecuted)
           Proxy.thaw proxy Proxy.ToClient
 

@@ -32,9 +32,9 @@ data Core = Core
 data Learnt
   = -- | The server described it.
     Described CommandEntry
-  | -- | The server said nothing; not asked again before this time. A module may
-    -- bring the command later.
-    Unknown Nanos
+  | -- | The server would not tell (this user may not ask); not asked again before
+    -- this time.
+    Untold Nanos
 
 -- | Seconds until the time is over of a command that was begun then; the time
 -- that it waits on the server is its own. 'Nothing' if it has no limit.

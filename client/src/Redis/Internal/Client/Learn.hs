@@ -35,7 +35,7 @@ learn core ask words' given = case words' of
     known <- Map.lookup title <$> readIORef (coreLearnt core)
     described <- case known of
       Just (Described entry) -> pure (Right (Just entry))
-      Just (Unknown until') | now < until' -> pure (Right Nothing)
+      Just (Untold until') | now < until' -> pure (Right Nothing)
       _ -> askEntry title name
     case described of
       Left failed -> pure (Left failed)
@@ -53,13 +53,12 @@ learn core ask words' given = case words' of
       ask (fromWords ["COMMAND", "INFO", name]) >>= \case
         Right (Array (description : _))
           | Just entry <- entryFromReply description -> Right (Just entry) <$ note title (Described entry)
-        Right _ -> nothing title
-        Left (ReplyError _) -> nothing title
+        -- It will say so to the command itself, until a module brings it.
+        Right _ -> pure (Right Nothing)
+        Left (ReplyError _) -> do
+          now <- coarseNanos
+          Right Nothing <$ note title (Untold (now + nanosFromSeconds forgetAfter))
         Left failed -> pure (Left failed)
-
-    nothing title = do
-      now <- coarseNanos
-      Right Nothing <$ note title (Unknown (now + nanosFromSeconds forgetAfter))
 
     -- A program may make names up without end.
     note title what = atomicModifyIORef' (coreLearnt core) $ \known ->
@@ -68,7 +67,7 @@ learn core ask words' given = case words' of
 
     isDescribed = \case
       Described _ -> True
-      Unknown _ -> False
+      Untold _ -> False
 
     askKeys =
       ask (fromWords (["COMMAND", "GETKEYS"] <> words')) >>= \case
@@ -77,10 +76,10 @@ learn core ask words' given = case words' of
         Left (ReplyError _) -> pure (Right [])
         Left failed -> pure (Left failed)
 
--- | Seconds until a server is asked again for a name that it does not know.
+-- | Seconds until a server is asked again that would not tell.
 forgetAfter :: Double
 forgetAfter = 60
 
--- | Names that are kept before those that nobody knows are forgotten.
+-- | Names that are kept before those of which nothing was told are forgotten.
 mostNames :: Int
 mostNames = 1024

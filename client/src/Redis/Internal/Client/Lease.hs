@@ -19,8 +19,8 @@ import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand)
 import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot (Outcome (..))
-import Redis.Internal.Routing.Nodes
 import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Router
 import System.Timeout (timeout)

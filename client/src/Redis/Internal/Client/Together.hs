@@ -11,8 +11,8 @@ module Redis.Internal.Client.Together
   )
 where
 
-import Data.ByteString (ByteString)
 import Data.Bifunctor (bimap)
+import Data.ByteString (ByteString)
 import Data.Either (partitionEithers)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List

@@ -35,9 +35,9 @@ where
 
 import Control.Exception (displayException)
 import Data.ByteString.Char8 qualified as Char8
-import Redis.Internal.Command (Facts (..))
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command (Facts (..))
 import Redis.Internal.Config (Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (slotFromInt)

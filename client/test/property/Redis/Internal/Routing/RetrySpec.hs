@@ -2,9 +2,9 @@ module Redis.Internal.Routing.RetrySpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.List qualified as List
-import Redis.Command (Facts (..), readFacts, writeFacts)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Topology (Trigger (..))
@@ -252,9 +252,9 @@ cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst 
 standalone = cluster {policyClustered = False}
 
 -- | At a primary with the number 1, with time left.
-failure :: Error -> Failure
+failure :: Error -> FailedAttempt
 failure failed =
-  Failure
+  FailedAttempt
     { failedError = failed,
       failedNode = Just (node 1),
       failedRole = Primary,
@@ -283,7 +283,7 @@ isGiveUp = \case
 
 -- | The course after those failures that led to another attempt, and whether
 -- any of these may have run.
-through :: Policy -> Facts -> [Failure] -> (Course, Bool)
+through :: Policy -> Facts -> [FailedAttempt] -> (Course, Bool)
 through policy facts = List.foldl' next (newCourse, False)
   where
     next (course, ran) failed =
@@ -293,14 +293,14 @@ through policy facts = List.foldl' next (newCourse, False)
             else (verdictCourse outcome, ran || errorDelivery (failedError failed) == MaybeExecuted)
 
 -- | Up to and with the one that ends it.
-decisionsOf :: Policy -> Facts -> Course -> [Failure] -> [Decision]
+decisionsOf :: Policy -> Facts -> Course -> [FailedAttempt] -> [Decision]
 decisionsOf policy facts course = \case
   [] -> []
   failed : rest ->
     let outcome = decide policy facts course failed
      in verdictDecision outcome : if isGiveUp (verdictDecision outcome) then [] else decisionsOf policy facts (verdictCourse outcome) rest
 
-anyQuestion :: Gen (Policy, Facts, [Failure], Failure)
+anyQuestion :: Gen (Policy, Facts, [FailedAttempt], FailedAttempt)
 anyQuestion = do
   attempts <- choose (0, 6)
   clustered <- arbitrary
@@ -310,7 +310,7 @@ anyQuestion = do
 anyFacts :: Gen Facts
 anyFacts = elements [readFacts, writeFacts, writeFacts {factRepeatable = True}]
 
-anyFailure :: Gen Failure
+anyFailure :: Gen FailedAttempt
 anyFailure = do
   failed <- anyError
   failedNode <- oneof [pure Nothing, Just <$> anyNode]
@@ -319,7 +319,7 @@ anyFailure = do
   remaining <- oneof [pure Nothing, Just <$> choose (-1, 5)]
   random <- choose (0, 1)
   pure
-    Failure
+    FailedAttempt
       { failedError = failed,
         failedNode = failedNode,
         failedRole = role,

@@ -11,8 +11,8 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Command (readFacts, writeFacts)
 import Redis.Error
+import Redis.Internal.Command (readFacts, writeFacts)
 import Redis.Internal.Config (Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.SlotMap
@@ -308,7 +308,7 @@ conclude now number began course endpoint sent result sim = case result of
             policy
             (if isWrite number then writeFacts else readFacts)
             course
-            Failure
+            FailedAttempt
               { failedError = failed,
                 failedNode = endpoint,
                 failedRole = Primary,
