@@ -75,6 +75,7 @@ module Main (main) where
 
 import LiveSpec qualified
 import LookingSpec qualified
+import PolicySpec qualified
 import RedirectSpec qualified
 import ReplicaReadsSpec qualified
 import SlotCacheSpec qualified
@@ -83,4 +84,4 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)

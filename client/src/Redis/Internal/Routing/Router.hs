@@ -306,8 +306,10 @@ coverEventually router remaining = case router of
     missing >>= \case
       Nothing -> pure (Right ())
       Just slot ->
-        eventually router remaining (AtSlot slot) covered
-          >>= maybe (Left <$> nobodyFor router (AtSlot slot)) (pure . Right)
+        eventually router remaining (AtSlot slot) covered >>= \case
+          Just () -> pure (Right ())
+          -- Another slot may be the first by now.
+          Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . AtSlot)
 
 -- | Whether there is a node at this endpoint. Waits as 'placeEventually' if no
 -- map is known.
