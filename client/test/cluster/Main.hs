@@ -79,9 +79,10 @@ import PolicySpec qualified
 import RedirectSpec qualified
 import ReplicaReadsSpec qualified
 import SlotCacheSpec qualified
+import TogetherSpec qualified
 import Test.Hspec (hspec)
 import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)
