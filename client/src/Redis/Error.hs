@@ -163,7 +163,7 @@ data RoutingCause
   = -- | No node is known to serve the slot.
     UncoveredSlot Int
   | -- | No seed answered; each with its reason.
-    NoReachableNode [(Endpoint, String)]
+    NoReachableNode [(Endpoint, Error)]
   | -- | Too many redirects or retries; the nodes in the order they were tried
     -- and what each said last.
     AttemptsExhausted [(Endpoint, String)]
@@ -262,7 +262,7 @@ renderRouting :: RoutingCause -> String
 renderRouting = \case
   UncoveredSlot slot -> "no node is known to serve slot " <> show slot
   NoReachableNode [] -> "no node is known"
-  NoReachableNode reasons -> "no node can be reached: " <> listed reasons
+  NoReachableNode reasons -> "no node can be reached: " <> listed [(endpoint, reason endpoint why) | (endpoint, why) <- reasons]
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
   NodesFailed failed asked ->
     show (Map.size failed) <> " of " <> show asked <> " nodes failed: "
@@ -270,6 +270,11 @@ renderRouting = \case
   PartsFailed failures parts first ->
     show failures <> " of " <> show parts <> " parts failed, the others have run; the first: " <> displayException first
   where
+    -- The node is named already.
+    reason endpoint = \case
+      ConnectionError _ same cause | same == endpoint -> renderCause cause
+      other -> displayException other
+
     -- A server that is down says the same each time.
     listed = List.intercalate "; " . map told . NonEmpty.group
     told same@((endpoint, why) :| _) =

@@ -307,8 +307,9 @@ perform recoverer actions = do
           pure (Right Departure {departureCase = number, departureFlight = flight, departurePlace, departureSent = manner target})
         Right (Left failed) -> pure (Left (Failed number (failureNowhere random failed)))
         Left () -> do
-          missedNode router (flightAim flight)
-          Left . Unplaced number . failureNowhere random <$> nobodyFor router (flightAim flight)
+          lasting <- nobodyLasts router
+          unless lasting (missedNode router (flightAim flight))
+          Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
       where
         lookUp facts = maybe (Left ()) (Right . Right) <$> placeAimed router facts (flightAim flight)
 

@@ -20,6 +20,7 @@ module Redis.Internal.Routing.Cluster
     -- * News
     newsCount,
     newsReasons,
+    newsIsLasting,
     clusterStopped,
 
     -- * Learning
@@ -56,6 +57,7 @@ import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.Health
+import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology hiding (knownNodes)
@@ -74,8 +76,8 @@ data ClusterClient = ClusterClient
     clusterMail :: TBQueue Event,
     -- | Counts published maps and refreshes that ended.
     clusterNews :: TVar Int,
-    -- | Why the last refresh failed, if it did.
-    clusterReasons :: IORef [(Endpoint, String)],
+    -- | When the last refresh ended, and why it failed, if it did.
+    clusterReasons :: IORef (Seconds, [(Endpoint, Error)]),
     clusterHealth :: IORef (Map.Map Endpoint Health),
     clusterTurn :: IORef Int,
     -- | Those who ask nodes for their map. None is added once the client is closed.
@@ -104,7 +106,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
   clusterMail <- newTBQueueIO mailboxSize
   clusterView <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
   clusterNews <- newTVarIO 0
-  clusterReasons <- newIORef []
+  clusterReasons <- newIORef (0, [])
   clusterHealth <- newIORef Map.empty
   clusterTurn <- newIORef 0
   clusterAsking <- newTVarIO Map.empty
@@ -218,8 +220,16 @@ newsCount :: ClusterClient -> STM Int
 newsCount = readTVar . clusterNews
 
 -- | Why the last refresh failed; empty if it did not.
-newsReasons :: ClusterClient -> IO [(Endpoint, String)]
-newsReasons = readIORef . clusterReasons
+newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
+newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
+
+-- | Whether the last refresh failed so lately, and for such reasons, that another
+-- one now would say the same.
+newsIsLasting :: ClusterClient -> IO Bool
+newsIsLasting cluster = do
+  (ended, reasons) <- readIORef (clusterReasons cluster)
+  now <- seconds
+  pure (not (null reasons) && all (isLasting . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
 
 -- | Whether the client is closed, so that there will be no news.
 clusterStopped :: ClusterClient -> STM Bool
@@ -246,7 +256,7 @@ drive cluster = loop
         for_ actions $ \action ->
           try (act cluster action) >>= either failed pure
         when (isJust (refreshInFlight state) && refreshInFlight state' /= refreshInFlight state) $ do
-          unless (any isFailure actions) (writeIORef (clusterReasons cluster) [])
+          unless (any isFailure actions) (writeIORef (clusterReasons cluster) (later, []))
           announce cluster
         loop state'
 
@@ -255,7 +265,7 @@ drive cluster = loop
       _ -> False
 
     failed (problem :: SomeException) = do
-      void (try (act cluster (RefreshFailed [(firstSeed, displayException problem)])) :: IO (Either SomeException ()))
+      void (try (act cluster (RefreshFailed [(firstSeed, unforeseen firstSeed problem)])) :: IO (Either SomeException ()))
       -- A fault that repeats must not keep a core busy.
       threadDelay 10000
 
@@ -292,7 +302,8 @@ act cluster = \case
   NodesNew _ -> pure ()
   NodesGone endpoints -> forget (Set.fromList endpoints)
   RefreshFailed reasons -> do
-    writeIORef (clusterReasons cluster) reasons
+    now <- seconds
+    writeIORef (clusterReasons cluster) (now, reasons)
     announce cluster
     observeConnection hooks (TopologyRefreshFailed reasons)
   where
@@ -304,8 +315,8 @@ act cluster = \case
     asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
       answer <- try (timeout (ceiling (limit * 1e6)) question)
       let view = case answer of
-            Left (failure :: SomeException) -> Left (displayException failure)
-            Right Nothing -> Left ("no answer within " <> show limit <> " s")
+            Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
+            Right Nothing -> Left (TimeoutError NotSent limit)
             Right (Just result) -> result
       -- A replica that is held to be down gets no commands, so this is how it
       -- comes back.
@@ -327,6 +338,10 @@ act cluster = \case
         (void (try action :: IO (Either SomeException ())) >> atomically (modifyTVar' (clusterAsking cluster) (Map.delete thread)))
           `finally` putMVar over ()
 
+-- | What was thrown instead of an answer.
+unforeseen :: Endpoint -> SomeException -> Error
+unforeseen endpoint problem = ConnectionError NotSent endpoint (BrokenConnection (displayException problem))
+
 -- | Looks the nodes of a map up and puts it in force.
 publish :: ClusterClient -> SlotMap -> IO ()
 publish cluster slotMap = do
@@ -341,25 +356,25 @@ publish cluster slotMap = do
       pure (ShardNodes <$> owner <*> sequence readers)
 
 -- | Asks a node over the connections there are.
-askOverPool :: ClusterClient -> Endpoint -> IO (Either String View)
+askOverPool :: ClusterClient -> Endpoint -> IO (Either Error View)
 askOverPool cluster endpoint =
   nodeAt (clusterNodes cluster) endpoint >>= \case
-    Left failure -> pure (Left (displayException failure))
+    Left failure -> pure (Left failure)
     Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node))
 
 -- | Asks a node over a connection made for it.
-askAnew :: ClusterClient -> Endpoint -> IO (Either String View)
+askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
 askAnew cluster endpoint =
   mask_ $
     openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
-      Left cause -> pure (Left (renderCause cause))
+      Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
       Right mux -> askView cluster endpoint (submitCommandAsync mux noOrderKey) `finally` abortMultiplexer mux
   where
     setup = clusterSetup cluster
 
 -- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
 -- known, and the epoch.
-askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Either String View)
+askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Either Error View)
 askView cluster endpoint submit = do
   shards <- submit (request ["CLUSTER", "SHARDS"])
   info <- submit (request ["CLUSTER", "INFO"])
@@ -374,12 +389,12 @@ askView cluster endpoint submit = do
   pure ((\viewMap -> View {viewMap, viewEpoch}) <$> slotMap)
   where
     asked = Asked {askedEndpoint = endpoint, askedByTls = isJust (configTls (clusterConfig cluster))}
-    parsed = either (Left . show) Right
+    parsed = either (Left . UnexpectedReply) Right
     answered = \case
       Reply value -> case withoutAttributes value of
-        ErrorReply text -> Left (Char8.unpack text)
+        ErrorReply text -> Left (ReplyError (serverErrorFromText text))
         other -> Right other
-      Failure failure -> Left (displayException failure)
+      Failure failure -> Left failure
 
 -- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
 epochFromInfo :: Value -> Maybe Int

@@ -41,6 +41,7 @@ import Redis.Internal.Command (Facts (..))
 import Redis.Internal.Config (Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (slotFromInt)
+import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Topology (Trigger (..))
 
 -- | The bounds, and the kind of topology.
@@ -247,7 +248,8 @@ adviseOn policy course failure = case failedError failure of
   RoutingError _ cause -> case cause of
     UncoveredSlot number
       | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
-    NoReachableNode _
+    NoReachableNode reasons
+      | not (null reasons) && all (isLasting . snd) reasons -> ([], HandOver)
       | clustered -> ([], Later SameRoute)
     _ -> ([], HandOver)
   -- The deadline is over: nobody waits for another attempt.
@@ -310,7 +312,7 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
 -- | What was lost is known from the delivery; what would help, from the cause.
 adviseOnConnection :: Policy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
-  | isLasting cause || suspect = (lost, HandOver)
+  | lastingCause cause || suspect = (lost, HandOver)
   | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
   -- The first time at once: one thread's many reads in flight would otherwise
   -- wait one after another. Whether a new connection may be opened already is
@@ -331,15 +333,3 @@ adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
     suspect = case cause of
       ProtocolViolation _ -> errorDelivery failedError == MaybeExecuted
       _ -> False
-
--- | Whether trying again would be told the same: a wrong password, a
--- certificate that is not believed.
-isLasting :: ConnectionCause -> Bool
-isLasting = \case
-  TlsFailed _ -> True
-  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
-    serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
-      -- No such database, a password that nobody asked for; but room for
-      -- another client there may be soon.
-      || (serverErrorCode == "ERR" && not ("max number of clients" `Char8.isPrefixOf` serverErrorMessage))
-  _ -> False

@@ -20,6 +20,7 @@ module Redis.Internal.Routing.Router
     placeAt,
     nobodyFor,
     missedNode,
+    nobodyLasts,
 
     -- * Several nodes
     audienceEventually,
@@ -42,7 +43,7 @@ module Redis.Internal.Routing.Router
 where
 
 import Control.Concurrent.STM
-import Control.Monad (void)
+import Control.Monad (unless, void)
 import Data.Foldable (for_)
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -62,7 +63,7 @@ import Redis.Internal.Routing.Health (Observation (..))
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.Topology (Trigger (SawUncovered))
+import Redis.Internal.Routing.Topology (Trigger (SawNobody, SawUncovered))
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 
@@ -203,7 +204,14 @@ nobodyFor router aim =
 missedNode :: Router -> Aim -> IO ()
 missedNode router aim = case (router, aim) of
   (ClusterRouter _ cluster, AtSlot slot) -> tellCluster cluster (SawUncovered slot)
-  _ -> pure ()
+  (ClusterRouter _ cluster, _) -> tellCluster cluster SawNobody
+  (StandaloneRouter _ _, _) -> pure ()
+
+-- | Whether asking for news now would only be told again what 'nobodyFor' says.
+nobodyLasts :: Router -> IO Bool
+nobodyLasts = \case
+  StandaloneRouter _ _ -> pure False
+  ClusterRouter _ cluster -> newsIsLasting cluster
 
 -- | Changes with each map that is published and each refresh that ends, and
 -- stays as it is once the client is closed.
@@ -227,13 +235,16 @@ eventually router remaining aim look = do
   look >>= \case
     Just found -> pure (Just found)
     Nothing -> do
-      missedNode router aim
-      void . within . atomically $ do
-        stopped <- routerStopped router
-        current <- routerNews router
-        check (stopped || current /= before)
+      lasting <- nobodyLasts router
+      unless lasting $ do
+        missedNode router aim
+        news before
       look
   where
+    news before = void . within . atomically $ do
+      stopped <- routerStopped router
+      current <- routerNews router
+      check (stopped || current /= before)
     within = case remaining of
       Nothing -> fmap Just
       Just seconds -> timeout (ceiling (max 0 (min 1e6 seconds) * 1e6))

@@ -36,7 +36,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     verdictDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
 
   it "says why no node can be reached when none was ever tried" $ do
-    let unreachable = RoutingError NotSent (NoReachableNode [(node 1, "refused")])
+    let unreachable = RoutingError NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))])
         nowhere = (failure unreachable) {failedNode = Nothing}
         first = decide cluster readFacts newCourse nowhere
         last' = decide cluster readFacts (verdictCourse first) nowhere {failedRemaining = Just 0}
@@ -165,7 +165,9 @@ writesAtPrimary =
     (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedLocally, wait SameRoute, []),
     (RoutingError NotSent (UncoveredSlot 7), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
-    (RoutingError NotSent (NoReachableNode []), wait SameRoute, [])
+    (RoutingError NotSent (NoReachableNode []), wait SameRoute, []),
+    (RoutingError NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)]), wait SameRoute, []),
+    handedOver (RoutingError NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)]))
   ]
     <> [ (failed, GiveUp failed, [Tell (LostNode (node 1))])
          | failed <-
@@ -262,6 +264,9 @@ failure failed =
       failedRemaining = Just 5,
       failedRandom = 0.5
     }
+
+refusal :: Error
+refusal = lost NotSent (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair"))
 
 reply :: ByteString -> Error
 reply = ReplyError . serverErrorFromText

@@ -240,7 +240,7 @@ stepped now event sim = schedule (max now (nextWake topology)) Wake (List.foldl'
     inquire refreshId current endpoint =
       let number = numberOf endpoint
           answer
-            | Set.member number (simDead current) = Left "refused"
+            | Set.member number (simDead current) = Left (ConnectionError NotSent (node number) (ConnectFailed "refused"))
             | otherwise = Right (believed (Map.findWithDefault Map.empty number (simBeliefs current)))
        in soon now (Learn (Answered refreshId endpoint answer)) current
     believed owners =
