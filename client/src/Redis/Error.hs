@@ -33,9 +33,9 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
-import Data.Map.Strict qualified as Map
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict qualified as Map
 import Data.Word (Word16)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
@@ -184,7 +184,10 @@ data Refusal
 --
 -- @since 0.1.0.0
 data DecodeError = DecodeError
-  { -- | What the decoder was looking for.
+  { -- | Where in the reply, from the outside in, such as @element 3@ (counted
+    -- from 0) and @field "epoch"@. Empty if it is the reply itself.
+    decodeErrorPath :: [String],
+    -- | What the decoder was looking for.
     decodeErrorExpected :: String,
     -- | What came instead, shortened.
     decodeErrorGot :: String
@@ -215,8 +218,12 @@ instance Exception Error where
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
       "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage
-    UnexpectedReply DecodeError {decodeErrorExpected, decodeErrorGot} ->
-      "unexpected reply: expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
+    UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
+      "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath
+        <> "expected "
+        <> decodeErrorExpected
+        <> ", got "
+        <> decodeErrorGot
     ConnectionError delivery endpoint cause ->
       renderEndpoint endpoint <> ": " <> renderCause cause <> deliveryNote delivery
     TimeoutError delivery seconds ->

@@ -230,7 +230,7 @@ settle keep core command began course place sent = \case
 replyError :: Value -> Error
 replyError value = case withoutAttributes value of
   ErrorReply text -> ReplyError (serverErrorFromText text)
-  other -> UnexpectedReply DecodeError {decodeErrorExpected = "a reply", decodeErrorGot = take 100 (show other)}
+  other -> UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a reply", decodeErrorGot = take 100 (show other)}
 
 -- | Asks the policy and does as it says.
 recover :: Keep -> Core -> Command a -> Nanos -> Course -> Maybe Place -> Sent -> Error -> IO (Either Error Value)
@@ -499,7 +499,7 @@ learn core = \case
 
     keysOf = \case
       Array values -> Right [key | BulkString key <- values]
-      other -> Left DecodeError {decodeErrorExpected = "keys", decodeErrorGot = take 100 (show other)}
+      other -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "keys", decodeErrorGot = take 100 (show other)}
 
     ask :: (Value -> Either DecodeError b) -> [ByteString] -> Command b
     ask decoder arguments =
