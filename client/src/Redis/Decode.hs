@@ -320,7 +320,7 @@ element :: Int -> Decoder a -> [Value] -> Either DecodeError a
 element index decoder elements =
   optionalElement index decoder elements >>= \case
     Just found -> Right found
-    Nothing -> missing ("an " <> atElement index) (show (length elements) <> " elements")
+    Nothing -> missing ("an array of at least " <> show (index + 1)) ("an array of " <> show (length elements))
 
 -- | An element that older servers leave out. \(O(n)\).
 --
@@ -385,4 +385,5 @@ rendered = \case
   BulkString string -> show (BulkString (Char8.take 120 string))
   SimpleString string -> show (SimpleString (Char8.take 120 string))
   ErrorReply string -> show (ErrorReply (Char8.take 120 string))
+  Null -> "null"
   other -> show other
