@@ -201,7 +201,10 @@ data Refusal
 --
 -- @since 0.1.0.0
 data DecodeError = DecodeError
-  { -- | What the decoder was looking for.
+  { -- | Where in the reply, from the outside in, such as @element 3@ (counted
+    -- from 0) and @field "epoch"@. Empty if it is the reply itself.
+    decodeErrorPath :: [String],
+    -- | What the decoder was looking for.
     decodeErrorExpected :: String,
     -- | What came instead, shortened.
     decodeErrorGot :: String
@@ -232,8 +235,12 @@ instance Exception Error where
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
       "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage
-    UnexpectedReply DecodeError {decodeErrorExpected, decodeErrorGot} ->
-      "unexpected reply: expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
+    UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
+      "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath
+        <> "expected "
+        <> decodeErrorExpected
+        <> ", got "
+        <> decodeErrorGot
     ConnectionError delivery endpoint cause ->
       renderEndpoint endpoint <> ": " <> renderCause cause <> deliveryNote delivery
     TimeoutError delivery seconds ->

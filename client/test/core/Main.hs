@@ -4,6 +4,7 @@ import ConnectionPartsSpec qualified
 import Control.Concurrent (setNumCapabilities)
 import Data.Version (makeVersion)
 import DecodeSpec qualified
+import ExactSpec qualified
 import MultiplexerSpec qualified
 import MuxFaultsSpec qualified
 import MuxRoomSpec qualified
@@ -16,6 +17,7 @@ import Test.Hspec
 main :: IO ()
 main = hspec . timed $ do
   DecodeSpec.spec
+  ExactSpec.spec
   ConnectionPartsSpec.spec
   mapM_ onCapabilities [1, 2]
   PoolOrderSpec.spec

@@ -226,7 +226,7 @@ perNode audience given conclude =
       commandRoute = PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
       commandFacts = commandFacts given,
       -- One node alone is not told apart from the others.
-      commandDecode = \_ -> Left DecodeError {decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}
+      commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}
     }
 
 -- | What the command's decoder makes of a reply.

@@ -240,7 +240,7 @@ alwaysHandedOver =
     ]
     <> [ TimeoutError NotSent 5,
          TimeoutError MaybeExecuted 5,
-         UnexpectedReply (DecodeError "a" "b"),
+         UnexpectedReply (DecodeError [] "a" "b"),
          RoutingError NotSent (AttemptsExhausted []),
          RefusedError EmptyCommand,
          ClientClosed
