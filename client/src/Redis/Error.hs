@@ -28,7 +28,7 @@ module Redis.Error
   )
 where
 
-import Control.Exception (Exception (displayException))
+import Control.Exception (Exception (..), SomeException (..))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -37,6 +37,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Typeable (cast)
 import Data.Word (Word16)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
@@ -231,7 +232,11 @@ data Error
     ClientClosed
   deriving stock (Eq, Show)
 
+-- | Thrown, it prints as 'displayException' says, also where nobody catches it.
+-- It is caught as what it is.
 instance Exception Error where
+  toException = SomeException . ThrownError
+  fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
       "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage
@@ -253,6 +258,17 @@ instance Exception Error where
         NotSent -> " (not sent)"
         RefusedBeforeRun -> " (refused before it ran)"
         MaybeExecuted -> " (it may have run)"
+
+-- | An 'Error' on its way to who catches it. Runtimes before GHC 9.10 print by
+-- 'show' what nobody catches; 'Error' itself shows its constructors, for tests and
+-- for logs.
+newtype ThrownError = ThrownError Error
+
+instance Show ThrownError where
+  showsPrec _ (ThrownError failure) = showString (displayException failure)
+
+instance Exception ThrownError where
+  displayException (ThrownError failure) = displayException failure
 
 renderRefusal :: Refusal -> String
 renderRefusal = \case
