@@ -226,11 +226,6 @@ polling = do
           far = replicate 300 long
        in (seen [], seen near, seen far, seen (far <> near)) === (True, True, False, True)
 
-  prop "holds commands back from a server that is near, and from none that is far away" $
-    forAll (listOf genWait) $ \waits ->
-      let policy = after waits (PollUpTo 200)
-       in (enoughUnanswered policy < maxBound) === repliesSoon policy
-
   prop "waits for short replies to gather with many in flight only, and for a quarter of them at most" $
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 2000)) $ \busy ->
       forAll (chooseInt (0, 500)) $ \replies -> forAll (chooseInt (3, 200)) $ \size ->

@@ -201,7 +201,6 @@ newFake manners seed = do
               watcher <- forkIO (atomically (readable *> over) *> action)
               pure (atomically over *> killThread watcher),
             transportGather = Nothing,
-            transportLocal = True,
             transportShutdown = do
               closed <- readTVarIO fakeClosed
               when (closed > 0) (breach "shut down after the close")

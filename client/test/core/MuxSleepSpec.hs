@@ -13,7 +13,6 @@ import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (newOrderCounts, noOrderKey)
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.Transport (Transport (transportLocal))
 import Redis.Value
 import Test.Hspec
 
@@ -108,54 +107,7 @@ spec = describe "a sleeping connection" $ do
       -- A peak is half forgotten after 180 commands.
       forM_ [66 .. 2000] (ask mux)
       eventually ((/= 0) <$> readFlag mux flagPolling)
-  describe "beside others of its machine" $ do
-    it "sends no more while enough is unanswered, and all that it has after the next reply" . within 20 $ do
-      (fake, mux) <- withoutThreads beside
-      void (forkIO (readerLoop mux))
-      first <- burst mux 80
-      -- The last of them may have been left to replies that are due.
-      eventually (kickReader mux *> ((== first) <$> heardBytes fake))
-      asleep mux
-      -- There is no watchdog that would send it.
-      both <- burst mux 100
-      forM_ [1 .. 50 :: Int] $ \_ -> do
-        kickReader mux
-        eventually (isEmptyMVar (muxReaderWake mux))
-        asleep mux
-        readFlag mux flagUnflushed >>= (`shouldBe` 100)
-      heardBytes fake >>= (`shouldBe` first)
-      say fake (bulk (token 1))
-      eventually ((== both) <$> heardBytes fake)
-      abortMultiplexer mux
-
-    it "sends the rest when no reply comes" . within 20 $ do
-      fake <- newFake goodManners 1
-      mux <- openMux beside fake
-      sent <- burst mux 300
-      eventually ((== sent) <$> heardBytes fake)
-      abortMultiplexer mux
-
-    it "holds nothing back that leads elsewhere, or that is alone" . within 20 $
-      forM_ [(beside, \fake -> fake {fakeTransport = (fakeTransport fake) {transportLocal = False}}), (polling, id)] $ \(settings, change) -> do
-        fake <- change <$> newFake goodManners 1
-        mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)
-        void (forkIO (readerLoop mux))
-        sent <- burst mux 300
-        eventually (kickReader mux *> ((== sent) <$> heardBytes fake))
-        abortMultiplexer mux
-
-    it "answers everybody" . within 60 $
-      withMux beside goodManners echoing $ \_ mux ->
-        forM_ [1 .. 20 :: Int] $ \_ -> do
-          slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 1000]
-          answers <- mapM (fmap outcomeText . waitSlotResult) slots
-          answers `shouldBe` map (Right . BulkString . token) [1 .. 1000]
   where
-    beside = polling {muxAlone = False}
-    -- Submits so many commands; returns their bytes.
-    burst mux count = do
-      mapM_ (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. count :: Int]
-      withLock mux (readFlag mux flagQueued)
     -- A connection whose threads the test starts, if any.
     withoutThreads settings = do
       fake <- newFake goodManners 1

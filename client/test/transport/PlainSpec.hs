@@ -86,19 +86,6 @@ spec = around_ (within 20) $ do
       withSystemTempDirectory "transport" $ \folder ->
         withEcho (SockAddrUnix (folder </> "s\xC3\xB6")) $ \_ -> roundTrip (UnixEndpoint (folder </> "s\xF6"))
 
-    it "knows a peer of its own machine by the address" $ do
-      withEcho loopback4 $ \address ->
-        withTransport (TcpEndpoint "127.0.0.1" (portOf address)) $ \transport -> transportLocal transport `shouldBe` True
-      withEcho loopback6 $ \address ->
-        withTransport (TcpEndpoint "::1" (portOf address)) $ \transport -> transportLocal transport `shouldBe` True
-      withSystemTempDirectory "transport" $ \folder -> do
-        let path = folder </> "socket"
-        withEcho (SockAddrUnix path) $ \_ ->
-          withTransport (UnixEndpoint path) $ \transport -> transportLocal transport `shouldBe` True
-      -- Another address may be another machine's.
-      withEcho (Socket.SockAddrInet 0 (Socket.tupleToHostAddress (127, 0, 0, 2))) $ \address ->
-        withTransport (TcpEndpoint "127.0.0.2" (portOf address)) $ \transport -> transportLocal transport `shouldBe` False
-
     it "names the address and the reason when the port is closed" $ do
       port <- portOf <$> closedPort loopback4
       outcome <- attemptConnect (TcpEndpoint "127.0.0.1" port)

@@ -214,8 +214,7 @@ append mux !orderKey batch !count !since = do
       putMVar (muxLock mux) ()
     else do
       parked <- readFlag mux flagParked
-      enough <- readFlag mux flagEnough
-      token <- if unflushed >= flushMark peak && busy - unflushed < enough then tryTakeMVar (muxToken mux) else pure Nothing
+      token <- if unflushed >= flushMark peak then tryTakeMVar (muxToken mux) else pure Nothing
       case token of
         Just () -> do
           writeFlag mux flagUnflushed 0

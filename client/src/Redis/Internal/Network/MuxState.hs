@@ -33,7 +33,6 @@ module Redis.Internal.Network.MuxState
     flagReads,
     flagPolling,
     flagSoon,
-    flagEnough,
     flagUnwatched,
     flagWatchWanted,
     flagPushed,
@@ -154,8 +153,6 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxQueue <- newIORef Seq.empty
   muxFlags <- newByteArray (flagCount * 8)
   setByteArray muxFlags 0 flagCount (0 :: Int)
-  let Flag enough = flagEnough
-  writeByteArray muxFlags enough (maxBound :: Int)
   muxGone <- newEmptyMVar
   pure
     Multiplexer
@@ -263,10 +260,6 @@ flagPolling = Flag 17
 flagSoon :: Flag
 flagSoon = Flag 20
 
--- | With so many commands sent and not answered, more are held back.
-flagEnough :: Flag
-flagEnough = Flag 24
-
 -- | Whether the reader sleeps without a request to be woken by its socket, so that
 -- every submitter must kick it.
 flagUnwatched :: Flag
@@ -286,7 +279,7 @@ flagReplies :: Flag
 flagReplies = Flag 19
 
 flagCount :: Int
-flagCount = 25
+flagCount = 24
 
 -- | Reads without a barrier: other threads' writes may be seen late.
 readFlag :: Multiplexer -> Flag -> IO Int

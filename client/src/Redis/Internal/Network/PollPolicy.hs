@@ -20,7 +20,6 @@ module Redis.Internal.Network.PollPolicy
     wouldPoll,
     fewEnough,
     repliesSoon,
-    enoughUnanswered,
     Haul (..),
     Gather (..),
     worthGathering,
@@ -85,19 +84,6 @@ fewEnough most = most <= 2
 -- the cap for polling, because busy servers that share a processor take longer.
 repliesSoon :: PollPolicy -> Bool
 repliesSoon policy = 4 * policyAverage policy <= 3 * longestWait policy
-
--- | With how many commands sent and not answered more are held back, on a connection
--- to one of several servers of this machine, which may share a processor. A server
--- answers all that it has read in one go: one that was not let run for a while would
--- find a share of every caller's batch, and when it answers, nobody else has anything
--- left to do.
---
--- Five servers, 16 × 64 GETs: 1.05 ± 0.02 and 1.06 ± 0.02 of the rate for 1.10 ± 0.05 and
--- 0.99 ± 0.04 of the processor time (14 and 28 pairs); with 48 instead 1.04 ± 0.02. 256
--- callers: no difference; 1024, which wait each for itself: 0.95 ± 0.02. Servers
--- elsewhere would gain nothing, and a command would wait for up to a round trip.
-enoughUnanswered :: PollPolicy -> Int
-enoughUnanswered policy = if repliesSoon policy then 80 else maxBound
 
 -- | What the last read brought.
 data Haul = Haul

@@ -41,7 +41,7 @@ import Redis.Internal.Network.OrderCounts (countAnswered)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Sender (flushUnlessEnough)
+import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
@@ -97,14 +97,14 @@ rounds :: Reader -> PollPolicy -> Input -> Haul -> IO ConnectionCause
 rounds reader policy input haul = do
   let mux = readerMux reader
   -- Pushes, or the parts of a large reply, could come for ever.
-  when (haulReplies haul == 0) (flushUnlessEnough mux)
+  when (haulReplies haul == 0) (flushQueued mux)
   readSome mux input >>= \case
     Left cause -> pure cause
     Right (attempt, input')
       | attempt > 0 -> afterRead policy input'
       | attempt == attemptEnd -> pure ClosedByPeer
       | otherwise -> do
-        flushUnlessEnough mux
+        flushQueued mux
         busy <- inFlight mux
         began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
         polls <- mayPoll mux policy
@@ -127,17 +127,13 @@ rounds reader policy input haul = do
           yield
           rounds reader policy' input'' haul'
 
--- | Publishes whether a kick would lead to polling, whether one may be left
--- to the replies that are due, and how many of those are enough to hold more back.
+-- | Publishes whether a kick would lead to polling, and whether one may be left
+-- to the replies that are due.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
 notePolling mux policy = do
   polls <- mayPoll mux policy
   writeFlag mux flagPolling (fromEnum polls)
   writeFlag mux flagSoon (fromEnum (repliesSoon policy))
-  writeFlag mux flagEnough (if alone || not local then maxBound else enoughUnanswered policy)
-  where
-    alone = muxAlone (muxSettings mux)
-    local = transportLocal (muxTransport mux)
 
 -- | Whether to poll when replies are waited for.
 mayPoll :: Multiplexer -> PollPolicy -> IO Bool
@@ -248,7 +244,7 @@ waitForMore reader policy polls haul = poll
 
     poll since waitsFor input = do
       yield
-      flushUnlessEnough mux
+      flushQueued mux
       case since of
         Just began | budget > 0 -> do
           now <- preciseNanos
@@ -272,7 +268,7 @@ waitForMore reader policy polls haul = poll
         Finished cause -> pure (Left cause)
         GoOn -> do
           yield
-          flushUnlessEnough mux
+          flushQueued mux
           again sleep since input
         Sleep watched -> do
           kicked <-
@@ -283,7 +279,7 @@ waitForMore reader policy polls haul = poll
                 done <- readIORef (readerWatchDone reader)
                 pure (not (watched && done))
           busy <- withLock mux (unpark mux)
-          flushUnlessEnough mux
+          flushQueued mux
           -- A submitter's kick is when waiting began, if nobody waited before;
           -- its reply may be worth polling for.
           since' <- case since of
@@ -324,14 +320,13 @@ parking reader polls = do
     unflushed <- readFlag mux flagUnflushed
     writerBusy <- readFlag mux flagWriterBusy
     busy <- inFlight mux
-    enough <- readFlag mux flagEnough
     status <- readIORef (muxStatus mux)
     admitWaiting mux
     case status of
       Dead cause -> pure (Finished cause)
       Draining | busy == 0 -> pure (Finished ClosedLocally)
       _
-        | unflushed > 0 && writerBusy == 0 && busy - unflushed < enough -> pure GoOn
+        | unflushed > 0 && writerBusy == 0 -> pure GoOn
         | unwatched && busy > 0 -> pure GoOn
         -- Nobody would say that it is wanted.
         | unwatched && watchdogParked /= 0 -> GoOn <$ writeFlag mux flagWatchWanted 1

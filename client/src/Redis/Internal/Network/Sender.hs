@@ -4,13 +4,12 @@
 -- Nobody waits for the right to send. A thread that does not get it leaves its
 -- bytes to the one that has it or to the reader's next turn; the rule that
 -- makes this safe is that the reader never goes to sleep while bytes are queued,
--- unless the writer is busy or enough replies are due, that whoever queues bytes while it sleeps wakes it,
+-- unless the writer is busy, that whoever queues bytes while it sleeps wakes it,
 -- unless replies are due soon that will, that the watchdog sends what waits for
 -- such replies in vain, and that the writer, before it gives the right back, looks
 -- once more under the lock.
 module Redis.Internal.Network.Sender
   ( flushQueued,
-    flushUnlessEnough,
     sendBlock,
     writerLoop,
   )
@@ -25,16 +24,6 @@ import Redis.Error (ConnectionCause (BrokenConnection))
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.WriteBuffer
-
--- | As 'flushQueued', unless enough commands are unanswered: the replies, of which
--- the reader is told, are what sends the rest then.
-flushUnlessEnough :: Multiplexer -> IO ()
-flushUnlessEnough mux = do
-  unflushed <- readFlag mux flagUnflushed
-  busy <- inFlight mux
-  enough <- readFlag mux flagEnough
-  if busy - unflushed >= enough then pure () else flushQueued mux
-{-# INLINE flushUnlessEnough #-}
 
 -- | Sends what is queued, unless somebody else is sending. Never blocks.
 flushQueued :: Multiplexer -> IO ()

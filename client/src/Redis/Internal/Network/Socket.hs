@@ -37,7 +37,6 @@ socketTransport :: Endpoint -> Socket -> IO Transport
 socketTransport endpoint socket = do
   descriptor <- Socket.unsafeFdSocket socket
   life <- newMVar Open
-  local <- isLocal socket
   let fd = Fd descriptor
   pure
     Transport
@@ -48,21 +47,9 @@ socketTransport endpoint socket = do
         transportWaitWritable = threadWaitWrite fd,
         transportWatchReadable = watchReadable fd,
         transportGather = Just (c_gather descriptor),
-        transportLocal = local,
         transportShutdown = shutdown life descriptor,
         transportClose = close life socket
       }
-
--- | Whether both ends have the same address. Not so if it is not known.
-isLocal :: Socket -> IO Bool
-isLocal socket =
-  either (\(_ :: IOException) -> False) id
-    <$> try (sameHost <$> Socket.getSocketName socket <*> Socket.getPeerName socket)
-  where
-    sameHost (Socket.SockAddrInet _ here) (Socket.SockAddrInet _ there) = here == there
-    sameHost (Socket.SockAddrInet6 _ _ here _) (Socket.SockAddrInet6 _ _ there _) = here == there
-    sameHost (Socket.SockAddrUnix _) (Socket.SockAddrUnix _) = True
-    sameHost _ _ = False
 
 -- | Not 'Control.Concurrent.threadWaitReadSTM', though it asks the same manager:
 -- what a blocked transaction leaves behind, the collector looks at each time until

@@ -70,8 +70,6 @@ data Transport = Transport
     -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
     -- measure of what can be read.
     transportGather :: Maybe (Int -> Int -> IO ()),
-    -- | Whether the peer is a program of this machine, as far as addresses tell.
-    transportLocal :: Bool,
     -- | Ends both directions at once and wakes whoever waits. Idempotent,
     -- never blocks, never throws.
     transportShutdown :: IO (),
