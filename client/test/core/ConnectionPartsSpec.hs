@@ -219,13 +219,6 @@ polling = do
       let far = replicate 300 long
        in (wouldPoll (after far (PollUpTo 200)), wouldPoll (after (far <> replicate 300 short) (PollUpTo 200))) === (False, True)
 
-  prop "counts on replies of a server that is near, and not of one that is far away, polling or not" $
-    forAll (choose (0, 600000)) $ \short -> forAll (choose (700000, 10000000000)) $ \long -> forAll (elements [PollUpTo 200, NeverPoll]) $ \wish ->
-      let seen waits = repliesSoon (after waits wish)
-          near = replicate 300 short
-          far = replicate 300 long
-       in (seen [], seen near, seen far, seen (far <> near)) === (True, True, False, True)
-
   prop "waits for short replies to gather with many in flight only, and for a quarter of them at most" $
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 2000)) $ \busy ->
       forAll (chooseInt (0, 500)) $ \replies -> forAll (chooseInt (3, 200)) $ \size ->

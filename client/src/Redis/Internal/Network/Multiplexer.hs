@@ -229,10 +229,7 @@ append mux !orderKey batch !count !since = do
           when kick (kickReader mux)
         Nothing -> do
           writeFlag mux flagUnflushed unflushed
-          -- Replies that are due soon wake it too, and more goes out together.
-          soon <- readFlag mux flagSoon
-          -- Without a request nothing has been in flight, so this kicks.
-          let kick = parked /= 0 && (soon == 0 || busy - unflushed < repliesDue)
+          let kick = parked /= 0
           when kick (writeFlag mux flagParked 0)
           putMVar (muxLock mux) ()
           when kick (kickReader mux)
@@ -264,16 +261,9 @@ flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 --
 -- Not what is in flight at the moment: a node of a cluster that has answered
 -- everything is sent its next commands one by one, then by twos and fours. Five
--- servers, 16 × 64: 15 commands per write become 47, together with 'repliesDue'.
+-- servers, 16 × 64: 15 commands per write become 47.
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
-
--- | With so many commands sent to a near server and not answered, a sleeping
--- reader is not woken to send more: the next reply does that, on average after a
--- sixteenth of a round trip, and the watchdog if none comes. Five servers: 5 to
--- 10 % less processor time per command.
-repliesDue :: Int
-repliesDue = 16
 
 -- | Waits to be called; gives up when the command's time is over. What it has
 -- waited is part of that time: the queue is first come first served, so that the

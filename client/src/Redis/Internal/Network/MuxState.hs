@@ -32,7 +32,6 @@ module Redis.Internal.Network.MuxState
     flagWriterBusy,
     flagReads,
     flagPolling,
-    flagSoon,
     flagUnwatched,
     flagWatchWanted,
     flagPushed,
@@ -255,10 +254,6 @@ flagReads = Flag 16
 -- | Whether the reader would poll if it were kicked.
 flagPolling :: Flag
 flagPolling = Flag 17
-
--- | Whether replies that are due are expected soon.
-flagSoon :: Flag
-flagSoon = Flag 20
 
 -- | Whether the reader sleeps without a request to be woken by its socket, so that
 -- every submitter must kick it.

@@ -19,7 +19,6 @@ module Redis.Internal.Network.PollPolicy
     pollBudget,
     wouldPoll,
     fewEnough,
-    repliesSoon,
     Haul (..),
     Gather (..),
     worthGathering,
@@ -78,12 +77,6 @@ wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap pol
 -- callers 162 and 193.
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
-
--- | Whether replies that are due come soon enough to wait for them with sending
--- more: from a far server, a command would wait for a whole round trip. Three times
--- the cap for polling, because busy servers that share a processor take longer.
-repliesSoon :: PollPolicy -> Bool
-repliesSoon policy = 4 * policyAverage policy <= 3 * longestWait policy
 
 -- | What the last read brought.
 data Haul = Haul

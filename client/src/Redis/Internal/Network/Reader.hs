@@ -127,13 +127,11 @@ rounds reader policy input haul = do
           yield
           rounds reader policy' input'' haul'
 
--- | Publishes whether a kick would lead to polling, and whether one may be left
--- to the replies that are due.
+-- | Publishes whether a kick would lead to polling.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
 notePolling mux policy = do
   polls <- mayPoll mux policy
   writeFlag mux flagPolling (fromEnum polls)
-  writeFlag mux flagSoon (fromEnum (repliesSoon policy))
 
 -- | Whether to poll when replies are waited for.
 mayPoll :: Multiplexer -> PollPolicy -> IO Bool

@@ -5,9 +5,8 @@
 -- bytes to the one that has it or to the reader's next turn; the rule that
 -- makes this safe is that the reader never goes to sleep while bytes are queued,
 -- unless the writer is busy, that whoever queues bytes while it sleeps wakes it,
--- unless replies are due soon that will, that the watchdog sends what waits for
--- such replies in vain, and that the writer, before it gives the right back, looks
--- once more under the lock.
+-- and that the writer, before it gives the right back, looks once more under the
+-- lock.
 module Redis.Internal.Network.Sender
   ( flushQueued,
     sendBlock,

@@ -1,6 +1,5 @@
 -- | The thread that notices what does not happen: replies that do not come in
--- time, peers that say nothing, bytes that nobody has sent because a reply was to
--- wake the reader, and a socket that nobody watches.
+-- time, peers that say nothing, and a socket that nobody watches.
 --
 -- Commands share one timeout, so the oldest in flight expires first: a tick
 -- looks from the oldest on and stops at the first that still has time. That
