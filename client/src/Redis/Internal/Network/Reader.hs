@@ -58,7 +58,8 @@ data Input = Input
 
 -- | Why a round ended.
 data Round
-  = Received Input Haul
+  = -- | With how many replies it brought.
+    Received Input Int
   | Ended ConnectionCause
 
 -- | What the reader keeps between rounds.
@@ -88,16 +89,16 @@ readerLoop mux = do
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  cause <- rounds reader policy input (Haul 0 0)
+  cause <- rounds reader policy input 0
   killMultiplexer mux cause
   cleanUp reader
 
 -- | Rounds until the connection ends, given what the last read brought.
-rounds :: Reader -> PollPolicy -> Input -> Haul -> IO ConnectionCause
-rounds reader policy input haul = do
+rounds :: Reader -> PollPolicy -> Input -> Int -> IO ConnectionCause
+rounds reader policy input replies = do
   let mux = readerMux reader
   -- Pushes, or the parts of a large reply, could come for ever.
-  when (haulReplies haul == 0) (flushQueued mux)
+  when (replies == 0) (flushQueued mux)
   readSome mux input >>= \case
     Left cause -> pure cause
     Right (attempt, input')
@@ -108,7 +109,7 @@ rounds reader policy input haul = do
         busy <- inFlight mux
         began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
         polls <- mayPoll mux policy
-        waitForMore reader policy polls haul began attempt input' >>= \case
+        waitForMore reader (if polls then pollBudget replies policy else 0) polls began attempt input' >>= \case
           Left cause -> pure cause
           Right (input'', waitedSince) -> do
             policy' <- case waitedSince of
@@ -122,10 +123,10 @@ rounds reader policy input haul = do
     afterRead policy' input' =
       consume (readerMux reader) input' >>= \case
         Ended cause -> pure cause
-        Received input'' haul' -> do
+        Received input'' replies' -> do
           settle (readerMux reader)
           yield
-          rounds reader policy' input'' haul'
+          rounds reader policy' input'' replies'
 
 -- | Publishes whether a kick would lead to polling.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
@@ -190,7 +191,7 @@ consume mux input = do
   case step of
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
-      pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
+      pure (Received input {inStart = next, inFrames = frames} (after - before))
     Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
     Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
@@ -234,11 +235,10 @@ settle mux = do
 -- | Polls (if it may), then sleeps, until something can be read. Given and returned is
 -- since when replies have been waited for: 'Nothing' while nothing was in
 -- flight, because an idle connection's silence says nothing about the server.
-waitForMore :: Reader -> PollPolicy -> Bool -> Haul -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
-waitForMore reader policy polls haul = poll
+waitForMore :: Reader -> Nanos -> Bool -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
+waitForMore reader budget polls = poll
   where
     mux = readerMux reader
-    budget = if polls then pollBudget haul policy else 0
 
     poll since waitsFor input = do
       yield
@@ -247,18 +247,7 @@ waitForMore reader policy polls haul = poll
         Just began | budget > 0 -> do
           now <- preciseNanos
           busy <- inFlight mux
-          if busy <= 64 && now - began < budget then again poll since input else gather since waitsFor input
-        _ -> gather since waitsFor input
-
-    -- Once per wait: what has not gathered by then is waited for asleep.
-    gather since waitsFor input = do
-      busy <- inFlight mux
-      case transportGather (muxTransport mux) of
-        Just gathering
-          | muxAlone (muxSettings mux),
-            Just wanted <- worthGathering haul busy policy -> do
-            gathering (gatherBytes wanted) (gatherMicros wanted)
-            again sleep since input
+          if busy <= 64 && now - began < budget then again poll since input else sleep since waitsFor input
         _ -> sleep since waitsFor input
 
     sleep since waitsFor input =
