@@ -1,6 +1,3 @@
-{-# LANGUAGE MagicHash #-}
-{-# LANGUAGE UnboxedTuples #-}
-
 -- | The commands of one connection that are not yet answered, oldest first.
 --
 -- A ring, whose largest size is what bounds the commands in flight. Positions
@@ -30,11 +27,10 @@ import Data.Bits ((.&.))
 import Data.Foldable (for_)
 import Data.IORef (IORef, atomicWriteIORef, newIORef, readIORef)
 import Data.Int (Int64)
+import Data.Primitive.Array
 import Data.Primitive.ByteArray
-import GHC.Exts (Int (I#), MutableArrayArray#, newArrayArray#, prefetchMutableByteArray3#, readMutableArrayArrayArray#, unsafeCoerce#, writeMutableArrayArrayArray#)
-import GHC.IO (IO (IO))
 import Redis.Internal.Network.Clock (Nanos)
-import Redis.Internal.Network.ResponseSlot (ResponseSlot (..))
+import Redis.Internal.Network.ResponseSlot (ResponseSlot)
 
 -- | Room for commands, and who has come and gone.
 data PendingRing = PendingRing
@@ -48,9 +44,9 @@ data PendingRing = PendingRing
     ringNobody :: ResponseSlot
   }
 
--- | The cells and, in one array of words, what is known of each command.
+-- | The slots and, in one array of words, what is known of each command.
 data Room = Room
-  { roomCells :: Cells,
+  { roomSlots :: MutableArray RealWorld ResponseSlot,
     -- | Three words per cell: where its bytes end in the stream, when it was
     -- submitted, and the order key of who submitted it.
     roomFacts :: MutableByteArray RealWorld,
@@ -83,9 +79,9 @@ firstCells = 64
 
 newRoom :: Int -> ResponseSlot -> IO Room
 newRoom cells nobody = do
-  roomCells <- newCells cells nobody
+  roomSlots <- newArray cells nobody
   roomFacts <- newByteArray (cells * 3 * 8)
-  pure Room {roomCells, roomFacts, roomMask = cells - 1}
+  pure Room {roomSlots, roomFacts, roomMask = cells - 1}
 
 -- | Commands ever pushed.
 ringTail :: PendingRing -> IO Int
@@ -128,17 +124,10 @@ ringPop ring = do
   position <- ringHead ring
   room <- readIORef (ringRoom ring)
   pending <- readRoom room position
-  prefetchCell (roomCells room) ((position + popsAhead) .&. roomMask room)
-  writeCell (roomCells room) (position .&. roomMask room) (ringNobody ring)
+  writeArray (roomSlots room) (position .&. roomMask room) (ringNobody ring)
   writeByteArray (ringEnds ring) 8 (position + 1)
   pure pending
 {-# INLINE ringPop #-}
-
--- | How long before it is taken a slot is fetched. It was made a round trip ago:
--- filling slots took 3.2 % of all processor time (five servers, batches of GETs)
--- and takes 1.0 %.
-popsAhead :: Int
-popsAhead = 4
 
 -- | Looks at a command between head and tail. A thread other than the reader
 -- must hold the lock, so that the cell is not used again meanwhile; if the
@@ -151,7 +140,7 @@ readRoom :: Room -> Int -> IO Pending
 readRoom room position = do
   let cell = position .&. roomMask room
       facts = cell * 3
-  pendingSlot <- readCell (roomCells room) cell
+  pendingSlot <- readArray (roomSlots room) cell
   pendingEnd <- readByteArray (roomFacts room) facts
   pendingSince <- readByteArray (roomFacts room) (facts + 1)
   pendingOrderKey <- readByteArray (roomFacts room) (facts + 2)
@@ -162,38 +151,8 @@ writeRoom :: Room -> Int -> Pending -> IO ()
 writeRoom room position Pending {pendingSlot, pendingEnd, pendingSince, pendingOrderKey} = do
   let cell = position .&. roomMask room
       facts = cell * 3
-  writeCell (roomCells room) cell pendingSlot
+  writeArray (roomSlots room) cell pendingSlot
   writeByteArray (roomFacts room) facts pendingEnd
   writeByteArray (roomFacts room) (facts + 1) (pendingSince :: Int64)
   writeByteArray (roomFacts room) (facts + 2) pendingOrderKey
 {-# INLINE writeRoom #-}
-
--- | Slots without boxes. "GHC.Exts" has arrays of arrays and none of cells; an
--- array of the one is an array of the other, whose elements the collector
--- follows by what they are; nothing here looks into one. What it brings is said
--- with 'ResponseSlot'.
-data Cells = Cells (MutableArrayArray# RealWorld)
-
-newCells :: Int -> ResponseSlot -> IO Cells
-newCells count@(I# count#) slot = do
-  cells <- IO $ \s -> case newArrayArray# count# s of (# s', array #) -> (# s', Cells array #)
-  -- A new array holds itself.
-  mapM_ (\index -> writeCell cells index slot) [0 .. count - 1]
-  pure cells
-
-writeCell :: Cells -> Int -> ResponseSlot -> IO ()
-writeCell (Cells array) (I# index) (ResponseSlot cell) =
-  IO $ \s -> (# writeMutableArrayArrayArray# array index (unsafeCoerce# cell) s, () #)
-{-# INLINE writeCell #-}
-
-readCell :: Cells -> Int -> IO ResponseSlot
-readCell (Cells array) (I# index) =
-  IO $ \s -> case readMutableArrayArrayArray# array index s of
-    (# s', cell #) -> (# s', ResponseSlot (unsafeCoerce# cell) #)
-{-# INLINE readCell #-}
-
-prefetchCell :: Cells -> Int -> IO ()
-prefetchCell (Cells array) (I# index) =
-  IO $ \s -> case readMutableArrayArrayArray# array index s of
-    (# s', cell #) -> (# prefetchMutableByteArray3# (unsafeCoerce# cell) (-16#) s', () #)
-{-# INLINE prefetchCell #-}

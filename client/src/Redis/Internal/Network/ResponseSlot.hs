@@ -1,5 +1,3 @@
-{-# LANGUAGE MagicHash #-}
-
 -- | Where the reply to one command arrives: written once, read any number of
 -- times.
 --
@@ -14,7 +12,7 @@
 -- of what the collector copies for it. Whoever deals with the reply may be
 -- interrupted; the next one goes on from where that was.
 module Redis.Internal.Network.ResponseSlot
-  ( ResponseSlot (..),
+  ( ResponseSlot,
     Outcome (..),
     newResponseSlot,
     newFilledSlot,
@@ -32,12 +30,10 @@ module Redis.Internal.Network.ResponseSlot
   )
 where
 
-import Control.Concurrent.MVar (newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar, tryReadMVar)
+import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar, tryReadMVar)
 import Control.Exception (mask, onException)
 import Control.Monad (void, (>=>))
 import Data.IORef (newIORef, readIORef, writeIORef)
-import GHC.Exts (MVar#, RealWorld)
-import GHC.MVar (MVar (MVar))
 import Redis.Error (Error)
 import Redis.Value (Value (..))
 
@@ -55,14 +51,8 @@ data Arrival
   | -- | Anything else, which may have to be dealt with first.
     Troubled Outcome Aftermath
 
--- | A one-shot cell, without the box that an 'MVar' has around it: whoever keeps
--- a slot keeps the cell itself. Of what the collector copies for a command in
--- flight, the box is a sixteenth of the bytes and an eighth of the objects.
-data ResponseSlot = ResponseSlot (MVar# RealWorld Arrival)
-
-cellOf :: ResponseSlot -> MVar Arrival
-cellOf (ResponseSlot cell) = MVar cell
-{-# INLINE cellOf #-}
+-- | A one-shot cell.
+newtype ResponseSlot = ResponseSlot (MVar Arrival)
 
 -- | How far it has been dealt with; empty while somebody does.
 newtype Aftermath = Aftermath (MVar Progress)
@@ -82,20 +72,16 @@ newtype Rest = Rest {doRest :: (Rest -> IO ()) -> IO (Either Error Value)}
 
 -- | An empty slot, for one command.
 newResponseSlot :: IO ResponseSlot
-newResponseSlot = slotOf <$> newEmptyMVar
+newResponseSlot = ResponseSlot <$> newEmptyMVar
 {-# INLINE newResponseSlot #-}
-
-slotOf :: MVar Arrival -> ResponseSlot
-slotOf (MVar cell) = ResponseSlot cell
-{-# INLINE slotOf #-}
 
 -- | A slot that never waits.
 newFilledSlot :: Outcome -> IO ResponseSlot
-newFilledSlot = arrival >=> fmap slotOf . newMVar
+newFilledSlot = arrival >=> fmap ResponseSlot . newMVar
 
 -- | Fills the slot unless it is filled. \(O(1)\), never blocks.
 fillSlot :: ResponseSlot -> Outcome -> IO ()
-fillSlot slot outcome = arrival outcome >>= void . tryPutMVar (cellOf slot)
+fillSlot (ResponseSlot cell) outcome = arrival outcome >>= void . tryPutMVar cell
 
 arrival :: Outcome -> IO Arrival
 arrival = \case
@@ -114,7 +100,7 @@ waitSlotResult slot = arrived <$> waitArrival slot
 
 -- | What is in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
-trySlotResult slot = fmap arrived <$> tryReadMVar (cellOf slot)
+trySlotResult (ResponseSlot cell) = fmap arrived <$> tryReadMVar cell
 
 arrived :: Arrival -> Outcome
 arrived = \case
@@ -123,7 +109,7 @@ arrived = \case
 
 -- | The same, with the cell for what follows from it.
 waitArrival :: ResponseSlot -> IO Arrival
-waitArrival slot = readMVar (cellOf slot)
+waitArrival (ResponseSlot cell) = readMVar cell
 
 -- | Nobody has dealt with it yet.
 newAftermath :: IO Aftermath
