@@ -6,34 +6,28 @@
 -- forgets its slot. A slot is never used for a second command: whoever still
 -- holds it to write can only write to the command it was made for.
 --
--- What is not a plain reply comes with a cell for its 'Aftermath', which those
--- who wait share: the retry of a command must not happen once per waiter. It
--- is made when it is needed; a cell per command in flight would be a seventh
--- of what the collector copies for it. Whoever deals with the reply may be
--- interrupted; the next one goes on from where that was.
+-- What is not a plain reply is /trouble/. A slot may have somebody who deals
+-- with trouble as soon as it comes, whether or not anybody waits.
 module Redis.Internal.Network.ResponseSlot
   ( ResponseSlot,
     Outcome (..),
     newResponseSlot,
+    newAttendedSlot,
+    Attendant (..),
     newFilledSlot,
     fillSlot,
     waitSlotResult,
     trySlotResult,
 
-    -- * What comes after
+    -- * What is in it
     Arrival (..),
-    Aftermath,
-    Rest (..),
-    newAftermath,
+    Trouble (..),
     waitArrival,
-    sharedAftermath,
   )
 where
 
-import Control.Concurrent.MVar (MVar, newEmptyMVar, newMVar, putMVar, readMVar, takeMVar, tryPutMVar, tryReadMVar)
-import Control.Exception (mask, onException)
-import Control.Monad (void, (>=>))
-import Data.IORef (newIORef, readIORef, writeIORef)
+import Control.Concurrent.MVar
+import Control.Monad (void, when)
 import Redis.Error (Error)
 import Redis.Value (Value (..))
 
@@ -48,51 +42,65 @@ data Outcome
 data Arrival
   = -- | A reply that is neither an error nor has attributes.
     Plain Value
-  | -- | Anything else, which may have to be dealt with first.
-    Troubled Outcome Aftermath
+  | -- | Anything else, and what is done about it.
+    Troubled Outcome Trouble
 
--- | A one-shot cell.
-newtype ResponseSlot = ResponseSlot (MVar Arrival)
+-- | What is done about trouble.
+data Trouble
+  = -- | Nothing yet: it is left to who waits.
+    Unattended
+  | -- | Somebody deals with it; the result of the command will be here.
+    Attended (MVar (Either Error Value))
 
--- | How far it has been dealt with; empty while somebody does.
-newtype Aftermath = Aftermath (MVar Progress)
+-- | A cell for one command.
+data ResponseSlot = ResponseSlot {-# UNPACK #-} !(MVar Arrival) Attendant
 
-data Progress
-  = Untouched
-  | -- | Who dealt with it was interrupted; the rest of what is to be done.
-    Interrupted Rest
-  | -- | A plain reply or an error.
-    Settled (Either Error Value)
+-- | Who is told what has come. Its action runs once, on a thread of the
+-- connection, so it must be quick and must not throw.
+data Attendant
+  = -- | Nobody but who waits.
+    Nobody
+  | -- | Is given trouble, and the cell for the command's result.
+    OnTrouble (Outcome -> MVar (Either Error Value) -> IO ())
+  | -- | Is given whatever comes.
+    OnArrival (Outcome -> IO ())
 
--- | Something to be done for a reply. It is given an action by which it says
--- what remains to be done from now on, if it should be interrupted: one that has
--- sent a command says that its reply is to be waited for. What says nothing is
--- begun anew.
-newtype Rest = Rest {doRest :: (Rest -> IO ()) -> IO (Either Error Value)}
-
--- | An empty slot, for one command.
+-- | An empty slot that nobody attends.
 newResponseSlot :: IO ResponseSlot
-newResponseSlot = ResponseSlot <$> newEmptyMVar
+newResponseSlot = newAttendedSlot Nobody
 {-# INLINE newResponseSlot #-}
+
+-- | An empty slot.
+newAttendedSlot :: Attendant -> IO ResponseSlot
+newAttendedSlot attendant = (`ResponseSlot` attendant) <$> newEmptyMVar
+{-# INLINE newAttendedSlot #-}
 
 -- | A slot that never waits.
 newFilledSlot :: Outcome -> IO ResponseSlot
-newFilledSlot = arrival >=> fmap ResponseSlot . newMVar
+newFilledSlot outcome = do
+  slot <- newResponseSlot
+  slot <$ fillSlot slot outcome
 
 -- | Fills the slot unless it is filled. \(O(1)\), never blocks.
 fillSlot :: ResponseSlot -> Outcome -> IO ()
-fillSlot (ResponseSlot cell) outcome = arrival outcome >>= void . tryPutMVar cell
-
-arrival :: Outcome -> IO Arrival
-arrival = \case
-  Failure failure -> troubled (Failure failure)
-  Reply value -> case value of
-    ErrorReply _ -> troubled (Reply value)
-    WithAttributes _ _ -> troubled (Reply value)
-    _ -> pure (Plain value)
+fillSlot (ResponseSlot cell attendant) outcome = case (outcome, attendant) of
+  (Reply value, OnArrival act) | isPlain value -> first (Plain value) (act outcome)
+  (Reply value, _) | isPlain value -> void (tryPutMVar cell (Plain value))
+  (_, Nobody) -> void (tryPutMVar cell (Troubled outcome Unattended))
+  (_, OnArrival act) -> first (Troubled outcome Unattended) (act outcome)
+  (_, OnTrouble act) -> do
+    result <- newEmptyMVar
+    first (Troubled outcome (Attended result)) (act outcome result)
   where
-    troubled outcome = Troubled outcome <$> newAftermath
-{-# INLINE arrival #-}
+    -- Of several writers only the first one's news is acted on.
+    first arrival action = tryPutMVar cell arrival >>= (`when` action)
+{-# INLINE fillSlot #-}
+
+isPlain :: Value -> Bool
+isPlain = \case
+  ErrorReply _ -> False
+  WithAttributes _ _ -> False
+  _ -> True
 
 -- | Blocks until the slot is filled; may be interrupted, and called again.
 waitSlotResult :: ResponseSlot -> IO Outcome
@@ -100,31 +108,14 @@ waitSlotResult slot = arrived <$> waitArrival slot
 
 -- | What is in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
-trySlotResult (ResponseSlot cell) = fmap arrived <$> tryReadMVar cell
+trySlotResult (ResponseSlot cell _) = fmap arrived <$> tryReadMVar cell
 
 arrived :: Arrival -> Outcome
 arrived = \case
   Plain value -> Reply value
   Troubled outcome _ -> outcome
 
--- | The same, with the cell for what follows from it.
+-- | The same, with what is done about it.
 waitArrival :: ResponseSlot -> IO Arrival
-waitArrival (ResponseSlot cell) = readMVar cell
-
--- | Nobody has dealt with it yet.
-newAftermath :: IO Aftermath
-newAftermath = Aftermath <$> newMVar Untouched
-
--- | Does it for the first who asks, and gives everybody else the same result.
--- Blocks while somebody else does it. If that one is interrupted, the next one
--- goes on with what remains.
-sharedAftermath :: Aftermath -> Rest -> IO (Either Error Value)
-sharedAftermath (Aftermath cell) whole = mask $ \restore -> do
-  let goOn from = do
-        remaining <- newIORef from
-        result <- restore (doRest from (writeIORef remaining)) `onException` (readIORef remaining >>= putMVar cell . Interrupted)
-        result <$ putMVar cell (Settled result)
-  takeMVar cell >>= \case
-    Settled result -> result <$ putMVar cell (Settled result)
-    Interrupted remaining -> goOn remaining
-    Untouched -> goOn whole
+waitArrival (ResponseSlot cell _) = readMVar cell
+{-# INLINE waitArrival #-}
