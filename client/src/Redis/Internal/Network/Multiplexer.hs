@@ -197,9 +197,10 @@ data Submission = Submission
 -- Masked.
 enter :: Multiplexer -> Terms -> Batch -> IO ()
 enter mux terms batch = do
-  let submissionPatience = fromMaybe (usualPatience mux) (termsPatience terms)
-      submissionCount = batchCount batch
-      submissionBytes = batchSize batch
+  -- A thunk for each of these would be a tenth of what a submit allocates.
+  let !submissionPatience = fromMaybe (usualPatience mux) (termsPatience terms)
+      !submissionCount = batchCount batch
+      !submissionBytes = batchSize batch
   takeMVar (muxLock mux)
   now <- coarseNanos
   waiting <- waitingForRoom (muxRoom mux)
@@ -272,7 +273,7 @@ probe mux = mask_ $ do
 -- | The second half of @enter@, when there is room. Has the lock, gives it back,
 -- and sends if that is this caller's turn ("Redis.Internal.Network.Wakeup").
 append :: Multiplexer -> Submission -> IO ()
-append mux submission = do
+append mux !submission = do
   let count = submissionCount submission
       bytes = submissionBytes submission
   ready <- (&&) <$> bufferReady (muxBuffer mux) bytes <*> ringReady (muxRing mux) count
@@ -372,7 +373,7 @@ peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
 -- | Waits to be called, or told that the command's time is over. What it has
 -- waited is part of that time.
 waitForRoom :: Multiplexer -> Submission -> Waiter -> IO ()
-waitForRoom mux submission waiter =
+waitForRoom mux !submission waiter =
   -- Interruptible, like every wait for room.
   (awaitCall waiter `onException` leave) >>= \case
     TooLate -> tooLate submission

@@ -164,7 +164,7 @@ newMuxState muxSettings muxTransport muxOrder = do
             muxOrder,
             muxGone
           }
-  writeWord mux wordWakeup (pack atFirst)
+  writeWord mux wordWakeup (wakeupWord atFirst)
   writeWord mux wordEarliest maxBound
   writeWord mux wordShortest maxBound
   writeWord mux wordOverdue (-1)
@@ -208,7 +208,7 @@ deathCause = readIORef . muxCause
 
 -- | Where the parties stand. Without the lock it may be a little old.
 wakeup :: Multiplexer -> IO Wakeup
-wakeup mux = unpack <$> readWord mux wordWakeup
+wakeup mux = fromWord <$> readWord mux wordWakeup
 {-# INLINE wakeup #-}
 
 -- | Whether commands are taken. Without the lock it may be a little old.
@@ -221,16 +221,16 @@ transition :: Multiplexer -> Event -> IO Step
 transition mux event = do
   before <- wakeup mux
   let after = step event before
-  writeWord mux wordWakeup (pack (stepState after))
+  writeWord mux wordWakeup (wakeupWord (stepState after))
   pure after
 {-# INLINE transition #-}
 
 -- | Wakes whom a step says. Without the lock. \(O(1)\), never blocks.
 wake :: Multiplexer -> Step -> IO ()
-wake mux Step {stepWakesReader, stepWakesWriter, stepWakesWatchdog} = do
-  when stepWakesWatchdog (wakeWatchdog mux)
-  when stepWakesWriter (void (tryPutMVar (muxWriterWake mux) ()))
-  when stepWakesReader (wakeReader mux)
+wake mux after = do
+  when (wakesWatchdog after) (wakeWatchdog mux)
+  when (wakesWriter after) (void (tryPutMVar (muxWriterWake mux) ()))
+  when (wakesReader after) (wakeReader mux)
 {-# INLINE wake #-}
 
 -- | Wakes the reader if it sleeps. \(O(1)\), never blocks.
@@ -330,7 +330,7 @@ hasRoom :: Multiplexer -> Int -> Int -> IO Bool
 hasRoom mux commands bytes = do
   busy <- inFlight mux
   used <- bufferedBytes (muxBuffer mux)
-  pure (fits (muxSettings mux) busy used commands bytes)
+  pure $! fits (muxSettings mux) busy used commands bytes
 {-# INLINE hasRoom #-}
 
 -- | The rule: commands in flight, bytes queued, and how much more of both.

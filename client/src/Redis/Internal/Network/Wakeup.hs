@@ -1,3 +1,5 @@
+{-# LANGUAGE PatternSynonyms #-}
+
 -- | Who sends, who sleeps and who wakes whom on one connection: one state, one
 -- pure step.
 --
@@ -87,81 +89,187 @@
 -- step that returns to 'Idle' is taken by the party that sent.
 module Redis.Internal.Network.Wakeup
   ( -- * The state
-    Wakeup (..),
-    Reader (..),
-    Sender (..),
-    Watchdog (..),
-    Life (..),
+    Wakeup,
+    Reader (Awake, AsleepWatched, AsleepUnwatched, AwaitsSender),
+    Sender (Idle, Helping, Writing, Closed),
+    Watchdog (Ticking, Resting),
+    Life (Open, Draining, Dead),
     atFirst,
+    wakeupReader,
+    wakeupSender,
+    wakeupWatchdog,
+    wakeupLife,
+    wakeupWatch,
+    wakeupPolls,
+    wakeupUnsent,
     asleep,
 
     -- * The step
     Event (..),
-    Answer (..),
+    Answer (Leave, Send, Sleep, GoOn, Finish),
     Step (..),
+    wakesReader,
+    wakesWriter,
+    wakesWatchdog,
     step,
 
-    -- * One word
-    pack,
-    unpack,
+    -- * The word
+    wakeupWord,
+    fromWord,
+
+    -- * For those who break it on purpose
+    setReader,
+    setSender,
+    setWatchdog,
+    setLife,
+    setWatch,
+    setUnsent,
+    Wakes,
+    wakingNobody,
+    without,
   )
 where
 
-import Data.Bits (shiftL, shiftR, (.&.), (.|.))
+import Data.Bits (complement, shiftL, shiftR, (.&.), (.|.))
+
+-- | Where the parties stand, in one word: two bits for the reader, the sender and
+-- the life each, one for each of the others, and what is unsent above them. So the
+-- step allocates nothing, and the state is one read and one write.
+newtype Wakeup = Wakeup Int
+  deriving newtype (Eq, Ord)
+
+instance Show Wakeup where
+  showsPrec level state =
+    showsPrec
+      level
+      ( (wakeupReader state, wakeupSender state, wakeupWatchdog state, wakeupLife state),
+        (if wakeupWatch state then "watch" else "", if wakeupPolls state then "polls" else "", wakeupUnsent state)
+      )
 
 -- | The reader, as the others see it.
-data Reader = Awake | AsleepWatched | AsleepUnwatched | AwaitsSender
-  deriving stock (Eq, Ord, Show, Enum, Bounded)
+newtype Reader = Reader Int
+  deriving newtype (Eq, Ord)
+
+pattern Awake, AsleepWatched, AsleepUnwatched, AwaitsSender :: Reader
+pattern Awake = Reader 0
+pattern AsleepWatched = Reader 1
+pattern AsleepUnwatched = Reader 2
+pattern AwaitsSender = Reader 3
+
+{-# COMPLETE Awake, AsleepWatched, AsleepUnwatched, AwaitsSender #-}
+
+instance Show Reader where
+  show = \case
+    Awake -> "Awake"
+    AsleepWatched -> "AsleepWatched"
+    AsleepUnwatched -> "AsleepUnwatched"
+    AwaitsSender -> "AwaitsSender"
 
 -- | Who has the right to send: to swap the blocks, and to write to the
 -- transport without the lock.
-data Sender = Idle | Helping | Writing | Closed
-  deriving stock (Eq, Ord, Show, Enum, Bounded)
+newtype Sender = Sender Int
+  deriving newtype (Eq, Ord)
+
+pattern Idle, Helping, Writing, Closed :: Sender
+pattern Idle = Sender 0
+pattern Helping = Sender 1
+pattern Writing = Sender 2
+pattern Closed = Sender 3
+
+{-# COMPLETE Idle, Helping, Writing, Closed #-}
+
+instance Show Sender where
+  show = \case
+    Idle -> "Idle"
+    Helping -> "Helping"
+    Writing -> "Writing"
+    Closed -> "Closed"
 
 -- | Whether time is looked after.
-data Watchdog = Ticking | Resting
-  deriving stock (Eq, Ord, Show, Enum, Bounded)
+newtype Watchdog = Watchdog Int
+  deriving newtype (Eq, Ord)
+
+pattern Ticking, Resting :: Watchdog
+pattern Ticking = Watchdog 0
+pattern Resting = Watchdog 1
+
+{-# COMPLETE Ticking, Resting #-}
+
+instance Show Watchdog where
+  show = \case
+    Ticking -> "Ticking"
+    Resting -> "Resting"
 
 -- | Whether commands are taken. A draining connection takes none, and ends when
 -- those in flight are answered.
-data Life = Open | Draining | Dead
-  deriving stock (Eq, Ord, Show, Enum, Bounded)
+newtype Life = Life Int
+  deriving newtype (Eq, Ord)
 
--- | Where the parties stand.
-data Wakeup = Wakeup
-  { wakeupReader :: Reader,
-    wakeupSender :: Sender,
-    wakeupWatchdog :: Watchdog,
-    wakeupLife :: Life,
-    -- | Whether the reader must not sleep unwatched for now.
-    wakeupWatch :: Bool,
-    -- | Whether the reader would poll for replies if it were awake.
-    wakeupPolls :: Bool,
-    -- | Commands that nobody has begun to send.
-    wakeupUnsent :: Int
-  }
-  deriving stock (Eq, Ord, Show)
+pattern Open, Draining, Dead :: Life
+pattern Open = Life 0
+pattern Draining = Life 1
+pattern Dead = Life 2
+
+{-# COMPLETE Open, Draining, Dead #-}
+
+instance Show Life where
+  show = \case
+    Open -> "Open"
+    Draining -> "Draining"
+    Dead -> "Dead"
 
 -- | Nothing sent, the reader about to run.
 atFirst :: Wakeup
-atFirst =
-  Wakeup
-    { wakeupReader = Awake,
-      wakeupSender = Idle,
-      wakeupWatchdog = Ticking,
-      wakeupLife = Open,
-      wakeupWatch = False,
-      wakeupPolls = False,
-      wakeupUnsent = 0
-    }
+atFirst = Wakeup 0
+
+wakeupReader :: Wakeup -> Reader
+wakeupReader (Wakeup word) = Reader (word .&. 3)
+
+wakeupSender :: Wakeup -> Sender
+wakeupSender (Wakeup word) = Sender (word `shiftR` 2 .&. 3)
+
+wakeupLife :: Wakeup -> Life
+wakeupLife (Wakeup word) = Life (word `shiftR` 4 .&. 3)
+
+wakeupWatchdog :: Wakeup -> Watchdog
+wakeupWatchdog (Wakeup word) = Watchdog (word `shiftR` 6 .&. 1)
+
+-- | Whether the reader must not sleep unwatched for now.
+wakeupWatch :: Wakeup -> Bool
+wakeupWatch (Wakeup word) = word .&. 128 /= 0
+
+-- | Whether the reader would poll for replies if it were awake.
+wakeupPolls :: Wakeup -> Bool
+wakeupPolls (Wakeup word) = word .&. 256 /= 0
+
+-- | Commands that nobody has begun to send.
+wakeupUnsent :: Wakeup -> Int
+wakeupUnsent (Wakeup word) = word `shiftR` 9
+
+setReader :: Reader -> Wakeup -> Wakeup
+setReader (Reader reader) (Wakeup word) = Wakeup (word .&. complement 3 .|. reader)
+
+setSender :: Sender -> Wakeup -> Wakeup
+setSender (Sender sender) (Wakeup word) = Wakeup (word .&. complement 12 .|. sender `shiftL` 2)
+
+setLife :: Life -> Wakeup -> Wakeup
+setLife (Life life) (Wakeup word) = Wakeup (word .&. complement 48 .|. life `shiftL` 4)
+
+setWatchdog :: Watchdog -> Wakeup -> Wakeup
+setWatchdog (Watchdog watchdog) (Wakeup word) = Wakeup (word .&. complement 64 .|. watchdog `shiftL` 6)
+
+setWatch :: Bool -> Wakeup -> Wakeup
+setWatch watch (Wakeup word) = Wakeup (if watch then word .|. 128 else word .&. complement 128)
+
+setPolls :: Bool -> Wakeup -> Wakeup
+setPolls polls (Wakeup word) = Wakeup (if polls then word .|. 256 else word .&. complement 256)
+
+setUnsent :: Int -> Wakeup -> Wakeup
+setUnsent unsent (Wakeup word) = Wakeup (word .&. 511 .|. unsent `shiftL` 9)
 
 -- | Whether the reader sleeps and may be woken to send or to read.
 asleep :: Reader -> Bool
-asleep = \case
-  AsleepWatched -> True
-  AsleepUnwatched -> True
-  _ -> False
-{-# INLINE asleep #-}
+asleep reader = reader == AsleepWatched || reader == AsleepUnwatched
 
 -- | What a party tells.
 data Event
@@ -198,156 +306,166 @@ data Event
   deriving stock (Eq, Show)
 
 -- | What the party does next.
-data Answer
-  = -- | Nothing.
-    Leave
-  | -- | Swaps the blocks and sends; after 'Stuck', hands its block to the writer.
-    Send
-  | Sleep
-  | -- | Looks again.
-    GoOn
-  | -- | Cleans up.
-    Finish
-  deriving stock (Eq, Show, Enum, Bounded)
+newtype Answer = Answer Int
+  deriving newtype (Eq, Ord)
+
+-- | Nothing.
+pattern Leave :: Answer
+pattern Leave = Answer 0
+
+-- | Swaps the blocks and sends; after 'Stuck', hands its block to the writer.
+pattern Send :: Answer
+pattern Send = Answer 1
+
+pattern Sleep :: Answer
+pattern Sleep = Answer 2
+
+-- | Looks again.
+pattern GoOn :: Answer
+pattern GoOn = Answer 3
+
+-- | Cleans up.
+pattern Finish :: Answer
+pattern Finish = Answer 4
+
+{-# COMPLETE Leave, Send, Sleep, GoOn, Finish #-}
+
+instance Show Answer where
+  show = \case
+    Leave -> "Leave"
+    Send -> "Send"
+    Sleep -> "Sleep"
+    GoOn -> "GoOn"
+    Finish -> "Finish"
+
+-- | A set of threads to wake.
+newtype Wakes = Wakes Int
+  deriving newtype (Eq, Ord)
+
+instance Show Wakes where
+  show wakes = show ([name | (name, one) <- [("reader", theReader), ("writer", theWriter), ("watchdog", theWatchdog)], wakes `includes` one] :: [String])
+
+wakingNobody, theReader, theWriter, theWatchdog, everybody :: Wakes
+wakingNobody = Wakes 0
+theReader = Wakes 1
+theWriter = Wakes 2
+theWatchdog = Wakes 4
+everybody = Wakes 7
+
+includes :: Wakes -> Wakes -> Bool
+includes (Wakes wakes) (Wakes one) = wakes .&. one /= 0
+
+with :: Wakes -> Wakes -> Wakes
+with (Wakes some) (Wakes others) = Wakes (some .|. others)
+
+-- | The wakes without some.
+without :: Wakes -> Wakes -> Wakes
+without (Wakes wakes) (Wakes others) = Wakes (wakes .&. complement others)
+
+-- | Those, if so.
+given :: Bool -> Wakes -> Wakes
+given holds wakes = if holds then wakes else wakingNobody
 
 -- | What follows from an event.
 data Step = Step
   { stepState :: Wakeup,
     stepAnswer :: Answer,
-    stepWakesReader :: Bool,
-    stepWakesWriter :: Bool,
-    stepWakesWatchdog :: Bool
+    stepWakes :: Wakes
   }
   deriving stock (Eq, Show)
+
+wakesReader, wakesWriter, wakesWatchdog :: Step -> Bool
+wakesReader after = stepWakes after `includes` theReader
+wakesWriter after = stepWakes after `includes` theWriter
+wakesWatchdog after = stepWakes after `includes` theWatchdog
 
 -- | The step. \(O(1)\). Inlined, so that nothing is allocated for a known event.
 step :: Event -> Wakeup -> Step
 step event state = case event of
   Queued count enough -> queued count enough state
   WouldSend
-    | wakeupSender state == Idle && wakeupUnsent state > 0 -> answer Send state {wakeupSender = Helping, wakeupUnsent = 0}
+    | wakeupSender state == Idle && wakeupUnsent state > 0 -> answer Send (setSender Helping (setUnsent 0 state))
     | otherwise -> answer Leave state
   Sent -> released state
   Stuck
     | wakeupLife state == Dead -> released state
-    | otherwise -> (answer Send state {wakeupSender = Writing}) {stepWakesWriter = True}
+    | otherwise -> Step {stepState = setSender Writing state, stepAnswer = Send, stepWakes = theWriter}
   WriterSent
     | wakeupLife state == Dead -> released state
-    | wakeupUnsent state > 0 -> answer Send state {wakeupUnsent = 0}
-    | otherwise -> answer Leave state {wakeupSender = Idle}
+    | wakeupUnsent state > 0 -> answer Send (setUnsent 0 state)
+    | otherwise -> answer Leave (setSender Idle state)
   WouldSleep watched inFlight -> wouldSleep watched inFlight state
-  Woken inFlight -> answer Leave state {wakeupReader = Awake, wakeupWatch = wakeupWatch state && not inFlight}
-  Judged polls -> answer Leave state {wakeupPolls = polls}
+  Woken inFlight -> answer Leave (setReader Awake (setWatch (wakeupWatch state && not inFlight) state))
+  Judged polls -> answer Leave (setPolls polls state)
   Ticked
-    | wakeupReader state == AsleepUnwatched -> wakingReader Leave state {wakeupWatch = True}
+    | wakeupReader state == AsleepUnwatched -> wakingReader (setWatch True state)
     | otherwise -> answer Leave state
   WouldRest busy
     | busy || wakeupLife state /= Open || wakeupReader state == AsleepUnwatched -> answer GoOn state
-    | otherwise -> answer Sleep state {wakeupWatchdog = Resting}
+    | otherwise -> answer Sleep (setWatchdog Resting state)
   Drains
-    | wakeupLife state == Open -> wakingReader Leave state {wakeupLife = Draining}
+    | wakeupLife state == Open -> wakingReader (setLife Draining state)
     | otherwise -> answer Leave state
   Dies
     | wakeupLife state == Dead -> answer Leave state
     | otherwise ->
       Step
-        { stepState = state {wakeupLife = Dead, wakeupReader = Awake, wakeupWatchdog = Ticking},
+        { stepState = setLife Dead (setReader Awake (setWatchdog Ticking state)),
           stepAnswer = Leave,
-          stepWakesReader = True,
-          stepWakesWriter = True,
-          stepWakesWatchdog = True
+          stepWakes = everybody
         }
   WouldEnd
-    | wakeupSender state == Idle -> answer Finish state {wakeupSender = Closed}
-    | otherwise -> answer Sleep state {wakeupReader = AwaitsSender}
+    | wakeupSender state == Idle -> answer Finish (setSender Closed state)
+    | otherwise -> answer Sleep (setReader AwaitsSender state)
 {-# INLINE step #-}
 
 queued :: Int -> Int -> Wakeup -> Step
-queued count enough before =
+queued !count !enough !before =
   Step
-    { stepState = after {wakeupWatchdog = Ticking, wakeupReader = if wakes then Awake else wakeupReader after},
+    { stepState = setWatchdog Ticking (if wakes then setReader Awake after else after),
       stepAnswer = if sends then Send else Leave,
-      stepWakesReader = wakes,
-      stepWakesWriter = False,
-      stepWakesWatchdog = wakeupWatchdog before == Resting
+      stepWakes = given wakes theReader `with` given (wakeupWatchdog before == Resting) theWatchdog
     }
   where
     unsent = wakeupUnsent before + count
     idle = wakeupSender before == Idle
     sends = idle && unsent >= enough
     after
-      | sends = before {wakeupSender = Helping, wakeupUnsent = 0}
-      | otherwise = before {wakeupUnsent = unsent}
+      | sends = setSender Helping (setUnsent 0 before)
+      | otherwise = setUnsent unsent before
     reader = wakeupReader before
     wakes
       | idle && not sends = asleep reader
       | otherwise = reader == AsleepUnwatched || reader == AsleepWatched && wakeupPolls before
-{-# INLINE queued #-}
 
 -- | The right to send is given back.
 released :: Wakeup -> Step
 released before
-  | reader == AwaitsSender || wakeupUnsent before > 0 && asleep reader = wakingReader Leave after
+  | reader == AwaitsSender || wakeupUnsent before > 0 && asleep reader = wakingReader after
   | otherwise = answer Leave after
   where
     reader = wakeupReader before
-    after = before {wakeupSender = Idle}
-{-# INLINE released #-}
+    after = setSender Idle before
 
 wouldSleep :: Bool -> Bool -> Wakeup -> Step
 wouldSleep watched inFlight state
   | wakeupLife state == Dead || wakeupLife state == Draining && not inFlight = answer Finish state
   | wakeupUnsent state > 0 && wakeupSender state == Idle = answer GoOn state
-  | watched = answer Sleep state {wakeupReader = AsleepWatched}
+  | watched = answer Sleep (setReader AsleepWatched state)
   | inFlight = answer GoOn state
-  | wakeupWatchdog state == Resting || wakeupWatch state = answer GoOn state {wakeupWatch = True}
-  | otherwise = answer Sleep state {wakeupReader = AsleepUnwatched}
-{-# INLINE wouldSleep #-}
+  | wakeupWatchdog state == Resting || wakeupWatch state = answer GoOn (setWatch True state)
+  | otherwise = answer Sleep (setReader AsleepUnwatched state)
 
 answer :: Answer -> Wakeup -> Step
-answer what state = Step {stepState = state, stepAnswer = what, stepWakesReader = False, stepWakesWriter = False, stepWakesWatchdog = False}
-{-# INLINE answer #-}
+answer what state = Step {stepState = state, stepAnswer = what, stepWakes = wakingNobody}
 
-wakingReader :: Answer -> Wakeup -> Step
-wakingReader what state = (answer what state {wakeupReader = Awake}) {stepWakesReader = True}
-{-# INLINE wakingReader #-}
+wakingReader :: Wakeup -> Step
+wakingReader state = Step {stepState = setReader Awake state, stepAnswer = Leave, stepWakes = theReader}
 
--- | The state in one word: two bits for the reader, the sender and the life each,
--- one for each of the others, and what is unsent above them.
-pack :: Wakeup -> Int
-pack state =
-  fromEnum (wakeupReader state)
-    .|. fromEnum (wakeupSender state) `shiftL` 2
-    .|. fromEnum (wakeupLife state) `shiftL` 4
-    .|. fromEnum (wakeupWatchdog state) `shiftL` 6
-    .|. fromEnum (wakeupWatch state) `shiftL` 7
-    .|. fromEnum (wakeupPolls state) `shiftL` 8
-    .|. wakeupUnsent state `shiftL` 9
-{-# INLINE pack #-}
+-- | The state as it is kept.
+wakeupWord :: Wakeup -> Int
+wakeupWord (Wakeup word) = word
 
--- | The state of a word that 'pack' has made.
-unpack :: Int -> Wakeup
-unpack word =
-  Wakeup
-    { wakeupReader = case bits 0 3 of
-        0 -> Awake
-        1 -> AsleepWatched
-        2 -> AsleepUnwatched
-        _ -> AwaitsSender,
-      wakeupSender = case bits 2 3 of
-        0 -> Idle
-        1 -> Helping
-        2 -> Writing
-        _ -> Closed,
-      wakeupLife = case bits 4 3 of
-        0 -> Open
-        1 -> Draining
-        _ -> Dead,
-      wakeupWatchdog = if bits 6 1 == 0 then Ticking else Resting,
-      wakeupWatch = bits 7 1 /= 0,
-      wakeupPolls = bits 8 1 /= 0,
-      wakeupUnsent = word `shiftR` 9
-    }
-  where
-    bits from mask = word `shiftR` from .&. mask
-{-# INLINE unpack #-}
+-- | The state of a word that 'wakeupWord' has given.
+fromWord :: Int -> Wakeup
+fromWord = Wakeup
