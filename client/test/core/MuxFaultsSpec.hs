@@ -13,7 +13,7 @@ import Redis.Error
 import Redis.Internal.Network.Clock (nanosFromSeconds)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
 import Test.Hspec
@@ -46,7 +46,7 @@ spec = describe "a multiplexer whose connection fails" $ do
             fake <- newFake goodManners {mannersWindow = window, mannersWriteMost = 13} 1
             -- A peer that reads nothing; what it accepts is what the window holds.
             mux <- openMux plainSettings {muxOnDeath = \cause -> modifyIORef' deaths (cause :)} fake
-            slots <- concat <$> forM (zip [0 ..] runs) (\(k, size) -> submitRun mux noOrderKey (map (command k) [1 .. size]))
+            slots <- concat <$> forM (zip [0 ..] runs) (\(k, size) -> submitRun mux usualTerms (map (command k) [1 .. size]))
             let encoded = concat [map (command k) [1 .. size] | (k, size) <- zip [0 ..] runs]
                 ends = drop 1 (scanl (+) 0 (map (ByteString.length . requestBytes) encoded))
                 everything = List.foldl' max 0 ends
@@ -63,7 +63,7 @@ spec = describe "a multiplexer whose connection fails" $ do
               FailsToWrite -> do
                 writeIORef (fakeBeforeWrite fake) (ioError (userError "no route to host"))
                 -- Makes somebody write, whether the last bytes are stuck or not.
-                void (submitCommandAsync mux noOrderKey (request ["PING"]))
+                void (submitCommandAsync mux usualTerms (request ["PING"]))
                 void (hear fake)
             awaitGone mux
             accepted <- heardBytes fake
@@ -117,7 +117,7 @@ spec = describe "a multiplexer whose connection fails" $ do
   it "still delivers what the peer said before it closed" . within 10 $ do
     fake <- newFake goodManners {mannersReadMost = 3} 1
     mux <- openMux plainSettings fake
-    slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 3]
+    slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 3]
     mapM_ (say fake . bulk . token) [1, 2]
     hangUp fake
     mapM (fmap (either (Left . errorDelivery) Right . outcomeText) . waitSlotResult) slots
@@ -131,7 +131,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       -- The writer is woken, finds nothing to do, and ends.
       killMultiplexer mux ClosedLocally
       replicateM_ 2000 yield
-    slot <- submitCommandAsync mux noOrderKey (tokenRequest 1)
+    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
     outcome <- outcomeText <$> waitSlotResult slot
     outcome `shouldBe` Left (ConnectionError NotSent (muxEndpoint mux) ClosedLocally)
     awaitGone mux
@@ -147,14 +147,14 @@ spec = describe "a multiplexer whose connection fails" $ do
       takeMVar go
       ioError (userError "out of buffers")
     submitter <- newEmptyMVar
-    void . forkIO $ submitCommandAsync mux noOrderKey (tokenRequest 1) >>= putMVar submitter
+    void . forkIO $ submitCommandAsync mux usualTerms (tokenRequest 1) >>= putMVar submitter
     takeMVar writing
     -- With the lock held, death cannot be recorded; the right to send must not
     -- come back before that.
     early <- withLock mux $ do
       putMVar go ()
       replicateM_ 2000 yield
-      not <$> isEmptyMVar (muxToken mux)
+      (== Idle) . wakeupSender <$> wakeup mux
     early `shouldBe` False
     slot <- takeMVar submitter
     (either (Left . errorDelivery) Right . outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Left NotSent)
@@ -165,11 +165,11 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "ends a command that is not answered in time, and drops its late reply" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
-      late <- outcomeText <$> submitCommand mux noOrderKey (tokenRequest 1)
+      late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
       late `shouldBe` Left (TimeoutError MaybeExecuted 0.03)
       say fake (bulk (token 1))
       eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
-      slot <- submitCommandAsync mux noOrderKey (tokenRequest 2)
+      slot <- submitCommandAsync mux usualTerms (tokenRequest 2)
       say fake (bulk (token 2))
       (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString (token 2)))
       abortMultiplexer mux
@@ -177,7 +177,7 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "ends every one of many commands in time" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05), muxMaxInFlight = 16384} fake
-      slots <- forM [1 .. 10000] (submitCommandAsync mux noOrderKey . tokenRequest)
+      slots <- forM [1 .. 10000] (submitCommandAsync mux usualTerms . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
       filter (/= Left (TimeoutError MaybeExecuted 0.05)) outcomes `shouldBe` []
       abortMultiplexer mux
@@ -185,8 +185,8 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "wakes the watchdog that slept while nothing was in flight" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.02)} fake
-      eventually ((/= 0) <$> withLock mux (readFlag mux flagWatchdogParked))
-      (outcomeText <$> submitCommand mux noOrderKey (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.02))
+      eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.02))
       abortMultiplexer mux
 
     it "probes a silent peer, and leaves one alone that answers" . within 10 $ do
@@ -195,7 +195,7 @@ spec = describe "a multiplexer whose connection fails" $ do
             ["PING"] -> say fake "+OK\r\n+PONG\r\n" *> putMVar probed ()
             _ -> pure ()
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} goodManners answer $ \_ mux -> do
-        slot <- submitCommandAsync mux noOrderKey (tokenRequest 1)
+        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
         takeMVar probed
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
         isOpen mux >>= (`shouldBe` True)
@@ -208,7 +208,7 @@ spec = describe "a multiplexer whose connection fails" $ do
           readAll left
             | left <= 0 = pure ()
             | otherwise = threadDelay 10000 *> hear fake >>= maybe (pure ()) (readAll . (left -) . ByteString.length)
-      slot <- submitCommandAsync mux noOrderKey large
+      slot <- submitCommandAsync mux usualTerms large
       readAll (ByteString.length (requestBytes large))
       say fake "+OK\r\n"
       (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
@@ -220,7 +220,7 @@ spec = describe "a multiplexer whose connection fails" $ do
             ["PING"] -> threadDelay 50000 *> say fake "+OK\r\n+PONG\r\n"
             _ -> pure ()
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.2)} goodManners answer $ \_ mux -> do
-        slot <- submitCommandAsync mux noOrderKey (tokenRequest 1)
+        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
         standStill 600000
         (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (SimpleString "OK"))
         isOpen mux >>= (`shouldBe` True)
@@ -228,13 +228,13 @@ spec = describe "a multiplexer whose connection fails" $ do
     it "closes a connection whose peer stays silent" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
-      (outcomeText <$> submitCommand mux noOrderKey (tokenRequest 1)) >>= (`shouldSatisfy` silent)
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldSatisfy` silent)
       awaitGone mux
 
     it "closes it also when there is no room for a probe and commands have no limit" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05), muxMaxInFlight = 2} fake
-      slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1, 2]
+      slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1, 2]
       mapM_ (waitSlotResult >=> ((`shouldSatisfy` silent) . outcomeText)) slots
       awaitGone mux
   where
@@ -258,7 +258,7 @@ foreign import ccall unsafe "usleep"
 -- | Asks until it is told of the death; then nothing, or what was wrong.
 callUntilDead :: Multiplexer -> Int -> IO (Maybe String)
 callUntilDead mux n = do
-  outcome <- outcomeText <$> submitCommand mux noOrderKey (tokenRequest n)
+  outcome <- outcomeText <$> submitCommand mux usualTerms (tokenRequest n)
   case outcome of
     Right (BulkString text) | text == token n -> callUntilDead mux (n + 1)
     Left ConnectionError {} -> pure Nothing

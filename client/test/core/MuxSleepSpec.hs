@@ -11,9 +11,9 @@ import Peer
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.OrderCounts (newOrderCounts, noOrderKey)
+import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.Transport (Transport (transportLocal))
+import Redis.Internal.Network.Wakeup
 import Redis.Value
 import Test.Hspec
 
@@ -23,18 +23,18 @@ spec = describe "a sleeping connection" $ do
     withMux polling goodManners echoing $ \fake mux -> do
       without <- forM [1 .. 500] $ \n -> do
         ask mux n
-        asleep mux
-        readFlag mux flagUnwatched
+        sleeps mux
+        readerOf mux
       -- Not quite all: the watchdog's ticks fall in between.
-      sum without `shouldSatisfy` (> 250)
+      length (filter (== AsleepUnwatched) without) `shouldSatisfy` (> 250)
       eventually ((== 1) <$> readTVarIO (fakeWatches fake))
 
   it "that does not poll asks at once" . within 20 $
     withMux plainSettings goodManners echoing $ \fake mux ->
       forM_ [1 .. 50] $ \n -> do
         ask mux n
-        asleep mux
-        readFlag mux flagUnwatched >>= (`shouldBe` 0)
+        sleeps mux
+        readerOf mux >>= (`shouldBe` AsleepWatched)
         readTVarIO (fakeWatches fake) >>= (`shouldBe` 1)
 
   it "sees a push right after a reply, and then asks at once" . within 20 $ do
@@ -42,13 +42,13 @@ spec = describe "a sleeping connection" $ do
     let settings = polling {muxOnPush = const (modifyIORef' pushes (+ 1))}
     withMux settings goodManners echoing $ \fake mux -> do
       -- Again if a tick of the watchdog came in between.
-      eventually (ask mux 0 *> asleep mux *> ((/= 0) <$> readFlag mux flagUnwatched))
+      eventually (ask mux 0 *> sleeps mux *> ((== AsleepUnwatched) <$> readerOf mux))
       say fake ">1\r\n+news\r\n"
       eventually ((== 1) <$> readIORef pushes)
       forM_ [1 .. 50] $ \n -> do
         ask mux n
-        asleep mux
-        readFlag mux flagUnwatched >>= (`shouldBe` 0)
+        sleeps mux
+        readerOf mux >>= (`shouldBe` AsleepWatched)
       say fake ">1\r\n+news\r\n"
       eventually ((== 2) <$> readIORef pushes)
 
@@ -57,12 +57,12 @@ spec = describe "a sleeping connection" $ do
     let settings = polling {muxCommandTimeout = Just 20000000, muxOnPush = const (modifyIORef' pushes (+ 1))}
     withMux settings goodManners echoing $ \fake mux -> do
       ask mux 0
-      eventually ((/= 0) <$> withLock mux (readFlag mux flagWatchdogParked))
+      eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
       forM_ [">1\r\n", "+ne", "ws\r\n"] $ \part -> do
-        reads' <- readFlag mux flagReads
+        reads' <- readWord mux wordReads
         say fake part
-        eventually ((/= reads') <$> readFlag mux flagReads)
-        asleep mux
+        eventually ((/= reads') <$> readWord mux wordReads)
+        sleeps mux
       eventually ((== 1) <$> readIORef pushes)
 
   it "sees the peer hang up right after a reply" . within 20 $ do
@@ -81,7 +81,7 @@ spec = describe "a sleeping connection" $ do
 
   it "asks at once when the watchdog sleeps already, which would have it ask later" . within 20 $ do
     (fake, mux) <- withoutThreads polling
-    writeFlag mux flagWatchdogParked 1
+    void (withLock mux (transition mux (WouldRest False)))
     void (forkIO (readerLoop mux))
     eventually ((== 1) <$> readTVarIO (fakeWatches fake))
     abortMultiplexer mux
@@ -89,73 +89,23 @@ spec = describe "a sleeping connection" $ do
   it "that has not asked is woken by a submitter that sends its command itself" . within 20 $ do
     (fake, mux) <- withoutThreads polling
     -- As a reader leaves them that thought otherwise about polling a moment before.
-    withLock mux $ do
-      writeFlag mux flagParked 1
-      writeFlag mux flagUnwatched 1
-      writeFlag mux flagPolling 0
-    void (submitCommandAsync mux noOrderKey (tokenRequest 0))
+    void (withLock mux (transition mux (WouldSleep False False)))
+    void (submitCommandAsync mux usualTerms (tokenRequest 0))
     heardBytes fake >>= (`shouldSatisfy` (> 0))
     isEmptyMVar (muxReaderWake mux) >>= (`shouldBe` False)
 
   it "beside others of its capability polls only for few callers" . within 20 $
     withMux polling {muxAlone = False} goodManners echoing $ \_ mux -> do
       ask mux 0
-      eventually ((/= 0) <$> readFlag mux flagPolling)
-      slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 64]
+      eventually (wakeupPolls <$> wakeup mux)
+      slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 64]
       mapM_ waitSlotResult slots
       ask mux 65
-      eventually ((== 0) <$> readFlag mux flagPolling)
+      eventually (not . wakeupPolls <$> wakeup mux)
       -- A peak is half forgotten after 180 commands.
       forM_ [66 .. 2000] (ask mux)
-      eventually ((/= 0) <$> readFlag mux flagPolling)
-  describe "beside others of its machine" $ do
-    it "sends no more while enough is unanswered, and all that it has after the next reply" . within 20 $ do
-      (fake, mux) <- withoutThreads beside
-      void (forkIO (readerLoop mux))
-      first <- burst mux 80
-      -- The last of them may have been left to replies that are due.
-      eventually (kickReader mux *> ((== first) <$> heardBytes fake))
-      asleep mux
-      -- There is no watchdog that would send it.
-      both <- burst mux 100
-      forM_ [1 .. 50 :: Int] $ \_ -> do
-        kickReader mux
-        eventually (isEmptyMVar (muxReaderWake mux))
-        asleep mux
-        readFlag mux flagUnflushed >>= (`shouldBe` 100)
-      heardBytes fake >>= (`shouldBe` first)
-      say fake (bulk (token 1))
-      eventually ((== both) <$> heardBytes fake)
-      abortMultiplexer mux
-
-    it "sends the rest when no reply comes" . within 20 $ do
-      fake <- newFake goodManners 1
-      mux <- openMux beside fake
-      sent <- burst mux 300
-      eventually ((== sent) <$> heardBytes fake)
-      abortMultiplexer mux
-
-    it "holds nothing back that leads elsewhere, or that is alone" . within 20 $
-      forM_ [(beside, \fake -> fake {fakeTransport = (fakeTransport fake) {transportLocal = False}}), (polling, id)] $ \(settings, change) -> do
-        fake <- change <$> newFake goodManners 1
-        mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)
-        void (forkIO (readerLoop mux))
-        sent <- burst mux 300
-        eventually (kickReader mux *> ((== sent) <$> heardBytes fake))
-        abortMultiplexer mux
-
-    it "answers everybody" . within 60 $
-      withMux beside goodManners echoing $ \_ mux ->
-        forM_ [1 .. 20 :: Int] $ \_ -> do
-          slots <- mapM (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. 1000]
-          answers <- mapM (fmap outcomeText . waitSlotResult) slots
-          answers `shouldBe` map (Right . BulkString . token) [1 .. 1000]
+      eventually (wakeupPolls <$> wakeup mux)
   where
-    beside = polling {muxAlone = False}
-    -- Submits so many commands; returns their bytes.
-    burst mux count = do
-      mapM_ (submitCommandAsync mux noOrderKey . tokenRequest) [1 .. count :: Int]
-      withLock mux (readFlag mux flagQueued)
     -- A connection whose threads the test starts, if any.
     withoutThreads settings = do
       fake <- newFake goodManners 1
@@ -163,5 +113,6 @@ spec = describe "a sleeping connection" $ do
       pure (fake, mux)
     -- So long that no machine is too slow for it.
     polling = plainSettings {muxPolling = PollUpTo 1000000}
-    ask mux n = (outcomeText <$> submitCommand mux noOrderKey (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
-    asleep mux = eventually ((/= 0) <$> withLock mux (readFlag mux flagParked))
+    ask mux n = (outcomeText <$> submitCommand mux usualTerms (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
+    sleeps mux = eventually (asleep <$> withLock mux (readerOf mux))
+    readerOf mux = wakeupReader <$> wakeup mux

@@ -15,7 +15,6 @@ module Peer
 where
 
 import Control.Concurrent (forkIO, killThread, yield)
-import Control.Concurrent.MVar (readMVar)
 import Control.Exception (bracket, throwIO)
 import Control.Monad (unless)
 import Data.ByteString (ByteString)
@@ -25,7 +24,6 @@ import Fake
 import Redis.Error
 import Redis.Internal.Config (Polling (NeverPoll))
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState (muxGone)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode
@@ -98,7 +96,7 @@ withMux settings manners answer action = do
     mux <- openMux settings fake
     result <- action fake mux
     within 10 (abortMultiplexer mux)
-    readMVar (muxGone mux)
+    awaitGone mux
     closes fake >>= (`shouldBe` 1)
     breaches fake >>= (`shouldBe` [])
     pure result

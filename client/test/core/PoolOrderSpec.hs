@@ -34,49 +34,81 @@ spec :: Spec
 spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities 2) $ do
   aroundAll withOpenPool . modifyMaxSuccess (const 40) . it "runs what one thread submits in that order, wherever the runtime moves it in between" $ \(server, pool) ->
     forAllShrink anyScript (shrinkList shrinkPart) $ \script -> ioProperty . within 10 $ do
-      void (submitToNode pool (request ["DEL", listKey]))
+      void (submitToNode pool Nothing (request ["DEL", listKey]))
       slots <- inThread . bracket_ (freeze server) (thaw server) $ perform server pool script
       outcomes <- mapM waitSlotResult slots
-      listed <- submitToNode pool (request ["LRANGE", listKey, "0", "-1"])
+      listed <- submitToNode pool Nothing (request ["LRANGE", listKey, "0", "-1"])
       let count = sum (map partCommands script)
       pure $
         conjoin
           [ map outcomeText outcomes === map (Right . Integer . fromIntegral) [1 .. count],
-            outcomeText listed === Right (Array (map numbered [1 .. count]))
+            arrivalText listed === Right (Array (map numbered [1 .. count]))
           ]
 
-  -- Two threads that count as one are brought to have a command each on a
-  -- connection each: the first waits for room on its own and so is not counted
-  -- yet when the second looks.
-  it "waits for a thread's earlier commands no longer than a command may take, and says that nothing was sent" . within 25 $
+  -- The other thread keeps its connection busy, so whoever was sent there would wait.
+  it "does not move a thread that waits for its replies because of another thread's commands" . within 25 $
     withServer defaultServerOptions $ \server ->
-      withPoolOf (setCommandTimeout (Just 1.5) . setLimits defaultLimits {limitInFlight = 1}) server $ \pool -> do
+      withPoolOf id server $ \pool -> do
         openBoth pool
-        let blocked list = submitToNodeAsync pool (request ["BLPOP", list, "0"])
-            push list = command server ["RPUSH", list, "element"]
-        void . onCapability 0 $ blocked "first"
         key <- newEmptyMVar
-        goOn <- newEmptyMVar
-        late <- newEmptyMVar
+        theirs <- onCapability 1 $ do
+          myThreadId >>= putMVar key . orderKeyOf
+          blocked pool "theirs"
+        shared <- takeMVar key
+        said <- onCapability 0 (whenCellIs shared (within 5 (submitToNode pool Nothing (request ["PING"]))))
+        arrivalText said `shouldBe` Right (SimpleString "PONG")
+        void (command server ["RPUSH", "theirs", "element"])
+        void (waitSlotResult theirs)
+
+  it "has a thread wait for its reply where it has commands in flight that it did not wait for" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf id server $ \pool -> do
+        openBoth pool
+        said <- inThread . bracket_ (freeze server) (thaw server) $ do
+          first <- submitToNodeAsync pool Nothing (request ["RPUSH", listKey, "1"])
+          moveAway
+          second <- newEmptyMVar
+          _ <- forkFinally (waitUntil (any ((== 2) . gaugeInFlight) <$> poolGauges pool) *> thaw server) (putMVar second)
+          answer <- submitToNode pool Nothing (request ["RPUSH", listKey, "2"])
+          takeMVar second >>= either throwIO pure
+          (,) <$> (outcomeText <$> waitSlotResult first) <*> pure (arrivalText answer)
+        said `shouldBe` (Right (Integer 1), Right (Integer 2))
+
+  -- Threads that count as one are brought to have two commands on a connection
+  -- each: the first two wait for room on their own, and so are not counted yet when
+  -- the others look.
+  it "waits for commands that may be a thread's no longer than a command may take, and says that nothing was sent" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setCommandTimeout (Just 1.5) . setLimits defaultLimits {limitInFlight = 2}) server $ \pool -> do
+        openBoth pool
+        let push list = void (command server ["RPUSH", list, "element"])
+        mapM_ (onCapability 0 . void . blocked pool) ["first", "second"]
+        key <- newEmptyMVar
         void . forkOn 0 $ do
           myThreadId >>= putMVar key . orderKeyOf
-          first <- blocked "second"
-          takeMVar goOn
-          early <- submitToNode pool (request ["PING"])
-          mapM_ push ["second", "third"]
-          _ <- waitSlotResult first
-          again <- submitToNode pool (request ["PING"])
-          putMVar late (outcomeText early, outcomeText again)
+          void (blocked pool "third")
         shared <- takeMVar key
         waitUntil ((== 1) . sum . map gaugeWaiting <$> poolGauges pool)
-        third <- onCapability 1 (whenKeyIs shared (blocked "third"))
-        void (push "first")
-        waitUntil ((== [1, 1]) . map gaugeInFlight <$> poolGauges pool)
+        void . forkOn 0 . void $ whenCellIs shared (blocked pool "fourth")
+        waitUntil ((== 2) . sum . map gaugeWaiting <$> poolGauges pool)
+        others <- mapM (onCapability 1 . whenCellIs shared . blocked pool) ["fifth", "sixth"]
+        mapM_ push ["first", "second"]
+        waitUntil ((== [2, 2]) . map gaugeInFlight <$> poolGauges pool)
         waitUntil ((== 0) . sum . map gaugeWaiting <$> poolGauges pool)
-        putMVar goOn ()
-        takeMVar late >>= (`shouldBe` (Left (TimeoutError NotSent 1.5), Right (SimpleString "PONG")))
-        popped <- waitSlotResult third
-        outcomeText popped `shouldSatisfy` either (const True) (/= Null)
+        early <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
+        outcomeText early `shouldBe` Left (TimeoutError NotSent 1.5)
+        mapM_ push ["third", "fourth", "fifth", "sixth"]
+        mapM_ waitSlotResult others
+        waitUntil ((== 0) . sum . map gaugeInFlight <$> poolGauges pool)
+        again <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
+        outcomeText again `shouldBe` Right (SimpleString "PONG")
+  where
+    blocked pool list = submitToNodeAsync pool Nothing (request ["BLPOP", list, "0"])
+
+arrivalText :: Arrival -> Either Error Value
+arrivalText = \case
+  Plain value -> Right value
+  Troubled outcome _ -> outcomeText outcome
 
 -- | What a thread does: submits so many commands without waiting for a reply, by
 -- themselves or together, and meets with something.
@@ -113,7 +145,7 @@ perform server pool = go 1 0
       Part {partCommands, partTogether, partEnd} : rest -> do
         let encoded = [request ["RPUSH", listKey, Char8.pack (show n)] | n <- take partCommands [next :: Int ..]]
             submitted = unanswered + partCommands
-        slots <- if partTogether then submitRunToNode pool encoded else mapM (submitToNodeAsync pool) encoded
+        slots <- if partTogether then together encoded else mapM (submitToNodeAsync pool Nothing) encoded
         -- Else a move shows nothing.
         inFlight `shouldReturn` submitted
         left <- case partEnd of
@@ -122,6 +154,9 @@ perform server pool = go 1 0
           Waits -> 0 <$ bracket_ (thaw server) (freeze server) (waitUntil ((== 0) <$> inFlight))
         (slots <>) <$> go (next + partCommands) left rest
     inFlight = sum . map gaugeInFlight <$> poolGauges pool
+    together encoded = do
+      slots <- mapM (const newResponseSlot) encoded
+      slots <$ submitRunToNode pool Nothing (zip encoded slots)
 
 listKey :: ByteString
 listKey = "order"
@@ -151,11 +186,11 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
 openBoth :: MultiplexPool -> IO ()
 openBoth pool = forM_ [0, 1] $ \place -> do
   said <- newEmptyMVar
-  void (forkOn place (submitToNode pool (request ["PING"]) >>= putMVar said))
+  void (forkOn place (submitToNode pool Nothing (request ["PING"]) >>= putMVar said . arrivalText))
   takeMVar said >>= \case
-    Reply (SimpleString "PONG") -> pure ()
-    Reply other -> expectationFailure (show other)
-    Failure failure -> throwIO failure
+    Right (SimpleString "PONG") -> pure ()
+    Right other -> expectationFailure (show other)
+    Left failure -> throwIO failure
 
 -- | In a thread that the runtime may move, which a test's own may not be.
 inThread :: IO a -> IO a
@@ -171,16 +206,16 @@ onCapability place action = do
   _ <- mask_ (forkOnWithUnmask place (\unmask -> try (unmask action) >>= putMVar end))
   takeMVar end >>= either (\failure -> throwIO (failure :: SomeException)) pure
 
--- | Runs an action in a thread that counts as one of this key, on the same
--- capability.
-whenKeyIs :: OrderKey -> IO a -> IO a
-whenKeyIs key action = do
+-- | Runs an action in another thread whose commands are counted in the same cell, on
+-- the same capability.
+whenCellIs :: OrderKey -> IO a -> IO a
+whenCellIs key action = do
   mine <- orderKeyOf <$> myThreadId
-  if mine == key
+  if mine /= key && (mine - key) `rem` 4096 == 0
     then action
     else do
       (place, _) <- myThreadId >>= threadCapability
-      onCapability place (whenKeyIs key action)
+      onCapability place (whenCellIs key action)
 
 waitUntil :: IO Bool -> IO ()
 waitUntil condition = condition >>= \holds -> unless holds (yield >> waitUntil condition)

@@ -76,8 +76,7 @@ execute core command = case commandKind given of
     firstPlace core given >>= \case
       Just place -> do
         began <- coarseNanos
-        slot <- submitToNodeAsync (poolOf place) (commandRequest given)
-        waitArrival slot >>= \case
+        submitToNode (poolOf place) Nothing (commandRequest given) >>= \case
           Plain value -> do
             noteAnswer (coreRouter core) place
             pure $! decoded given value
@@ -113,7 +112,7 @@ startPlaced core given =
       slot <- newAttendedSlot . OnTrouble $ \outcome result -> do
         flight <- flightOf given began result
         attend (coreRecoverer core) flight place outcome
-      submitToNodeSlot (poolOf place) (commandRequest given) slot
+      submitToNodeSlot (poolOf place) Nothing (commandRequest given) slot
       pure $! Underway core given place slot
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}

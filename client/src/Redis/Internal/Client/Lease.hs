@@ -16,8 +16,7 @@ import Redis.Internal.Client.Own (conditionAfter)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand)
-import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand, usualTerms)
 import Redis.Internal.Network.ResponseSlot (Outcome (..))
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
@@ -101,7 +100,7 @@ tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedLearn, dedicatedCon
     OwnConnection -> writeIORef dedicatedCondition Spoilt
     _ -> pure ()
   answered <-
-    limited (submitCommand dedicatedMux noOrderKey (commandRequest command))
+    limited (submitCommand dedicatedMux usualTerms (commandRequest command))
       -- The user may catch what interrupts this and go on.
       `onException` writeIORef dedicatedCondition Spoilt
   case answered of

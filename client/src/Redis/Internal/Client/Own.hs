@@ -21,8 +21,7 @@ import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Multiplexer (submitCommand)
-import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.Multiplexer (submitCommand, usualTerms)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
@@ -136,8 +135,8 @@ attemptAt errand course place sent = do
       current = if courseAttempts course == 0 then given else withRemaining (secondsFromNanos (now - errandBegan errand)) given
       encoded = commandRequest current
       whole mux = case sent of
-        Plainly -> submitCommand mux noOrderKey encoded
-        WithAsking -> submitCommand mux noOrderKey (request ["ASKING"]) >> submitCommand mux noOrderKey encoded
+        Plainly -> submitCommand mux usualTerms encoded
+        WithAsking -> submitCommand mux usualTerms (request ["ASKING"]) >> submitCommand mux usualTerms encoded
       patience = case factBlocking (commandFacts current) of
         NonBlocking -> ordinary
         BlocksFor limit -> (+ limit) <$> ordinary

@@ -372,11 +372,11 @@ submit recoverer departure = do
   when wanted $ do
     slot <- newAttendedSlot (OnArrival (arrived recoverer departure))
     case departureSent departure of
-      Plainly -> submitToNodeSlot (poolOf departure) encoded slot
+      Plainly -> submitToNodeSlot (poolOf departure) Nothing encoded slot
       WithAsking -> do
         -- Its answer says nothing that the command's own does not.
         beside <- newResponseSlot
-        submitRunToNode (poolOf departure) [(request ["ASKING"], beside), (encoded, slot)]
+        submitRunToNode (poolOf departure) Nothing [(request ["ASKING"], beside), (encoded, slot)]
   where
     flight = departureFlight departure
     encoded = flightRequest flight

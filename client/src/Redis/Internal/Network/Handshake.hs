@@ -18,7 +18,6 @@ import Data.Maybe (catMaybes, fromMaybe, isJust)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Value
@@ -58,7 +57,7 @@ handshake config role mux = case configProtocol config of
 
     send :: [Step] -> IO (Either ConnectionCause [Value])
     send steps = do
-      slots <- submitRun mux noOrderKey [encoded | Step _ encoded <- steps]
+      slots <- submitRun mux usualTerms [encoded | Step _ encoded <- steps]
       agreed steps <$> mapM (fmap outcome . waitSlotResult) slots
 
     -- A server that has no room says so in its first words and hangs up; what

@@ -2,8 +2,9 @@
 -- when it is first needed.
 --
 -- A caller gets the multiplexer of the capability it runs on, so that cores do
--- not contend; with commands in flight on another one it stays there, so that
--- what a thread submits is run in that order ("Redis.Internal.Network.OrderCounts").
+-- not contend. With commands in flight on another one, that it submitted without
+-- waiting, it stays there, so that what a thread submits is run in that order
+-- ("Redis.Internal.Network.OrderCounts").
 --
 -- At most one attempt to connect is made at a time. It belongs to the pool,
 -- not to the caller that happened to need it: a caller that gives up waiting
@@ -22,7 +23,6 @@ module Redis.Internal.Network.MultiplexPool
     submitToNodeSlot,
     submitRunToNode,
     connectNode,
-    waitSlotResult,
 
     -- * Connections
     reconnectNode,
@@ -32,6 +32,7 @@ where
 
 import Control.Concurrent (ThreadId, getNumCapabilities, killThread, myThreadId, threadCapability, threadDelay, yield)
 import Control.Concurrent.MVar
+import Control.Concurrent.STM
 import Control.Exception (SomeException, finally, mask_, try)
 import Control.Monad (filterM, join, unless, void)
 import Data.Foldable (for_)
@@ -51,7 +52,6 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)
-import System.Timeout (timeout)
 
 -- | One node's connections.
 data MultiplexPool = MultiplexPool
@@ -80,7 +80,7 @@ data PoolState = PoolState
 -- | An attempt to connect.
 data Attempt = Attempt
   { -- | Full when it is over.
-    attemptResult :: MVar (Either ConnectionCause ()),
+    attemptResult :: TMVar (Either ConnectionCause ()),
     -- | Its thread, while that may be interrupted.
     attemptThread :: MVar ThreadId
   }
@@ -113,7 +113,7 @@ closeMultiplexPool grace pool = do
   -- It sees 'stateClosed' and closes what it opened.
   for_ attempt $ \running -> do
     interrupt running
-    readMVar (attemptResult running)
+    atomically (void (readTMVar (attemptResult running)))
   muxes <- liveMuxes pool
   -- Together, or each would take its own grace.
   waits <- mapM closeInBackground (muxes <> draining)
@@ -163,50 +163,82 @@ cellList pool = [indexArray (poolCells pool) index | index <- [0 .. sizeofArray 
 forEachCell :: MultiplexPool -> (IORef (Maybe Multiplexer) -> IO ()) -> IO ()
 forEachCell pool action = mapM_ action (cellList pool)
 
--- | Submits a command and waits for what becomes of it.
-submitToNode :: MultiplexPool -> Request -> IO Outcome
-submitToNode pool encoded = submitToNodeAsync pool encoded >>= waitSlotResult
+-- | Whether the thread that submits a command waits for its reply at once.
+data Submitter
+  = -- | It does. It has nothing in flight but what it submitted before without
+    -- waiting, and its commands are not counted.
+    Waits
+  | -- | It goes on. Its commands are counted, and it is not kept waiting for a
+    -- connection that could not be opened the last time.
+    GoesOn
+  deriving stock (Eq)
+
+-- | Submits a command and waits for what becomes of it, for as long as the given
+-- time, or as the client's. Another thread's commands neither hold it up nor move it
+-- to another connection, unless both have commands in flight that they did not wait
+-- for, and count as one.
+submitToNode :: MultiplexPool -> Maybe Nanos -> Request -> IO Arrival
+submitToNode pool patience encoded = do
+  slot <- newResponseSlot
+  submitAs Waits pool patience encoded slot
+  waitArrival slot
+{-# INLINE submitToNode #-}
 
 -- | Submits a command without waiting for the reply. Blocks while a connection
--- is opened (at most the connect timeout and the command timeout), the queue is
--- full, or the thread's earlier commands keep it from its connection (at most
--- the command timeout each). Never throws an 'Error': it comes in the slot.
-submitToNodeAsync :: MultiplexPool -> Request -> IO ResponseSlot
-submitToNodeAsync pool encoded = do
+-- is opened (at most the connect timeout, and not at all after one could not be),
+-- while the queue is full (at most the command's time, and not at all while the time
+-- of all in flight is over), or while commands that count as the thread's keep it
+-- from its connection (at most the command's time). Never throws an 'Error': it
+-- comes in the slot.
+submitToNodeAsync :: MultiplexPool -> Maybe Nanos -> Request -> IO ResponseSlot
+submitToNodeAsync pool patience encoded = do
   slot <- newResponseSlot
-  slot <$ submitToNodeSlot pool encoded slot
+  slot <$ submitToNodeSlot pool patience encoded slot
 {-# INLINE submitToNodeAsync #-}
 
 -- | The same, with the reply in a slot that is there already.
-submitToNodeSlot :: MultiplexPool -> Request -> ResponseSlot -> IO ()
-submitToNodeSlot pool encoded slot =
-  withMux pool (\mux key -> submitTo mux key encoded slot) (fillSlot slot . Failure)
+submitToNodeSlot :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
+submitToNodeSlot = submitAs GoesOn
 {-# INLINE submitToNodeSlot #-}
+
+submitAs :: Submitter -> MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
+submitAs submitter pool patience encoded slot =
+  withMux submitter pool patience (\mux key -> submitTo mux Terms {termsOrderKey = key, termsPatience = patience} encoded slot) (fillSlot slot . Failure)
+{-# INLINE submitAs #-}
 
 -- | Submits requests that nothing may come between, each with the slot of its
 -- reply. Blocks as 'submitToNodeAsync'.
-submitRunToNode :: MultiplexPool -> [(Request, ResponseSlot)] -> IO ()
-submitRunToNode pool run =
-  withMux pool (\mux key -> submitRunTo mux key run) (\failure -> mapM_ ((`fillSlot` Failure failure) . snd) run)
+submitRunToNode :: MultiplexPool -> Maybe Nanos -> [(Request, ResponseSlot)] -> IO ()
+submitRunToNode pool patience run =
+  withMux
+    GoesOn
+    pool
+    patience
+    (\mux key -> submitRunTo mux Terms {termsOrderKey = key, termsPatience = patience} run)
+    (\failure -> mapM_ ((`fillSlot` Failure failure) . snd) run)
 
 -- | Makes sure that the calling thread's connection is open, or says why it
 -- cannot be. Blocks while it is opened.
 connectNode :: MultiplexPool -> IO (Either Error ())
-connectNode pool = withMux pool (\_ _ -> pure (Right ())) (pure . Left)
+connectNode pool = withMux Waits pool Nothing (\_ _ -> pure (Right ())) (pure . Left)
 
--- | The calling thread's multiplexer, or why there is none.
-withMux :: MultiplexPool -> (Multiplexer -> OrderKey -> IO a) -> (Error -> IO a) -> IO a
-withMux pool use failed
+-- | The calling thread's multiplexer, and as whose its commands count; or why
+-- there is none.
+withMux :: Submitter -> MultiplexPool -> Maybe Nanos -> (Multiplexer -> OrderKey -> IO a) -> (Error -> IO a) -> IO a
+withMux submitter pool patience use failed
   | count == 1 = useCell 0 noOrderKey
   | otherwise = do
     thread <- myThreadId
     (capability, _) <- threadCapability thread
     let key = orderKeyOf thread
         mine = capability `rem` count
-    others <- busyElsewhere pool mine key
-    case others of
-      [] -> useCell mine key
-      _ -> settleOrder pool mine key >>= either failed (`useCell` key)
+        counted = if submitter == GoesOn then key else noOrderKey
+    elsewhere <- anyElsewhere pool mine key
+    if not elsewhere
+      then useCell mine counted
+      else case submitter of
+        Waits -> stayWith pool mine key >>= (`useCell` counted)
+        GoesOn -> settleOrder pool mine key patience >>= either failed (`useCell` counted)
   where
     count = sizeofArray (poolCells pool)
     useCell index key =
@@ -216,78 +248,99 @@ withMux pool use failed
           if open then use mux key else connected index key
         Nothing -> connected index key
     connected index key =
-      openCell pool index >>= \case
+      openCell submitter pool patience index >>= \case
         Right mux -> use mux key
         Left failure -> failed failure
 {-# INLINE withMux #-}
 
--- | Cells other than this one where the thread may have commands in flight.
-busyElsewhere :: MultiplexPool -> Int -> OrderKey -> IO [Int]
-busyElsewhere pool mine key = go (sizeofArray (poolCells pool) - 1) []
+-- | Whether the thread may have commands in flight in another cell than this one.
+anyElsewhere :: MultiplexPool -> Int -> OrderKey -> IO Bool
+anyElsewhere pool mine key = go (sizeofArray (poolCells pool) - 1)
   where
-    go index busy
-      | index < 0 = pure busy
-      | index == mine = go (index - 1) busy
-      | otherwise = do
-        isBusy <- cellBusy pool key index
-        go (index - 1) (if isBusy then index : busy else busy)
+    go index
+      | index < 0 = pure False
+      | index == mine = go (index - 1)
+      | otherwise =
+        inFlightIn pool key index >>= \case
+          None -> go (index - 1)
+          _ -> pure True
 
-cellBusy :: MultiplexPool -> OrderKey -> Int -> IO Bool
-cellBusy pool key index =
+inFlightIn :: MultiplexPool -> OrderKey -> Int -> IO InFlight
+inFlightIn pool key index =
   readIORef (indexArray (poolCells pool) index) >>= \case
-    Nothing -> pure False
-    Just mux -> anyInFlight (muxOrder mux) key
+    Nothing -> pure None
+    Just mux -> inFlightOf (muxOrder mux) key
+
+-- | The cells where the thread has commands in flight, and those where it may have.
+inFlightCells :: MultiplexPool -> OrderKey -> IO ([Int], [Int])
+inFlightCells pool key = do
+  found <- mapM (\index -> (,) index <$> inFlightIn pool key index) [0 .. sizeofArray (poolCells pool) - 1]
+  pure ([index | (index, Some) <- found], [index | (index, Perhaps) <- found])
+
+-- | Where a thread goes that waits for its reply: where it has commands in flight,
+-- or may have. It never waits for that.
+stayWith :: MultiplexPool -> Int -> OrderKey -> IO Int
+stayWith pool mine key = do
+  (certain, possible) <- inFlightCells pool key
+  pure (case certain <> possible of index : _ -> index; [] -> mine)
 
 -- | Where a thread goes on that may have commands in flight elsewhere: where
--- they are, if that is one cell; otherwise it waits until the others, which
--- belong to threads with the same key, have been answered, for at most the
--- command timeout.
-settleOrder :: MultiplexPool -> Int -> OrderKey -> IO (Either Error Int)
-settleOrder pool mine key = coarseNanos >>= go (0 :: Int)
+-- they are, if that is known; otherwise it waits until all but one of the cells that
+-- come into question have been answered, for at most the command's time.
+settleOrder :: MultiplexPool -> Int -> OrderKey -> Maybe Nanos -> IO (Either Error Int)
+settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
   where
-    cells = [0 .. sizeofArray (poolCells pool) - 1]
-    limit = configCommandTimeout (setupConfig (poolSetup pool))
-    go turns began = do
-      busy <- filterM (cellBusy pool key) cells
-      case busy of
-        [] -> pure (Right mine)
-        [only] -> pure (Right only)
+    limit = patienceOf pool patience
+    go turns began =
+      inFlightCells pool key >>= \case
+        (certain : _, _) -> pure (Right certain)
+        ([], []) -> pure (Right mine)
+        ([], [only]) -> pure (Right only)
         _ -> do
           waited <- subtract began <$> coarseNanos
-          case limit of
-            Just seconds | secondsFromNanos waited >= seconds -> pure (Left (TimeoutError NotSent seconds))
-            _ -> do
+          if waited >= limit
+            then pure (Left (TimeoutError NotSent (secondsFromNanos limit)))
+            else do
               if turns < 100 then yield else threadDelay 100
               go (turns + 1) began
 
--- | Opens the multiplexer of a cell, or waits for the attempt in flight.
-openCell :: MultiplexPool -> Int -> IO (Either Error Multiplexer)
-openCell pool index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
+-- | How long a command is given; 'maxBound' is for ever.
+patienceOf :: MultiplexPool -> Maybe Nanos -> Nanos
+patienceOf pool = fromMaybe (fromMaybe maxBound (muxCommandTimeout (sharedSettings (poolSetup pool) (poolEndpoint pool) 0)))
+
+-- | Opens the multiplexer of a cell, or waits for the attempt in flight. While
+-- attempts fail, only who waits for a reply anyway waits for the next one.
+openCell :: Submitter -> MultiplexPool -> Maybe Nanos -> Int -> IO (Either Error Multiplexer)
+openCell submitter pool patience index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
   present <- readIORef cell
   open <- maybe (pure False) isOpen present
   now <- coarseNanos
+  let await attempt = case failing (stateReconnect state) of
+        Just cause | submitter == GoesOn -> pure (notSent cause)
+        _ -> awaitAttempt attempt
   case (present, stateAttempt state) of
     (Just mux, _) | open -> pure (state, pure (Right mux))
     _ | stateClosed state -> pure (state, pure (notSent ClosedLocally))
-    (_, Just attempt) -> pure (state, awaitAttempt attempt)
+    (_, Just attempt) -> pure (state, await attempt)
     _ -> case beginAttempt now (stateReconnect state) of
       Left cause -> pure (state, pure (notSent cause))
       Right begun -> do
-        attempt <- Attempt <$> newEmptyMVar <*> newEmptyMVar
+        attempt <- Attempt <$> newEmptyTMVarIO <*> newEmptyMVar
         spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt)
           >>= putMVar (attemptThread attempt)
-        pure (state {stateAttempt = Just attempt, stateReconnect = begun}, awaitAttempt attempt)
+        pure (state {stateAttempt = Just attempt, stateReconnect = begun}, await attempt)
   where
     cell = indexArray (poolCells pool) index
     notSent = Left . ConnectionError NotSent (poolEndpoint pool)
-    awaitAttempt attempt =
-      inTime (readMVar (attemptResult attempt)) >>= \case
-        Right (Left cause) -> pure (notSent cause)
-        Right (Right ()) -> openCell pool index
-        Left seconds -> pure (Left (TimeoutError NotSent seconds))
-    inTime action = case configCommandTimeout (setupConfig (poolSetup pool)) of
-      Nothing -> Right <$> action
-      Just seconds -> maybe (Left seconds) Right <$> timeout (ceiling (min 1e9 seconds * 1e6)) action
+    limit = patienceOf pool patience
+    -- Nothing is thrown to the caller when its time is over.
+    awaitAttempt attempt = do
+      over <- if limit == maxBound then newTVarIO False else registerDelay (fromIntegral (min 1000000000000000 limit `quot` 1000))
+      result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ (readTVar over >>= check)))
+      case result of
+        Just (Left cause) -> pure (notSent cause)
+        Just (Right ()) -> openCell submitter pool patience index
+        Nothing -> pure (Left (TimeoutError NotSent (secondsFromNanos limit)))
 
 -- | The body of an attempt: opens one connection and tells everybody.
 runAttempt :: MultiplexPool -> Int -> Attempt -> IO ()
@@ -324,7 +377,7 @@ runAttempt pool index attempt = do
             )
           )
   -- In this order a caller that is told of a failure finds it observed already.
-  after `finally` putMVar (attemptResult attempt) result
+  after `finally` atomically (putTMVar (attemptResult attempt) result)
   where
     -- An interruption that is under way arrives here at the latest.
     beLeftAlone =

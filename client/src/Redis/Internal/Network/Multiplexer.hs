@@ -23,6 +23,8 @@ module Redis.Internal.Network.Multiplexer
     abortMultiplexer,
 
     -- * Submitting
+    Terms (..),
+    usualTerms,
     submitCommand,
     submitCommandAsync,
     submitTo,
@@ -42,11 +44,11 @@ module Redis.Internal.Network.Multiplexer
 where
 
 import Control.Concurrent.MVar
+import Control.Concurrent.STM (atomically, check, isEmptyTMVar, orElse, readTMVar, readTVar, registerDelay)
 import Control.Exception (mask_, onException)
 import Control.Monad (unless, void, when)
-import Data.IORef (readIORef, writeIORef)
 import Data.List qualified as List
-import Data.Maybe (isJust)
+import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
@@ -54,13 +56,14 @@ import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.RoomQueue
 import Redis.Internal.Network.Sender (sendBlock, writerLoop)
 import Redis.Internal.Network.Transport
+import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.Watchdog (watchdogLoop)
 import Redis.Internal.Network.Worker (spawnOn)
 import Redis.Internal.Network.WriteBuffer
 import Redis.Internal.Protocol.Encode (Request, request, requestSize)
-import System.Timeout (timeout)
 
 -- | Takes over a connected transport and starts its threads. From here on the
 -- transport is closed by the multiplexer.
@@ -78,59 +81,72 @@ openMultiplexer settings transport = mask_ $ do
 -- and closes. Blocks until the descriptor is free.
 closeMultiplexer :: Double -> Multiplexer -> IO ()
 closeMultiplexer grace mux = do
-  withLock mux $
-    readIORef (muxStatus mux) >>= \case
-      Open -> do
-        writeIORef (muxStatus mux) Draining
-        -- To be refused.
-        admitAll mux
-      _ -> pure ()
-  kickReader mux
-  gone <- timeout (round (grace * 1e6)) (readMVar (muxGone mux))
-  unless (isJust gone) (abortMultiplexer mux)
+  after <- withLock mux $ do
+    life <- lifeOf mux
+    -- To be refused.
+    when (life == Open) (callAll (muxRoom mux))
+    transition mux Drains
+  wake mux after
+  over <- registerDelay (round (min 1e9 grace * 1e6))
+  atomically (readTMVar (muxGone mux) `orElse` (readTVar over >>= check))
+  gone <- isGone mux
+  unless gone (abortMultiplexer mux)
 
 -- | Closes at once; commands in flight fail. Blocks until the descriptor is free.
 abortMultiplexer :: Multiplexer -> IO ()
 abortMultiplexer mux = do
   killMultiplexer mux ClosedLocally
-  readMVar (muxGone mux)
+  awaitGone mux
+
+-- | On what terms a command is submitted.
+data Terms = Terms
+  { -- | As whose it is counted.
+    termsOrderKey :: OrderKey,
+    -- | How long from submitting to the reply; 'Nothing' is as long as the
+    -- connection gives, 'maxBound' is for ever.
+    termsPatience :: Maybe Nanos
+  }
+
+-- | Not counted, with the connection's timeout.
+usualTerms :: Terms
+usualTerms = Terms {termsOrderKey = noOrderKey, termsPatience = Nothing}
 
 -- | Submits a command and waits for what becomes of it.
 --
 -- An asynchronous exception leaves the connection as it is: a command that was
 -- submitted is sent, and its reply is dropped.
-submitCommand :: Multiplexer -> OrderKey -> Request -> IO Outcome
-submitCommand mux orderKey encoded = submitCommandAsync mux orderKey encoded >>= waitSlotResult
+submitCommand :: Multiplexer -> Terms -> Request -> IO Outcome
+submitCommand mux terms encoded = submitCommandAsync mux terms encoded >>= waitSlotResult
 
 -- | Submits a command without waiting for the reply. Blocks while the queue is
--- full, for at most the command timeout. Never throws an 'Error': a dead
+-- full, for at most the command's time. Never throws an 'Error': a dead
 -- connection fills the slot.
-submitCommandAsync :: Multiplexer -> OrderKey -> Request -> IO ResponseSlot
-submitCommandAsync mux orderKey encoded = do
+submitCommandAsync :: Multiplexer -> Terms -> Request -> IO ResponseSlot
+submitCommandAsync mux terms encoded = do
   slot <- newResponseSlot
-  slot <$ submitTo mux orderKey encoded slot
+  slot <$ submitTo mux terms encoded slot
 {-# INLINE submitCommandAsync #-}
 
 -- | The same, with the reply in a slot that is there already.
-submitTo :: Multiplexer -> OrderKey -> Request -> ResponseSlot -> IO ()
-submitTo mux orderKey encoded slot =
+submitTo :: Multiplexer -> Terms -> Request -> ResponseSlot -> IO ()
+submitTo mux terms encoded slot =
   -- Forced here: the lock must never meet a caller's exception.
-  encoded `seq` mask_ (enter mux orderKey (One encoded slot))
+  encoded `seq` mask_ (enter mux terms (One encoded slot))
 {-# INLINE submitTo #-}
 
 -- | Submits requests that nothing may come between (ASKING and a command,
 -- MULTI … EXEC); one slot each. Otherwise as 'submitCommandAsync'.
-submitRun :: Multiplexer -> OrderKey -> [Request] -> IO [ResponseSlot]
-submitRun mux orderKey requests = do
+submitRun :: Multiplexer -> Terms -> [Request] -> IO [ResponseSlot]
+submitRun mux terms requests = do
   slots <- mapM (const newResponseSlot) requests
-  slots <$ submitRunTo mux orderKey (zip requests slots)
+  slots <$ submitRunTo mux terms (zip requests slots)
 
 -- | The same, with the replies in slots that are there already.
-submitRunTo :: Multiplexer -> OrderKey -> [(Request, ResponseSlot)] -> IO ()
-submitRunTo mux orderKey run
+submitRunTo :: Multiplexer -> Terms -> [(Request, ResponseSlot)] -> IO ()
+submitRunTo mux terms run
   | count > ringCapacity (muxRing mux) = mapM_ ((`fillSlot` Failure (RefusedError (RunTooLong count))) . snd) run
   -- Forces the requests too, as above.
-  | otherwise = mapM_ (mask_ . enter mux orderKey) (batchOf run)
+  | otherwise = mapM_ (mask_ . enter mux terms) (batchOf run)
   where
     count = length run
 
@@ -166,26 +182,65 @@ eachOf action = \case
   More encoded slot rest -> action encoded slot *> eachOf action rest
 {-# INLINE eachOf #-}
 
+-- | A batch on its way into the connection.
+data Submission = Submission
+  { submissionTerms :: Terms,
+    submissionBatch :: Batch,
+    submissionCount :: Int,
+    -- | An upper bound.
+    submissionBytes :: Int,
+    submissionPatience :: Nanos,
+    submissionDeadline :: Nanos
+  }
+
 -- | Puts requests in the buffer and their slots in the ring, or fails the slots.
 -- Masked.
-enter :: Multiplexer -> OrderKey -> Batch -> IO ()
-enter mux orderKey batch = do
+enter :: Multiplexer -> Terms -> Batch -> IO ()
+enter mux terms batch = do
   -- A thunk for each of these would be a tenth of what a submit allocates.
-  let !count = batchCount batch
-      !bytes = batchSize batch
+  let !submissionPatience = fromMaybe (usualPatience mux) (termsPatience terms)
+      !submissionCount = batchCount batch
+      !submissionBytes = batchSize batch
   takeMVar (muxLock mux)
-  waiting <- readFlag mux flagWaiting
-  room <- if waiting == 0 then hasRoom mux count bytes else pure False
-  status <- readIORef (muxStatus mux)
-  case status of
+  now <- coarseNanos
+  waiting <- waitingForRoom (muxRoom mux)
+  room <- if waiting == 0 then hasRoom mux submissionCount submissionBytes else pure False
+  life <- lifeOf mux
+  let submissionDeadline = now `plus` submissionPatience
+      submission = Submission {submissionTerms = terms, submissionBatch = batch, submissionCount, submissionBytes, submissionPatience, submissionDeadline}
+  case life of
     Open
-      | room -> coarseNanos >>= append mux orderKey batch count
+      | room -> append mux submission
       | otherwise -> do
-        since <- coarseNanos
-        ticket <- joinQueue mux count bytes
-        putMVar (muxLock mux) ()
-        waitForRoom mux orderKey batch count since ticket
-    _ -> refuse mux batch status
+        overdue <- allOverdue mux
+        if overdue
+          then putMVar (muxLock mux) () *> tooLate submission
+          else do
+            noteShortest mux submission
+            waiter <- joinQueue (muxRoom mux) Wish {wishCommands = submissionCount, wishBytes = submissionBytes, wishDeadline = submissionDeadline}
+            putMVar (muxLock mux) ()
+            waitForRoom mux submission waiter
+    _ -> refuse mux batch
+
+-- | How long commands are given that say nothing else.
+usualPatience :: Multiplexer -> Nanos
+usualPatience mux = fromMaybe maxBound (muxCommandTimeout (muxSettings mux))
+{-# INLINE usualPatience #-}
+
+-- | Later by so much, or never.
+plus :: Nanos -> Nanos -> Nanos
+plus now patience = if patience >= maxBound - now then maxBound else now + max 0 patience
+{-# INLINE plus #-}
+
+-- | Whether the time of all in flight is over, so that there is no telling when
+-- there will be room: then nobody is made to wait for it, or a thread that
+-- submits many commands to a frozen server would wait anew for each. A late reply
+-- ends it. Under the lock.
+allOverdue :: Multiplexer -> IO Bool
+allOverdue mux = do
+  same <- (==) <$> readWord mux wordOverdue <*> ringTail (muxRing mux)
+  unanswered <- (==) <$> readWord mux wordOverdueFrom <*> ringHead (muxRing mux)
+  pure (same && unanswered)
 
 -- | Asks the peer for a sign of life. Never blocks: with the queue full there
 -- is enough that the peer could answer, and the watchdog, which asks, must not
@@ -194,68 +249,105 @@ probe :: Multiplexer -> IO ()
 probe mux = mask_ $ do
   slot <- newResponseSlot
   takeMVar (muxLock mux)
-  waiting <- readFlag mux flagWaiting
+  now <- coarseNanos
+  waiting <- waitingForRoom (muxRoom mux)
   room <- hasRoom mux 1 (requestSize ping)
-  status <- readIORef (muxStatus mux)
-  case status of
-    Open | waiting == 0 && room -> coarseNanos >>= append mux noOrderKey (One ping slot) 1
+  life <- lifeOf mux
+  case life of
+    Open
+      | waiting == 0 && room ->
+        append
+          mux
+          Submission
+            { submissionTerms = usualTerms,
+              submissionBatch = One ping slot,
+              submissionCount = 1,
+              submissionBytes = requestSize ping,
+              submissionPatience = usualPatience mux,
+              submissionDeadline = now `plus` usualPatience mux
+            }
     _ -> putMVar (muxLock mux) ()
   where
     ping = request ["PING"]
 
--- | The second half of @enter@, for a batch that is there since that time: takes
--- the lock's right over and gives it back.
-append :: Multiplexer -> OrderKey -> Batch -> Int -> Nanos -> IO ()
-append mux !orderKey batch !count !since = do
-  case batch of
-    One encoded slot -> push mux orderKey since encoded slot
-    More {} -> eachOf (push mux orderKey since) batch
-  unflushed <- (+ count) <$> readFlag mux flagUnflushed
+-- | The second half of @enter@, when there is room. Has the lock, gives it back,
+-- and sends if that is this caller's turn ("Redis.Internal.Network.Wakeup").
+append :: Multiplexer -> Submission -> IO ()
+append mux !submission = do
+  let count = submissionCount submission
+      bytes = submissionBytes submission
+  ready <- (&&) <$> bufferReady (muxBuffer mux) bytes <*> ringReady (muxRing mux) count
+  -- Before anything is changed: there may be no memory, and then the caller is
+  -- told and the connection lives on.
+  unless ready $
+    (bufferReserve (muxBuffer mux) bytes *> ringReserve (muxRing mux) count)
+      `onException` (admitWaiting mux *> putMVar (muxLock mux) ())
+  case submissionBatch submission of
+    One encoded slot -> push mux submission encoded slot
+    More {} -> eachOf (push mux submission) (submissionBatch submission)
+  noteTimes mux submission
   busy <- inFlight mux
-  peak <- (`peakAfter` busy) <$> readFlag mux flagPeak
-  writeFlag mux flagPeak peak
-  writerBusy <- readFlag mux flagWriterBusy
-  watchdogParked <- readFlag mux flagWatchdogParked
-  when (watchdogParked /= 0) (void (tryPutMVar (muxWatchdogWake mux) ()))
-  if writerBusy /= 0
-    then do
-      writeFlag mux flagUnflushed unflushed
+  peak <- (`peakAfter` busy) <$> readWord mux wordPeak
+  writeWord mux wordPeak peak
+  after <- transition mux (Queued count (flushMark peak))
+  case stepAnswer after of
+    Send -> do
+      block <- swapBlocks (muxBuffer mux)
+      admitWaiting mux
       putMVar (muxLock mux) ()
-    else do
-      parked <- readFlag mux flagParked
-      enough <- readFlag mux flagEnough
-      token <- if unflushed >= flushMark peak && busy - unflushed < enough then tryTakeMVar (muxToken mux) else pure Nothing
-      case token of
-        Just () -> do
-          writeFlag mux flagUnflushed 0
-          block <- swapBlocks (muxBuffer mux)
-          admitWaiting mux
-          polling <- readFlag mux flagPolling
-          unwatched <- readFlag mux flagUnwatched
-          let kick = parked /= 0 && polling + unwatched /= 0
-          when kick (writeFlag mux flagParked 0)
-          putMVar (muxLock mux) ()
-          sendBlock mux block
-          when kick (kickReader mux)
-        Nothing -> do
-          writeFlag mux flagUnflushed unflushed
-          -- Replies that are due soon wake it too, and more goes out together.
-          soon <- readFlag mux flagSoon
-          -- Without a request nothing has been in flight, so this kicks.
-          let kick = parked /= 0 && (soon == 0 || busy - unflushed < repliesDue)
-          when kick (writeFlag mux flagParked 0)
-          putMVar (muxLock mux) ()
-          when kick (kickReader mux)
+      sendBlock mux block
+    _ -> putMVar (muxLock mux) ()
+  wake mux after
 
 -- Under the lock.
-push :: Multiplexer -> OrderKey -> Nanos -> Request -> ResponseSlot -> IO ()
-push mux !orderKey since encoded slot = do
+push :: Multiplexer -> Submission -> Request -> ResponseSlot -> IO ()
+push mux Submission {submissionTerms = Terms {termsOrderKey}, submissionDeadline, submissionPatience} encoded slot = do
   size <- appendRequest (muxBuffer mux) encoded
-  queued <- (+ size) <$> readFlag mux flagQueued
-  writeFlag mux flagQueued queued
-  countSubmitted (muxOrder mux) orderKey
-  ringPush (muxRing mux) Pending {pendingSlot = slot, pendingEnd = queued, pendingSince = since, pendingOrderKey = orderKey}
+  queued <- (+ size) <$> readWord mux wordQueued
+  writeWord mux wordQueued queued
+  countSubmitted (muxOrder mux) termsOrderKey
+  ringPush
+    (muxRing mux)
+    Pending
+      { pendingSlot = slot,
+        pendingEnd = queued,
+        pendingDeadline = submissionDeadline,
+        pendingPatience = submissionPatience,
+        pendingOrderKey = termsOrderKey
+      }
 {-# INLINE push #-}
+
+-- | Keeps for the watchdog what it must know of the times of those in flight.
+-- Under the lock.
+noteTimes :: Multiplexer -> Submission -> IO ()
+noteTimes mux submission = do
+  earliest <- readWord mux wordEarliest
+  when (deadline < earliest) (writeWord mux wordEarliest deadline)
+  case termsPatience (submissionTerms submission) of
+    Nothing -> pure ()
+    Just patience -> do
+      noteShortest mux submission
+      -- Who waits for ever leaves it to the silence limit when that is over.
+      when (patience < maxBound) $ do
+        answered <- ringHead (muxRing mux)
+        until' <- readWord mux wordLongestUntil
+        longest <- if answered >= until' then pure 0 else readWord mux wordLongest
+        ringTail (muxRing mux) >>= writeWord mux wordLongestUntil
+        writeWord mux wordLongest (max longest (fromIntegral patience))
+  where
+    deadline = fromIntegral (submissionDeadline submission)
+{-# INLINE noteTimes #-}
+
+-- | Has the watchdog look more often if somebody has less time than anybody had.
+-- Under the lock.
+noteShortest :: Multiplexer -> Submission -> IO ()
+noteShortest mux submission = do
+  shortest <- readWord mux wordShortest
+  when (patience < shortest) $ do
+    writeWord mux wordShortest patience
+    wakeWatchdog mux
+  where
+    patience = fromIntegral (submissionPatience submission)
 
 -- | How many unsent commands make their submitter send them, given what has
 -- been in flight of late. Few callers are served best at once; with many,
@@ -274,49 +366,35 @@ flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 --
 -- Not what is in flight at the moment: a node of a cluster that has answered
 -- everything is sent its next commands one by one, then by twos and fours. Five
--- servers, 16 × 64: 15 commands per write become 47, together with 'repliesDue'.
+-- servers, 16 × 64: 15 commands per write become 47.
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
 
--- | With so many commands sent to a near server and not answered, a sleeping
--- reader is not woken to send more: the next reply does that, on average after a
--- sixteenth of a round trip, and the watchdog if none comes. Five servers: 5 to
--- 10 % less processor time per command.
-repliesDue :: Int
-repliesDue = 16
-
--- | Waits to be called; gives up when the command's time is over. What it has
--- waited is part of that time: the queue is first come first served, so that the
--- oldest in flight is still the first to expire.
-waitForRoom :: Multiplexer -> OrderKey -> Batch -> Int -> Nanos -> MVar () -> IO ()
-waitForRoom mux orderKey batch count since ticket = do
+-- | Waits to be called, or told that the command's time is over. What it has
+-- waited is part of that time.
+waitForRoom :: Multiplexer -> Submission -> Waiter -> IO ()
+waitForRoom mux !submission waiter =
   -- Interruptible, like every wait for room.
-  called <- wait `onException` leave
-  case called of
-    Nothing -> do
-      leave
-      failBatch (TimeoutError NotSent (maybe 0 secondsFromNanos limit)) batch
-    Just () -> do
+  (awaitCall waiter `onException` leave) >>= \case
+    TooLate -> tooLate submission
+    ComeIn -> do
       takeMVar (muxLock mux) `onException` leave
-      takeCalledRoom mux count bytes
-      readIORef (muxStatus mux) >>= \case
-        Open -> append mux orderKey batch count since
-        status -> refuse mux batch status
+      takePromised (muxRoom mux) waiter
+      lifeOf mux >>= \case
+        Open -> append mux submission
+        _ -> refuse mux (submissionBatch submission)
   where
-    limit = muxCommandTimeout (muxSettings mux)
-    bytes = batchSize batch
-    leave = leaveQueue mux ticket count bytes
-    wait = case limit of
-      Nothing -> Just <$> takeMVar ticket
-      Just nanos -> timeout (fromIntegral (nanos `quot` 1000)) (takeMVar ticket)
+    leave = withLockAlways mux (leaveQueue (muxRoom mux) waiter *> admitWaiting mux)
+
+-- | Fails slots of commands that never found room.
+tooLate :: Submission -> IO ()
+tooLate submission = failBatch (TimeoutError NotSent (secondsFromNanos (submissionPatience submission))) (submissionBatch submission)
 
 -- | Fails slots of commands that came too late. Has the lock, gives it back.
-refuse :: Multiplexer -> Batch -> Status -> IO ()
-refuse mux batch status = do
+refuse :: Multiplexer -> Batch -> IO ()
+refuse mux batch = do
+  cause <- deathCause mux
   putMVar (muxLock mux) ()
-  let cause = case status of
-        Dead why -> why
-        _ -> ClosedLocally
   failBatch (ConnectionError NotSent (muxEndpoint mux) cause) batch
 
 failBatch :: Error -> Batch -> IO ()
@@ -328,10 +406,8 @@ muxEndpoint = transportEndpoint . muxTransport
 
 -- | Whether it takes commands. May be out of date when it returns.
 isOpen :: Multiplexer -> IO Bool
-isOpen mux =
-  readIORef (muxStatus mux) >>= \case
-    Open -> pure True
-    _ -> pure False
+isOpen mux = (== Open) <$> lifeOf mux
+{-# INLINE isOpen #-}
 
 -- | A look at the queues of one connection.
 --
@@ -352,13 +428,13 @@ muxGauges :: Multiplexer -> IO MuxGauges
 muxGauges mux = withLock mux $ do
   gaugeInFlight <- inFlight mux
   gaugeQueuedBytes <- bufferedBytes (muxBuffer mux)
-  gaugeWaiting <- readFlag mux flagWaiting
+  gaugeWaiting <- waitingForRoom (muxRoom mux)
   pure MuxGauges {gaugeInFlight, gaugeQueuedBytes, gaugeWaiting}
 
 -- | Blocks until the connection has ended and everybody has been told.
 awaitGone :: Multiplexer -> IO ()
-awaitGone mux = readMVar (muxGone mux)
+awaitGone mux = atomically (readTMVar (muxGone mux))
 
 -- | Whether the descriptor is free and nothing is left. Never blocks.
 isGone :: Multiplexer -> IO Bool
-isGone mux = isJust <$> tryReadMVar (muxGone mux)
+isGone mux = not <$> atomically (isEmptyTMVar (muxGone mux))

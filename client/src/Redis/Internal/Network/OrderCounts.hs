@@ -1,19 +1,26 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnliftedFFITypes #-}
 
--- | How many commands each thread has in flight on one connection: what keeps
--- a thread's commands in order when a node has several connections.
+-- | How many commands each thread has in flight on one connection, of those that
+-- it submitted without waiting: what keeps a thread's commands in order when a node
+-- has several connections.
 --
 -- A thread that the runtime moves to another capability would change to that
 -- capability's connection, and what it submits there could overtake what it
 -- has in flight on the old one. So before it changes it must know whether
--- anything is in flight there. Exact counts per thread would need a concurrent
--- map; this is a fixed table of counts, indexed by a few bits of the thread's
--- number. Two threads that share a cell see each other's commands as their
--- own, which can only make one of them stay where it is.
+-- anything is in flight there. A thread that waits for each reply has nothing in
+-- flight when it sends the next command, so such commands are not counted.
+--
+-- Exact counts per thread would need a concurrent map. This is a fixed table of
+-- counts, indexed by a few bits of the thread's number, and each cell remembers
+-- whose commands it counts. Only when two threads with the same cell have commands
+-- in flight on the same connection at one time, it does not know whose they are
+-- until all of them are answered.
 --
 -- Submitting counts up under the connection's lock, answering counts up by its
--- reader, in different cells, so that neither needs an atomic operation.
+-- reader, in different cells, so that neither needs an atomic operation. A thread
+-- that asks about itself sees at least its own submissions. It may see answers and
+-- other threads' commands late, which can only keep it where it is.
 module Redis.Internal.Network.OrderCounts
   ( OrderCounts,
     OrderKey,
@@ -21,7 +28,8 @@ module Redis.Internal.Network.OrderCounts
     newOrderCounts,
     countSubmitted,
     countAnswered,
-    anyInFlight,
+    InFlight (..),
+    inFlightOf,
     orderKeyOf,
   )
 where
@@ -36,54 +44,84 @@ import Foreign.C.Types (CULLong (CULLong))
 import GHC.Conc (ThreadId (ThreadId))
 import GHC.Exts (ThreadId#)
 
--- | Two counts per cell: submitted and answered.
+-- | Three words per cell: submitted, answered, and whose they are.
 newtype OrderCounts = OrderCounts (MutableByteArray RealWorld)
 
--- | The cell of a thread.
+-- | The number of a thread.
 type OrderKey = Int
 
--- | Of commands that nobody orders: the only connection of a node needs no
--- counting, a connection keeps the order by itself.
+-- | Of commands that nobody orders: those that are waited for at once, and all of a
+-- node's only connection, which keeps the order by itself.
 noOrderKey :: OrderKey
 noOrderKey = -1
+
+-- | Of a cell that counts for several threads.
+severalThreads :: OrderKey
+severalThreads = -2
 
 cells :: Int
 cells = 4096
 
--- | Nothing submitted, nothing answered: 64 KiB of zeros.
+cellOf :: OrderKey -> Int
+cellOf key = key .&. (cells - 1)
+{-# INLINE cellOf #-}
+
+-- | Nothing submitted, nothing answered. \(O(1)\), some ten pages of memory.
 newOrderCounts :: IO OrderCounts
 newOrderCounts = do
-  counts <- newByteArray (2 * cells * 8)
-  setByteArray counts 0 (2 * cells) (0 :: Int)
+  counts <- newByteArray (3 * cells * 8)
+  setByteArray counts 0 (3 * cells) (0 :: Int)
   pure (OrderCounts counts)
 
 -- | Under the connection's lock.
 countSubmitted :: OrderCounts -> OrderKey -> IO ()
-countSubmitted (OrderCounts counts) key =
-  when (key >= 0) $ readByteArray counts key >>= writeByteArray counts key . (+ (1 :: Int))
+countSubmitted (OrderCounts counts) key = when (key >= 0) $ do
+  let cell = cellOf key
+  submitted <- readByteArray counts cell
+  answered <- readByteArray counts (cells + cell)
+  owner <- readByteArray counts (2 * cells + cell)
+  when (owner /= key) $
+    writeByteArray counts (2 * cells + cell) (if submitted == (answered :: Int) then key else severalThreads)
+  writeByteArray counts cell (submitted + 1)
 {-# INLINE countSubmitted #-}
 
 -- | By the connection's reader.
 countAnswered :: OrderCounts -> OrderKey -> IO ()
 countAnswered (OrderCounts counts) key =
-  when (key >= 0) $
-    readByteArray counts (cells + key) >>= writeByteArray counts (cells + key) . (+ (1 :: Int))
+  when (key >= 0) $ do
+    let cell = cells + cellOf key
+    readByteArray counts cell >>= writeByteArray counts cell . (+ (1 :: Int))
 {-# INLINE countAnswered #-}
 
--- | Whether a thread with this key may have commands in flight. Never wrongly
--- 'False' for the thread that asks about itself.
-anyInFlight :: OrderCounts -> OrderKey -> IO Bool
-anyInFlight (OrderCounts counts) key = do
-  answered <- readByteArray counts (cells + key)
-  submitted <- readByteArray counts key
-  pure (submitted /= (answered :: Int))
-{-# INLINE anyInFlight #-}
+-- | Whether a thread has commands in flight, of those that are counted.
+data InFlight
+  = None
+  | Some
+  | -- | Several threads of the same cell have, and it may be one of them.
+    Perhaps
+  deriving stock (Eq, Show)
+
+-- | Of the thread that asks about itself: never 'None' if it has. \(O(1)\).
+inFlightOf :: OrderCounts -> OrderKey -> IO InFlight
+inFlightOf (OrderCounts counts) key = do
+  let cell = cellOf key
+  answered <- readByteArray counts (cells + cell)
+  submitted <- readByteArray counts cell
+  if submitted == (answered :: Int)
+    then pure None
+    else do
+      owner <- readByteArray counts (2 * cells + cell)
+      pure $
+        if owner == key
+          then Some
+          else if owner == severalThreads then Perhaps else None
+{-# INLINE inFlightOf #-}
 
 foreign import ccall unsafe "rts_getThreadId"
   rtsThreadNumber :: ThreadId# -> CULLong
 
--- | The cell of a thread. Threads started one after the other get different ones.
+-- | The number of a thread. Threads started one after the other get different cells.
 orderKeyOf :: ThreadId -> OrderKey
 orderKeyOf (ThreadId thread) = case rtsThreadNumber thread of
-  CULLong (number :: Word64) -> fromIntegral number .&. (cells - 1)
+  CULLong (number :: Word64) -> fromIntegral number
 {-# INLINE orderKeyOf #-}

@@ -1,14 +1,38 @@
+{-# LANGUAGE MagicHash #-}
+{-# LANGUAGE UnboxedTuples #-}
+
 -- | The commands of one connection that are not yet answered, oldest first.
 --
--- A ring, whose largest size is what bounds the commands in flight. Positions
--- count commands since the connection began and never wrap. Many threads push,
--- one after another under the connection's lock; the reader alone pops,
--- without it. A popped cell is overwritten, or the ring would keep as many old
--- replies alive as it has cells.
+-- A ring of slots. Positions count commands since the connection began and never
+-- wrap. Many threads push, one after another under the connection's lock; the
+-- reader alone pops, without it. A popped cell is overwritten, or the ring would
+-- keep as many old replies alive as it has cells.
 --
 -- It begins small and doubles when it is full: what is used again soon stays in
 -- the processor's cache, and a connection that never has much in flight does not
--- pay for one that has (half a megabyte for 16384 commands).
+-- pay for one that has.
+--
+-- = What each side may see of the other
+--
+-- The two sides share no lock, so on a processor that reorders memory accesses
+-- each relies on the following.
+--
+-- * /A pushed command is seen by the reader/, its cell, its tail and a larger ring,
+--   before the reader pops it. The reader pops a command for a reply, which comes
+--   after the command's bytes were sent, which comes after the lock was taken
+--   and left once more than by the push. The lock and the system calls order
+--   both sides. A reply that nobody asked for may find an old tail, or a cell
+--   that stands for nobody; both are harmless.
+-- * /A popped cell is cleared before it is used again/. The reader clears cells
+--   with plain writes, and then says with an atomic one, which orders what was
+--   written before it, up to where cells may be used again ('ringPublish'). It
+--   does so once for all the replies that came together. Whoever pushes reads
+--   that word first, and grows the ring rather than use a cell beyond it.
+-- * /What was popped/ ('ringHead') is a plain word. Other threads may see it a
+--   little old, never ahead. It counts, and nothing of memory depends on it.
+-- * A thread that looks into a cell ('ringPeek') holds the lock, so the cell is
+--   not used again meanwhile. If the reader pops it at that moment, its slot is
+--   filled already, or nobody's.
 module Redis.Internal.Network.PendingRing
   ( PendingRing,
     Pending (..),
@@ -16,19 +40,26 @@ module Redis.Internal.Network.PendingRing
     ringCapacity,
     ringTail,
     ringHead,
+    ringReady,
+    ringReserve,
     ringPush,
     ringPop,
+    ringPublish,
     ringPeek,
+    ringExpire,
+    expired,
   )
 where
 
+import Control.Monad (when)
 import Control.Monad.Primitive (RealWorld)
 import Data.Bits ((.&.))
 import Data.Foldable (for_)
 import Data.IORef (IORef, atomicWriteIORef, newIORef, readIORef)
-import Data.Int (Int64)
 import Data.Primitive.Array
 import Data.Primitive.ByteArray
+import GHC.Exts (Int (I#), atomicWriteIntArray#)
+import GHC.IO (IO (IO))
 import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.ResponseSlot (ResponseSlot)
 
@@ -36,19 +67,19 @@ import Redis.Internal.Network.ResponseSlot (ResponseSlot)
 data PendingRing = PendingRing
   { -- | Replaced by a larger one, under the lock.
     ringRoom :: IORef Room,
-    -- | Two words, a cache line apart: tail and head.
+    -- | Three words, a cache line apart: tail, head, and up to where cells may be
+    -- used again.
     ringEnds :: MutableByteArray RealWorld,
-    -- | Cells at most; a power of two.
+    -- | Commands that may be in flight; a power of two.
     ringCapacity :: Int,
     -- | What popped cells hold.
     ringNobody :: ResponseSlot
   }
 
--- | The cells and, in one array of words, what is known of each command.
+-- | The slots and, in one array of words, what is known of each command.
 data Room = Room
-  { roomCells :: MutableArray RealWorld ResponseSlot,
-    -- | Three words per cell: where its bytes end in the stream, when it was
-    -- submitted, and the order key of who submitted it.
+  { roomSlots :: MutableArray RealWorld ResponseSlot,
+    -- | Four words per cell, as in 'Pending'.
     roomFacts :: MutableByteArray RealWorld,
     -- | Cells minus one; their number is a power of two.
     roomMask :: Int
@@ -59,10 +90,16 @@ data Pending = Pending
   { pendingSlot :: ResponseSlot,
     -- | Bytes of the stream up to and with this command.
     pendingEnd :: Int,
-    -- | When it was submitted, on the coarse clock.
-    pendingSince :: Nanos,
+    -- | When its time is over, on the coarse clock; 'maxBound' is never.
+    pendingDeadline :: Nanos,
+    -- | How long it was given.
+    pendingPatience :: Nanos,
     pendingOrderKey :: Int
   }
+
+-- | The deadline of a command whose caller has been told that it is over.
+expired :: Nanos
+expired = minBound
 
 -- | A ring for at least so many commands. The slot stands for nobody and is
 -- never waited for.
@@ -70,8 +107,8 @@ newPendingRing :: Int -> ResponseSlot -> IO PendingRing
 newPendingRing atLeast nobody = do
   let ringCapacity = until (>= atLeast) (* 2) 2
   ringRoom <- newRoom (min firstCells ringCapacity) nobody >>= newIORef
-  ringEnds <- newByteArray (16 * 8)
-  setByteArray ringEnds 0 16 (0 :: Int)
+  ringEnds <- newByteArray (24 * 8)
+  setByteArray ringEnds 0 24 (0 :: Int)
   pure PendingRing {ringRoom, ringEnds, ringCapacity, ringNobody = nobody}
 
 firstCells :: Int
@@ -79,80 +116,113 @@ firstCells = 64
 
 newRoom :: Int -> ResponseSlot -> IO Room
 newRoom cells nobody = do
-  roomCells <- newArray cells nobody
-  roomFacts <- newByteArray (cells * 3 * 8)
-  pure Room {roomCells, roomFacts, roomMask = cells - 1}
+  roomSlots <- newArray cells nobody
+  roomFacts <- newByteArray (cells * 4 * 8)
+  pure Room {roomSlots, roomFacts, roomMask = cells - 1}
 
 -- | Commands ever pushed.
 ringTail :: PendingRing -> IO Int
 ringTail ring = readByteArray (ringEnds ring) 0
+{-# INLINE ringTail #-}
 
 -- | Commands ever popped. A thread other than the reader may see a value that
 -- is a little old, never one that is ahead.
 ringHead :: PendingRing -> IO Int
 ringHead ring = readByteArray (ringEnds ring) 8
+{-# INLINE ringHead #-}
 
--- | Adds a command. The caller holds the lock and has made sure that no more than
--- 'ringCapacity' are in flight. \(O(1)\), but for a copy of all in flight when the
--- ring doubles.
+-- | Up to where popped cells may be used again.
+ringFree :: PendingRing -> IO Int
+ringFree ring = readByteArray (ringEnds ring) 16
+{-# INLINE ringFree #-}
+
+-- | Whether so many more commands can be pushed without new memory. Under the lock.
+ringReady :: PendingRing -> Int -> IO Bool
+ringReady ring count = do
+  next <- ringTail ring
+  free <- ringFree ring
+  room <- readIORef (ringRoom ring)
+  pure (next + count - free <= roomMask room + 1)
+{-# INLINE ringReady #-}
+
+-- | Sees to it that they can. Under the lock. \(O(1)\), but for a copy of all in
+-- flight when the ring doubles. Throws when there is no memory, and then has
+-- changed nothing.
+--
+-- The reader may pop from the old room meanwhile: that stays as it is, and what the
+-- reader took out of it stays in the new one until its place is used again.
+ringReserve :: PendingRing -> Int -> IO ()
+ringReserve ring count = do
+  next <- ringTail ring
+  free <- ringFree ring
+  room <- readIORef (ringRoom ring)
+  let wanted = until (>= next + count - free) (* 2) (roomMask room + 1)
+  when (wanted > roomMask room + 1) $ do
+    larger <- newRoom wanted (ringNobody ring)
+    for_ [free .. next - 1] $ \position -> readRoom room position >>= writeRoom larger position
+    atomicWriteIORef (ringRoom ring) larger
+{-# NOINLINE ringReserve #-}
+
+-- | Adds a command, for which room was made. The caller holds the lock. \(O(1)\).
 ringPush :: PendingRing -> Pending -> IO ()
 ringPush ring pending = do
   position <- ringTail ring
-  oldest <- ringHead ring
   room <- readIORef (ringRoom ring)
-  if position - oldest > roomMask room
-    then grow ring room oldest position >>= \larger -> writeRoom larger position pending
-    else writeRoom room position pending
+  writeRoom room position pending
   writeByteArray (ringEnds ring) 0 (position + 1)
 {-# INLINE ringPush #-}
 
--- | Twice the room. The reader may pop from the old one meanwhile: that stays as
--- it is, and what the reader took out of it stays in the new one until its place
--- is used again.
-grow :: PendingRing -> Room -> Int -> Int -> IO Room
-grow ring room oldest next = do
-  larger <- newRoom (2 * (roomMask room + 1)) (ringNobody ring)
-  for_ [oldest .. next - 1] $ \position -> readRoom room position >>= writeRoom larger position
-  atomicWriteIORef (ringRoom ring) larger
-  pure larger
-{-# NOINLINE grow #-}
-
 -- | Takes the oldest command. Only for the reader, which has made sure that
--- there is one.
+-- there is one, and publishes what it took before others can count on it.
 ringPop :: PendingRing -> IO Pending
 ringPop ring = do
   position <- ringHead ring
   room <- readIORef (ringRoom ring)
   pending <- readRoom room position
-  writeArray (roomCells room) (position .&. roomMask room) (ringNobody ring)
+  writeArray (roomSlots room) (position .&. roomMask room) (ringNobody ring)
   writeByteArray (ringEnds ring) 8 (position + 1)
   pure pending
 {-# INLINE ringPop #-}
 
--- | Looks at a command between head and tail. A thread other than the reader
--- must hold the lock, so that the cell is not used again meanwhile; if the
--- reader pops it meanwhile, its slot is filled or is nobody's.
+-- | Lets the cells of what was popped be used again. Only for the reader. \(O(1)\).
+ringPublish :: PendingRing -> IO ()
+ringPublish ring = do
+  I# position <- ringHead ring
+  case ringEnds ring of
+    MutableByteArray words# -> IO $ \s -> (# atomicWriteIntArray# words# 16# position s, () #)
+{-# INLINE ringPublish #-}
+
+-- | Looks at a command between head and tail, under the lock.
 ringPeek :: PendingRing -> Int -> IO Pending
 ringPeek ring position = readIORef (ringRoom ring) >>= \room -> readRoom room position
 {-# INLINE ringPeek #-}
 
+-- | Notes that the caller of a command between head and tail has been told that
+-- its time is over. Under the lock.
+ringExpire :: PendingRing -> Int -> IO ()
+ringExpire ring position = do
+  room <- readIORef (ringRoom ring)
+  writeByteArray (roomFacts room) (4 * (position .&. roomMask room) + 1) expired
+
 readRoom :: Room -> Int -> IO Pending
 readRoom room position = do
   let cell = position .&. roomMask room
-      facts = cell * 3
-  pendingSlot <- readArray (roomCells room) cell
+      facts = cell * 4
+  pendingSlot <- readArray (roomSlots room) cell
   pendingEnd <- readByteArray (roomFacts room) facts
-  pendingSince <- readByteArray (roomFacts room) (facts + 1)
-  pendingOrderKey <- readByteArray (roomFacts room) (facts + 2)
-  pure Pending {pendingSlot, pendingEnd, pendingSince, pendingOrderKey}
+  pendingDeadline <- readByteArray (roomFacts room) (facts + 1)
+  pendingPatience <- readByteArray (roomFacts room) (facts + 2)
+  pendingOrderKey <- readByteArray (roomFacts room) (facts + 3)
+  pure Pending {pendingSlot, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey}
 {-# INLINE readRoom #-}
 
 writeRoom :: Room -> Int -> Pending -> IO ()
-writeRoom room position Pending {pendingSlot, pendingEnd, pendingSince, pendingOrderKey} = do
+writeRoom room position Pending {pendingSlot, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey} = do
   let cell = position .&. roomMask room
-      facts = cell * 3
-  writeArray (roomCells room) cell pendingSlot
+      facts = cell * 4
+  writeArray (roomSlots room) cell pendingSlot
   writeByteArray (roomFacts room) facts pendingEnd
-  writeByteArray (roomFacts room) (facts + 1) (pendingSince :: Int64)
-  writeByteArray (roomFacts room) (facts + 2) pendingOrderKey
+  writeByteArray (roomFacts room) (facts + 1) pendingDeadline
+  writeByteArray (roomFacts room) (facts + 2) pendingPatience
+  writeByteArray (roomFacts room) (facts + 3) pendingOrderKey
 {-# INLINE writeRoom #-}

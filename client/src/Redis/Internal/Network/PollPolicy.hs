@@ -8,10 +8,6 @@
 -- both sides awake), nor when the average is above the cap: a far server is
 -- worth sleeping for. In a cluster it polls for few callers only ('fewEnough').
 -- @docs/guide/tuning.md@ has the measurements.
---
--- With a deep queue of short replies (SET) the opposite costs most: the server
--- sends a few at a time, and each few wake the reader. Then it waits in the
--- kernel until a good number has gathered ('worthGathering').
 module Redis.Internal.Network.PollPolicy
   ( PollPolicy,
     newPollPolicy,
@@ -19,11 +15,6 @@ module Redis.Internal.Network.PollPolicy
     pollBudget,
     wouldPoll,
     fewEnough,
-    repliesSoon,
-    enoughUnanswered,
-    Haul (..),
-    Gather (..),
-    worthGathering,
   )
 where
 
@@ -60,9 +51,9 @@ longestWait policy
 
 -- | How long to poll, given how many replies the last read brought; zero is
 -- not at all.
-pollBudget :: Haul -> PollPolicy -> Nanos
-pollBudget haul policy
-  | haulReplies haul > manyReplies || not (wouldPoll policy) = 0
+pollBudget :: Int -> PollPolicy -> Nanos
+pollBudget replies policy
+  | replies > manyReplies || not (wouldPoll policy) = 0
   | otherwise = min (policyCap policy) (2 * policyAverage policy + 20000)
 
 -- | Whether the server is near enough for polling.
@@ -79,58 +70,6 @@ wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap pol
 -- callers 162 and 193.
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
-
--- | Whether replies that are due come soon enough to wait for them with sending
--- more: from a far server, a command would wait for a whole round trip. Three times
--- the cap for polling, because busy servers that share a processor take longer.
-repliesSoon :: PollPolicy -> Bool
-repliesSoon policy = 4 * policyAverage policy <= 3 * longestWait policy
-
--- | With how many commands sent and not answered more are held back, on a connection
--- to one of several servers of this machine, which may share a processor. A server
--- answers all that it has read in one go: one that was not let run for a while would
--- find a share of every caller's batch, and when it answers, nobody else has anything
--- left to do.
---
--- Five servers, 16 × 64 GETs: 1.05 ± 0.02 and 1.06 ± 0.02 of the rate for 1.10 ± 0.05 and
--- 0.99 ± 0.04 of the processor time (14 and 28 pairs); with 48 instead 1.04 ± 0.02. 256
--- callers: no difference; 1024, which wait each for itself: 0.95 ± 0.02. Servers
--- elsewhere would gain nothing, and a command would wait for up to a round trip.
-enoughUnanswered :: PollPolicy -> Int
-enoughUnanswered policy = if repliesSoon policy then 80 else maxBound
-
--- | What the last read brought.
-data Haul = Haul
-  { haulReplies :: {-# UNPACK #-} Int,
-    haulBytes :: {-# UNPACK #-} Int
-  }
-
--- | What to wait for in the kernel: so many bytes, for so many microseconds at most.
-data Gather = Gather
-  { gatherBytes :: {-# UNPACK #-} Int,
-    gatherMicros :: {-# UNPACK #-} Int
-  }
-  deriving stock (Eq, Show)
-
--- | What is worth waiting for together, given what the last read brought and how
--- many commands are in flight. A quarter of those leaves the server enough to do
--- meanwhile. Nothing else runs on the reader's capability while it waits, so it does
--- not wait for longer than 30 µs, or 100 for the most.
---
--- 16 threads × 64 SETs: 15 % less processor time per command, and as much again
--- since up to 256 replies are waited for instead of 64, with 1.02 to 1.06 times the
--- commands.
--- Replies of 512 bytes come in large segments by themselves: 12 and 20 % more
--- processor time.
-worthGathering :: Haul -> Int -> PollPolicy -> Maybe Gather
-worthGathering (Haul replies bytes) busy policy
-  | busy < 128 || replies == 0 || bytes > shortReply * replies || not (wouldPoll policy) = Nothing
-  | otherwise = Just Gather {gatherBytes = bytes * wanted `quot` replies, gatherMicros = max 30 (wanted * 2 `quot` 5)}
-  where
-    wanted = min 256 (busy `quot` 4)
-
-shortReply :: Int
-shortReply = 64
 
 manyReplies :: Int
 manyReplies = 64

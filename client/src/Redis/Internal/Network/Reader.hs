@@ -3,16 +3,14 @@
 --
 -- One round: read what is there, deliver. What has been queued is sent when
 -- there is nothing to read: while replies come, submitters fill the next block
--- and send it themselves when it is large. With five servers that share a core
--- this takes a fifth off the processor time per command; with one it changes
--- nothing. After every few replies it yields, so that the callers it woke run and submit
--- again while the rest of the replies waits: otherwise client and server take
--- turns instead of working at the same time. With nothing to read it polls for
--- a while ("Redis.Internal.Network.PollPolicy"), then sleeps until the socket
--- is readable or a submitter kicks it. If it would poll then, it first sleeps
--- without a request to be woken by the socket: with one, the reply that it polls for
--- would wake the runtime's IO manager too. The watchdog has it make one when the
--- connection stays idle; until then a push or the peer's end is seen a tick late.
+-- and send it themselves when it is large. After every few replies it yields, so
+-- that the callers it woke run and submit again while the rest of the replies
+-- waits: otherwise client and server take turns instead of working at the same
+-- time. With nothing to read it polls for a while
+-- ("Redis.Internal.Network.PollPolicy"), then sleeps, as
+-- "Redis.Internal.Network.Wakeup" says. If it would poll when it is woken, it
+-- first sleeps without a request to be woken by the socket: with one, the reply
+-- that it polls for would wake the runtime's IO manager too.
 --
 -- It alone pops from the ring, and it alone cleans up: whatever ends a
 -- connection, the transport is shut down first and this thread, woken by that,
@@ -25,6 +23,7 @@ where
 
 import Control.Concurrent (yield)
 import Control.Concurrent.MVar
+import Control.Concurrent.STM (atomically, putTMVar)
 import Control.Exception (IOException, SomeException, try)
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
@@ -41,8 +40,10 @@ import Redis.Internal.Network.OrderCounts (countAnswered)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Sender (flushUnlessEnough)
+import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
+import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Transport
+import Redis.Internal.Network.Wakeup hiding (Reader)
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
 
@@ -58,7 +59,8 @@ data Input = Input
 
 -- | Why a round ended.
 data Round
-  = Received Input Haul
+  = -- | With how many replies it brought.
+    Received Input Int
   | Ended ConnectionCause
 
 -- | What the reader keeps between rounds.
@@ -68,7 +70,9 @@ data Reader = Reader
     -- was made.
     readerWatch :: IORef (Maybe (IO ())),
     -- | Whether the request has been answered, and none stands.
-    readerWatchDone :: IORef Bool
+    readerWatchDone :: IORef Bool,
+    -- | Whether a push has ever come. Such a connection always has a request.
+    readerPushed :: IORef Bool
   }
 
 baseCapacity :: Int
@@ -83,32 +87,33 @@ readerLoop :: Multiplexer -> IO ()
 readerLoop mux = do
   readerWatch <- newIORef Nothing
   readerWatchDone <- newIORef False
+  readerPushed <- newIORef False
   memory <- newPinnedByteArray baseCapacity
-  let reader = Reader {readerMux = mux, readerWatch, readerWatchDone}
+  let reader = Reader {readerMux = mux, readerWatch, readerWatchDone, readerPushed}
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  cause <- rounds reader policy input (Haul 0 0)
+  cause <- rounds reader policy input 0
   killMultiplexer mux cause
   cleanUp reader
 
 -- | Rounds until the connection ends, given what the last read brought.
-rounds :: Reader -> PollPolicy -> Input -> Haul -> IO ConnectionCause
-rounds reader policy input haul = do
+rounds :: Reader -> PollPolicy -> Input -> Int -> IO ConnectionCause
+rounds reader policy input replies = do
   let mux = readerMux reader
   -- Pushes, or the parts of a large reply, could come for ever.
-  when (haulReplies haul == 0) (flushUnlessEnough mux)
+  when (replies == 0) (flushQueued mux)
   readSome mux input >>= \case
     Left cause -> pure cause
     Right (attempt, input')
       | attempt > 0 -> afterRead policy input'
       | attempt == attemptEnd -> pure ClosedByPeer
       | otherwise -> do
-        flushUnlessEnough mux
+        flushQueued mux
         busy <- inFlight mux
         began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
         polls <- mayPoll mux policy
-        waitForMore reader policy polls haul began attempt input' >>= \case
+        waitForMore reader (if polls then pollBudget replies policy else 0) polls began attempt input' >>= \case
           Left cause -> pure cause
           Right (input'', waitedSince) -> do
             policy' <- case waitedSince of
@@ -120,31 +125,26 @@ rounds reader policy input haul = do
             afterRead policy' input''
   where
     afterRead policy' input' =
-      consume (readerMux reader) input' >>= \case
+      consume reader input' >>= \case
         Ended cause -> pure cause
-        Received input'' haul' -> do
+        Received input'' replies' -> do
           settle (readerMux reader)
           yield
-          rounds reader policy' input'' haul'
+          rounds reader policy' input'' replies'
 
--- | Publishes whether a kick would lead to polling, whether one may be left
--- to the replies that are due, and how many of those are enough to hold more back.
+-- | Tells the others whether it would poll if it were woken, when that changes.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
 notePolling mux policy = do
   polls <- mayPoll mux policy
-  writeFlag mux flagPolling (fromEnum polls)
-  writeFlag mux flagSoon (fromEnum (repliesSoon policy))
-  writeFlag mux flagEnough (if alone || not local then maxBound else enoughUnanswered policy)
-  where
-    alone = muxAlone (muxSettings mux)
-    local = transportLocal (muxTransport mux)
+  known <- wakeupPolls <$> wakeup mux
+  when (polls /= known) . void $ withLock mux (transition mux (Judged polls))
 
 -- | Whether to poll when replies are waited for.
 mayPoll :: Multiplexer -> PollPolicy -> IO Bool
 mayPoll mux policy
   | muxAlone (muxSettings mux) = pure (wouldPoll policy)
   | otherwise = do
-    peak <- readFlag mux flagPeak
+    peak <- readWord mux wordPeak
     pure (wouldPoll policy && fewEnough (peak `quot` peakUnit))
 
 -- | One attempt to read behind what is there.
@@ -158,8 +158,8 @@ readSome mux input = do
     Left (reason :: IOException) -> pure (Left (BrokenConnection (show reason)))
     Right attempt
       | attempt > 0 -> do
-        reads' <- readFlag mux flagReads
-        writeFlag mux flagReads (reads' + 1)
+        reads' <- readWord mux wordReads
+        writeWord mux wordReads (reads' + 1)
         pure (Right (attempt, input' {inEnd = inEnd input' + attempt}))
       | otherwise -> pure (Right (attempt, input'))
 
@@ -188,18 +188,20 @@ withSpace input
     relocate to from = copyMutableByteArray to 0 from (inStart input) size
 
 -- | Delivers every complete reply.
-consume :: Multiplexer -> Input -> IO Round
-consume mux input = do
+consume :: Reader -> Input -> IO Round
+consume reader input = do
   before <- ringHead (muxRing mux)
-  step <- decodeWhile limits memory (deliver mux) (inStart input) (inEnd input) (inFrames input)
+  result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
-  case step of
+  ringPublish (muxRing mux)
+  case result of
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
-      pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
+      pure (Received input {inStart = next, inFrames = frames} (after - before))
     Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
     Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
+    mux = readerMux reader
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
 
@@ -212,10 +214,10 @@ saying = \case
 
 -- | Hands a reply to the oldest command in flight, a push to its handler, and
 -- lets the callers run from time to time. 'False' if nobody asked for it.
-deliver :: Multiplexer -> Value -> IO Bool
-deliver mux value = case withoutAttributes value of
+deliver :: Reader -> Value -> IO Bool
+deliver Reader {readerMux = mux, readerPushed} value = case withoutAttributes value of
   push@(Push _) -> do
-    writeFlag mux flagPushed 1
+    writeIORef readerPushed True
     -- The handler promises not to throw; if it does, replies must not suffer.
     void (try (muxOnPush (muxSettings mux) push) :: IO (Either SomeException ()))
     pure True
@@ -228,68 +230,58 @@ deliver mux value = case withoutAttributes value of
         countAnswered (muxOrder mux) (pendingOrderKey pending)
         fillSlot (pendingSlot pending) (Reply value)
         answered <- ringHead (muxRing mux)
-        when (answered `rem` repliesPerYield == 0) yield
+        when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
         pure True
 
 -- | After delivering: callers that waited for room may come in.
 settle :: Multiplexer -> IO ()
 settle mux = do
-  waiting <- readFlag mux flagWaiting
+  waiting <- waitingForRoom (muxRoom mux)
   when (waiting > 0) (withLock mux (admitWaiting mux))
 
 -- | Polls (if it may), then sleeps, until something can be read. Given and returned is
 -- since when replies have been waited for: 'Nothing' while nothing was in
 -- flight, because an idle connection's silence says nothing about the server.
-waitForMore :: Reader -> PollPolicy -> Bool -> Haul -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
-waitForMore reader policy polls haul = poll
+waitForMore :: Reader -> Nanos -> Bool -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
+waitForMore reader budget polls = poll
   where
     mux = readerMux reader
-    budget = if polls then pollBudget haul policy else 0
 
     poll since waitsFor input = do
       yield
-      flushUnlessEnough mux
+      flushQueued mux
       case since of
         Just began | budget > 0 -> do
           now <- preciseNanos
           busy <- inFlight mux
-          if busy <= 64 && now - began < budget then again poll since input else gather since waitsFor input
-        _ -> gather since waitsFor input
-
-    -- Once per wait: what has not gathered by then is waited for asleep.
-    gather since waitsFor input = do
-      busy <- inFlight mux
-      case transportGather (muxTransport mux) of
-        Just gathering
-          | muxAlone (muxSettings mux),
-            Just wanted <- worthGathering haul busy policy -> do
-            gathering (gatherBytes wanted) (gatherMicros wanted)
-            again sleep since input
+          if busy <= 64 && now - began < budget then again poll since input else sleep since waitsFor input
         _ -> sleep since waitsFor input
 
     sleep since waitsFor input =
-      parking reader polls >>= \case
-        Finished cause -> pure (Left cause)
-        GoOn -> do
-          yield
-          flushUnlessEnough mux
-          again sleep since input
-        Sleep watched -> do
-          kicked <-
+      prepareSleep reader polls >>= \case
+        Finish -> Left <$> deathCause mux
+        Sleep -> do
+          woken <-
             if waitsFor == attemptWouldWrite
               then False <$ transportWaitWritable (muxTransport mux)
               else do
                 takeMVar (muxReaderWake mux)
-                done <- readIORef (readerWatchDone reader)
-                pure (not (watched && done))
-          busy <- withLock mux (unpark mux)
-          flushUnlessEnough mux
-          -- A submitter's kick is when waiting began, if nobody waited before;
-          -- its reply may be worth polling for.
+                -- By a party of this connection, not by the socket.
+                not <$> readIORef (readerWatchDone reader)
+          busy <- withLock mux $ do
+            busy <- (> 0) <$> inFlight mux
+            busy <$ transition mux (Woken busy)
+          flushQueued mux
+          -- The wake of a submitter is when waiting began, if nobody waited
+          -- before; its reply may be worth polling for.
           since' <- case since of
-            Nothing | kicked && busy > 0 -> Just <$> preciseNanos
+            Nothing | woken && busy -> Just <$> preciseNanos
             _ -> pure since
-          again (if kicked && polls && busy > 0 then poll else sleep) since' input
+          again (if woken && polls && busy then poll else sleep) since' input
+        _ -> do
+          yield
+          flushQueued mux
+          again sleep since input
 
     again otherwiseDo since input =
       readSome mux input >>= \case
@@ -299,56 +291,24 @@ waitForMore reader policy polls haul = poll
           | attempt == attemptEnd -> pure (Left ClosedByPeer)
           | otherwise -> otherwiseDo since attempt input'
 
--- | Whether the reader may sleep.
-data Parking
-  = -- | With a request to be woken by the socket, or without.
-    Sleep Bool
-  | GoOn
-  | Finished ConnectionCause
-
--- | Decides under the lock, so that no submitter is missed: whoever appends
--- later sees 'flagParked' and kicks. What woke the reader before is forgotten
--- first: all that it could have meant is looked at after.
---
--- Given is whether it would poll if it were kicked.
-parking :: Reader -> Bool -> IO Parking
-parking reader polls = do
+-- | Asks whether the reader may sleep. What woke it before is forgotten first: all
+-- that it could have meant is looked at after. Given is whether it would poll if it
+-- were woken.
+prepareSleep :: Reader -> Bool -> IO Answer
+prepareSleep reader polls = do
   void (tryTakeMVar (muxReaderWake mux))
   idle <- (== 0) <$> inFlight mux
-  wanted <- readFlag mux flagWatchWanted
-  pushed <- readFlag mux flagPushed
-  let unwatched = polls && idle && wanted + pushed == 0
+  watch <- wakeupWatch <$> wakeup mux
+  pushed <- readIORef (readerPushed reader)
+  let unwatched = polls && idle && not watch && not pushed
   unless unwatched (watchReadable reader)
   withLock mux $ do
-    watchdogParked <- readFlag mux flagWatchdogParked
-    unflushed <- readFlag mux flagUnflushed
-    writerBusy <- readFlag mux flagWriterBusy
-    busy <- inFlight mux
-    enough <- readFlag mux flagEnough
-    status <- readIORef (muxStatus mux)
+    -- Whoever is called finds a reader that is awake, or wakes it.
     admitWaiting mux
-    case status of
-      Dead cause -> pure (Finished cause)
-      Draining | busy == 0 -> pure (Finished ClosedLocally)
-      _
-        | unflushed > 0 && writerBusy == 0 && busy - unflushed < enough -> pure GoOn
-        | unwatched && busy > 0 -> pure GoOn
-        -- Nobody would say that it is wanted.
-        | unwatched && watchdogParked /= 0 -> GoOn <$ writeFlag mux flagWatchWanted 1
-        | otherwise -> do
-          writeFlag mux flagParked 1
-          writeFlag mux flagUnwatched (fromEnum unwatched)
-          pure (Sleep (not unwatched))
+    busy <- (> 0) <$> inFlight mux
+    stepAnswer <$> transition mux (WouldSleep (not unwatched) busy)
   where
     mux = readerMux reader
-
--- | Awake again; returns what is in flight. Under the lock.
-unpark :: Multiplexer -> IO Int
-unpark mux = do
-  writeFlag mux flagParked 0
-  writeFlag mux flagUnwatched 0
-  busy <- inFlight mux
-  busy <$ when (busy > 0) (writeFlag mux flagWatchWanted 0)
 
 -- | Sees to it that a request to be woken stands.
 watchReadable :: Reader -> IO ()
@@ -361,7 +321,7 @@ watchReadable Reader {readerMux, readerWatch, readerWatchDone} = do
       -- First this: who finds the wake taken already must not take the request
       -- for one that stands.
       writeIORef readerWatchDone True
-      kickReader readerMux
+      wakeReader readerMux
     writeIORef readerWatch (Just withdraw)
 
 -- | Ends everything, once.
@@ -369,23 +329,24 @@ cleanUp :: Reader -> IO ()
 cleanUp reader = do
   let mux = readerMux reader
       transport = muxTransport mux
-  -- The transport is shut down, so whoever sends comes back soon. The right to
-  -- send is never given back.
-  takeMVar (muxToken mux)
-  sent <- readFlag mux flagSent
-  cause <-
-    readIORef (muxStatus mux) >>= \case
-      Dead cause -> pure cause
-      _ -> pure ClosedLocally
+  awaitSender mux
+  sent <- readWord mux wordSent
+  cause <- deathCause mux
   failAll mux sent cause
-  withLock mux (admitAll mux)
+  withLock mux (callAll (muxRoom mux))
   readIORef (readerWatch reader) >>= sequence_
   -- Nothing can be done about a descriptor that does not close.
   void (try (transportClose transport) :: IO (Either IOException ()))
-  void (tryPutMVar (muxWriterWake mux) ())
-  void (tryPutMVar (muxWatchdogWake mux) ())
   void (try (muxOnDeath (muxSettings mux) cause) :: IO (Either SomeException ()))
-  putMVar (muxGone mux) ()
+  atomically (putTMVar (muxGone mux) ())
+
+-- | Takes the right to send for good. The transport is shut down, so whoever sends
+-- comes back soon.
+awaitSender :: Multiplexer -> IO ()
+awaitSender mux =
+  withLock mux (stepAnswer <$> transition mux WouldEnd) >>= \case
+    Finish -> pure ()
+    _ -> takeMVar (muxReaderWake mux) *> awaitSender mux
 
 failAll :: Multiplexer -> Int -> ConnectionCause -> IO ()
 failAll mux sent cause = do

@@ -23,6 +23,7 @@ module Redis.Internal.Network.Reconnect
     attemptAbandoned,
     Life (..),
     connectionLost,
+    failing,
   )
 where
 
@@ -119,6 +120,13 @@ connectionLost backoff now random Life {lifeBegan, lifeAnswered, lifeEnd} state 
     | lifeAnswered || now - lifeBegan >= nanosFromSeconds (backoffCap backoff) -> Untroubled
     | ClosedLocally <- lifeEnd -> before
     | otherwise -> snd (oneMore backoff now lifeBegan random lifeEnd before)
+
+-- | Why the last attempt failed, until one succeeds. \(O(1)\).
+failing :: Reconnect -> Maybe ConnectionCause
+failing = \case
+  Troubled trouble | Waiting <- troubleStage trouble -> Just (troubleCause trouble)
+  Troubled trouble | Trying <- troubleStage trouble -> Just (troubleCause trouble)
+  _ -> Nothing
 
 -- | The state, without a trial that is over.
 tried :: Nanos -> Reconnect -> Reconnect

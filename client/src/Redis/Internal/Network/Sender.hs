@@ -1,70 +1,45 @@
--- | How queued bytes leave: by the thread that finds it right to send them, or
--- by the writer when the socket is full.
---
--- Nobody waits for the right to send. A thread that does not get it leaves its
--- bytes to the one that has it or to the reader's next turn; the rule that
--- makes this safe is that the reader never goes to sleep while bytes are queued,
--- unless the writer is busy or enough replies are due, that whoever queues bytes while it sleeps wakes it,
--- unless replies are due soon that will, that the watchdog sends what waits for
--- such replies in vain, and that the writer, before it gives the right back, looks
--- once more under the lock.
+-- | How queued bytes leave: by the caller or the reader whose turn it is, or by
+-- the writer when the socket is full. Whose turn it is, and why nothing is left
+-- unsent, is said in "Redis.Internal.Network.Wakeup".
 module Redis.Internal.Network.Sender
   ( flushQueued,
-    flushUnlessEnough,
     sendBlock,
     writerLoop,
   )
 where
 
 import Control.Concurrent.MVar
-import Control.Exception (IOException, try, uninterruptibleMask_)
-import Control.Monad (void)
+import Control.Exception (IOException, try)
+import Control.Monad (when)
 import Data.IORef (readIORef, writeIORef)
 import Foreign.Ptr (plusPtr)
 import Redis.Error (ConnectionCause (BrokenConnection))
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.Transport
+import Redis.Internal.Network.Wakeup hiding (Event (Stuck))
+import Redis.Internal.Network.Wakeup qualified as Wakeup
 import Redis.Internal.Network.WriteBuffer
-
--- | As 'flushQueued', unless enough commands are unanswered: the replies, of which
--- the reader is told, are what sends the rest then.
-flushUnlessEnough :: Multiplexer -> IO ()
-flushUnlessEnough mux = do
-  unflushed <- readFlag mux flagUnflushed
-  busy <- inFlight mux
-  enough <- readFlag mux flagEnough
-  if busy - unflushed >= enough then pure () else flushQueued mux
-{-# INLINE flushUnlessEnough #-}
 
 -- | Sends what is queued, unless somebody else is sending. Never blocks.
 flushQueued :: Multiplexer -> IO ()
 flushQueued mux = do
-  -- Read without the lock: the reader comes here before every read, and a
-  -- command that is appended at this moment finds the reader awake.
-  unflushed <- readFlag mux flagUnflushed
-  if unflushed == 0
-    then pure ()
-    else do
-      taken <- withLock mux $ do
-        busy <- readFlag mux flagWriterBusy
-        stillUnflushed <- readFlag mux flagUnflushed
-        if busy /= 0 || stillUnflushed == 0
-          then pure Nothing
-          else
-            tryTakeMVar (muxToken mux) >>= \case
-              Nothing -> pure Nothing
-              Just () -> Just <$> takeQueued mux
-      case taken of
-        Nothing -> pure ()
-        Just block -> sendBlock mux block
+  -- Read without the lock: the reader comes here before every read, and whoever
+  -- queues a command at this moment finds the reader awake. It looks again, under
+  -- the lock, before it sleeps.
+  unsent <- wakeupUnsent <$> wakeup mux
+  when (unsent > 0) $ do
+    taken <- withLock mux $ do
+      after <- transition mux WouldSend
+      case stepAnswer after of
+        Send -> Just <$> takeQueued mux
+        _ -> pure Nothing
+    mapM_ (sendBlock mux) taken
 
 -- | Swaps the blocks. Under the lock, with the right to send.
 takeQueued :: Multiplexer -> IO Block
 takeQueued mux = do
-  writeFlag mux flagUnflushed 0
   block <- swapBlocks (muxBuffer mux)
-  admitWaiting mux
-  pure block
+  block <$ admitWaiting mux
 
 -- | Sends a block and gives the right to send back, or hands both to the
 -- writer. The caller is masked and has the right. Never blocks.
@@ -76,24 +51,21 @@ sendBlock mux block =
       -- Dead first: what followed now would leave a hole in the stream.
       killMultiplexer mux (BrokenConnection reason)
       finish
-    Stuck sent _ ->
-      -- Bounded: the lock is only ever held for a copy. An interruption here
-      -- would lose the block.
-      uninterruptibleMask_ $ do
-        handedOver <-
-          withLock mux $
-            readIORef (muxStatus mux) >>= \case
-              -- Then the writer may have ended already.
-              Dead _ -> pure False
-              _ -> do
-                writeIORef (muxLeftover mux) (Just (block, sent))
-                writeFlag mux flagWriterBusy 1
-                pure True
-        if handedOver then void (tryPutMVar (muxWriterWake mux) ()) else finish
+    Stuck sent _ -> do
+      -- An interruption here would lose the block.
+      after <- withLockAlways mux $ do
+        after <- transition mux Wakeup.Stuck
+        case stepAnswer after of
+          Send -> writeIORef (muxLeftover mux) (Just (block, sent))
+          -- Dead, and the writer may have ended already.
+          _ -> releaseBlock (muxBuffer mux) block
+        pure after
+      wake mux after
   where
     finish = do
       releaseBlock (muxBuffer mux) block
-      putMVar (muxToken mux) ()
+      after <- withLockAlways mux (transition mux Sent)
+      wake mux after
 
 data Progress
   = AllSent
@@ -113,8 +85,8 @@ attemptAll mux block = go
           Left (reason :: IOException) -> pure (Broken (show reason))
           Right attempt
             | attempt > 0 -> do
-              before <- readFlag mux flagSent
-              writeFlag mux flagSent (before + attempt)
+              before <- readWord mux wordSent
+              writeWord mux wordSent (before + attempt)
               go (sent + attempt)
             | otherwise -> pure (Stuck sent attempt)
 
@@ -122,45 +94,31 @@ attemptAll mux block = go
 writerLoop :: Multiplexer -> IO ()
 writerLoop mux = do
   takeMVar (muxWriterWake mux)
-  leftover <- readIORef (muxLeftover mux)
-  case leftover of
-    Just (block, sent) -> do
-      writeIORef (muxLeftover mux) Nothing
-      pushOut block sent
-    Nothing -> unlessDead
+  readIORef (muxLeftover mux) >>= mapM_ (\(block, sent) -> writeIORef (muxLeftover mux) Nothing *> pushOut block sent)
+  lifeOf mux >>= \case
+    Dead -> pure ()
+    _ -> writerLoop mux
   where
-    unlessDead =
-      readIORef (muxStatus mux) >>= \case
-        Dead _ -> pure ()
-        _ -> writerLoop mux
-
     pushOut block sent =
       attemptAll mux block sent >>= \case
-        AllSent -> do
-          releaseBlock (muxBuffer mux) block
-          more <- withLock mux $ do
-            unflushed <- readFlag mux flagUnflushed
-            if unflushed > 0
-              then Just <$> takeQueued mux
-              else do
-                writeFlag mux flagWriterBusy 0
-                putMVar (muxToken mux) ()
-                pure Nothing
-          case more of
-            Just next -> pushOut next 0
-            Nothing -> unlessDead
-        Broken reason -> do
-          killMultiplexer mux (BrokenConnection reason)
-          giveUp block
+        AllSent -> next block
+        Broken reason -> killMultiplexer mux (BrokenConnection reason) *> next block
         Stuck sent' waitsFor ->
-          readIORef (muxStatus mux) >>= \case
-            Dead _ -> giveUp block
+          lifeOf mux >>= \case
+            Dead -> next block
             _ -> do
               if waitsFor == attemptWouldRead
                 then transportWaitReadable (muxTransport mux)
                 else transportWaitWritable (muxTransport mux)
               pushOut block sent'
 
-    giveUp block = do
+    next block = do
       releaseBlock (muxBuffer mux) block
-      putMVar (muxToken mux) ()
+      (after, more) <- withLockAlways mux $ do
+        after <- transition mux WriterSent
+        more <- case stepAnswer after of
+          Send -> Just <$> takeQueued mux
+          _ -> pure Nothing
+        pure (after, more)
+      wake mux after
+      mapM_ (`pushOut` 0) more

@@ -37,7 +37,6 @@ socketTransport :: Endpoint -> Socket -> IO Transport
 socketTransport endpoint socket = do
   descriptor <- Socket.unsafeFdSocket socket
   life <- newMVar Open
-  local <- isLocal socket
   let fd = Fd descriptor
   pure
     Transport
@@ -47,22 +46,9 @@ socketTransport endpoint socket = do
         transportWaitReadable = threadWaitRead fd,
         transportWaitWritable = threadWaitWrite fd,
         transportWatchReadable = watchReadable fd,
-        transportGather = Just (c_gather descriptor),
-        transportLocal = local,
         transportShutdown = shutdown life descriptor,
         transportClose = close life socket
       }
-
--- | Whether both ends have the same address. Not so if it is not known.
-isLocal :: Socket -> IO Bool
-isLocal socket =
-  either (\(_ :: IOException) -> False) id
-    <$> try (sameHost <$> Socket.getSocketName socket <*> Socket.getPeerName socket)
-  where
-    sameHost (Socket.SockAddrInet _ here) (Socket.SockAddrInet _ there) = here == there
-    sameHost (Socket.SockAddrInet6 _ _ here _) (Socket.SockAddrInet6 _ _ there _) = here == there
-    sameHost (Socket.SockAddrUnix _) (Socket.SockAddrUnix _) = True
-    sameHost _ _ = False
 
 -- | Not 'Control.Concurrent.threadWaitReadSTM', though it asks the same manager:
 -- what a blocked transaction leaves behind, the collector looks at each time until
@@ -139,11 +125,6 @@ foreign import ccall unsafe "redis_client_recv"
 
 foreign import ccall unsafe "redis_client_send"
   c_send :: CInt -> Ptr Word8 -> Int -> IO Int
-
--- Unsafe though it waits, because the wait is what it is for: a safe call lets
--- other threads run, at the price of the wake-ups that it is there to save.
-foreign import ccall unsafe "redis_client_gather"
-  c_gather :: CInt -> Int -> Int -> IO ()
 
 foreign import ccall unsafe "redis_client_shutdown"
   c_shutdown :: CInt -> IO ()

@@ -1,38 +1,44 @@
 -- | The thread that notices what does not happen: replies that do not come in
--- time, peers that say nothing, bytes that nobody has sent because a reply was to
--- wake the reader, and a socket that nobody watches.
+-- time, room that does not come in time, peers that say nothing, and a socket
+-- that nobody watches.
 --
--- Commands share one timeout, so the oldest in flight expires first: a tick
--- looks from the oldest on and stops at the first that still has time. That
--- makes a timeout cost one clock reading per command instead of a timer each.
+-- No command has a timer. The connection remembers the earliest deadline of those
+-- in flight, and at a tick the watchdog compares one word with the clock. Only when
+-- that deadline has passed it looks at each command in flight, in whatever order
+-- their deadlines are, tells those whose time is over, and notes the earliest of the
+-- rest. With one timeout for all that is once per timeout.
 -- A reply that comes too late is dropped by its slot, which is already filled.
 --
--- It sleeps when nothing is in flight.
+-- A peer counts as silent when it has said nothing for the silence limit while
+-- something was in flight, nor answers a probe for as long again. While a command in
+-- flight has been given longer than both together, the limit is half of that: a
+-- server that is busy with a command for as long as its caller waits is not a
+-- silent one. A command that may wait for ever changes nothing; then the silence
+-- limit alone ends a connection that is dead.
+--
+-- It rests when nothing is in flight.
 module Redis.Internal.Network.Watchdog
   ( watchdogLoop,
   )
 where
 
-import Control.Concurrent (threadDelay)
-import Control.Concurrent.MVar
-import Control.Monad (when)
-import Data.IORef (readIORef)
-import Data.Maybe (catMaybes)
+import Control.Concurrent.STM
+import Control.Monad (unless, when)
+import Data.Maybe (catMaybes, fromMaybe)
 import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError))
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Sender (flushQueued)
+import Redis.Internal.Network.RoomQueue (callLate, waitingForRoom)
+import Redis.Internal.Network.Wakeup
 
--- | How far the watchdog has come.
+-- | What the watchdog has seen.
 data Watch = Watch
-  { -- | Commands before this one have been looked at and expired.
-    watchCursor :: Int,
-    -- | 'flagReads' at the last tick, and when the peer was last seen to read or write.
+  { -- | 'wordReads' at the last tick, and when the peer was last seen to read or write.
     watchReads :: Int,
     watchReadAt :: Nanos,
-    -- | 'flagSent' at the last tick.
+    -- | 'wordSent' at the last tick.
     watchSent :: Int,
     -- | When the present silence was probed.
     watchProbedAt :: Maybe Nanos,
@@ -44,95 +50,144 @@ data Watch = Watch
 watchdogLoop :: Multiplexer -> IO () -> IO ()
 watchdogLoop mux sendProbe = do
   now <- coarseNanos
-  loop (tickFor limits) Watch {watchCursor = 0, watchReads = 0, watchReadAt = now, watchSent = 0, watchProbedAt = Nothing, watchIdle = 0}
+  loop Watch {watchReads = 0, watchReadAt = now, watchSent = 0, watchProbedAt = Nothing, watchIdle = 0}
   where
-    settings = muxSettings mux
-    limits = catMaybes [muxCommandTimeout settings, muxSilenceLimit settings]
-
-    loop tick watch =
-      readIORef (muxStatus mux) >>= \case
-        Dead _ -> pure ()
-        _ -> do
-          threadDelay (fromIntegral (tick `quot` 1000))
-          now <- coarseNanos
-          busy <- inFlight mux
-          flushQueued mux
-          unwatched <- readFlag mux flagUnwatched
-          when (unwatched /= 0) $ do
-            withLock mux (writeFlag mux flagWatchWanted 1)
-            kickReader mux
-          watch' <- if busy > 0 then look now watch {watchIdle = 0} else idle now watch
-          loop tick watch'
+    loop watch = do
+      pause mux
+      life <- lifeOf mux
+      unless (life == Dead) $ do
+        now <- coarseNanos
+        withLock mux (callLate (muxRoom mux) now *> transition mux Ticked) >>= wake mux
+        busy <- anythingWaitedFor mux
+        (if busy then look now watch {watchIdle = 0} else idle now watch) >>= loop
 
     look now watch = do
-      cursor <- expire now (watchCursor watch)
-      reads' <- readFlag mux flagReads
-      sent <- readFlag mux flagSent
-      writerBusy <- readFlag mux flagWriterBusy
+      expire mux now
+      reads' <- readWord mux wordReads
+      sent <- readWord mux wordSent
+      sender <- wakeupSender <$> wakeup mux
       -- The socket is full, and yet takes bytes: somebody reads them. A probe would
       -- stand behind all that waits to be sent.
-      let takes = writerBusy /= 0 && sent /= watchSent watch
+      let takes = sender == Writing && sent /= watchSent watch
           alive = takes || reads' /= watchReads watch
-          watch' = watch {watchCursor = cursor, watchReads = reads', watchSent = sent}
+          watch' = watch {watchReads = reads', watchSent = sent}
       if alive then pure (calm now watch') else silence now watch'
 
     idle now watch
       | watchIdle watch < idleTicks = pure (calm now watch) {watchIdle = watchIdle watch + 1}
       | otherwise = do
-        asleep <- withLock mux $ do
-          busy <- inFlight mux
-          unwatched <- readFlag mux flagUnwatched
-          status <- readIORef (muxStatus mux)
-          case status of
-            Open | busy == 0 && unwatched == 0 -> True <$ writeFlag mux flagWatchdogParked 1
+        rests <- withLock mux $ do
+          busy <- anythingWaitedFor mux
+          after <- transition mux (WouldRest busy)
+          case stepAnswer after of
+            Sleep -> True <$ writeWord mux wordShortest maxBound
             _ -> pure False
-        when asleep $ do
-          takeMVar (muxWatchdogWake mux)
-          withLock mux (writeFlag mux flagWatchdogParked 0)
+        when rests (atomically (takeTMVar (muxWatchdogWake mux)))
         now' <- coarseNanos
         pure (calm now' watch) {watchIdle = 0}
 
     calm now watch = watch {watchReadAt = now, watchProbedAt = Nothing}
 
-    -- Fails whoever has waited too long and returns the next to look at.
-    expire now cursor = case muxCommandTimeout settings of
-      Nothing -> pure cursor
-      Just timeout -> do
-        -- Under the lock, so that no cell is used again while it is looked at.
-        (next, expired) <- withLock mux $ do
-          from <- max cursor <$> ringHead (muxRing mux)
-          to <- ringTail (muxRing mux)
-          collect (now - timeout) from (min to (from + mostPerTick)) []
-        mapM_ (`fillSlot` Failure (TimeoutError MaybeExecuted (secondsFromNanos timeout))) expired
-        pure next
-
-    collect before from to slots
-      | from >= to = pure (from, slots)
-      | otherwise = do
-        pending <- ringPeek (muxRing mux) from
-        if pendingSince pending <= before
-          then collect before (from + 1) to (pendingSlot pending : slots)
-          else pure (from, slots)
-
     -- Ends by the time of the probe: after this process has stood still, the silence is
     -- as long as that, and the answer to the probe still needs its time.
-    silence now watch = case (muxSilenceLimit settings, watchProbedAt watch) of
-      (Just limit, Just probed)
-        | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
-      (Just limit, Nothing)
-        | quiet >= limit -> watch {watchProbedAt = Just now} <$ sendProbe
-      _ -> pure watch
-      where
-        quiet = now - watchReadAt watch
+    silence now watch = case muxSilenceLimit (muxSettings mux) of
+      Nothing -> pure watch
+      Just shortest -> do
+        longest <- longestPatience mux
+        let limit = max shortest (longest `quot` 2)
+            quiet = now - watchReadAt watch
+        case watchProbedAt watch of
+          Just probed
+            | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
+          Nothing
+            | quiet >= limit -> watch {watchProbedAt = Just now} <$ sendProbe
+          _ -> pure watch
+
+-- | Whether anybody waits for a reply, or for room.
+anythingWaitedFor :: Multiplexer -> IO Bool
+anythingWaitedFor mux = do
+  busy <- inFlight mux
+  waiting <- waitingForRoom (muxRoom mux)
+  pure (busy + waiting > 0)
+
+-- | Waits for one tick, or until somebody has less time than that was made for.
+pause :: Multiplexer -> IO ()
+pause mux = do
+  shortest <- fromIntegral <$> readWord mux wordShortest
+  let tick = tickFor (shortest : catMaybes [muxCommandTimeout settings, muxSilenceLimit settings])
+  over <- registerDelay (fromIntegral (tick `quot` 1000))
+  atomically (takeTMVar (muxWatchdogWake mux) `orElse` (readTVar over >>= check))
+  where
+    settings = muxSettings mux
+
+-- | The longest that anybody in flight was given, of those with an end. Zero if
+-- there is none.
+longestPatience :: Multiplexer -> IO Nanos
+longestPatience mux = withLock mux $ do
+  answered <- ringHead (muxRing mux)
+  until' <- readWord mux wordLongestUntil
+  own <- if answered < until' then readWord mux wordLongest else pure 0
+  pure (max (fromIntegral own) (fromMaybe 0 (muxCommandTimeout (muxSettings mux))))
+
+-- | What a look at those in flight has found.
+data Found = Found
+  { -- | The earliest deadline of those who have time left.
+    foundEarliest :: Nanos,
+    -- | Whether anybody has.
+    foundInTime :: Bool,
+    -- | Those who have none, and have not been told.
+    foundLate :: [Pending]
+  }
+
+-- | Fails everybody in flight who has waited too long. \(O(1)\) while there is
+-- nobody, otherwise \(O(n)\) in those in flight.
+expire :: Multiplexer -> Nanos -> IO ()
+expire mux now = do
+  due <- withLock mux $ do
+    due <- (<= now) . fromIntegral <$> readWord mux wordEarliest
+    -- Whoever submits from now on lowers it again.
+    due <$ when due (writeWord mux wordEarliest maxBound)
+  when due $ do
+    from <- ringHead (muxRing mux)
+    to <- ringTail (muxRing mux)
+    go from from to Found {foundEarliest = maxBound, foundInTime = False, foundLate = []}
+  where
+    go began from to found
+      | from < to = do
+        let next = min to (from + mostAtATime)
+        found' <- withLock mux $ do
+          answered <- ringHead (muxRing mux)
+          collect (max from answered) next found
+        mapM_ tellLate (foundLate found')
+        go began next to found' {foundLate = []}
+      | otherwise = withLock mux $ do
+        known <- readWord mux wordEarliest
+        writeWord mux wordEarliest (min known (fromIntegral (foundEarliest found)))
+        unless (foundInTime found) $ do
+          writeWord mux wordOverdueFrom began
+          writeWord mux wordOverdue to
+
+    collect from to found
+      | from >= to = pure found
+      | otherwise = do
+        pending <- ringPeek (muxRing mux) from
+        let deadline = pendingDeadline pending
+        when (deadline <= now) (ringExpire (muxRing mux) from)
+        collect (from + 1) to $
+          if deadline > now
+            then found {foundEarliest = min deadline (foundEarliest found), foundInTime = True}
+            else if deadline == expired then found else found {foundLate = pending : foundLate found}
+
+    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError MaybeExecuted (secondsFromNanos (pendingPatience pending))))
 
 -- | A twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos
 tickFor limits = max 1000000 (minimum (100000000 : map (`quot` 20) limits))
 
 -- | The lock is not held for more commands than this at a time.
-mostPerTick :: Int
-mostPerTick = 4096
+mostAtATime :: Int
+mostAtATime = 4096
 
--- | Ticks of idleness before the watchdog sleeps.
+-- | Ticks of idleness before the watchdog rests.
 idleTicks :: Int
 idleTicks = 20

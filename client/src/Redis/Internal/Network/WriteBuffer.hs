@@ -9,6 +9,8 @@ module Redis.Internal.Network.WriteBuffer
   ( WriteBuffer,
     newWriteBuffer,
     bufferedBytes,
+    bufferReady,
+    bufferReserve,
     appendRequest,
     swapBlocks,
     Block,
@@ -18,6 +20,8 @@ module Redis.Internal.Network.WriteBuffer
   )
 where
 
+import Control.Exception (SomeException, try)
+import Control.Monad (when)
 import Control.Monad.Primitive (RealWorld, touch)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
@@ -54,30 +58,39 @@ newWriteBuffer = do
 bufferedBytes :: WriteBuffer -> IO Int
 bufferedBytes buffer = readByteArray (bufferUsed buffer) 0
 
--- | Appends a request and returns how many bytes it took. The caller holds
--- the lock and has forced the request. \(O(n)\) amortised.
+-- | Whether so many more bytes fit without new memory. Under the lock.
+bufferReady :: WriteBuffer -> Int -> IO Bool
+bufferReady buffer bytes = do
+  used <- bufferedBytes buffer
+  capacity <- readIORef (bufferFront buffer) >>= getSizeofMutableByteArray
+  pure (used + bytes <= capacity)
+{-# INLINE bufferReady #-}
+
+-- | Makes room for so many more bytes. Under the lock. \(O(n)\), amortised. Throws
+-- when there is no memory, and then has changed nothing.
+bufferReserve :: WriteBuffer -> Int -> IO ()
+bufferReserve buffer bytes = do
+  used <- bufferedBytes buffer
+  block <- readIORef (bufferFront buffer)
+  capacity <- getSizeofMutableByteArray block
+  when (used + bytes > capacity) $ do
+    larger <- newPinnedByteArray (max (2 * capacity) (used + bytes))
+    copyMutableByteArray larger 0 block 0 used
+    writeIORef (bufferFront buffer) larger
+{-# NOINLINE bufferReserve #-}
+
+-- | Appends a request, for which room was made, and returns how many bytes it
+-- took. The caller holds the lock and has forced the request. \(O(n)\).
 appendRequest :: WriteBuffer -> Request -> IO Int
 appendRequest buffer request = do
   let !size = requestSize request
   used <- bufferedBytes buffer
-  block <- roomFor buffer used size
+  block <- readIORef (bufferFront buffer)
   requestPoke request (mutableByteArrayContents block `plusPtr` used)
   touch block
   writeByteArray (bufferUsed buffer) 0 (used + size)
   pure size
 {-# INLINE appendRequest #-}
-
-roomFor :: WriteBuffer -> Int -> Int -> IO (MutableByteArray RealWorld)
-roomFor buffer used size = do
-  block <- readIORef (bufferFront buffer)
-  capacity <- getSizeofMutableByteArray block
-  if used + size <= capacity
-    then pure block
-    else do
-      larger <- newPinnedByteArray (max (2 * capacity) (used + size))
-      copyMutableByteArray larger 0 block 0 used
-      writeIORef (bufferFront buffer) larger
-      pure larger
 
 -- | Takes out what is in front and puts the other block there, empty. The
 -- caller holds the lock and the right to send, and calls 'releaseBlock' before
@@ -103,9 +116,13 @@ withBlock (Block block _) action = do
   pure result
 {-# INLINE withBlock #-}
 
--- | Hands a block back after it was sent.
+-- | Hands a block back after it was sent. Never throws: without memory for a
+-- smaller one, a large block is kept.
 releaseBlock :: WriteBuffer -> Block -> IO ()
 releaseBlock buffer (Block block _) = do
   capacity <- getSizeofMutableByteArray block
-  kept <- if capacity > keptCapacity then newPinnedByteArray initialCapacity else pure block
+  kept <-
+    if capacity > keptCapacity
+      then either (\(_ :: SomeException) -> block) id <$> try (newPinnedByteArray initialCapacity)
+      else pure block
   writeIORef (bufferBack buffer) kept

@@ -48,9 +48,8 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
-import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync)
+import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync, usualTerms)
 import Redis.Internal.Network.OpenConnection
-import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request, request)
@@ -360,7 +359,7 @@ askOverPool :: ClusterClient -> Endpoint -> IO (Either Error View)
 askOverPool cluster endpoint =
   nodeAt (clusterNodes cluster) endpoint >>= \case
     Left failure -> pure (Left failure)
-    Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node))
+    Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node) Nothing)
 
 -- | Asks a node over a connection made for it.
 askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
@@ -368,7 +367,7 @@ askAnew cluster endpoint =
   mask_ $
     openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
-      Right mux -> askView cluster endpoint (submitCommandAsync mux noOrderKey) `finally` abortMultiplexer mux
+      Right mux -> askView cluster endpoint (submitCommandAsync mux usualTerms) `finally` abortMultiplexer mux
   where
     setup = clusterSetup cluster
 

@@ -1,0 +1,471 @@
+{-# LANGUAGE PatternSynonyms #-}
+
+-- | Who sends, who sleeps and who wakes whom on one connection: one state, one
+-- pure step.
+--
+-- Five parties share a connection: the callers, the reader, the writer, the
+-- watchdog and whoever ends it. Each of them tells the machine what it has done
+-- or would like to do (an 'Event'), under the connection's lock. The machine
+-- answers what it does next, and whom it must wake when it has left the lock.
+-- The machine does no IO and reads no clock. "Redis.Internal.Network.Multiplexer",
+-- "Redis.Internal.Network.Sender", "Redis.Internal.Network.Reader" and
+-- "Redis.Internal.Network.Watchdog" drive it. The suite @core@ searches every
+-- interleaving of a model of these drivers around this very step
+-- (@WakeupSpec@), and shows for each rule below that it fails without it.
+--
+-- = The states
+--
+-- > reader    Awake            runs, polls, or has been woken and will run
+-- >           AsleepWatched    sleeps; the socket wakes it, too
+-- >           AsleepUnwatched  sleeps; only a party of this connection wakes it
+-- >           AwaitsSender     sleeps at the end, until nobody sends
+-- > sender    Idle             nobody sends
+-- >           Helping          a caller or the reader sends one block
+-- >           Writing          the writer sends, and looks for more afterwards
+-- >           Closed           the reader has the right to send for good
+-- > watchdog  Ticking          wakes up at every tick
+-- >           Resting          sleeps until a command is queued
+-- > life      Open, Draining, Dead
+-- > unsent    commands in the buffer that nobody has begun to send
+-- > watch     whether the reader must not sleep unwatched for now
+--
+-- = The events
+--
+-- The first line of a party that fits is the one that counts.
+--
+-- > event        if                                    then                  answer  wakes
+-- > -----------  ------------------------------------  --------------------  ------  --------------
+-- > Queued       (always: unsent grows)                Ticking                       R1 watchdog
+-- >              Idle, enough to send                  Helping, unsent = 0   Send    R2 reader *
+-- >              Idle                                  reader Awake          Leave   R3 reader
+-- >              somebody sends                                              Leave   R2 reader *
+-- > WouldSend    Idle, unsent > 0                      Helping, unsent = 0   Send
+-- >              R4 otherwise                                                Leave
+-- > Sent         R5 unsent > 0                         Idle, reader Awake    Leave   reader
+-- >              R6 reader AwaitsSender                Idle, reader Awake    Leave   reader
+-- >              otherwise                             Idle                  Leave
+-- > Stuck        R7 Dead                               as Sent               Leave   as Sent
+-- >              otherwise                             Writing               Send    writer
+-- > WriterSent   Dead                                  as Sent               Leave   as Sent
+-- >              R8 unsent > 0                         unsent = 0            Send
+-- >              otherwise                             Idle                  Leave
+-- > WouldSleep   R9 Dead; Draining, nothing in flight                        Finish
+-- >              R10 unsent > 0, Idle                                        GoOn
+-- >              R11 unwatched, in flight                                    GoOn
+-- >              R12 unwatched, Resting or watch       watch                 GoOn
+-- >              otherwise                             Asleep…               Sleep
+-- > Woken                                              Awake                 Leave
+-- > Ticked       R13 AsleepUnwatched                   watch, reader Awake   Leave   reader
+-- >              otherwise                                                   Leave
+-- > WouldRest    R14 in flight, waited for, not Open,                        GoOn
+-- >              or AsleepUnwatched
+-- >              otherwise                             Resting               Sleep
+-- > Drains       Open                                  Draining              Leave   R15 reader
+-- > Dies         not Dead                              Dead                  Leave   R16 all
+-- > WouldEnd     Idle                                  Closed                Finish
+-- >              R17 otherwise                         AwaitsSender          Sleep
+--
+-- (*) if it sleeps unwatched, or would poll for the reply.
+--
+-- = Why nothing is left unsent
+--
+-- Commands in the buffer have somebody who will send them, at any time:
+--
+-- * Somebody sends now. When it is done it looks again: the writer sends the
+--   rest (R8), a caller or the reader wakes the reader if that sleeps (R5).
+-- * Nobody sends and the reader is awake. It sends before it reads, and does
+--   not go to sleep without having sent (R10).
+-- * Nobody sends and the reader sleeps. Then there was nothing unsent when it
+--   went to sleep, and whoever queued something since has woken it (R3).
+--
+-- No timer is part of this. A timer helps in one case only: a reader that sleeps
+-- unwatched sees a push, or the peer's end, at the watchdog's next tick (R13), so
+-- the watchdog does not rest meanwhile (R12, R14). Nothing is in flight then
+-- (R11), and whoever queues a command ends it (R2).
+--
+-- = Why two never send at once
+--
+-- Sending begins with 'Idle' only, in the same step that leaves it (R4), and the
+-- step that returns to 'Idle' is taken by the party that sent.
+module Redis.Internal.Network.Wakeup
+  ( -- * The state
+    Wakeup,
+    Reader (Awake, AsleepWatched, AsleepUnwatched, AwaitsSender),
+    Sender (Idle, Helping, Writing, Closed),
+    Watchdog (Ticking, Resting),
+    Life (Open, Draining, Dead),
+    atFirst,
+    wakeupReader,
+    wakeupSender,
+    wakeupWatchdog,
+    wakeupLife,
+    wakeupWatch,
+    wakeupPolls,
+    wakeupUnsent,
+    asleep,
+
+    -- * The step
+    Event (..),
+    Answer (Leave, Send, Sleep, GoOn, Finish),
+    Step (..),
+    wakesReader,
+    wakesWriter,
+    wakesWatchdog,
+    step,
+
+    -- * The word
+    wakeupWord,
+    fromWord,
+
+    -- * For those who break it on purpose
+    setReader,
+    setSender,
+    setWatchdog,
+    setLife,
+    setWatch,
+    setUnsent,
+    Wakes,
+    wakingNobody,
+    without,
+  )
+where
+
+import Data.Bits (complement, shiftL, shiftR, (.&.), (.|.))
+
+-- | Where the parties stand, in one word: two bits for the reader, the sender and
+-- the life each, one for each of the others, and what is unsent above them. So the
+-- step allocates nothing, and the state is one read and one write.
+newtype Wakeup = Wakeup Int
+  deriving newtype (Eq, Ord)
+
+instance Show Wakeup where
+  showsPrec level state =
+    showsPrec
+      level
+      ( (wakeupReader state, wakeupSender state, wakeupWatchdog state, wakeupLife state),
+        (if wakeupWatch state then "watch" else "", if wakeupPolls state then "polls" else "", wakeupUnsent state)
+      )
+
+-- | The reader, as the others see it.
+newtype Reader = Reader Int
+  deriving newtype (Eq, Ord)
+
+pattern Awake, AsleepWatched, AsleepUnwatched, AwaitsSender :: Reader
+pattern Awake = Reader 0
+pattern AsleepWatched = Reader 1
+pattern AsleepUnwatched = Reader 2
+pattern AwaitsSender = Reader 3
+
+{-# COMPLETE Awake, AsleepWatched, AsleepUnwatched, AwaitsSender #-}
+
+instance Show Reader where
+  show = \case
+    Awake -> "Awake"
+    AsleepWatched -> "AsleepWatched"
+    AsleepUnwatched -> "AsleepUnwatched"
+    AwaitsSender -> "AwaitsSender"
+
+-- | Who has the right to send: to swap the blocks, and to write to the
+-- transport without the lock.
+newtype Sender = Sender Int
+  deriving newtype (Eq, Ord)
+
+pattern Idle, Helping, Writing, Closed :: Sender
+pattern Idle = Sender 0
+pattern Helping = Sender 1
+pattern Writing = Sender 2
+pattern Closed = Sender 3
+
+{-# COMPLETE Idle, Helping, Writing, Closed #-}
+
+instance Show Sender where
+  show = \case
+    Idle -> "Idle"
+    Helping -> "Helping"
+    Writing -> "Writing"
+    Closed -> "Closed"
+
+-- | Whether time is looked after.
+newtype Watchdog = Watchdog Int
+  deriving newtype (Eq, Ord)
+
+pattern Ticking, Resting :: Watchdog
+pattern Ticking = Watchdog 0
+pattern Resting = Watchdog 1
+
+{-# COMPLETE Ticking, Resting #-}
+
+instance Show Watchdog where
+  show = \case
+    Ticking -> "Ticking"
+    Resting -> "Resting"
+
+-- | Whether commands are taken. A draining connection takes none, and ends when
+-- those in flight are answered.
+newtype Life = Life Int
+  deriving newtype (Eq, Ord)
+
+pattern Open, Draining, Dead :: Life
+pattern Open = Life 0
+pattern Draining = Life 1
+pattern Dead = Life 2
+
+{-# COMPLETE Open, Draining, Dead #-}
+
+instance Show Life where
+  show = \case
+    Open -> "Open"
+    Draining -> "Draining"
+    Dead -> "Dead"
+
+-- | Nothing sent, the reader about to run.
+atFirst :: Wakeup
+atFirst = Wakeup 0
+
+wakeupReader :: Wakeup -> Reader
+wakeupReader (Wakeup word) = Reader (word .&. 3)
+
+wakeupSender :: Wakeup -> Sender
+wakeupSender (Wakeup word) = Sender (word `shiftR` 2 .&. 3)
+
+wakeupLife :: Wakeup -> Life
+wakeupLife (Wakeup word) = Life (word `shiftR` 4 .&. 3)
+
+wakeupWatchdog :: Wakeup -> Watchdog
+wakeupWatchdog (Wakeup word) = Watchdog (word `shiftR` 6 .&. 1)
+
+-- | Whether the reader must not sleep unwatched for now.
+wakeupWatch :: Wakeup -> Bool
+wakeupWatch (Wakeup word) = word .&. 128 /= 0
+
+-- | Whether the reader would poll for replies if it were awake.
+wakeupPolls :: Wakeup -> Bool
+wakeupPolls (Wakeup word) = word .&. 256 /= 0
+
+-- | Commands that nobody has begun to send.
+wakeupUnsent :: Wakeup -> Int
+wakeupUnsent (Wakeup word) = word `shiftR` 9
+
+setReader :: Reader -> Wakeup -> Wakeup
+setReader (Reader reader) (Wakeup word) = Wakeup (word .&. complement 3 .|. reader)
+
+setSender :: Sender -> Wakeup -> Wakeup
+setSender (Sender sender) (Wakeup word) = Wakeup (word .&. complement 12 .|. sender `shiftL` 2)
+
+setLife :: Life -> Wakeup -> Wakeup
+setLife (Life life) (Wakeup word) = Wakeup (word .&. complement 48 .|. life `shiftL` 4)
+
+setWatchdog :: Watchdog -> Wakeup -> Wakeup
+setWatchdog (Watchdog watchdog) (Wakeup word) = Wakeup (word .&. complement 64 .|. watchdog `shiftL` 6)
+
+setWatch :: Bool -> Wakeup -> Wakeup
+setWatch watch (Wakeup word) = Wakeup (if watch then word .|. 128 else word .&. complement 128)
+
+setPolls :: Bool -> Wakeup -> Wakeup
+setPolls polls (Wakeup word) = Wakeup (if polls then word .|. 256 else word .&. complement 256)
+
+setUnsent :: Int -> Wakeup -> Wakeup
+setUnsent unsent (Wakeup word) = Wakeup (word .&. 511 .|. unsent `shiftL` 9)
+
+-- | Whether the reader sleeps and may be woken to send or to read.
+asleep :: Reader -> Bool
+asleep reader = reader == AsleepWatched || reader == AsleepUnwatched
+
+-- | What a party tells.
+data Event
+  = -- | A caller has put so many commands in the buffer, and sends them itself if
+    -- so many are unsent.
+    Queued Int Int
+  | -- | The reader is about to read, and sends first what is queued.
+    WouldSend
+  | -- | Who sent a block by itself is done with it, or has failed.
+    Sent
+  | -- | Who sent a block by itself found the socket full.
+    Stuck
+  | -- | The writer is done with its block, or has failed.
+    WriterSent
+  | -- | The reader found nothing to read: whether it has asked to be woken by the
+    -- socket, and whether commands are in flight.
+    WouldSleep Bool Bool
+  | -- | The reader runs again: whether commands are in flight.
+    Woken Bool
+  | -- | The reader has looked at how long replies take: whether it would poll.
+    Judged Bool
+  | -- | The watchdog's time is over.
+    Ticked
+  | -- | The watchdog found nothing to do for a while: whether commands are in
+    -- flight, or callers wait for room.
+    WouldRest Bool
+  | -- | No more commands are to be taken.
+    Drains
+  | -- | The connection is broken, or no longer wanted.
+    Dies
+  | -- | The reader wants the right to send for good, to fail what is in flight and
+    -- to free the descriptor.
+    WouldEnd
+  deriving stock (Eq, Show)
+
+-- | What the party does next.
+newtype Answer = Answer Int
+  deriving newtype (Eq, Ord)
+
+-- | Nothing.
+pattern Leave :: Answer
+pattern Leave = Answer 0
+
+-- | Swaps the blocks and sends; after 'Stuck', hands its block to the writer.
+pattern Send :: Answer
+pattern Send = Answer 1
+
+pattern Sleep :: Answer
+pattern Sleep = Answer 2
+
+-- | Looks again.
+pattern GoOn :: Answer
+pattern GoOn = Answer 3
+
+-- | Cleans up.
+pattern Finish :: Answer
+pattern Finish = Answer 4
+
+{-# COMPLETE Leave, Send, Sleep, GoOn, Finish #-}
+
+instance Show Answer where
+  show = \case
+    Leave -> "Leave"
+    Send -> "Send"
+    Sleep -> "Sleep"
+    GoOn -> "GoOn"
+    Finish -> "Finish"
+
+-- | A set of threads to wake.
+newtype Wakes = Wakes Int
+  deriving newtype (Eq, Ord)
+
+instance Show Wakes where
+  show wakes = show ([name | (name, one) <- [("reader", theReader), ("writer", theWriter), ("watchdog", theWatchdog)], wakes `includes` one] :: [String])
+
+wakingNobody, theReader, theWriter, theWatchdog, everybody :: Wakes
+wakingNobody = Wakes 0
+theReader = Wakes 1
+theWriter = Wakes 2
+theWatchdog = Wakes 4
+everybody = Wakes 7
+
+includes :: Wakes -> Wakes -> Bool
+includes (Wakes wakes) (Wakes one) = wakes .&. one /= 0
+
+with :: Wakes -> Wakes -> Wakes
+with (Wakes some) (Wakes others) = Wakes (some .|. others)
+
+-- | The wakes without some.
+without :: Wakes -> Wakes -> Wakes
+without (Wakes wakes) (Wakes others) = Wakes (wakes .&. complement others)
+
+-- | Those, if so.
+given :: Bool -> Wakes -> Wakes
+given holds wakes = if holds then wakes else wakingNobody
+
+-- | What follows from an event.
+data Step = Step
+  { stepState :: Wakeup,
+    stepAnswer :: Answer,
+    stepWakes :: Wakes
+  }
+  deriving stock (Eq, Show)
+
+wakesReader, wakesWriter, wakesWatchdog :: Step -> Bool
+wakesReader after = stepWakes after `includes` theReader
+wakesWriter after = stepWakes after `includes` theWriter
+wakesWatchdog after = stepWakes after `includes` theWatchdog
+
+-- | The step. \(O(1)\). Inlined, so that nothing is allocated for a known event.
+step :: Event -> Wakeup -> Step
+step event state = case event of
+  Queued count enough -> queued count enough state
+  WouldSend
+    | wakeupSender state == Idle && wakeupUnsent state > 0 -> answer Send (setSender Helping (setUnsent 0 state))
+    | otherwise -> answer Leave state
+  Sent -> released state
+  Stuck
+    | wakeupLife state == Dead -> released state
+    | otherwise -> Step {stepState = setSender Writing state, stepAnswer = Send, stepWakes = theWriter}
+  WriterSent
+    | wakeupLife state == Dead -> released state
+    | wakeupUnsent state > 0 -> answer Send (setUnsent 0 state)
+    | otherwise -> answer Leave (setSender Idle state)
+  WouldSleep watched inFlight -> wouldSleep watched inFlight state
+  Woken inFlight -> answer Leave (setReader Awake (setWatch (wakeupWatch state && not inFlight) state))
+  Judged polls -> answer Leave (setPolls polls state)
+  Ticked
+    | wakeupReader state == AsleepUnwatched -> wakingReader (setWatch True state)
+    | otherwise -> answer Leave state
+  WouldRest busy
+    | busy || wakeupLife state /= Open || wakeupReader state == AsleepUnwatched -> answer GoOn state
+    | otherwise -> answer Sleep (setWatchdog Resting state)
+  Drains
+    | wakeupLife state == Open -> wakingReader (setLife Draining state)
+    | otherwise -> answer Leave state
+  Dies
+    | wakeupLife state == Dead -> answer Leave state
+    | otherwise ->
+      Step
+        { stepState = setLife Dead (setReader Awake (setWatchdog Ticking state)),
+          stepAnswer = Leave,
+          stepWakes = everybody
+        }
+  WouldEnd
+    | wakeupSender state == Idle -> answer Finish (setSender Closed state)
+    | otherwise -> answer Sleep (setReader AwaitsSender state)
+{-# INLINE step #-}
+
+queued :: Int -> Int -> Wakeup -> Step
+queued !count !enough !before =
+  Step
+    { stepState = setWatchdog Ticking (if wakes then setReader Awake after else after),
+      stepAnswer = if sends then Send else Leave,
+      stepWakes = given wakes theReader `with` given (wakeupWatchdog before == Resting) theWatchdog
+    }
+  where
+    unsent = wakeupUnsent before + count
+    idle = wakeupSender before == Idle
+    sends = idle && unsent >= enough
+    after
+      | sends = setSender Helping (setUnsent 0 before)
+      | otherwise = setUnsent unsent before
+    reader = wakeupReader before
+    wakes
+      | idle && not sends = asleep reader
+      | otherwise = reader == AsleepUnwatched || reader == AsleepWatched && wakeupPolls before
+
+-- | The right to send is given back.
+released :: Wakeup -> Step
+released before
+  | reader == AwaitsSender || wakeupUnsent before > 0 && asleep reader = wakingReader after
+  | otherwise = answer Leave after
+  where
+    reader = wakeupReader before
+    after = setSender Idle before
+
+wouldSleep :: Bool -> Bool -> Wakeup -> Step
+wouldSleep watched inFlight state
+  | wakeupLife state == Dead || wakeupLife state == Draining && not inFlight = answer Finish state
+  | wakeupUnsent state > 0 && wakeupSender state == Idle = answer GoOn state
+  | watched = answer Sleep (setReader AsleepWatched state)
+  | inFlight = answer GoOn state
+  | wakeupWatchdog state == Resting || wakeupWatch state = answer GoOn (setWatch True state)
+  | otherwise = answer Sleep (setReader AsleepUnwatched state)
+
+answer :: Answer -> Wakeup -> Step
+answer what state = Step {stepState = state, stepAnswer = what, stepWakes = wakingNobody}
+
+wakingReader :: Wakeup -> Step
+wakingReader state = Step {stepState = setReader Awake state, stepAnswer = Leave, stepWakes = theReader}
+
+-- | The state as it is kept.
+wakeupWord :: Wakeup -> Int
+wakeupWord (Wakeup word) = word
+
+-- | The state of a word that 'wakeupWord' has given.
+fromWord :: Int -> Wakeup
+fromWord = Wakeup
