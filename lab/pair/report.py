@@ -12,6 +12,7 @@ def markdown(document):
         f"- {document['date']}, {settings['pairs']} pairs of each row, {settings['seconds']:g} s each after {settings['warmup']:g} s of warm-up",
         f"- old: `{named(old)}` {old['subject']}",
         f"- new: `{named(new)}` {new['subject']}",
+        *(["- both are one and the same program, to the byte: what differs is chance"] if old["program"] == new["program"] else []),
         f"- {document['machine']['processor']}, {document['machine']['cores']} cores, Linux {document['machine']['kernel']};"
         f" {document['compiler']}; {document['server']}",
         "- servers on core 0, client on core 1; both on both for `-N2`. 100 000 keys, values of 512 bytes",

@@ -192,12 +192,12 @@ class Projects(unittest.TestCase):
 
 
 class Reports(unittest.TestCase):
-    def document(self, lines):
-        side = {"commit": "0123456789abcdef", "subject": "A subject", "changes": None}
+    def document(self, lines, program="cafe"):
+        side = {"commit": "0123456789abcdef", "subject": "A subject", "changes": None, "program": "c0ffee"}
         return {
             "date": "2026-01-01T00:00:00+00:00",
             "old": side,
-            "new": {**side, "changes": "feed"},
+            "new": {**side, "changes": "feed", "program": program},
             "machine": {"processor": "a processor", "cores": 2, "kernel": "6"},
             "compiler": "a compiler",
             "server": "redis 7",
@@ -217,6 +217,11 @@ class Reports(unittest.TestCase):
         document = self.document([judge.judged(ROW, broken), judge.judged(rows.ROWS[1], [])])
         self.assertIn("- get-batch: it did not end", report.markdown(document))
         self.assertIn("INVALID", report.console(document))
+
+
+    def test_that_both_sides_are_the_same_program_is_said(self):
+        self.assertIn("one and the same program", report.markdown(self.document([], program="c0ffee")))
+        self.assertNotIn("one and the same program", report.markdown(self.document([])))
 
 
 class Options(unittest.TestCase):
