@@ -3,7 +3,7 @@
 --
 -- Both revisions of a pair are measured with this source, so it uses the few names
 -- that every revision has: 'Redis.withClient', 'Redis.standaloneConfig',
--- 'Redis.clusterConfig', 'Redis.run', 'Redis.submit', 'Redis.wait' and three
+-- 'Redis.clusterConfig', 'Redis.run', 'Redis.submit', 'awaitReply' (in "Names") and three
 -- commands. It is as thin as a load can be, because its own cost is on both sides
 -- and makes a difference look smaller: keys are slices of one buffer, replies are
 -- looked at and dropped, and no clock is read per command.
@@ -30,6 +30,7 @@ import Foreign.Marshal.Array (callocArray)
 import Foreign.Ptr (Ptr)
 import Foreign.Storable (peekElemOff, pokeElemOff)
 import GHC.Clock (getMonotonicTimeNSec)
+import Names (awaitReply)
 import Redis qualified
 import Redis.Commands qualified as Redis
 import System.CPUTime (getCPUTime)
@@ -104,7 +105,7 @@ following number = (number + 7919) `rem` keyCount
 fill :: Redis.Client -> IO ()
 fill client = forM_ [0, 500 .. keyCount - 1] $ \from -> do
   started <- forM [from .. min keyCount (from + 500) - 1] $ \number -> Redis.submit client (Redis.set (keyOf number) value)
-  forM_ started Redis.wait
+  forM_ started awaitReply
 
 -- Measuring.
 
@@ -154,7 +155,7 @@ worker client (Work command good) batch stopped counter@(Counter _ thread) = loo
       pure (following number)
     batching number = do
       (started, next) <- submitted batch number
-      forM_ started (Redis.wait >=> settle)
+      forM_ started (awaitReply >=> settle)
       pure next
     submitted 0 number = pure ([], number)
     submitted left number = do
