@@ -14,6 +14,7 @@ module Redis
     module Redis.Command,
     module Redis.Commands.Raw,
     module Redis.Config,
+    module Redis.Duration,
     module Redis.Error,
     module Redis.Pipeline,
     module Redis.Value,
@@ -24,6 +25,7 @@ import Redis.Client
 import Redis.Command (Command, repeatable)
 import Redis.Commands.Raw (raw)
 import Redis.Config
+import Redis.Duration
 import Redis.Error
 import Redis.Pipeline
 import Redis.Value

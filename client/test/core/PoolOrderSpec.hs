@@ -15,6 +15,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Peer (outcomeText, within)
 import Redis.Config
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
@@ -50,7 +51,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   -- yet when the second looks.
   it "waits for a thread's earlier commands no longer than a command may take, and says that nothing was sent" . within 25 $
     withServer defaultServerOptions $ \server ->
-      withPoolOf (setCommandTimeout (Just 1.5) . setLimits defaultLimits {limitInFlight = 1}) server $ \pool -> do
+      withPoolOf (setCommandTimeout (Just (seconds 1.5)) . setLimits defaultLimits {limitInFlight = 1}) server $ \pool -> do
         openBoth pool
         let blocked list = submitToNodeAsync pool (request ["BLPOP", list, "0"])
             push list = command server ["RPUSH", list, "element"]

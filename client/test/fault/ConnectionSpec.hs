@@ -17,7 +17,7 @@ spec = do
   describe "a connection that is cut" $ do
     forM_ [Proxy.Close, Proxy.Reset] $ \ending ->
       it ("ends each of 1000 commands in flight once (" <> show ending <> ")") $
-        behindProxy $ \server proxy -> leavingNothing . withClient (single (setCommandTimeout (Just 15) (setSilenceLimit Nothing (through proxy)))) $ \client -> do
+        behindProxy $ \server proxy -> leavingNothing . withClient (single (setCommandTimeout (Just (seconds 15)) (setSilenceLimit Nothing (through proxy)))) $ \client -> do
           run client (Commands.set "here" "value")
           Proxy.freeze proxy Proxy.ToClient
           let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
@@ -122,7 +122,7 @@ spec = do
   describe "a server that is frozen" $ do
     it "makes commands time out in doubt, and its late replies reach nobody" $
       Server.withServer Server.defaultServerOptions $ \server -> do
-        (journal, config) <- journalled (setCommandTimeout (Just 0.25) (setSilenceLimit Nothing (addressed server)))
+        (journal, config) <- journalled (setCommandTimeout (Just (seconds 0.25)) (setSilenceLimit Nothing (addressed server)))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
           awaitTally load ((>= 64) . tallyMaybe)
@@ -135,7 +135,7 @@ spec = do
 
     it "is given up when it stays silent, and found again" $
       Server.withServer Server.defaultServerOptions $ \server -> do
-        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (addressed server))
+        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (addressed server))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
           awaitJournal journal "the connection is given up" $ \case
@@ -148,7 +148,7 @@ spec = do
   describe "a half-open connection" $ do
     it "is given up, and the next one works" $
       behindProxy $ \server proxy -> do
-        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (setConnectTimeout 0.3 (through proxy)))
+        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (setConnectTimeout (seconds 0.3) (through proxy)))
         tally <- underLoad server config $ \_ load -> do
           mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
           awaitJournal journal "the connection is given up" $ \case
@@ -164,7 +164,7 @@ spec = do
 
     it "that loses the rest of a reply is given up, and the next one works" $
       behindProxy $ \server proxy -> do
-        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (setConnectTimeout 0.3 (through proxy)))
+        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (setConnectTimeout (seconds 0.3) (through proxy)))
         tally <- underLoad server config $ \_ _ -> do
           Proxy.dropAfter proxy Proxy.ToClient 1003
           awaitJournal journal "the connection is given up" $ \case
@@ -179,7 +179,7 @@ spec = do
 
     it "with a full queue and no command timeout is given up all the same" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        let config = setSilenceLimit (Just 0.1) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits defaultLimits {limitInFlight = 4} $ through proxy
+        let config = setSilenceLimit (Just (seconds 0.1)) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits defaultLimits {limitInFlight = 4} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient

@@ -35,7 +35,7 @@ spec = do
         answers `shouldBe` [Just ("list:" <> decimal number, decimal number) | number <- [1 .. 20]]
 
     it "may wait longer than ordinary commands may take" $
-      withServer $ \server -> leavingNothing . withClient (setCommandTimeout (Just 0.2) (setSilenceLimit (Just 0.1) (addressed server))) $ \client -> do
+      withServer $ \server -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.2)) (setSilenceLimit (Just (seconds 0.1)) (addressed server))) $ \client -> do
         waiter <- async (run client (Commands.blpop (pure "list") 0))
         shorter <- run client (Commands.blpop (pure "other") 0.6)
         shorter `shouldBe` Nothing
@@ -76,7 +76,7 @@ spec = do
         blockedClients server `shouldReturn` 0
 
     it "waits for a connection no longer than its time when all are lent" $
-      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just 0.3) (addressed server))) $ \client -> do
+      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just (seconds 0.3)) (addressed server))) $ \client -> do
         waiters <- forM [1 .. 2 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") 0))
         eventuallyReturns 5 2 (blockedClients server)
         third <- within 5 (tryRun client (Commands.blpop (pure "list") 0))
@@ -90,7 +90,7 @@ spec = do
 
     it "ends when the client is closed" $
       withServer $ \server -> leavingNothing $ do
-        client <- newClient (setCommandTimeout (Just 0.3) (addressed server))
+        client <- newClient (setCommandTimeout (Just (seconds 0.3)) (addressed server))
         waiters <- forM [1 .. 5 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") 0))
         eventuallyReturns 5 5 (blockedClients server)
         within 5 (closeClient client)
@@ -103,7 +103,7 @@ spec = do
       withServer $ \server -> leavingNothing $ do
         Server.kill9 server
         let delay = 0.4
-        (journal, config) <- journalled (setBackoff Backoff {backoffFirst = delay, backoffCap = delay} (setMaxAttempts 1 (addressed server)))
+        (journal, config) <- journalled (setBackoff defaultBackoff {backoffFirst = seconds delay, backoffCap = seconds delay} (setMaxAttempts 1 (addressed server)))
         withClient config $ \client -> do
           began <- getMonotonicTime
           -- Those that begin together may all try.
@@ -177,7 +177,7 @@ spec = do
         next `shouldSatisfy` (/= first)
 
     it "is closed when a reply is late, so that nobody else gets it" $
-      behindProxy $ \_ proxy -> leavingNothing . withClient (setCommandTimeout (Just 0.3) (through proxy)) $ \client -> do
+      behindProxy $ \_ proxy -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.3)) (through proxy)) $ \client -> do
         withDedicated client Nothing $ \own -> do
           _ <- runOn own Commands.ping
           Proxy.freeze proxy Proxy.ToClient

@@ -61,7 +61,7 @@ spec = do
     it "disturb nobody" $
       behindProxy $ \server proxy -> do
         let thrower = throwIO (ErrorCall "hook")
-            hooks = Hooks {hookConnection = Just (const thrower), hookCommand = Just (const thrower), hookPush = Just (\_ _ -> thrower)}
+            hooks = noHooks {hookConnection = Just (const thrower), hookCommand = Just (const thrower), hookPush = Just (\_ _ -> thrower)}
         tally <- underLoad server (setHooks hooks (through proxy)) $ \client load -> do
           _ <- run client (raw ["DEBUG", "PROTOCOL", "push"])
           Proxy.cut proxy Proxy.Reset

@@ -21,7 +21,7 @@ import Data.Int (Int64)
 import Redis.Error (ConnectionCause, Endpoint, Error)
 import Redis.Value (Value)
 
--- | What may be observed.
+-- | What may be observed. Begin with 'noHooks' and set its fields.
 --
 -- @since 0.1.0.0
 data Hooks = Hooks
