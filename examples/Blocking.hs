@@ -27,7 +27,7 @@ main = do
     print refused
 
     -- … and run on one that is lent for the time of an action.
-    balance <- withDedicated client (Just "example:balance") $ \connection -> do
+    balance <- withDedicated client (AtKey "example:balance") $ \connection -> do
       runOn connection (Redis.set "example:balance" "10")
       void (runOn connection (raw ["WATCH", "example:balance"]))
       void (runOn connection (raw ["MULTI"]))

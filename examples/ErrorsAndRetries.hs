@@ -15,7 +15,7 @@ main = do
     tryRun client (Redis.incr "example:text") >>= putStrLn . conclusion
 
   -- Nobody listens on port 1, and no attempt may take longer than this.
-  let nowhere = setMaxAttempts 2 (setCommandTimeout (Just 1) (standaloneConfig "127.0.0.1" 1))
+  let nowhere = setMaxAttempts 2 (setCommandTimeout (Just (seconds 1)) (standaloneConfig "127.0.0.1" 1))
   withClient nowhere $ \client -> do
     tryRun client (Redis.incr "example:visits") >>= putStrLn . conclusion
 

@@ -36,9 +36,11 @@ module Redis.Client
 
     -- * A connection of one's own
     withDedicated,
+    Where (..),
     Dedicated,
     runOn,
     tryRunOn,
+    submitOn,
 
     -- * Nodes
     clientNodes,
@@ -55,7 +57,6 @@ where
 
 import Control.Exception (bracket, throwIO)
 import Control.Monad (void)
-import Data.ByteString (ByteString)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
@@ -199,15 +200,20 @@ tryAwaitReply (Pending started) = awaitStarted started
 pendingFrom :: Either Error a -> Pending a
 pendingFrom = Pending . settled
 
--- | Lends a connection to the action: to the node of the key, or to any node.
--- Nobody else uses it meanwhile. It goes back to the pool afterwards, unless
--- the action threw or ran a command that changes the connection's state; then
--- it is closed. Blocks while all dedicated connections of the node are lent
--- out. Throws 'Error' if there is no connection.
+-- | Lends a connection to the action. Nobody else uses it meanwhile. It goes back
+-- to the pool afterwards if it is as it was: after EXEC, DISCARD or UNWATCH, after a
+-- SELECT that was undone, and when nothing was left behind. Otherwise, and if the
+-- action threw, it is closed. Blocks while all dedicated connections of the node
+-- are lent out; who came first is served first. Throws 'Error' if there is no
+-- connection.
+--
+-- > withDedicated client (AtKey "balance") $ \\connection -> do
+-- >   runOn connection (raw ["WATCH", "balance"])
+-- >   …
 --
 -- @since 0.1.0.0
-withDedicated :: Client -> Maybe ByteString -> (forall s. Dedicated s -> IO a) -> IO a
-withDedicated (Client core) key action = lease core key action >>= either throwIO pure
+withDedicated :: Client -> Where -> (forall s. Dedicated s -> IO a) -> IO a
+withDedicated (Client core) place action = lease core place action >>= either throwIO pure
 
 -- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is
 -- retried and no redirect followed: what came before on the connection would
@@ -219,6 +225,14 @@ withDedicated (Client core) key action = lease core key action >>= either throwI
 -- @since 0.1.0.0
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
+
+-- | Submits a command to a dedicated connection without waiting for its reply.
+-- Blocks only while its queue is full. Commands run in the order in which they are
+-- submitted, with nobody else's in between. Otherwise as 'runOn'.
+--
+-- @since 0.1.0.0
+submitOn :: Dedicated s -> Command a -> IO (Pending a)
+submitOn dedicated command = Pending <$> startOn dedicated command
 
 -- | The nodes that the cluster's map names, in the order of their endpoints; a server
 -- alone is one primary. Empty while no map is known. Never blocks.

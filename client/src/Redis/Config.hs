@@ -19,7 +19,11 @@ module Redis.Config
 
     -- * Who is connecting
     setCredentials,
+    setCredentialsFrom,
     Credentials (..),
+    IssuedCredentials (issuedAs, issuedFor),
+    issuedCredentials,
+    setCallerAuthenticates,
     Secret,
     toSecret,
     setDatabase,
@@ -27,7 +31,7 @@ module Redis.Config
 
     -- * How
     setTls,
-    TlsConfig (..),
+    TlsConfig (tlsVerify, tlsServerName, tlsCaFile, tlsCertificate),
     defaultTlsConfig,
     setProtocol,
     ProtocolVersion (..),
@@ -35,8 +39,9 @@ module Redis.Config
     setPolling,
     Polling (..),
     setMaxDedicated,
+    setDedicatedIdle,
     setLimits,
-    Limits (..),
+    Limits (limitInFlight, limitQueuedBytes, limitBulkBytes, limitElements, limitDepth),
     defaultLimits,
 
     -- * For how long
@@ -49,7 +54,8 @@ module Redis.Config
     -- * How often
     setMaxAttempts,
     setBackoff,
-    Backoff (..),
+    Backoff (backoffFirst, backoffCap),
+    defaultBackoff,
     setRefreshInterval,
     setRefreshThrottle,
 
@@ -59,7 +65,7 @@ module Redis.Config
 
     -- * Watching
     setHooks,
-    Hooks (..),
+    Hooks (hookConnection, hookCommand, hookPush),
     noHooks,
     ConnectionEvent (..),
     CommandTiming (..),
@@ -72,6 +78,7 @@ where
 
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty)
+import Redis.Duration (Duration, inSeconds)
 import Redis.Error (Endpoint (..), Host, Port)
 import Redis.Internal.Config
 import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
@@ -100,7 +107,31 @@ clusterConfig seeds = defaultConfig (Cluster seeds)
 --
 -- @since 0.1.0.0
 setCredentials :: Maybe Credentials -> Config -> Config
-setCredentials new config = config {configCredentials = new}
+setCredentials new config = config {configCredentials = maybe NoCredentials FixedCredentials new}
+
+-- | An action that has the credentials, for those that change: it is run for
+-- each connection that is opened, on that connection's thread, as a part of the
+-- connect timeout. What it throws is the error of the connection, which is tried
+-- again like one that could not be had.
+--
+-- When the action says how long its credentials are good for, it is run again
+-- before that time is over, and the shared connections that live are
+-- authenticated anew, in line with the commands on them; 'Redis.Client.reauthenticate'
+-- does the same on demand. A lent connection keeps what it was opened with, and is
+-- not lent again afterwards.
+--
+-- @since 0.1.0.0
+setCredentialsFrom :: IO IssuedCredentials -> Config -> Config
+setCredentialsFrom action config = config {configCredentials = CredentialsFrom action}
+
+-- | Whether a connection that is lent is had although the server wants a password
+-- and this client has none: the caller will send AUTH or HELLO itself. Such a
+-- connection speaks RESP2 until then, and is in database 0. 'False' by default: the
+-- server's refusal is an error.
+--
+-- @since 0.1.0.0
+setCallerAuthenticates :: Bool -> Config -> Config
+setCallerAuthenticates new config = config {configCallerAuthenticates = new}
 
 -- | The database to SELECT; 0 by default.
 --
@@ -126,18 +157,18 @@ setTls new config = config {configTls = new}
 setProtocol :: ProtocolVersion -> Config -> Config
 setProtocol new config = config {configProtocol = new}
 
--- | Seconds for connect, TLS and handshake together; 5 by default.
+-- | For connect, TLS and handshake together; 5 s by default.
 --
 -- @since 0.1.0.0
-setConnectTimeout :: Double -> Config -> Config
-setConnectTimeout new config = config {configConnectTimeout = new}
+setConnectTimeout :: Duration -> Config -> Config
+setConnectTimeout new config = config {configConnectTimeout = inSeconds new}
 
--- | Seconds from submitting a command to its reply; 5 by default, 'Nothing'
--- waits for ever.
+-- | From submitting a command to its reply; 5 s by default, 'Nothing' waits for
+-- ever.
 --
 -- @since 0.1.0.0
-setCommandTimeout :: Maybe Double -> Config -> Config
-setCommandTimeout new config = config {configCommandTimeout = new}
+setCommandTimeout :: Maybe Duration -> Config -> Config
+setCommandTimeout new config = config {configCommandTimeout = inSeconds <$> new}
 
 -- | Connections per node that callers share; 'Nothing' (the default) is one
 -- per capability.
@@ -158,7 +189,7 @@ setLimits new config = config {configLimits = new}
 setMaxAttempts :: Int -> Config -> Config
 setMaxAttempts new config = config {configMaxAttempts = new}
 
--- | The pause between two attempts, 10 ms to 1 s by default.
+-- | The pause between two attempts; 'defaultBackoff' by default.
 --
 -- @since 0.1.0.0
 setBackoff :: Backoff -> Config -> Config
@@ -171,27 +202,27 @@ setBackoff new config = config {configBackoff = new}
 setPolling :: Polling -> Config -> Config
 setPolling new config = config {configPolling = new}
 
--- | Seconds of silence, with replies outstanding, before the peer is probed;
--- after as many more the connection is closed. A peer that goes on reading what
--- is sent to it is not silent. 'Nothing': never. 2.5 by default.
+-- | How long a peer may be silent, with replies outstanding, before it is probed;
+-- after as long again the connection is closed. A peer that goes on reading what
+-- is sent to it is not silent. 'Nothing': for ever. 2.5 s by default.
 --
 -- @since 0.1.0.0
-setSilenceLimit :: Maybe Double -> Config -> Config
-setSilenceLimit new config = config {configSilenceLimit = new}
+setSilenceLimit :: Maybe Duration -> Config -> Config
+setSilenceLimit new config = config {configSilenceLimit = inSeconds <$> new}
 
--- | Seconds of idleness after which TCP probes the peer; 'Nothing': never. 60 by
--- default.
+-- | How long a connection is idle before TCP probes the peer, rounded up to whole
+-- seconds; 'Nothing': it never does. 60 s by default.
 --
 -- @since 0.1.0.0
-setKeepAlive :: Maybe Int -> Config -> Config
-setKeepAlive new config = config {configKeepAlive = new}
+setKeepAlive :: Maybe Duration -> Config -> Config
+setKeepAlive new config = config {configKeepAlive = ceiling . inSeconds <$> new}
 
--- | Seconds that sent bytes may stay unacknowledged, where the system has such
--- a limit; 'Nothing': the system's own. 15 by default.
+-- | How long sent bytes may stay unacknowledged, where the system has such a
+-- limit; 'Nothing': the system's own. 15 s by default.
 --
 -- @since 0.1.0.0
-setTcpUserTimeout :: Maybe Double -> Config -> Config
-setTcpUserTimeout new config = config {configTcpUserTimeout = new}
+setTcpUserTimeout :: Maybe Duration -> Config -> Config
+setTcpUserTimeout new config = config {configTcpUserTimeout = inSeconds <$> new}
 
 -- | Connections per node for blocking commands and exclusive use; 64 by
 -- default.
@@ -200,17 +231,24 @@ setTcpUserTimeout new config = config {configTcpUserTimeout = new}
 setMaxDedicated :: Int -> Config -> Config
 setMaxDedicated new config = config {configMaxDedicated = new}
 
--- | Seconds between periodic checks of a cluster's slot map; 60 by default.
+-- | How long such a connection is kept when nobody uses it; 'Nothing': as long as
+-- the client lives. 60 s by default.
 --
 -- @since 0.1.0.0
-setRefreshInterval :: Double -> Config -> Config
-setRefreshInterval new config = config {configRefreshInterval = new}
+setDedicatedIdle :: Maybe Duration -> Config -> Config
+setDedicatedIdle new config = config {configDedicatedIdle = inSeconds <$> new}
 
--- | Least seconds between two refreshes of a cluster's slot map; 1 by default.
+-- | The time between periodic checks of a cluster's slot map; 60 s by default.
 --
 -- @since 0.1.0.0
-setRefreshThrottle :: Double -> Config -> Config
-setRefreshThrottle new config = config {configRefreshThrottle = new}
+setRefreshInterval :: Duration -> Config -> Config
+setRefreshInterval new config = config {configRefreshInterval = inSeconds new}
+
+-- | The least time between two refreshes of a cluster's slot map; 1 s by default.
+--
+-- @since 0.1.0.0
+setRefreshThrottle :: Duration -> Config -> Config
+setRefreshThrottle new config = config {configRefreshThrottle = inSeconds new}
 
 -- | Which nodes of a cluster answer commands that only read. Default: the
 -- primary.
@@ -219,7 +257,7 @@ setRefreshThrottle new config = config {configRefreshThrottle = new}
 setReadFrom :: ReadFrom -> Config -> Config
 setReadFrom readFrom config = config {configReadFrom = readFrom}
 
--- | What to tell the program; nothing by default.
+-- | What to tell the program; 'noHooks' by default.
 --
 -- @since 0.1.0.0
 setHooks :: Hooks -> Config -> Config

@@ -123,6 +123,8 @@ data ConnectionCause
     TlsFailed String
   | -- | The server refused HELLO, AUTH or SELECT.
     HandshakeRefused ServerError
+  | -- | The action that issues credentials threw; the text is of its exception.
+    CredentialsFailed String
   | -- | Connect, TLS and handshake together took longer than allowed (seconds).
     ConnectTimedOut Double
   | -- | The peer closed the connection.
@@ -150,6 +152,7 @@ renderCause = \case
   TlsFailed why -> "TLS failed: " <> why
   HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
     "the server refuses: " <> Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
+  CredentialsFailed why -> "no credentials: " <> why
   ConnectTimedOut seconds -> "no connection within " <> show seconds <> " s"
   ClosedByPeer -> "the server closed the connection"
   BrokenConnection why -> "the connection broke: " <> why

@@ -120,7 +120,7 @@ keysSpec = do
 movingSpec :: SpecWith Cluster
 movingSpec = do
   it "loses and doubles nothing while slots move, and asks for the map no more than it may" $ \cluster ->
-    within 60 . settled . connected (setRefreshThrottle 1) cluster $ \client -> do
+    within 60 . settled . connected (setRefreshThrottle (seconds 1)) cluster $ \client -> do
       let tag = "mv:1:counter"
           slot = slotNumberOf tag
       -- Several keys of one slot, so that it is half moved for a while.
@@ -151,7 +151,7 @@ movingSpec = do
       asksAfter - asksBefore `shouldSatisfy` (<= 60)
 
   it "a command over a half-moved slot waits, and gets its answer when the move is over" $ \cluster ->
-    limited . settled . connected (setCommandTimeout (Just 10) . setMaxAttempts 500) cluster $ \client -> do
+    limited . settled . connected (setCommandTimeout (Just (seconds 10)) . setMaxAttempts 500) cluster $ \client -> do
       let pairs = [("{half}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 20 :: Int]]
           slot = slotNumberOf "half"
       forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
@@ -238,7 +238,7 @@ failingSpec = do
       run client (Redis.get "seeded") `shouldReturn` Just "1"
 
   it "a frozen master does not hold up commands to the others" $ \cluster ->
-    limited . settled . connected (setCommandTimeout (Just 2)) cluster $ \client -> do
+    limited . settled . connected (setCommandTimeout (Just (seconds 2))) cluster $ \client -> do
       masters <- clusterMasters cluster
       case masters of
         (frozen, ranges) : _ -> do
@@ -260,7 +260,7 @@ failingSpec = do
         [] -> expectationFailure "no master"
 
   it "follows a planned fail-over under load without a loss" $ \cluster ->
-    within 60 . settled . connected (setCommandTimeout (Just 5) . setMaxAttempts 100) cluster $ \client -> do
+    within 60 . settled . connected (setCommandTimeout (Just (seconds 5)) . setMaxAttempts 100) cluster $ \client -> do
       master <- masterOf cluster (slotNumberOf "fo:1:counter")
       replicas <- replicasOf cluster master
       audit <- audited client "fo" 6 $ mapM_ (failover cluster) (take 1 replicas)
@@ -274,7 +274,7 @@ failingSpec = do
 killedSpec :: SpecWith Cluster
 killedSpec =
   it "goes on when a master is killed and its replica promoted: every command ends, none runs twice" $ \cluster ->
-    within 60 . settled . connected (setCommandTimeout (Just 8) . setMaxAttempts 200) cluster $ \client -> do
+    within 60 . settled . connected (setCommandTimeout (Just (seconds 8)) . setMaxAttempts 200) cluster $ \client -> do
       let slot = slotNumberOf "kill:1:counter"
       audit <- audited client "kill" 6 $ do
         old <- killMaster cluster slot
@@ -291,7 +291,7 @@ lonelySpec :: Spec
 lonelySpec = do
   it "that was killed, every node of it, and started again is found again by the client that had it" $
     within 60 . settled . withCluster options $ \cluster ->
-      connected (setCommandTimeout (Just 5) . setMaxAttempts 100) cluster $ \client -> do
+      connected (setCommandTimeout (Just (seconds 5)) . setMaxAttempts 100) cluster $ \client -> do
         nodes <- clusterNodes cluster
         let keys = numbered "reborn:" 50
         audit <- audited client "reborn" 4 $ do
@@ -325,14 +325,14 @@ lonelySpec = do
             forM_ lost $ \key -> do
               problem <- within 5 (tryRun client (Redis.incr key)) >>= expectError
               errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
-      withClient (setCommandTimeout (Just 1) (liveConfig addresses)) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 1)) (liveConfig addresses)) $ \client -> do
         forM_ lost $ \key -> run client (Redis.set key "1")
         Server.kill9 (nodeServer dead)
         eventually 20 "the others hold it to be dead" $
           and <$> sequence [any (\view -> viewId view == nodeId dead && not (viewIsAlive view)) <$> viewOf node | (node, _) <- drop 1 masters]
         asFarAsItGoes client
         -- Also for a client that never saw it whole.
-        withClient (setCommandTimeout (Just 1) (liveConfig addresses)) asFarAsItGoes
+        withClient (setCommandTimeout (Just (seconds 1)) (liveConfig addresses)) asFarAsItGoes
         Server.restart (nodeServer dead)
         awaitAgreement cluster
         forM_ lost $ \key -> eventually 10 "its slots are served again" (either (const False) (const True) <$> tryRun client (Redis.incr key))
@@ -358,7 +358,7 @@ secureSpec =
             setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "open sesame"})
               . setTls (Just defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)})
       withCluster defaultClusterOptions {clusterMasterCount = 2, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
-        connected (secured . setConnectTimeout 3 . setMaxAttempts 100) cluster $ \client -> do
+        connected (secured . setConnectTimeout (seconds 3) . setMaxAttempts 100) cluster $ \client -> do
           let keys = numbered "tls:" 50
           runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
           runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys

@@ -36,7 +36,7 @@ spec = do
           run client (Redis.set channel "1")
           known <- readTVarIO maps
           -- The answer to SSUBSCRIBE is a push, too: this one waits for ever.
-          withAsync (withDedicated client (Just channel) $ \mine -> tryRunOn mine (raw ["SSUBSCRIBE", channel])) $ \_ -> do
+          withAsync (withDedicated client (AtKey channel) $ \mine -> tryRunOn mine (raw ["SSUBSCRIBE", channel])) $ \_ -> do
             eventually 5 "it is subscribed" $ elem "ssubscribe" . map pushName <$> readTVarIO pushes
             mapM_ (migrateSlot cluster quietMigration slot) (take 1 others)
             eventually 5 "the node ends it" $ elem "sunsubscribe" . map pushName <$> readTVarIO pushes
@@ -50,7 +50,7 @@ spec = do
         withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
           _ <- run client (Redis.get "key")
           run client (Redis.set "key" "value")
-          withDedicated client (Just "key") $ \_ -> do
+          withDedicated client (AtKey "key") $ \_ -> do
             gauges <- clientGauges client
             [(gaugeEndpoint each, length (gaugeConnections each), length (gaugeReplicaConnections each), gaugeLent (gaugeDedicated each)) | each <- gauges]
               `shouldMatchList` [(fakeEndpoint a, 1, 0, 1), (fakeEndpoint b, 0, 1, 0)]

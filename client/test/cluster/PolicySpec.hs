@@ -206,7 +206,7 @@ wholeSpec = do
 connected :: Cluster -> (Client -> IO a) -> IO a
 connected cluster action = do
   addresses <- clusterAddresses cluster
-  withClient (setRefreshInterval 0.2 (liveConfig (addresses :: [Address]))) action
+  withClient (setRefreshInterval (seconds 0.2) (liveConfig (addresses :: [Address]))) action
 
 numbered :: Int -> [ByteString]
 numbered count = [Char8.pack ("key:" <> show n) | n <- [1 .. count]]

@@ -164,7 +164,7 @@ movedSpec = do
   it "does not keep the redirected command waiting for a refresh" $
     limited . withTwoNodes $ \a b ->
       -- No refresh can begin while this lasts.
-      withClient (setRefreshThrottle 60 (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setRefreshThrottle (seconds 60) (clusterOf [fakeEndpoint a])) $ \client -> do
         run client (Redis.get key) `shouldReturn` servedBy a
         setScript a (always (moved (at b)))
         run client (Redis.get key) `shouldReturn` servedBy b
@@ -175,10 +175,10 @@ movedSpec = do
     limited . withTwoNodes $ \a b -> do
       setScript a (always (moved (at b)))
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        problem <- withDedicated client (Just key) (`tryRunOn` Redis.get key) >>= expectError
+        problem <- withDedicated client (AtKey key) (`tryRunOn` Redis.get key) >>= expectError
         errorDelivery problem `shouldBe` RefusedBeforeRun
         eventually 5 "the next lease is of the owner" $
-          (== Right (servedBy b)) <$> withDedicated client (Just key) (`tryRunOn` Redis.get key)
+          (== Right (servedBy b)) <$> withDedicated client (AtKey key) (`tryRunOn` Redis.get key)
 
   it "of a command that waited leaves it the time that it has left, though that is more than others have" $
     limited . withTwoNodes $ \a b -> do
@@ -188,7 +188,7 @@ movedSpec = do
       setScript b $ \_ -> \case
         "BLPOP" : _ -> pure (Just (Say Nil))
         _ -> pure Nothing
-      withClient (setCommandTimeout (Just 0.3) (clusterOf [fakeEndpoint a])) $ \client ->
+      withClient (setCommandTimeout (Just (seconds 0.3)) (clusterOf [fakeEndpoint a])) $ \client ->
         run client (Redis.blpop (pure key) (seconds 2)) `shouldReturn` Nothing
       waits <- filter (isPrefixOf ["BLPOP"]) <$> heard b
       waits `shouldSatisfy` \case
@@ -279,7 +279,7 @@ stormSpec = do
       setScript b (always (moved (at a)))
       -- At most one refresh in the time that the storm takes, besides the
       -- first; each asks each of the two nodes once.
-      withClient (setRefreshThrottle 20 (setMaxAttempts 8 (clusterOf [fakeEndpoint a]))) $ \client ->
+      withClient (setRefreshThrottle (seconds 20) (setMaxAttempts 8 (clusterOf [fakeEndpoint a]))) $ \client ->
         replicateConcurrently_ 20 . replicateConcurrently_ 5 $ tryRun client (Redis.get key)
       asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
       asks `shouldSatisfy` (<= 3)
@@ -309,7 +309,7 @@ notNowSpec = do
   it "gives up at the deadline, and says what it was told" $
     limited . withFakeNode $ \a -> do
       setScript a (always (Failed "CLUSTERDOWN The cluster is down"))
-      withClient (setMaxAttempts 1000 (setCommandTimeout (Just 0.5) (clusterOf [fakeEndpoint a]))) $ \client -> do
+      withClient (setMaxAttempts 1000 (setCommandTimeout (Just (seconds 0.5)) (clusterOf [fakeEndpoint a]))) $ \client -> do
         problem <- tryRun client (Redis.incr key) >>= expectError
         errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
         show problem `shouldContain` "CLUSTERDOWN"
@@ -393,7 +393,7 @@ notNowSpec = do
       setScript a $ \connection words' -> case words' of
         "GET" : _ -> maybe (Just Silence) Just <$> busy connection words'
         _ -> pure Nothing
-      let slowly = setBackoff Backoff {backoffFirst = 0.5, backoffCap = 0.5} . setCommandTimeout (Just 2)
+      let slowly = setBackoff defaultBackoff {backoffFirst = seconds 0.5, backoffCap = seconds 0.5} . setCommandTimeout (Just (seconds 2))
       withClient (slowly (clusterOf [fakeEndpoint a])) $ \client -> do
         -- The last attempt begins after three delays, 0.75 s to 1.5 s. Given its
         -- whole time, it would end after 2.75 s at the earliest.
@@ -451,7 +451,7 @@ noAuthSpec = do
       withClient (authenticated [fakeEndpoint a]) $ \client -> do
         let popped = run client (Redis.blpop (pure key) (seconds 1))
         -- Two of them.
-        withDedicated client (Just key) (\own -> runOn own (Redis.get key) *> popped) `shouldReturn` Just (key, "element")
+        withDedicated client (AtKey key) (\own -> runOn own (Redis.get key) *> popped) `shouldReturn` Just (key, "element")
         forget
         popped `shouldReturn` Just (key, "element")
 
@@ -459,7 +459,7 @@ noAuthSpec = do
     limited . settled . withFakeNode $ \a -> do
       forget <- forgetful a
       withClient (authenticated [fakeEndpoint a]) $ \client -> do
-        let asked' = withDedicated client (Just key) (`tryRunOn` Redis.get key)
+        let asked' = withDedicated client (AtKey key) (`tryRunOn` Redis.get key)
         asked' `shouldReturn` Right (servedBy a)
         forget
         asked' `shouldReturn` Left (ReplyError (serverErrorFromText "NOAUTH Authentication required."))

@@ -24,7 +24,7 @@ spec = describe "a cluster that refuses this client" $ do
     it (what <> " says so at once, and is not asked again while nobody wants anything") $
       limited . settled . withFakeNode $ \a -> do
         setScript a (refusing text)
-        withClient (withPassword (setCommandTimeout (Just 3) (clusterOf [fakeEndpoint a]))) $ \client -> do
+        withClient (withPassword (setCommandTimeout (Just (seconds 3)) (clusterOf [fakeEndpoint a]))) $ \client -> do
           problem <- within 1 (tryRun client (Redis.get "key")) >>= expectError
           displayException problem `shouldSatisfy` isInfixOf (said text)
           errorDelivery problem `shouldBe` NotSent

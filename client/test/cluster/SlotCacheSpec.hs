@@ -111,7 +111,7 @@ partialSpec = do
   it "may lack slots: their keys fail with a clear error in time, others work" $
     limited . withTwoNodes $ \a b -> do
       mapM_ (`setView` shardsView [shard lowSlots a, (shard highSlots b) {shardPrimaryAt = (Text "?", fakePort b)}]) [a, b]
-      withClient (setCommandTimeout (Just 1) (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 1)) (clusterOf [fakeEndpoint a])) $ \client -> do
         (missing, served) <- concurrently (timeout 5000000 (tryRun client (Redis.incr high))) (run client (Redis.get low))
         served `shouldBe` servedBy a
         case missing of
@@ -174,7 +174,7 @@ forgettingSpec = do
       let note = \case
             Disconnected endpoint _ -> atomically (modifyTVar' ended (endpoint :))
             _ -> pure ()
-      client <- newClient (setHooks noHooks {hookConnection = Just note} (setCommandTimeout (Just 0.3) (clusterOf [fakeEndpoint a])))
+      client <- newClient (setHooks noHooks {hookConnection = Just note} (setCommandTimeout (Just (seconds 0.3)) (clusterOf [fakeEndpoint a])))
       withTakenAway a b gate client . const $ do
         closeClient client
         readTVarIO ended >>= (`shouldContain` [fakeEndpoint b])
@@ -182,7 +182,7 @@ forgettingSpec = do
 
   it "is no reason to leave connections open when closing is interrupted while it is asked for" $
     limited . settled . withFakeNode $ \a -> do
-      client <- newClient (setRefreshInterval 0.05 (clusterOf [fakeEndpoint a]))
+      client <- newClient (setRefreshInterval (seconds 0.05) (clusterOf [fakeEndpoint a]))
       run client (Redis.get low) `shouldReturn` servedBy a
       asked <- countHeard a ["CLUSTER"]
       setScript a mute
@@ -264,7 +264,7 @@ survivalSpec = do
   it "nobody is asked for it once the client is closed, who may never answer" $
     limited . settled . withFakeNode $ \a -> do
       setScript a mute
-      client <- newClient (setConnectTimeout 30 (clusterOf [fakeEndpoint a]))
+      client <- newClient (setConnectTimeout (seconds 30) (clusterOf [fakeEndpoint a]))
       eventually 5 "the seed is asked" $ (== 1) <$> connectionsNow a
       closeClient client
       -- The node's own end is open until it sees that it was left.

@@ -58,10 +58,10 @@ settled test = do
 -- so that commands can be counted.
 impatient :: Config -> Config
 impatient =
-  setConnectTimeout 1
-    . setCommandTimeout (Just 3)
-    . setBackoff Backoff {backoffFirst = 0.005, backoffCap = 0.1}
-    . setRefreshThrottle 0.1
+  setConnectTimeout (seconds 1)
+    . setCommandTimeout (Just (seconds 3))
+    . setBackoff defaultBackoff {backoffFirst = seconds 0.005, backoffCap = seconds 0.1}
+    . setRefreshThrottle (seconds 0.1)
     . setMuxCount (Just 1)
 
 -- | A cluster of fake nodes, which speak the older protocol.

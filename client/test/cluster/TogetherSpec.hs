@@ -18,7 +18,7 @@ spec :: Spec
 spec = describe "many commands together" $ do
   it "to a cluster of which no node answers end within their time" $
     limited . settled $
-      withClient (setCommandTimeout (Just 1.5) (clusterOf [TcpEndpoint "127.0.0.1" 1])) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [TcpEndpoint "127.0.0.1" 1])) $ \client -> do
         results <- within 2.5 (tryEach client (replicate 1000 (Redis.get "key")))
         [failed | Left failed <- results] `shouldSatisfy` all ((== NotSent) . errorDelivery)
         length results `shouldBe` 1000
@@ -26,7 +26,7 @@ spec = describe "many commands together" $ do
   it "to a slot that nobody serves end within their time, and those to others at once" $
     limited . settled . withFakeNode $ \a -> do
       setView a (shardsView [shard [(1, 16383)] a])
-      withClient (setCommandTimeout (Just 1.5) (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [fakeEndpoint a])) $ \client -> do
         _ <- run client (Redis.get served)
         unserved <- forM [1 :: Int .. 20] $ \_ -> submit client (Redis.get lacking)
         _ <- within 1 (run client (Redis.get served))
@@ -36,7 +36,7 @@ spec = describe "many commands together" $ do
   it "of which some belong to a slot that nobody serves: a split write ends within its time" $
     limited . settled . withFakeNode $ \a -> do
       setView a (shardsView [shard [(100, 16383)] a])
-      withClient (setCommandTimeout (Just 1.5) (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 1.5)) (clusterOf [fakeEndpoint a])) $ \client -> do
         let entries = [(Char8.pack ("key:" <> show n), "value") | n <- [1 :: Int .. 1000]]
         forM_ (NonEmpty.nonEmpty entries) $ \some -> do
           problem <- within 2.5 (tryRun client (Redis.mset some)) >>= expectError

@@ -32,7 +32,7 @@ spec = describe "a waiter that gives up" $ do
       mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
   it "each in turn, gives the next one what is left of the command's time" $
-    sentOn (setCommandTimeout (Just 1)) $ \_ a b answering started -> do
+    sentOn (setCommandTimeout (Just (seconds 1))) $ \_ a b answering started -> do
       timeout 200000 (tryAwaitReply started) `shouldReturn` Nothing
       timeout 200000 (tryAwaitReply started) `shouldReturn` Nothing
       within 1 (tryAwaitReply started) `shouldReturn` Left (TimeoutError MaybeExecuted 1)
@@ -40,7 +40,7 @@ spec = describe "a waiter that gives up" $ do
       mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
   it "leaves a reply that came in time to those who come when the time is over" $
-    sentOn (setCommandTimeout (Just 0.3)) $ \client _ b answering started -> do
+    sentOn (setCommandTimeout (Just (seconds 0.3))) $ \client _ b answering started -> do
       timeIsOver <- registerDelay 300000
       first <- async (tryAwaitReply started)
       eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
@@ -58,7 +58,7 @@ spec = describe "a waiter that gives up" $ do
           refused <- atomically (stateTVar refusals (\left -> (left > 0, left - 1)))
           pure (if refused then Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) else Nothing)
         _ -> pure Nothing
-      withClient (setBackoff Backoff {backoffFirst = 0.4, backoffCap = 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setBackoff defaultBackoff {backoffFirst = seconds 0.4, backoffCap = seconds 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
         started <- submit client (Redis.incr "key")
         timeout 50000 (tryAwaitReply started) `shouldReturn` Nothing
         countHeard a ["INCR"] `shouldReturn` 1

@@ -10,7 +10,8 @@ import Data.Int (Int64)
 import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
-import Redis.Config (Backoff (..), Polling (..))
+import Redis.Config (Backoff (..), Polling (..), defaultBackoff)
+import Redis.Duration (inSeconds, seconds)
 import Redis.Error (ConnectionCause (..))
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Network.OrderCounts
@@ -138,7 +139,7 @@ buffer :: Spec
 buffer = do
   prop "sends what was appended, all of it, in that order, whenever it is swapped" $
     forAll (listOf (frequency [(4, Just <$> genParts), (1, pure Nothing)])) $ \steps -> ioProperty $ do
-      writes <- newWriteBuffer
+      writes <- newWriteBuffer (16 * 1024)
       taken <- forM (steps <> [Nothing]) $ \case
         Just parts -> do
           before <- bufferedBytes writes
@@ -158,7 +159,7 @@ buffer = do
 
   prop "takes appends while the other block is being sent" $
     forAll (listOf genParts) $ \first -> forAll (listOf genParts) $ \second -> ioProperty $ do
-      writes <- newWriteBuffer
+      writes <- newWriteBuffer (16 * 1024)
       forM_ first (appended writes . request)
       block <- swapBlocks writes
       forM_ second (appended writes . request)
@@ -288,22 +289,22 @@ backoff = do
   prop "lies between one half and the whole of the doubled delay, and never beyond the cap" $
     forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
       let delay = delayFor times attempt random
-          full = min (backoffCap times) (backoffFirst times * 2 ^ (attempt - 1))
+          full = min (inSeconds (backoffCap times)) (inSeconds (backoffFirst times) * 2 ^ (attempt - 1))
        in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full)
 
   prop "stays within the cap after any number of failures" $
     forAll genBackoff $ \times -> forAll (oneof [chooseInt (1, 100000), pure maxBound]) $ \attempt -> forAll (choose (0, 1)) $ \random ->
       let delay = delayFor times attempt random
-       in counterexample (show delay) (delay >= 0 && delay <= backoffCap times)
+       in counterexample (show delay) (delay >= 0 && delay <= inSeconds (backoffCap times))
 
   prop "does not shrink from one failure to the next" $
     forAll genBackoff $ \times -> forAll (chooseInt (1, 100)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
       delayFor times attempt random <= delayFor times (attempt + 1) random
   where
     genBackoff = do
-      backoffFirst <- choose (0.0001, 2)
-      backoffCap <- choose (backoffFirst, 60)
-      pure Backoff {backoffFirst, backoffCap}
+      first <- choose (0.0001, 2)
+      cap <- choose (first, 60)
+      pure defaultBackoff {backoffFirst = seconds first, backoffCap = seconds cap}
 
 reconnecting :: Spec
 reconnecting = do
@@ -367,7 +368,7 @@ reconnecting = do
        in fmap (succeeded . end) trying === fmap (end . succeeded) trying
   where
     second = 1000000000
-    times = Backoff {backoffFirst = 1, backoffCap = 60}
+    times = defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 60}
     failed now cause = attemptFailed times now 1 (ConnectFailed cause)
     lost now = connectionLost times now 1
     had now = Right . attemptSucceeded times now

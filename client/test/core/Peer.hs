@@ -79,6 +79,7 @@ plainSettings =
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,
       muxAlone = True,
+      muxWeight = ManyCallers,
       muxCapability = 0,
       muxOnPush = const (pure ()),
       muxOnDeath = const (pure ())

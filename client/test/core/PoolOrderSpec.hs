@@ -15,6 +15,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Peer (outcomeText, within)
 import Redis.Config
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
@@ -79,7 +80,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   -- the others look.
   it "waits for commands that may be a thread's no longer than a command may take, and says that nothing was sent" . within 25 $
     withServer defaultServerOptions $ \server ->
-      withPoolOf (setCommandTimeout (Just 1.5) . setLimits defaultLimits {limitInFlight = 2}) server $ \pool -> do
+      withPoolOf (setCommandTimeout (Just (seconds 1.5)) . setLimits defaultLimits {limitInFlight = 2}) server $ \pool -> do
         openBoth pool
         let push list = void (command server ["RPUSH", list, "element"])
         mapM_ (onCapability 0 . void . blocked pool) ["first", "second"]

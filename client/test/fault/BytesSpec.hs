@@ -110,7 +110,7 @@ spec = do
   describe "a value of 64 MB" $ do
     it "is written and read whole while others work" $
       Server.withServer Server.defaultServerOptions $ \server -> do
-        tally <- underLoadOf 4 server (setCommandTimeout (Just 30) (addressed server)) $ \client _ -> do
+        tally <- underLoadOf 4 server (setCommandTimeout (Just (seconds 30)) (addressed server)) $ \client _ -> do
           run client (Commands.set "large" large)
           found <- run client (Commands.get "large")
           -- Not compared by the expectation, which would print it.

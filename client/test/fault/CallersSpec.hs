@@ -73,7 +73,7 @@ spec = do
   describe "a full queue" $ do
     it "makes callers wait, holds no more than its limit, and answers all" $
       behindProxy $ \server proxy -> leavingNothing $ do
-        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just 10) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 10)) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
@@ -88,7 +88,7 @@ spec = do
 
     it "lets those time out unsent who never had room" $
       behindProxy $ \server proxy -> leavingNothing $ do
-        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just 0.3) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 0.3)) . setLimits defaultLimits {limitInFlight = 8} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
@@ -101,7 +101,7 @@ spec = do
 
     it "passes a place on that its caller gives up" $
       behindProxy $ \server proxy -> leavingNothing $ do
-        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just 10) . setLimits defaultLimits {limitInFlight = 2} $ through proxy
+        let config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 10)) . setLimits defaultLimits {limitInFlight = 2} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
@@ -121,7 +121,7 @@ spec = do
       Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
         let megabyte = 1024 * 1024
             value = ByteString.replicate megabyte 120
-            config = setSilenceLimit Nothing . single . setCommandTimeout (Just 20) . setLimits defaultLimits {limitQueuedBytes = megabyte} $ addressed server
+            config = setSilenceLimit Nothing . single . setCommandTimeout (Just (seconds 20)) . setLimits defaultLimits {limitQueuedBytes = megabyte} $ addressed server
         withClient config $ \client -> do
           run client Commands.ping
           Server.freeze server
@@ -138,7 +138,7 @@ spec = do
     it "makes one attempt at a time, and fewer as time passes" $
       Server.withServer durable $ \server ->
         Proxy.withProxy (Server.serverAddress server) $ \proxy -> do
-          (journal, config) <- journalled (setMaxAttempts 5 (setBackoff Backoff {backoffFirst = 0.02, backoffCap = 0.2} (through proxy)))
+          (journal, config) <- journalled (setMaxAttempts 5 (setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.2} (through proxy)))
           tally <- underLoadOf 200 server config $ \_ load -> do
             began <- getMonotonicTime
             acceptedBefore <- Proxy.trafficAccepted <$> atomically (Proxy.proxyTraffic proxy)
@@ -174,7 +174,7 @@ spec = do
 
     it "does not keep anybody from a server that answered, and was started again" $
       Server.withServer durable $ \server -> leavingNothing $ do
-        (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff Backoff {backoffFirst = 20, backoffCap = 20} (addressed server))
+        (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} (addressed server))
         withClient config $ \client -> forM_ [1 :: Int .. 3] $ \turn -> do
           run client Commands.ping
           _ <- run client (Commands.blpop (pure "list") (seconds 0.01))
@@ -220,7 +220,7 @@ spec = do
     it "includes the wait for a connection" $
       behindProxy $ \_ proxy -> leavingNothing $ do
         mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
-        withClient (setConnectTimeout 20 . setSilenceLimit Nothing . setCommandTimeout (Just 0.3) $ through proxy) $ \client -> do
+        withClient (setConnectTimeout (seconds 20) . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 0.3)) $ through proxy) $ \client -> do
           result <- within 5 (tryRun client (Commands.incr "hits"))
           deliveryOf result `shouldBe` Just NotSent
         mapM_ (Proxy.thaw proxy) [Proxy.ToServer, Proxy.ToClient]
@@ -229,7 +229,7 @@ spec = do
       behindProxy $ \_ proxy -> leavingNothing $ do
         -- The first attempt is cut short after most of the time; the second
         -- has the rest, not all of it again.
-        withClient (single . setConnectTimeout 20 . setSilenceLimit Nothing . setCommandTimeout (Just 2) $ through proxy) $ \client -> do
+        withClient (single . setConnectTimeout (seconds 20) . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 2)) $ through proxy) $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
           began <- getMonotonicTime
@@ -257,7 +257,7 @@ spec = do
 
     it "gives up those that are not answered in time" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        client <- newClient (single (setCommandTimeout (Just 0.5) (setSilenceLimit Nothing (through proxy))))
+        client <- newClient (single (setCommandTimeout (Just (seconds 0.5)) (setSilenceLimit Nothing (through proxy))))
         run client Commands.ping
         Proxy.freeze proxy Proxy.ToClient
         started <- replicateM 100 (submit client (Commands.incr "hits"))
@@ -286,7 +286,7 @@ spec = do
     it "ends an attempt to connect" $
       behindProxy $ \_ proxy -> leavingNothing $ do
         mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
-        client <- newClient (setConnectTimeout 30 . setCommandTimeout (Just 30) . setSilenceLimit Nothing $ through proxy)
+        client <- newClient (setConnectTimeout (seconds 30) . setCommandTimeout (Just (seconds 30)) . setSilenceLimit Nothing $ through proxy)
         caller <- async (tryRun client Commands.ping)
         _ <- Proxy.awaitTraffic proxy 5 ((== 1) . Proxy.trafficOpen)
         within 5 (closeClient client)
@@ -299,7 +299,7 @@ spec = do
         ownDescriptors <- openDescriptors
         client <- newClient config
         callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
-        lender <- async (try (withDedicated client Nothing (`tryRunOn` Commands.ping)))
+        lender <- async (try (withDedicated client Anywhere (`tryRunOn` Commands.ping)))
         eventuallyReturns 5 (ownDescriptors + 11) openDescriptors
         began <- getMonotonicTime
         within 5 (closeClient client)
@@ -323,7 +323,7 @@ spec = do
 
     it "ends callers that wait for room" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        client <- newClient (single . setSilenceLimit Nothing . setCommandTimeout (Just 0.5) . setLimits defaultLimits {limitInFlight = 4} $ through proxy)
+        client <- newClient (single . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 0.5)) . setLimits defaultLimits {limitInFlight = 4} $ through proxy)
         run client Commands.ping
         Proxy.freeze proxy Proxy.ToClient
         callers <- forM [1 .. 20 :: Int] $ \_ -> async (tryRun client (Commands.incr "hits"))
@@ -352,7 +352,7 @@ neverAnswering action =
   freePorts 1 >>= \case
     port : _ ->
       bracket (listenOn (TcpAddress "127.0.0.1" port)) Socket.close $ \_ ->
-        action (setConnectTimeout 30 . setCommandTimeout (Just 2) . setSilenceLimit Nothing $ quick (standaloneConfig "127.0.0.1" (fromIntegral port)))
+        action (setConnectTimeout (seconds 30) . setCommandTimeout (Just (seconds 2)) . setSilenceLimit Nothing $ quick (standaloneConfig "127.0.0.1" (fromIntegral port)))
     [] -> failure "no free port"
 
 -- | How often the server ran a command.

@@ -17,7 +17,7 @@ spec = do
   describe "a connection that is cut" $ do
     forM_ [Proxy.Close, Proxy.Reset] $ \ending ->
       it ("ends each of 1000 commands in flight once (" <> show ending <> ")") $
-        behindProxy $ \server proxy -> leavingNothing . withClient (single (setCommandTimeout (Just 15) (setSilenceLimit Nothing (through proxy)))) $ \client -> do
+        behindProxy $ \server proxy -> leavingNothing . withClient (single (setCommandTimeout (Just (seconds 15)) (setSilenceLimit Nothing (through proxy)))) $ \client -> do
           run client (Commands.set "here" "value")
           Proxy.freeze proxy Proxy.ToClient
           let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
@@ -36,7 +36,7 @@ spec = do
 
     forM_ [5000, 10000] $ \count ->
       it ("sends " <> show count <> " reads again together, and none is late") $
-        behindProxy $ \_ proxy -> leavingNothing . withClient (single (setCommandTimeout (Just 3) (through proxy))) $ \client -> do
+        behindProxy $ \_ proxy -> leavingNothing . withClient (single (setCommandTimeout (Just (seconds 3)) (through proxy))) $ \client -> do
           run client (Commands.set "here" "value")
           forM_ [Proxy.ToServer, Proxy.ToClient] $ \direction -> Proxy.delay proxy direction 0.002
           Proxy.cutAfter proxy Proxy.ToClient (count * 11 `quot` 2) Proxy.Close
@@ -131,7 +131,7 @@ spec = do
   describe "a server that is frozen" $ do
     it "makes commands time out in doubt, and its late replies reach nobody" $
       Server.withServer Server.defaultServerOptions $ \server -> do
-        (journal, config) <- journalled (setCommandTimeout (Just 0.25) (setSilenceLimit Nothing (addressed server)))
+        (journal, config) <- journalled (setCommandTimeout (Just (seconds 0.25)) (setSilenceLimit Nothing (addressed server)))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
           awaitTally load ((>= 64) . tallyMaybe)
@@ -144,7 +144,7 @@ spec = do
 
     it "is given up when it stays silent, and found again" $
       Server.withServer Server.defaultServerOptions $ \server -> do
-        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (addressed server))
+        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (addressed server))
         tally <- underLoad server config $ \_ load -> do
           Server.freeze server
           awaitJournal journal "the connection is given up" $ \case
@@ -157,7 +157,7 @@ spec = do
   describe "a half-open connection" $ do
     it "is given up, and the next one works" $
       behindProxy $ \server proxy -> do
-        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (setConnectTimeout 0.3 (through proxy)))
+        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (setConnectTimeout (seconds 0.3) (through proxy)))
         tally <- underLoad server config $ \_ load -> do
           mapM_ (Proxy.freeze proxy) [Proxy.ToServer, Proxy.ToClient]
           awaitJournal journal "the connection is given up" $ \case
@@ -173,7 +173,7 @@ spec = do
 
     it "that loses the rest of a reply is given up, and the next one works" $
       behindProxy $ \server proxy -> do
-        (journal, config) <- journalled (setSilenceLimit (Just 0.1) (setConnectTimeout 0.3 (through proxy)))
+        (journal, config) <- journalled (setSilenceLimit (Just (seconds 0.1)) (setConnectTimeout (seconds 0.3) (through proxy)))
         tally <- underLoad server config $ \_ _ -> do
           Proxy.dropAfter proxy Proxy.ToClient 1003
           awaitJournal journal "the connection is given up" $ \case
@@ -188,7 +188,7 @@ spec = do
 
     it "with a full queue and no command timeout is given up all the same" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        let config = setSilenceLimit (Just 0.1) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits defaultLimits {limitInFlight = 4} $ through proxy
+        let config = setSilenceLimit (Just (seconds 0.1)) . setCommandTimeout Nothing . setMuxCount (Just 1) . setLimits defaultLimits {limitInFlight = 4} $ through proxy
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient

@@ -56,7 +56,7 @@ spec = describe "that end what others do" $ do
           within 1 (wait write) `shouldReturn` Right ()
   where
     -- All callers share one connection, and a script may take its time.
-    patient = setSilenceLimit Nothing . setCommandTimeout (Just 20) . single
+    patient = setSilenceLimit Nothing . setCommandTimeout (Just (seconds 20)) . single
     impatient = defaultServerOptions {optionsConfig = ["busy-reply-threshold 50"]}
     busy server =
       eventually 5 "the script runs" . withConnection (serverAddress server) $ \connection ->

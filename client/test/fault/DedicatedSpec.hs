@@ -36,7 +36,7 @@ spec = do
         answers `shouldBe` [Just ("list:" <> decimal number, decimal number) | number <- [1 .. 20]]
 
     it "may wait longer than ordinary commands may take" $
-      withServer $ \server -> leavingNothing . withClient (setCommandTimeout (Just 0.2) (setSilenceLimit (Just 0.1) (addressed server))) $ \client -> do
+      withServer $ \server -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.2)) (setSilenceLimit (Just (seconds 0.1)) (addressed server))) $ \client -> do
         waiter <- async (run client (Commands.blpop (pure "list") (seconds 0)))
         shorter <- run client (Commands.blpop (pure "other") (seconds 0.6))
         shorter `shouldBe` Nothing
@@ -77,7 +77,7 @@ spec = do
         blockedClients server `shouldReturn` 0
 
     it "waits for a connection no longer than its time when all are lent" $
-      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just 0.3) (addressed server))) $ \client -> do
+      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just (seconds 0.3)) (addressed server))) $ \client -> do
         waiters <- forM [1 .. 2 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
         eventuallyReturns 5 2 (blockedClients server)
         third <- within 5 (tryRun client (Commands.blpop (pure "list") (seconds 0)))
@@ -91,7 +91,7 @@ spec = do
 
     it "ends when the client is closed" $
       withServer $ \server -> leavingNothing $ do
-        client <- newClient (setCommandTimeout (Just 0.3) (addressed server))
+        client <- newClient (setCommandTimeout (Just (seconds 0.3)) (addressed server))
         waiters <- forM [1 .. 5 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
         eventuallyReturns 5 5 (blockedClients server)
         within 5 (closeClient client)
@@ -104,7 +104,7 @@ spec = do
       withServer $ \server -> leavingNothing $ do
         Server.kill9 server
         let delay = 0.4
-        (journal, config) <- journalled (setBackoff Backoff {backoffFirst = delay, backoffCap = delay} (setMaxAttempts 1 (addressed server)))
+        (journal, config) <- journalled (setBackoff defaultBackoff {backoffFirst = seconds delay, backoffCap = seconds delay} (setMaxAttempts 1 (addressed server)))
         withClient config $ \client -> do
           began <- getMonotonicTime
           -- Those that begin together may all try.
@@ -136,7 +136,7 @@ spec = do
 
     it "carries a transaction, whole" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        answers <- withDedicated client (Just "here") $ \own -> do
+        answers <- withDedicated client (AtKey "here") $ \own -> do
           _ <- runOn own (raw ["WATCH", "here"])
           _ <- runOn own (raw ["MULTI"])
           _ <- runOn own (raw ["SET", "here", "value"])
@@ -146,7 +146,7 @@ spec = do
 
     it "fails a transaction whose key was changed meanwhile" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        answers <- withDedicated client (Just "here") $ \own -> do
+        answers <- withDedicated client (AtKey "here") $ \own -> do
           _ <- runOn own (raw ["WATCH", "here"])
           run client (Commands.set "here" "other")
           _ <- runOn own (raw ["MULTI"])
@@ -157,45 +157,45 @@ spec = do
 
     it "is lent again when it is as it was, and never when its state was changed" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        let identity = withDedicated client Nothing (`runOn` Commands.clientId)
+        let identity = withDedicated client Anywhere (`runOn` Commands.clientId)
         first <- identity
         identity `shouldReturn` first
-        changed <- withDedicated client Nothing $ \own -> do
+        changed <- withDedicated client Anywhere $ \own -> do
           _ <- runOn own (Commands.select 5)
           runOn own Commands.clientId
         changed `shouldBe` first
         next <- identity
         next `shouldSatisfy` (/= first)
-        withDedicated client Nothing (\own -> runOn own (Commands.set "here" "zero"))
+        withDedicated client Anywhere (\own -> runOn own (Commands.set "here" "zero"))
         run client (Commands.get "here") `shouldReturn` Just "zero"
 
     it "is closed when the action throws" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        first <- withDedicated client Nothing (`runOn` Commands.clientId)
-        thrown <- try (withDedicated client Nothing (\_ -> throwIO Trouble :: IO ()))
+        first <- withDedicated client Anywhere (`runOn` Commands.clientId)
+        thrown <- try (withDedicated client Anywhere (\_ -> throwIO Trouble :: IO ()))
         thrown `shouldBe` Left Trouble
-        next <- withDedicated client Nothing (`runOn` Commands.clientId)
+        next <- withDedicated client Anywhere (`runOn` Commands.clientId)
         next `shouldSatisfy` (/= first)
 
     it "is closed when a reply is late, so that nobody else gets it" $
-      behindProxy $ \_ proxy -> leavingNothing . withClient (setCommandTimeout (Just 0.3) (through proxy)) $ \client -> do
-        withDedicated client Nothing $ \own -> do
+      behindProxy $ \_ proxy -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.3)) (through proxy)) $ \client -> do
+        withDedicated client Anywhere $ \own -> do
           _ <- runOn own Commands.ping
           Proxy.freeze proxy Proxy.ToClient
           late <- tryRunOn own (Commands.echo "late")
           deliveryOf late `shouldBe` Just MaybeExecuted
         Proxy.thaw proxy Proxy.ToClient
-        withDedicated client Nothing (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
+        withDedicated client Anywhere (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
 
     it "is replaced when it died while idle" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (through proxy) $ \client -> do
-        _ <- withDedicated client Nothing (`runOn` Commands.clientId)
+        _ <- withDedicated client Anywhere (`runOn` Commands.clientId)
         Proxy.cut proxy Proxy.Close
-        eventually 5 "it is replaced" $ isRight <$> withDedicated client Nothing (`tryRunOn` Commands.ping)
+        eventually 5 "it is replaced" $ isRight <$> withDedicated client Anywhere (`tryRunOn` Commands.ping)
 
     it "retries nothing" $
       behindProxy $ \server proxy -> leavingNothing . withClient (through proxy) $ \client ->
-        withDedicated client Nothing $ \own -> do
+        withDedicated client Anywhere $ \own -> do
           _ <- runOn own Commands.ping
           Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
           lost <- tryRunOn own (Commands.get "here")
@@ -226,7 +226,7 @@ spec = do
 
     it "no words at all are refused on a connection of one's own, which stays" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
-        withDedicated client Nothing $ \dedicated -> do
+        withDedicated client Anywhere $ \dedicated -> do
           tryRunOn dedicated (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
           runOn dedicated (Commands.echo "still here") `shouldReturn` "still here"
 

@@ -166,7 +166,7 @@ spec = do
     it "to a server that speaks plain text is an error, in time" $
       withCertificates $ \certificates ->
         Server.withServer defaultServerOptions $ \server ->
-          leavingNothing . withClient (setConnectTimeout 0.5 (setTls (Just (trusting certificates)) (addressed server))) $ \client -> do
+          leavingNothing . withClient (setConnectTimeout (seconds 0.5) (setTls (Just (trusting certificates)) (addressed server))) $ \client -> do
             result <- tryRun client Commands.ping
             deliveryOf result `shouldBe` Just NotSent
 

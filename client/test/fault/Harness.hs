@@ -64,10 +64,10 @@ import Test.Hspec (shouldBe, shouldSatisfy)
 -- | Short times, so that a fault is over soon.
 quick :: Config -> Config
 quick =
-  setCommandTimeout (Just 3)
-    . setConnectTimeout 2
-    . setSilenceLimit (Just 0.5)
-    . setBackoff Backoff {backoffFirst = 0.005, backoffCap = 0.05}
+  setCommandTimeout (Just (seconds 3))
+    . setConnectTimeout (seconds 2)
+    . setSilenceLimit (Just (seconds 0.5))
+    . setBackoff defaultBackoff {backoffFirst = seconds 0.005, backoffCap = seconds 0.05}
 
 -- | A client of a server, with short times.
 addressed :: Server -> Config
@@ -110,7 +110,7 @@ hangingUp proxy config = do
         _ -> pure ()
   pure
     ( HangUps hostile count,
-      setHooks noHooks {hookConnection = Just hook} . setMaxAttempts 1 . setBackoff Backoff {backoffFirst = 0.02, backoffCap = 0.2} $ config
+      setHooks noHooks {hookConnection = Just hook} . setMaxAttempts 1 . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.2} $ config
     )
 
 hangUpsSoFar :: HangUps -> IO Int

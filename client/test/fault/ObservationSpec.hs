@@ -61,7 +61,7 @@ spec = do
     it "disturb nobody" $
       behindProxy $ \server proxy -> do
         let thrower = throwIO (ErrorCall "hook")
-            hooks = Hooks {hookConnection = Just (const thrower), hookCommand = Just (const thrower), hookPush = Just (\_ _ -> thrower)}
+            hooks = noHooks {hookConnection = Just (const thrower), hookCommand = Just (const thrower), hookPush = Just (\_ _ -> thrower)}
         tally <- underLoad server (setHooks hooks (through proxy)) $ \client load -> do
           _ <- run client (raw ["DEBUG", "PROTOCOL", "push"])
           Proxy.cut proxy Proxy.Reset
@@ -110,7 +110,7 @@ spec = do
             shown lent idle waiting =
               [DedicatedGauges {gaugeLent = lent, gaugeIdle = idle, gaugeOpening = 0, gaugeLeasesWaiting = waiting}]
         over <- newEmptyMVar
-        let borrow = withDedicated client Nothing (\_ -> takeMVar over)
+        let borrow = withDedicated client Anywhere (\_ -> takeMVar over)
         withAsync borrow $ \first -> do
           eventuallyReturns 5 (shown 1 0 0) dedicated
           withAsync borrow $ \second -> do

@@ -1,6 +1,8 @@
 module Main (main) where
 
+import Redis.Internal.Network.LendingSpec qualified
 import Redis.Internal.Protocol.RedirectSpec qualified
+import Redis.Internal.Protocol.SessionSpec qualified
 import Redis.Internal.Protocol.SlotSpec qualified
 import Redis.Internal.Routing.ClusterReplySpec qualified
 import Redis.Internal.Routing.HealthSpec qualified
@@ -15,7 +17,9 @@ import Test.Hspec (hspec)
 main :: IO ()
 main =
   hspec . timed $ do
+    Redis.Internal.Network.LendingSpec.spec
     Redis.Internal.Protocol.RedirectSpec.spec
+    Redis.Internal.Protocol.SessionSpec.spec
     Redis.Internal.Protocol.SlotSpec.spec
     Redis.Internal.Routing.ClusterReplySpec.spec
     Redis.Internal.Routing.HealthSpec.spec

@@ -4,6 +4,7 @@ module Redis.Internal.Backoff
   )
 where
 
+import Redis.Duration (inSeconds)
 import Redis.Internal.Config (Backoff (..))
 
 -- | Seconds to wait before attempt @n@ (1 is the first that waits), given a
@@ -15,4 +16,4 @@ delayFor Backoff {backoffFirst, backoffCap} attempt random = full * (0.5 + 0.5 *
   where
     -- 2^40 of anything measurable is past every cap.
     doublings = max 0 (min 40 (attempt - 1))
-    full = min backoffCap (backoffFirst * 2 ^^ doublings)
+    full = min (inSeconds backoffCap) (inSeconds backoffFirst * 2 ^^ doublings)

@@ -10,6 +10,10 @@ module Redis.Internal.Config
     toSecret,
     revealSecret,
     Credentials (..),
+    CredentialsSource (..),
+    IssuedCredentials (..),
+    issuedCredentials,
+    fixedCredentials,
     TlsConfig (..),
     defaultTlsConfig,
     ProtocolVersion (..),
@@ -18,11 +22,13 @@ module Redis.Internal.Config
     Limits (..),
     defaultLimits,
     Backoff (..),
+    defaultBackoff,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty)
+import Redis.Duration (Duration, milliseconds, seconds)
 import Redis.Error (Endpoint)
 import Redis.Internal.Hooks (Hooks, noHooks)
 
@@ -32,7 +38,10 @@ import Redis.Internal.Hooks (Hooks, noHooks)
 data Config = Config
   { -- | What there is to connect to.
     configTopology :: Topology,
-    configCredentials :: Maybe Credentials,
+    configCredentials :: CredentialsSource,
+    -- | Whether a lent connection is had although the server wants a password
+    -- that this client does not know.
+    configCallerAuthenticates :: Bool,
     -- | SELECTed on every connection; 0 needs no SELECT.
     configDatabase :: Int,
     -- | For CLIENT SETNAME.
@@ -61,6 +70,8 @@ data Config = Config
     configTcpUserTimeout :: Maybe Double,
     -- | Dedicated connections per node, leased for blocking commands.
     configMaxDedicated :: Int,
+    -- | Seconds that one of them lies idle before it is closed; 'Nothing' keeps it.
+    configDedicatedIdle :: Maybe Double,
     -- | Seconds between periodic checks of a cluster's slot map.
     configRefreshInterval :: Double,
     -- | Least seconds between two refreshes of a cluster's slot map.
@@ -111,7 +122,49 @@ data Credentials = Credentials
   }
   deriving stock (Eq, Show)
 
--- | How to speak TLS.
+-- | Where a connection's credentials come from.
+data CredentialsSource
+  = -- | There are none.
+    NoCredentials
+  | -- | Always the same.
+    FixedCredentials Credentials
+  | -- | An action has them.
+    CredentialsFrom (IO IssuedCredentials)
+
+-- | Shows no secret: of an action only that there is one.
+instance Show CredentialsSource where
+  showsPrec level = \case
+    NoCredentials -> showString "NoCredentials"
+    FixedCredentials known -> showParen (level > 10) (showString "FixedCredentials " . showsPrec 11 known)
+    CredentialsFrom _ -> showString "CredentialsFrom <action>"
+
+-- | Credentials as they were issued just now. Begin with 'issuedCredentials' and
+-- set the other fields.
+--
+-- @since 0.1.0.0
+data IssuedCredentials = IssuedCredentials
+  { -- | What to authenticate with.
+    issuedAs :: Credentials,
+    -- | How long they are good for, from now; 'Nothing' if that is not known.
+    issuedFor :: Maybe Duration
+  }
+  deriving stock (Eq, Show)
+
+-- | Credentials of which nobody says how long they are good for.
+--
+-- > (issuedCredentials credentials) {issuedFor = Just (minutes 60)}
+--
+-- @since 0.1.0.0
+issuedCredentials :: Credentials -> IssuedCredentials
+issuedCredentials known = IssuedCredentials {issuedAs = known, issuedFor = Nothing}
+
+-- | Those that need no action.
+fixedCredentials :: CredentialsSource -> Maybe Credentials
+fixedCredentials = \case
+  FixedCredentials known -> Just known
+  _ -> Nothing
+
+-- | How to speak TLS. Begin with 'defaultTlsConfig' and set its fields.
 --
 -- @since 0.1.0.0
 data TlsConfig = TlsConfig
@@ -168,7 +221,8 @@ data ReadFrom
     PreferReplica
   deriving stock (Eq, Show)
 
--- | Bounds on what one connection holds.
+-- | Bounds on what one connection holds. Begin with 'defaultLimits' and set its
+-- fields.
 --
 -- @since 0.1.0.0
 data Limits = Limits
@@ -200,17 +254,23 @@ defaultLimits =
       limitDepth = 64
     }
 
--- | Capped exponential backoff, in seconds. Each delay is drawn between half
--- of its value and the whole.
+-- | Capped exponential backoff. Each delay is drawn between half of its value
+-- and the whole. Begin with 'defaultBackoff' and set its fields.
 --
 -- @since 0.1.0.0
 data Backoff = Backoff
   { -- | The value after the first failure; each further one doubles it.
-    backoffFirst :: Double,
+    backoffFirst :: Duration,
     -- | The largest value, not less than the first.
-    backoffCap :: Double
+    backoffCap :: Duration
   }
   deriving stock (Eq, Show)
+
+-- | From 10 ms to 1 s.
+--
+-- @since 0.1.0.0
+defaultBackoff :: Backoff
+defaultBackoff = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1}
 
 -- | The defaults for a topology.
 --
@@ -220,7 +280,8 @@ defaultConfig :: Topology -> Config
 defaultConfig topology =
   Config
     { configTopology = topology,
-      configCredentials = Nothing,
+      configCredentials = NoCredentials,
+      configCallerAuthenticates = False,
       configDatabase = 0,
       configClientName = Nothing,
       configTls = Nothing,
@@ -230,12 +291,13 @@ defaultConfig topology =
       configMuxCount = Nothing,
       configLimits = defaultLimits,
       configMaxAttempts = 16,
-      configBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1},
+      configBackoff = defaultBackoff,
       configPolling = PollUpTo 200,
       configSilenceLimit = Just 2.5,
       configKeepAlive = Just 60,
       configTcpUserTimeout = Just 15,
       configMaxDedicated = 64,
+      configDedicatedIdle = Just 60,
       configRefreshInterval = 60,
       configRefreshThrottle = 1,
       configReadFrom = ReadPrimary,

@@ -13,6 +13,7 @@ import Control.Monad (unless)
 import Data.ByteString qualified as ByteString
 import Data.Foldable (for_, toList)
 import Data.Maybe (isJust)
+import Redis.Duration (inSeconds)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Config
 
@@ -62,8 +63,8 @@ validateConfig config = do
   atLeastOne "depth limit" (limitDepth limits)
   atLeastOne "max attempts" (configMaxAttempts config)
   let backoff = configBackoff config
-  positive "first backoff" (backoffFirst backoff)
-  positive "backoff cap" (backoffCap backoff)
+  positive "first backoff" (inSeconds (backoffFirst backoff))
+  positive "backoff cap" (inSeconds (backoffCap backoff))
   check "backoff cap" "must not be less than the first backoff" (backoffCap backoff >= backoffFirst backoff)
   case configPolling config of
     PollUpTo micros -> between "polling" 1 1000000 micros
@@ -72,6 +73,7 @@ validateConfig config = do
   for_ (configKeepAlive config) (between "keepalive" 1 32767)
   for_ (configTcpUserTimeout config) (positive "TCP user timeout")
   atLeastOne "max dedicated" (configMaxDedicated config)
+  for_ (configDedicatedIdle config) (positive "idle time of dedicated connections")
   positive "refresh interval" (configRefreshInterval config)
   positive "refresh throttle" (configRefreshThrottle config)
   pure config

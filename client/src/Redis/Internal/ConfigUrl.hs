@@ -40,6 +40,7 @@ import Text.Read (readMaybe)
 -- [@cluster@] @true@ or @false@.
 -- [@connect_timeout@] Seconds.
 -- [@db@] As the path, which a Unix socket needs for itself.
+-- [@dedicated_idle@] Seconds, or @none@.
 -- [@keepalive@] Whole seconds, or @none@.
 -- [@max_attempts@, @max_dedicated@] Numbers.
 -- [@mux_count@] A number, or @auto@.
@@ -81,7 +82,7 @@ configFromUrl url = do
     TcpTransport -> databaseFromPath path
   let start =
         (defaultConfig topology)
-          { configCredentials = credentials,
+          { configCredentials = maybe NoCredentials FixedCredentials credentials,
             configTls = if schemeTls scheme then Just defaultTlsConfig else Nothing
           }
   withPath <- case pathDatabase of
@@ -224,6 +225,7 @@ applyOption config (name, value) = case name of
   "cluster" -> Right config
   "connect_timeout" -> (\new -> config {configConnectTimeout = new}) <$> seconds part value
   "db" -> (\new -> config {configDatabase = new}) <$> whole part value
+  "dedicated_idle" -> (\new -> config {configDedicatedIdle = new}) <$> orNone (seconds part)
   "keepalive" -> (\new -> config {configKeepAlive = new}) <$> orNone (whole part)
   "max_attempts" -> (\new -> config {configMaxAttempts = new}) <$> whole part value
   "max_dedicated" -> (\new -> config {configMaxDedicated = new}) <$> whole part value
@@ -240,7 +242,7 @@ applyOption config (name, value) = case name of
   "read_from" -> case (value, configTopology config) of
     ("primary", _) -> Right config {configReadFrom = ReadPrimary}
     ("replica", Cluster _) -> Right config {configReadFrom = PreferReplica}
-    ("replica", Standalone _) -> wrong part "is for a cluster"
+    ("replica", Standalone _) -> wrong part "replica is for a cluster: redis+cluster://, or the option cluster=true; otherwise primary"
     _ -> wrong part "must be primary or replica"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value

@@ -21,7 +21,7 @@ import Data.Int (Int64)
 import Redis.Error (ConnectionCause, Endpoint, Error)
 import Redis.Value (Value)
 
--- | What may be observed.
+-- | What may be observed. Begin with 'noHooks' and set its fields.
 --
 -- @since 0.1.0.0
 data Hooks = Hooks
@@ -79,6 +79,9 @@ data ConnectionEvent
     ConnectAttemptFailed Endpoint ConnectionCause Double
   | -- | A connection of which 'Connected' was told has ended, and why.
     Disconnected Endpoint ConnectionCause
+  | -- | The connection goes on with the credentials it has, because others could
+    -- not be had or were refused.
+    CredentialsNotRenewed Endpoint ConnectionCause
   | -- | A node joined (or was first seen).
     NodeAdded Endpoint
   | -- | A node is not in the slot map any more. It gets no new commands, and its

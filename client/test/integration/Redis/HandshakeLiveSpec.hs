@@ -40,7 +40,7 @@ spec = around_ (within 60) $ do
         withServer defaultServerOptions $ \server ->
           withClient (setMuxCount (Just 3) (setDatabase 5 (setProtocol protocol (addressed server)))) $ \client -> do
             forM_ [1 :: Int .. 12] $ \_ -> run client (Commands.incr "hits")
-            withDedicated client Nothing $ \dedicated ->
+            withDedicated client Anywhere $ \dedicated ->
               runOn dedicated (Commands.incr "hits") `shouldReturn` 13
             clients <- map (lookup "db") . filter ((== Just "") . lookup "name") <$> clientsOf server
             -- The testkit's own connection, which asks, is in database 0.

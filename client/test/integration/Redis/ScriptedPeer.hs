@@ -19,7 +19,7 @@ import Data.ByteString qualified as ByteString
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis (Config, setConnectTimeout, setMaxAttempts, setMuxCount, standaloneConfig)
+import Redis (Config, seconds, setConnectTimeout, setMaxAttempts, setMuxCount, standaloneConfig)
 import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
 import Redis.TestKit.Address (Address (TcpAddress), listenOn)
 import Redis.Value (Value (..))
@@ -69,7 +69,7 @@ commandsIn bytes = case decodeBytes limits bytes of
 -- | For a client of this peer: one connection, and no second attempt.
 peerConfig :: Peer -> Config
 peerConfig peer =
-  setMuxCount (Just 1) . setMaxAttempts 1 . setConnectTimeout 10 $
+  setMuxCount (Just 1) . setMaxAttempts 1 . setConnectTimeout (seconds 10) $
     standaloneConfig "127.0.0.1" (fromIntegral (peerPort peer))
 
 -- | The commands so far, in order.

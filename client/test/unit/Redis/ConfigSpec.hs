@@ -10,7 +10,8 @@ import Data.Either (isLeft, isRight)
 import Data.List (isInfixOf)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Config
-import Redis.Internal.Config (Config (..), Topology (..), revealSecret)
+import Redis.Duration (seconds)
+import Redis.Internal.Config (Config (..), Topology (..), fixedCredentials, revealSecret)
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
 import Test.QuickCheck
@@ -24,7 +25,7 @@ spec = describe "Redis.Config" $ do
 
     forM_ credentials $ \(url, expected) ->
       it ("gives the credentials of " <> Char8.unpack url) $
-        fmap (fmap revealed . configCredentials) (configFromUrl url) `shouldBe` Right expected
+        fmap (fmap revealed . fixedCredentials . configCredentials) (configFromUrl url) `shouldBe` Right expected
 
     it "gives a database in its path or in an option" $
       mapM
@@ -36,14 +37,14 @@ spec = describe "Redis.Config" $ do
       fmap
         configTls
         (configFromUrl "rediss://h?verify=false&ca=/a%40b.pem&cert=/c&key=/k&server_name=n")
-        `shouldBe` Right (Just (TlsConfig False (Just "n") (Just "/a@b.pem") (Just ("/c", "/k"))))
+        `shouldBe` Right (Just defaultTlsConfig {tlsVerify = False, tlsServerName = Just "n", tlsCaFile = Just "/a@b.pem", tlsCertificate = Just ("/c", "/k")})
 
     it "sets every option" $ do
       let config =
             configFromUrl
               "redis://h?timeout=1.5&connect_timeout=2&protocol=2&client_name=n&mux_count=4&polling=off\
               \&max_attempts=3&max_dedicated=5&silence_limit=none&keepalive=none&user_timeout=none\
-              \&refresh_interval=30&refresh_throttle=0.5&cluster=false"
+              \&dedicated_idle=7&refresh_interval=30&refresh_throttle=0.5&cluster=false"
           field :: (Show a, Eq a) => (Config -> a) -> a -> Expectation
           field get expected = fmap get config `shouldBe` Right expected
       field configCommandTimeout (Just 1.5)
@@ -54,6 +55,7 @@ spec = describe "Redis.Config" $ do
       field configPolling NeverPoll
       field configMaxAttempts 3
       field configMaxDedicated 5
+      field configDedicatedIdle (Just 7)
       field configSilenceLimit Nothing
       field configKeepAlive Nothing
       field configTcpUserTimeout Nothing
@@ -72,6 +74,10 @@ spec = describe "Redis.Config" $ do
       it ("is refused: " <> Char8.unpack url) $
         either configErrorPart (const "accepted") (configFromUrl url) `shouldBe` part
 
+    forM_ [("redis+cluster://h?read_from=any", ["primary", "replica"]), ("redis://h?read_from=any", ["primary"]), ("redis://h?read_from=replica", ["redis+cluster://", "primary"])] $ \(url, named) ->
+      it ("that says a wrong place to read from is told the right ones: " <> Char8.unpack url) $
+        either configErrorReason (const "accepted") (configFromUrl url) `shouldSatisfy` \reason -> all (`isInfixOf` reason) named
+
     prop "gives back any user, password, host and name that it was made of" $
       forAll ((,,,) <$> text <*> text <*> text <*> text) $ \(user, password, host, ca) ->
         let url =
@@ -81,7 +87,7 @@ spec = describe "Redis.Config" $ do
                 <> percentEncoded (Char8.map hostCharacter ca)
             config = configFromUrl url
          in conjoin
-              [ fmap (fmap revealed . configCredentials) config === Right (Just (Just user, password)),
+              [ fmap (fmap revealed . fixedCredentials . configCredentials) config === Right (Just (Just user, password)),
                 fmap configTopology config === Right (Standalone (TcpEndpoint ("h" <> Char8.map hostCharacter host) 7000)),
                 fmap (fmap tlsCaFile . configTls) config === Right (Just (Just ("/" <> Char8.unpack (Char8.map hostCharacter ca))))
               ]
@@ -224,9 +230,9 @@ nonsense =
   [ ("database", setDatabase (-1)),
     ("client name", setClientName (Just "")),
     ("client name", setClientName (Just "a\nb")),
-    ("connect timeout", setConnectTimeout 0),
-    ("connect timeout", setConnectTimeout (0 / 0)),
-    ("command timeout", setCommandTimeout (Just (1 / 0))),
+    ("connect timeout", setConnectTimeout (seconds 0)),
+    ("connect timeout", setConnectTimeout (seconds (0 / 0))),
+    ("command timeout", setCommandTimeout (Just (seconds (1 / 0)))),
     ("mux count", setMuxCount (Just 0)),
     ("in-flight limit", setLimits defaultLimits {limitInFlight = 0}),
     ("in-flight limit", setLimits defaultLimits {limitInFlight = maxBound}),
@@ -236,15 +242,16 @@ nonsense =
     ("elements limit", setLimits defaultLimits {limitElements = -1}),
     ("depth limit", setLimits defaultLimits {limitDepth = 0}),
     ("max attempts", setMaxAttempts 0),
-    ("first backoff", setBackoff (Backoff 0 1)),
-    ("backoff cap", setBackoff (Backoff 1 0.5)),
+    ("first backoff", setBackoff defaultBackoff {backoffFirst = seconds 0}),
+    ("backoff cap", setBackoff defaultBackoff {backoffCap = seconds 0.001}),
     ("polling", setPolling (PollUpTo 0)),
-    ("silence limit", setSilenceLimit (Just 0)),
-    ("keepalive", setKeepAlive (Just 0)),
-    ("TCP user timeout", setTcpUserTimeout (Just (-1))),
+    ("silence limit", setSilenceLimit (Just (seconds 0))),
+    ("keepalive", setKeepAlive (Just (seconds 0))),
+    ("TCP user timeout", setTcpUserTimeout (Just (seconds (-1)))),
     ("max dedicated", setMaxDedicated 0),
-    ("refresh interval", setRefreshInterval 0),
-    ("refresh throttle", setRefreshThrottle (-1))
+    ("idle time of dedicated connections", setDedicatedIdle (Just (seconds 0))),
+    ("refresh interval", setRefreshInterval (seconds 0)),
+    ("refresh throttle", setRefreshThrottle (seconds (-1)))
   ]
 
 -- | Words that occur nowhere else, joined by whatever breaks URLs.

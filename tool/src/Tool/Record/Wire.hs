@@ -21,7 +21,7 @@ import Data.Maybe (fromMaybe)
 import Data.Text qualified as Text
 import Foreign.Ptr (castPtr, plusPtr)
 import Redis.Error (ConnectionCause (ConnectTimedOut), Delivery (NotSent), Endpoint (..), Error (ConnectionError))
-import Redis.Internal.Config (Config (configConnectTimeout, configCredentials), Credentials (..), revealSecret)
+import Redis.Internal.Config (Config (configConnectTimeout, configCredentials), Credentials (..), fixedCredentials, revealSecret)
 import Redis.Internal.Network.Connect (connectWith, newConnector)
 import Redis.Internal.Network.Transport
 import Redis.TestKit.Command (encodeRequest)
@@ -44,7 +44,7 @@ withConnected target action = do
   connector <- newConnector config >>= either failed pure
   bracket (patiently (connectWith connector endpoint) >>= either failed pure) transportClose $ \transport -> do
     let wire = Wire {wireName = Text.unpack (targetNodeName target), wireTransport = transport}
-    mapM_ (authenticate wire) (configCredentials config)
+    mapM_ (authenticate wire) (fixedCredentials (configCredentials config))
     action wire
   where
     config = targetConfig quiet target

@@ -1,28 +1,36 @@
 -- | A dedicated connection in the hands of a user.
+--
+-- What the server remembers of it is followed command by command, in the order of
+-- the replies ("Redis.Internal.Protocol.Session"). So a connection is lent again
+-- after a transaction, and closed when something was left behind.
 module Redis.Internal.Client.Lease
   ( Dedicated,
+    Where (..),
     lease,
     tryRunOn,
+    startOn,
   )
 where
 
-import Control.Exception (onException)
+import Control.Exception (mask_, onException)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Own (conditionAfter)
+import Redis.Internal.Client.Execute (Started, onConnection, settled)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand, usualTerms)
-import Redis.Internal.Network.ResponseSlot (Outcome (..))
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
+import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry
-import Redis.Internal.Routing.Router
-import System.Timeout (timeout)
+import Redis.Internal.Routing.Router hiding (Aim (AtNode))
+import Redis.Internal.Routing.Router qualified as Router
 
 -- | A connection that nobody else uses. The type variable ties it to the
 -- action that it was lent to: it cannot be used after it was given back.
@@ -35,31 +43,68 @@ data Dedicated s = Dedicated
     -- | Nothing is retried here, but the rest of the client, and the next lease,
     -- need not make the same mistake.
     dedicatedLearn :: Facts -> Error -> IO (),
-    dedicatedCondition :: IORef Condition
+    dedicatedLoan :: IORef Loan
   }
 
--- | Lends a connection to the node of a key, or to any node.
-lease :: Core -> Maybe ByteString -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
-lease core key action =
-  placeEventually (coreRouter core) patience writeFacts (maybe AtAnyNode (AtSlot . keySlot) key) >>= \case
-    Left failure -> pure (Left failure)
-    Right place -> do
-      let learn = learnFrom core place
-      lent <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
-        condition <- newIORef Clean
+-- | What is known of a lent connection.
+data Loan = Loan
+  { loanSession :: Session,
+    -- | Commands sent and not answered.
+    loanOutstanding :: Int,
+    -- | Somebody was interrupted or waited in vain: what comes is nobody's.
+    loanAbandoned :: Bool
+  }
+
+-- | To which node a connection is wanted.
+--
+-- @since 0.1.0.0
+data Where
+  = -- | The one that serves the key.
+    AtKey ByteString
+  | -- | The one at this endpoint.
+    AtNode Endpoint
+  | -- | Any that serves writes.
+    Anywhere
+  deriving stock (Eq, Show)
+
+-- | Lends a connection.
+lease :: Core -> Where -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
+lease core place action =
+  located >>= \case
+    Left failed -> pure (Left failed)
+    Right found -> do
+      let learn = learnFrom core found
+      lent <- withLease (nodeDedicated (placeNode found)) $ \mux -> do
+        loan <- newIORef Loan {loanSession = asLeft, loanOutstanding = 0, loanAbandoned = False}
         result <-
           action
             Dedicated
               { dedicatedMux = mux,
                 dedicatedTimeout = patience,
                 dedicatedLearn = learn,
-                dedicatedCondition = condition
+                dedicatedLoan = loan
               }
-        (,) result <$> readIORef condition
+        (,) result . conditionOf <$> readIORef loan
       either (learn writeFacts) (\_ -> pure ()) lent
       pure lent
   where
-    patience = configCommandTimeout (coreConfig core)
+    config = coreConfig core
+    router = coreRouter core
+    patience = configCommandTimeout config
+    asLeft = newSession (configDatabase config) (fromMaybe "" (configClientName config))
+
+    located = case place of
+      AtKey key -> placeEventually router patience writeFacts (AtSlot (keySlot key))
+      Anywhere -> placeEventually router patience writeFacts AtAnyNode
+      AtNode endpoint ->
+        hasNode router patience endpoint >>= \case
+          Left failed -> pure (Left failed)
+          Right False -> pure (Left (RefusedError (NoSuchNode endpoint)))
+          Right True -> placeEventually router patience writeFacts (Router.AtNode endpoint)
+
+    conditionOf Loan {loanSession, loanOutstanding, loanAbandoned}
+      | isAsLeft asLeft loanSession && loanOutstanding == 0 && not loanAbandoned = Clean
+      | otherwise = Spoilt
 
 -- | Tells the router what a failure says of the cluster.
 learnFrom :: Core -> Place -> Facts -> Error -> IO ()
@@ -92,35 +137,60 @@ learnFrom core place facts failure = do
 --
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
-tryRunOn _ command | null (commandWords command) = pure (Left (RefusedError EmptyCommand))
-tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedLearn, dedicatedCondition} command = do
-  -- Before it is sent: an exception in between must find it noted.
-  case factScope facts of
-    ConnectionState -> writeIORef dedicatedCondition Spoilt
-    OwnConnection -> writeIORef dedicatedCondition Spoilt
-    _ -> pure ()
-  answered <-
-    limited (submitCommand dedicatedMux usualTerms (commandRequest command))
-      -- The user may catch what interrupts this and go on.
-      `onException` writeIORef dedicatedCondition Spoilt
-  case answered of
-    Just outcome@(Reply value) -> case fromReply facts value of
-      Right plain -> pure (decoded command plain)
-      Left refusal -> do
-        case conditionAfter outcome of
-          Spoilt -> writeIORef dedicatedCondition Spoilt
-          Clean -> pure ()
-        failed refusal
-    Just (Failure failure) -> failed failure
-    Nothing -> do
-      -- Its reply may still come; nobody may take it for the next one's.
-      writeIORef dedicatedCondition Spoilt
-      pure (Left (TimeoutError MaybeExecuted (fromMaybe 0 patience)))
+tryRunOn dedicated given
+  | null (commandWords given) = pure (Left (RefusedError EmptyCommand))
+  | otherwise = do
+    answered <-
+      within patience (submitOnLoan dedicated given >>= waitSlotResult)
+        -- The user may catch what interrupts this and go on.
+        `onException` abandon dedicated
+    case answered of
+      Just (Reply value) -> either failed (pure . decoded given) (fromReply facts value)
+      Just (Failure failure) -> failed failure
+      Nothing -> do
+        -- Its reply may still come; nobody may take it for the next one's.
+        abandon dedicated
+        pure (Left (TimeoutError MaybeExecuted (fromMaybe 0 patience)))
   where
-    facts = commandFacts command
-    failed failure = Left failure <$ dedicatedLearn facts failure
-    patience = case factBlocking facts of
-      NonBlocking -> dedicatedTimeout
-      BlocksFor serverLimit -> (+ serverLimit) <$> dedicatedTimeout
-      BlocksForever -> Nothing
-    limited = maybe (fmap Just) (timeout . ceiling . (* 1e6) . min 1e9) patience
+    facts = commandFacts given
+    failed failure = Left failure <$ dedicatedLearn dedicated facts failure
+    patience = patienceOf dedicated facts
+
+-- | Submits a command to a dedicated connection, without waiting for its reply.
+startOn :: Dedicated s -> Command a -> IO (Started a)
+startOn dedicated given
+  | null (commandWords given) = pure (settled (Left (RefusedError EmptyCommand)))
+  | otherwise = do
+    slot <- submitOnLoan dedicated given
+    pure (onConnection given (patienceOf dedicated (commandFacts given)) (abandon dedicated) slot)
+
+-- | Seconds until the reply: a command that waits on the server has its own time
+-- besides.
+patienceOf :: Dedicated s -> Facts -> Maybe Double
+patienceOf Dedicated {dedicatedTimeout} facts = case factBlocking facts of
+  NonBlocking -> dedicatedTimeout
+  BlocksFor serverLimit -> (+ serverLimit) <$> dedicatedTimeout
+  BlocksForever -> Nothing
+
+abandon :: Dedicated s -> IO ()
+abandon dedicated = change dedicated (\loan -> loan {loanAbandoned = True})
+
+change :: Dedicated s -> (Loan -> Loan) -> IO ()
+change dedicated f = atomicModifyIORef' (dedicatedLoan dedicated) (\loan -> (f loan, ()))
+
+-- | Submits a command; its reply steps the session, in the order of the replies.
+submitOnLoan :: Dedicated s -> Command a -> IO ResponseSlot
+submitOnLoan dedicated given = mask_ $ do
+  -- Before it is sent: an exception in between must find it noted.
+  change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
+  slot <- onArrival (change dedicated . answered) >>= newAttendedSlot
+  slot <$ submitTo (dedicatedMux dedicated) usualTerms (commandRequest given) slot
+  where
+    effect = effectOf (commandWords given)
+    answered outcome loan = case outcome of
+      Reply value ->
+        loan
+          { loanOutstanding = loanOutstanding loan - 1,
+            loanSession = Session.step effect (answerOf value) (loanSession loan)
+          }
+      Failure _ -> loan {loanAbandoned = True}

@@ -28,9 +28,10 @@ import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isNothing)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
+import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -41,6 +42,7 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
 import Redis.Internal.Protocol.Encode (Request, request, requestWords)
+import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -75,7 +77,10 @@ data Flight = Flight
     flightBegan :: Nanos,
     -- | Where its result is to be.
     flightResult :: MVar (Either Error Value),
-    flightPhase :: IORef Phase
+    flightPhase :: IORef Phase,
+    -- | No node was known when it was begun, and it has not been submitted since:
+    -- later commands must not overtake it.
+    flightHolds :: IORef Bool
   }
 
 -- | A command that failed or found no node, before it is sent again. The cell is
@@ -83,13 +88,12 @@ data Flight = Flight
 newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO Flight
 newFlight flightRequest flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
-  pure Flight {flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase}
+  flightHolds <- newIORef False
+  pure Flight {flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
 
 -- | How far the attempt under way has come.
 data Phase
-  = -- | No node was known when it was begun; later commands must not overtake it.
-    HeldBack
-  | -- | It has not been submitted since it failed.
+  = -- | It has not been submitted since it failed, or since it was begun.
     Ashore
   | -- | It has been.
     Aboard
@@ -142,10 +146,12 @@ attend recoverer flight place outcome =
 -- blocks.
 awaitPlace :: Recoverer -> Flight -> IO ()
 awaitPlace recoverer flight = do
-  writeIORef (flightPhase flight) HeldBack
+  writeIORef (flightHolds flight) True
   atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
   policy <- policyFor recoverer flight
-  enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight))
+  random <- randomRIO (0, 1)
+  failed <- failureNowhere random <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
+  enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight) failed)
 
 -- | Whether commands wait for a node to be known, so that a later one might
 -- overtake them. \(O(1)\).
@@ -170,6 +176,7 @@ caseOf recoverer policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
+      caseSlot = slotOf flight,
       casePolicy = policy,
       caseCourse = newCourse,
       caseDeadline = (flightBegan flight +) . nanosFromSeconds <$> limit,
@@ -177,6 +184,11 @@ caseOf recoverer policy flight =
     }
   where
     limit = configCommandTimeout (recovererConfig recoverer)
+
+slotOf :: Flight -> Maybe Slot
+slotOf flight = case flightAim flight of
+  AtSlot slot -> Just slot
+  _ -> Nothing
 
 -- | The bounds of this client. A command for a named node follows no redirect.
 -- Once the client is closed there is no next attempt.
@@ -222,7 +234,8 @@ conclude recoverer flight result = do
       | closed && errorDelivery failed == NotSent -> Left ClientClosed
       | otherwise -> Left (named failed)
     Right value -> Right value
-  void (changePhase recoverer flight (const True) Cancelled)
+  writeIORef (flightPhase flight) Cancelled
+  letPass recoverer flight
   where
     -- The server found keys of several slots where this client saw one.
     named = \case
@@ -230,13 +243,16 @@ conclude recoverer flight result = do
         RefusedError (CrossSlot (commandWordsName (requestWords (flightRequest flight))))
       other -> other
 
--- | Changes the phase if it is one of these, and says whether it was.
-changePhase :: Recoverer -> Flight -> (Phase -> Bool) -> Phase -> IO Bool
-changePhase recoverer flight allowed after = do
-  before <- atomicModifyIORef' (flightPhase flight) (\before -> (if allowed before then after else before, before))
-  when (allowed before && before == HeldBack) $
-    atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count - 1, ()))
-  pure (allowed before)
+-- | Lets those pass that the command has held back.
+letPass :: Recoverer -> Flight -> IO ()
+letPass recoverer flight = do
+  held <- atomicModifyIORef' (flightHolds flight) ((,) False)
+  when held $ atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count - 1, ()))
+
+-- | Changes the phase from this one to that, and says whether it was this.
+changePhase :: Flight -> Phase -> Phase -> IO Bool
+changePhase flight from to =
+  atomicModifyIORef' (flightPhase flight) (\before -> if before == from then (to, True) else (before, False))
 
 -- | The worker: waits for events or for the time, steps, acts.
 drive :: Recoverer -> IO ()
@@ -278,7 +294,8 @@ advance recoverer events recovery = do
 -- | Carries actions out, those that send together.
 perform :: Recoverer -> [Action Flight] -> IO [Event Flight]
 perform recoverer actions = do
-  outcomes <- traverse one actions
+  missing <- newIORef Set.empty
+  outcomes <- traverse (one missing) actions
   let leaving = [departure | Just (Right departure) <- outcomes]
   for_ (Map.toList (Map.fromListWith (flip (<>)) [(laneOf departure, Seq.singleton departure) | departure <- leaving])) $
     uncurry (launch recoverer)
@@ -286,16 +303,18 @@ perform recoverer actions = do
   where
     router = recovererRouter recoverer
 
-    one = \case
-      Send number flight target -> Just <$> depart number flight target
+    one missing = \case
+      Send number flight target -> Just <$> depart missing number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
       Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
       Expire flight unsent sent -> do
-        ashore <- changePhase recoverer flight (`elem` [HeldBack, Ashore]) Cancelled
+        ashore <- changePhase flight Ashore Cancelled
         Nothing <$ conclude recoverer flight (Left (if ashore then unsent else sent))
 
-    depart number flight target = do
-      changeAshore flight
+    -- A slot that had nobody a moment ago has nobody for those behind, although
+    -- somebody may be known by now: they must not overtake.
+    depart missing number flight target = do
+      void (changePhase flight Aboard Ashore)
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
         PrimaryRoute -> lookUp (flightFacts flight) {factReadOnly = False}
@@ -311,10 +330,11 @@ perform recoverer actions = do
           unless lasting (missedNode router (flightAim flight))
           Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
       where
-        lookUp facts = maybe (Left ()) (Right . Right) <$> placeAimed router facts (flightAim flight)
-
-    -- What was held back stays so until it is submitted.
-    changeAshore flight = void (changePhase recoverer flight (== Aboard) Ashore)
+        lookUp facts = do
+          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf flight)
+          found <- if behind then pure Nothing else placeAimed router facts (flightAim flight)
+          when (isNothing found) $ for_ (slotOf flight) (modifyIORef' missing . Set.insert)
+          pure (maybe (Left ()) (Right . Right) found)
 
     manner = \case
       AskingNode _ -> WithAsking
@@ -368,15 +388,16 @@ poolOf departure = nodePoolFor (placeRole place) (placeNode place)
 -- sent.
 submit :: Recoverer -> Departure -> IO ()
 submit recoverer departure = do
-  wanted <- changePhase recoverer flight (`elem` [HeldBack, Ashore]) Aboard
+  wanted <- changePhase flight Ashore Aboard
   when wanted $ do
-    slot <- newAttendedSlot (OnArrival (arrived recoverer departure))
+    slot <- onArrival (arrived recoverer departure) >>= newAttendedSlot
     case departureSent departure of
       Plainly -> submitToNodeSlot (poolOf departure) Nothing encoded slot
       WithAsking -> do
         -- Its answer says nothing that the command's own does not.
         beside <- newResponseSlot
         submitRunToNode (poolOf departure) Nothing [(request ["ASKING"], beside), (encoded, slot)]
+  letPass recoverer flight
   where
     flight = departureFlight departure
     encoded = flightRequest flight

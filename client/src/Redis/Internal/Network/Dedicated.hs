@@ -1,10 +1,12 @@
 -- | Connections that one caller has for itself: for commands that the server
 -- keeps waiting, and for those that change what the connection is.
 --
--- The pool lends them out and takes them back when nothing was left behind on
--- them; whoever is not sure says so, and the connection is closed. A caller
--- that is interrupted while the server keeps it waiting always closes: the
--- answer may still come, and must not go to the next one.
+-- The pool lends them out in the order in which callers come
+-- ("Redis.Internal.Network.Lending" decides) and takes them back when nothing was
+-- left behind on them; whoever is not sure says so, and the connection is closed. A
+-- caller that is interrupted while the server keeps it waiting always closes: the
+-- answer may still come, and must not go to the next one. What lies idle for long is
+-- closed.
 --
 -- Many may be opened at once while the node is well. Once an attempt has
 -- failed, or a connection was lost before it had answered anybody, leases fail
@@ -30,14 +32,18 @@ where
 import Control.Concurrent (ThreadId, killThread, myThreadId, threadCapability)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, bracket_, finally, mask, mask_, onException, try, uninterruptibleMask_)
-import Control.Monad (join, unless, void)
+import Control.Exception (SomeException, finally, mask, mask_, onException, try, uninterruptibleMask_)
+import Control.Monad (unless, void, when)
+import Data.Foldable (for_, traverse_)
+import Data.Function (on)
 import Data.List qualified as List
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (coarseNanos)
-import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
+import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
+import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
@@ -49,24 +55,36 @@ import System.Timeout (timeout)
 data DedicatedPool = DedicatedPool
   { dedicatedEndpoint :: Endpoint,
     dedicatedSetup :: ConnectionSetup,
-    dedicatedState :: TVar DedicatedState,
+    dedicatedLending :: TVar (Lending Caller Held),
+    -- | For the next caller or connection.
+    dedicatedNumber :: TVar Int,
     -- | Those under way. None is added once the pool is closed.
     dedicatedDials :: TVar [Dial],
-    -- | Callers that wait until one is free.
-    dedicatedWaiting :: TVar Int,
+    -- | Whether a thread closes what lies idle for too long.
+    dedicatedReaping :: TVar Bool,
     dedicatedReconnect :: TVar Reconnect
   }
 
-data DedicatedState
-  = Lending
-      [Multiplexer]
-      -- ^ Idle connections, the most recently used first.
-      [Multiplexer]
-      -- ^ Those lent out.
-      Int
-      -- ^ How many are lent out, idle or being opened.
-  | -- | Those that were lent out then.
-    Closed [Multiplexer]
+-- | Somebody who wants a connection, and where its turn arrives.
+data Caller = Caller
+  { callerNumber :: Int,
+    callerTurn :: TMVar (Turn Held)
+  }
+
+instance Eq Caller where
+  (==) = (==) `on` callerNumber
+
+-- | A connection of the pool.
+data Held = Held
+  { heldNumber :: Int,
+    heldMux :: Multiplexer
+  }
+
+instance Eq Held where
+  (==) = (==) `on` heldNumber
+
+instance Ord Held where
+  compare = compare `on` heldNumber
 
 -- | An attempt to open a connection.
 data Dial = Dial
@@ -119,11 +137,31 @@ data Condition
 -- | An empty pool. Never blocks.
 newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
 newDedicatedPool dedicatedSetup dedicatedEndpoint = do
-  dedicatedState <- newTVarIO (Lending [] [] 0)
+  dedicatedLending <- newTVarIO (newLending (configMaxDedicated (setupConfig dedicatedSetup)))
+  dedicatedNumber <- newTVarIO 0
   dedicatedDials <- newTVarIO []
-  dedicatedWaiting <- newTVarIO 0
+  dedicatedReaping <- newTVarIO False
   dedicatedReconnect <- newTVarIO untroubled
-  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedState, dedicatedDials, dedicatedWaiting, dedicatedReconnect}
+  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedLending, dedicatedNumber, dedicatedDials, dedicatedReaping, dedicatedReconnect}
+
+-- | One step of the lending. Tells callers their turns, and returns what is to be
+-- closed.
+happen :: DedicatedPool -> Event Caller Held -> STM [Held]
+happen pool event = do
+  actions <- stateTVar (dedicatedLending pool) $ \lending ->
+    let (after, actions) = Lending.step event lending in (actions, after)
+  concat <$> traverse obey actions
+  where
+    obey = \case
+      Lending.Give caller turn -> [] <$ putTMVar (callerTurn caller) turn
+      Lending.Close held -> pure [held]
+
+-- | The same, closing what is to be closed. Blocks until its descriptors are free.
+happened :: DedicatedPool -> Event Caller Held -> IO ()
+happened pool event = atomically (happen pool event) >>= traverse_ (abortMultiplexer . heldMux)
+
+numbered :: DedicatedPool -> STM Int
+numbered pool = stateTVar (dedicatedNumber pool) (\number -> (number, number + 1))
 
 -- | Closes idle connections and ends dials now, lent connections when they come
 -- back, but at the latest after so many seconds: whom the server keeps waiting
@@ -131,99 +169,110 @@ newDedicatedPool dedicatedSetup dedicatedEndpoint = do
 closeDedicatedPool :: Double -> DedicatedPool -> IO ()
 closeDedicatedPool grace pool = do
   (idle, lent, dials) <- atomically $ do
-    state <- readTVar (dedicatedState pool)
-    let (idle, lent) = case state of
-          Lending unused used _ -> (unused, used)
-          Closed used -> ([], used)
-    writeTVar (dedicatedState pool) (Closed lent)
+    idle <- happen pool Closed
+    lent <- lentOut <$> readTVar (dedicatedLending pool)
     dials <- readTVar (dedicatedDials pool)
     pure (idle, lent, dials)
   mapM_ dropDial dials
-  mapM_ abortMultiplexer idle
-  void (timeout (round (grace * 1e6)) (mapM_ awaitGone lent))
-  mapM_ abortMultiplexer lent
+  mapM_ (abortMultiplexer . heldMux) idle
+  void (timeout (round (grace * 1e6)) (mapM_ (awaitGone . heldMux) lent))
+  mapM_ (abortMultiplexer . heldMux) lent
 
 -- | Closes the connections that lie idle: their server has forgotten who they
 -- are. Those that are lent out stay; whoever has them will be told. Blocks until
 -- the descriptors are free.
 closeIdle :: DedicatedPool -> IO ()
-closeIdle pool = mask_ $ do
-  idle <- atomically . stateTVar (dedicatedState pool) $ \case
-    Lending idle lent total -> (idle, Lending [] lent (total - length idle))
-    Closed lent -> ([], Closed lent)
-  mapM_ abortMultiplexer idle
+closeIdle pool = mask_ (happened pool IdleUseless)
 
 -- | Lends a connection to an action, which says in what condition it leaves
 -- it. Blocks while all are lent out (for at most the command timeout) and
 -- while one is opened; may be interrupted. An exception in the action closes the connection.
 withLease :: DedicatedPool -> (Multiplexer -> IO (a, Condition)) -> IO (Either Error a)
 withLease pool action = mask $ \restore ->
-  takeOne >>= \case
-    Left failure -> pure (Left failure)
-    Right mux -> do
-      (result, condition) <- restore (action mux) `onException` discard mux
+  takeTurn pool >>= \case
+    Left failed -> pure (Left failed)
+    Right held -> do
+      (result, condition) <- restore (action (heldMux held)) `onException` happened pool (Lost held)
       case condition of
-        Clean -> giveBack mux
-        Spoilt -> discard mux
+        Clean -> giveBack pool held
+        Spoilt -> happened pool (Lost held)
       pure (Right result)
+
+-- | Waits for the caller's turn and takes what it gets. Masked.
+takeTurn :: DedicatedPool -> IO (Either Error Held)
+takeTurn pool = do
+  caller <- atomically $ do
+    caller <- Caller <$> numbered pool <*> newEmptyTMVar
+    -- Who asks for one closes none.
+    caller <$ happen pool (Asked caller)
+  turn <- await caller `onException` leave caller
+  case turn of
+    Just NoMore -> pure (Left (closedLocally pool))
+    Just (Use held) -> do
+      alive <- isOpen (heldMux held)
+      if alive
+        then pure (Right held)
+        else -- It died while it lay idle.
+          happened pool (Replacing held) >> openTurn
+    Just Open -> openTurn
+    Nothing -> Left (TimeoutError NotSent (sum limit)) <$ leave caller
+  where
+    limit = configCommandTimeout (setupConfig (dedicatedSetup pool))
+
+    await caller = case limit of
+      Nothing -> Just <$> atomically (takeTMVar (callerTurn caller))
+      Just seconds -> do
+        now <- atomically (tryTakeTMVar (callerTurn caller))
+        case now of
+          Just turn -> pure (Just turn)
+          Nothing -> do
+            expired <- registerDelay (ceiling (min 1e9 seconds * 1e6))
+            atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ (readTVar expired >>= check))
+
+    -- Its turn may have come meanwhile; then it goes to the next.
+    leave caller = do
+      now <- coarseNanos
+      closing <- atomically $ do
+        tryTakeTMVar (callerTurn caller) >>= \case
+          Nothing -> happen pool (GaveUp caller)
+          Just (Use held) -> happen pool (GaveBack now held)
+          Just Open -> happen pool NotOpened
+          Just NoMore -> pure []
+      traverse_ (abortMultiplexer . heldMux) closing
+
+    openTurn = opening pool `onException` happened pool NotOpened >>= \case
+      Right mux -> do
+        (held, closing) <- atomically $ do
+          held <- (`Held` mux) <$> numbered pool
+          (,) held <$> happen pool (Opened held)
+        if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
+      Left failed -> Left failed <$ happened pool NotOpened
+
+closedLocally :: DedicatedPool -> Error
+closedLocally pool = ConnectionError NotSent (dedicatedEndpoint pool) ClosedLocally
+
+-- | Opens a connection, unless the node is left alone for the moment. Masked.
+opening :: DedicatedPool -> IO (Either Error Multiplexer)
+opening pool = do
+  now <- coarseNanos
+  atomically (stateTVar reconnect (begin now)) >>= \case
+    Left cause -> pure (Left (failed cause))
+    Right () -> attempt `onException` atomically (modifyTVar' reconnect attemptAbandoned)
   where
     config = setupConfig (dedicatedSetup pool)
-    limit = configMaxDedicated config
+    endpoint = dedicatedEndpoint pool
     reconnect = dedicatedReconnect pool
-    failed = ConnectionError NotSent (dedicatedEndpoint pool)
-    change = modifyTVar' (dedicatedState pool)
-
-    takeOne = join . atomically $ takeNow (pure waitForOne)
-
-    -- Counted until there is one, and not while it is opened.
-    waitForOne = join (bracket_ (countWaiting 1) (countWaiting (-1)) whenFree)
-    countWaiting n = atomically (modifyTVar' (dedicatedWaiting pool) (+ n))
-
-    whenFree = case configCommandTimeout config of
-      Nothing -> atomically (takeNow retry)
-      Just seconds -> do
-        expired <- registerDelay (ceiling (min 1e9 seconds * 1e6))
-        atomically . takeNow $
-          pure (Left (TimeoutError NotSent seconds)) <$ (readTVar expired >>= check)
-
-    -- With what to do when all are lent out.
-    takeNow full =
-      readTVar (dedicatedState pool) >>= \case
-        Closed _ -> pure (pure (Left (failed ClosedLocally)))
-        Lending (mux : idle) lent total -> do
-          writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
-          pure (reuse mux)
-        Lending [] lent total
-          | total < limit -> do
-            writeTVar (dedicatedState pool) (Lending [] lent (total + 1))
-            pure (open `onException` forgetOpening)
-          | otherwise -> full
-
-    -- One that died while it lay idle is replaced.
-    reuse mux = do
-      alive <- isOpen mux
-      if alive
-        then pure (Right mux)
-        else forget mux >> takeOne
-
-    open = do
-      now <- coarseNanos
-      atomically (stateTVar reconnect (begin now)) >>= \case
-        Left cause -> forgetOpening >> pure (Left (failed cause))
-        Right () -> attempt `onException` atomically (modifyTVar' reconnect attemptAbandoned)
+    failed = ConnectionError NotSent endpoint
     begin now state = either (\cause -> (Left cause, state)) ((,) (Right ())) (beginAttempt now state)
 
     attempt = do
       capability <- fst <$> (threadCapability =<< myThreadId)
       let setup = dedicatedSetup pool
-          endpoint = dedicatedEndpoint pool
           settings = exclusiveSettings setup endpoint capability
-      dial <- startDial ("redis dial " <> renderEndpoint endpoint) (openConnection setup ForPrimary settings (lost pool) endpoint)
-      closed <-
-        atomically $
-          readTVar (dedicatedState pool) >>= \case
-            Closed _ -> pure True
-            Lending {} -> False <$ modifyTVar' (dedicatedDials pool) (dial :)
+      dial <- startDial ("redis dial " <> renderEndpoint endpoint) (openConnection setup Lent settings (lost pool) endpoint)
+      closed <- atomically $ do
+        closed <- isClosed <$> readTVar (dedicatedLending pool)
+        closed <$ unless closed (modifyTVar' (dedicatedDials pool) (dial :))
       opened <-
         if closed
           then Left ClosedLocally <$ dropDial dial
@@ -232,44 +281,52 @@ withLease pool action = mask $ \restore ->
       case opened of
         Left ClosedLocally -> do
           atomically (noLonger dial >> modifyTVar' reconnect attemptAbandoned)
-          forgetOpening
           pure (Left (failed ClosedLocally))
         Left cause -> do
           random <- randomRIO (0, 1)
           delay <- atomically (noLonger dial >> stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
-          forgetOpening
           observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause delay)
           pure (Left (failed cause))
         Right mux -> do
-          -- In one step, so that who closes the pool finds it here or there.
-          wanted <- atomically $ do
-            noLonger dial
-            modifyTVar' reconnect (attemptSucceeded (configBackoff config) now)
-            readTVar (dedicatedState pool) >>= \case
-              Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending idle (mux : lent) total)
-              Closed _ -> pure False
-          if wanted
-            then pure (Right mux)
-            else Left (failed ClosedLocally) <$ abortMultiplexer mux
+          atomically (noLonger dial >> modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
+          pure (Right mux)
     noLonger dial = modifyTVar' (dedicatedDials pool) (List.delete dial)
 
-    forgetOpening = atomically . change $ \case
-      Lending idle lent total -> Lending idle lent (total - 1)
-      Closed lent -> Closed lent
+-- | Takes a connection back, and sees to it that somebody closes it if nobody wants
+-- it for long. Masked.
+giveBack :: DedicatedPool -> Held -> IO ()
+giveBack pool held = do
+  now <- coarseNanos
+  (closing, alone) <- atomically $ do
+    closing <- happen pool (GaveBack now held)
+    idle <- countIdle . counts <$> readTVar (dedicatedLending pool)
+    reaping <- readTVar (dedicatedReaping pool)
+    let alone = idle > 0 && not reaping
+    when alone (writeTVar (dedicatedReaping pool) True)
+    pure (closing, alone)
+  traverse_ (abortMultiplexer . heldMux) closing
+  when alone . for_ (configDedicatedIdle (setupConfig (dedicatedSetup pool))) $ \seconds ->
+    spawn ("redis idle " <> renderEndpoint (dedicatedEndpoint pool)) (reap pool (nanosFromSeconds seconds))
 
-    forget mux = atomically . change $ \case
-      Lending idle lent total -> Lending idle (List.delete mux lent) (total - 1)
-      Closed lent -> Closed lent
-
-    discard mux = forget mux >> abortMultiplexer mux
-
-    giveBack mux = do
-      kept <-
-        atomically $
-          readTVar (dedicatedState pool) >>= \case
-            Lending idle lent total -> True <$ writeTVar (dedicatedState pool) (Lending (mux : idle) (List.delete mux lent) total)
-            Closed _ -> pure False
-      if kept then pure () else abortMultiplexer mux
+-- | Closes what has been idle for so long, until nothing is idle.
+reap :: DedicatedPool -> Nanos -> IO ()
+reap pool limit = do
+  since <- atomically $ do
+    lending <- readTVar (dedicatedLending pool)
+    let since = longestIdle lending
+    since <$ when (since == Nothing) (writeTVar (dedicatedReaping pool) False)
+  for_ since $ \idleSince -> do
+    now <- coarseNanos
+    let left = idleSince + limit - now
+    if left > 0
+      then do
+        expired <- registerDelay (fromIntegral (min 1000000000 (left `quot` 1000 + 1)))
+        atomically $ do
+          over <- readTVar expired
+          closed <- isClosed <$> readTVar (dedicatedLending pool)
+          check (over || closed)
+      else happened pool (IdleSince (now - limit + 1))
+    reap pool limit
 
 -- | A connection that had been opened is no more.
 lost :: DedicatedPool -> Life -> IO ()
@@ -295,15 +352,6 @@ data DedicatedGauges = DedicatedGauges
 
 -- | At one moment. \(O(n)\) in the connections; never blocks.
 dedicatedGauges :: DedicatedPool -> IO DedicatedGauges
-dedicatedGauges pool = atomically $ do
-  gaugeLeasesWaiting <- readTVar (dedicatedWaiting pool)
-  readTVar (dedicatedState pool) >>= \case
-    Lending idle lent total ->
-      pure
-        DedicatedGauges
-          { gaugeLent = length lent,
-            gaugeIdle = length idle,
-            gaugeOpening = total - length idle - length lent,
-            gaugeLeasesWaiting
-          }
-    Closed _ -> pure DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting}
+dedicatedGauges pool = do
+  Counts {countLent, countIdle, countOpening, countWaiting} <- counts <$> readTVarIO (dedicatedLending pool)
+  pure DedicatedGauges {gaugeLent = countLent, gaugeIdle = countIdle, gaugeOpening = countOpening, gaugeLeasesWaiting = countWaiting}

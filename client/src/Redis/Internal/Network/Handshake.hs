@@ -6,7 +6,10 @@
 -- library this is (CLIENT SETINFO) is said too, and may be refused.
 module Redis.Internal.Network.Handshake
   ( handshake,
+    ConnectionUse (..),
     ConnectionRole (..),
+    authentication,
+    refusal,
   )
 where
 
@@ -14,7 +17,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toLower)
-import Data.Maybe (catMaybes, fromMaybe, isJust)
+import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Multiplexer
@@ -33,6 +36,14 @@ data ConnectionRole
     ForControl
   deriving stock (Eq, Ord, Show)
 
+-- | Who uses a connection.
+data ConnectionUse
+  = -- | All callers together.
+    SharedFor ConnectionRole
+  | -- | One caller at a time.
+    Lent
+  deriving stock (Eq, Show)
+
 -- | One thing to say, and what its refusal means.
 data Step = Step Importance Request
 
@@ -43,17 +54,17 @@ data Importance
 
 -- | Makes a connection ready for commands. Blocks for one or two round trips;
 -- the caller sets the deadline.
-handshake :: Config -> ConnectionRole -> Multiplexer -> IO (Either ConnectionCause ())
-handshake config role mux = case configProtocol config of
+handshake :: Config -> Maybe Credentials -> ConnectionUse -> Multiplexer -> IO (Either ConnectionCause ())
+handshake config credentials use mux = case configProtocol config of
   OnlyResp2 -> speak (resp2 <> common)
   PreferResp3 -> do
     outcomes <- send (hello : common)
     case outcomes of
-      Right (reply : _) | lacksHello config reply -> speak (resp2 <> common)
-      Right replies -> pure (verdict config (hello : common) replies)
+      Right (reply : _) | lacksHello credentials reply -> speak (resp2 <> common)
+      Right replies -> pure (verdict credentials tolerant (hello : common) replies)
       Left cause -> pure (Left cause)
   where
-    speak steps = send steps >>= \replies -> pure (replies >>= verdict config steps)
+    speak steps = send steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
 
     send :: [Step] -> IO (Either ConnectionCause [Value])
     send steps = do
@@ -63,7 +74,7 @@ handshake config role mux = case configProtocol config of
     -- A server that has no room says so in its first words and hangs up; what
     -- it said tells more than that it did.
     agreed (Step Required _ : _) (Right refused@(ErrorReply text) : rest)
-      | not (lacksHello config refused), or [True | Left _ <- rest] = Left (refusal config text)
+      | not (lacksHello credentials refused), or [True | Left _ <- rest] = Left (refusal credentials text)
     agreed _ outcomes = sequence outcomes
 
     outcome = \case
@@ -74,50 +85,61 @@ handshake config role mux = case configProtocol config of
     hello =
       Step Required . request $
         ["HELLO", "3"]
-          <> maybe [] (\known -> ["AUTH", userOf known, passwordOf known]) (configCredentials config)
+          <> maybe [] (\known -> ["AUTH", userOf known, passwordOf known]) credentials
           <> maybe [] (\name -> ["SETNAME", name]) (configClientName config)
 
     resp2 =
       catMaybes
-        [ Step Required . authentication <$> configCredentials config,
-          Step (if role == ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
+        [ Step Required . authentication <$> credentials,
+          Step (if use == SharedFor ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
         ]
 
-    authentication known = request $ case credentialsUser known of
-      -- One argument: servers before ACLs know no users.
-      Nothing -> ["AUTH", passwordOf known]
-      Just user -> ["AUTH", user, passwordOf known]
-
     common =
-      [Step Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, role /= ForControl]
-        <> [Step Required (request ["READONLY"]) | role == ForReplica]
+      [Step Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, use /= SharedFor ForControl]
+        <> [Step Required (request ["READONLY"]) | use == SharedFor ForReplica]
         <> [ Step Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
              Step Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
            ]
 
     userOf = fromMaybe "default" . credentialsUser
-    passwordOf = revealSecret . credentialsPassword
     decimal = Char8.pack . show
+
+    -- Its caller will say who it is.
+    tolerant = use == Lent && configCallerAuthenticates config && isNothing credentials
+
+-- | The words that authenticate.
+authentication :: Credentials -> Request
+authentication known = request $ case credentialsUser known of
+  -- One argument: servers before ACLs know no users.
+  Nothing -> ["AUTH", passwordOf known]
+  Just user -> ["AUTH", user, passwordOf known]
+
+passwordOf :: Credentials -> ByteString
+passwordOf = revealSecret . credentialsPassword
 
 -- | Sent as LIB-VER; the package's version.
 libraryVersion :: ByteString
 libraryVersion = "0.1.0"
 
 -- | The first refusal that matters. A server that wants a password says so to
--- every command, also to the optional ones.
-verdict :: Config -> [Step] -> [Value] -> Either ConnectionCause ()
-verdict config steps replies =
-  case [text | (Step importance _, ErrorReply text) <- zip steps replies, importance == Required || "NOAUTH" `ByteString.isPrefixOf` text] of
-    text : _ -> Left (refusal config text)
+-- every command, also to the optional ones; with the flag that is no refusal.
+verdict :: Maybe Credentials -> Bool -> [Step] -> [Value] -> Either ConnectionCause ()
+verdict credentials tolerant steps replies =
+  case [text | (Step importance _, ErrorReply text) <- zip steps replies, matters importance text] of
+    text : _ -> Left (refusal credentials text)
     [] -> Right ()
+  where
+    matters importance text
+      | "NOAUTH" `ByteString.isPrefixOf` text = not tolerant
+      | otherwise = importance == Required
 
 -- | What the server said, without the password: one that does not know AUTH
 -- repeats its arguments (\"ERR unknown command \'AUTH\', with args beginning
 -- with: …\"), and this ends in errors and logs. A long password it repeats in part,
 -- so that all of that is left out.
-refusal :: Config -> ByteString -> ConnectionCause
-refusal config text =
-  HandshakeRefused $ case credentialsPassword <$> configCredentials config of
+refusal :: Maybe Credentials -> ByteString -> ConnectionCause
+refusal credentials text =
+  HandshakeRefused $ case credentialsPassword <$> credentials of
     Just hidden
       | not (ByteString.null (revealSecret hidden)) -> said {serverErrorMessage = without (revealSecret hidden) (fst (ByteString.breakSubstring ", with args beginning with" (serverErrorMessage said)))}
     _ -> said
@@ -134,12 +156,12 @@ refusal config text =
 -- tell; only a server without room for another client is believed at once.
 -- Valkey since 9.1 names no command as unknown to whoever has not logged in;
 -- that would be no answer to the HELLO it knows, which brings the credentials.
-lacksHello :: Config -> Value -> Bool
-lacksHello config = \case
+lacksHello :: Maybe Credentials -> Value -> Bool
+lacksHello credentials = \case
   ErrorReply text -> case serverErrorCode said of
     "NOPROTO" -> True
     "ERR" -> not ("max number of clients" `ByteString.isPrefixOf` serverErrorMessage said)
-    "NOAUTH" -> isJust (configCredentials config)
+    "NOAUTH" -> isJust credentials
     -- No code at all.
     _ -> any (`ByteString.isPrefixOf` Char8.map toLower text) ["unknown", "unsupported"]
     where

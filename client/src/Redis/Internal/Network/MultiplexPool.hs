@@ -43,7 +43,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Handshake (ConnectionRole)
+import Redis.Internal.Network.Handshake (ConnectionRole, ConnectionUse (SharedFor))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.OrderCounts
@@ -350,7 +350,7 @@ runAttempt pool index attempt = do
       cell = indexArray (poolCells pool) index
       settings = sharedSettings setup endpoint index
       backoff = configBackoff (setupConfig setup)
-  outcome <- try (openConnection setup (poolRole pool) settings (lost pool) endpoint)
+  outcome <- try (openConnection setup (SharedFor (poolRole pool)) settings (lost pool) endpoint)
   beLeftAlone
   let opened = case outcome of
         Right result -> result

@@ -18,6 +18,7 @@
 module Redis.Internal.Network.Multiplexer
   ( Multiplexer,
     MuxSettings (..),
+    Weight (..),
     openMultiplexer,
     closeMultiplexer,
     abortMultiplexer,
@@ -69,7 +70,9 @@ import Redis.Internal.Protocol.Encode (Request, request, requestSize)
 -- transport is closed by the multiplexer.
 openMultiplexer :: MuxSettings -> Transport -> IO Multiplexer
 openMultiplexer settings transport = mask_ $ do
-  order <- newOrderCounts
+  order <- case muxWeight settings of
+    ManyCallers -> newOrderCounts
+    OneCaller -> noOrderCounts
   mux <- newMuxState settings transport order
   let spawnHere role = spawnOn (muxCapability settings) ("redis " <> role <> " " <> renderEndpoint (transportEndpoint transport))
   void (spawnHere "reader" (readerLoop mux))

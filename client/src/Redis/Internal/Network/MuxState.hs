@@ -16,6 +16,7 @@
 module Redis.Internal.Network.MuxState
   ( Multiplexer (..),
     MuxSettings (..),
+    Weight (..),
     newMuxState,
     withLock,
     withLockAlways,
@@ -93,6 +94,8 @@ data MuxSettings = MuxSettings
     -- | Whether no other connection of the client needs its capability, so that
     -- the reader may poll whatever is in flight.
     muxAlone :: Bool,
+    -- | How much memory it has at rest.
+    muxWeight :: Weight,
     -- | The capability its threads run on.
     muxCapability :: Int,
     -- | Called by the reader with every push; must be quick and must not throw.
@@ -100,6 +103,14 @@ data MuxSettings = MuxSettings
     -- | Called once by the reader, after every waiter has been told.
     muxOnDeath :: ConnectionCause -> IO ()
   }
+
+-- | For how many callers a connection is.
+data Weight
+  = -- | Buffers for the commands of many, and counts of whose they are.
+    ManyCallers
+  | -- | Small buffers, which grow when they must, and no counts.
+    OneCaller
+  deriving stock (Eq, Show)
 
 -- | One connection that many callers share.
 data Multiplexer = Multiplexer
@@ -135,7 +146,9 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxLock <- newMVar ()
   -- Of a connection that is closed when nothing is in flight any more.
   muxCause <- newIORef ClosedLocally
-  muxBuffer <- newWriteBuffer
+  muxBuffer <- newWriteBuffer $ case muxWeight muxSettings of
+    ManyCallers -> 16 * 1024
+    OneCaller -> 1024
   nobody <- newFilledSlot (Failure (ConnectionError NotSent (transportEndpoint muxTransport) ClosedLocally))
   -- Room for a handshake however low the limit: it is one run.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody

@@ -9,9 +9,11 @@ module Redis.Internal.Network.OpenConnection
 where
 
 import Control.Concurrent.MVar
-import Control.Exception (mask_, onException)
+import Control.Exception (SomeAsyncException, SomeException, displayException, fromException, mask_, onException, throwIO, try)
+import Control.Monad (unless, void)
 import Data.Foldable (for_)
-import Redis.Error (ConnectionCause (ConnectTimedOut), Endpoint)
+import Redis.Duration (Duration, inSeconds)
+import Redis.Error (ConnectionCause (ConnectTimedOut, CredentialsFailed), Endpoint, renderEndpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
@@ -20,8 +22,10 @@ import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (repliesUntilEnd)
 import Redis.Internal.Network.Reconnect (Life (..))
+import Redis.Internal.Network.ResponseSlot (Outcome (Reply))
+import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
-import Redis.Value (Value)
+import Redis.Value (Value (ErrorReply))
 import System.Timeout (timeout)
 
 -- | What all connections of a client have in common.
@@ -44,8 +48,8 @@ data Ready = Ready
 -- behind when it fails or is interrupted. The end of a connection is told only
 -- if its beginning was, and after it: to the hook, and then to the action, on
 -- the connection's own thread, when everybody who waited has been told.
-openConnection :: ConnectionSetup -> ConnectionRole -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Multiplexer)
-openConnection setup role settings onEnd endpoint = mask_ $ do
+openConnection :: ConnectionSetup -> ConnectionUse -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Multiplexer)
+openConnection setup use settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   announced <- newEmptyMVar
   -- Masked throughout, so that what was opened is either returned or closed;
@@ -67,16 +71,22 @@ openConnection setup role settings onEnd endpoint = mask_ $ do
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
     attempt announced =
-      connectWith (setupConnector setup) endpoint >>= \case
+      issued config >>= \case
         Left cause -> pure (Left cause)
-        Right transport -> do
-          mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
-          answer <- handshake config role mux `onException` giveUp announced mux
-          case answer of
-            Right () -> Right <$> (Ready mux <$> coarseNanos <*> repliesUntilEnd mux)
-            Left cause -> do
-              giveUp announced mux
-              pure (Left cause)
+        Right known ->
+          connectWith (setupConnector setup) endpoint >>= \case
+            Left cause -> pure (Left cause)
+            Right transport -> do
+              mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
+              answer <- handshake config (issuedAs <$> known) use mux `onException` giveUp announced mux
+              case answer of
+                Right () -> do
+                  -- What a lent connection is told in between is its caller's affair.
+                  unless (use == Lent) (for_ (known >>= issuedFor) (renewing config endpoint mux))
+                  Right <$> (Ready mux <$> coarseNanos <*> repliesUntilEnd mux)
+                Left cause -> do
+                  giveUp announced mux
+                  pure (Left cause)
 
     tellEnd announced cause = do
       known <- readMVar announced
@@ -84,6 +94,43 @@ openConnection setup role settings onEnd endpoint = mask_ $ do
         replies <- repliesUntilEnd readyMux
         observe (Disconnected endpoint cause)
         onEnd Life {lifeBegan = readySince, lifeAnswered = replies > readyReplies, lifeEnd = cause}
+
+-- | The credentials to connect with, as they are now.
+issued :: Config -> IO (Either ConnectionCause (Maybe IssuedCredentials))
+issued config = case configCredentials config of
+  NoCredentials -> pure (Right Nothing)
+  FixedCredentials known -> pure (Right (Just (issuedCredentials known)))
+  CredentialsFrom action ->
+    try action >>= \case
+      Right fresh -> pure (Right (Just fresh))
+      Left (problem :: SomeException) -> case fromException problem of
+        Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
+        Nothing -> pure (Left (CredentialsFailed (displayException problem)))
+
+-- | Says AUTH anew on a connection that is used, in line with the commands, when
+-- four fifths of the time are over for which its credentials are good. It ends with
+-- the connection. What goes wrong is told, and tried again after as long a time.
+renewing :: Config -> Endpoint -> Multiplexer -> Duration -> IO ()
+renewing config endpoint mux first = void (spawn ("redis credentials " <> renderEndpoint endpoint) (wait first))
+  where
+    wait lifetime = do
+      gone <- timeout (max 1000 (round (inSeconds lifetime * 0.8e6))) (awaitGone mux)
+      case gone of
+        Just () -> pure ()
+        Nothing -> issued config >>= again lifetime
+
+    again lifetime = \case
+      Right (Just fresh) -> do
+        reply <- submitCommand mux usualTerms (authentication (issuedAs fresh))
+        case reply of
+          Reply (ErrorReply text) -> refused (refusal (Just (issuedAs fresh)) text)
+          _ -> pure ()
+        -- Once nobody says how long they are good for, they are for good.
+        for_ (issuedFor fresh) wait
+      Right Nothing -> pure ()
+      Left cause -> refused cause >> wait lifetime
+
+    refused = observeConnection (configHooks config) . CredentialsNotRenewed endpoint
 
 -- | For a connection that all callers share.
 sharedSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
@@ -103,6 +150,7 @@ sharedSettings setup endpoint capability =
       muxAlone = case configTopology config of
         Standalone _ -> True
         Cluster _ -> False,
+      muxWeight = ManyCallers,
       muxCapability = capability,
       muxOnPush = setupOnPush setup endpoint,
       -- 'openConnection' has its own.
@@ -121,5 +169,6 @@ exclusiveSettings setup endpoint capability =
       muxSilenceLimit = Nothing,
       muxPolling = NeverPoll,
       muxAlone = False,
+      muxWeight = OneCaller,
       muxMaxInFlight = 1024
     }

@@ -26,6 +26,7 @@ module Redis.Internal.Network.OrderCounts
     OrderKey,
     noOrderKey,
     newOrderCounts,
+    noOrderCounts,
     countSubmitted,
     countAnswered,
     InFlight (..),
@@ -72,6 +73,10 @@ newOrderCounts = do
   counts <- newByteArray (3 * cells * 8)
   setByteArray counts 0 (3 * cells) (0 :: Int)
   pure (OrderCounts counts)
+
+-- | For a connection whose commands nobody counts, and of which nobody asks.
+noOrderCounts :: IO OrderCounts
+noOrderCounts = OrderCounts <$> newByteArray 0
 
 -- | Under the connection's lock.
 countSubmitted :: OrderCounts -> OrderKey -> IO ()

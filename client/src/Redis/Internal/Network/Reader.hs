@@ -75,8 +75,10 @@ data Reader = Reader
     readerPushed :: IORef Bool
   }
 
-baseCapacity :: Int
-baseCapacity = 128 * 1024
+baseCapacity :: Multiplexer -> Int
+baseCapacity mux = case muxWeight (muxSettings mux) of
+  ManyCallers -> 128 * 1024
+  OneCaller -> 4 * 1024
 
 -- | Replies between two yields.
 repliesPerYield :: Int
@@ -88,10 +90,10 @@ readerLoop mux = do
   readerWatch <- newIORef Nothing
   readerWatchDone <- newIORef False
   readerPushed <- newIORef False
-  memory <- newPinnedByteArray baseCapacity
+  memory <- newPinnedByteArray (baseCapacity mux)
   let reader = Reader {readerMux = mux, readerWatch, readerWatchDone, readerPushed}
       policy = newPollPolicy (muxPolling (muxSettings mux))
-      input = Input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0, inFrames = startFrames}
+      input = Input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
   cause <- rounds reader policy input 0
   killMultiplexer mux cause
@@ -150,7 +152,7 @@ mayPoll mux policy
 -- | One attempt to read behind what is there.
 readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))
 readSome mux input = do
-  input' <- withSpace input
+  input' <- withSpace mux input
   let start = mutableByteArrayContents (inMemory input') `plusPtr` inEnd input'
   result <- try (transportTryRead (muxTransport mux) start (inCapacity input' - inEnd input'))
   touch (inMemory input')
@@ -165,14 +167,14 @@ readSome mux input = do
 
 -- | Makes room at the end: an empty buffer starts again at its beginning, a
 -- full one moves its rest there or, if it is all rest, doubles.
-withSpace :: Input -> IO Input
-withSpace input
+withSpace :: Multiplexer -> Input -> IO Input
+withSpace mux input
   | inStart input == inEnd input =
-    if inCapacity input > baseCapacity
+    if inCapacity input > baseCapacity mux
       then do
         -- A large reply has made it large; give that back.
-        memory <- newPinnedByteArray baseCapacity
-        pure input {inMemory = memory, inCapacity = baseCapacity, inStart = 0, inEnd = 0}
+        memory <- newPinnedByteArray (baseCapacity mux)
+        pure input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0}
       else pure input {inStart = 0, inEnd = 0}
   | inCapacity input - inEnd input >= inCapacity input `quot` 4 = pure input
   | size <= inCapacity input `quot` 2 = do

@@ -27,6 +27,7 @@ module Redis.Internal.Network.Reconnect
   )
 where
 
+import Redis.Duration (inSeconds)
 import Redis.Error (ConnectionCause (ClosedLocally))
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config (Backoff (backoffCap))
@@ -77,7 +78,7 @@ beginAttempt now state = case tried now state of
 attemptSucceeded :: Backoff -> Nanos -> Reconnect -> Reconnect
 attemptSucceeded backoff now = \case
   Troubled trouble
-    | Trying <- troubleStage trouble -> Troubled trouble {troubleStage = OnTrial (now + nanosFromSeconds (backoffCap backoff))}
+    | Trying <- troubleStage trouble -> Troubled trouble {troubleStage = OnTrial (now + nanosFromSeconds (inSeconds (backoffCap backoff)))}
   other -> other
 
 -- | An attempt failed: given a random number between 0 and 1, the seconds
@@ -117,7 +118,7 @@ connectionLost backoff now random Life {lifeBegan, lifeAnswered, lifeEnd} state 
   -- It says nothing of what has happened since the failure that is known.
   before@(Troubled trouble) | lifeBegan < troubleAt trouble -> before
   before
-    | lifeAnswered || now - lifeBegan >= nanosFromSeconds (backoffCap backoff) -> Untroubled
+    | lifeAnswered || now - lifeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> Untroubled
     | ClosedLocally <- lifeEnd -> before
     | otherwise -> snd (oneMore backoff now lifeBegan random lifeEnd before)
 

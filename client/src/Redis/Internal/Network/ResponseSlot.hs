@@ -13,7 +13,8 @@ module Redis.Internal.Network.ResponseSlot
     Outcome (..),
     newResponseSlot,
     newAttendedSlot,
-    Attendant (..),
+    Attendant (Nobody, OnTrouble),
+    onArrival,
     newFilledSlot,
     fillSlot,
     waitSlotResult,
@@ -27,7 +28,8 @@ module Redis.Internal.Network.ResponseSlot
 where
 
 import Control.Concurrent.MVar
-import Control.Monad (void, when)
+import Control.Monad (unless, void, when)
+import Data.IORef
 import Redis.Error (Error)
 import Redis.Value (Value (..))
 
@@ -62,8 +64,13 @@ data Attendant
     Nobody
   | -- | Is given trouble, and the cell for the command's result.
     OnTrouble (Outcome -> MVar (Either Error Value) -> IO ())
-  | -- | Is given whatever comes.
-    OnArrival (Outcome -> IO ())
+  | -- | Is given whatever comes, before anybody who waits has it; and whether it
+    -- has been.
+    OnArrival (IORef Bool) (Outcome -> IO ())
+
+-- | Has the action run with whatever comes, before anybody who waits has it.
+onArrival :: (Outcome -> IO ()) -> IO Attendant
+onArrival act = (`OnArrival` act) <$> newIORef False
 
 -- | An empty slot that nobody attends.
 newResponseSlot :: IO ResponseSlot
@@ -84,17 +91,24 @@ newFilledSlot outcome = do
 -- | Fills the slot unless it is filled. \(O(1)\), never blocks.
 fillSlot :: ResponseSlot -> Outcome -> IO ()
 fillSlot (ResponseSlot cell attendant) outcome = case (outcome, attendant) of
-  (Reply value, OnArrival act) | isPlain value -> first (Plain value) (act outcome)
-  (Reply value, _) | isPlain value -> void (tryPutMVar cell (Plain value))
-  (_, Nobody) -> void (tryPutMVar cell (Troubled outcome Unattended))
-  (_, OnArrival act) -> first (Troubled outcome Unattended) (act outcome)
+  (_, OnArrival told act) -> do
+    -- Of several writers only the first one's news is acted on.
+    late <- atomicModifyIORef' told ((,) True)
+    unless late $ act outcome >> put (arrivalOf outcome Unattended)
+  (Reply value, _) | isPlain value -> put (Plain value)
+  (_, Nobody) -> put (Troubled outcome Unattended)
   (_, OnTrouble act) -> do
     result <- newEmptyMVar
-    first (Troubled outcome (Attended result)) (act outcome result)
+    first <- tryPutMVar cell (Troubled outcome (Attended result))
+    when first (act outcome result)
   where
-    -- Of several writers only the first one's news is acted on.
-    first arrival action = tryPutMVar cell arrival >>= (`when` action)
+    put = void . tryPutMVar cell
 {-# INLINE fillSlot #-}
+
+arrivalOf :: Outcome -> Trouble -> Arrival
+arrivalOf outcome trouble = case outcome of
+  Reply value | isPlain value -> Plain value
+  _ -> Troubled outcome trouble
 
 isPlain :: Value -> Bool
 isPlain = \case

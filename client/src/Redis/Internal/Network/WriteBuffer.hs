@@ -39,15 +39,13 @@ data WriteBuffer = WriteBuffer
 -- | Bytes taken out of a buffer, to be sent.
 data Block = Block (MutableByteArray RealWorld) Int
 
-initialCapacity, keptCapacity :: Int
-initialCapacity = 16 * 1024
-
 -- | A block larger than this is not kept once it has been sent.
+keptCapacity :: Int
 keptCapacity = 1024 * 1024
 
--- | Two empty blocks.
-newWriteBuffer :: IO WriteBuffer
-newWriteBuffer = do
+-- | Two empty blocks of so many bytes.
+newWriteBuffer :: Int -> IO WriteBuffer
+newWriteBuffer initialCapacity = do
   front <- newPinnedByteArray initialCapacity
   back <- newPinnedByteArray initialCapacity
   bufferUsed <- newByteArray 8
@@ -123,6 +121,6 @@ releaseBlock buffer (Block block _) = do
   capacity <- getSizeofMutableByteArray block
   kept <-
     if capacity > keptCapacity
-      then either (\(_ :: SomeException) -> block) id <$> try (newPinnedByteArray initialCapacity)
+      then either (\(_ :: SomeException) -> block) id <$> try (newPinnedByteArray (16 * 1024))
       else pure block
   writeIORef (bufferBack buffer) kept

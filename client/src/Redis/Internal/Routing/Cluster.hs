@@ -46,7 +46,7 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Handshake (ConnectionRole (..))
+import Redis.Internal.Network.Handshake (ConnectionRole (..), ConnectionUse (SharedFor))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync, usualTerms)
 import Redis.Internal.Network.OpenConnection
@@ -365,7 +365,7 @@ askOverPool cluster endpoint =
 askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
 askAnew cluster endpoint =
   mask_ $
-    openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
+    openConnection setup (SharedFor ForPrimary) (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
       Right mux -> askView cluster endpoint (submitCommandAsync mux usualTerms) `finally` abortMultiplexer mux
   where

@@ -11,6 +11,7 @@
 -- > (new)        Enter, send now           Leaving          Send
 -- > (new)        Enter, send later         Resting
 -- > (new)        EnterUnplaced             Leaving          Send
+-- > (new)        the same, others of its slot seeking   Seeking
 -- > Resting      Tick, when it is due      Leaving          Send
 -- > Leaving      Unplaced                  Seeking
 -- > Seeking      News                      Leaving, last look   Send
@@ -49,6 +50,7 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (Facts)
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
+import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.Retry
 
 -- | The cases there are. The parameter is what the driver knows of each.
@@ -59,6 +61,8 @@ data Recovery a = Recovery
     recoveryWakes :: Set (Nanos, CaseId),
     -- | Those that wait for news.
     recoverySeekers :: Set CaseId,
+    -- | How many of those there are for each slot.
+    recoverySlots :: IntMap Int,
     recoveryStopped :: Bool
   }
 
@@ -69,6 +73,9 @@ type CaseId = Int
 data Case a = Case
   { casePayload :: a,
     caseFacts :: Facts,
+    -- | The slot that decides where it goes. Commands for one slot that wait for news
+    -- stay in their order.
+    caseSlot :: Maybe Slot,
     -- | The bounds that hold for it.
     casePolicy :: Policy,
     caseCourse :: Course,
@@ -96,8 +103,9 @@ data Look = FirstLook | LastLook
 data Event a
   = -- | A command failed, and this has been decided.
     Enter (Case a) Decision
-  | -- | Nobody is known for a command that has not been sent yet.
-    EnterUnplaced (Case a)
+  | -- | Nobody is known for a command that has not been sent yet. The failure is what
+    -- it comes to if that stays so.
+    EnterUnplaced (Case a) FailedAttempt
   | -- | An attempt failed.
     Failed CaseId FailedAttempt
   | -- | An attempt was answered.
@@ -129,6 +137,7 @@ newRecovery =
       recoveryNext = 0,
       recoveryWakes = Set.empty,
       recoverySeekers = Set.empty,
+      recoverySlots = IntMap.empty,
       recoveryStopped = False
     }
 
@@ -150,8 +159,11 @@ step :: Nanos -> Event a -> Recovery a -> (Recovery a, [Action a])
 step now event recovery = case event of
   Enter fresh decision ->
     let (number, entered) = admit recovery in proceed now number fresh decision entered
-  EnterUnplaced fresh ->
-    let (number, entered) = admit recovery in leave FirstLook number fresh SameRoute entered
+  EnterUnplaced fresh failure ->
+    let (number, entered) = admit recovery
+     in if behindSeekers fresh && not (recoveryStopped recovery)
+          then (place number Tracked {trackedCase = fresh, trackedStage = Seeking SameRoute failure} entered, [])
+          else leave FirstLook number fresh SameRoute entered
   Failed number failure -> withCase number $ \tracked -> judge now number (trackedCase tracked) failure recovery
   Answered number -> (forget number recovery, [])
   Unplaced number failure -> withCase number $ \tracked -> case trackedStage tracked of
@@ -167,6 +179,8 @@ step now event recovery = case event of
     foldCases (IntMap.keys (recoveryCases recovery)) (\number tracked current -> stopped number tracked current)
       `andThen` (\current -> current {recoveryStopped = True})
   where
+    behindSeekers fresh = maybe False ((`IntMap.member` recoverySlots recovery) . slotNumber) (caseSlot fresh)
+
     withCase number act = maybe (recovery, []) act (IntMap.lookup number (recoveryCases recovery))
 
     foldCases numbers act =
@@ -243,7 +257,10 @@ place number tracked recovery =
       recoveryWakes = maybe id (\at -> Set.insert (at, number)) (wakeOf tracked) (recoveryWakes cleared),
       recoverySeekers = case trackedStage tracked of
         Seeking _ _ -> Set.insert number (recoverySeekers cleared)
-        _ -> recoverySeekers cleared
+        _ -> recoverySeekers cleared,
+      recoverySlots = case soughtSlot tracked of
+        Just slot -> IntMap.insertWith (+) slot 1 (recoverySlots cleared)
+        Nothing -> recoverySlots cleared
     }
   where
     cleared = forget number recovery
@@ -255,8 +272,17 @@ forget number recovery = case IntMap.lookup number (recoveryCases recovery) of
     recovery
       { recoveryCases = IntMap.delete number (recoveryCases recovery),
         recoveryWakes = maybe id (\at -> Set.delete (at, number)) (wakeOf tracked) (recoveryWakes recovery),
-        recoverySeekers = Set.delete number (recoverySeekers recovery)
+        recoverySeekers = Set.delete number (recoverySeekers recovery),
+        recoverySlots = case soughtSlot tracked of
+          Just slot -> IntMap.update (\count -> if count > 1 then Just (count - 1) else Nothing) slot (recoverySlots recovery)
+          Nothing -> recoverySlots recovery
       }
+
+-- | The slot whose commands must not overtake this one.
+soughtSlot :: Tracked a -> Maybe Int
+soughtSlot Tracked {trackedCase, trackedStage} = case trackedStage of
+  Seeking _ _ -> slotNumber <$> caseSlot trackedCase
+  _ -> Nothing
 
 -- | When a case must be looked at.
 wakeOf :: Tracked a -> Maybe Nanos

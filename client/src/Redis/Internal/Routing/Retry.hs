@@ -201,9 +201,14 @@ decide policy facts before failure
           verdictCourse = course
         }
 
+-- | Seconds that an attempt after a delay must have: one that ends while it is on
+-- its way leaves a doubt where there was none.
+leastTime :: Double
+leastTime = 0.005
+
 delayOf :: Decision -> Double
 delayOf = \case
-  RetryAfter delay _ -> delay
+  RetryAfter delay _ -> delay + leastTime
   _ -> 0
 
 -- | The error that a command ends with after this course: it says that a write may

@@ -39,6 +39,7 @@ import Redis
     Endpoint (..),
     Polling (..),
     clusterConfig,
+    seconds,
     setClientName,
     setCommandTimeout,
     setConnectTimeout,
@@ -87,8 +88,8 @@ withCache CacheConfig {cacheHost, cachePort, cacheIsCluster, cachePolls} action 
     -- not waited for. A cluster that changes may need a few more.
     config =
       setClientName (Just "rest-service")
-        . setCommandTimeout (Just 1)
-        . setConnectTimeout 1
+        . setCommandTimeout (Just (seconds 1))
+        . setConnectTimeout (seconds 1)
         . setMaxAttempts (if cacheIsCluster then 4 else 2)
         . (if cachePolls then id else setPolling NeverPoll)
         $ if cacheIsCluster

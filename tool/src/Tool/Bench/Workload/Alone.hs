@@ -85,7 +85,7 @@ transactionKind ground =
             value = valueOf (groundValues ground) number
         pure . DrawnAlone kind $ \client ->
           try @Error
-            ( Redis.withDedicated client (Just key) $ \connection -> do
+            ( Redis.withDedicated client (AtKey key) $ \connection -> do
                 -- What fails here throws, and that closes the connection.
                 Redis.runOn connection (part key ["MULTI"] (is "OK"))
                 Redis.runOn connection (part key ["SET", key, value] (is "QUEUED"))

@@ -56,7 +56,7 @@ withAudience config subscribers patience wanted action = do
 -- A subscription for as long as the body runs. Its confirmation is a push, not
 -- a reply; so a PING follows it, and answers when it holds.
 subscribed :: Client -> IO b -> IO b
-subscribed client body = Redis.withDedicated client (Just channel) $ \connection -> do
+subscribed client body = Redis.withDedicated client (AtKey channel) $ \connection -> do
   Redis.runOn connection subscribe
   body
   where

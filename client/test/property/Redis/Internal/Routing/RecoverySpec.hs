@@ -7,7 +7,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
-import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -37,13 +37,21 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
      in (recoveryIsOver halted, length actions) === (True, 0)
 
   it "waits for news once, looks again, and then asks the policy" $ do
-    let (entered, first) = step 0 (EnterUnplaced (newCase 1 writeFacts)) newRecovery
+    let (entered, first) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
         (seeking, none) = step 1 (Unplaced 0 nowhere) entered
         (looking, again) = step 2 News seeking
         (resting, late) = step 3 (Unplaced 0 nowhere) looking
     map sends [first, none, again, late] `shouldBe` [[1], [], [1], []]
     map recoverySeeking [entered, seeking, looking, resting] `shouldBe` [False, True, False, False]
     recoveryWake resting `shouldSatisfy` maybe False (> 3)
+
+  it "keeps commands for one slot in order that wait for news, and does not keep those for others" $ do
+    let enter number = fst . step 0 (EnterUnplaced (newCase number writeFacts) nowhere)
+        (seeking, _) = step 1 (Unplaced 0 nowhere) (enter 3 newRecovery)
+        (behind, first) = step 2 (EnterUnplaced (newCase 6 writeFacts) nowhere) seeking
+        (beside, second) = step 2 (EnterUnplaced (newCase 1 writeFacts) nowhere) behind
+        (_, news) = step 3 News beside
+    map sends [first, second, news] `shouldBe` [[], [1], [3, 6]]
 
   it "sends commands that failed together together, in the order in which they failed" $ do
     let enter machine number = fst (step 0 (Enter (newCase number readFacts) (RetryAfter 0.01 SameRoute)) machine)
@@ -64,7 +72,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     go 0 0 (step 0 (Enter unlimited (RetryNow SameRoute)) newRecovery) `shouldBe` 16
 
   it "ends what waits for news with the reason when its time is over" $ do
-    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts)) newRecovery
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (_, actions) = step (nanosFromSeconds patience) Tick seeking
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
@@ -76,7 +84,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     [length (snd (step (nanosFromSeconds patience) event over)) | event <- events] `shouldBe` [0, 0, 0]
 
   it "tells commands that wait for a node that the client is closed, when it is" $ do
-    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts)) newRecovery
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (halted, actions) = step 2 Stop seeking
     ([failed | Finish _ failed <- actions], recoveryIsOver halted) `shouldBe` ([ClientClosed], True)
@@ -105,7 +113,8 @@ newCase number facts =
   Case
     { casePayload = number,
       caseFacts = facts,
-      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1}, policyClustered = True},
+      caseSlot = Just (slotAt (number `mod` 3)),
+      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True},
       caseCourse = newCourse,
       caseDeadline = Just (nanosFromSeconds patience),
       caseLimit = patience
@@ -190,7 +199,7 @@ move world = \case
         facts = if isRead then readFacts else writeFacts
         fresh = (newCase number facts) {caseDeadline = Just (worldNow world + nanosFromSeconds patience)}
      in happen
-          (maybe (EnterUnplaced fresh) (Enter fresh) decision)
+          (maybe (EnterUnplaced fresh nowhere) (Enter fresh) decision)
           world
             { worldBegun = number + 1,
               worldFacts = Map.insert number facts (worldFacts world),

@@ -5,7 +5,7 @@ import Data.List qualified as List
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
-import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Topology (Trigger (..))
 import Support
@@ -250,7 +250,7 @@ handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
 cluster, standalone :: Policy
-cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1}, policyClustered = True}
+cluster = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True}
 standalone = cluster {policyClustered = False}
 
 -- | At a primary with the number 1, with time left.

@@ -13,7 +13,7 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (readFacts, writeFacts)
-import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
@@ -149,7 +149,7 @@ settings =
     { settingsSeeds = node 1 :| [node 2, node 6],
       settingsInterval = 60,
       settingsThrottle = 1,
-      settingsBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1},
+      settingsBackoff = defaultBackoff,
       settingsAnswerWithin = 2,
       settingsGather = 0.1,
       settingsSample = 3,
@@ -157,7 +157,7 @@ settings =
     }
 
 policy :: Policy
-policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1}, policyClustered = True}
+policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True}
 
 run :: Sim -> Sim
 run sim = case Map.minViewWithKey (simQueue sim) of

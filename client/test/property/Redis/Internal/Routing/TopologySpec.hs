@@ -10,7 +10,7 @@ import Data.Map.Strict qualified as Map
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
-import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
@@ -325,7 +325,7 @@ settings =
     { settingsSeeds = node 1 :| [],
       settingsInterval = 60,
       settingsThrottle = 1,
-      settingsBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1},
+      settingsBackoff = defaultBackoff,
       settingsAnswerWithin = 2,
       settingsGather = 0.1,
       settingsSample = 3,

@@ -1,0 +1,222 @@
+-- | What a server remembers of a connection, followed by the commands on it and
+-- the kinds of their replies: whether a connection that was lent is again as its
+-- handshake left it.
+--
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | Command                     | changes, when the server accepts it    | way back                        |
+-- +=============================+========================================+=================================+
+-- | WATCH                       | watching                               | UNWATCH, EXEC, DISCARD          |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | MULTI                       | commands are queued from now on        | EXEC, DISCARD                   |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | SELECT                      | the database                           | SELECT of the first             |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | CLIENT SETNAME              | the name                               | SETNAME of the first            |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | CLIENT TRACKING, NO-EVICT,  | a mode                                 | the same with OFF               |
+-- | NO-TOUCH with ON            |                                        |                                 |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | READONLY                    | a mode                                 | READWRITE                       |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | ASKING                      | a mode                                 | the next command, or the end of |
+-- |                             |                                        | the transaction that it begins  |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+-- | anything else that changes  | nobody knows what                      | none                            |
+-- | a connection, or may        |                                        |                                 |
+-- +-----------------------------+----------------------------------------+---------------------------------+
+--
+-- It is decided closed: a reply that does not fit spoils the connection too.
+-- What is queued changes nothing until EXEC runs it.
+module Redis.Internal.Protocol.Session
+  ( Session,
+    Memory (..),
+    Mode (..),
+    newSession,
+    isAsLeft,
+
+    -- * One step
+    Effect (..),
+    effectOf,
+    Answer (..),
+    answerOf,
+    step,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List qualified as List
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error (ServerError (..), serverErrorFromText)
+import Redis.Internal.Protocol.CommandTable (changesConnection, lookupCommand)
+import Redis.Value (Value (..), withoutAttributes)
+
+-- | What is known of it.
+data Session
+  = -- | Commands run as they come.
+    Running Memory
+  | -- | After MULTI: what EXEC would do, the latest command first.
+    Queueing Memory [Effect]
+  | -- | It is not known, or there is no way back.
+    Spoilt
+  deriving stock (Eq, Ord, Show)
+
+-- | What a server remembers.
+data Memory = Memory
+  { memoryDatabase :: Int,
+    -- | Empty for none.
+    memoryName :: ByteString,
+    -- | Those that are on.
+    memoryModes :: Set Mode
+  }
+  deriving stock (Eq, Ord, Show)
+
+-- | What is on or off.
+data Mode
+  = Watching
+  | Tracking
+  | ReadingReplicas
+  | NotTouching
+  | NotEvicted
+  | Asking
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | As a handshake leaves it: in this database, under this name.
+newSession :: Int -> ByteString -> Session
+newSession database name = Running Memory {memoryDatabase = database, memoryName = name, memoryModes = Set.empty}
+
+-- | Whether the second is what the first was when it was new. \(O(1)\).
+isAsLeft :: Session -> Session -> Bool
+isAsLeft before = \case
+  Spoilt -> False
+  now -> now == before
+
+-- | What a command does to a connection when the server accepts it.
+data Effect
+  = -- | Nothing.
+    Harmless
+  | -- | MULTI
+    BeginsQueue
+  | -- | EXEC
+    RunsQueue
+  | -- | DISCARD
+    DropsQueue
+  | Selects Int
+  | Names ByteString
+  | TurnsOn Mode
+  | TurnsOff Mode
+  | -- | Something without a way back; when it is sent, whatever the reply.
+    Spoils
+  deriving stock (Eq, Ord, Show)
+
+-- | The effect of a command with these words, the name first. A command that the
+-- table lacks may do anything. \(O(\log n)\) in the size of the table.
+effectOf :: [ByteString] -> Effect
+effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
+  ["MULTI"] -> BeginsQueue
+  ["EXEC"] -> RunsQueue
+  ["DISCARD"] -> DropsQueue
+  "WATCH" : _ -> TurnsOn Watching
+  ["UNWATCH"] -> TurnsOff Watching
+  ["SELECT", digits]
+    | Just (database, "") <- Char8.readInt digits, Char8.pack (show database) == digits -> Selects database
+  ["CLIENT", "SETNAME", _] | [_, _, name] <- commandWords -> Names name
+  ["CLIENT", "TRACKING", "ON"] -> TurnsOn Tracking
+  ["CLIENT", "TRACKING", "OFF"] -> TurnsOff Tracking
+  ["CLIENT", "NO-TOUCH", "ON"] -> TurnsOn NotTouching
+  ["CLIENT", "NO-TOUCH", "OFF"] -> TurnsOff NotTouching
+  ["CLIENT", "NO-EVICT", "ON"] -> TurnsOn NotEvicted
+  ["CLIENT", "NO-EVICT", "OFF"] -> TurnsOff NotEvicted
+  ["READONLY"] -> TurnsOn ReadingReplicas
+  ["READWRITE"] -> TurnsOff ReadingReplicas
+  ["ASKING"] -> TurnsOn Asking
+  -- Says what there is.
+  ["HELLO"] -> Harmless
+  -- They ask of the connection, and leave it as it is.
+  "WAIT" : _ -> Harmless
+  "WAITAOF" : _ -> Harmless
+  _
+    | Just entry <- lookupCommand commandWords, not (changesConnection entry) -> Harmless
+    | otherwise -> Spoils
+  where
+    upperAscii character
+      | character >= 'a' && character <= 'z' = toEnum (fromEnum character - 32)
+      | otherwise = character
+
+-- | A reply, as far as it tells what a command has done.
+data Answer
+  = -- | None of the others.
+    Accepted
+  | -- | An error of this code.
+    Refused ByteString
+  | -- | What a server says between MULTI and EXEC.
+    Queued
+  | -- | A list: what EXEC says of each command, whether it was accepted.
+    Ran [Bool]
+  | -- | Nothing: EXEC after a watched key was changed.
+    Missing
+  deriving stock (Eq, Show)
+
+-- | \(O(n)\) in the number of elements of a list.
+answerOf :: Value -> Answer
+answerOf value = case withoutAttributes value of
+  ErrorReply text -> Refused (serverErrorCode (serverErrorFromText text))
+  SimpleString "QUEUED" -> Queued
+  Array elements -> Ran (map (not . isError . withoutAttributes) elements)
+  Null -> Missing
+  _ -> Accepted
+  where
+    isError = \case
+      ErrorReply _ -> True
+      _ -> False
+
+-- | The session after a command with this effect and this answer. \(O(1)\), but
+-- for EXEC, which is linear in what was queued.
+step :: Effect -> Answer -> Session -> Session
+step effect answer = \case
+  Spoilt -> Spoilt
+  _ | Spoils <- effect -> Spoilt
+  -- The server has forgotten who this is.
+  _ | Refused "NOAUTH" <- answer -> Spoilt
+  Running memory -> running effect answer memory
+  Queueing memory queue -> queueing effect answer memory queue
+
+running :: Effect -> Answer -> Memory -> Session
+running effect answer memory = case (effect, answer) of
+  (RunsQueue, Refused "ERR") -> Running (withoutMode Asking memory)
+  (RunsQueue, _) -> Spoilt
+  (_, Refused _) -> Running (withoutMode Asking memory)
+  (BeginsQueue, _) -> Queueing memory []
+  (DropsQueue, _) -> Spoilt
+  (TurnsOn Asking, _) -> Running (applied effect memory)
+  _ -> Running (applied effect (withoutMode Asking memory))
+
+queueing :: Effect -> Answer -> Memory -> [Effect] -> Session
+queueing effect answer memory queue = case (effect, answer) of
+  (RunsQueue, Ran accepted)
+    | length accepted == length queue ->
+      over (List.foldl' (flip applied) memory [queued | (queued, True) <- zip (reverse queue) accepted])
+  (RunsQueue, Missing) -> over memory
+  (RunsQueue, Refused "EXECABORT") -> over memory
+  -- Whether others end the transaction is the server's affair.
+  (RunsQueue, _) -> Spoilt
+  (_, Refused _) -> Queueing memory queue
+  (DropsQueue, Accepted) -> over memory
+  (_, Queued) | mayBeQueued -> Queueing memory (effect : queue)
+  _ -> Spoilt
+  where
+    -- Servers run the others at once, or refuse them.
+    mayBeQueued = effect `notElem` [BeginsQueue, DropsQueue, TurnsOn Watching]
+    over = Running . withoutMode Watching . withoutMode Asking
+
+applied :: Effect -> Memory -> Memory
+applied effect memory = case effect of
+  Selects database -> memory {memoryDatabase = database}
+  Names name -> memory {memoryName = name}
+  TurnsOn mode -> memory {memoryModes = Set.insert mode (memoryModes memory)}
+  TurnsOff mode -> withoutMode mode memory
+  _ -> memory
+
+withoutMode :: Mode -> Memory -> Memory
+withoutMode mode memory = memory {memoryModes = Set.delete mode (memoryModes memory)}
