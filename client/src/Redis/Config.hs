@@ -70,6 +70,14 @@ module Redis.Config
     ConnectionEvent (..),
     CommandTiming (..),
 
+    -- * What it says
+    getEndpoints,
+    isClusterConfig,
+    getDatabase,
+    getTls,
+    getProtocol,
+    getReadFrom,
+
     -- * Checking
     validateConfig,
     ConfigError (..),
@@ -77,7 +85,7 @@ module Redis.Config
 where
 
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error (Endpoint (..), Host, Port)
 import Redis.Internal.Config
@@ -262,3 +270,43 @@ setReadFrom readFrom config = config {configReadFrom = readFrom}
 -- @since 0.1.0.0
 setHooks :: Hooks -> Config -> Config
 setHooks new config = config {configHooks = new}
+
+-- | The server, or those of the cluster's nodes that it was made with.
+--
+-- @since 0.1.0.0
+getEndpoints :: Config -> NonEmpty Endpoint
+getEndpoints config = case configTopology config of
+  Standalone endpoint -> endpoint :| []
+  Cluster seeds -> seeds
+
+-- | Whether it is of a cluster.
+--
+-- @since 0.1.0.0
+isClusterConfig :: Config -> Bool
+isClusterConfig config = case configTopology config of
+  Standalone _ -> False
+  Cluster _ -> True
+
+-- | The database to SELECT.
+--
+-- @since 0.1.0.0
+getDatabase :: Config -> Int
+getDatabase = configDatabase
+
+-- | How to speak TLS; 'Nothing' for plain text.
+--
+-- @since 0.1.0.0
+getTls :: Config -> Maybe TlsConfig
+getTls = configTls
+
+-- | Which protocol to ask for.
+--
+-- @since 0.1.0.0
+getProtocol :: Config -> ProtocolVersion
+getProtocol = configProtocol
+
+-- | Which nodes of a cluster answer commands that only read.
+--
+-- @since 0.1.0.0
+getReadFrom :: Config -> ReadFrom
+getReadFrom = configReadFrom

@@ -18,9 +18,10 @@ module Tool.Connect
     quiet,
     withTarget,
     targetConfig,
-    withEachMaster,
-    masters,
-    mastersWithSlots,
+
+    -- * Nodes
+    primaries,
+    primariesWithSlots,
 
     -- * Questions to the servers
     CommandCounts (..),
@@ -35,26 +36,28 @@ module Tool.Connect
   )
 where
 
+import Control.Exception (throwIO)
 import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
 import Data.List.NonEmpty (NonEmpty (..))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isJust, mapMaybe)
+import Data.Maybe (fromMaybe, isJust, listToMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
 import Data.Word (Word16)
-import Redis (Client)
+import Redis (Audience (..), Client, ClientNode (..), Command, Config, Endpoint (..), NodeRole (..), decodedBy, onEach, onNode)
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Config qualified as Config
-import Redis.Internal.Config (Config (configDatabase, configProtocol, configTls, configTopology), Topology (..), defaultConfig)
+import Redis.Decode qualified as Decode
 import Redis.TestKit.Cluster.View qualified as View
 import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
-import Redis.Value (Value (..), withoutAttributes)
 import System.Directory (doesFileExist)
 import Text.Read (readMaybe)
 import Tool.Bench.Counts (CommandCounts (..))
@@ -101,7 +104,7 @@ plainTarget host port =
 -- | What the options name; the host is @127.0.0.1@ if they name none.
 targetOf :: ConnectionOptions -> Target
 targetOf options = case connectionUrl options of
-  Just config -> placed config said {targetUrl = Just config, targetDatabase = fromMaybe (configDatabase config) (connectionDatabase options)}
+  Just config -> placed config said {targetUrl = Just config, targetDatabase = fromMaybe (Config.getDatabase config) (connectionDatabase options)}
   Nothing -> said
   where
     tls = connectionTls options
@@ -116,12 +119,10 @@ targetOf options = case connectionUrl options of
           targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
           targetReadFrom = connectionReadFrom options
         }
-    placed config target = case configTopology config of
-      Standalone endpoint -> at endpoint target
-      Cluster (endpoint :| _) -> at endpoint target {targetKind = TargetCluster}
+    placed config target = at (NonEmpty.head (Config.getEndpoints config)) (if Config.isClusterConfig config then target {targetKind = TargetCluster} else target)
     at endpoint target = case endpoint of
-      Config.TcpEndpoint host port -> target {targetHost = host, targetPort = port}
-      Config.UnixEndpoint path -> target {targetSocket = Just path}
+      TcpEndpoint host port -> target {targetHost = host, targetPort = port}
+      UnixEndpoint path -> target {targetSocket = Just path}
 
 -- | Whether it is a cluster.
 targetIsCluster :: Target -> Bool
@@ -134,11 +135,11 @@ targetIsLocal target =
 
 -- | Whether it is spoken to by TLS.
 targetUsesTls :: Target -> Bool
-targetUsesTls = isJust . configTls . targetConfig quiet
+targetUsesTls = isJust . Config.getTls . targetConfig quiet
 
 -- | The version of RESP that is asked for.
 targetResp :: Target -> Int
-targetResp target = case configProtocol (targetConfig quiet target) of
+targetResp target = case Config.getProtocol (targetConfig quiet target) of
   Config.PreferResp3 -> 3
   Config.OnlyResp2 -> 2
 
@@ -177,15 +178,13 @@ withTarget tuning target = Redis.withClient (targetConfig tuning target)
 
 -- | How such a client is configured.
 targetConfig :: Tuning -> Target -> Config
-targetConfig tuning target = tuned (said (fromMaybe (credentials target base) fromUrl))
+targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (targetUrl target)))
   where
-    endpoint = maybe (Config.TcpEndpoint (targetHost target) (targetPort target)) Config.UnixEndpoint (targetSocket target)
-    topology
-      | targetIsCluster target = Cluster (endpoint :| [])
-      | otherwise = Standalone endpoint
-    base = defaultConfig topology
-    -- A node of the cluster whose seeds the URL names.
-    fromUrl = (\config -> config {configTopology = topology}) <$> targetUrl target
+    endpoint = maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
+    base = case endpoint of
+      _ | targetIsCluster target -> Config.clusterConfig (endpoint :| [])
+      TcpEndpoint host port -> Config.standaloneConfig host port
+      UnixEndpoint path -> Config.unixConfig path
     said = Config.setDatabase (targetDatabase target) . protocol . readFrom
     -- What a URL says stands, unless an option says otherwise.
     protocol = case targetProtocol target of
@@ -209,7 +208,7 @@ credentials target =
       pure
         Config.Credentials
           { Config.credentialsUser = targetUser target,
-            Config.credentialsPassword = Config.secret password
+            Config.credentialsPassword = Config.toSecret password
           }
     tlsConfig tls =
       Config.defaultTlsConfig
@@ -219,126 +218,119 @@ credentials target =
           Config.tlsCertificate = (,) <$> tlsCertificate tls <*> tlsKey tls
         }
 
--- | A client of each node that serves keys, one after the other: for questions
--- that every server answers for itself only.
-withEachMaster :: Target -> (Client -> IO a) -> IO [a]
-withEachMaster target action = do
-  nodes <- masters target
-  traverse (\node -> withTarget quiet node action) nodes
-
 -- | One connection, nothing clever.
 quiet :: Tuning
 quiet = Tuning {tuningMuxCount = Just 1, tuningPolling = False}
 
--- | Each node that serves keys, as a server of its own.
-masters :: Target -> IO [Target]
-masters target = map fst <$> mastersWithSlots target
+-- | The nodes that serve keys: the one server, or a cluster's primaries. Waits for
+-- a cluster's map; throws the library's error if there is none.
+primaries :: Client -> IO [Endpoint]
+primaries client =
+  known >>= \case
+    [] -> do
+      outcome <- Redis.tryRun client Commands.ping
+      known >>= \case
+        [] -> either throwIO pure outcome >> unavailable "the cluster names no primary that serves slots"
+        found -> pure found
+    found -> pure found
+  where
+    known = (\nodes -> [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode]) <$> Redis.clientNodes client
 
--- | The same, with the ranges of slots that it serves; all of them for a single
+-- | The same, with the ranges of slots that each serves; all of them for a single
 -- server.
-mastersWithSlots :: Target -> IO [(Target, [(Int, Int)])]
-mastersWithSlots target
-  | targetIsCluster target = do
-    views <- clusterViews target
-    case [(node, View.viewSlots view) | view <- views, View.viewIsMaster view, View.viewIsAlive view, not (null (View.viewSlots view)), Just node <- [located target view]] of
-      [] -> unavailable "the cluster names no master that serves slots"
-      found -> pure found
-  | otherwise = pure [(target, [(0, 16383)])]
-
--- Their replicas, as servers of their own.
-replicas :: Target -> IO [Target]
-replicas target
-  | targetIsCluster target = do
-    views <- clusterViews target
-    pure (mapMaybe (located target) [view | view <- views, View.viewIsAlive view, isJust (View.viewMaster view)])
-  | otherwise = pure []
-
-clusterViews :: Target -> IO [View.NodeView]
-clusterViews target = View.parseNodes <$> withTarget quiet target {targetKind = TargetStandalone} (`ask` ["CLUSTER", "NODES"])
+primariesWithSlots :: Target -> IO [(Endpoint, [(Int, Int)])]
+primariesWithSlots target =
+  withTarget quiet target $ \client ->
+    primaries client >>= \case
+      nodes@(first : _) | targetIsCluster target -> do
+        views <- View.parseNodes <$> Redis.run client (onNode first (text ["CLUSTER", "NODES"]))
+        let slots = Map.fromList [(endpoint, View.viewSlots view) | view <- views, Just endpoint <- [located first view]]
+        pure [(node, Map.findWithDefault [] node slots) | node <- nodes]
+      nodes -> pure [(node, [(0, 16383)]) | node <- nodes]
 
 -- The last colon: IPv6 addresses have others. A node that does not know its own
 -- address leaves it empty.
-located :: Target -> View.NodeView -> Maybe Target
-located target view = do
+located :: Endpoint -> View.NodeView -> Maybe Endpoint
+located asked view = do
   let (before, port) = Char8.breakEnd (== ':') (View.viewAddress view)
       host = Char8.take (Char8.length before - 1) before
   (digits, "") <- Char8.readInt port
-  pure
-    target
-      { targetKind = TargetStandalone,
-        targetHost = if Char8.null host then targetHost target else host,
-        targetPort = fromIntegral digits
-      }
+  pure $ case asked of
+    TcpEndpoint own _ | Char8.null host -> TcpEndpoint own (fromIntegral digits)
+    _ -> TcpEndpoint host (fromIntegral digits)
 
--- The text that a command answers with.
-ask :: Client -> [ByteString] -> IO ByteString
-ask client question = do
-  reply <- Redis.run client (Commands.raw question)
-  case withoutAttributes reply of
-    BulkString text -> pure text
-    VerbatimString _ text -> pure text
-    SimpleString text -> pure text
-    Integer value -> pure (Char8.pack (show value))
-    _ -> unavailable (Char8.unpack (Char8.unwords question) <> " is answered with something else than text")
+-- What each of these nodes answers. Throws the first error as the node said it.
+each :: Audience -> Client -> Command a -> IO (Map Endpoint a)
+each audience client command = Redis.run client (onEach audience command) >>= traverse (either throwIO pure)
+
+-- A command that answers with text.
+text :: [ByteString] -> Command ByteString
+text question = Redis.raw question `decodedBy` Decode.bytes
 
 -- | How often each command ran, by its name in @INFO commandstats@: on all
 -- servers that serve keys, and on their replicas. Throws the server's error
 -- where INFO is not allowed.
 serverCalls :: Target -> IO (CommandCounts, CommandCounts)
-serverCalls target = (,) <$> (masters target >>= calls) <*> (if readsReplicas then replicas target >>= calls else pure mempty)
+serverCalls target = withTarget quiet target $ \client ->
+  (,) <$> calls Primaries client <*> (if readsReplicas target then calls Replicas client else pure mempty)
   where
-    readsReplicas = targetReadFrom target /= Config.ReadPrimary
-    calls nodes = mconcat <$> traverse (\node -> withTarget quiet node nodeCalls) nodes
+    calls audience client = mconcat . Map.elems <$> each audience client calledCommands
 
--- | The same of the one server that a client is connected to.
-nodeCalls :: Client -> IO CommandCounts
-nodeCalls client = do
-  statistics <- commandCalls <$> ask client ["INFO", "commandstats"]
-  pure (CommandCounts (Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) (fmap callsRun statistics)))
+-- Whether replicas may have been read from.
+readsReplicas :: Target -> Bool
+readsReplicas target = targetReadFrom target /= Config.ReadPrimary
 
--- | The processor time that the one server that a client is connected to has
--- used by now, in nanoseconds; 0 if it does not say.
+calledCommands :: Command CommandCounts
+calledCommands = counts <$> text ["INFO", "commandstats"]
+  where
+    counts = CommandCounts . Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) . fmap callsRun . commandCalls
+
+-- | The same of one node.
+nodeCalls :: Client -> Endpoint -> IO CommandCounts
+nodeCalls client node = Redis.run client (onNode node calledCommands)
+
+-- | The processor time that a single server has used by now, in nanoseconds; 0 if
+-- it does not say.
 nodeCpu :: Client -> IO Nanos
 nodeCpu client = do
-  fields <- infoFields <$> ask client ["INFO", "cpu"]
-  pure (sum [round (seconds * 1e9 :: Double) | name <- ["used_cpu_sys", "used_cpu_user"], Just seconds <- [Map.lookup name fields >>= readMaybe . Char8.unpack]] :: Nanos)
+  fields <- Redis.run client (infoOf "cpu")
+  pure (sum [round (used * 1e9 :: Double) | name <- ["used_cpu_sys", "used_cpu_user"], Just used <- [Map.lookup name fields >>= readMaybe . Char8.unpack]] :: Nanos)
+
+infoOf :: ByteString -> Command (Map ByteString ByteString)
+infoOf section = infoFields <$> text ["INFO", section]
 
 -- | How many keys there are.
 serverKeys :: Target -> IO Int
-serverKeys target =
-  sum <$> withEachMaster target (\client -> number <$> ask client ["DBSIZE"])
+serverKeys target = withTarget quiet target $ \client -> fromIntegral <$> Redis.run client Commands.dbsize
 
 -- | A key of each node that serves keys, drawn at random. Throws where a node has
 -- none.
 randomKeys :: Target -> IO [ByteString]
-randomKeys target = withEachMaster target (`ask` ["RANDOMKEY"])
+randomKeys target = withTarget quiet target $ \client -> do
+  drawn <- each Primaries client Commands.randomkey
+  maybe (unavailable "a node has no keys") pure (sequence (Map.elems drawn))
 
 -- | How many each replica holds; none if none is read from.
 replicaKeys :: Target -> IO [Int]
 replicaKeys target
-  | targetReadFrom target == Config.ReadPrimary = pure []
-  | otherwise = replicas target >>= traverse (\node -> withTarget quiet node (\client -> number <$> ask client ["DBSIZE"]))
+  | readsReplicas target = withTarget quiet target $ \client -> map fromIntegral . Map.elems <$> each Replicas client Commands.dbsize
+  | otherwise = pure []
 
 -- | How many look-ups found no key since the servers started.
 serverMisses :: Target -> IO Int
-serverMisses target = sum <$> withEachMaster target misses
+serverMisses target = withTarget quiet target $ \client -> sum . fmap misses <$> each Primaries client (infoOf "stats")
   where
-    misses client =
-      maybe 0 number . Map.lookup "keyspace_misses" . infoFields <$> ask client ["INFO", "stats"]
+    misses = maybe 0 number . Map.lookup "keyspace_misses"
 
 -- | The name and version of a server, and how many nodes serve keys.
 serverVersion :: Target -> IO (String, Int)
-serverVersion target = do
-  found <- withEachMaster target $ \client -> infoFields <$> ask client ["INFO", "server"]
+serverVersion target = withTarget quiet target $ \client -> do
+  found <- Map.elems <$> each Primaries client (infoOf "server")
   let version fields = case (Map.lookup "valkey_version" fields, Map.lookup "redis_version" fields) of
-        (Just text, _) -> "valkey " <> Char8.unpack text
-        (Nothing, Just text) -> "redis " <> Char8.unpack text
+        (Just name, _) -> "valkey " <> Char8.unpack name
+        (Nothing, Just name) -> "redis " <> Char8.unpack name
         (Nothing, Nothing) -> "unknown"
-  pure (maybe "unknown" version (firstOf found), length found)
-  where
-    firstOf = \case
-      first : _ -> Just first
-      [] -> Nothing
+  pure (maybe "unknown" version (listToMaybe found), length found)
 
 number :: ByteString -> Int
 number = maybe 0 fst . Char8.readInt

@@ -15,8 +15,8 @@ import Control.Exception (catch, throwIO)
 import Data.List (isPrefixOf)
 import Data.Maybe (isJust)
 import Data.Text qualified as Text
+import Redis.Config (getTls)
 import Redis.Error qualified as Redis
-import Redis.Internal.Config (Config (configTls))
 import Tool.Connect (targetNodeName, targetOf)
 import Tool.Failure (serverProblem, unavailable)
 import Tool.Options.Connection
@@ -28,7 +28,7 @@ withHint options action
   | namesServer options = action `catch` \problem -> maybe (throwIO problem) (unavailable . line problem) (hintFor tls problem)
   | otherwise = action
   where
-    tls = tlsWanted (connectionTls options) || maybe False (isJust . configTls) (connectionUrl options)
+    tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls) (connectionUrl options)
     line problem hint = place problem <> serverProblem problem <> "; " <> hint
     place = \case
       Redis.TimeoutError _ _ -> Text.unpack (targetNodeName (targetOf options)) <> ": "

@@ -17,11 +17,10 @@ where
 import Data.ByteString (ByteString)
 import Data.Int (Int16)
 import Data.IntMap.Strict qualified as IntMap
-import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromListN)
 import Data.Text (Text)
-import Redis.Command (Command (..), Route (..), SplitPlan (..))
-import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
+import Redis.Cluster.Slot (keySlot, slotCount)
+import Redis.Command (Command, commandKeys)
 
 -- | The nodes of a run.
 data Nodes
@@ -37,7 +36,7 @@ noNodes = NoNodes
 nodesOf :: [(Text, [(Int, Int)])] -> Nodes
 nodesOf found
   | length found < 2 = NoNodes
-  | otherwise = Nodes (map fst found) (primArrayFromListN 16384 [IntMap.findWithDefault (-1) slot owners | slot <- [0 .. 16383]])
+  | otherwise = Nodes (map fst found) (primArrayFromListN slotCount [IntMap.findWithDefault (-1) slot owners | slot <- [0 .. slotCount - 1]])
   where
     owners = IntMap.fromList [(slot, number) | (number, (_, ranges)) <- zip [0 ..] found, (from, to) <- ranges, slot <- [from .. to]]
 
@@ -55,13 +54,10 @@ nodeNames = \case
 nodeFor :: Nodes -> Command a -> Int
 nodeFor nodes command = case nodes of
   NoNodes -> -1
-  Nodes _ owners -> case commandRoute command of
-    OneKey key -> owner owners key
-    SameSlot (key :| _) -> owner owners key
-    Splittable SplitPlan {splitKeys = key :| _} -> owner owners key
-    AnyNode -> -1
-    AskServer _ -> -1
+  Nodes _ owners -> case commandKeys command of
+    key : _ -> owner owners key
+    [] -> -1
 {-# INLINE nodeFor #-}
 
 owner :: PrimArray Int16 -> ByteString -> Int
-owner owners key = fromIntegral (indexPrimArray owners (slotNumber (keySlot key)))
+owner owners key = fromIntegral (indexPrimArray owners (keySlot key))

@@ -17,7 +17,7 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Conc (getNumCapabilities)
 import Redis.Config qualified as Config
-import Redis.Error (Error)
+import Redis.Error (Error, renderEndpoint)
 import Tool.Bench.Arrivals (Arrivals (..), describeArrivals)
 import Tool.Bench.Assemble
 import Tool.Bench.Counts (counted)
@@ -203,7 +203,7 @@ publishedIn workload found =
 nodesFor :: Target -> IO Nodes
 nodesFor target
   | targetIsCluster target =
-    either nobody (\found -> nodesOf [(targetNodeName node, slots) | (node, slots) <- found]) <$> try (mastersWithSlots target)
+    either nobody (\found -> nodesOf [(Text.pack (renderEndpoint node), slots) | (node, slots) <- found]) <$> try (primariesWithSlots target)
   | otherwise = pure noNodes
   where
     nobody :: Error -> Nodes

@@ -29,8 +29,7 @@ import Options.Applicative
     strOption,
     switch,
   )
-import Redis.Internal.Config (Config (configReadFrom, configTopology), ReadFrom (..), Topology (..))
-import Redis.Internal.ConfigUrl (configFromUrl)
+import Redis.Config (Config, ReadFrom (..), configFromUrl, getReadFrom, isClusterConfig)
 import Text.Read (readMaybe)
 import Tool.Text (argumentBytes)
 
@@ -134,7 +133,7 @@ portNumber = eitherReader $ \text -> case readMaybe text of
 connectionReadFrom :: ConnectionOptions -> ReadFrom
 connectionReadFrom options
   | connectionReplicas options = PreferReplica
-  | otherwise = maybe ReadPrimary configReadFrom (connectionUrl options)
+  | otherwise = maybe ReadPrimary getReadFrom (connectionUrl options)
 
 -- | What is wrong with the combination, in one line. The flag says whether the
 -- mode starts a server of its own when no host is given.
@@ -161,10 +160,7 @@ connectionProblem ownServer options
     _ -> Nothing
   where
     tls = connectionTls options
-    isCluster = connectionCluster options || maybe False urlIsCluster (connectionUrl options)
-    urlIsCluster config = case configTopology config of
-      Cluster _ -> True
-      Standalone _ -> False
+    isCluster = connectionCluster options || maybe False isClusterConfig (connectionUrl options)
     inUrl name = if name == "--tls" then ": a URL says rediss://, and ?ca=FILE" else ""
     besideUrl =
       ["--host" | Just _ <- [connectionHost options]]

@@ -6,6 +6,7 @@
 -- library this is (CLIENT SETINFO) is said too, and may be refused.
 module Redis.Internal.Network.Handshake
   ( handshake,
+    handshakeBy,
     ConnectionUse (..),
     ConnectionRole (..),
     authentication,
@@ -55,7 +56,17 @@ data Importance
 -- | Makes a connection ready for commands. Blocks for one or two round trips;
 -- the caller sets the deadline.
 handshake :: Config -> Maybe Credentials -> ConnectionUse -> Multiplexer -> IO (Either ConnectionCause ())
-handshake config credentials use mux = case configProtocol config of
+handshake config credentials use mux = handshakeBy config credentials use $ \requests ->
+  submitRun mux usualTerms requests >>= mapM (fmap answer . waitSlotResult)
+  where
+    answer = \case
+      Reply value -> Right value
+      Failure failed -> Left failed
+
+-- | The same, given what sends requests all at once and waits for the reply to
+-- each.
+handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> ([Request] -> IO [Either Error Value]) -> IO (Either ConnectionCause ())
+handshakeBy config credentials use exchange = case configProtocol config of
   OnlyResp2 -> speak (resp2 <> common)
   PreferResp3 -> do
     outcomes <- send (hello : common)
@@ -67,9 +78,7 @@ handshake config credentials use mux = case configProtocol config of
     speak steps = send steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
 
     send :: [Step] -> IO (Either ConnectionCause [Value])
-    send steps = do
-      slots <- submitRun mux usualTerms [encoded | Step _ encoded <- steps]
-      agreed steps <$> mapM (fmap outcome . waitSlotResult) slots
+    send steps = agreed steps . map outcome <$> exchange [encoded | Step _ encoded <- steps]
 
     -- A server that has no room says so in its first words and hangs up; what
     -- it said tells more than that it did.
@@ -78,9 +87,9 @@ handshake config credentials use mux = case configProtocol config of
     agreed _ outcomes = sequence outcomes
 
     outcome = \case
-      Reply value -> Right (withoutAttributes value)
-      Failure (ConnectionError _ _ cause) -> Left cause
-      Failure other -> Left (BrokenConnection (show other))
+      Right value -> Right (withoutAttributes value)
+      Left (ConnectionError _ _ cause) -> Left cause
+      Left other -> Left (BrokenConnection (show other))
 
     hello =
       Step Required . request $

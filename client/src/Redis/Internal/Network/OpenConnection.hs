@@ -3,6 +3,7 @@
 module Redis.Internal.Network.OpenConnection
   ( ConnectionSetup (..),
     openConnection,
+    issued,
     sharedSettings,
     exclusiveSettings,
   )

@@ -1,0 +1,20 @@
+-- | Which of a cluster's slots a key belongs to: for programs that place their
+-- keys, or that tell a cluster's nodes apart. Commands find their nodes without it.
+module Redis.Cluster.Slot
+  ( keySlot,
+    slotCount,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Redis.Internal.Protocol.Slot (slotCount, slotNumber)
+import Redis.Internal.Protocol.Slot qualified as Slot
+
+-- | The slot of a key, from 0. What stands between the first @{@ and the first
+-- @}@ after it decides alone, unless it is empty. \(O(n)\).
+--
+-- > keySlot "{user:1}:name" == keySlot "{user:1}:visits"
+--
+-- @since 0.1.0.0
+keySlot :: ByteString -> Int
+keySlot = slotNumber . Slot.keySlot

@@ -1,0 +1,160 @@
+-- | A connection after its handshake, as a stream of bytes: for what is no
+-- command and reply (MONITOR, replication), and for proxies.
+--
+-- > withWire config endpoint $ \wire -> do
+-- >   sendBytes wire "MONITOR\r\n"
+-- >   forever (receiveBytes wire 65536 >>= ByteString.putStr)
+--
+-- Nothing is pooled, retried or timed here, and no reply is matched to a request:
+-- what is sent and what comes are the caller's.
+module Redis.Wire
+  ( Wire,
+    withWire,
+    sendBytes,
+    receiveBytes,
+  )
+where
+
+import Control.Exception (IOException, bracket, handle, onException, throwIO, try)
+import Control.Monad (unless)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.IORef
+import Foreign.Ptr (castPtr, plusPtr)
+import Redis.Config (ConfigError, validateConfig)
+import Redis.Error
+import Redis.Internal.Config
+import Redis.Internal.Network.Connect (connectWith, newConnector)
+import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
+import Redis.Internal.Network.OpenConnection (issued)
+import Redis.Internal.Network.Transport
+import Redis.Internal.Protocol.Decode
+import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Value (Value (Push))
+import System.IO.Error (ioeGetErrorString)
+import System.Timeout (timeout)
+
+-- | An open connection. One thread may send and another receive at the same time.
+--
+-- @since 0.1.0.0
+data Wire = Wire
+  { wireTransport :: Transport,
+    -- | What was read with the last reply of the handshake.
+    wireUnread :: IORef ByteString
+  }
+
+-- | Connects to this endpoint, whatever server or cluster the configuration is of,
+-- makes the handshake that the configuration asks for (TLS, HELLO or AUTH, the
+-- client's name, SELECT), and runs the action; then the connection is closed. Throws
+-- 'ConfigError', and 'Error' if no connection can be had. Blocks for at most the
+-- connect timeout before the action begins.
+--
+-- @since 0.1.0.0
+withWire :: Config -> Endpoint -> (Wire -> IO a) -> IO a
+withWire unchecked endpoint = bracket open (transportClose . wireTransport)
+  where
+    open = do
+      config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
+      let limit = configConnectTimeout config
+      -- Masked by 'bracket': what was opened is either returned or closed.
+      timeout (ceiling (limit * 1e6)) (attempt config)
+        >>= maybe (failed (ConnectTimedOut limit)) (either failed pure)
+
+    attempt config =
+      newConnector config >>= \case
+        Left cause -> pure (Left cause)
+        Right connector ->
+          connectWith connector endpoint >>= \case
+            Left cause -> pure (Left cause)
+            Right transport -> do
+              wire <- Wire transport <$> newIORef ByteString.empty
+              agreed <- agree config wire `onException` transportClose transport
+              case agreed of
+                Left cause -> Left cause <$ transportClose transport
+                Right () -> pure (Right wire)
+
+    agree config wire = issued config >>= \case
+      Left cause -> pure (Left cause)
+      Right known -> handshakeBy config (issuedAs <$> known) Lent $ \requests -> do
+        -- A server that has no room says so before it hangs up.
+        _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
+        traverse (const (try (receiveReply (configLimits config) wire))) requests
+
+    failed :: ConnectionCause -> IO a
+    failed = throwIO . ConnectionError NotSent endpoint
+
+-- | Sends all of it. Blocks while the peer takes nothing. Throws 'ConnectionError'
+-- if the connection breaks.
+--
+-- @since 0.1.0.0
+sendBytes :: Wire -> ByteString -> IO ()
+sendBytes Wire {wireTransport} bytes =
+  unbroken wireTransport $
+    ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) -> go (castPtr start) size
+  where
+    go from left = unless (left == 0) $ do
+      sent <- transportTryWrite wireTransport from left
+      if sent >= 0
+        then go (from `plusPtr` sent) (left - sent)
+        else awaitAttempt wireTransport sent >> go from left
+
+-- | Receives what has come, up to so many bytes (at least one); empty when the peer
+-- has finished. Blocks until there is something. Throws 'ConnectionError' if the
+-- connection breaks.
+--
+-- @since 0.1.0.0
+receiveBytes :: Wire -> Int -> IO ByteString
+receiveBytes Wire {wireTransport, wireUnread} wanted = do
+  unread <- readIORef wireUnread
+  if ByteString.null unread
+    then unbroken wireTransport (ByteString.Internal.createAndTrim most attempt)
+    else do
+      let (now, later) = ByteString.splitAt most unread
+      now <$ writeIORef wireUnread later
+  where
+    most = max 1 wanted
+    attempt memory = do
+      got <- transportTryRead wireTransport memory most
+      if got >= 0 then pure got else awaitAttempt wireTransport got >> attempt memory
+
+-- | One reply of the handshake.
+receiveReply :: Limits -> Wire -> IO Value
+receiveReply limits wire = go ByteString.empty
+  where
+    go sofar = do
+      more <- receiveBytes wire 4096
+      if ByteString.null more then broken ClosedByPeer else found (sofar <> more)
+
+    found bytes =
+      firstValue bytes >>= \case
+        Done (Push _) next -> writeIORef (wireUnread wire) (ByteString.drop next bytes) >> go ByteString.empty
+        Done value next -> value <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
+        NeedMore {} -> go bytes
+        Malformed why -> broken (ProtocolViolation why)
+
+    -- From its beginning each time: a handshake's replies are short.
+    firstValue bytes =
+      ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
+        decode decodeLimits (castPtr start) 0 size startFrames
+
+    decodeLimits =
+      DecodeLimits
+        { decodeMaxBulk = limitBulkBytes limits,
+          decodeMaxElements = limitElements limits,
+          decodeMaxDepth = limitDepth limits
+        }
+
+    broken = throwIO . ConnectionError NotSent (transportEndpoint (wireTransport wire))
+
+awaitAttempt :: Transport -> Attempt -> IO ()
+awaitAttempt transport attempt
+  | attempt == attemptWouldWrite = transportWaitWritable transport
+  | otherwise = transportWaitReadable transport
+
+-- | Throws the library's error for the system's. Nobody knows how much of what was
+-- sent has arrived.
+unbroken :: Transport -> IO a -> IO a
+unbroken transport = handle $ \problem ->
+  throwIO (ConnectionError MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException))))
