@@ -12,11 +12,13 @@ import PoolOrderSpec qualified
 import System.Info (compilerVersion)
 import System.Timeout (timeout)
 import Test.Hspec
+import WakeupSpec qualified
 
 main :: IO ()
 main = hspec . timed $ do
   DecodeSpec.spec
   ConnectionPartsSpec.spec
+  WakeupSpec.spec
   mapM_ onCapabilities [1, 2]
   PoolOrderSpec.spec
 
