@@ -9,10 +9,11 @@ module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
-import Control.Monad (forM_, unless, void)
+import Control.Monad (forM_, replicateM, replicateM_, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
+import GHC.Clock (getMonotonicTime)
 import Peer (outcomeText, within)
 import Redis.Config
 import Redis.Error
@@ -102,6 +103,30 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         waitUntil ((== 0) . sum . map gaugeInFlight <$> poolGauges pool)
         again <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
         outcomeText again `shouldBe` Right (SimpleString "PONG")
+
+  -- Both connections' time is over, and no new one can be had.
+  it "keeps a thread that submits many commands to a frozen server for no longer than one command and one attempt to connect may take" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setCommandTimeout (Just 1) . setConnectTimeout 1 . setLimits defaultLimits {limitInFlight = 100}) server $ \pool -> do
+        openBoth pool
+        begun <- getMonotonicTime
+        slots <- bracket_ (freeze server) (thaw server) . onCapability 0 $ replicateM 20000 (submitToNodeAsync pool Nothing (request ["PING"]))
+        ended <- getMonotonicTime
+        ended - begun `shouldSatisfy` (< 3)
+        failures <- length . filter (either (const True) (const False)) <$> mapM (fmap outcomeText . waitSlotResult) slots
+        failures `shouldSatisfy` (>= 19900)
+
+  it "does not keep a thread that goes on waiting for a connection that could not be opened, and tells it why" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setConnectTimeout 1 . setBackoff (Backoff 0.01 0.01)) server $ \pool -> bracket_ (freeze server) (thaw server) $ do
+        first <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
+        begun <- getMonotonicTime
+        replicateM_ 20 $ do
+          threadDelay 20000
+          again <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
+          outcomeText again `shouldBe` outcomeText first
+        ended <- getMonotonicTime
+        ended - begun `shouldSatisfy` (< 5)
   where
     blocked pool list = submitToNodeAsync pool Nothing (request ["BLPOP", list, "0"])
 

@@ -105,13 +105,14 @@ data Party doing = Party
   }
 
 -- | A caller's program.
-data Doing = Ready | Joining | Queueing | CalledIn | Sends | SendFails | TellsDeath | Releases | WakesOthers | WaitsForReply | Finished
+data Doing = Ready | Joining | Queueing | CalledIn | Sends | FindsFull | SendFails | TellsDeath | Releases | WakesOthers | WaitsForReply | Finished
   deriving stock (Eq, Enum)
 
 data Reading
   = Flushes
   | FlushesLocked
   | ReaderSends
+  | ReaderFindsFull
   | ReaderSendFails
   | ReaderTellsDeath
   | ReaderReleases
@@ -142,6 +143,8 @@ data Ending = NothingYet | EnderWakes | EnderDone
 -- | Everything.
 data World = World
   { machine :: Wakeup,
+    -- | Commands in flight at most.
+    room :: Int,
     -- | Somebody keeps the lock over more than one action.
     locked :: Bool,
     -- | Each with the commands that it has yet to submit.
@@ -171,6 +174,8 @@ data Scenario = Scenario
     scenarioPolls :: Bool,
     -- | Whether the connection may end.
     scenarioMayEnd :: Bool,
+    -- | Commands in flight at most.
+    scenarioRoom :: Int,
     -- | How many commands each caller submits. The first does not wait for its replies
     -- before it submits again, the second does.
     scenarioCommands :: [Int]
@@ -179,10 +184,11 @@ data Scenario = Scenario
 
 -- | Every party at its beginning.
 start :: Scenario -> World
-start Scenario {scenarioPolls, scenarioMayEnd, scenarioCommands} =
+start Scenario {scenarioPolls, scenarioMayEnd, scenarioRoom, scenarioCommands} =
   World
     { machine = stepState (step (Judged scenarioPolls) atFirst),
       locked = False,
+      room = scenarioRoom,
       callers = [(idleIn Ready, count) | count <- scenarioCommands],
       reader = idleIn Flushes,
       watched = False,
@@ -215,10 +221,6 @@ data Actor
   | -- | Whoever ends the connection, or the peer that hangs up.
     TheEnd
   deriving stock (Eq, Show)
-
--- | Commands in flight at most.
-room :: Int
-room = 2
 
 -- | All that may happen next.
 actions :: Maybe Rule -> World -> [(Actor, World)]
@@ -292,7 +294,7 @@ unsentIn = wakeupUnsent . machine
 admit :: World -> World
 admit world = case queue world of
   next : rest
-    | length (ring world) + promised world < room ->
+    | length (ring world) + promised world < room world ->
       admit (setCaller next (\party -> party {doing = CalledIn}) world {queue = rest})
   _ -> world
 
@@ -311,7 +313,7 @@ callerActions dropped index world = case doing party of
   Ready
     | left == 0 || locked world -> []
     | wakeupLife (machine world) /= Open -> [refused]
-    | null (queue world) && length (ring world) + promised world < room && promised world == 0 -> appended world
+    | null (queue world) && length (ring world) < room world && promised world == 0 -> appended world
     -- The queue is joined in the same hold of the lock, but the reader may take a
     -- command from the ring in between.
     | otherwise -> [become Joining world {locked = True}]
@@ -324,8 +326,9 @@ callerActions dropped index world = case doing party of
   Sends
     | shutDown world || hungUp world -> [become SendFails world]
     | wire world == 0 -> [spend world {wire = 1}]
-    | locked world -> []
-    | otherwise ->
+    | otherwise -> [become FindsFull world]
+  FindsFull
+    | not (locked world) ->
       let (after, next) = locking dropped Stuck world
           handed = if stepAnswer after == Send then next {leftover = units party} else next
        in [owing after WakesOthers handed]
@@ -356,12 +359,15 @@ callerActions dropped index world = case doing party of
 readerActions :: Maybe Rule -> World -> [World]
 readerActions dropped world = case doing party of
   Flushes -> [become (if unsentIn world > 0 then FlushesLocked else Reads) world]
-  FlushesLocked | free ->
-    let (after, next) = locking dropped WouldSend world
-     in [if stepAnswer after == Send then admit next {reader = party {doing = ReaderSends, units = unsentIn world}} else become Reads next]
+  FlushesLocked
+    | free ->
+      let (after, next) = locking dropped WouldSend world
+       in [if stepAnswer after == Send then admit next {reader = party {doing = ReaderSends, units = unsentIn world}} else become Reads next]
   ReaderSends
     | shutDown world || hungUp world -> [become ReaderSendFails world]
     | wire world == 0 -> [world {wire = 1, reader = party {units = units party - 1}}]
+    | otherwise -> [become ReaderFindsFull world]
+  ReaderFindsFull
     | free ->
       let (after, next) = locking dropped Stuck world
           handed = if stepAnswer after == Send then next {leftover = units party} else next
@@ -382,25 +388,28 @@ readerActions dropped world = case doing party of
     let forgotten = if dropped == Just ReaderForgetsFirst then world else world {readerWake = False}
         unwatched = wakeupPolls (machine world) && null (ring world) && not (wakeupWatch (machine world))
      in [become Parks (if unwatched then forgotten {watched = False} else forgotten {watched = True, armed = True})]
-  Parks | free ->
-    let admitted = if dropped == Just ReaderAdmitsBeforeSleep then world else admit world
-        (after, next) = locking dropped (WouldSleep (watched world) (not (null (ring world)))) admitted
-        forgotten = if dropped == Just ReaderForgetsFirst then next {readerWake = False} else next
-     in case stepAnswer after of
-          Sleep -> [become Sleeps forgotten]
-          Finish -> [become Dying next]
-          _ -> [become Flushes next]
+  Parks
+    | free ->
+      let admitted = if dropped == Just ReaderAdmitsBeforeSleep then world else admit world
+          (after, next) = locking dropped (WouldSleep (watched world) (not (null (ring world)))) admitted
+          forgotten = if dropped == Just ReaderForgetsFirst then next {readerWake = False} else next
+       in case stepAnswer after of
+            Sleep -> [become Sleeps forgotten]
+            Finish -> [become Dying next]
+            _ -> [become Flushes next]
   Sleeps -> [become Wakes' world {readerWake = False} | readerWake world]
   Wakes' | free -> let (_, next) = locking dropped (Woken (not (null (ring world)))) world in [become Flushes next]
   Dying | free -> let (after, next) = locking dropped Dies world in [owing after DyingTells next {shutDown = True}]
   DyingTells -> [paid Ends]
-  Ends | free ->
-    let (after, next) = locking dropped WouldEnd world
-     in [become (if stepAnswer after == Finish then Fails else AwaitsRight) next]
+  Ends
+    | free ->
+      let (after, next) = locking dropped WouldEnd world
+       in [become (if stepAnswer after == Finish then Fails else AwaitsRight) next]
   AwaitsRight -> [become Ends world {readerWake = False} | readerWake world]
-  Fails | free ->
-    let called = if dropped == Just EndCallsEverybody then world else callEverybody world
-     in [become ReaderGone called {ring = [], armed = False, closed = True}]
+  Fails
+    | free ->
+      let called = if dropped == Just EndCallsEverybody then world else callEverybody world
+       in [become ReaderGone called {ring = [], armed = False, closed = True}]
   _ -> []
   where
     party = reader world
@@ -424,11 +433,12 @@ writerActions dropped world = case doing party of
   WriterBlocked -> [become WriterSends world | wire world == 0 || hungUp world || shutDown world]
   WriterFails | free -> let (after, next) = locking dropped Dies world in [owing after WriterTellsDeath next {shutDown = True}]
   WriterTellsDeath -> [paid WriterDone]
-  WriterDone | free ->
-    let (after, next) = locking dropped WriterSent world
-     in if stepAnswer after == Send
-          then [admit next {writer = party {doing = WriterSends, units = unsentIn world}}]
-          else [owing after WriterWakes next]
+  WriterDone
+    | free ->
+      let (after, next) = locking dropped WriterSent world
+       in if stepAnswer after == Send
+            then [admit next {writer = party {doing = WriterSends, units = unsentIn world}}]
+            else [owing after WriterWakes next]
   WriterWakes -> [paid WriterLooks]
   _ -> []
   where
@@ -446,14 +456,15 @@ watchdogActions dropped world = case doing party of
      in [(Timer, next {watchdog = party {doing = WatchdogWakes, owes = stepWakes ticked}}) | free, alive, stepWakes ticked /= wakingNobody]
           <> [(Timer, become Rests next') | free, alive, stepAnswer after == Sleep]
           <> [(Timer, become WatchdogGone world) | not alive]
-          <> [(Us, (if alive then world else become WatchdogGone world) {watchdogWake = False}) | watchdogWake world]
+          <> [(Us, looks) | watchdogWake world]
   WatchdogWakes -> [(Us, (waking (owes party) world) {watchdog = party {doing = Pauses, owes = wakingNobody}})]
-  Rests -> [(Us, become Pauses world {watchdogWake = False}) | watchdogWake world]
+  Rests -> [(Us, looks) | watchdogWake world]
   _ -> []
   where
     party = watchdog world
     free = not (locked world)
     alive = wakeupLife (machine world) /= Dead
+    looks = (become (if alive then Pauses else WatchdogGone) world) {watchdogWake = False}
     become what next = next {watchdog = (watchdog next) {doing = what}}
 
 -- | The peer may hang up at any time, and the connection may be closed, at once or
@@ -462,21 +473,21 @@ enderActions :: Maybe Rule -> World -> [(Actor, World)]
 enderActions dropped world = case doing (ender world) of
   NothingYet ->
     (TheEnd, world {hungUp = True, ender = idleIn EnderDone}) :
-    [ (TheEnd, finished {ender = (idleIn EnderWakes) {owes = stepWakes after}})
-      | not (locked world),
-        (after, finished) <-
-          [ let (after, next) = locking dropped Dies world in (after, next {shutDown = True}),
-            locking dropped Drains (if wakeupLife (machine world) == Open then callEverybody world else world)
-          ]
-    ]
+      [ (TheEnd, finished {ender = (idleIn EnderWakes) {owes = stepWakes after}})
+        | not (locked world),
+          (after, finished) <-
+            [ let (after, next) = locking dropped Dies world in (after, next {shutDown = True}),
+              locking dropped Drains (if wakeupLife (machine world) == Open then callEverybody world else world)
+            ]
+      ]
   EnderWakes -> [(Us, (waking (owes (ender world)) world) {ender = idleIn EnderDone})]
   EnderDone -> []
 
 -- | How many write to the socket.
 sendingAtOnce :: World -> Int
 sendingAtOnce world =
-  length [() | (party, _) <- callers world, doing party == Sends]
-    + length [() | doing (reader world) == ReaderSends]
+  length [() | (party, _) <- callers world, doing party `elem` [Sends, FindsFull]]
+    + length [() | doing (reader world) `elem` [ReaderSends, ReaderFindsFull]]
     + length [() | doing (writer world) `elem` [WriterSends, WriterBlocked] || leftover world > 0]
 
 -- | Whether the descriptor was freed while somebody may still use it.
