@@ -6,12 +6,13 @@ import Control.Concurrent
 import Control.Monad (foldM, forM, forM_, replicateM, replicateM_, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Data.IORef
 import Data.Int (Int64)
 import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
 import Redis.Config (Backoff (..), Polling (..))
-import Redis.Error (ConnectionCause (..))
+import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.PendingRing
@@ -23,11 +24,12 @@ import Redis.Internal.Protocol.Encode (request, requestBytes, requestSize)
 import Redis.Value
 import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (prop)
-import Test.QuickCheck
+import Test.QuickCheck hiding (Failure)
 
 spec :: Spec
 spec = describe "the parts of a connection" $ do
   describe "the ring of pending commands" ring
+  describe "the slot of a reply" slots
   describe "the write buffer" buffer
   describe "the counts of a thread's commands" counts
   describe "the polling policy" polling
@@ -133,6 +135,26 @@ ring = do
       waitSlotResult slot >>= \case
         Reply value -> pure (Just value)
         _ -> pure Nothing
+
+slots :: Spec
+slots = do
+  it "keeps what it was filled with first, of whatever kind" $
+    forM_ [(first, second) | first <- outcomes, second <- outcomes] $ \(first, second) -> do
+      slot <- newResponseSlot
+      mapM_ (fillSlot slot) [first, second]
+      outcome <- waitSlotResult slot
+      show (asEither outcome) `shouldBe` show (asEither first)
+
+  it "tells its attendant once, of what came first" $ do
+    told <- newIORef []
+    slot <- newAttendedSlot (OnArrival (\outcome -> modifyIORef' told (asEither outcome :)))
+    mapM_ (fillSlot slot) outcomes
+    readIORef told `shouldReturn` [Right (Integer 1)]
+  where
+    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError MaybeExecuted 1)]
+    asEither = \case
+      Reply value -> Right value
+      Failure failure -> Left failure
 
 buffer :: Spec
 buffer = do
