@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate campaign-smoke compare-client compare-rest profile lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate bench-pair compile-cost campaign-smoke compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -26,8 +26,14 @@ bench: setup ## Measure GET, SET and mixed on a private server and cluster
 bench-differential: setup ## Hold our figures against those of redis-benchmark
 	@scripts/bench.sh differential
 
-bench-gate: setup ## Measure the speed demanded; fail below it
+bench-gate: setup ## Measure the speed demanded; fail where it is certainly missed
 	@scripts/bench.sh gate
+
+bench-pair: setup ## Measure against another revision, in pairs: REV=...; ROWS= PAIRS= SECONDS=
+	@scripts/bench-pair.sh --revision "$(REV)" $(if $(ROWS),--rows "$(ROWS)") $(if $(PAIRS),--pairs "$(PAIRS)") $(if $(SECONDS),--seconds "$(SECONDS)")
+
+compile-cost: setup ## Say what the commands cost to compile; REV=...: of another revision
+	@dev/compile-cost.sh $(REV)
 
 compare-client: setup ## Compare the libraries alone with their peers; QUICK=1: 6 minutes
 	@scripts/setup.sh peers || echo "compare: some peers will be absent" >&2
@@ -53,4 +59,5 @@ doc: setup ## Write the Haddock pages
 	@$(CABAL) haddock -v1 lib:redis-client
 
 clean: ## Remove what was built and measured
-	@rm -rf dist-newstyle dist-profile results
+	@rm -rf dist-newstyle dist-profile results build/pair
+	@! git rev-parse --git-dir >/dev/null 2>&1 || git worktree prune

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the program's benchmark: "suite" (default) measures GET, SET and mixed
 # against a server and a cluster of its own; "gate" holds the speed against
-# what is demanded and fails below; "differential" holds our figures against
+# what is demanded and fails where it is certainly missed; "differential" holds our figures against
 # those of redis-benchmark; "campaign" varies persistence, sizes, callers and more. Further arguments are handed on.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks style: HLint, the formatter, the rules of dev/check-layers.sh, and that
-# the README shows the quick start that is compiled (dev/check-readme.sh).
+# Checks style: HLint, the formatter, the rules of dev/check-layers.sh, that the
+# README shows the quick start that is compiled (dev/check-readme.sh), and that the
+# command table is what dev/command-table.py makes of dev/commands.
 # "scripts/lint.sh --fix" formats instead of complaining.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,4 +26,6 @@ echo "== layers"
 dev/check-layers.sh || status=1
 echo "== readme"
 dev/check-readme.sh || status=1
+echo "== command table"
+dev/command-table.py check || status=1
 exit "$status"

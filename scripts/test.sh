@@ -64,19 +64,29 @@ for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
   done < <(awk '$1 == "benchmark" { print $2 }' "$cabal_file")
 done
 
+# A check of a program that ends with "N passed, N failed" itself.
+counted_check() { # NAME COMMAND...
+  local name="$1" summary good bad
+  shift
+  echo "== $name"
+  timeout --kill-after=30 "$limit" "$@" 2>&1 | tee "$log" || broken+=("${name//: /:}")
+  summary="$(grep -oE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 || true)"
+  if [ -z "$summary" ]; then
+    failed=$((failed + 1))
+  else
+    read -r good _ bad _ <<<"$summary"
+    passed=$((passed + good))
+    failed=$((failed + bad))
+  fi
+}
+
 # The comparison's programs: ours, StackExchange.Redis in each version that restores,
 # and those that take a compiler and no download. One that this machine lacks a
 # library for is named, and is no failure.
-echo "== compare: peers"
-timeout --kill-after=30 "$limit" compare/peers/check.sh redis-client client hiredis hedis 2>&1 | tee "$log" || broken+=("compare:peers")
-summary="$(grep -oE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 || true)"
-if [ -z "$summary" ]; then
-  failed=$((failed + 1))
-else
-  read -r good _ bad _ <<<"$summary"
-  passed=$((passed + good))
-  failed=$((failed + bad))
-fi
+counted_check "compare: peers" compare/peers/check.sh redis-client client hiredis hedis
+
+# What the measurement of pairs decides, and that its load works.
+counted_check "lab: pair" lab/pair/test_pair.py
 
 # The comparison of the libraries once, quickly: that it works, not who wins.
 echo "== compare: the libraries"

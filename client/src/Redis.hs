@@ -8,22 +8,28 @@
 -- >   run client (Redis.set "greeting" "hello")
 -- >   run client (Redis.get "greeting") >>= print
 --
--- The commands are in "Redis.Commands", to be imported qualified.
+-- This module brings what a program needs to run commands, under names that do
+-- not clash with others. The commands themselves have the servers' names, many of
+-- which do: they are in "Redis.Commands", to be imported qualified. So are
+-- "Redis.Value" (replies as they are) and "Redis.Command.Build" (commands of your
+-- own).
 module Redis
   ( module Redis.Client,
     module Redis.Command,
     module Redis.Commands.Raw,
     module Redis.Config,
+    module Redis.Duration,
     module Redis.Error,
     module Redis.Pipeline,
-    module Redis.Value,
+    Value,
   )
 where
 
 import Redis.Client
-import Redis.Command (Command, repeatable)
+import Redis.Command (Audience (..), Command, decodedBy, onEach, onEvery, onNode, repeatable)
 import Redis.Commands.Raw (raw)
 import Redis.Config
+import Redis.Duration (Duration, milliseconds, seconds)
 import Redis.Error
 import Redis.Pipeline
-import Redis.Value
+import Redis.Value (Value)

@@ -1,4 +1,5 @@
--- | What do replies cost from received bytes to values?
+-- | What do replies cost from received bytes to values, and from there to what a
+-- command's decoder makes of them?
 --
 -- As in a connection's reader: many replies in one piece of memory, one call
 -- for all of them. A figure is for the whole piece: divide by its replies.
@@ -12,9 +13,13 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Foreign.Ptr (castPtr)
-import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decodeWhile, startFrames)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decodeBytes, decodeWhile, startFrames)
+import Redis.Internal.Protocol.Exact
 
--- | 64 replies a piece, of one kind and size each; and one array.
+-- | 64 replies a piece, of one kind and size each; one array; and large replies,
+-- with their decoders.
 benchmarks :: Benchmark
 benchmarks =
   bgroup
@@ -23,9 +28,18 @@ benchmarks =
       bench "64 bulk strings of 512 B" (decoding (replies (bulk 512))),
       bench "64 bulk strings of 4 KiB" (decoding (replies (bulk 4096))),
       bench "64 integers" (decoding (replies ":1234567\r\n")),
-      bench "an array of 100 bulk strings of 16 B" (decoding ("*100\r\n" <> times 100 (bulk 16)))
+      bench "an array of 100 bulk strings of 16 B" (decoding ("*100\r\n" <> times 100 (bulk 16))),
+      bench "list of 1000 strings of 100 B" (reading (Decode.list Decode.bytes) mget),
+      bench "list of 1000 nullable strings of 100 B" (reading (Decode.list (Decode.nullable Decode.bytes)) mget),
+      bench "pairs, 1000 in turn" (reading (Decode.pairs Decode.bytes Decode.bytes) ("*2000\r\n" <> times 2000 (bulk 10))),
+      bench "pairs, 1000 in a map" (reading (Decode.pairs Decode.bytes Decode.bytes) ("%1000\r\n" <> times 2000 (bulk 10))),
+      bench "1000 entries of a stream, of 5 fields" (reading entries ("*1000\r\n" <> times 1000 entry)),
+      bench "list of 1000 strings of 100 B, exact bytes" (exactly mget)
     ]
   where
+    mget = "*1000\r\n" <> times 1000 (bulk 100)
+    entry = "*2\r\n" <> bulk 15 <> "*10\r\n" <> times 10 (bulk 8)
+    entries = Decode.pairs Decode.bytes (Decode.pairs Decode.bytes Decode.bytes)
     replies = times 64
     times count = ByteString.concat . replicate count
 
@@ -40,6 +54,23 @@ decoding = whnfAppIO $ \bytes ->
       NeedMore _ at _ -> unless (at == size) (throwIO (userError "replies are left over"))
       Done _ _ -> throwIO (userError "stopped early")
       Malformed reason -> throwIO (userError reason)
+
+-- | One reply, from its bytes to the end of what the decoder makes of it.
+reading :: Decoder [a] -> ByteString -> Benchmarkable
+reading decoder = whnfAppIO $ \bytes ->
+  case decodeBytes limits bytes of
+    Right (reply, "") -> either (throwIO . userError . show) (pure . length) (decoder reply)
+    Right _ -> throwIO (userError "bytes are left over")
+    Left reason -> throwIO (userError reason)
+
+-- | One reply and its bytes.
+exactly :: ByteString -> Benchmarkable
+exactly = whnfAppIO $ \bytes ->
+  ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
+    decodeExact limits (castPtr start) 0 size startExact >>= \case
+      ExactDone _ copy _ -> pure copy
+      ExactMore {} -> throwIO (userError "stopped early")
+      ExactMalformed reason -> throwIO (userError reason)
 
 limits :: DecodeLimits
 limits = DecodeLimits {decodeMaxBulk = 512 * 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 32}

@@ -4,7 +4,7 @@
 -- pipeline by themselves. There are three ways to run one:
 --
 -- * 'run' (or 'tryRun') waits for the result;
--- * 'submit' does not; 'wait' (or 'tryWait') does, later;
+-- * 'submit' does not; 'awaitReply' (or 'tryAwaitReply') does, later;
 -- * "Redis.Pipeline" runs many and waits for all.
 --
 -- Commands that the server may keep waiting (BLPOP) get connections of their
@@ -30,15 +30,20 @@ module Redis.Client
     -- * Without waiting
     submit,
     Pending,
-    wait,
-    tryWait,
-    resolved,
+    awaitReply,
+    tryAwaitReply,
+    pendingFrom,
 
     -- * A connection of one's own
     withDedicated,
     Dedicated,
     runOn,
     tryRunOn,
+
+    -- * Nodes
+    clientNodes,
+    ClientNode (..),
+    NodeRole (..),
 
     -- * Looking
     clientGauges,
@@ -57,8 +62,10 @@ import Data.Map.Strict qualified as Map
 import Redis.Command
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
+import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Lease
+import Redis.Internal.Client.Recoverer
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
@@ -96,7 +103,8 @@ newClient unchecked = do
   router <- newRouter setup >>= either throwIO pure
   closed <- newIORef False
   learnt <- newIORef Map.empty
-  pure (Client Core {coreConfig = config, coreRouter = router, coreClosed = closed, coreLearnt = learnt})
+  recoverer <- newRecoverer config router closed
+  pure (Client Core {coreConfig = config, coreRouter = router, coreRecoverer = recoverer, coreClosed = closed, coreLearnt = learnt})
 
 -- | Takes no more commands, waits up to the command timeout (at most 5 s) for
 -- those in flight, and closes every connection. Commands that come later fail
@@ -106,6 +114,7 @@ newClient unchecked = do
 closeClient :: Client -> IO ()
 closeClient (Client core) = do
   writeIORef (coreClosed core) True
+  stopRecoverer (coreRecoverer core)
   closeRouter (maybe 5 (min 5) (configCommandTimeout (coreConfig core))) (coreRouter core)
 
 -- | Runs a command and waits for its result. Throws 'Error'.
@@ -145,20 +154,17 @@ report core command nanos result =
 newtype Pending a = Pending (Started a)
 
 -- | Submits a command without waiting for its reply. Blocks only while its
--- connection is opened, its queue is full, or no node is known to send it to
--- (at most the command timeout). Never throws an 'Error': 'wait' does.
+-- connection is opened or its queue is full (at most the command timeout). Never
+-- throws an 'Error': 'awaitReply' does.
 --
 -- What one thread submits to one node is run in that order, as long as the
 -- node takes it at the first attempt: a command that is redirected or retried
--- runs later, and only while somebody waits for it. So a 'Pending' may be
--- dropped, and its command is sent all the same; but if the node does not run it
--- at once (its slot has moved, the connection was lost before it left), nobody
--- sends it again.
+-- runs later. That happens whether or not anybody waits for the command, so a
+-- 'Pending' may be dropped.
 --
 -- A command that the server may keep waiting is sent at once on a connection of
--- its own, which it holds until it is answered. For a 'Redis.Commands.raw'
--- command that this library does not know, the server is first asked what it
--- is, which is waited for.
+-- its own, which it holds until it is answered. For a command that this library
+-- does not know, the server is first asked what it is, which is waited for.
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
@@ -175,23 +181,23 @@ submit (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 -- from several threads: all get the same result.
 --
 -- @since 0.1.0.0
-wait :: Pending a -> IO a
-wait pending = tryWait pending >>= either throwIO pure
+awaitReply :: Pending a -> IO a
+awaitReply pending = tryAwaitReply pending >>= either throwIO pure
 
--- | Waits for a submitted command. A redirect or retry happens here, on the
--- thread that waits first. If that thread is interrupted, the next one that waits
--- goes on where it was: what has been sent again is not sent once more.
+-- | Waits for a submitted command. Blocks until there is a result, at most about the
+-- command timeout from when it was submitted. May be called again and from several
+-- threads: all get the same result.
 --
 -- @since 0.1.0.0
-tryWait :: Pending a -> IO (Either Error a)
-tryWait (Pending started) = awaitStarted started
+tryAwaitReply :: Pending a -> IO (Either Error a)
+tryAwaitReply (Pending started) = awaitStarted started
 
 -- | A command whose result is known already: for code that takes a 'Pending'
 -- and is to be tried without a server, or that answers from elsewhere.
 --
 -- @since 0.1.0.0
-resolved :: Either Error a -> Pending a
-resolved = Pending . settled
+pendingFrom :: Either Error a -> Pending a
+pendingFrom = Pending . settled
 
 -- | Lends a connection to the action: to the node of the key, or to any node.
 -- Nobody else uses it meanwhile. It goes back to the pool afterwards, unless
@@ -213,6 +219,19 @@ withDedicated (Client core) key action = lease core key action >>= either throwI
 -- @since 0.1.0.0
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
+
+-- | The nodes that the cluster's map names, in the order of their endpoints; a server
+-- alone is one primary. Empty while no map is known. Never blocks.
+--
+-- The hook for connection events tells when nodes come and go, and when their roles
+-- change ('NodeAdded', 'NodeRemoved', 'TopologyChanged').
+--
+-- > nodes <- clientNodes client
+-- > traverse (\\node -> tryRun client (onNode (clientNodeEndpoint node) (Redis.slowlogGet 10))) nodes
+--
+-- @since 0.1.0.0
+clientNodes :: Client -> IO [ClientNode]
+clientNodes (Client core) = routerMembers (coreRouter core)
 
 -- | The open connections of every node, and what is queued on them: of the one
 -- server, or of a cluster's nodes as its map has them, and those that a

@@ -21,7 +21,7 @@ module Redis.Config
     setCredentials,
     Credentials (..),
     Secret,
-    secret,
+    toSecret,
     setDatabase,
     setClientName,
 

@@ -1,10 +1,19 @@
 -- | Reading replies: small functions from a 'Value' to what is wanted.
 --
--- Each accepts every shape in which servers say the same thing — a bulk string
--- or a simple one, a map or the flat array that RESP2 has instead, a double or
--- its text — so that a command need not know the protocol of its connection.
--- Attributes are looked through at every level. Decoding is done when the
--- outermost constructor is known: nothing fails later.
+-- Each accepts every shape in which servers say the same thing, so that a
+-- command need not know the protocol of its connection:
+--
+-- * a bulk string, a simple one or a verbatim one;
+-- * a number or its text;
+-- * an array or a set;
+-- * a map, an array of keys and values in turn, or an array of pairs;
+-- * any of the three nulls;
+-- * all of these behind attributes, at every level.
+--
+-- Decoding is done when the outermost constructor is known: nothing fails
+-- later. An error says where in the reply it failed; that costs nothing before.
+--
+-- To be imported qualified.
 module Redis.Decode
   ( Decoder,
 
@@ -16,6 +25,8 @@ module Redis.Decode
     integer,
     double,
     boolean,
+    unixSeconds,
+    unixMilliseconds,
 
     -- * Absent values
     nullable,
@@ -24,19 +35,33 @@ module Redis.Decode
     -- * Aggregates
     list,
     listOf,
+    pair,
+    triple,
     pairs,
+    scored,
+    mapping,
+
+    -- * Records
     record,
     field,
     optionalField,
+    element,
+    optionalElement,
 
-    -- * Failing
+    -- * Choosing and failing
+    orElse,
     mismatch,
   )
 where
 
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Time.Clock (UTCTime)
+import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Error (DecodeError (..))
 import Redis.Internal.Protocol.Decode (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
@@ -68,7 +93,7 @@ okay reply = case reply of
 ignored :: Decoder ()
 ignored _ = Right ()
 
--- | A string of any kind.
+-- | A string of any kind. \(O(1)\): the bytes are those of the 'Value'.
 --
 -- @since 0.1.0.0
 bytes :: Decoder ByteString
@@ -79,14 +104,28 @@ bytes reply = case reply of
   WithAttributes _ inner -> bytes inner
   _ -> mismatch "a string" reply
 
--- | An integer.
+-- | An integer, or its text. One that needs more than 64 bits is an error.
 --
 -- @since 0.1.0.0
 integer :: Decoder Int64
 integer reply = case reply of
   Integer number -> Right number
+  BulkString string -> maybe (mismatch "an integer" reply) Right (parseInteger string)
+  SimpleString string -> maybe (mismatch "an integer" reply) Right (parseInteger string)
+  BigNumber number -> maybe (mismatch "an integer of 64 bits" reply) Right (narrowed number)
   WithAttributes _ inner -> integer inner
   _ -> mismatch "an integer" reply
+
+parseInteger :: ByteString -> Maybe Int64
+parseInteger string
+  -- Longer ones are out of range, and not worth reading to find out.
+  | Char8.length string <= 20, Just (number, "") <- Char8.readInteger string = narrowed number
+  | otherwise = Nothing
+
+narrowed :: Integer -> Maybe Int64
+narrowed number
+  | number >= toInteger (minBound :: Int64) && number <= toInteger (maxBound :: Int64) = Just (fromInteger number)
+  | otherwise = Nothing
 
 -- | A floating-point number, or its text.
 --
@@ -94,13 +133,14 @@ integer reply = case reply of
 double :: Decoder Double
 double reply = case reply of
   Double number -> Right number
-  Integer number -> Right (fromIntegral number)
   BulkString string -> maybe (mismatch "a number" reply) Right (parseDouble string)
+  Integer number -> Right (fromIntegral number)
   SimpleString string -> maybe (mismatch "a number" reply) Right (parseDouble string)
+  BigNumber number -> Right (fromInteger number)
   WithAttributes _ inner -> double inner
   _ -> mismatch "a number" reply
 
--- | A Boolean, or RESP2's 0 and 1.
+-- | A Boolean, or 0 and 1.
 --
 -- @since 0.1.0.0
 boolean :: Decoder Bool
@@ -111,16 +151,28 @@ boolean reply = case reply of
   WithAttributes _ inner -> boolean inner
   _ -> mismatch "0 or 1" reply
 
--- | 'Nothing' for a null.
+-- | A point in time, which servers count in seconds since 1970.
+--
+-- @since 0.1.0.0
+unixSeconds :: Decoder UTCTime
+unixSeconds = fmap (posixSecondsToUTCTime . fromIntegral) . integer
+
+-- | A point in time, in milliseconds since 1970.
+--
+-- @since 0.1.0.0
+unixMilliseconds :: Decoder UTCTime
+unixMilliseconds = fmap (posixSecondsToUTCTime . (/ 1000) . fromIntegral) . integer
+
+-- | 'Nothing' for a null of any form.
 --
 -- @since 0.1.0.0
 nullable :: Decoder a -> Decoder (Maybe a)
 nullable decoder reply = case reply of
   Null -> Right Nothing
   WithAttributes _ inner -> nullable decoder inner
-  _ -> do
-    result <- decoder reply
-    Right $! Just $! result
+  _ -> case decoder reply of
+    Right result -> Right $! Just $! result
+    Left failure -> Left failure
 
 -- | 'False' for a null, 'True' for what the decoder takes.
 --
@@ -132,57 +184,113 @@ present decoder = fmap (== Just ()) . nullable decoder
 --
 -- @since 0.1.0.0
 list :: Decoder a -> Decoder [a]
-list decoder reply = case reply of
-  Array elements -> eachElement decoder elements
-  Set elements -> eachElement decoder elements
-  WithAttributes _ inner -> list decoder inner
-  _ -> mismatch "an array" reply
+list decoder reply = elementsOf reply >>= eachElement decoder
 
 -- | An array of exactly this many elements. \(O(n)\).
 --
 -- @since 0.1.0.0
 listOf :: Int -> Decoder a -> Decoder [a]
 listOf count decoder reply = do
-  elements <- list Right reply
+  elements <- elementsOf reply
   if length elements == count
     then eachElement decoder elements
     else mismatch ("an array of " <> show count) reply
 
-eachElement :: Decoder a -> [Value] -> Either DecodeError [a]
-eachElement decoder = go []
-  where
-    -- With an accumulator: an array may have millions of elements.
-    go done = \case
-      [] -> Right (reverse done)
-      element : rest -> do
-        result <- decoder (withoutAttributes element)
-        result `seq` go (result : done) rest
+elementsOf :: Decoder [Value]
+elementsOf reply = case reply of
+  Array elements -> Right elements
+  Set elements -> Right elements
+  WithAttributes _ inner -> elementsOf inner
+  _ -> mismatch "an array" reply
 
--- | A map, or a flat array of keys and values in turn. In the server's order.
--- \(O(n)\).
+eachElement :: forall a. Decoder a -> [Value] -> Either DecodeError [a]
+eachElement decoder = go 0
+  where
+    -- Not with an accumulator: the stack is cheaper than a list to be reversed,
+    -- for millions of elements too.
+    go :: Int -> [Value] -> Either DecodeError [a]
+    go !index = \case
+      [] -> Right []
+      found : rest -> case decoder found of
+        Left failure -> Left (inside (atElement index) failure)
+        Right !result -> case go (index + 1) rest of
+          Left failure -> Left failure
+          Right results -> Right (result : results)
+
+-- | An array of exactly two elements. \(O(1)\).
+--
+-- @since 0.1.0.0
+pair :: Decoder a -> Decoder b -> Decoder (a, b)
+pair one two reply =
+  elementsOf reply >>= \case
+    [a, b] -> do
+      !x <- within (atElement 0) (one a)
+      !y <- within (atElement 1) (two b)
+      Right (x, y)
+    _ -> mismatch "an array of 2" reply
+
+-- | An array of exactly three elements. \(O(1)\).
+--
+-- @since 0.1.0.0
+triple :: Decoder a -> Decoder b -> Decoder c -> Decoder (a, b, c)
+triple one two three reply =
+  elementsOf reply >>= \case
+    [a, b, c] -> do
+      !x <- within (atElement 0) (one a)
+      !y <- within (atElement 1) (two b)
+      !z <- within (atElement 2) (three c)
+      Right (x, y, z)
+    _ -> mismatch "an array of 3" reply
+
+-- | Keys with their values: a map, an array of keys and values in turn, or an
+-- array of arrays of two. In the server's order, and as often as the server says
+-- them. \(O(n)\).
+--
+-- Servers choose the shape by protocol and by command: @HGETALL@ is flat with
+-- RESP2 and a map with RESP3, @ZRANGE … WITHSCORES@ is flat and then of twos,
+-- @XREAD@ is of twos and then a map. An array whose first element is itself an
+-- array is read as one of twos, any other as keys and values in turn; so a key
+-- cannot be an array where the keys and values come in turn. No server has such
+-- keys.
 --
 -- @since 0.1.0.0
 pairs :: Decoder key -> Decoder element -> Decoder [(key, element)]
-pairs key element reply = case reply of
-  Map entries -> eachEntry entries
-  Array elements -> inTwos elements >>= eachEntry
-  WithAttributes _ inner -> pairs key element inner
+pairs key one reply = case reply of
+  Map entries -> fromMap entries
+  Array elements
+    | begin : _ <- elements, Array _ <- withoutAttributes begin -> eachElement (pair key one) elements
+    | otherwise -> inTurn elements
+  WithAttributes _ inner -> pairs key one inner
   _ -> mismatch "a map" reply
   where
-    eachEntry = go []
-    go done = \case
-      [] -> Right (reverse done)
-      (k, v) : rest -> do
-        entryKey <- key (withoutAttributes k)
-        entryValue <- element (withoutAttributes v)
-        entryKey `seq` entryValue `seq` go ((entryKey, entryValue) : done) rest
-    inTwos elements = case splitTwos [] elements of
-      Just entries -> Right entries
-      Nothing -> mismatch "as many values as keys" reply
-    splitTwos done = \case
-      k : v : rest -> splitTwos ((k, v) : done) rest
-      [] -> Just (reverse done)
-      [_] -> Nothing
+    fromMap = \case
+      [] -> Right []
+      (k, v) : rest -> entry k v (fromMap rest)
+    inTurn = \case
+      [] -> Right []
+      k : v : rest -> entry k v (inTurn rest)
+      [_] -> mismatch "as many values as keys" reply
+    entry k v others = case key k of
+      Left failure -> Left (inside "a key" failure)
+      Right !k' -> case one v of
+        Left failure -> Left (inside (atKey k) failure)
+        Right !v' -> case others of
+          Left failure -> Left failure
+          Right entries -> Right ((k', v') : entries)
+    {-# INLINE entry #-}
+
+-- | Members of a sorted set with their scores. \(O(n)\).
+--
+-- @since 0.1.0.0
+scored :: Decoder [(ByteString, Double)]
+scored = pairs bytes double
+
+-- | The same shapes as 'pairs'; of several values of one key the last.
+-- \(O(n \log n)\).
+--
+-- @since 0.1.0.0
+mapping :: Ord key => Decoder key -> Decoder element -> Decoder (Map key element)
+mapping key one = fmap Map.fromList . pairs key one
 
 -- | A map whose keys are names, for 'field'.
 --
@@ -195,31 +303,87 @@ record = pairs bytes value
 -- @since 0.1.0.0
 field :: ByteString -> Decoder a -> [(ByteString, Value)] -> Either DecodeError a
 field name decoder fields = case lookup name fields of
-  Just found -> decoder found
-  Nothing -> mismatch ("a field " <> show name) (Map [(BulkString key, v) | (key, v) <- fields])
+  Just found -> within (atField name) (decoder found)
+  Nothing -> missing ("a field " <> show name) ("fields " <> show (map fst fields))
 
 -- | A field that may be absent. \(O(n)\).
 --
 -- @since 0.1.0.0
 optionalField :: ByteString -> Decoder a -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
-optionalField name decoder = maybe (Right Nothing) (fmap Just . decoder) . lookup name
+optionalField name decoder = traverse (within (atField name) . decoder) . lookup name
+
+-- | For arrays whose elements have a meaning each, and that newer servers make
+-- longer: the element at this place, counted from 0. \(O(n)\).
+--
+-- @since 0.1.0.0
+element :: Int -> Decoder a -> [Value] -> Either DecodeError a
+element index decoder elements =
+  optionalElement index decoder elements >>= \case
+    Just found -> Right found
+    Nothing -> missing ("an array of at least " <> show (index + 1)) ("an array of " <> show (length elements))
+
+-- | An element that older servers leave out. \(O(n)\).
+--
+-- @since 0.1.0.0
+optionalElement :: Int -> Decoder a -> [Value] -> Either DecodeError (Maybe a)
+optionalElement index decoder elements = case drop index elements of
+  found : _ -> Just <$> within (atElement index) (decoder found)
+  [] -> Right Nothing
+
+-- | What the second decoder reads if the first one fails. If both fail, the
+-- error is that of the one that came further into the reply.
+--
+-- @since 0.1.0.0
+orElse :: Decoder a -> Decoder a -> Decoder a
+orElse one other reply = case one reply of
+  Right result -> Right result
+  Left failure -> first (worse failure) (other reply)
+  where
+    worse a b = case compare (depth a) (depth b) of
+      GT -> a
+      LT -> b
+      EQ -> b {decodeErrorExpected = decodeErrorExpected a <> " or " <> decodeErrorExpected b}
+    depth = length . decodeErrorPath
+
+infixr 3 `orElse`
 
 -- | Says what was expected and, shortened, what came.
 --
 -- @since 0.1.0.0
 mismatch :: String -> Value -> Either DecodeError a
-mismatch expected got =
-  Left DecodeError {decodeErrorExpected = expected, decodeErrorGot = shortened got}
+mismatch expected got = missing expected (rendered got)
 
--- | At most some hundred characters, whatever the size of the value.
-shortened :: Value -> String
-shortened got = case splitAt 120 (show (cut got)) of
+missing :: String -> String -> Either DecodeError a
+missing expected got =
+  Left DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = shortened got}
+
+within :: String -> Either DecodeError a -> Either DecodeError a
+within place = first (inside place)
+
+inside :: String -> DecodeError -> DecodeError
+inside place failure = failure {decodeErrorPath = place : decodeErrorPath failure}
+
+atElement :: Int -> String
+atElement index = "element " <> show index
+
+atField :: ByteString -> String
+atField name = "field " <> shortened (show name)
+
+-- | The place of a key's value.
+atKey :: Value -> String
+atKey = either (const "a value") atField . bytes
+
+-- | At most some hundred characters.
+shortened :: String -> String
+shortened long = case splitAt 120 long of
   (text, "") -> text
   (text, _) -> text <> "…"
-  where
-    -- So that no megabyte is rendered to be thrown away.
-    cut = \case
-      BulkString string -> BulkString (Char8.take 120 string)
-      SimpleString string -> SimpleString (Char8.take 120 string)
-      ErrorReply string -> ErrorReply (Char8.take 120 string)
-      other -> other
+
+-- | Not the whole of a string, so that no megabyte is rendered to be thrown away.
+rendered :: Value -> String
+rendered = \case
+  BulkString string -> show (BulkString (Char8.take 120 string))
+  SimpleString string -> show (SimpleString (Char8.take 120 string))
+  ErrorReply string -> show (ErrorReply (Char8.take 120 string))
+  Null -> "null"
+  other -> show other

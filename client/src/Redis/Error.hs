@@ -28,14 +28,16 @@ module Redis.Error
   )
 where
 
-import Control.Exception (Exception (displayException))
+import Control.Exception (Exception (..), SomeException (..))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
-import Data.Map.Strict qualified as Map
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Typeable (cast)
 import Data.Word (Word16)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
@@ -87,17 +89,26 @@ data ServerError = ServerError
   { -- | The first word, such as @WRONGTYPE@ or @ERR@.
     serverErrorCode :: ByteString,
     -- | The rest of the line.
-    serverErrorMessage :: ByteString
+    serverErrorMessage :: ByteString,
+    -- | Whether the command that was answered so may have run.
+    serverErrorDelivery :: Delivery
   }
   deriving stock (Eq, Show)
 
--- | Splits the text of an error reply into code and message. \(O(n)\).
+-- | Splits the text of an error reply into code and message. What it says of
+-- the command's run is what it would say of any command's, scripts included.
+-- \(O(n)\).
 --
 -- @since 0.1.0.0
 serverErrorFromText :: ByteString -> ServerError
 serverErrorFromText text =
   let (code, rest) = Char8.break (== ' ') text
-   in ServerError {serverErrorCode = code, serverErrorMessage = Char8.drop 1 rest}
+      message = Char8.drop 1 rest
+   in ServerError
+        { serverErrorCode = code,
+          serverErrorMessage = message,
+          serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted
+        }
 
 -- | Why a connection could not be had, or was lost.
 --
@@ -153,14 +164,16 @@ data RoutingCause
   = -- | No node is known to serve the slot.
     UncoveredSlot Int
   | -- | No seed answered; each with its reason.
-    NoReachableNode [(Endpoint, String)]
+    NoReachableNode [(Endpoint, Error)]
   | -- | Too many redirects or retries; the nodes in the order they were tried
     -- and what each said last.
     AttemptsExhausted [(Endpoint, String)]
   | -- | A command that was split over several slots: so many of its parts
     -- failed, of so many; and the first failure. The other parts have run.
     PartsFailed Int Int Error
-  | NodesFailed (Map.Map Endpoint Error) Int
+  | -- | A command for several nodes: those on which it failed, of so many. On the
+    -- others it has run.
+    NodesFailed (Map Endpoint Error) Int
   deriving stock (Eq, Show)
 
 -- | Why this client would not even try.
@@ -173,6 +186,11 @@ data Refusal
   | -- | The command (its name) changes the state of a connection that others
     -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
+  | -- | In a cluster the answer to the command (its name) is one node's own, and
+    -- none was named.
+    NeedsNode ByteString
+  | -- | The cluster has no node at this endpoint.
+    NoSuchNode Endpoint
   | -- | A contiguous run of so many commands, more than a connection may have in
     -- flight.
     RunTooLong Int
@@ -184,7 +202,10 @@ data Refusal
 --
 -- @since 0.1.0.0
 data DecodeError = DecodeError
-  { -- | What the decoder was looking for.
+  { -- | Where in the reply, from the outside in, such as @element 3@ (counted
+    -- from 0) and @field "epoch"@. Empty if it is the reply itself.
+    decodeErrorPath :: [String],
+    -- | What the decoder was looking for.
     decodeErrorExpected :: String,
     -- | What came instead, shortened.
     decodeErrorGot :: String
@@ -211,18 +232,26 @@ data Error
     ClientClosed
   deriving stock (Eq, Show)
 
+-- | Thrown, it prints as 'displayException' says, also where nobody catches it.
+-- It is caught as what it is.
 instance Exception Error where
+  toException = SomeException . ThrownError
+  fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
       "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage
-    UnexpectedReply DecodeError {decodeErrorExpected, decodeErrorGot} ->
-      "unexpected reply: expected " <> decodeErrorExpected <> ", got " <> decodeErrorGot
+    UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
+      "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath
+        <> "expected "
+        <> decodeErrorExpected
+        <> ", got "
+        <> decodeErrorGot
     ConnectionError delivery endpoint cause ->
       renderEndpoint endpoint <> ": " <> renderCause cause <> deliveryNote delivery
     TimeoutError delivery seconds ->
       "no reply within " <> show seconds <> " s" <> deliveryNote delivery
     RoutingError delivery cause -> renderRouting cause <> deliveryNote delivery
-    RefusedError refusal -> "refused: " <> show refusal
+    RefusedError refusal -> "refused: " <> renderRefusal refusal
     ClientClosed -> "the client is closed"
     where
       deliveryNote = \case
@@ -230,16 +259,45 @@ instance Exception Error where
         RefusedBeforeRun -> " (refused before it ran)"
         MaybeExecuted -> " (it may have run)"
 
+-- | An 'Error' on its way to who catches it. Runtimes before GHC 9.10 print by
+-- 'show' what nobody catches; 'Error' itself shows its constructors, for tests and
+-- for logs.
+newtype ThrownError = ThrownError Error
+
+instance Show ThrownError where
+  showsPrec _ (ThrownError failure) = showString (displayException failure)
+
+instance Exception ThrownError where
+  displayException (ThrownError failure) = displayException failure
+
+renderRefusal :: Refusal -> String
+renderRefusal = \case
+  CrossSlot name -> "the keys of " <> Char8.unpack name <> " belong to different slots"
+  NeedsDedicatedConnection name ->
+    Char8.unpack name <> " concerns the connection, which others share; it can be run on a dedicated one"
+  NeedsNode name ->
+    "in a cluster the answer to " <> Char8.unpack name <> " is one node's own; name the node, or ask every one"
+  NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
+  RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
+  EmptyCommand -> "a command has at least a name"
+
 renderRouting :: RoutingCause -> String
 renderRouting = \case
   UncoveredSlot slot -> "no node is known to serve slot " <> show slot
   NoReachableNode [] -> "no node is known"
-  NoReachableNode reasons -> "no node can be reached: " <> listed reasons
+  NoReachableNode reasons -> "no node can be reached: " <> listed [(endpoint, reason endpoint why) | (endpoint, why) <- reasons]
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
-  NodesFailed failed asked -> show (Map.size failed) <> " of " <> show asked <> " nodes failed"
+  NodesFailed failed asked ->
+    show (Map.size failed) <> " of " <> show asked <> " nodes failed: "
+      <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> displayException why | (endpoint, why) <- Map.toAscList failed]
   PartsFailed failures parts first ->
     show failures <> " of " <> show parts <> " parts failed, the others have run; the first: " <> displayException first
   where
+    -- The node is named already.
+    reason endpoint = \case
+      ConnectionError _ same cause | same == endpoint -> renderCause cause
+      other -> displayException other
+
     -- A server that is down says the same each time.
     listed = List.intercalate "; " . map told . NonEmpty.group
     told same@((endpoint, why) :| _) =
@@ -252,9 +310,7 @@ renderRouting = \case
 -- @since 0.1.0.0
 errorDelivery :: Error -> Delivery
 errorDelivery = \case
-  ReplyError ServerError {serverErrorCode, serverErrorMessage}
-    | refusesBeforeRun serverErrorCode serverErrorMessage -> RefusedBeforeRun
-    | otherwise -> MaybeExecuted
+  ReplyError failed -> serverErrorDelivery failed
   UnexpectedReply _ -> MaybeExecuted
   ConnectionError delivery _ _ -> delivery
   TimeoutError delivery _ -> delivery

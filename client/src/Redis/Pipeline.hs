@@ -1,7 +1,8 @@
 -- | Many commands at once: all are submitted, then all are waited for.
 --
--- > (name, visits) <- runPipeline client ((,) <$> command (get "name") <*> command (incr "visits"))
--- > values <- runPipeline client (traverse (command . get) keys)
+-- > (name, visits) <- runPipeline client ((,) <$> pipelined (get "name") <*> pipelined (incr "visits"))
+-- > values <- runPipeline client (traverse (pipelined . get) keys)
+-- > results <- runPipeline client (traverse (tryPipelined . get) keys)
 --
 -- A pipeline is no transaction: other clients' commands may run in between,
 -- and some commands may fail when others have run. In a cluster each command
@@ -9,7 +10,8 @@
 -- that is what lets them all leave before the first answer.
 module Redis.Pipeline
   ( Pipeline,
-    command,
+    pipelined,
+    tryPipelined,
     runPipeline,
     tryRunPipeline,
   )
@@ -36,26 +38,34 @@ instance Applicative Pipeline where
     finishA <- beginA client
     pure $ do
       f <- finishF
-      -- Also when the first failed: it has been sent, and its retries happen
-      -- while it is waited for.
+      -- Also when the first failed: when the pipeline returns, every command
+      -- of it has ended.
       a <- finishA
       pure (f <*> a)
 
--- | One command.
+-- | One command. If it fails, so does the pipeline, when all its commands have
+-- ended.
 --
 -- @since 0.1.0.0
-command :: Command a -> Pipeline a
-command single = Pipeline (fmap tryWait . (`submit` single))
+pipelined :: Command a -> Pipeline a
+pipelined command = Pipeline (fmap tryAwaitReply . (`submit` command))
+
+-- | One command, with its own result or 'Error': it fails alone.
+--
+-- @since 0.1.0.0
+tryPipelined :: Command a -> Pipeline (Either Error a)
+tryPipelined command = Pipeline (fmap (fmap Right . tryAwaitReply) . (`submit` command))
 
 -- | Runs a pipeline. Blocks until every command has a result, or has failed;
--- throws the first 'Error' in the order of the commands. Submitting blocks
--- while queues are full, so a pipeline may be longer than they are.
+-- throws the first 'Error' of a 'pipelined' command, in the order of the
+-- commands. Submitting blocks while queues are full, so a pipeline may be longer
+-- than they are.
 --
 -- @since 0.1.0.0
 runPipeline :: Client -> Pipeline a -> IO a
 runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO pure
 
--- | Runs a pipeline; the first 'Error' in the order of the commands, if any.
+-- | Runs a pipeline; the first 'Error' of a 'pipelined' command, if any.
 --
 -- @since 0.1.0.0
 tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)

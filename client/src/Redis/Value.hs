@@ -1,11 +1,16 @@
+{-# LANGUAGE PatternSynonyms #-}
+
 -- | What a server can say: every type of RESP2 and RESP3, strict.
 --
 -- The two protocols share one type, so that a program does not care which one
--- a connection negotiated: RESP2's null bulk string and null array are 'Null',
--- as is RESP3's @_@. Source: the RESP3 specification
+-- a connection negotiated. Source: the RESP3 specification
 -- (<https://github.com/redis/redis-specifications/blob/master/protocol/RESP3.md>).
+--
+-- To be imported qualified, or by name: 'Map', 'Set' and 'Double' have famous
+-- namesakes.
 module Redis.Value
-  ( Value (..),
+  ( Value (.., Null),
+    NullForm (..),
     withoutAttributes,
   )
 where
@@ -15,6 +20,9 @@ import Data.Int (Int64)
 
 -- | One reply, or one push message.
 --
+-- Match a null with 'Null', which takes all three forms. '==' tells the forms
+-- apart.
+--
 -- @since 0.1.0.0
 data Value
   = -- | @+OK@: text without line breaks.
@@ -23,8 +31,9 @@ data Value
     BulkString ByteString
   | -- | @:42@
     Integer Int64
-  | -- | @_@, and RESP2's @$-1@ and @*-1@.
-    Null
+  | -- | A null, in the form in which the server said it. Programs that pass
+    -- replies on need the form; others match 'Null'.
+    NullOf NullForm
   | -- | @*2@
     Array [Value]
   | -- | @-ERR …@ and RESP3's @!10@: the whole text, code included.
@@ -47,6 +56,45 @@ data Value
     -- look through it; see 'withoutAttributes'.
     WithAttributes [(Value, Value)] Value
   deriving stock (Eq, Show)
+
+-- | The forms of a null.
+--
+-- @since 0.1.0.0
+data NullForm
+  = -- | RESP3's @_@.
+    PlainNull
+  | -- | RESP2's @$-1@: no string.
+    NullBulkString
+  | -- | RESP2's @*-1@: no array.
+    NullArray
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | No value. As a pattern it takes every form of null; as an expression it is
+-- RESP3's.
+--
+-- @since 0.1.0.0
+pattern Null :: Value
+pattern Null <-
+  NullOf _
+  where
+    Null = NullOf PlainNull
+
+{-# COMPLETE
+  SimpleString,
+  BulkString,
+  Integer,
+  Null,
+  Array,
+  ErrorReply,
+  Double,
+  Boolean,
+  BigNumber,
+  VerbatimString,
+  Map,
+  Set,
+  Push,
+  WithAttributes
+  #-}
 
 -- | The value itself, its outermost attributes dropped. \(O(1)\) for a value
 -- without any.

@@ -18,6 +18,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Decode qualified as Decode
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates
 import Redis.TestKit.Cluster
@@ -68,6 +69,8 @@ keysSpec = do
         run client (Redis.exists asked) `shouldReturn` 203
         run client (Redis.touch asked) `shouldReturn` 203
       forM_ (NonEmpty.nonEmpty (take 100 keys)) $ \half -> run client (Redis.del half) `shouldReturn` 100
+      run client (raw (["mget"] <> take 3 (drop 100 keys)) `decodedBy` Decode.list Decode.bytes)
+        `shouldReturn` map ("value of " <>) (take 3 (drop 100 keys))
       forM_ (NonEmpty.nonEmpty keys) $ \all' -> do
         run client (Redis.unlink all') `shouldReturn` 100
         run client (Redis.exists all') `shouldReturn` 0
@@ -80,7 +83,6 @@ keysSpec = do
       refused "RENAME" (Redis.rename "a" "b")
       refused "MSETNX" (Redis.msetnx (("a", "1") NonEmpty.:| [("b", "2")]))
       refused "SUNION" (raw ["SUNION", "a", "b"])
-      refused "MGET" (raw ["MGET", "a", "b"])
       refused "EVAL" (Redis.eval "return 1" ["a", "b"] [])
       run client (Redis.mset (("{a}1", "1") NonEmpty.:| [("{a}2", "2")]))
       run client (Redis.rename "{a}1" "{a}3") `shouldReturn` ()
@@ -108,11 +110,11 @@ keysSpec = do
   it "runs what a thread submits to one node in that order, and a pipeline over all slots" $ \cluster ->
     limited . connected (setMuxCount Nothing) cluster $ \client -> do
       started <- forM [1 .. 500 :: Int] $ \_ -> submit client (Redis.incr "ordered")
-      results <- mapM wait started
+      results <- mapM awaitReply started
       results `shouldBe` [1 .. 500 :: Int64]
       let keys = numbered "pipe:" 300
-      runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
-      runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+      runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
+      runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
       void (run client (Redis.del ("ordered" NonEmpty.:| [])))
 
 movingSpec :: SpecWith Cluster
@@ -206,13 +208,13 @@ replicaSpec =
       masters <- map fst <$> clusterMasters cluster
       let replicas = filter (`notElem` masters) nodes
           keys = numbered "far:" 60
-      runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
+      runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
       eventually 10 "the replicas have it all" $
-        (== map Just keys) <$> runPipeline client (traverse (command . Redis.get) keys)
+        (== map Just keys) <$> runPipeline client (traverse (pipelined . Redis.get) keys)
       getsOfMasters <- sum <$> mapM (calls "get") masters
       getsOfReplicas <- sum <$> mapM (calls "get") replicas
-      runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
-      runPipeline client (traverse_ (\key -> command (Redis.incr ("n" <> key))) keys)
+      runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
+      runPipeline client (traverse_ (\key -> pipelined (Redis.incr ("n" <> key))) keys)
       getsOfMasters' <- sum <$> mapM (calls "get") masters
       getsOfReplicas' <- sum <$> mapM (calls "get") replicas
       (getsOfMasters' - getsOfMasters, getsOfReplicas' - getsOfReplicas) `shouldBe` (0, 60)
@@ -222,7 +224,7 @@ replicaSpec =
       -- A replica dies: its master answers.
       forM_ (take 1 replicas) $ \victim -> do
         Server.kill9 (nodeServer victim)
-        runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+        runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
         Server.restart (nodeServer victim)
         awaitAgreement cluster
 
@@ -252,7 +254,7 @@ failingSpec = do
             free' <- timeout 1500000 . replicateConcurrently_ 4 $ forM_ free $ \key -> run client (Redis.get key)
             free' `shouldBe` Just ()
             -- And those do end.
-            ended <- within 10 (mapM tryWait waiting)
+            ended <- within 10 (mapM tryAwaitReply waiting)
             length ended `shouldBe` 20
           awaitAgreement cluster
         [] -> expectationFailure "no master"
@@ -303,8 +305,8 @@ lonelySpec = do
             all (either (const False) (const True)) <$> mapM (tryRun client . Redis.get) keys
         -- They had nothing on disk, so only what is there too often would tell.
         verifyNoneTwice client audit
-        runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
-        runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+        runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
+        runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
 
   it "of which one node is down, and which serves the rest, is used as far as it goes" $
     within 60 . settled . withCluster options {clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
@@ -353,17 +355,17 @@ secureSpec =
                       }
               }
           secured =
-            setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret "open sesame"})
+            setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret "open sesame"})
               . setTls (Just defaultTlsConfig {tlsCaFile = Just (certificatesAuthority certificates)})
       withCluster defaultClusterOptions {clusterMasterCount = 2, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1000, clusterServer = server} $ \cluster ->
         connected (secured . setConnectTimeout 3 . setMaxAttempts 100) cluster $ \client -> do
           let keys = numbered "tls:" 50
-          runPipeline client (traverse_ (\key -> command (Redis.set key key)) keys)
-          runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+          runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
+          runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
           endpoints <- map gaugeEndpoint <$> clientGauges client
           masters <- map (addressEndpoint . nodeAddress . fst) <$> clusterMasters cluster
           sort (filter (`elem` masters) endpoints) `shouldBe` sort masters
           master <- masterOf cluster (slotNumberOf "tls:1")
           replicas <- replicasOf cluster master
           mapM_ (failover cluster) (take 1 replicas)
-          runPipeline client (traverse (command . Redis.get) keys) `shouldReturn` map Just keys
+          runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys

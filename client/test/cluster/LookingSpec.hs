@@ -9,6 +9,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Cluster
 import Redis.TestKit.Wait
+import Redis.Value (Value (..))
 import Support
 import Test.Hspec
 

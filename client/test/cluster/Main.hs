@@ -75,12 +75,15 @@ module Main (main) where
 
 import LiveSpec qualified
 import LookingSpec qualified
+import PolicySpec qualified
 import RedirectSpec qualified
+import RefusedSpec qualified
 import ReplicaReadsSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
+import TogetherSpec qualified
 import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (RedirectSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LiveSpec.spec)

@@ -7,6 +7,7 @@ import Data.ByteString.Char8 qualified as Char8
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Value (Value (..))
 import Support
 import Test.Hspec
 
@@ -62,7 +63,7 @@ goesTo place beginning typed =
     withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
       -- The replica is known, and answers.
       run client (Redis.get key) `shouldReturn` Just (Char8.pack (show (fakePort b)))
-      answers <- sequence [run client typed, submit client typed >>= wait, runPipeline client (command typed)]
+      answers <- sequence [run client typed, submit client typed >>= awaitReply, runPipeline client (pipelined typed)]
       answers `shouldBe` replicate 3 (SimpleString "OK")
       let (here, there) = case place of
             Primary -> (a, b)

@@ -6,10 +6,12 @@ import Control.Concurrent.Async (cancel, withAsync)
 import Control.Concurrent.STM
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
+import Data.List (nub)
 import FakeNode
 import Redis
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually)
+import Redis.Value (Value (..))
 import Support
 import Test.Hspec
 
@@ -85,6 +87,17 @@ spec = describe "a command that only the server knows" $ do
         forM_ [1 :: Int .. 3] $ \_ -> run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
       countHeard a ["COMMAND", "GETKEYS"] `shouldReturn` 0
       countHeard a ["COMMAND"] `shouldReturn` 1
+
+  it "that a user may not ask about is asked for once, and runs on a connection that nobody uses after it" $
+    limited . withFakeNode $ \a -> do
+      setScript a $ \_ -> \case
+        "COMMAND" : _ -> pure (Just (Say (Failed "NOPERM this user has no permissions to run the 'command' command")))
+        _ -> pure Nothing
+      withClient (alone a) $ \client -> do
+        forM_ [1 :: Int .. 5] $ \_ -> run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
+      countHeard a ["COMMAND"] `shouldReturn` 1
+      used <- map fst . filter ((== ["X.ADD"]) . take 1 . snd) <$> heardOn a
+      length (nub used) `shouldBe` 5
 
   it "that a module brings later is asked about again" $
     limited . withFakeNode $ \a -> do

@@ -21,34 +21,34 @@ spec :: Spec
 spec = describe "a waiter that gives up" $ do
   it "while the command is at the node that a redirect named leaves its result to the others, and it runs once" $
     sentOn id $ \_ a b answering started -> do
-      first <- async (tryWait started)
+      first <- async (tryAwaitReply started)
       eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
-      others <- replicateM 5 (async (tryWait started))
+      others <- replicateM 5 (async (tryAwaitReply started))
       cancel first
       atomically (writeTVar answering True)
       results <- within 5 (mapM Async.wait others)
       results `shouldBe` replicate 5 (Right 1)
-      tryWait started `shouldReturn` Right 1
+      tryAwaitReply started `shouldReturn` Right 1
       mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
   it "each in turn, gives the next one what is left of the command's time" $
     sentOn (setCommandTimeout (Just 1)) $ \_ a b answering started -> do
-      timeout 200000 (tryWait started) `shouldReturn` Nothing
-      timeout 200000 (tryWait started) `shouldReturn` Nothing
-      within 1 (tryWait started) `shouldReturn` Left (TimeoutError MaybeExecuted 1)
+      timeout 200000 (tryAwaitReply started) `shouldReturn` Nothing
+      timeout 200000 (tryAwaitReply started) `shouldReturn` Nothing
+      within 1 (tryAwaitReply started) `shouldReturn` Left (TimeoutError MaybeExecuted 1)
       atomically (writeTVar answering True)
       mapM (`countHeard` ["INCR"]) [a, b] `shouldReturn` [1, 1]
 
   it "leaves a reply that came in time to those who come when the time is over" $
     sentOn (setCommandTimeout (Just 0.3)) $ \client _ b answering started -> do
       timeIsOver <- registerDelay 300000
-      first <- async (tryWait started)
+      first <- async (tryAwaitReply started)
       eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
       cancel first
       atomically (writeTVar answering True)
       eventually 5 "it is answered" $ all ((== 0) . gaugeInFlight) . concatMap gaugeConnections <$> clientGauges client
       atomically (readTVar timeIsOver >>= check)
-      tryWait started `shouldReturn` Right 1
+      tryAwaitReply started `shouldReturn` Right 1
 
   it "before the command is sent again leaves that to the next one, and it runs once" $
     limited . settled . withFakeNode $ \a -> do
@@ -60,10 +60,10 @@ spec = describe "a waiter that gives up" $ do
         _ -> pure Nothing
       withClient (setBackoff Backoff {backoffFirst = 0.4, backoffCap = 0.4} (clusterOf [fakeEndpoint a])) $ \client -> do
         started <- submit client (Redis.incr "key")
-        timeout 50000 (tryWait started) `shouldReturn` Nothing
+        timeout 50000 (tryAwaitReply started) `shouldReturn` Nothing
         countHeard a ["INCR"] `shouldReturn` 1
-        within 5 (tryWait started) `shouldReturn` Right 1
-        tryWait started `shouldReturn` Right 1
+        within 5 (tryAwaitReply started) `shouldReturn` Right 1
+        tryAwaitReply started `shouldReturn` Right 1
         -- Refused, then run.
         countHeard a ["INCR"] `shouldReturn` 2
   where

@@ -41,9 +41,12 @@ wholeValues = do
     forAll genValue $ \value -> forAll genBytes $ \rest ->
       shown (decodeBytes generous (encoded value <> rest)) === shown (Right (value, rest))
 
-  it "takes every spelling of null for null" $
-    forM_ ["_\r\n", "$-1\r\n", "*-1\r\n"] $ \bytes ->
-      decodeBytes generous bytes `shouldBe` Right (Null, "")
+  it "tells the three nulls apart" $
+    forM_ [("_\r\n", PlainNull), ("$-1\r\n", NullBulkString), ("*-1\r\n", NullArray)] $ \(bytes, form) ->
+      decodeBytes generous bytes `shouldBe` Right (NullOf form, "")
+
+  it "takes a null array where an array would be too deep" $
+    decodeBytes generous {decodeMaxDepth = 1} "*1\r\n*-1\r\n" `shouldBe` Right (Array [NullOf NullArray], "")
 
   prop "takes a long error for the same as a short one" $
     forAll genLine $ \text ->
@@ -73,6 +76,15 @@ cutValues = do
               pure $ case step of
                 NeedMore _ at need -> counterexample (stepText step) (at <= cut && at + need > cut && at + need <= ByteString.length bytes)
                 other -> counterexample (stepText other) False
+
+  prop "bytes behind the end are not looked at, even if they would complete the value" $
+    forAll (oneof [genValue, pure (SimpleString "OK")]) $ \value ->
+      let bytes = encoded value
+       in forAll (chooseInt (0, ByteString.length bytes - 1)) $ \cut -> ioProperty $ do
+            step <- stepIn (decode generous) bytes cut 0 startFrames
+            pure $ case step of
+              NeedMore {} -> property True
+              other -> counterexample (stepText other) False
 
   prop "several values in a row come in their order, however they are cut" $
     forAll (resize 20 (listOf genValue)) $ \values ->
@@ -129,6 +141,8 @@ notResp = do
         "$0\r\nab",
         "$-2\r\n",
         "!-2\r\n",
+        "!-1\r\n",
+        "=-1\r\n",
         "*-2\r\n",
         "%-1\r\n",
         "~-1\r\n",
@@ -145,6 +159,16 @@ notResp = do
         ",1e+\r\n",
         ",--1\r\n",
         ",Infinity\r\n",
+        "$+3\r\nabc\r\n",
+        "$-0\r\n\r\n",
+        "=+5\r\ntxt:a\r\n",
+        "!+1\r\na\r\n",
+        "*+1\r\n:1\r\n",
+        "*-0\r\n",
+        "%+1\r\n:1\r\n:1\r\n",
+        "~+0\r\n",
+        ">+0\r\n",
+        "|+0\r\n:1\r\n",
         "PING\r\n",
         "\r\n"
       ]
@@ -294,8 +318,12 @@ hostile = do
 -- | The decoder over bytes up to a cut. What lies behind the cut is no RESP, so
 -- whoever reads on finds out.
 stepTo :: (Ptr Word8 -> Int -> Int -> Frames -> IO Step) -> ByteString -> Int -> Int -> Frames -> IO Step
-stepTo run bytes cut at frames =
-  ByteString.Unsafe.unsafeUseAsCStringLen (ByteString.take cut bytes <> ByteString.replicate 32 255) $ \(start, _) -> do
+stepTo run bytes cut = stepIn run (ByteString.take cut bytes <> ByteString.replicate 32 255) cut
+
+-- | The decoder over the beginning of what lies in memory.
+stepIn :: (Ptr Word8 -> Int -> Int -> Frames -> IO Step) -> ByteString -> Int -> Int -> Frames -> IO Step
+stepIn run memory cut at frames =
+  ByteString.Unsafe.unsafeUseAsCStringLen memory $ \(start, _) -> do
     step <- run (castPtr start) at cut frames
     -- Whatever is still to be evaluated would look at memory that is gone.
     step <$ evaluate (length (stepText step))
@@ -366,7 +394,9 @@ encoded = \case
   SimpleString text -> lined '+' text
   BulkString text -> prefixed '$' text
   Integer number -> lined ':' (digits number)
-  Null -> lined '_' ""
+  NullOf PlainNull -> lined '_' ""
+  NullOf NullBulkString -> lined '$' "-1"
+  NullOf NullArray -> lined '*' "-1"
   Array values -> counted '*' (length values) (map encoded values)
   ErrorReply text
     | Char8.any (`elem` ("\r\n" :: String)) text -> prefixed '!' text
@@ -412,7 +442,7 @@ genValue = upTo (5 :: Int)
         [ SimpleString <$> oneof [genLine, elements ["OK", "O", "K", "OKAY", "KO", "ok", ""]],
           BulkString <$> genBytes,
           Integer <$> genInt64,
-          pure Null,
+          NullOf <$> elements [minBound .. maxBound],
           ErrorReply <$> oneof [genLine, genBytes],
           Double <$> oneof [arbitrary, elements [1 / 0, -1 / 0, 0 / 0, 0, -0.0, 5e-324, 1.7976931348623157e308]],
           Boolean <$> arbitrary,

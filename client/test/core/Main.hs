@@ -3,6 +3,7 @@ module Main (main) where
 import ConnectionPartsSpec qualified
 import Control.Concurrent (setNumCapabilities)
 import DecodeSpec qualified
+import ExactSpec qualified
 import MultiplexerSpec qualified
 import MuxFaultsSpec qualified
 import MuxRoomSpec qualified
@@ -16,6 +17,7 @@ import WakeupSpec qualified
 main :: IO ()
 main = hspec . timed $ do
   DecodeSpec.spec
+  ExactSpec.spec
   ConnectionPartsSpec.spec
   WakeupSpec.spec
   mapM_ onCapabilities [1, 2]

@@ -12,6 +12,7 @@ import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns)
+import Redis.Value (Value (..))
 import Test.Hspec
 
 spec :: Spec
@@ -59,7 +60,7 @@ spec = do
             started <- submit client (raw ["DEBUG", "PROTOCOL", "push"])
             let token = Char8.pack (show turn)
             run client (Commands.echo token) `shouldReturn` token
-            _ <- wait started
+            _ <- awaitReply started
             pure ()
         readTVarIO pushes `shouldReturn` 20
 
@@ -76,7 +77,7 @@ spec = do
         withClient (setSilenceLimit Nothing (setMuxCount (Just 1) (through proxy))) $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
-          results <- pipelined client (replicate 50 (Commands.incr "hits")) $ do
+          results <- inPipeline client (replicate 50 (Commands.incr "hits")) $ do
             eventuallyReturns 5 50 (inFlightOf client)
             eventuallyReturns 5 50 (counterOf server "hits")
             Proxy.inject proxy "?garbage\r\n"

@@ -1,7 +1,7 @@
 -- | Callers that give up, too many callers, and clients that are closed.
 module CallersSpec (spec) where
 
-import Control.Concurrent.Async hiding (wait)
+import Control.Concurrent.Async
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
 import Control.Exception (bracket, try)
@@ -177,19 +177,19 @@ spec = do
         (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff Backoff {backoffFirst = 20, backoffCap = 20} (addressed server))
         withClient config $ \client -> forM_ [1 :: Int .. 3] $ \turn -> do
           run client Commands.ping
-          _ <- run client (Commands.blpop (pure "list") 0.01)
+          _ <- run client (Commands.blpop (pure "list") (seconds 0.01))
           Server.kill9 server
           Server.restart server
           eventuallyReturns 5 (2 * turn) (length . filter isEnd <$> journalEntries journal)
           run client Commands.ping
-          run client (Commands.blpop (pure "list") 0.01) `shouldReturn` Nothing
+          run client (Commands.blpop (pure "list") (seconds 0.01)) `shouldReturn` Nothing
 
   describe "a submitted command" $ do
     it "has the same result however often and by whomever it is awaited" $
       Server.withServer Server.defaultServerOptions $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
         started <- submit client (Commands.incr "hits")
-        first <- wait started
-        others <- replicateConcurrently 10 (wait started)
+        first <- awaitReply started
+        others <- replicateConcurrently 10 (awaitReply started)
         others `shouldBe` replicate 10 first
         counterOf server "hits" `shouldReturn` 1
 
@@ -199,12 +199,12 @@ spec = do
         Proxy.freeze proxy Proxy.ToClient
         started <- submit client (Commands.get "here")
         eventuallyReturns 5 1 (callsOf server "get")
-        waiters <- forM [1 .. 10 :: Int] $ \_ -> async (tryWait started)
+        waiters <- forM [1 .. 10 :: Int] $ \_ -> async (tryAwaitReply started)
         Proxy.cut proxy Proxy.Reset
         Proxy.thaw proxy Proxy.ToClient
         results <- within 5 (mapM waitIt waiters)
         results `shouldBe` replicate 10 (Right (Just "value"))
-        tryWait started `shouldReturn` Right (Just "value")
+        tryAwaitReply started `shouldReturn` Right (Just "value")
         callsOf server "get" `shouldReturn` 2
 
     it "may be awaited again after its waiter gave up" $
@@ -212,9 +212,9 @@ spec = do
         run client Commands.ping
         Proxy.freeze proxy Proxy.ToClient
         started <- submit client (Commands.incr "hits")
-        timeout 10000 (wait started) `shouldReturn` Nothing
+        timeout 10000 (awaitReply started) `shouldReturn` Nothing
         Proxy.thaw proxy Proxy.ToClient
-        wait started `shouldReturn` 1
+        awaitReply started `shouldReturn` 1
 
   describe "a command's time" $ do
     it "includes the wait for a connection" $
@@ -250,7 +250,7 @@ spec = do
         run client Commands.ping
         started <- replicateM 100 (submit client (Commands.incr "hits"))
         closeClient client
-        results <- within 1 (mapM tryWait started)
+        results <- within 1 (mapM tryAwaitReply started)
         map deliveryOf results `shouldBe` replicate 100 Nothing
         counterOf server "hits" `shouldReturn` 100
         tryRun client Commands.ping `shouldReturn` Left ClientClosed
@@ -262,7 +262,7 @@ spec = do
         Proxy.freeze proxy Proxy.ToClient
         started <- replicateM 100 (submit client (Commands.incr "hits"))
         within 5 (closeClient client)
-        results <- within 1 (mapM tryWait started)
+        results <- within 1 (mapM tryAwaitReply started)
         map deliveryOf results `shouldBe` replicate 100 (Just MaybeExecuted)
         closeClient client
         Proxy.thaw proxy Proxy.ToClient
@@ -298,7 +298,7 @@ spec = do
       neverAnswering $ \config -> do
         ownDescriptors <- openDescriptors
         client <- newClient config
-        callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") 0))
+        callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
         lender <- async (try (withDedicated client Nothing (`tryRunOn` Commands.ping)))
         eventuallyReturns 5 (ownDescriptors + 11) openDescriptors
         began <- getMonotonicTime
@@ -315,7 +315,7 @@ spec = do
       neverAnswering $ \config -> leavingNothing $ do
         ownDescriptors <- openDescriptors
         client <- newClient config
-        caller <- async (tryRun client (Commands.blpop (pure "list") 0))
+        caller <- async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
         eventuallyReturns 5 (ownDescriptors + 1) openDescriptors
         cancel caller
         eventuallyReturns 5 ownDescriptors openDescriptors

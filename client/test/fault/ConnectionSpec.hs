@@ -9,7 +9,7 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventually, eventuallyReturns)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Test.Hspec
 
 spec :: Spec
@@ -21,7 +21,7 @@ spec = do
           run client (Commands.set "here" "value")
           Proxy.freeze proxy Proxy.ToClient
           let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
-          results <- pipelined client commands $ do
+          results <- inPipeline client commands $ do
             eventuallyReturns 10 1000 (inFlightOf client)
             -- They have run; nobody hears of it.
             eventuallyReturns 10 500 (counterOf server "hits")
@@ -33,6 +33,15 @@ spec = do
           map deliveryOf reads' `shouldBe` replicate 500 Nothing
           counterOf server "hits" `shouldReturn` 500
           run client (Commands.incr "hits") `shouldReturn` 501
+
+    forM_ [5000, 10000] $ \count ->
+      it ("sends " <> show count <> " reads again together, and none is late") $
+        behindProxy $ \_ proxy -> leavingNothing . withClient (single (setCommandTimeout (Just 3) (through proxy))) $ \client -> do
+          run client (Commands.set "here" "value")
+          forM_ [Proxy.ToServer, Proxy.ToClient] $ \direction -> Proxy.delay proxy direction 0.002
+          Proxy.cutAfter proxy Proxy.ToClient (count * 11 `quot` 2) Proxy.Close
+          results <- within 1.5 (runPipeline client (traverse (tryPipelined . Commands.get) (replicate count "here")))
+          filter (/= Right (Just "value")) results `shouldBe` []
 
     it "before the reply leaves a write in doubt and repeats a read" $
       behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
@@ -183,7 +192,7 @@ spec = do
         withClient config $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient
-          results <- pipelined client (replicate 4 (Commands.incr "hits")) (pure ())
+          results <- inPipeline client (replicate 4 (Commands.incr "hits")) (pure ())
           map deliveryOf results `shouldBe` replicate 4 (Just MaybeExecuted)
           Proxy.thaw proxy Proxy.ToClient
 

@@ -16,6 +16,7 @@ import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (AclUser (..), ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, failure)
+import Redis.Value (Value (..))
 import Test.Hspec
 
 spec :: Spec
@@ -67,7 +68,7 @@ spec = do
     it "that has no HELLO is spoken to in RESP2" $
       Server.withServer defaultServerOptions {optionsConfig = ["rename-command HELLO \"\""], optionsPassword = Just "right"} $ \server ->
         leavingNothing . withClient (setClientName (Just "me") (setDatabase 1 (password "right" (addressed server)))) $ \client -> do
-          run client Commands.clientGetName `shouldReturn` Just "me"
+          run client Commands.clientGetname `shouldReturn` Just "me"
           run client (raw ["DEBUG", "PROTOCOL", "map"]) >>= \case
             Array elements -> length elements `shouldBe` 6
             other -> expectationFailure (show other)
@@ -202,10 +203,10 @@ tlsRefusedOnce tls port =
       Proxy.trafficAccepted traffic `shouldBe` 1
 
 password :: Char8.ByteString -> Config -> Config
-password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret text})
+password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret text})
 
 as :: Char8.ByteString -> Char8.ByteString -> Config -> Config
-as user text = setCredentials (Just Credentials {credentialsUser = Just user, credentialsPassword = secret text})
+as user text = setCredentials (Just Credentials {credentialsUser = Just user, credentialsPassword = toSecret text})
 
 withReader :: ServerOptions
 withReader = defaultServerOptions {optionsUsers = [AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@read +@connection +acl|whoami"}]}

@@ -35,7 +35,7 @@ module Harness
     journalEntries,
     awaitJournal,
     counterOf,
-    pipelined,
+    inPipeline,
     deliveryOf,
     inFlightOf,
     waitingOf,
@@ -264,8 +264,8 @@ worker client stop tally number = do
             echo <- submit client (Commands.echo echo')
             pure (increment, echo', echo)
           answers <- forM started $ \(increment, echo', echo) -> do
-            answer <- tryWait increment
-            tryWait echo >>= echoed echo'
+            answer <- tryAwaitReply increment
+            tryAwaitReply echo >>= echoed echo'
             pure (fromIntegral <$> answer)
           incremented answers
           usable <- stored key (key <> decimal turn)
@@ -287,11 +287,11 @@ counterOf server key = do
     _ -> failure ("not a counter: " <> show reply)
 
 -- | Submits so many commands at once and waits for all of them.
-pipelined :: Client -> [Command a] -> IO () -> IO [Either Error a]
-pipelined client commands meanwhile = do
+inPipeline :: Client -> [Command a] -> IO () -> IO [Either Error a]
+inPipeline client commands meanwhile = do
   started <- mapM (submit client) commands
   meanwhile
-  within 15 (mapM tryWait started)
+  within 15 (mapM tryAwaitReply started)
 
 -- | What may have happened to a command; 'Nothing' if it has a result.
 deliveryOf :: Either Error a -> Maybe Delivery

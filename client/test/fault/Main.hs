@@ -5,6 +5,7 @@ module Main (main) where
 import BytesSpec qualified
 import CallersSpec qualified
 import ConnectionSpec qualified
+import ControlSpec qualified
 import DedicatedSpec qualified
 import HandshakeSpec qualified
 import ObservationSpec qualified
@@ -19,6 +20,7 @@ main = do
     describe "Connections" ConnectionSpec.spec
     describe "Bytes" BytesSpec.spec
     describe "Callers" CallersSpec.spec
+    describe "Commands" ControlSpec.spec
     describe "Handshake" HandshakeSpec.spec
     describe "Dedicated connections" DedicatedSpec.spec
     describe "Observation" ObservationSpec.spec

@@ -51,7 +51,7 @@ spec = do
         (journal, config) <- journalled (through proxy)
         _ <- underLoad server config $ \client load -> do
           _ <- run client (Commands.rpush "list" (pure "element"))
-          _ <- run client (Commands.blpop (pure "list") 1)
+          _ <- run client (Commands.blpop (pure "list") (seconds 1))
           Proxy.cut proxy Proxy.Reset
           workersProgress load 8
         events <- journalEntries journal
@@ -82,7 +82,7 @@ spec = do
         let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
         withClient (setHooks hooks (addressed server)) $ \client -> do
           run client (Commands.set "here" "value")
-          _ <- submit client (Commands.get "here") >>= wait
+          _ <- submit client (Commands.get "here") >>= awaitReply
           _ <- tryRun client (Commands.incr "here")
           pure ()
         seen <- reverse <$> readTVarIO timings
@@ -97,9 +97,9 @@ spec = do
         withClient (setHooks hooks (addressed server)) $ \client -> do
           started <- submit client (Commands.incr "hits")
           failing <- submit client (raw ["SET", "here"])
-          _ <- replicateConcurrently 10 (wait started)
-          _ <- replicateConcurrently 10 (tryWait failing)
-          wait started `shouldReturn` 1
+          _ <- replicateConcurrently 10 (awaitReply started)
+          _ <- replicateConcurrently 10 (tryAwaitReply failing)
+          awaitReply started `shouldReturn` 1
         seen <- reverse <$> readTVarIO timings
         map timingCommand seen `shouldBe` ["INCR", "SET"]
 
@@ -134,7 +134,7 @@ spec = do
         started <- replicateM 8 (submit client (Commands.incr "hits"))
         inFlightOf client `shouldReturn` 8
         Proxy.thaw proxy Proxy.ToClient
-        mapM_ wait started
+        mapM_ awaitReply started
         eventuallyReturns 5 0 (inFlightOf client)
         waitingOf client `shouldReturn` 0
         Proxy.cut proxy Proxy.Reset

@@ -6,6 +6,9 @@ import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.ErrorSpec qualified
 import Redis.Internal.Commands.WaitingSpec qualified
+import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
+import Redis.Internal.Protocol.CommandTable.MergeSpec qualified
+import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
@@ -21,6 +24,9 @@ main =
     Redis.DecodeSpec.spec
     Redis.ErrorSpec.spec
     Redis.Internal.Commands.WaitingSpec.spec
+    Redis.Internal.Protocol.CommandTable.DocumentationSpec.spec
+    Redis.Internal.Protocol.CommandTable.MergeSpec.spec
+    Redis.Internal.Protocol.CommandTable.PolicySpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec
     Redis.Internal.Protocol.KeySpecSpec.spec

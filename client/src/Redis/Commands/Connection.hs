@@ -7,7 +7,7 @@ module Redis.Commands.Connection
     ping,
     echo,
     clientId,
-    clientGetName,
+    clientGetname,
 
     -- * Of one's own connection
     hello,
@@ -15,8 +15,8 @@ module Redis.Commands.Connection
     ServerHello (..),
     auth,
     select,
-    clientSetName,
-    clientSetInfo,
+    clientSetname,
+    clientSetinfo,
     clientNoTouch,
     readonly,
     readwrite,
@@ -60,8 +60,8 @@ clientId = command "CLIENT ID" [] Decode.integer
 -- | @CLIENT GETNAME@. \(O(1)\) on the server, since 2.6.9.
 --
 -- @since 0.1.0.0
-clientGetName :: Command (Maybe ByteString)
-clientGetName =
+clientGetname :: Command (Maybe ByteString)
+clientGetname =
   fmap nonEmpty (command "CLIENT GETNAME" [] (Decode.nullable Decode.bytes))
   where
     nonEmpty name = if name == Just "" then Nothing else name
@@ -144,16 +144,16 @@ select database =
 -- server, since 2.6.9.
 --
 -- @since 0.1.0.0
-clientSetName :: ByteString -> Command ()
-clientSetName name =
+clientSetname :: ByteString -> Command ()
+clientSetname name =
   command "CLIENT SETNAME" [arg name] Decode.okay
 
 -- | @CLIENT SETINFO attribute value@: @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the
 -- server, since 7.2.0.
 --
 -- @since 0.1.0.0
-clientSetInfo :: ByteString -> ByteString -> Command ()
-clientSetInfo attribute value =
+clientSetinfo :: ByteString -> ByteString -> Command ()
+clientSetinfo attribute value =
   command "CLIENT SETINFO" [arg attribute, arg value] Decode.okay
 
 -- | @CLIENT NO-TOUCH ON|OFF@: whether commands leave the time of last use as

@@ -5,7 +5,7 @@ module Redis.Commands.Keys
     unlink,
     exists,
     touch,
-    typeOf,
+    type_,
     KeyType (..),
 
     -- * Expiry
@@ -26,7 +26,7 @@ module Redis.Commands.Keys
     CopyOptions (copyDatabase, copyReplace),
     copyDefaults,
     randomkey,
-    keysMatching,
+    keys,
 
     -- * Walking
     scan,
@@ -51,7 +51,8 @@ import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
-import Redis.Command.Build
+import Redis.Command.Build hiding (keys)
+import Redis.Command.Build qualified as Build
 import Redis.Commands.String (Expiry (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
@@ -64,14 +65,14 @@ import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 --
 -- @since 0.1.0.0
 del :: NonEmpty ByteString -> Command Int64
-del names = command "DEL" (keys names) Decode.integer
+del names = command "DEL" (Build.keys names) Decode.integer
 
 -- | @UNLINK key …@: as 'del', the memory being given back in the background.
 -- \(O(1)\) per key on the server, since 4.0.0. Split as 'del' is.
 --
 -- @since 0.1.0.0
 unlink :: NonEmpty ByteString -> Command Int64
-unlink names = command "UNLINK" (keys names) Decode.integer
+unlink names = command "UNLINK" (Build.keys names) Decode.integer
 
 -- | @EXISTS key …@: how many of them exist, one named twice counting twice.
 -- \(O(n)\) on the server, since 1.0.0; several keys since 3.0.3. Split as 'del'
@@ -79,14 +80,14 @@ unlink names = command "UNLINK" (keys names) Decode.integer
 --
 -- @since 0.1.0.0
 exists :: NonEmpty ByteString -> Command Int64
-exists names = command "EXISTS" (keys names) Decode.integer
+exists names = command "EXISTS" (Build.keys names) Decode.integer
 
 -- | @TOUCH key …@: how many exist; they count as just used, on the primary, which is
 -- what evicts. \(O(n)\) on the server, since 3.2.1. Split as 'del' is.
 --
 -- @since 0.1.0.0
 touch :: NonEmpty ByteString -> Command Int64
-touch names = command "TOUCH" (keys names) Decode.integer
+touch names = command "TOUCH" (Build.keys names) Decode.integer
 
 -- | What a key holds.
 --
@@ -118,8 +119,8 @@ keyTypeWord = \case
 -- | @TYPE key@: 'Nothing' for no key. \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
-typeOf :: ByteString -> Command (Maybe KeyType)
-typeOf name = command "TYPE" [key name] $ \reply -> do
+type_ :: ByteString -> Command (Maybe KeyType)
+type_ name = command "TYPE" [key name] $ \reply -> do
   word <- Decode.bytes reply
   pure (if word == "none" then Nothing else Just (keyType word))
   where
@@ -265,8 +266,8 @@ randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 -- else meanwhile; see 'scan'. Since 1.0.0.
 --
 -- @since 0.1.0.0
-keysMatching :: ByteString -> Command [ByteString]
-keysMatching glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
+keys :: ByteString -> Command [ByteString]
+keys glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
 
 -- | Where a walk stands: only the server knows what it means, and only the
 -- server that gave it.

@@ -11,7 +11,7 @@ module Redis.Commands.Server
     info,
     infoOf,
     time,
-    waitReplicas,
+    wait,
     shutdown,
 
     -- * Settings
@@ -31,7 +31,7 @@ module Redis.Commands.Server
     -- * What the server says of commands
     commandInfo,
     CommandInfo (..),
-    commandGetKeys,
+    commandGetkeys,
   )
 where
 
@@ -141,8 +141,8 @@ time = command "TIME" [] $ \reply ->
 -- refused elsewhere. \(O(1)\) on the server, since 3.0.0.
 --
 -- @since 0.1.0.0
-waitReplicas :: Int64 -> Duration -> Command Int64
-waitReplicas replicas limit = command "WAIT" [int replicas, wholeMilliseconds limit] Decode.integer
+wait :: Int64 -> Duration -> Command Int64
+wait replicas limit = command "WAIT" [int replicas, wholeMilliseconds limit] Decode.integer
 
 -- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It
 -- does not answer: the connection ends, which is the success. Does not wait behind
@@ -282,6 +282,6 @@ commandInfo names =
 -- reply if it has none, or if it is wrong. \(O(n)\) on the server, since 2.8.13.
 --
 -- @since 0.1.0.0
-commandGetKeys :: NonEmpty ByteString -> Command [ByteString]
-commandGetKeys commandWords =
+commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
+commandGetkeys commandWords =
   command "COMMAND GETKEYS" (map arg (NonEmpty.toList commandWords)) (Decode.list Decode.bytes)

@@ -12,6 +12,8 @@ module Redis.Internal.Command
     repeatable,
     decodedBy,
     decoded,
+    fromReply,
+    nodesFailed,
 
     -- * Where it goes
     Route (..),
@@ -26,6 +28,7 @@ module Redis.Internal.Command
     Scope (..),
     readFacts,
     writeFacts,
+    unknownFacts,
   )
 where
 
@@ -43,7 +46,8 @@ import Redis.Internal.Protocol.CommandTable (commandWordsName, lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Policy (Merge)
 import Redis.Internal.Protocol.Encode
-import Redis.Value (Value)
+import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Value (Value (..), withoutAttributes)
 
 -- | A command that answers with an @a@: a value, which may be run any number of
 -- times, in every way there is of running one.
@@ -93,9 +97,10 @@ commandKeys :: Command a -> [ByteString]
 commandKeys given = case commandRoute given of
   OneKey key -> [key]
   SameSlot keys -> NonEmpty.toList keys
-  Splittable keys -> NonEmpty.toList keys
+  Splittable _ keys -> NonEmpty.toList keys
   AskServer keys -> fromMaybe [] keys
   OneNode _ -> tableKeys
+  OneSlot _ -> []
   PerNode _ _ -> tableKeys
   AnyNode -> []
   Everywhere _ _ -> []
@@ -134,14 +139,17 @@ data Route a
     OneKey ByteString
   | -- | Several keys that must share a slot; checked before sending.
     SameSlot (NonEmpty ByteString)
-  | -- | Several keys; across slots the command falls into one part per slot.
-    Splittable (NonEmpty ByteString)
+  | -- | Several keys; across slots the command falls into one part per slot. With
+    -- how many of its words each key has, itself included.
+    Splittable Int (NonEmpty ByteString)
   | -- | Every node of these, and how their replies become one.
     Everywhere Audience Merge
   | -- | Every node of these, and what becomes of their replies.
     PerNode Audience ([(Endpoint, Either Error Value)] -> Either Error a)
   | -- | The node at this endpoint, whatever keys there are.
     OneNode Endpoint
+  | -- | The primary that serves this slot, whoever that is by then.
+    OneSlot Slot
   | -- | The answer is one node's own: in a cluster a node must be named.
     NodesOwn
   | -- | What the command does is not known here; the server is asked. With its
@@ -160,9 +168,10 @@ mapTogether change = \case
   AnyNode -> AnyNode
   OneKey key -> OneKey key
   SameSlot keys -> SameSlot keys
-  Splittable keys -> Splittable keys
+  Splittable stride keys -> Splittable stride keys
   Everywhere audience merge -> Everywhere audience merge
   OneNode endpoint -> OneNode endpoint
+  OneSlot slot -> OneSlot slot
   NodesOwn -> NodesOwn
   AskServer keys -> AskServer keys
 
@@ -217,12 +226,23 @@ perNode audience given conclude =
       commandRoute = PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
       commandFacts = commandFacts given,
       -- One node alone is not told apart from the others.
-      commandDecode = \_ -> Left DecodeError {decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}
+      commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}
     }
 
 -- | What the command's decoder makes of a reply.
 decoded :: Command a -> Value -> Either Error a
 decoded given value = either (Left . UnexpectedReply) Right (commandDecode given value)
+
+-- | The reply without its attributes, or the error that it is. An error that says
+-- that nothing was done, as those of most commands do, is so marked.
+fromReply :: Facts -> Value -> Either Error Value
+fromReply facts reply = case withoutAttributes reply of
+  ErrorReply text -> Left (ReplyError (told (serverErrorFromText text)))
+  plain -> Right plain
+  where
+    told failed
+      | factFailsHalfway facts = failed
+      | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
 
 -- | The error of a command that failed on some of so many nodes. Where nothing
 -- was changed, or no node has run it, that is the worst of theirs; otherwise it
@@ -250,8 +270,11 @@ data Facts = Facts
     factRepeatable :: Bool,
     -- | Whether it waits on the server.
     factBlocking :: Blocking,
-    -- | Whether it may share a connection.
-    factScope :: Scope
+    -- | Which connection it needs.
+    factScope :: Scope,
+    -- | An error reply may come when a part has been done: from scripts,
+    -- functions and EXEC. Of all other commands it says that nothing was done.
+    factFailsHalfway :: Bool
   }
   deriving stock (Eq, Show)
 
@@ -267,15 +290,21 @@ data Blocking
     BlocksForever
   deriving stock (Eq, Show)
 
--- | Whether a command may share a connection with those of other callers.
+-- | Which connection a command needs.
 --
 -- @since 0.1.0.0
 data Scope
-  = -- | It may.
+  = -- | It may share one with the commands of other callers.
     SharedConnection
+  | -- | It ends what others do (SCRIPT KILL, CLIENT UNPAUSE …), so it must not
+    -- queue behind them.
+    ControlLane
+  | -- | Nobody knows what it does to its connection: it gets one that nobody
+    -- uses afterwards.
+    OwnConnection
   | -- | It changes what later commands on the same connection mean
     -- (SELECT, MULTI, SUBSCRIBE, CLIENT REPLY …), or asks about the earlier
-    -- ones on it (WAIT).
+    -- ones on it (WAIT). It is refused but on a connection that its caller holds.
     ConnectionState
   deriving stock (Eq, Show)
 
@@ -286,9 +315,14 @@ readFacts =
     { factReadOnly = True,
       factRepeatable = True,
       factBlocking = NonBlocking,
-      factScope = SharedConnection
+      factScope = SharedConnection,
+      factFailsHalfway = False
     }
 
 -- | Facts of a command that writes.
 writeFacts :: Facts
 writeFacts = readFacts {factReadOnly = False, factRepeatable = False}
+
+-- | Facts of a command that nobody knows.
+unknownFacts :: Facts
+unknownFacts = writeFacts {factScope = OwnConnection, factFailsHalfway = True}

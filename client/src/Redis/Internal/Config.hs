@@ -7,7 +7,7 @@ module Redis.Internal.Config
     defaultConfig,
     Topology (..),
     Secret,
-    secret,
+    toSecret,
     revealSecret,
     Credentials (..),
     TlsConfig (..),
@@ -92,8 +92,8 @@ instance Show Secret where
 -- | Keeps it from being shown. Takes the bytes as they are sent.
 --
 -- @since 0.1.0.0
-secret :: ByteString -> Secret
-secret = Secret
+toSecret :: ByteString -> Secret
+toSecret = Secret
 
 -- | What it holds, for the one place that sends it.
 revealSecret :: Secret -> ByteString

@@ -142,7 +142,7 @@ parseCredentials userInfo = do
     Just
       Credentials
         { credentialsUser = if ByteString.null user then Nothing else Just user,
-          credentialsPassword = secret password
+          credentialsPassword = toSecret password
         }
 
 parseHosts :: ByteString -> Either ConfigError (NonEmpty Endpoint)

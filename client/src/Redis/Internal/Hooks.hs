@@ -87,7 +87,7 @@ data ConnectionEvent
   | -- | A new slot map is in use; it covers so many slots.
     TopologyChanged Int
   | -- | No node gave a usable slot map; each with its reason.
-    TopologyRefreshFailed [(Endpoint, String)]
+    TopologyRefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 
 -- | How one command went.

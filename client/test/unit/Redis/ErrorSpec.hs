@@ -1,6 +1,6 @@
 module Redis.ErrorSpec (spec) where
 
-import Control.Exception (displayException)
+import Control.Exception (Exception (displayException, toException), SomeException, throwIO, try)
 import Data.List (isInfixOf)
 import Redis.Error
 import Test.Hspec
@@ -10,7 +10,10 @@ spec = describe "Redis.Error, said to people" $ do
   mapM_
     (\(failure, text) -> it ("says " <> show text) (displayException failure `shouldBe` text))
     [ (ReplyError wrongType, "server error: WRONGTYPE Operation against a key"),
-      (UnexpectedReply (DecodeError "OK" "Integer 3"), "unexpected reply: expected OK, got Integer 3"),
+      (UnexpectedReply (DecodeError [] "OK" "Integer 3"), "unexpected reply: expected OK, got Integer 3"),
+      ( UnexpectedReply (DecodeError ["element 3", "field \"epoch\""] "an integer" "null"),
+        "unexpected reply: element 3: field \"epoch\": expected an integer, got null"
+      ),
       (ConnectionError NotSent here (ConnectFailed "127.0.0.1:1: Connection refused"), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
       (ConnectionError MaybeExecuted here ClosedByPeer, "db:1: the server closed the connection (it may have run)"),
       (ConnectionError NotSent here (HandshakeRefused wrongType), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
@@ -25,6 +28,20 @@ spec = describe "Redis.Error, said to people" $ do
         "1 of 3 parts failed, the others have run; the first: server error: WRONGTYPE Operation against a key (it may have run)"
       )
     ]
+
+  it "prints so where nobody catches it, in runtimes that go by show and in those that go by displayException" $
+    [show thrown | thrown <- [toException (ReplyError wrongType), toException (RefusedError EmptyCommand)]]
+      <> [displayException (toException (ReplyError wrongType))]
+      `shouldBe` [ "server error: WRONGTYPE Operation against a key",
+                   "refused: a command has at least a name",
+                   "server error: WRONGTYPE Operation against a key"
+                 ]
+
+  it "is caught as what it is, by its type or among all exceptions, and thrown on" $ do
+    try (throwIO (ReplyError wrongType)) `shouldReturn` (Left (ReplyError wrongType) :: Either Error ())
+    among <- try (throwIO ClientClosed)
+    either (\caught -> try (throwIO (caught :: SomeException))) (pure . Right) among
+      `shouldReturn` (Left ClientClosed :: Either Error ())
 
   it "names no constructor, whatever the cause" $
     [ text

@@ -5,11 +5,14 @@
 -- process of its own, so that its processor time and memory are its alone, and
 -- is this very program's @bench@. Runs are taken
 -- in turns — every probe once, then every probe again — so that whatever the
--- machine does meanwhile falls on all of them. A run that is not valid does not
--- end the gate: the rows that need it say so, and decide the exit code.
+-- machine does meanwhile falls on all of them. A row fails only if the whole
+-- interval of its ratio misses the bar; one whose interval holds the bar is marked,
+-- and does not fail. A run that is not valid does not end the gate: the rows that
+-- need it say so, and decide the exit code.
 module Tool.Bench.Gate
   ( gate,
     gateReport,
+    gateExit,
   )
 where
 
@@ -44,8 +47,8 @@ import Tool.Failure (exitGateMissed, exitInvalid, invalidRun, unavailable)
 import Tool.Options.Bench
 import Tool.Text (Align (..), fixed, table)
 
--- | Measures, prints the table, writes the document. The exit code says whether
--- every row that must be reached is. Blocks for some minutes.
+-- | Measures, prints the table, writes the document. The exit code says whether a
+-- row certainly missed what it must reach. Blocks for some minutes.
 gate :: Progress -> GateOptions -> (Value -> IO ()) -> IO ExitCode
 gate progress options write = do
   needed
@@ -60,13 +63,15 @@ gate progress options write = do
     documentObject
       ["gate" .= gateObject server options samples found]
       Document {documentManifest = about, documentRuns = [], documentNotes = [], documentOrigins = []}
-  pure (exitOf (map rowVerdict found))
-  where
-    -- Numbers of runs that are not valid decide nothing.
-    exitOf verdicts
-      | Unsound `elem` verdicts = ExitFailure exitInvalid
-      | any (`elem` [Missed, Incomplete]) verdicts = ExitFailure exitGateMissed
-      | otherwise = ExitSuccess
+  pure (gateExit (map rowVerdict found))
+
+-- | How the gate ends, from the verdicts of its rows. Numbers of runs that are not
+-- valid decide nothing; a row that is undecided is marked, and fails nothing.
+gateExit :: [Verdict] -> ExitCode
+gateExit verdicts
+  | Unsound `elem` verdicts = ExitFailure exitInvalid
+  | any (`elem` [Missed, Incomplete]) verdicts = ExitFailure exitGateMissed
+  | otherwise = ExitSuccess
 
 needed :: IO ()
 needed = forM_ ["taskset", "redis-benchmark"] $ \program -> do
@@ -184,25 +189,29 @@ gateReport :: String -> GateOptions -> [Row] -> [String]
 gateReport server options found =
   [ server <> " on core 0, client on core 1, one connection, GETs that hit 100 000 keys of 512 bytes;",
     "medians of " <> show (gateIterations options) <> " interleaved runs of " <> fixed 1 (gateDuration options)
-      <> " s; the spread is the least and greatest ratio within one iteration",
+      <> " s; the spread is the least and greatest ratio within one iteration,",
+    "95 % the interval of confidence of the ratio (Student's t over the logarithms of the iterations' ratios);",
+    "MISSED: the whole interval misses the bar; UNDECIDED: the bar lies within it; reached: the whole interval does",
     "the program's own settings, and +RTS -A16m for 1024 threads;",
     "R: redis-benchmark -c 16 -P 64; C: its CPU per command; R1: -c 1 -P 1; RC: --cluster -c 20 -P 64; RT: --tls",
     ""
   ]
     <> table
-      [AlignLeft, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignLeft]
-      (["what", "must", "aim", "measured", "spread", "ours", "reference", "verdict"] : map cells found)
+      [AlignLeft, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignRight, AlignLeft]
+      (["what", "must", "aim", "measured", "spread", "95 %", "ours", "reference", "verdict"] : map cells found)
   where
     cells row =
       [ rowWhat row,
         maybe "" (bound row) (rowMust row),
         maybe "" (bound row) (rowAim row),
         fixed 2 (rowMeasured row) <> " " <> rowUnit row,
-        fixed 2 (fst (rowSpread row)) <> ".." <> fixed 2 (snd (rowSpread row)),
+        range (rowSpread row),
+        maybe "" range (rowInterval row),
         figure row (fst (rowFigures row)),
         figure row (snd (rowFigures row)),
         verdictText (rowVerdict row)
       ]
+    range (low, high) = fixed 2 low <> ".." <> fixed 2 high
     bound row number = fixed 2 number <> " " <> rowUnit row
     figure row number = case rowFigureUnit row of
       PerSecond -> fixed 1 (number / 1e3) <> " k/s"
@@ -212,6 +221,7 @@ gateReport server options found =
 verdictText :: Verdict -> String
 verdictText = \case
   Missed -> "MISSED"
+  Undecided -> "UNDECIDED"
   Reached -> "reached"
   AimReached -> "reached, the aim too"
   Stated -> "stated"
@@ -241,6 +251,7 @@ gateObject server options samples found =
           "aim" .= rowAim row,
           "measured" .= rowMeasured row,
           "spread" .= rowSpread row,
+          "interval" .= rowInterval row,
           "figures" .= rowFigures row,
           "verdict" .= verdictText (rowVerdict row)
         ]

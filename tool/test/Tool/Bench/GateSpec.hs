@@ -2,8 +2,9 @@ module Tool.Bench.GateSpec (spec) where
 
 import Data.List (find, isInfixOf)
 import Data.Map.Strict qualified as Map
+import System.Exit (ExitCode (..))
 import Test.Hspec
-import Tool.Bench.Gate (gateReport)
+import Tool.Bench.Gate (gateExit, gateReport)
 import Tool.Bench.Gate.Table
 import Tool.Options.Bench (GateOptions (..), Operation (..))
 
@@ -70,6 +71,41 @@ spec = describe "Tool.Bench.Gate" $ do
       `shouldBe` [("GET, 64 threads waiting", ["a clock is wrong"])]
     rowVerdict (memoryRow "memory" ["a clock is wrong"] 100 100) `shouldBe` Unsound
 
+  it "misses a rate only if the whole interval is below it, and reaches it only if the whole is above" $ do
+    let verdictAt speeds = verdictOf "GET, 64 threads waiting" (Map.insert (Waiting 64) [sound ops 100 | ops <- speeds] equal)
+    verdictAt [590, 600, 610, 620, 640] `shouldBe` Just Missed
+    -- The medians of these two are on either side of the bar, 0.65.
+    verdictAt [500, 600, 640, 700, 800] `shouldBe` Just Undecided
+    verdictAt [500, 600, 660, 700, 800] `shouldBe` Just Undecided
+    verdictAt [660, 670, 680, 690, 700] `shouldBe` Just Reached
+    -- The aim is 0.9.
+    verdictAt [700, 1000, 1100, 1200, 1300] `shouldBe` Just Reached
+    verdictAt [950, 1000, 1100, 1200, 1300] `shouldBe` Just AimReached
+
+  it "misses a cost only if the whole interval is above it, and reaches it only if the whole is below" $ do
+    let verdictAt costs = verdictOf "GET, 256 threads waiting: client CPU" (Map.insert (Waiting 256) [sound 1000 cpu | cpu <- costs] equal)
+    verdictAt [230, 235, 238, 240, 242] `shouldBe` Just Missed
+    verdictAt [180, 240, 225, 210, 242] `shouldBe` Just Undecided
+    verdictAt [150, 155, 158, 160, 162] `shouldBe` Just Reached
+
+  it "fails for a row that missed, not for one that is undecided" $ do
+    gateExit [Reached, Undecided, AimReached, Stated] `shouldBe` ExitSuccess
+    gateExit [Reached, Missed, Undecided] `shouldBe` ExitFailure 1
+    gateExit [Reached, Incomplete] `shouldBe` ExitFailure 1
+    gateExit [Missed, Unsound] `shouldBe` ExitFailure 2
+
+  it "gives the interval of Student's t over the logarithms of the ratios" $ do
+    let samples = Map.insert (Waiting 64) [sound (1000 * exp number) 1 | number <- [-0.1, 0, 0.1]] equal
+        row = rowOf "GET, 64 threads waiting" (Map.insert (Reference OperationGet) (replicate 3 (sound 1000 1)) samples)
+        -- 4.3027 of Student's t with two degrees of freedom, times 0.1 / sqrt 3.
+        near (low, high) = abs (log low + 0.24841) < 1e-4 && abs (log high - 0.24841) < 1e-4
+    (row >>= rowInterval) `shouldSatisfy` maybe False near
+
+  it "decides nothing by a single iteration" $ do
+    let once = Map.map (take 1) equal
+        found = rows True (Map.insert (Waiting 64) [sound 1 100] once)
+    [rowWhat row | row <- found, rowVerdict row `notElem` [Undecided, Stated]] `shouldBe` []
+
   it "goes by medians, and shows the spread of the iterations" $ do
     let samples =
           Map.insert
@@ -93,6 +129,13 @@ spec = describe "Tool.Bench.Gate" $ do
 
   it "prints a line per row" $ do
     let options = GateOptions 3 5 (10, 60) Nothing
-        table = gateReport "redis 7" options (rows True equal)
+        table = dropWhile (/= "") (gateReport "redis 7" options (rows True equal))
     length (filter ("reached" `isInfixOf`) table) `shouldBe` 16
     filter ("MISSED" `isInfixOf`) table `shouldSatisfy` ((== 1) . length)
+
+  it "marks a row whose interval holds the bar" $ do
+    let options = GateOptions 3 5 (10, 60) Nothing
+        samples = Map.insert (Waiting 64) [sound ops 100 | ops <- [500, 600, 660, 700, 800]] equal
+        table = gateReport "redis 7" options (rows True samples)
+    [words line | line <- table, "GET, 64 threads waiting" `isInfixOf` line, "UNDECIDED" `isInfixOf` line]
+      `shouldSatisfy` any ("0.52..0.80" `elem`)

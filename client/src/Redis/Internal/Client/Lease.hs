@@ -10,17 +10,17 @@ import Control.Exception (onException)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Maybe (fromMaybe)
-import Redis.Command
 import Redis.Error
-import Redis.Internal.Client.Execute
+import Redis.Internal.Client.Core
+import Redis.Internal.Client.Own (conditionAfter)
+import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand)
-import Redis.Internal.Network.OrderCounts (noOrderKey)
+import Redis.Internal.Network.Multiplexer (Multiplexer, submitCommand, usualTerms)
 import Redis.Internal.Network.ResponseSlot (Outcome (..))
+import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
-import Redis.Internal.Routing.Retry (Effect (Tell), Sent (Plainly), decide, newCourse)
-import Redis.Internal.Routing.Retry qualified as Retry
+import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Router
 import System.Timeout (timeout)
 
@@ -41,7 +41,7 @@ data Dedicated s = Dedicated
 -- | Lends a connection to the node of a key, or to any node.
 lease :: Core -> Maybe ByteString -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
 lease core key action =
-  placeEventually (coreRouter core) patience True writeFacts (maybe AnyNode OneKey key) >>= \case
+  placeEventually (coreRouter core) patience writeFacts (maybe AtAnyNode (AtSlot . keySlot) key) >>= \case
     Left failure -> pure (Left failure)
     Right place -> do
       let learn = learnFrom core place
@@ -65,44 +65,52 @@ lease core key action =
 learnFrom :: Core -> Place -> Facts -> Error -> IO ()
 learnFrom core place facts failure = do
   noteFailure (coreRouter core) place failure
-  let Retry.Outcome {Retry.outcomeEffects} =
+  let Verdict {verdictEffects} =
         decide
-          (policyOf core)
+          policy
           facts
           newCourse
-          Retry.Failure
-            { Retry.failureError = failure,
-              Retry.failureNode = Just (nodeEndpoint (placeNode place)),
-              Retry.failureRole = placeTakenFor place,
-              Retry.failureSent = Plainly,
-              Retry.failureRemaining = Nothing,
-              Retry.failureRandom = 0
+          FailedAttempt
+            { failedError = failure,
+              failedNode = Just (nodeEndpoint (placeNode place)),
+              failedRole = placeTakenFor place,
+              failedSent = Plainly,
+              failedRemaining = Nothing,
+              failedRandom = 0
             }
   -- Shared connections are not to blame for what a lent one was told.
-  sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- outcomeEffects]
+  sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- verdictEffects]
+  where
+    policy =
+      Policy
+        { policyMaxAttempts = configMaxAttempts (coreConfig core),
+          policyBackoff = configBackoff (coreConfig core),
+          policyClustered = isClustered (coreRouter core)
+        }
 
 -- | Runs a command on a dedicated connection, once.
 --
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
-tryRunOn _ Command {commandRoute = AskServer []} = pure (Left (RefusedError EmptyCommand))
+tryRunOn _ command | null (commandWords command) = pure (Left (RefusedError EmptyCommand))
 tryRunOn Dedicated {dedicatedMux, dedicatedTimeout, dedicatedLearn, dedicatedCondition} command = do
   -- Before it is sent: an exception in between must find it noted.
   case factScope facts of
     ConnectionState -> writeIORef dedicatedCondition Spoilt
-    SharedConnection -> pure ()
+    OwnConnection -> writeIORef dedicatedCondition Spoilt
+    _ -> pure ()
   answered <-
-    limited (submitCommand dedicatedMux noOrderKey (commandRequest command))
+    limited (submitCommand dedicatedMux usualTerms (commandRequest command))
       -- The user may catch what interrupts this and go on.
       `onException` writeIORef dedicatedCondition Spoilt
   case answered of
-    Just outcome@(Reply value) -> case ordinaryReply value of
-      Just plain -> pure (decoded command plain)
-      Nothing -> do
+    Just outcome@(Reply value) -> case fromReply facts value of
+      Right plain -> pure (decoded command plain)
+      Left refusal -> do
         case conditionAfter outcome of
           Spoilt -> writeIORef dedicatedCondition Spoilt
           Clean -> pure ()
-        failed (replyError value)
+        failed refusal
     Just (Failure failure) -> failed failure
     Nothing -> do
       -- Its reply may still come; nobody may take it for the next one's.

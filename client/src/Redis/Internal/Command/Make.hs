@@ -35,6 +35,7 @@ import Redis.Internal.Protocol.CommandTable hiding (commandKeys)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Policy
 import Redis.Internal.Protocol.Encode
+import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 import Redis.Value (Value)
 
 -- | The name of a command, such as @GET@ or @CONFIG GET@, and what servers say
@@ -176,17 +177,23 @@ factsFromEntry entry commandWords' =
         Nothing -> NonBlocking
         Just Nothing -> BlocksForever
         Just (Just seconds) -> BlocksFor seconds,
-      factScope = if changesConnection commandWords' then ConnectionState else SharedConnection
+      factScope = scope,
+      factFailsHalfway = failsHalfway entry
     }
   where
     harmless = entryReadOnly entry || changesNothing entry
+    scope
+      -- An old server does not say what kind of command it is.
+      | changesConnection entry = maybe OwnConnection (const ConnectionState) (entryCategories entry)
+      | overtakes entry = ControlLane
+      | otherwise = SharedConnection
 
 -- | Where a command goes that has these keys.
 routeOfKeys :: CommandEntry -> [ByteString] -> Route a
 routeOfKeys entry = \case
   [key] -> OneKey key
   key : rest
-    | Just _ <- splitStep entry -> Splittable (key :| rest)
+    | Just stride <- splitStep entry -> Splittable stride (key :| rest)
     | otherwise -> SameSlot (key :| rest)
   []
     -- It may have keys; this one has none.
@@ -205,13 +212,12 @@ routeOfUnknown = \case
   key : rest -> SameSlot (key :| rest)
 
 -- | How many words each key has, itself included, for a command that falls into
--- one part per slot: its words are all keys, or keys each with a value. The
--- server's own rule says which do; those with more to their words are not split.
+-- one part per slot: the server's policy is to split it, and its words are all
+-- keys, or keys each with a value.
 splitStep :: CommandEntry -> Maybe Int
-splitStep entry
-  | entryName entry `elem` ["DEL", "EXISTS", "MGET", "TOUCH", "UNLINK"] = Just 1
-  | entryName entry == "MSET" = Just 2
-  | otherwise = Nothing
+splitStep entry = case (entryRequestPolicy entry, entryKeySpecs entry) of
+  (Just RequestMultiShard, [KeySpec (BeginAt 1) (KeyRange (-1) step limit) False]) | limit < 2 -> Just step
+  _ -> Nothing
 
 -- | The command as it is to be sent when so many seconds have passed since it
 -- was begun. The server counts a command's time from when it gets it, so what is

@@ -28,6 +28,9 @@ data ConnectionRole
     ForPrimary
   | -- | Reads from a replica of a cluster, which must be asked for it.
     ForReplica
+  | -- | Commands that end what others do. It says no more than it must: a server
+    -- that runs a script takes few commands.
+    ForControl
   deriving stock (Eq, Ord, Show)
 
 -- | One thing to say, and what its refusal means.
@@ -77,7 +80,7 @@ handshake config role mux = case configProtocol config of
     resp2 =
       catMaybes
         [ Step Required . authentication <$> configCredentials config,
-          Step Required . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
+          Step (if role == ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
         ]
 
     authentication known = request $ case credentialsUser known of
@@ -86,7 +89,7 @@ handshake config role mux = case configProtocol config of
       Just user -> ["AUTH", user, passwordOf known]
 
     common =
-      [Step Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0]
+      [Step Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, role /= ForControl]
         <> [Step Required (request ["READONLY"]) | role == ForReplica]
         <> [ Step Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
              Step Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])

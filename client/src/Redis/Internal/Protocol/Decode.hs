@@ -11,13 +11,15 @@
 --
 -- A peer may be hostile or broken. Sizes, counts and depth are limited, and a
 -- count allocates nothing before its elements arrive. Streamed strings and
--- aggregates (@$?@, @*?@ …), which no server sends to clients, are refused.
+-- aggregates (@$?@, @*?@ …), which no server sends to clients, are refused, and
+-- so is a size that is not plain digits (@$+3@), which none sends either.
 module Redis.Internal.Protocol.Decode
   ( decode,
     decodeWhile,
     Step (..),
     Frames,
     startFrames,
+    betweenReplies,
     DecodeLimits (..),
     decodeBytes,
     parseDouble,
@@ -35,7 +37,7 @@ import Data.Word (Word64, Word8)
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (peekByteOff)
-import Redis.Value (Value (..))
+import Redis.Value (NullForm (..), Value (..))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
 -- | What the bytes came to.
@@ -69,6 +71,12 @@ data Kind
 startFrames :: Frames
 startFrames = Bottom
 
+-- | Whether no aggregate is open: what comes next begins a reply. \(O(1)\).
+betweenReplies :: Frames -> Bool
+betweenReplies = \case
+  Bottom -> True
+  Frame {} -> False
+
 -- | What is too much.
 data DecodeLimits = DecodeLimits
   { -- | Bytes of one bulk string.
@@ -78,6 +86,12 @@ data DecodeLimits = DecodeLimits
     -- | Aggregates within aggregates.
     decodeMaxDepth :: Int
   }
+
+-- | The signs that a number may have.
+data Signs
+  = AnySign
+  | -- | Of a size: -1 stands for a null.
+    OnlyMinusOne
 
 -- | Bytes of one line: a simple string, an error, a number. Redis cuts its own
 -- lines far below this.
@@ -93,9 +107,8 @@ decode limits base = decodeWhile limits base (\_ -> pure False)
 -- | Like 'decode', but hands every complete value to the action and goes on
 -- while that says 'True'. 'Done' holds the value at which it said 'False'.
 --
--- For a connection's reader: what this function allocates for itself (570
--- bytes, more than a 512-byte reply) is paid once per read instead of once per
--- reply.
+-- For a connection's reader: what this function allocates for itself, more than
+-- a short reply takes, is paid once per read instead of once per reply.
 decodeWhile :: DecodeLimits -> Ptr Word8 -> (Value -> IO Bool) -> Int -> Int -> Frames -> IO Step
 decodeWhile limits base onValue = element
   where
@@ -106,12 +119,12 @@ decodeWhile limits base onValue = element
         tag <- byteAt at
         case tag of
           36 {- '$' -} -> bulk at end frames BulkString
-          58 {- ':' -} -> number at end frames (\n next -> complete (Integer n) next end frames)
+          58 {- ':' -} -> number AnySign at end frames (\n next -> complete (Integer n) next end frames)
           43 {- '+' -} -> simple at end frames
           42 {- '*' -} -> aggregate at end frames ArrayOf 1
           45 {- '-' -} -> line at end frames (complete . ErrorReply)
           95 {- '_' -} -> line at end frames $ \text next frames' rest ->
-            if ByteString.null text then complete Null next frames' rest else malformed "null with a body"
+            if ByteString.null text then complete (NullOf PlainNull) next frames' rest else malformed "null with a body"
           37 {- '%' -} -> aggregate at end frames MapOf 2
           62 {- '>' -} -> aggregate at end frames PushOf 1
           126 {- '~' -} -> aggregate at end frames SetOf 1
@@ -148,25 +161,30 @@ decodeWhile limits base onValue = element
       AttributedBy _ -> malformed "attributes without a value"
 
     aggregate :: Int -> Int -> Frames -> Kind -> Int -> IO Step
-    aggregate !at !end frames kind perEntry = number at end frames $ \count64 next ->
+    aggregate !at !end frames kind perEntry = number OnlyMinusOne at end frames $ \count64 next ->
       let count = fromIntegral count64 :: Int
           depth = 1 + depthOf frames
        in if
               | count > decodeMaxElements limits `quot` perEntry -> malformed ("aggregate of " <> show count64 <> " elements")
+              | count < 0 -> case kind of
+                ArrayOf -> complete (NullOf NullArray) next end frames
+                _ -> malformed "negative size"
               | depth > decodeMaxDepth limits -> malformed ("aggregates nested deeper than " <> show (decodeMaxDepth limits))
               | count > 0 -> element next end (Frame kind depth (count * perEntry) [] frames)
-              | count == 0 -> close kind depth [] next end frames
-              | count == -1, ArrayOf <- kind -> complete Null next end frames
-              | otherwise -> malformed "aggregate of negative size"
+              | otherwise -> close kind depth [] next end frames
 
     -- A size, a line break, that many bytes, a line break.
     bulk :: Int -> Int -> Frames -> (ByteString -> Value) -> IO Step
-    bulk !at !end frames wrap = number at end frames $ \size64 start ->
+    bulk !at !end frames wrap = number OnlyMinusOne at end frames $ \size64 start ->
       let size = fromIntegral size64 :: Int
        in if
               | size64 > fromIntegral (decodeMaxBulk limits) -> malformed ("bulk string of " <> show size64 <> " bytes")
-              | size < 0 ->
-                if size == -1 then complete Null start end frames else malformed "bulk string of negative size"
+              | size < 0 -> do
+                tag <- byteAt at
+                -- Only this type has a null.
+                if tag == 36
+                  then complete (NullOf NullBulkString) start end frames
+                  else malformed "negative size"
               -- So that no size overflows.
               | end - start - 2 < size -> pure (NeedMore frames at (start - at + size + 2))
               | otherwise -> do
@@ -185,8 +203,8 @@ decodeWhile limits base onValue = element
                       else complete (wrap bytes) next end frames
 
     -- The decimal number behind the type byte, up to its line break.
-    number :: Int -> Int -> Frames -> (Int64 -> Int -> IO Step) -> IO Step
-    number !at !end frames continue = do
+    number :: Signs -> Int -> Int -> Frames -> (Int64 -> Int -> IO Step) -> IO Step
+    number signs !at !end frames continue = do
       let start = at + 1
       if start >= end
         then pure (NeedMore frames at 2)
@@ -194,7 +212,7 @@ decodeWhile limits base onValue = element
           sign <- byteAt start
           case sign of
             45 -> digits True 0 (start + 1) (start + 1)
-            43 -> digits False 0 (start + 1) (start + 1)
+            43 | AnySign <- signs -> digits False 0 (start + 1) (start + 1)
             63 -> malformed "streamed types are not supported"
             _ -> digits False 0 start start
       where
@@ -218,10 +236,10 @@ decodeWhile limits base onValue = element
                       lf <- byteAt (position + 1)
                       if
                           | lf /= 10 -> malformed "carriage return without line feed"
-                          | negative ->
-                            if value > 9223372036854775808
-                              then malformed "number out of range"
-                              else continue (negate (fromIntegral value)) (position + 2)
+                          | negative -> case signs of
+                            OnlyMinusOne | value /= 1 -> malformed "negative size"
+                            AnySign | value > 9223372036854775808 -> malformed "number out of range"
+                            _ -> continue (negate (fromIntegral value)) (position + 2)
                           | value > 9223372036854775807 -> malformed "number out of range"
                           | otherwise -> continue (fromIntegral value) (position + 2)
                 | otherwise -> malformed "not a number"

@@ -108,10 +108,7 @@ withoutBrackets host
 -- | A host of at most 255 visible ASCII characters.
 checkedHost :: ByteString -> Maybe ByteString
 checkedHost host
-  | ByteString.length host <= 255 && not (ByteString.null host) && ByteString.all visible host =
-    -- Copied: it is kept in the slot map, and a slice would keep the whole
-    -- buffer that it was received in.
-    Just (ByteString.copy host)
+  | ByteString.length host <= 255 && not (ByteString.null host) && ByteString.all visible host = Just host
   | otherwise = Nothing
   where
     visible byte = byte > 0x20 && byte < 0x7f

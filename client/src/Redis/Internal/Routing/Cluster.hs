@@ -15,7 +15,13 @@ module Redis.Internal.Routing.Cluster
     ownerOf,
     readersOf,
     anyPrimary,
-    awaitNews,
+    currentSlotMap,
+
+    -- * News
+    newsCount,
+    newsReasons,
+    newsIsLasting,
+    clusterStopped,
 
     -- * Learning
     tellCluster,
@@ -42,15 +48,15 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
-import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync)
+import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync, usualTerms)
 import Redis.Internal.Network.OpenConnection
-import Redis.Internal.Network.OrderCounts (noOrderKey)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.Health
+import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology hiding (knownNodes)
@@ -69,8 +75,8 @@ data ClusterClient = ClusterClient
     clusterMail :: TBQueue Event,
     -- | Counts published maps and refreshes that ended.
     clusterNews :: TVar Int,
-    -- | Why the last refresh failed, if it did.
-    clusterReasons :: IORef [(Endpoint, String)],
+    -- | When the last refresh ended, and why it failed, if it did.
+    clusterReasons :: IORef (Seconds, [(Endpoint, Error)]),
     clusterHealth :: IORef (Map.Map Endpoint Health),
     clusterTurn :: IORef Int,
     -- | Those who ask nodes for their map. None is added once the client is closed.
@@ -99,7 +105,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
   clusterMail <- newTBQueueIO mailboxSize
   clusterView <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
   clusterNews <- newTVarIO 0
-  clusterReasons <- newIORef []
+  clusterReasons <- newIORef (0, [])
   clusterHealth <- newIORef Map.empty
   clusterTurn <- newIORef 0
   clusterAsking <- newTVarIO Map.empty
@@ -203,19 +209,30 @@ anyPrimary cluster = do
       owners = map owner [0 .. count - 1]
   pure (listToMaybe (filter up owners <> owners))
 
--- | Waits until a map was published or a refresh ended since the action was
--- begun, and returns why refreshes fail, if they do. The second half is to be
--- run after the look-up that found nothing. Does not wait once the client is
--- closed.
-awaitNews :: ClusterClient -> IO (IO [(Endpoint, String)])
-awaitNews cluster = do
-  before <- readTVarIO (clusterNews cluster)
-  pure $ do
-    atomically $ do
-      stopped <- readTVar (clusterStop cluster)
-      current <- readTVar (clusterNews cluster)
-      check (stopped || current /= before)
-    readIORef (clusterReasons cluster)
+-- | The map that commands go by. Never blocks.
+currentSlotMap :: ClusterClient -> IO SlotMap
+currentSlotMap cluster = snapshotMap <$> readIORef (clusterView cluster)
+
+-- | How many maps were published and refreshes ended so far: it changes with
+-- each.
+newsCount :: ClusterClient -> STM Int
+newsCount = readTVar . clusterNews
+
+-- | Why the last refresh failed; empty if it did not.
+newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
+newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
+
+-- | Whether the last refresh failed so lately, and for such reasons, that another
+-- one now would say the same.
+newsIsLasting :: ClusterClient -> IO Bool
+newsIsLasting cluster = do
+  (ended, reasons) <- readIORef (clusterReasons cluster)
+  now <- seconds
+  pure (not (null reasons) && all (isLasting . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
+
+-- | Whether the client is closed, so that there will be no news.
+clusterStopped :: ClusterClient -> STM Bool
+clusterStopped = readTVar . clusterStop
 
 seconds :: IO Seconds
 seconds = secondsFromNanos <$> preciseNanos
@@ -238,7 +255,7 @@ drive cluster = loop
         for_ actions $ \action ->
           try (act cluster action) >>= either failed pure
         when (isJust (refreshInFlight state) && refreshInFlight state' /= refreshInFlight state) $ do
-          unless (any isFailure actions) (writeIORef (clusterReasons cluster) [])
+          unless (any isFailure actions) (writeIORef (clusterReasons cluster) (later, []))
           announce cluster
         loop state'
 
@@ -247,7 +264,7 @@ drive cluster = loop
       _ -> False
 
     failed (problem :: SomeException) = do
-      void (try (act cluster (RefreshFailed [(firstSeed, displayException problem)])) :: IO (Either SomeException ()))
+      void (try (act cluster (RefreshFailed [(firstSeed, unforeseen firstSeed problem)])) :: IO (Either SomeException ()))
       -- A fault that repeats must not keep a core busy.
       threadDelay 10000
 
@@ -284,7 +301,8 @@ act cluster = \case
   NodesNew _ -> pure ()
   NodesGone endpoints -> forget (Set.fromList endpoints)
   RefreshFailed reasons -> do
-    writeIORef (clusterReasons cluster) reasons
+    now <- seconds
+    writeIORef (clusterReasons cluster) (now, reasons)
     announce cluster
     observeConnection hooks (TopologyRefreshFailed reasons)
   where
@@ -296,8 +314,8 @@ act cluster = \case
     asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
       answer <- try (timeout (ceiling (limit * 1e6)) question)
       let view = case answer of
-            Left (failure :: SomeException) -> Left (displayException failure)
-            Right Nothing -> Left ("no answer within " <> show limit <> " s")
+            Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
+            Right Nothing -> Left (TimeoutError NotSent limit)
             Right (Just result) -> result
       -- A replica that is held to be down gets no commands, so this is how it
       -- comes back.
@@ -319,6 +337,10 @@ act cluster = \case
         (void (try action :: IO (Either SomeException ())) >> atomically (modifyTVar' (clusterAsking cluster) (Map.delete thread)))
           `finally` putMVar over ()
 
+-- | What was thrown instead of an answer.
+unforeseen :: Endpoint -> SomeException -> Error
+unforeseen endpoint problem = ConnectionError NotSent endpoint (BrokenConnection (displayException problem))
+
 -- | Looks the nodes of a map up and puts it in force.
 publish :: ClusterClient -> SlotMap -> IO ()
 publish cluster slotMap = do
@@ -333,25 +355,25 @@ publish cluster slotMap = do
       pure (ShardNodes <$> owner <*> sequence readers)
 
 -- | Asks a node over the connections there are.
-askOverPool :: ClusterClient -> Endpoint -> IO (Either String View)
+askOverPool :: ClusterClient -> Endpoint -> IO (Either Error View)
 askOverPool cluster endpoint =
   nodeAt (clusterNodes cluster) endpoint >>= \case
-    Left failure -> pure (Left (displayException failure))
-    Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node))
+    Left failure -> pure (Left failure)
+    Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node) Nothing)
 
 -- | Asks a node over a connection made for it.
-askAnew :: ClusterClient -> Endpoint -> IO (Either String View)
+askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
 askAnew cluster endpoint =
   mask_ $
     openConnection setup ForPrimary (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
-      Left cause -> pure (Left (renderCause cause))
-      Right mux -> askView cluster endpoint (submitCommandAsync mux noOrderKey) `finally` abortMultiplexer mux
+      Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
+      Right mux -> askView cluster endpoint (submitCommandAsync mux usualTerms) `finally` abortMultiplexer mux
   where
     setup = clusterSetup cluster
 
 -- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
 -- known, and the epoch.
-askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Either String View)
+askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Either Error View)
 askView cluster endpoint submit = do
   shards <- submit (request ["CLUSTER", "SHARDS"])
   info <- submit (request ["CLUSTER", "INFO"])
@@ -366,12 +388,12 @@ askView cluster endpoint submit = do
   pure ((\viewMap -> View {viewMap, viewEpoch}) <$> slotMap)
   where
     asked = Asked {askedEndpoint = endpoint, askedByTls = isJust (configTls (clusterConfig cluster))}
-    parsed = either (Left . show) Right
+    parsed = either (Left . UnexpectedReply) Right
     answered = \case
       Reply value -> case withoutAttributes value of
-        ErrorReply text -> Left (Char8.unpack text)
+        ErrorReply text -> Left (ReplyError (serverErrorFromText text))
         other -> Right other
-      Failure failure -> Left (displayException failure)
+      Failure failure -> Left failure
 
 -- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
 epochFromInfo :: Value -> Maybe Int

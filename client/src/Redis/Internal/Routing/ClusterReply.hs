@@ -1,5 +1,3 @@
-{-# LANGUAGE MultiWayIf #-}
-
 -- | Reads what a cluster's node says of the cluster: the replies to
 -- @CLUSTER SLOTS@ and @CLUSTER SHARDS@, in either protocol.
 --
@@ -15,16 +13,19 @@ module Redis.Internal.Routing.ClusterReply
 where
 
 import Control.Applicative ((<|>))
+import Control.Monad (join)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
-import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
 import Data.List qualified as List
-import Data.Maybe (catMaybes, mapMaybe)
+import Data.Maybe (catMaybes, listToMaybe, mapMaybe)
 import Data.Word (Word16)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
 import Redis.Error
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapFromClaims)
-import Redis.Value (Value (..), withoutAttributes)
+import Redis.Value (Value)
 
 -- | The node that was asked, and how.
 data Asked = Asked
@@ -37,38 +38,32 @@ data Asked = Asked
 -- | The reply to @CLUSTER SLOTS@. The server reports the ports that fit the
 -- connection it was asked on. \(O(n)\).
 parseClusterSlots :: Asked -> Value -> Either DecodeError SlotMap
-parseClusterSlots asked reply = do
-  entries <- elements "an array of slot ranges" reply
-  slotMapFromClaims <$> traverse (slotsEntry asked) entries
+parseClusterSlots asked = fmap slotMapFromClaims . Decode.list (slotsEntry asked)
 
-slotsEntry :: Asked -> Value -> Either DecodeError Claim
-slotsEntry asked entry =
-  elements "a range of slots and its nodes" entry >>= \case
-    first : final : nodes -> do
-      range <- (,) <$> slotOf first <*> slotOf final
-      endpoints <- traverse (slotsNode asked) nodes
-      pure $ case endpoints of
-        primary : replicas ->
-          Claim {claimRanges = [range], claimPrimary = primary, claimReplicas = catMaybes replicas}
-        [] -> Claim {claimRanges = [range], claimPrimary = Nothing, claimReplicas = []}
-    _ -> unexpected "a range of slots and its nodes" entry
+slotsEntry :: Asked -> Decoder Claim
+slotsEntry asked reply = do
+  elements <- Decode.list Decode.value reply
+  range <- (,) <$> Decode.element 0 slot elements <*> Decode.element 1 slot elements
+  endpoints <- traverse (slotsNode asked) (drop 2 elements)
+  pure
+    Claim
+      { claimRanges = [range],
+        claimPrimary = join (listToMaybe endpoints),
+        claimReplicas = catMaybes (drop 1 endpoints)
+      }
 
 -- | Host and port; what follows is not needed.
-slotsNode :: Asked -> Value -> Either DecodeError (Maybe Endpoint)
-slotsNode asked node =
-  elements "host and port of a node" node >>= \case
-    host : port : _ -> do
-      number <- integerOf port
-      name <- hostOf host
-      pure (portFromInteger number >>= endpointAt asked name)
-    _ -> unexpected "host and port of a node" node
+slotsNode :: Asked -> Decoder (Maybe Endpoint)
+slotsNode asked reply = do
+  elements <- Decode.list Decode.value reply
+  name <- Decode.element 0 host elements
+  number <- Decode.element 1 Decode.integer elements
+  pure (portFromInteger number >>= endpointAt asked name)
 
 -- | The reply to @CLUSTER SHARDS@. Of several primaries of one shard, a healthy
 -- one is taken; replicas count only when healthy. \(O(n)\).
 parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
-parseClusterShards asked reply = do
-  shards <- elements "an array of shards" reply
-  slotMapFromClaims <$> traverse (shardClaim asked) shards
+parseClusterShards asked = fmap slotMapFromClaims . Decode.list (shardClaim asked)
 
 data NodeRole = PrimaryRole | ReplicaRole
   deriving stock (Eq)
@@ -83,56 +78,57 @@ data ShardNode = ShardNode
     nodeHealth :: Health
   }
 
-shardClaim :: Asked -> Value -> Either DecodeError Claim
-shardClaim asked shard = do
-  fields <- fieldsOf "a shard" shard
-  ranges <- required "slots of a shard" "slots" fields >>= elements "slots of a shard" >>= pairsOf
-  nodes <- required "nodes of a shard" "nodes" fields >>= elements "nodes of a shard" >>= traverse (shardNode asked)
+shardClaim :: Asked -> Decoder Claim
+shardClaim asked reply = do
+  fields <- Decode.record reply
+  ranges <- Decode.field "slots" (Decode.pairs slot slot) fields
+  nodes <- Decode.field "nodes" (Decode.list (shardNode asked)) fields
   let primaries = List.sortOn nodeHealth (filter ((== PrimaryRole) . nodeRole) nodes)
       replicas = filter (\node -> nodeRole node == ReplicaRole && nodeHealth node == Online) nodes
   pure
     Claim
       { claimRanges = ranges,
-        claimPrimary = case mapMaybe nodeEndpoint primaries of
-          primary : _ -> Just primary
-          [] -> Nothing,
+        claimPrimary = listToMaybe (mapMaybe nodeEndpoint primaries),
         claimReplicas = mapMaybe nodeEndpoint replicas
       }
-  where
-    pairsOf = \case
-      first : final : rest -> (:) <$> ((,) <$> slotOf first <*> slotOf final) <*> pairsOf rest
-      [] -> Right []
-      [odd'] -> unexpected "first and last slot of a range" odd'
 
-shardNode :: Asked -> Value -> Either DecodeError ShardNode
-shardNode asked node = do
-  fields <- fieldsOf "a node of a shard" node
-  role <- required "role of a node" "role" fields >>= textOf "role of a node"
-  nodeRole <-
-    if
-        | role `elem` ["master", "primary"] -> Right PrimaryRole
-        | role `elem` ["replica", "slave"] -> Right ReplicaRole
-        | otherwise -> unexpected "role of a node" (BulkString role)
-  health <- maybe (Right "online") (textOf "health of a node") (List.lookup "health" fields)
-  name <- maybe (Right Nothing) hostOf (List.lookup "endpoint" fields <|> List.lookup "ip" fields)
-  plainPort <- traverse integerOf (List.lookup "port" fields)
-  tlsPort <- traverse integerOf (List.lookup "tls-port" fields)
+shardNode :: Asked -> Decoder ShardNode
+shardNode asked reply = do
+  fields <- Decode.record reply
+  nodeRole <- Decode.field "role" role fields
+  nodeHealth <- maybe Online healthFromWord <$> Decode.optionalField "health" Decode.bytes fields
+  endpoint <- Decode.optionalField "endpoint" host fields
+  ip <- Decode.optionalField "ip" host fields
+  plainPort <- Decode.optionalField "port" Decode.integer fields
+  tlsPort <- Decode.optionalField "tls-port" Decode.integer fields
   let port
         | askedByTls asked = (tlsPort >>= portFromInteger) <|> (plainPort >>= portFromInteger)
         | otherwise = plainPort >>= portFromInteger
   pure
     ShardNode
-      { nodeEndpoint = port >>= endpointAt asked name,
+      { nodeEndpoint = port >>= endpointAt asked (join (endpoint <|> ip)),
         nodeRole,
-        nodeHealth = case health of
-          "online" -> Online
-          "loading" -> LoadingData
-          _ -> Failed
+        nodeHealth
       }
+
+role :: Decoder NodeRole
+role reply =
+  Decode.bytes reply >>= \case
+    "master" -> Right PrimaryRole
+    "primary" -> Right PrimaryRole
+    "replica" -> Right ReplicaRole
+    "slave" -> Right ReplicaRole
+    _ -> Decode.mismatch "the role of a node" reply
+
+healthFromWord :: ByteString -> Health
+healthFromWord = \case
+  "online" -> Online
+  "loading" -> LoadingData
+  _ -> Failed
 
 -- | 'Nothing' for the host is the host that was asked.
 endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
-endpointAt Asked {askedEndpoint} host port = case host of
+endpointAt Asked {askedEndpoint} named port = case named of
   Just "?" -> Nothing
   Just name
     | ByteString.length name <= 255 -> Just (TcpEndpoint name port)
@@ -141,66 +137,19 @@ endpointAt Asked {askedEndpoint} host port = case host of
     TcpEndpoint name _ -> Just (TcpEndpoint name port)
     UnixEndpoint _ -> Nothing
 
--- | 'Nothing' if the server left it out. Copied, because a slice would keep
--- the whole reply for as long as the map is in use.
-hostOf :: Value -> Either DecodeError (Maybe ByteString)
-hostOf value = case withoutAttributes value of
-  Null -> Right Nothing
-  other ->
-    textOf "host of a node" other >>= \case
-      "" -> Right Nothing
-      name -> Right (Just (ByteString.copy name))
+-- | 'Nothing' if the server left it out.
+host :: Decoder (Maybe ByteString)
+host = fmap (>>= nonEmpty) . Decode.nullable Decode.bytes
+  where
+    nonEmpty name = if ByteString.null name then Nothing else Just name
 
-portFromInteger :: Integer -> Maybe Port
+portFromInteger :: Int64 -> Maybe Port
 portFromInteger number
-  | number >= 1 && number <= toInteger (maxBound :: Word16) = Just (fromInteger number)
+  | number >= 1 && number <= fromIntegral (maxBound :: Word16) = Just (fromIntegral number)
   | otherwise = Nothing
 
-slotOf :: Value -> Either DecodeError Slot
-slotOf value = do
-  number <- integerOf value
-  let inRange = if number >= 0 && number <= 0xffff then slotFromInt (fromInteger number) else Nothing
-  maybe (unexpected "a slot" value) Right inRange
-
-integerOf :: Value -> Either DecodeError Integer
-integerOf value = case withoutAttributes value of
-  Integer number -> Right (toInteger number)
-  other
-    | Right text <- textOf "" other, Just (number, "") <- Char8.readInteger text -> Right number
-    | otherwise -> unexpected "a number" other
-
-textOf :: String -> Value -> Either DecodeError ByteString
-textOf what value = case withoutAttributes value of
-  BulkString text -> Right text
-  SimpleString text -> Right text
-  VerbatimString _ text -> Right text
-  other -> unexpected what other
-
-elements :: String -> Value -> Either DecodeError [Value]
-elements what value = case withoutAttributes value of
-  Array values -> Right values
-  Set values -> Right values
-  other -> unexpected what other
-
--- | RESP3's map, or RESP2's array of names and values by turns.
-fieldsOf :: String -> Value -> Either DecodeError [(ByteString, Value)]
-fieldsOf what value = case withoutAttributes value of
-  Map entries -> traverse (\(name, field) -> flip (,) field <$> textOf what name) entries
-  Array values -> byTurns values
-  other -> unexpected what other
-  where
-    byTurns = \case
-      name : field : rest -> (:) <$> (flip (,) field <$> textOf what name) <*> byTurns rest
-      [] -> Right []
-      [odd'] -> unexpected what odd'
-
-required :: String -> ByteString -> [(ByteString, Value)] -> Either DecodeError Value
-required what name fields =
-  maybe
-    (Left DecodeError {decodeErrorExpected = what, decodeErrorGot = "nothing"})
-    Right
-    (List.lookup name fields)
-
-unexpected :: String -> Value -> Either DecodeError a
-unexpected what got =
-  Left DecodeError {decodeErrorExpected = what, decodeErrorGot = take 200 (show got)}
+slot :: Decoder Slot
+slot reply = do
+  number <- Decode.integer reply
+  let inRange = if number >= 0 && number <= 0xffff then slotFromInt (fromIntegral number) else Nothing
+  maybe (Decode.mismatch "a slot" reply) Right inRange

@@ -9,6 +9,7 @@ module Redis.Internal.Routing.Nodes
     Nodes,
     newNodes,
     nodeAt,
+    knownNode,
     knownNodes,
     removeNodes,
     closeNodes,
@@ -46,6 +47,9 @@ data Node = Node
     -- | Connections that have said READONLY: a replica answers reads on these
     -- and redirects them on all others.
     nodeReplicaPool :: MultiplexPool,
+    -- | One connection, opened when it is first needed, for what must not wait
+    -- behind the commands of others.
+    nodeControlPool :: MultiplexPool,
     nodeDedicated :: DedicatedPool
   }
 
@@ -93,11 +97,18 @@ newNode :: Nodes -> Endpoint -> IO Node
 newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
   nodePool <- newMultiplexPool nodesSetup ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
   nodeReplicaPool <- newMultiplexPool nodesSetup ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeControlPool <- newMultiplexPool alone ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
   nodeDedicated <- newDedicatedPool nodesSetup nodeEndpoint
-  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeDedicated}
+  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated}
+  where
+    alone = nodesSetup {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
 
 nodesHooks :: Nodes -> Hooks
 nodesHooks = configHooks . setupConfig . nodesSetup
+
+-- | The node at an endpoint, if it is known. \(O(\log n)\).
+knownNode :: Nodes -> Endpoint -> IO (Maybe Node)
+knownNode nodes endpoint = Map.lookup endpoint <$> readIORef (nodesMap nodes)
 
 -- | Every node, in the order of endpoints.
 knownNodes :: Nodes -> IO [Node]
@@ -139,7 +150,8 @@ closeNode grace node =
   atOnce
     [ closeDedicatedPool grace (nodeDedicated node),
       closeMultiplexPool grace (nodePool node),
-      closeMultiplexPool grace (nodeReplicaPool node)
+      closeMultiplexPool grace (nodeReplicaPool node),
+      closeMultiplexPool grace (nodeControlPool node)
     ]
 
 -- | Runs all of them together, or each would take its own grace; what happens
@@ -161,6 +173,7 @@ nodePoolFor :: ConnectionRole -> Node -> MultiplexPool
 nodePoolFor = \case
   ForPrimary -> nodePool
   ForReplica -> nodeReplicaPool
+  ForControl -> nodeControlPool
 
 -- | A look at a node's connections and what is queued on them.
 --
@@ -172,6 +185,8 @@ data NodeGauges = NodeGauges
     gaugeConnections :: [MuxGauges],
     -- | The same, those for reads from a replica.
     gaugeReplicaConnections :: [MuxGauges],
+    -- | The one for commands that must not wait behind others, if it is open.
+    gaugeControlConnections :: [MuxGauges],
     -- | The connections that one caller has for itself.
     gaugeDedicated :: DedicatedGauges
   }
@@ -179,8 +194,9 @@ data NodeGauges = NodeGauges
 
 -- | Takes each shared connection's lock for a moment.
 nodeGauges :: Node -> IO NodeGauges
-nodeGauges Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeDedicated} = do
+nodeGauges Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated} = do
   gaugeConnections <- poolGauges nodePool
   gaugeReplicaConnections <- poolGauges nodeReplicaPool
+  gaugeControlConnections <- poolGauges nodeControlPool
   gaugeDedicated <- dedicatedGauges nodeDedicated
-  pure NodeGauges {gaugeEndpoint = nodeEndpoint, gaugeConnections, gaugeReplicaConnections, gaugeDedicated}
+  pure NodeGauges {gaugeEndpoint = nodeEndpoint, gaugeConnections, gaugeReplicaConnections, gaugeControlConnections, gaugeDedicated}

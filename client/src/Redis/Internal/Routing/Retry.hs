@@ -14,7 +14,7 @@
 module Redis.Internal.Routing.Retry
   ( -- * The question
     Policy (..),
-    Failure (..),
+    FailedAttempt (..),
     Sent (..),
     Role (..),
 
@@ -24,22 +24,24 @@ module Redis.Internal.Routing.Retry
     courseAttempts,
 
     -- * The answer
-    Outcome (..),
+    Verdict (..),
     Decision (..),
     Target (..),
     Effect (..),
     decide,
+    concluding,
   )
 where
 
 import Control.Exception (displayException)
 import Data.ByteString.Char8 qualified as Char8
-import Redis.Command (Facts (..))
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command (Facts (..))
 import Redis.Internal.Config (Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (slotFromInt)
+import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Topology (Trigger (..))
 
 -- | The bounds, and the kind of topology.
@@ -66,16 +68,16 @@ data Sent
   deriving stock (Eq, Show, Enum, Bounded)
 
 -- | How an attempt failed.
-data Failure = Failure
-  { failureError :: Error,
+data FailedAttempt = FailedAttempt
+  { failedError :: Error,
     -- | Where it was sent; 'Nothing' if no node could be chosen.
-    failureNode :: Maybe Endpoint,
-    failureRole :: Role,
-    failureSent :: Sent,
+    failedNode :: Maybe Endpoint,
+    failedRole :: Role,
+    failedSent :: Sent,
     -- | Seconds until the caller's deadline; 'Nothing' if there is none.
-    failureRemaining :: Maybe Double,
+    failedRemaining :: Maybe Double,
     -- | Between 0 and 1, drawn anew for each failure.
-    failureRandom :: Double
+    failedRandom :: Double
   }
   deriving stock (Eq, Show)
 
@@ -111,10 +113,10 @@ courseTrail = reverse . courseReversedTrail
 
 -- | What to do, what to tell others, and what to hand in at the next failure.
 -- Effects come before the command is sent again.
-data Outcome = Outcome
-  { outcomeDecision :: Decision,
-    outcomeEffects :: [Effect],
-    outcomeCourse :: Course
+data Verdict = Verdict
+  { verdictDecision :: Decision,
+    verdictEffects :: [Effect],
+    verdictCourse :: Course
   }
   deriving stock (Eq, Show)
 
@@ -160,12 +162,12 @@ data Advice
 
 -- | Decides over a failed attempt. Total, and \(O(n)\) in the attempts only
 -- when it gives up.
-decide :: Policy -> Facts -> Course -> Failure -> Outcome
+decide :: Policy -> Facts -> Course -> FailedAttempt -> Verdict
 decide policy facts before failure
-  | errorDelivery (failureError failure) == MaybeExecuted && not (factRepeatable facts) =
-    giveUp (failureError failure)
+  | errorDelivery (failedError failure) == MaybeExecuted && not (factRepeatable facts) =
+    giveUp (failedError failure)
   | otherwise = case advice of
-    HandOver -> giveUp (failureError failure)
+    HandOver -> giveUp (failedError failure)
     Conclude -> exhausted
     Elsewhere target
       | courseRedirects course == 0 -> within course {courseRedirects = 1} (RetryNow target)
@@ -177,26 +179,26 @@ decide policy facts before failure
 
     later onwards target =
       let waits = courseDelays onwards + 1
-          delay = delayFor (policyBackoff policy) waits (max 0 (min 1 (failureRandom failure)))
+          delay = delayFor (policyBackoff policy) waits (max 0 (min 1 (failedRandom failure)))
        in within onwards {courseDelays = waits} (RetryAfter delay target)
 
     within onwards decision
       | courseAttempts course >= policyMaxAttempts policy = exhausted
-      | maybe False (<= delayOf decision) (failureRemaining failure) = exhausted
-      | otherwise = Outcome {outcomeDecision = decision, outcomeEffects = told, outcomeCourse = onwards}
+      | maybe False (<= delayOf decision) (failedRemaining failure) = exhausted
+      | otherwise = Verdict {verdictDecision = decision, verdictEffects = told, verdictCourse = onwards}
 
     -- One attempt has no trail worth telling, and where no node was ever
     -- tried there is none; the error says more.
     exhausted
-      | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failureError failure)
+      | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failedError failure)
       | otherwise =
-        giveUp (RoutingError (errorDelivery (failureError failure)) (AttemptsExhausted (courseTrail course)))
+        giveUp (RoutingError (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course)))
 
     giveUp failed =
-      Outcome
-        { outcomeDecision = GiveUp (if factReadOnly facts then failed else honest course failed),
-          outcomeEffects = told,
-          outcomeCourse = course
+      Verdict
+        { verdictDecision = GiveUp (concluding facts course failed),
+          verdictEffects = told,
+          verdictCourse = course
         }
 
 delayOf :: Decision -> Double
@@ -204,32 +206,32 @@ delayOf = \case
   RetryAfter delay _ -> delay
   _ -> 0
 
--- | The error, saying that the command may have run if an earlier attempt may
--- have, although the last one did not.
-honest :: Course -> Error -> Error
-honest course failed
-  | not (courseMaybeRan course) || errorDelivery failed == MaybeExecuted = failed
+-- | The error that a command ends with after this course: it says that a write may
+-- have run if an earlier attempt may have, although the last one did not.
+concluding :: Facts -> Course -> Error -> Error
+concluding facts course failed
+  | factReadOnly facts || not (courseMaybeRan course) || errorDelivery failed == MaybeExecuted = failed
   | otherwise = case failed of
     ConnectionError _ endpoint cause -> ConnectionError MaybeExecuted endpoint cause
     TimeoutError _ seconds -> TimeoutError MaybeExecuted seconds
     RoutingError _ cause -> RoutingError MaybeExecuted cause
     _ -> RoutingError MaybeExecuted (AttemptsExhausted (courseTrail course))
 
-noteAttempt :: Failure -> Course -> Course
-noteAttempt Failure {failureError, failureNode, failureSent} course =
+noteAttempt :: FailedAttempt -> Course -> Course
+noteAttempt FailedAttempt {failedError, failedNode, failedSent} course =
   course
     { courseAttempts = courseAttempts course + 1,
-      courseReauthenticated = courseReauthenticated course || isUnauthenticated failureError,
-      courseMaybeRan = courseMaybeRan course || errorDelivery failureError == MaybeExecuted,
-      courseReversedTrail = case failureNode of
-        Just node -> (node, manner <> said failureError) : courseReversedTrail course
+      courseReauthenticated = courseReauthenticated course || isUnauthenticated failedError,
+      courseMaybeRan = courseMaybeRan course || errorDelivery failedError == MaybeExecuted,
+      courseReversedTrail = case failedNode of
+        Just node -> (node, manner <> said failedError) : courseReversedTrail course
         Nothing -> courseReversedTrail course
     }
   where
     isUnauthenticated = \case
       ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
       _ -> False
-    manner = case failureSent of
+    manner = case failedSent of
       Plainly -> ""
       WithAsking -> "(ASKING) "
     said = \case
@@ -239,14 +241,15 @@ noteAttempt Failure {failureError, failureNode, failureSent} course =
       other -> displayException other
 
 -- | The table.
-adviseOn :: Policy -> Course -> Failure -> ([Effect], Advice)
-adviseOn policy course failure = case failureError failure of
+adviseOn :: Policy -> Course -> FailedAttempt -> ([Effect], Advice)
+adviseOn policy course failure = case failedError failure of
   ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy course failure) (parseRedirect serverError)
   ConnectionError _ node cause -> adviseOnConnection policy failure node cause
   RoutingError _ cause -> case cause of
     UncoveredSlot number
       | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
-    NoReachableNode _
+    NoReachableNode reasons
+      | not (null reasons) && all (isLasting . snd) reasons -> ([], HandOver)
       | clustered -> ([], Later SameRoute)
     _ -> ([], HandOver)
   -- The deadline is over: nobody waits for another attempt.
@@ -259,8 +262,8 @@ adviseOn policy course failure = case failureError failure of
   where
     clustered = policyClustered policy
 
-adviseOnReply :: Policy -> Course -> Failure -> Redirect -> ([Effect], Advice)
-adviseOnReply policy course Failure {failureNode, failureRole} redirect = case redirect of
+adviseOnReply :: Policy -> Course -> FailedAttempt -> Redirect -> ([Effect], Advice)
+adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = case redirect of
   Loading
     | replica && clustered -> ([], Elsewhere PrimaryRoute)
     | otherwise -> (aboutNode SawLoading, Later SameRoute)
@@ -268,23 +271,23 @@ adviseOnReply policy course Failure {failureNode, failureRole} redirect = case r
     -- The server forgot who this connection is, or the user changed: one new
     -- handshake tells.
     | courseReauthenticated course -> ([], HandOver)
-    | otherwise -> (maybe [] (\node -> [Reconnect node]) failureNode, Later SameRoute)
+    | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later SameRoute)
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of
     Just target
       -- It sends us to where we are: the connection ends elsewhere than its
       -- address says.
-      | Just target == failureNode -> ([Tell (LearntMoved slot target), Reconnect target], Later (ToNode target))
+      | Just target == failedNode -> ([Tell (LearntMoved slot target), Reconnect target], Later (ToNode target))
       -- What it says of the slot may be what the map says; then it is the
       -- replica that the map is wrong about.
       | otherwise ->
-        ( Tell (LearntMoved slot target) : [Tell (SawStrayReplica node) | replica, Just node <- [failureNode]],
+        ( Tell (LearntMoved slot target) : [Tell (SawStrayReplica node) | replica, Just node <- [failedNode]],
           Elsewhere (ToNode target)
         )
     Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
   Ask slot destination -> case resolved destination of
     Just target
-      | Just target == failureNode -> ([], Later SameRoute)
+      | Just target == failedNode -> ([], Later SameRoute)
       | otherwise -> ([], Elsewhere (AskingNode target))
     Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
   -- Not all keys have arrived. At the target of an ASK only the source knows
@@ -300,17 +303,17 @@ adviseOnReply policy course Failure {failureNode, failureRole} redirect = case r
   SentAway -> (aboutNode SawReadOnly, Later SameRoute)
   where
     clustered = policyClustered policy
-    replica = failureRole == Replica
-    resolved destination = failureNode >>= (`destinationEndpoint` destination)
+    replica = failedRole == Replica
+    resolved destination = failedNode >>= (`destinationEndpoint` destination)
     aboutNode trigger
-      | clustered = maybe [] (\node -> [Tell (trigger node)]) failureNode
+      | clustered = maybe [] (\node -> [Tell (trigger node)]) failedNode
       | otherwise = []
 
 -- | What was lost is known from the delivery; what would help, from the cause.
-adviseOnConnection :: Policy -> Failure -> Endpoint -> ConnectionCause -> ([Effect], Advice)
-adviseOnConnection policy Failure {failureError, failureRole} node cause
-  | isLasting cause || suspect = (lost, HandOver)
-  | clustered && failureRole == Replica = (lost, Elsewhere PrimaryRoute)
+adviseOnConnection :: Policy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
+adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
+  | lastingCause cause || suspect = (lost, HandOver)
+  | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
   -- The first time at once: one thread's many reads in flight would otherwise
   -- wait one after another. Whether a new connection may be opened already is
   -- the node's own backoff to say, and then that is the answer.
@@ -328,17 +331,5 @@ adviseOnConnection policy Failure {failureError, failureRole} node cause
     -- It may be the reply to this very command that could not be read; asking
     -- again would end the connection for everybody once more.
     suspect = case cause of
-      ProtocolViolation _ -> errorDelivery failureError == MaybeExecuted
+      ProtocolViolation _ -> errorDelivery failedError == MaybeExecuted
       _ -> False
-
--- | Whether trying again would be told the same: a wrong password, a
--- certificate that is not believed.
-isLasting :: ConnectionCause -> Bool
-isLasting = \case
-  TlsFailed _ -> True
-  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
-    serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
-      -- No such database, a password that nobody asked for; but room for
-      -- another client there may be soon.
-      || (serverErrorCode == "ERR" && not ("max number of clients" `Char8.isPrefixOf` serverErrorMessage))
-  _ -> False

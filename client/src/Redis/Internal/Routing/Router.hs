@@ -13,8 +13,26 @@ module Redis.Internal.Routing.Router
     Place (..),
     placeTakenFor,
     placeOf,
+    Aim (..),
+    aimOf,
+    placeAimed,
     placeEventually,
     placeAt,
+    nobodyFor,
+    missedNode,
+    nobodyLasts,
+
+    -- * Several nodes
+    audienceEventually,
+    coverEventually,
+    routerMembers,
+    ClientNode (..),
+    NodeRole (..),
+    hasNode,
+
+    -- * News
+    routerNews,
+    routerStopped,
 
     -- * Learning
     carryOut,
@@ -24,11 +42,15 @@ module Redis.Internal.Routing.Router
   )
 where
 
-import Data.ByteString (ByteString)
+import Control.Concurrent.STM
+import Control.Monad (unless, void)
 import Data.Foldable (for_)
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
-import Redis.Command
+import Data.Maybe (isJust)
+import Data.Set qualified as Set
 import Redis.Error
+import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.Dedicated (closeIdle)
@@ -40,7 +62,8 @@ import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Observation (..))
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry (Effect (..), Role (..))
-import Redis.Internal.Routing.Topology (Trigger (SawUncovered))
+import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Topology (Trigger (SawNobody, SawUncovered))
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 
@@ -60,6 +83,7 @@ placeTakenFor :: Place -> Role
 placeTakenFor place = case placeRole place of
   ForPrimary -> Primary
   ForReplica -> Replica
+  ForControl -> Primary
 
 -- | Opens no connection to a standalone server, and asks a cluster's seeds in
 -- the background.
@@ -88,27 +112,69 @@ isClustered = \case
   StandaloneRouter _ _ -> False
   ClusterRouter _ _ -> True
 
+-- | What decides where a command goes.
+data Aim
+  = -- | Any primary.
+    AtAnyNode
+  | -- | Who serves the slot.
+    AtSlot Slot
+  | -- | The node at this endpoint.
+    AtNode Endpoint
+  deriving stock (Eq, Show)
+
+-- | Of a route that one node answers. All its keys share a slot.
+aimOf :: Route a -> Aim
+aimOf = \case
+  OneKey key -> AtSlot (keySlot key)
+  SameSlot (key :| _) -> AtSlot (keySlot key)
+  Splittable _ (key :| _) -> AtSlot (keySlot key)
+  OneSlot slot -> AtSlot slot
+  OneNode endpoint -> AtNode endpoint
+  AnyNode -> AtAnyNode
+  NodesOwn -> AtAnyNode
+  Everywhere _ _ -> AtAnyNode
+  PerNode _ _ -> AtAnyNode
+  AskServer _ -> AtAnyNode
+{-# INLINE aimOf #-}
+
 -- | Where a command with these facts and keys goes as things stand. \(O(1)\)
--- besides hashing the key; never blocks. The route must not be 'AskServer'.
+-- besides hashing the key; never blocks.
 placeOf :: Router -> Facts -> Route a -> IO (Maybe Place)
 placeOf router facts route = case router of
-  StandaloneRouter _ place -> pure (Just place)
-  ClusterRouter readFrom cluster -> case routeKey route of
-    Nothing -> fmap onPrimary <$> anyPrimary cluster
-    Just key
-      | ReadPrimary <- readFrom -> fmap onPrimary <$> ownerOf cluster (keySlot key)
-      | factReadOnly facts, NonBlocking <- factBlocking facts -> reader cluster (keySlot key)
-      | otherwise -> fmap onPrimary <$> ownerOf cluster (keySlot key)
+  StandaloneRouter _ place -> pure (Just (inLane facts place))
+  ClusterRouter {} -> placeAimed router facts (aimOf route)
 {-# INLINE placeOf #-}
 
--- | The key that decides. All keys of a route that gets here share its slot.
-routeKey :: Route a -> Maybe ByteString
-routeKey = \case
-  OneKey key -> Just key
-  SameSlot (key :| _) -> Just key
-  Splittable SplitPlan {splitKeys = key :| _} -> Just key
-  AnyNode -> Nothing
-  AskServer _ -> Nothing
+-- | The same, for what decides.
+placeAimed :: Router -> Facts -> Aim -> IO (Maybe Place)
+placeAimed router facts aim = case router of
+  StandaloneRouter _ place -> pure (Just (inLane facts place))
+  ClusterRouter readFrom cluster ->
+    fmap (inLane facts) <$> case aim of
+      AtAnyNode -> fmap onPrimary <$> anyPrimary cluster
+      AtSlot slot
+        | PreferReplica <- readFrom, mayLeavePrimary facts -> reader cluster slot
+        | otherwise -> fmap onPrimary <$> ownerOf cluster slot
+      AtNode endpoint -> knownNode (clusterNodes cluster) endpoint >>= traverse (named cluster)
+  where
+    -- A replica answers reads on a connection that has asked for it.
+    named cluster node = do
+      replicas <- slotMapReplicas <$> currentSlotMap cluster
+      pure
+        Place
+          { placeNode = node,
+            placeRole = if mayLeavePrimary facts && nodeEndpoint node `Set.member` replicas then ForReplica else ForPrimary
+          }
+
+mayLeavePrimary :: Facts -> Bool
+mayLeavePrimary facts = factReadOnly facts && factBlocking facts == NonBlocking
+
+-- | The node's connection that a command needs.
+inLane :: Facts -> Place -> Place
+inLane facts place = case factScope facts of
+  ControlLane -> place {placeRole = ForControl}
+  _ -> place
+{-# INLINE inLane #-}
 
 onPrimary :: Node -> Place
 onPrimary node = Place {placeNode = node, placeRole = ForPrimary}
@@ -123,30 +189,149 @@ reader cluster slot =
         node : _ -> Just Place {placeNode = node, placeRole = ForReplica}
         [] -> Nothing
 
--- | The same, waiting for news of the cluster for at most so many seconds if
--- nobody is known. With the flag, not to a replica.
-placeEventually :: Router -> Maybe Double -> Bool -> Facts -> Route a -> IO (Either Error Place)
-placeEventually router remaining onlyPrimary facts route = case router of
-  StandaloneRouter _ place -> pure (Right place)
-  ClusterRouter _ cluster -> do
-    news <- awaitNews cluster
-    look >>= \case
-      Just place -> pure (Right place)
-      Nothing -> do
-        for_ slot (tellCluster cluster . SawUncovered)
-        reasons <- within remaining news
-        look >>= \case
-          Just place -> pure (Right place)
-          Nothing -> pure . Left . RoutingError NotSent $ case (reasons, slot) of
-            (Just because@(_ : _), _) -> NoReachableNode because
-            (_, Just uncovered) -> UncoveredSlot (slotNumber uncovered)
-            (_, Nothing) -> NoReachableNode []
+-- | Why nobody could be found, when the last refresh has ended.
+nobodyFor :: Router -> Aim -> IO Error
+nobodyFor router aim =
+  RoutingError NotSent <$> case router of
+    StandaloneRouter _ _ -> pure (NoReachableNode [])
+    ClusterRouter _ cluster -> do
+      reasons <- newsReasons cluster
+      pure $ case (reasons, aim) of
+        ([], AtSlot slot) -> UncoveredSlot (slotNumber slot)
+        _ -> NoReachableNode reasons
+
+-- | Asks for news of the cluster because nobody was found.
+missedNode :: Router -> Aim -> IO ()
+missedNode router aim = case (router, aim) of
+  (ClusterRouter _ cluster, AtSlot slot) -> tellCluster cluster (SawUncovered slot)
+  (ClusterRouter _ cluster, _) -> tellCluster cluster SawNobody
+  (StandaloneRouter _ _, _) -> pure ()
+
+-- | Whether asking for news now would only be told again what 'nobodyFor' says.
+nobodyLasts :: Router -> IO Bool
+nobodyLasts = \case
+  StandaloneRouter _ _ -> pure False
+  ClusterRouter _ cluster -> newsIsLasting cluster
+
+-- | Changes with each map that is published and each refresh that ends, and
+-- stays as it is once the client is closed.
+routerNews :: Router -> STM Int
+routerNews = \case
+  StandaloneRouter _ _ -> pure 0
+  ClusterRouter _ cluster -> newsCount cluster
+
+-- | Whether there will be no more news.
+routerStopped :: Router -> STM Bool
+routerStopped = \case
+  StandaloneRouter _ _ -> pure False
+  ClusterRouter _ cluster -> clusterStopped cluster
+
+-- | Looks until it finds something, each time that there is news, but for no
+-- more than so many seconds, and for one piece of news. 'Nothing' if that was in
+-- vain.
+eventually :: Router -> Maybe Double -> Aim -> IO (Maybe a) -> IO (Maybe a)
+eventually router remaining aim look = do
+  before <- atomically (routerNews router)
+  look >>= \case
+    Just found -> pure (Just found)
+    Nothing -> do
+      lasting <- nobodyLasts router
+      unless lasting $ do
+        missedNode router aim
+        news before
+      look
   where
-    slot = keySlot <$> routeKey route
-    look = placeOf router (if onlyPrimary then facts {factReadOnly = False} else facts) route
-    within = \case
+    news before = void . within . atomically $ do
+      stopped <- routerStopped router
+      current <- routerNews router
+      check (stopped || current /= before)
+    within = case remaining of
       Nothing -> fmap Just
       Just seconds -> timeout (ceiling (max 0 (min 1e6 seconds) * 1e6))
+
+-- | Where a command goes, waiting for news of the cluster for at most so many
+-- seconds if nobody is known.
+placeEventually :: Router -> Maybe Double -> Facts -> Aim -> IO (Either Error Place)
+placeEventually router remaining facts aim =
+  eventually router remaining aim (placeAimed router facts aim) >>= \case
+    Just place -> pure (Right place)
+    Nothing -> Left <$> nobodyFor router aim
+
+-- | The nodes of an audience, each with the route to it. Waits as
+-- 'placeEventually' if no map is known. A server alone is every audience.
+audienceEventually :: Router -> Maybe Double -> Audience -> IO (Either Error [(Endpoint, Route a)])
+audienceEventually router remaining audience = case router of
+  StandaloneRouter _ place -> pure (Right [(nodeEndpoint (placeNode place), AnyNode)])
+  ClusterRouter _ cluster ->
+    eventually router remaining AtAnyNode (known cluster) >>= \case
+      Nothing -> Left <$> nobodyFor router AtAnyNode
+      Just slotMap -> pure $ case audience of
+        Primaries -> Right [(shardPrimary shard, OneSlot slot) | (slot, shard) <- slotMapServing slotMap]
+        Replicas -> Right (byEndpoint (slotMapReplicas slotMap))
+        AllNodes -> Right (byEndpoint (slotMapNodes slotMap))
+  where
+    known cluster = do
+      slotMap <- currentSlotMap cluster
+      pure (if null (slotMapShards slotMap) then Nothing else Just slotMap)
+    byEndpoint nodes = [(endpoint, OneNode endpoint) | endpoint <- Set.toAscList nodes]
+
+-- | A node, as the cluster's map has it.
+--
+-- @since 0.1.0.0
+data ClientNode = ClientNode
+  { clientNodeEndpoint :: Endpoint,
+    clientNodeRole :: NodeRole
+  }
+  deriving stock (Eq, Ord, Show)
+
+-- | What a node is to its shard.
+--
+-- @since 0.1.0.0
+data NodeRole
+  = -- | It owns slots, or is a server alone.
+    PrimaryNode
+  | -- | It follows the primary at this endpoint.
+    ReplicaNode Endpoint
+  deriving stock (Eq, Ord, Show)
+
+-- | The nodes that are known, in the order of their endpoints. Never blocks.
+routerMembers :: Router -> IO [ClientNode]
+routerMembers = \case
+  StandaloneRouter _ place -> pure [ClientNode {clientNodeEndpoint = nodeEndpoint (placeNode place), clientNodeRole = PrimaryNode}]
+  ClusterRouter _ cluster -> List.sort . concatMap members . slotMapShards <$> currentSlotMap cluster
+  where
+    members shard =
+      ClientNode {clientNodeEndpoint = shardPrimary shard, clientNodeRole = PrimaryNode} :
+        [ ClientNode {clientNodeEndpoint = replica, clientNodeRole = ReplicaNode (shardPrimary shard)}
+          | replica <- shardReplicas shard
+        ]
+
+-- | Makes sure that every slot has a primary, as far as is known, or says which has
+-- none. Waits as 'placeEventually'.
+coverEventually :: Router -> Maybe Double -> IO (Either Error ())
+coverEventually router remaining = case router of
+  StandaloneRouter _ _ -> pure (Right ())
+  ClusterRouter _ cluster -> do
+    let missing = slotMapUncovered <$> currentSlotMap cluster
+        covered = maybe (Just ()) (const Nothing) <$> missing
+    missing >>= \case
+      Nothing -> pure (Right ())
+      Just slot ->
+        eventually router remaining (AtSlot slot) covered >>= \case
+          Just () -> pure (Right ())
+          -- Another slot may be the first by now.
+          Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . AtSlot)
+
+-- | Whether there is a node at this endpoint. Waits as 'placeEventually' if no
+-- map is known.
+hasNode :: Router -> Maybe Double -> Endpoint -> IO (Either Error Bool)
+hasNode router remaining endpoint =
+  audienceEventually router remaining AllNodes >>= \case
+    Left failure -> pure (Left failure)
+    Right members
+      | endpoint `elem` map fst members -> pure (Right True)
+      -- One that a redirect has named since.
+      | otherwise -> Right . isJust <$> knownNode (routerNodes router) endpoint
 
 -- | The place at an endpoint that a server named.
 placeAt :: Router -> Endpoint -> IO (Either Error Place)
@@ -165,6 +350,7 @@ carryOut router began = \case
       for_ [node | node <- nodes, nodeEndpoint node == endpoint] $ \node -> do
         reconnectNode (nodePool node) began
         reconnectNode (nodeReplicaPool node) began
+        reconnectNode (nodeControlPool node) began
         closeIdle (nodeDedicated node)
 
 -- | A node answered. One read for a node that is well.

@@ -23,8 +23,11 @@ module Redis.Internal.Routing.SlotMap
 
     -- * As a whole
     slotMapShards,
+    slotMapServing,
     slotMapNodes,
+    slotMapReplicas,
     slotMapCovered,
+    slotMapUncovered,
     sameOwners,
 
     -- * Making
@@ -36,16 +39,17 @@ where
 
 import Control.Monad (forM_)
 import Control.Monad.ST (runST)
+import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isNothing)
+import Data.Maybe (fromMaybe, isNothing, listToMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Data.Primitive.ByteArray
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Data.Word (Word16)
 import Redis.Error (Endpoint)
-import Redis.Internal.Protocol.Slot (Slot, slotCount, slotNumber)
+import Redis.Internal.Protocol.Slot (Slot, allSlots, slotCount, slotNumber)
 
 -- | A snapshot of a cluster.
 data SlotMap = SlotMap
@@ -138,9 +142,24 @@ slotReplicas slotMap slot = maybe [] shardReplicas (slotShard slotMap slot)
 slotMapShards :: SlotMap -> [Shard]
 slotMapShards = foldr (:) [] . mapShards
 
+-- | Every shard that serves slots, with the lowest of them. \(O(slots)\).
+slotMapServing :: SlotMap -> [(Slot, Shard)]
+slotMapServing slotMap =
+  [(slot, indexArray (mapShards slotMap) index) | (index, slot) <- IntMap.toList lowest, index /= noShard]
+  where
+    lowest = IntMap.fromListWith min (zip (ownerIndices slotMap) allSlots)
+
 -- | Every node, primary or replica, once. \(O(n \log n)\).
 slotMapNodes :: SlotMap -> Set Endpoint
 slotMapNodes = Set.fromList . concatMap (\shard -> shardPrimary shard : shardReplicas shard) . slotMapShards
+
+-- | Every replica, once. \(O(n \log n)\).
+slotMapReplicas :: SlotMap -> Set Endpoint
+slotMapReplicas = Set.fromList . concatMap shardReplicas . slotMapShards
+
+-- | The lowest slot without a primary. \(O(slots)\).
+slotMapUncovered :: SlotMap -> Maybe Slot
+slotMapUncovered slotMap = listToMaybe [slot | (index, slot) <- zip (ownerIndices slotMap) allSlots, index == noShard]
 
 -- | How many slots have a primary. \(O(slots)\).
 slotMapCovered :: SlotMap -> Int

@@ -49,10 +49,11 @@ import Data.Map.Strict qualified as Map
 import Data.Ord (Down (Down))
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Error (Endpoint)
+import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config (Backoff, Config (..))
 import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.SlotMap
 import System.Random (StdGen, uniformR)
 
@@ -106,6 +107,8 @@ data Trigger
     MovedToUnknown Slot
   | -- | Nobody is known to serve the slot.
     SawUncovered Slot
+  | -- | No node is known at all.
+    SawNobody
   | -- | It refused connections, or a connection to it was lost.
     LostNode Endpoint
   | -- | It answers no more, though its connections stand
@@ -139,7 +142,7 @@ data View = View
 data Event
   = Triggered Trigger
   | -- | A node that was asked: its view, or why there is none.
-    Answered RefreshId Endpoint (Either String View)
+    Answered RefreshId Endpoint (Either Error View)
   | -- | Time has passed; due at 'nextWake'.
     Tick
   deriving stock (Eq, Show)
@@ -157,8 +160,9 @@ data Action
   | NodesNew [Endpoint]
   | -- | Send them no new commands.
     NodesGone [Endpoint]
-  | -- | Nobody gave a usable view; it is tried again.
-    RefreshFailed [(Endpoint, String)]
+  | -- | Nobody gave a usable view. It is tried again, unless what all of them say
+    -- stays so until somebody changes a setting: then not before a command needs it.
+    RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 
 -- | Nodes to be asked together.
@@ -172,7 +176,7 @@ data Refresh = Refresh
     refreshAsked :: Int,
     -- | The latest first.
     refreshViews :: [View],
-    refreshReasons :: [(Endpoint, String)],
+    refreshReasons :: [(Endpoint, Error)],
     -- | When to go on without those who have not answered.
     refreshUntil :: Seconds,
     refreshRounds :: [Round]
@@ -287,7 +291,7 @@ advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodi
     | otherwise -> (state, [])
 
 -- | Records one answer.
-hear :: Seconds -> State -> Endpoint -> Either String View -> Refresh -> Refresh
+hear :: Seconds -> State -> Endpoint -> Either Error View -> Refresh -> Refresh
 hear now State {stateSettings} endpoint answer refresh = case answer of
   Right view
     | slotMapCovered (viewMap view) > 0 ->
@@ -295,7 +299,7 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
         { refreshViews = view : refreshViews refresh,
           refreshUntil = min (refreshUntil refresh) (now + settingsGather stateSettings)
         }
-    | otherwise -> failed "knows nobody who serves a slot"
+    | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a map that covers slots", decodeErrorGot = "one that covers none"})
   Left reason -> failed reason
   where
     heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}
@@ -408,14 +412,14 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
        in ( ended
               { stateFailures = failures,
                 stateRandom = random,
-                stateWanted = True,
+                stateWanted = not (all (isLasting . snd) reasons),
                 stateNotBefore = max retryAt (stateNotBefore state)
               },
             [RefreshFailed (reverse reasons)]
           )
   where
     ended = state {stateRefresh = Nothing}
-    reasons = [(endpoint, "no answer in time") | endpoint <- Set.toDescList (refreshWaiting refresh)] <> refreshReasons refresh
+    reasons = [(endpoint, TimeoutError NotSent (settingsAnswerWithin stateSettings)) | endpoint <- Set.toDescList (refreshWaiting refresh)] <> refreshReasons refresh
 
 chunks :: Int -> [a] -> [[a]]
 chunks size list = case splitAt size list of

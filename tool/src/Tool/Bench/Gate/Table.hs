@@ -1,5 +1,9 @@
 -- | The speed that is demanded, as data: which runs there are, and which row
 -- holds which of them against which. Pure; "Tool.Bench.Gate" carries it out.
+--
+-- A row is judged by the interval of its ratio, not by the ratio: it misses or
+-- reaches a bar only if the whole interval does. What lies between is said to be
+-- undecided, so that neither a bad minute fails a row nor a good one passes it.
 module Tool.Bench.Gate.Table
   ( -- * Runs
     Probe (..),
@@ -28,6 +32,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Tool.Options.Bench (Operation (..))
+import Tool.Statistics (Summary (summaryInterval), summarise)
 
 -- | A run that is repeated; the name by which rows refer to it.
 data Probe
@@ -171,6 +176,10 @@ data Row = Row
     rowMeasured :: Double,
     -- | The least and the greatest ratio of any one iteration.
     rowSpread :: (Double, Double),
+    -- | The 95 % interval of confidence of the ratio: Student's t over the
+    -- logarithms of the iterations' ratios. 'Nothing' for a single iteration of
+    -- what is timed; what is counted has no noise, and is its own interval.
+    rowInterval :: Maybe (Double, Double),
     -- | The two medians, and what they are.
     rowFigures :: (Double, Double),
     rowFigureUnit :: FigureUnit,
@@ -190,6 +199,8 @@ data FigureUnit
 -- | How a row went.
 data Verdict
   = Missed
+  | -- | The bar lies within the interval.
+    Undecided
   | Reached
   | AimReached
   | -- | There is no bar.
@@ -244,9 +255,8 @@ row kind what unit problems ours theirs must aim =
       rowMust = must,
       rowAim = aim,
       rowMeasured = measured,
-      rowSpread = case zipWith (/) ours theirs of
-        [] -> (0, 0)
-        ratios -> (minimum ratios, maximum ratios),
+      rowSpread = if null ratios then (0, 0) else (minimum ratios, maximum ratios),
+      rowInterval = interval,
       rowFigures = (median ours, median theirs),
       rowFigureUnit = kind,
       rowProblems = nub problems,
@@ -254,17 +264,31 @@ row kind what unit problems ours theirs must aim =
     }
   where
     measured = median ours / median theirs
-    reaches bar = case kind of
-      PerSecond -> measured >= bar
-      NanosPerCommand -> measured <= bar
-      Bytes -> measured <= bar
+    ratios = zipWith (/) ours theirs
+    interval = case kind of
+      Bytes -> Just (measured, measured)
+      _ -> ratioInterval ratios
+    wholly test = maybe False (\(low, high) -> test low && test high) interval
+    reaches bar ratio = case kind of
+      PerSecond -> ratio >= bar
+      NanosPerCommand -> ratio <= bar
+      Bytes -> ratio <= bar
     verdict
       | not (null problems) = Unsound
       | null ours || null theirs || isNaN measured || isInfinite measured = Incomplete
-      | Just bar <- must, not (reaches bar) = Missed
-      | Just bar <- aim, reaches bar = AimReached
-      | Just _ <- must = Reached
+      | Just bar <- must, wholly (not . reaches bar) = Missed
+      | Just bar <- aim, wholly (reaches bar) = AimReached
+      | Just bar <- must = if wholly (reaches bar) then Reached else Undecided
       | otherwise = Stated
+
+-- A ratio and its inverse deserve the same interval, so it is taken of the
+-- logarithms.
+ratioInterval :: [Double] -> Maybe (Double, Double)
+ratioInterval ratios
+  | all (> 0) ratios = both exp <$> (summarise (map log ratios) >>= summaryInterval)
+  | otherwise = Nothing
+  where
+    both f (low, high) = (f low, f high)
 
 -- | Bytes after a long run against bytes after a short one, and what is wrong
 -- with the runs.

@@ -1,10 +1,13 @@
 module Redis.Internal.Routing.ClusterReplySpec (spec) where
 
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
 import Data.List (sortOn)
 import Data.Ord (Down (Down))
 import Redis.Error
+import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.ClusterReply
 import Redis.Internal.Routing.SlotMap
@@ -108,6 +111,27 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
         shardsOf [[("endpoint", BulkString "h"), ("port", Integer 1), role "sentinel"]]
       ]
 
+  it "means the same whichever way a server says it" $ do
+    let maps =
+          [ either (const Nothing) (either (const Nothing) Just . parse asked . fst) (decodeBytes generous (wire reply))
+            | (parse, replies) <- [(parseClusterShards, fromShards), (parseClusterSlots, fromSlots)],
+              reply <- replies
+          ]
+        claim =
+          Claim
+            { claimRanges = [(slotAt 0, slotAt 5460), (slotAt 6000, slotAt 16383)],
+              claimPrimary = Just (TcpEndpoint "10.9.9.9" 17392),
+              claimReplicas = []
+            }
+    maps `shouldBe` replicate 4 (Just (slotMapFromClaims [claim]))
+
+  it "says where a reply is not as expected" $ do
+    let place = either decodeErrorPath (const [])
+    place (parseClusterShards asked (shardsOf [[("port", Integer 1), ("role", Integer 2)]]))
+      `shouldBe` ["element 0", "field \"nodes\"", "element 0", "field \"role\""]
+    place (parseClusterSlots asked (Array [Array [Integer 0, Integer 5], Array [Integer 0, Integer (-1)]]))
+      `shouldBe` ["element 1", "element 1"]
+
   modifyMaxSuccess (const 2000) $
     prop "gives a map or an error for any value" $
       forAll anyValue $ \value ->
@@ -117,6 +141,30 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
     role name = ("role", BulkString name)
     healthy host kind health =
       [("endpoint", BulkString host), ("port", Integer 1), role kind, ("health", BulkString health)]
+
+-- | Replies of a Redis 7.0 with a gap in its slots and no name for itself, with
+-- RESP2 and with RESP3; their lines are ended by bars.
+fromShards, fromSlots :: [ByteString]
+fromShards =
+  [ "*1|*4|$5|slots|*4|:0|:5460|:6000|:16383|$5|nodes|*1|*14|" <> shardsNode,
+    "*1|%2|$5|slots|*4|:0|:5460|:6000|:16383|$5|nodes|*1|%7|" <> shardsNode
+  ]
+  where
+    shardsNode =
+      "$2|id|$40|6a3ed04cfc94a89d2fd329b6841b4cfae89ffb05|$4|port|:17392|$2|ip|$0||$8|endpoint|$0||"
+        <> "$4|role|$6|master|$18|replication-offset|:0|$6|health|$6|online"
+fromSlots =
+  [ "*2|*3|:0|:5460|" <> slotsNode <> "*0|*3|:6000|:16383|" <> slotsNode <> "*0",
+    "*2|*3|:0|:5460|" <> slotsNode <> "%0|*3|:6000|:16383|" <> slotsNode <> "%0"
+  ]
+  where
+    slotsNode = "*4|$0||:17392|$40|6a3ed04cfc94a89d2fd329b6841b4cfae89ffb05|"
+
+wire :: ByteString -> ByteString
+wire = ByteString.concat . map (<> "\r\n") . Char8.split '|'
+
+generous :: DecodeLimits
+generous = DecodeLimits {decodeMaxBulk = 65536, decodeMaxElements = 1024, decodeMaxDepth = 16}
 
 asked :: Asked
 asked = Asked {askedEndpoint = TcpEndpoint "10.9.9.9" 7000, askedByTls = False}

@@ -2,9 +2,9 @@ module Redis.Internal.Routing.RetrySpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.List qualified as List
-import Redis.Command (Facts (..), readFacts, writeFacts)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Topology (Trigger (..))
@@ -29,60 +29,60 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
 
   it "follows the first redirect at once and waits before each further one" $ do
     let first = decide cluster writeFacts newCourse (failure (reply "MOVED 1 10.0.0.2:6379"))
-        second = decide cluster writeFacts (outcomeCourse first) (failure (reply "ASK 1 10.0.0.3:6379"))
-        third = decide cluster writeFacts (outcomeCourse second) (failure (reply "MOVED 1 10.0.0.2:6379"))
-    outcomeDecision first `shouldBe` RetryNow (ToNode (node 2))
-    outcomeDecision second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
-    outcomeDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
+        second = decide cluster writeFacts (verdictCourse first) (failure (reply "ASK 1 10.0.0.3:6379"))
+        third = decide cluster writeFacts (verdictCourse second) (failure (reply "MOVED 1 10.0.0.2:6379"))
+    verdictDecision first `shouldBe` RetryNow (ToNode (node 2))
+    verdictDecision second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
+    verdictDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
 
   it "says why no node can be reached when none was ever tried" $ do
-    let unreachable = RoutingError NotSent (NoReachableNode [(node 1, "refused")])
-        nowhere = (failure unreachable) {failureNode = Nothing}
+    let unreachable = RoutingError NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))])
+        nowhere = (failure unreachable) {failedNode = Nothing}
         first = decide cluster readFacts newCourse nowhere
-        last' = decide cluster readFacts (outcomeCourse first) nowhere {failureRemaining = Just 0}
-    outcomeDecision last' `shouldBe` GiveUp unreachable
+        last' = decide cluster readFacts (verdictCourse first) nowhere {failedRemaining = Just 0}
+    verdictDecision last' `shouldBe` GiveUp unreachable
 
   it "starts again at the source when the target of an ASK says TRYAGAIN" $ do
     let first = decide cluster writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
-        second = decide cluster writeFacts (outcomeCourse first) (failure (reply "TRYAGAIN Multiple keys")) {failureNode = Just (node 2), failureSent = WithAsking}
-    outcomeDecision first `shouldBe` RetryNow (AskingNode (node 2))
-    outcomeDecision second `shouldBe` RetryAfter (waiting 1) SameRoute
+        second = decide cluster writeFacts (verdictCourse first) (failure (reply "TRYAGAIN Multiple keys")) {failedNode = Just (node 2), failedSent = WithAsking}
+    verdictDecision first `shouldBe` RetryNow (AskingNode (node 2))
+    verdictDecision second `shouldBe` RetryAfter (waiting 1) SameRoute
 
   it "puts the host that answered into a redirect without one" $
-    outcomeDecision (decide cluster writeFacts newCourse (failure (reply "MOVED 3999 :6381")))
+    verdictDecision (decide cluster writeFacts newCourse (failure (reply "MOVED 3999 :6381")))
       `shouldBe` RetryNow (ToNode (TcpEndpoint "10.0.0.1" 6381))
 
   it "authenticates again once, and only once" $ do
     let first = decide cluster writeFacts newCourse (failure (reply "NOAUTH Authentication required."))
-        second = decide cluster writeFacts (outcomeCourse first) (failure (reply "NOAUTH Authentication required."))
-    outcomeDecision second `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
+        second = decide cluster writeFacts (verdictCourse first) (failure (reply "NOAUTH Authentication required."))
+    verdictDecision second `shouldBe` GiveUp (reply "NOAUTH Authentication required.")
 
   it "names every node it tried when attempts run out" $ do
     let policy = cluster {policyMaxAttempts = 2}
         first = decide policy writeFacts newCourse (failure (reply "ASK 1 10.0.0.2:6379"))
-        second = decide policy writeFacts (outcomeCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failureNode = Just (node 2), failureSent = WithAsking}
-    outcomeDecision second
+        second = decide policy writeFacts (verdictCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedSent = WithAsking}
+    verdictDecision second
       `shouldBe` GiveUp
         (RoutingError RefusedBeforeRun (AttemptsExhausted [(node 1, "ASK 1 10.0.0.2:6379"), (node 2, "(ASKING) CLUSTERDOWN The cluster is down")]))
 
   it "gives the plain error when one attempt is all there may be" $
-    outcomeDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
+    verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
       `shouldBe` GiveUp (reply "TRYAGAIN Multiple keys")
 
   it "does not wait past the deadline" $ do
-    let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failureRemaining = Just 0.001}
-    outcomeDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
+    let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failedRemaining = Just 0.001}
+    verdictDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
 
   it "follows no redirect after the deadline" $ do
-    let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failureRemaining = Just 0}
-    outcomeDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (reply "MOVED 1 10.0.0.2:6379")
+    let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
+    verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (reply "MOVED 1 10.0.0.2:6379")
 
   it "says that a repeatable write may have run when only an earlier attempt may have" $ do
     let repeatableWrite = writeFacts {factRepeatable = True}
         first = decide cluster repeatableWrite newCourse (failure (lost MaybeExecuted ClosedByPeer))
-        second = decide cluster repeatableWrite (outcomeCourse first) (failure (reply "OOM command not allowed"))
-    outcomeDecision first `shouldBe` RetryNow SameRoute
-    case outcomeDecision second of
+        second = decide cluster repeatableWrite (verdictCourse first) (failure (reply "OOM command not allowed"))
+    verdictDecision first `shouldBe` RetryNow SameRoute
+    case verdictDecision second of
       GiveUp failed -> errorDelivery failed `shouldBe` MaybeExecuted
       other -> expectationFailure (show other)
 
@@ -90,24 +90,24 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     prop "never sends a write again after an attempt that may have run" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
         let (course, _) = through policy facts history
-         in not (factRepeatable facts) && errorDelivery (failureError final) == MaybeExecuted
-              ==> isGiveUp (outcomeDecision (decide policy facts course final))
+         in not (factRepeatable facts) && errorDelivery (failedError final) == MaybeExecuted
+              ==> isGiveUp (verdictDecision (decide policy facts course final))
 
     prop "gives up with an error that owns up to what may have run" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
         not (factReadOnly facts)
           ==> let (course, mayHaveRun) = through policy facts history
-                  ran = mayHaveRun || errorDelivery (failureError final) == MaybeExecuted
-               in case outcomeDecision (decide policy facts course final) of
+                  ran = mayHaveRun || errorDelivery (failedError final) == MaybeExecuted
+               in case verdictDecision (decide policy facts course final) of
                     GiveUp failed -> (ran, failed) === (errorDelivery failed == MaybeExecuted, failed)
                     _ -> property True
 
     prop "never waits beyond the time that is left, nor for less than nothing" $
       forAll anyQuestion $ \(policy, facts, history, final) ->
         let (course, _) = through policy facts history
-         in case outcomeDecision (decide policy facts course final) of
-              RetryAfter delay _ -> delay >= 0 && maybe True (delay <) (failureRemaining final)
-              RetryNow _ -> maybe True (> 0) (failureRemaining final)
+         in case verdictDecision (decide policy facts course final) of
+              RetryAfter delay _ -> delay >= 0 && maybe True (delay <) (failedRemaining final)
+              RetryNow _ -> maybe True (> 0) (failedRemaining final)
               GiveUp _ -> True
 
   modifyMaxSuccess (const 1000) $ do
@@ -122,8 +122,8 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     prop "tells of a standalone server nothing that only a cluster has" $
       forAll ((,) <$> anyFacts <*> anyFailure) $ \(facts, final) ->
         let outcome = decide standalone facts newCourse final
-         in [trigger | Tell trigger <- outcomeEffects outcome] === []
-              .&&. case outcomeDecision outcome of
+         in [trigger | Tell trigger <- verdictEffects outcome] === []
+              .&&. case verdictDecision outcome of
                 RetryNow target -> target === SameRoute
                 RetryAfter _ target -> target === SameRoute
                 GiveUp _ -> property True
@@ -134,8 +134,8 @@ type Row = (Error, Decision, [Effect])
 row :: Policy -> Facts -> Role -> Row -> Spec
 row policy facts role (failed, decision, effects) =
   it (describeRow failed decision) $ do
-    let outcome = decide policy facts newCourse (failure failed) {failureRole = role}
-    (outcomeDecision outcome, outcomeEffects outcome) `shouldBe` (decision, effects)
+    let outcome = decide policy facts newCourse (failure failed) {failedRole = role}
+    (verdictDecision outcome, verdictEffects outcome) `shouldBe` (decision, effects)
 
 describeRow :: Error -> Decision -> String
 describeRow failed decision =
@@ -165,7 +165,9 @@ writesAtPrimary =
     (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedLocally, wait SameRoute, []),
     (RoutingError NotSent (UncoveredSlot 7), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
-    (RoutingError NotSent (NoReachableNode []), wait SameRoute, [])
+    (RoutingError NotSent (NoReachableNode []), wait SameRoute, []),
+    (RoutingError NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)]), wait SameRoute, []),
+    handedOver (RoutingError NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)]))
   ]
     <> [ (failed, GiveUp failed, [Tell (LostNode (node 1))])
          | failed <-
@@ -238,7 +240,7 @@ alwaysHandedOver =
     ]
     <> [ TimeoutError NotSent 5,
          TimeoutError MaybeExecuted 5,
-         UnexpectedReply (DecodeError "a" "b"),
+         UnexpectedReply (DecodeError [] "a" "b"),
          RoutingError NotSent (AttemptsExhausted []),
          RefusedError EmptyCommand,
          ClientClosed
@@ -252,16 +254,19 @@ cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst 
 standalone = cluster {policyClustered = False}
 
 -- | At a primary with the number 1, with time left.
-failure :: Error -> Failure
+failure :: Error -> FailedAttempt
 failure failed =
-  Failure
-    { failureError = failed,
-      failureNode = Just (node 1),
-      failureRole = Primary,
-      failureSent = Plainly,
-      failureRemaining = Just 5,
-      failureRandom = 0.5
+  FailedAttempt
+    { failedError = failed,
+      failedNode = Just (node 1),
+      failedRole = Primary,
+      failedSent = Plainly,
+      failedRemaining = Just 5,
+      failedRandom = 0.5
     }
+
+refusal :: Error
+refusal = lost NotSent (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair"))
 
 reply :: ByteString -> Error
 reply = ReplyError . serverErrorFromText
@@ -283,24 +288,24 @@ isGiveUp = \case
 
 -- | The course after those failures that led to another attempt, and whether
 -- any of these may have run.
-through :: Policy -> Facts -> [Failure] -> (Course, Bool)
+through :: Policy -> Facts -> [FailedAttempt] -> (Course, Bool)
 through policy facts = List.foldl' next (newCourse, False)
   where
     next (course, ran) failed =
       let outcome = decide policy facts course failed
-       in if isGiveUp (outcomeDecision outcome)
+       in if isGiveUp (verdictDecision outcome)
             then (course, ran)
-            else (outcomeCourse outcome, ran || errorDelivery (failureError failed) == MaybeExecuted)
+            else (verdictCourse outcome, ran || errorDelivery (failedError failed) == MaybeExecuted)
 
 -- | Up to and with the one that ends it.
-decisionsOf :: Policy -> Facts -> Course -> [Failure] -> [Decision]
+decisionsOf :: Policy -> Facts -> Course -> [FailedAttempt] -> [Decision]
 decisionsOf policy facts course = \case
   [] -> []
   failed : rest ->
     let outcome = decide policy facts course failed
-     in outcomeDecision outcome : if isGiveUp (outcomeDecision outcome) then [] else decisionsOf policy facts (outcomeCourse outcome) rest
+     in verdictDecision outcome : if isGiveUp (verdictDecision outcome) then [] else decisionsOf policy facts (verdictCourse outcome) rest
 
-anyQuestion :: Gen (Policy, Facts, [Failure], Failure)
+anyQuestion :: Gen (Policy, Facts, [FailedAttempt], FailedAttempt)
 anyQuestion = do
   attempts <- choose (0, 6)
   clustered <- arbitrary
@@ -310,7 +315,7 @@ anyQuestion = do
 anyFacts :: Gen Facts
 anyFacts = elements [readFacts, writeFacts, writeFacts {factRepeatable = True}]
 
-anyFailure :: Gen Failure
+anyFailure :: Gen FailedAttempt
 anyFailure = do
   failed <- anyError
   failedNode <- oneof [pure Nothing, Just <$> anyNode]
@@ -319,13 +324,13 @@ anyFailure = do
   remaining <- oneof [pure Nothing, Just <$> choose (-1, 5)]
   random <- choose (0, 1)
   pure
-    Failure
-      { failureError = failed,
-        failureNode = failedNode,
-        failureRole = role,
-        failureSent = sent,
-        failureRemaining = remaining,
-        failureRandom = random
+    FailedAttempt
+      { failedError = failed,
+        failedNode = failedNode,
+        failedRole = role,
+        failedSent = sent,
+        failedRemaining = remaining,
+        failedRandom = random
       }
 
 anyError :: Gen Error

@@ -11,8 +11,8 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Set (Set)
 import Data.Set qualified as Set
-import Redis.Command (readFacts, writeFacts)
 import Redis.Error
+import Redis.Internal.Command (readFacts, writeFacts)
 import Redis.Internal.Config (Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.SlotMap
@@ -240,7 +240,7 @@ stepped now event sim = schedule (max now (nextWake topology)) Wake (List.foldl'
     inquire refreshId current endpoint =
       let number = numberOf endpoint
           answer
-            | Set.member number (simDead current) = Left "refused"
+            | Set.member number (simDead current) = Left (ConnectionError NotSent (node number) (ConnectFailed "refused"))
             | otherwise = Right (believed (Map.findWithDefault Map.empty number (simBeliefs current)))
        in soon now (Learn (Answered refreshId endpoint answer)) current
     believed owners =
@@ -308,17 +308,17 @@ conclude now number began course endpoint sent result sim = case result of
             policy
             (if isWrite number then writeFacts else readFacts)
             course
-            Failure
-              { failureError = failed,
-                failureNode = endpoint,
-                failureRole = Primary,
-                failureSent = sent,
-                failureRemaining = Just (began + patience - now),
-                failureRandom = random
+            FailedAttempt
+              { failedError = failed,
+                failedNode = endpoint,
+                failedRole = Primary,
+                failedSent = sent,
+                failedRemaining = Just (began + patience - now),
+                failedRandom = random
               }
-        onwards = outcomeCourse outcome
-        told = List.foldl' (\state -> \case Tell trigger -> stepped now (Triggered trigger) state; Reconnect _ -> state) current (outcomeEffects outcome)
-     in case outcomeDecision outcome of
+        onwards = verdictCourse outcome
+        told = List.foldl' (\state -> \case Tell trigger -> stepped now (Triggered trigger) state; Reconnect _ -> state) current (verdictEffects outcome)
+     in case verdictDecision outcome of
           GiveUp final -> finish (courseAttempts onwards) (Left final) told
           RetryNow target -> soon now (Attempt number began onwards target) told
           RetryAfter delay target -> schedule (now + delay) (Attempt number began onwards target) told

@@ -49,16 +49,29 @@ atTheStart = describe "at the start" $ do
 
   it "reports every seed's reason when none answers, and tries again" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| [node 2]))
-        (first, _) = step 0.01 (Answered 1 (node 1) (Left "refused")) asked
+        (first, _) = step 0.01 (Answered 1 (node 1) (Left refused)) asked
         (failed, actions) = step (nextWake first) Tick first
         (_, retried) = step (nextWake failed) Tick failed
-    actions `shouldBe` [RefreshFailed [(node 1, "refused"), (node 2, "no answer in time")]]
+    actions `shouldBe` [RefreshFailed [(node 1, refused), (node 2, TimeoutError NotSent (settingsAnswerWithin settings))]]
     [seeds | AskSeeds 2 _ seeds <- retried] `shouldBe` [[node 1, node 2]]
 
   it "takes a map that covers nothing for no answer" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| []))
         (_, actions) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = emptySlotMap, viewEpoch = Nothing})) asked
-    actions `shouldBe` [RefreshFailed [(node 1, "knows nobody who serves a slot")]]
+    actions `shouldSatisfy` \case
+      [RefreshFailed [(endpoint, UnexpectedReply _)]] -> endpoint == node 1
+      _ -> False
+
+  it "does not ask again what stays as it is before somebody wants it, and then does" $ do
+    let (asked, _) = step 0 Tick (begin (node 1 :| []))
+        (failed, actions) = step 0.01 (Answered 1 (node 1) (Left denied)) asked
+        (wanting, none) = step 0.02 (Triggered SawNobody) failed
+        (_, retried) = step (nextWake wanting) Tick wanting
+    actions `shouldBe` [RefreshFailed [(node 1, denied)]]
+    nextWake failed `shouldSatisfy` (> settingsInterval settings / 2)
+    none `shouldBe` []
+    nextWake wanting `shouldSatisfy` (< 2 * settingsThrottle settings)
+    [seeds | AskSeeds 2 _ seeds <- retried] `shouldBe` [[node 1]]
 
 choosing :: Spec
 choosing = describe "of several views" $ do
@@ -231,7 +244,7 @@ data Move
   | Wake
   | Cry Trigger
   | -- | Some node that was ever asked answers, perhaps long after.
-    Reply Int (Either String View)
+    Reply Int (Either Error View)
   deriving stock (Show)
 
 play :: Int -> [Move] -> [Entry]
@@ -353,7 +366,13 @@ chosen views = slotOwner (currentMap final) (slotAt 0)
     (final, _) = lastOr (asked, []) (replies 0.01 1 (zip (map node [1 ..]) (map Right views)) asked)
 
 -- | Answers to a refresh, one after the other at one time.
-replies :: Seconds -> RefreshId -> [(Endpoint, Either String View)] -> State -> [(State, [Action])]
+denied :: Error
+denied = ConnectionError NotSent (node 1) (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair"))
+
+refused :: Error
+refused = ConnectionError NotSent (node 1) (ConnectFailed "refused")
+
+replies :: Seconds -> RefreshId -> [(Endpoint, Either Error View)] -> State -> [(State, [Action])]
 replies now refreshId answers state = drop 1 (scanl next (state, []) answers)
   where
     next (current, _) (endpoint, answer) = step now (Answered refreshId endpoint answer) current
@@ -370,7 +389,7 @@ anyMove =
     [ (2, Pass <$> oneof [choose (0, 0.2), choose (0, 3), choose (0, 100)]),
       (2, pure Wake),
       (3, Cry <$> anyTrigger),
-      (6, Reply <$> choose (0, 11) <*> frequency [(4, Right <$> anyView), (1, pure (Left "refused"))])
+      (6, Reply <$> choose (0, 11) <*> frequency [(4, Right <$> anyView), (1, pure (Left refused))])
     ]
 
 anyTrigger :: Gen Trigger

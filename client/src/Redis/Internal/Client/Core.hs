@@ -1,0 +1,55 @@
+-- | What running a command needs.
+module Redis.Internal.Client.Core
+  ( Core (..),
+    Learnt (..),
+    remainingSeconds,
+    within,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.IORef
+import Data.Map.Strict (Map)
+import Redis.Internal.Client.Recoverer
+import Redis.Internal.Command
+import Redis.Internal.Config
+import Redis.Internal.Network.Clock
+import Redis.Internal.Protocol.CommandTable (CommandEntry)
+import Redis.Internal.Routing.Router
+import System.Timeout (timeout)
+
+-- | The parts of a client.
+data Core = Core
+  { coreConfig :: Config,
+    coreRouter :: Router,
+    coreRecoverer :: Recoverer,
+    coreClosed :: IORef Bool,
+    -- | What the server said of commands that the table lacks, by name.
+    coreLearnt :: IORef (Map ByteString Learnt)
+  }
+
+-- | What is known of a name that the table lacks.
+data Learnt
+  = -- | The server described it.
+    Described CommandEntry
+  | -- | The server would not tell (this user may not ask); not asked again before
+    -- this time.
+    Untold Nanos
+
+-- | Seconds until the time is over of a command that was begun then; the time
+-- that it waits on the server is its own. 'Nothing' if it has no limit.
+remainingSeconds :: Core -> Facts -> Nanos -> IO (Maybe Double)
+remainingSeconds core facts began = case allowed of
+  Nothing -> pure Nothing
+  Just limit -> do
+    now <- coarseNanos
+    pure (Just (limit - secondsFromNanos (now - began)))
+  where
+    allowed = case factBlocking facts of
+      NonBlocking -> configCommandTimeout (coreConfig core)
+      BlocksFor limit -> (+ limit) <$> configCommandTimeout (coreConfig core)
+      BlocksForever -> Nothing
+
+-- | Runs the action for at most so many seconds.
+within :: Maybe Double -> IO a -> IO (Maybe a)
+within = maybe (fmap Just) (timeout . ceiling . (* 1e6) . max 0 . min 1e9)

@@ -1,0 +1,174 @@
+-- | Commands that need a connection of their own: those that the server may keep
+-- waiting, and those of which nobody knows what they do to their connection.
+--
+-- All happens on the caller's thread, which holds the connection: when it is
+-- interrupted, the connection is closed and the server forgets the command.
+module Redis.Internal.Client.Own
+  ( needsOwn,
+    runOwn,
+    conditionAfter,
+  )
+where
+
+import Control.Concurrent (threadDelay)
+import Data.ByteString qualified as ByteString
+import Data.Foldable (traverse_)
+import Data.IORef
+import Redis.Error
+import Redis.Internal.Client.Core
+import Redis.Internal.Command
+import Redis.Internal.Command.Make (withRemaining)
+import Redis.Internal.Config
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Dedicated
+import Redis.Internal.Network.Multiplexer (submitCommand, usualTerms)
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.Encode (request)
+import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.Router
+import Redis.Value
+import System.Random (randomRIO)
+
+-- | Whether a command must not share a connection.
+needsOwn :: Facts -> Bool
+needsOwn facts = case factScope facts of
+  OwnConnection -> True
+  ControlLane -> False
+  _ -> factBlocking facts /= NonBlocking
+
+-- | A command on its way.
+data Errand a = Errand
+  { errandCore :: Core,
+    errandCommand :: Command a,
+    errandAim :: Aim,
+    errandBegan :: Nanos
+  }
+
+-- | Runs a command to its end. Blocks until there is a result.
+runOwn :: Core -> Command a -> IO (Either Error a)
+runOwn core given = do
+  began <- coarseNanos
+  reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandBegan = began} newCourse SameRoute
+  pure (reply >>= decoded given)
+
+-- | One attempt, and what the policy makes of it.
+go :: Errand a -> Course -> Target -> IO (Either Error Value)
+go errand course target = do
+  remaining <- remainingSeconds core facts (errandBegan errand)
+  placed <- case target of
+    SameRoute -> placeEventually router remaining facts (errandAim errand)
+    PrimaryRoute -> placeEventually router remaining facts {factReadOnly = False} (errandAim errand)
+    ToNode endpoint -> placeAt router endpoint
+    AskingNode endpoint -> placeAt router endpoint
+  case placed of
+    Left failed -> judge errand course failedNowhere {failedError = failed}
+    Right place -> do
+      outcome <- attemptAt errand course place sent
+      result <- case outcome of
+        Reply value -> fromReply facts value <$ noteAnswer router place
+        Failure failed -> Left failed <$ noteFailure router place failed
+      case result of
+        Right value -> pure (Right value)
+        Left failed ->
+          judge
+            errand
+            course
+            failedNowhere
+              { failedError = failed,
+                failedNode = Just (nodeEndpoint (placeNode place)),
+                failedRole = placeTakenFor place,
+                failedSent = sent
+              }
+  where
+    core = errandCore errand
+    router = coreRouter core
+    facts = commandFacts (errandCommand errand)
+    sent = case target of
+      AskingNode _ -> WithAsking
+      _ -> Plainly
+    failedNowhere =
+      FailedAttempt
+        { failedError = ClientClosed,
+          failedNode = Nothing,
+          failedRole = Primary,
+          failedSent = sent,
+          failedRemaining = Nothing,
+          failedRandom = 0
+        }
+
+judge :: Errand a -> Course -> FailedAttempt -> IO (Either Error Value)
+judge errand course failed = do
+  closed <- readIORef (coreClosed core)
+  random <- randomRIO (0, 1)
+  remaining <- remainingSeconds core facts (errandBegan errand)
+  let Verdict {verdictDecision, verdictEffects, verdictCourse} =
+        decide (policy closed) facts course failed {failedRemaining = remaining, failedRandom = random}
+  traverse_ (carryOut (coreRouter core) (errandBegan errand)) verdictEffects
+  case verdictDecision of
+    GiveUp final -> pure (Left (if closed && errorDelivery final == NotSent then ClientClosed else final))
+    RetryNow target -> go errand verdictCourse target
+    RetryAfter delay target -> do
+      threadDelay (ceiling (delay * 1e6))
+      go errand verdictCourse target
+  where
+    core = errandCore errand
+    facts = commandFacts (errandCommand errand)
+    policy closed =
+      Policy
+        { policyMaxAttempts = if closed then 0 else configMaxAttempts (coreConfig core),
+          policyBackoff = configBackoff (coreConfig core),
+          policyClustered = isClustered (coreRouter core) && not named
+        }
+    named = case errandAim errand of
+      AtNode _ -> True
+      _ -> False
+
+-- | The server answers at the latest when its own limit is over; what the client
+-- adds is the time an ordinary command has.
+attemptAt :: Errand a -> Course -> Place -> Sent -> IO Outcome
+attemptAt errand course place sent = do
+  now <- coarseNanos
+  -- What it has waited already, here or elsewhere, it need not wait again.
+  let given = errandCommand errand
+      current = if courseAttempts course == 0 then given else withRemaining (secondsFromNanos (now - errandBegan errand)) given
+      encoded = commandRequest current
+      whole mux = case sent of
+        Plainly -> submitCommand mux usualTerms encoded
+        WithAsking -> submitCommand mux usualTerms (request ["ASKING"]) >> submitCommand mux usualTerms encoded
+      patience = case factBlocking (commandFacts current) of
+        NonBlocking -> ordinary
+        BlocksFor limit -> (+ limit) <$> ordinary
+        BlocksForever -> Nothing
+  leased <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
+    answered <- within patience (whole mux)
+    pure $ case answered of
+      Just outcome -> (outcome, conditionOf current outcome)
+      Nothing -> (Failure (TimeoutError MaybeExecuted (sum patience)), Spoilt)
+  pure (either Failure id leased)
+  where
+    ordinary = configCommandTimeout (coreConfig (errandCore errand))
+
+-- | In what condition a command leaves its connection, given its reply.
+conditionOf :: Command a -> Outcome -> Condition
+conditionOf given outcome = case factScope (commandFacts given) of
+  OwnConnection
+    | not (unknownToServer outcome) -> Spoilt
+  _ -> conditionAfter outcome
+
+-- | A server that has no such command has done nothing.
+unknownToServer :: Outcome -> Bool
+unknownToServer = \case
+  Reply value | ErrorReply text <- withoutAttributes value -> "ERR unknown command" `ByteString.isPrefixOf` text
+  _ -> False
+
+-- | What a reply leaves of a lent connection: one whose server has forgotten who
+-- it is will be told so again, whoever has it next.
+conditionAfter :: Outcome -> Condition
+conditionAfter = \case
+  Reply value
+    | ErrorReply text <- withoutAttributes value,
+      parseRedirect (serverErrorFromText text) == Just Unauthenticated ->
+      Spoilt
+  _ -> Clean

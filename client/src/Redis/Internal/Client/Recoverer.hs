@@ -1,0 +1,394 @@
+-- | Carries out what "Redis.Internal.Routing.Recovery" decides, for all commands
+-- of a client: one thread moves the cases, and one for each node that commands
+-- are on their way to sends them, so that a dead node delays nobody else's.
+--
+-- Commands that failed together are sent again together, in the order in which
+-- they failed. Who waits for one waits for its result and does nothing else; who
+-- does not wait changes nothing.
+module Redis.Internal.Client.Recoverer
+  ( Recoverer,
+    newRecoverer,
+    stopRecoverer,
+
+    -- * Commands
+    Flight,
+    newFlight,
+    attend,
+    awaitPlace,
+    waitsForPlace,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Concurrent.STM
+import Control.Exception (SomeException, displayException, mask_, try)
+import Control.Monad (unless, void, when)
+import Data.Foldable (for_, traverse_)
+import Data.IORef
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
+import Data.Sequence (Seq)
+import Data.Sequence qualified as Seq
+import Redis.Error
+import Redis.Internal.Command
+import Redis.Internal.Config
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Handshake (ConnectionRole)
+import Redis.Internal.Network.MultiplexPool
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Protocol.CommandTable (commandWordsName)
+import Redis.Internal.Protocol.Encode (Request, request, requestWords)
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Recovery
+import Redis.Internal.Routing.Retry
+import Redis.Internal.Routing.Router
+import Redis.Value
+import System.Random (randomRIO)
+import System.Timeout (timeout)
+
+-- | The worker of one client.
+data Recoverer = Recoverer
+  { recovererConfig :: Config,
+    recovererRouter :: Router,
+    -- | Whether the client is closed.
+    recovererClosed :: IORef Bool,
+    recovererMail :: TQueue (Event Flight),
+    -- | Set when its thread has ended; nothing is taken any more.
+    recovererEnded :: TVar Bool,
+    -- | What is on its way to each node while a thread sends it.
+    recovererLanes :: IORef (Map LaneKey (Seq Departure)),
+    -- | Commands for which no node was known and that have not been sent since.
+    recovererUnplaced :: IORef Int
+  }
+
+type LaneKey = (Endpoint, ConnectionRole)
+
+-- | One command, as it is sent again.
+data Flight = Flight
+  { flightRequest :: Request,
+    flightFacts :: Facts,
+    flightAim :: Aim,
+    -- | When it was begun.
+    flightBegan :: Nanos,
+    -- | Where its result is to be.
+    flightResult :: MVar (Either Error Value),
+    flightPhase :: IORef Phase
+  }
+
+-- | A command that failed or found no node, before it is sent again. The cell is
+-- for its result.
+newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO Flight
+newFlight flightRequest flightFacts flightAim flightBegan flightResult = do
+  flightPhase <- newIORef Ashore
+  pure Flight {flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase}
+
+-- | How far the attempt under way has come.
+data Phase
+  = -- | No node was known when it was begun; later commands must not overtake it.
+    HeldBack
+  | -- | It has not been submitted since it failed.
+    Ashore
+  | -- | It has been.
+    Aboard
+  | -- | Its caller was told that it was not sent, so it must not be.
+    Cancelled
+  deriving stock (Eq)
+
+-- | A command that is about to be sent.
+data Departure = Departure
+  { departureCase :: CaseId,
+    departureFlight :: Flight,
+    departurePlace :: Place,
+    departureSent :: Sent
+  }
+
+-- | Starts the worker, which sleeps until there is something to recover.
+newRecoverer :: Config -> Router -> IORef Bool -> IO Recoverer
+newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
+  recovererMail <- newTQueueIO
+  recovererEnded <- newTVarIO False
+  recovererLanes <- newIORef Map.empty
+  recovererUnplaced <- newIORef 0
+  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererLanes, recovererUnplaced}
+  recoverer <$ spawn "redis recovery" (drive recoverer)
+
+-- | Sends nothing any more: what has not left yet fails, and what has may still
+-- be answered. Never blocks.
+stopRecoverer :: Recoverer -> IO ()
+stopRecoverer recoverer = void (post recoverer Stop)
+
+-- | Deals with what a command came to at its first place. Never blocks.
+attend :: Recoverer -> Flight -> Place -> Outcome -> IO ()
+attend recoverer flight place outcome =
+  understood recoverer flight place outcome >>= \case
+    Right value -> conclude recoverer flight (Right value)
+    Left failed -> do
+      random <- randomRIO (0, 1)
+      now <- coarseNanos
+      policy <- policyFor recoverer flight
+      let fresh = caseOf recoverer policy flight
+          remaining = secondsFromNanos . subtract now <$> caseDeadline fresh
+          Verdict {verdictDecision, verdictEffects, verdictCourse} =
+            decide policy (flightFacts flight) newCourse (failureAt place Plainly random failed) {failedRemaining = remaining}
+      traverse_ (carryOut (recovererRouter recoverer) (flightBegan flight)) verdictEffects
+      case verdictDecision of
+        GiveUp final -> conclude recoverer flight (Left final)
+        again -> enter recoverer flight (Enter fresh {caseCourse = verdictCourse} again)
+
+-- | Has a command sent for which no node is known, as soon as one is. Never
+-- blocks.
+awaitPlace :: Recoverer -> Flight -> IO ()
+awaitPlace recoverer flight = do
+  writeIORef (flightPhase flight) HeldBack
+  atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count + 1, ()))
+  policy <- policyFor recoverer flight
+  enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight))
+
+-- | Whether commands wait for a node to be known, so that a later one might
+-- overtake them. \(O(1)\).
+waitsForPlace :: Recoverer -> IO Bool
+waitsForPlace recoverer = (> 0) <$> readIORef (recovererUnplaced recoverer)
+{-# INLINE waitsForPlace #-}
+
+enter :: Recoverer -> Flight -> Event Flight -> IO ()
+enter recoverer flight event = do
+  taken <- post recoverer event
+  unless taken (conclude recoverer flight (Left ClientClosed))
+
+-- | Tells the worker, unless it has ended.
+post :: Recoverer -> Event Flight -> IO Bool
+post recoverer event = atomically $ do
+  ended <- readTVar (recovererEnded recoverer)
+  unless ended (writeTQueue (recovererMail recoverer) event)
+  pure (not ended)
+
+caseOf :: Recoverer -> Policy -> Flight -> Case Flight
+caseOf recoverer policy flight =
+  Case
+    { casePayload = flight,
+      caseFacts = flightFacts flight,
+      casePolicy = policy,
+      caseCourse = newCourse,
+      caseDeadline = (flightBegan flight +) . nanosFromSeconds <$> limit,
+      caseLimit = sum limit
+    }
+  where
+    limit = configCommandTimeout (recovererConfig recoverer)
+
+-- | The bounds of this client. A command for a named node follows no redirect.
+-- Once the client is closed there is no next attempt.
+policyFor :: Recoverer -> Flight -> IO Policy
+policyFor recoverer flight = do
+  closed <- readIORef (recovererClosed recoverer)
+  pure
+    Policy
+      { policyMaxAttempts = if closed then 0 else configMaxAttempts (recovererConfig recoverer),
+        policyBackoff = configBackoff (recovererConfig recoverer),
+        policyClustered = isClustered (recovererRouter recoverer) && not named
+      }
+  where
+    named = case flightAim flight of
+      AtNode _ -> True
+      _ -> False
+
+-- | The plain reply, or what went wrong; takes note of how the node does.
+understood :: Recoverer -> Flight -> Place -> Outcome -> IO (Either Error Value)
+understood recoverer flight place = \case
+  Reply value -> do
+    noteAnswer (recovererRouter recoverer) place
+    pure (fromReply (flightFacts flight) value)
+  Failure failed -> Left failed <$ noteFailure (recovererRouter recoverer) place failed
+
+failureAt :: Place -> Sent -> Double -> Error -> FailedAttempt
+failureAt place sent random failed =
+  FailedAttempt
+    { failedError = failed,
+      failedNode = Just (nodeEndpoint (placeNode place)),
+      failedRole = placeTakenFor place,
+      failedSent = sent,
+      failedRemaining = Nothing,
+      failedRandom = random
+    }
+
+-- | Fills the result and lets those pass that the command has held back.
+conclude :: Recoverer -> Flight -> Either Error Value -> IO ()
+conclude recoverer flight result = do
+  closed <- readIORef (recovererClosed recoverer)
+  void . tryPutMVar (flightResult flight) $ case result of
+    Left failed
+      | closed && errorDelivery failed == NotSent -> Left ClientClosed
+      | otherwise -> Left (named failed)
+    Right value -> Right value
+  void (changePhase recoverer flight (const True) Cancelled)
+  where
+    -- The server found keys of several slots where this client saw one.
+    named = \case
+      ReplyError ServerError {serverErrorCode = "CROSSSLOT"} ->
+        RefusedError (CrossSlot (commandWordsName (requestWords (flightRequest flight))))
+      other -> other
+
+-- | Changes the phase if it is one of these, and says whether it was.
+changePhase :: Recoverer -> Flight -> (Phase -> Bool) -> Phase -> IO Bool
+changePhase recoverer flight allowed after = do
+  before <- atomicModifyIORef' (flightPhase flight) (\before -> (if allowed before then after else before, before))
+  when (allowed before && before == HeldBack) $
+    atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count - 1, ()))
+  pure (allowed before)
+
+-- | The worker: waits for events or for the time, steps, acts.
+drive :: Recoverer -> IO ()
+drive recoverer = loop newRecovery
+  where
+    router = recovererRouter recoverer
+
+    loop recovery = do
+      -- Before any node is looked for: what comes meanwhile is news then.
+      seen <- atomically (routerNews router)
+      events <- nextEvents seen recovery
+      settled <- advance recoverer events recovery
+      over <- atomically $ do
+        idle <- isEmptyTQueue (recovererMail recoverer)
+        let over = idle && recoveryIsOver settled
+        over <$ when over (writeTVar (recovererEnded recoverer) True)
+      unless over (loop settled)
+
+    nextEvents seen recovery = do
+      now <- preciseNanos
+      let wait = maybe (fmap Just) (timeout . micros . subtract now) (recoveryWake recovery)
+          fromMail = flushTQueue (recovererMail recoverer) >>= \events -> events <$ check (not (null events))
+          fromRouter = do
+            check (recoverySeeking recovery)
+            current <- routerNews router
+            [News] <$ check (current /= seen)
+      fromMaybe [Tick] <$> wait (atomically (fromMail `orElse` fromRouter))
+
+    micros nanos = max 0 (fromIntegral (min 1000000000000 nanos `quot` 1000) + 1)
+
+-- | Steps through events, and through those that the actions lead to at once.
+advance :: Recoverer -> [Event Flight] -> Recovery Flight -> IO (Recovery Flight)
+advance recoverer events recovery = do
+  now <- preciseNanos
+  let (stepped, actions) = List.mapAccumL (flip (step now)) recovery events
+  further <- perform recoverer (concat actions)
+  if null further then pure stepped else advance recoverer further stepped
+
+-- | Carries actions out, those that send together.
+perform :: Recoverer -> [Action Flight] -> IO [Event Flight]
+perform recoverer actions = do
+  outcomes <- traverse one actions
+  let leaving = [departure | Just (Right departure) <- outcomes]
+  for_ (Map.toList (Map.fromListWith (flip (<>)) [(laneOf departure, Seq.singleton departure) | departure <- leaving])) $
+    uncurry (launch recoverer)
+  pure [event | Just (Left event) <- outcomes]
+  where
+    router = recovererRouter recoverer
+
+    one = \case
+      Send number flight target -> Just <$> depart number flight target
+      Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
+      Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
+      Expire flight unsent sent -> do
+        ashore <- changePhase recoverer flight (`elem` [HeldBack, Ashore]) Cancelled
+        Nothing <$ conclude recoverer flight (Left (if ashore then unsent else sent))
+
+    depart number flight target = do
+      changeAshore flight
+      found <- case target of
+        SameRoute -> lookUp (flightFacts flight)
+        PrimaryRoute -> lookUp (flightFacts flight) {factReadOnly = False}
+        ToNode endpoint -> Right <$> placeAt router endpoint
+        AskingNode endpoint -> Right <$> placeAt router endpoint
+      random <- randomRIO (0, 1)
+      case found of
+        Right (Right departurePlace) ->
+          pure (Right Departure {departureCase = number, departureFlight = flight, departurePlace, departureSent = manner target})
+        Right (Left failed) -> pure (Left (Failed number (failureNowhere random failed)))
+        Left () -> do
+          lasting <- nobodyLasts router
+          unless lasting (missedNode router (flightAim flight))
+          Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
+      where
+        lookUp facts = maybe (Left ()) (Right . Right) <$> placeAimed router facts (flightAim flight)
+
+    -- What was held back stays so until it is submitted.
+    changeAshore flight = void (changePhase recoverer flight (== Aboard) Ashore)
+
+    manner = \case
+      AskingNode _ -> WithAsking
+      _ -> Plainly
+
+    laneOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
+
+failureNowhere :: Double -> Error -> FailedAttempt
+failureNowhere random failed =
+  FailedAttempt
+    { failedError = failed,
+      failedNode = Nothing,
+      failedRole = Primary,
+      failedSent = Plainly,
+      failedRemaining = Nothing,
+      failedRandom = random
+    }
+
+-- | Adds to what is on its way to a node, and has a thread for it.
+launch :: Recoverer -> LaneKey -> Seq Departure -> IO ()
+launch recoverer key departures = do
+  first <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+    Nothing -> (Map.insert key departures known, True)
+    Just waiting -> (Map.insert key (waiting <> departures) known, False)
+  when first . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
+  where
+    lanes = recovererLanes recoverer
+
+    work = do
+      batch <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+        Just waiting | not (Seq.null waiting) -> (Map.insert key Seq.empty known, waiting)
+        _ -> (Map.delete key known, Seq.empty)
+      unless (Seq.null batch) $ do
+        for_ (Seq.lookup 0 batch) $ \departure -> do
+          connected <- try (connectNode (poolOf departure))
+          case connected of
+            Right (Right ()) -> traverse_ (submit recoverer) batch
+            Right (Left failed) -> traverse_ (unsent failed) batch
+            Left (problem :: SomeException) ->
+              traverse_ (unsent (ConnectionError NotSent (fst key) (ConnectFailed (displayException problem)))) batch
+        work
+
+    unsent failed departure = arrived recoverer departure (Failure failed)
+
+poolOf :: Departure -> MultiplexPool
+poolOf departure = nodePoolFor (placeRole place) (placeNode place)
+  where
+    place = departurePlace departure
+
+-- | Submits a command once more, unless its caller has been told that it was not
+-- sent.
+submit :: Recoverer -> Departure -> IO ()
+submit recoverer departure = do
+  wanted <- changePhase recoverer flight (`elem` [HeldBack, Ashore]) Aboard
+  when wanted $ do
+    slot <- newAttendedSlot (OnArrival (arrived recoverer departure))
+    case departureSent departure of
+      Plainly -> submitToNodeSlot (poolOf departure) Nothing encoded slot
+      WithAsking -> do
+        -- Its answer says nothing that the command's own does not.
+        beside <- newResponseSlot
+        submitRunToNode (poolOf departure) Nothing [(request ["ASKING"], beside), (encoded, slot)]
+  where
+    flight = departureFlight departure
+    encoded = flightRequest flight
+
+-- | What a command came to that was sent again. On a thread of the connection.
+arrived :: Recoverer -> Departure -> Outcome -> IO ()
+arrived recoverer Departure {departureCase, departureFlight, departurePlace, departureSent} outcome =
+  understood recoverer departureFlight departurePlace outcome >>= \case
+    Right value -> do
+      conclude recoverer departureFlight (Right value)
+      void (post recoverer (Answered departureCase))
+    Left failed -> do
+      random <- randomRIO (0, 1)
+      taken <- post recoverer (Failed departureCase (failureAt departurePlace departureSent random failed))
+      unless taken (conclude recoverer departureFlight (Left failed))

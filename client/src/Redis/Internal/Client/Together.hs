@@ -1,0 +1,102 @@
+-- | Commands that several nodes answer: how one falls into parts, and how their
+-- replies become one.
+module Redis.Internal.Client.Together
+  ( -- * Parts by slot
+    Part (..),
+    partsOf,
+    mergeParts,
+
+    -- * Several nodes
+    mergeNodes,
+  )
+where
+
+import Data.Bifunctor (bimap)
+import Data.ByteString (ByteString)
+import Data.Either (partitionEithers)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Map.Strict qualified as Map
+import Redis.Error
+import Redis.Internal.Command
+import Redis.Internal.Command.Make (routeOfUnknown)
+import Redis.Internal.Protocol.CommandTable.Merge
+import Redis.Internal.Protocol.Encode (request)
+import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Value
+
+-- | A part of a command: the positions of its keys among those of the whole, in
+-- order, and the command for them.
+data Part = Part
+  { partPositions :: NonEmpty Int,
+    partCommand :: Command Value
+  }
+
+-- | One part for each slot, of a command over these keys, each with so many words.
+-- All have the facts of the whole. \(O(n \log n)\).
+partsOf :: Command a -> Int -> NonEmpty ByteString -> [Part]
+partsOf given stride keys =
+  [ Part
+      { partPositions = NonEmpty.map fst group,
+        partCommand =
+          Command
+            { commandRequest = request (name <> concatMap snd (NonEmpty.toList group)),
+              commandRoute = routeOfUnknown (concatMap (take 1 . snd) (NonEmpty.toList group)),
+              commandFacts = commandFacts given,
+              commandDecode = Right
+            }
+      }
+    | group <- Map.elems bySlot
+  ]
+  where
+    (name, arguments) = List.splitAt 1 (commandWords given)
+    things = zip [0 ..] (chunksOf stride arguments)
+    bySlot =
+      Map.map NonEmpty.reverse $
+        List.foldl'
+          (\slots (key, thing) -> Map.insertWith (<>) (keySlot key) (thing :| []) slots)
+          Map.empty
+          (zip (NonEmpty.toList keys) things)
+
+chunksOf :: Int -> [a] -> [[a]]
+chunksOf size = \case
+  [] -> []
+  things -> let (chunk, rest) = List.splitAt size things in chunk : chunksOf size rest
+
+-- | One reply from those of all parts, or why there is none: the elements of
+-- arrays in the order of the keys, the sum of integers, and OK. \(O(n \log n)\).
+mergeParts :: Facts -> [(Part, Either Error Value)] -> Either Error Value
+mergeParts facts results = case partitionEithers [either Left (Right . (,) part) result | (part, result) <- results] of
+  ([], []) -> Left (RefusedError EmptyCommand)
+  ([], done@((_, first) : others)) -> case withoutAttributes first of
+    Array _ -> Array . IntMap.elems . IntMap.fromList . concat <$> traverse placed done
+    Integer _ -> mergedBy MergeSum (first :| map snd others)
+    _ -> Right first
+  (failures@(first : _), done)
+    | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left first
+    -- The failed part alone would say that nothing has run.
+    | otherwise -> Left (RoutingError MaybeExecuted (PartsFailed (length failures) (length results) first))
+  where
+    placed (part, reply) = case withoutAttributes reply of
+      Array elements
+        | length elements == length (partPositions part) -> Right (zip (NonEmpty.toList (partPositions part)) elements)
+      other -> Left (unfit (show (length (partPositions part)) <> " elements") other)
+
+-- | One reply from those of several nodes, or why there is none.
+mergeNodes :: Facts -> Merge -> [(Endpoint, Either Error Value)] -> Either Error Value
+mergeNodes facts how results = case partitionEithers [bimap ((,) endpoint) id result | (endpoint, result) <- results] of
+  (failures, reply : replies)
+    | null failures || oneIsEnough how -> mergedBy how (reply :| replies)
+  ([], []) -> Left (RoutingError NotSent (NoReachableNode []))
+  -- All say the same, as when none runs a script that could be killed.
+  ((_, failed) : failures, [])
+    | all ((== failed) . snd) failures -> Left failed
+  (failures, _) -> Left (nodesFailed facts (Map.fromList failures) (length results))
+
+mergedBy :: Merge -> NonEmpty Value -> Either Error Value
+mergedBy how = either (Left . UnexpectedReply) Right . merge how
+
+unfit :: String -> Value -> Error
+unfit expected got = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = take 100 (show got)}

@@ -1,0 +1,113 @@
+-- | How long a command may keep its caller waiting.
+--
+-- Servers tell which commands block, but not where their timeout stands, nor its
+-- unit. Those lists are written by hand here; the tests hold every blocking
+-- command of the table to them.
+module Redis.Internal.Protocol.CommandTable.Blocking
+  ( entryBlocks,
+    withTimeout,
+
+    -- * The lists
+    timeoutLists,
+  )
+where
+
+import Control.Monad (guard)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Internal.Protocol.CommandTable.Entry
+import Redis.Internal.Protocol.StreamOptions
+import Text.Read (readMaybe)
+
+-- | For how many seconds a command can keep its caller waiting: 'Nothing' if
+-- it does not wait, @Just Nothing@ if it waits until something happens.
+--
+-- A timeout that is not a number counts as no timeout: the server will refuse
+-- it, and until then nothing is promised.
+entryBlocks :: CommandEntry -> [ByteString] -> Maybe (Maybe Double)
+entryBlocks entry commandWords = case waitingOf entry commandWords of
+  NoWait -> Nothing
+  Waits -> Just Nothing
+  WaitsAt position unit -> Just ((* unitSeconds unit) <$> (at position >>= seconds))
+  where
+    at position = case drop position commandWords of
+      word : _ -> Just word
+      [] -> Nothing
+
+-- | The same words with so many seconds for their timeout; 'Nothing' if it is
+-- not known where that is, or there is none. Never zero, which would be for
+-- ever; fractions of a second are understood since 6.0.0, and until 7.0.8 a
+-- millisecond of them was taken for zero.
+withTimeout :: CommandEntry -> Double -> [ByteString] -> Maybe [ByteString]
+withTimeout entry left commandWords = case waitingOf entry commandWords of
+  WaitsAt position unit
+    | (before, _ : after) <- splitAt position commandWords -> Just (before <> (rendered unit : after))
+  _ -> Nothing
+  where
+    millis = max 1 (ceiling (min 1e12 left * 1000)) :: Integer
+    rendered = \case
+      Milliseconds -> Char8.pack (show millis)
+      Seconds -> Char8.pack (show whole <> "." <> drop 1 (show (1000 + part)))
+    (whole, part) = max 2 millis `quotRem` 1000
+
+-- | Whether a command waits, and which of its words, counted from 0, limits it.
+data Waiting = NoWait | Waits | WaitsAt Int TimeUnit
+
+data TimeUnit = Seconds | Milliseconds
+
+unitSeconds :: TimeUnit -> Double
+unitSeconds = \case
+  Seconds -> 1
+  Milliseconds -> 0.001
+
+waitingOf :: CommandEntry -> [ByteString] -> Waiting
+waitingOf CommandEntry {entryName, entryBlocking} commandWords
+  | not entryBlocking = NoWait
+  | entryName `Set.member` timeoutLast = WaitsAt lastPosition Seconds
+  | entryName `Set.member` timeoutFirst = WaitsAt 1 Seconds
+  | entryName `Set.member` millisLast = WaitsAt lastPosition Milliseconds
+  | entryName `Set.member` blockOption =
+    maybe NoWait (`WaitsAt` Milliseconds) (blockMillisAt (streamOptions commandWords))
+  | otherwise = Waits
+  where
+    lastPosition = max 0 (length commandWords - 1)
+
+-- | The timeout in seconds is the last word.
+timeoutLast :: Set ByteString
+timeoutLast = Set.fromList ["BLMOVE", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZPOPMAX", "BZPOPMIN"]
+
+-- | The timeout in seconds is the first word after the name.
+timeoutFirst :: Set ByteString
+timeoutFirst = Set.fromList ["BLMPOP", "BZMPOP"]
+
+-- | The timeout in milliseconds is the last word.
+millisLast :: Set ByteString
+millisLast = Set.fromList ["WAIT", "WAITAOF"]
+
+-- | It waits only if told to, by an option that has the milliseconds.
+blockOption :: Set ByteString
+blockOption = Set.fromList ["XREAD", "XREADGROUP"]
+
+-- | Every list of this module, by what it says of its commands.
+timeoutLists :: [(String, Set ByteString)]
+timeoutLists =
+  [ ("the last word limits it", timeoutLast),
+    ("the first word limits it", timeoutFirst),
+    ("the last word limits it, in milliseconds", millisLast),
+    ("an option limits it", blockOption)
+  ]
+
+-- | Seconds from a server's notation; zero is for ever.
+seconds :: ByteString -> Maybe Double
+seconds word = do
+  -- Haskell's reader wants a digit on both sides of the point.
+  number <- readMaybe (padded (Char8.unpack word))
+  guard (number > 0 && not (isInfinite number))
+  pure number
+  where
+    padded digits = case span (/= '.') digits of
+      (whole, '.' : fraction) -> orZero whole <> "." <> orZero fraction
+      _ -> digits
+    orZero part = if null part then "0" else part

@@ -1,0 +1,155 @@
+-- | What a command does that decides over its connection and over sending it
+-- again, as far as no server tells it in words.
+--
+-- The lists below are written by hand. Each stands where the safe answer would be
+-- too dear or where a server's categories say too little, and each falls on the
+-- safe side for a command that it does not name. The tests hold every name in them
+-- to the table.
+module Redis.Internal.Protocol.CommandTable.Effects
+  ( changesConnection,
+    changesNothing,
+    staysWithPrimary,
+    overtakes,
+
+    -- * The lists
+    handLists,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Internal.Protocol.CommandTable.Entry
+
+-- | Whether a command changes what later commands on its connection mean, or
+-- depends on the earlier ones (WAIT), so that it must not run on a connection
+-- that others share.
+--
+-- So does every command of the categories @connection@, @pubsub@ and
+-- @transaction@ that is not known to be harmless, and every command whose
+-- categories no server tells.
+changesConnection :: CommandEntry -> Bool
+changesConnection entry@CommandEntry {entryName, entryCategories}
+  | entryName `Set.member` uncategorized = True
+  | changesNothing entry || entryName `Set.member` harmless = False
+  | otherwise = maybe True (any (`elem` ["connection", "pubsub", "transaction"])) entryCategories
+
+-- | Of a category that changes connections, without changing one: they act on the
+-- connections of others, by name, or publish. So do the questions below.
+harmless :: Set ByteString
+harmless = Set.fromList ["CLIENT|KILL", "CLIENT|PAUSE", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "PUBLISH", "SPUBLISH"]
+
+-- | Of no such category, though they turn a connection into a link between servers
+-- or a debugger's.
+uncategorized :: Set ByteString
+uncategorized = Set.fromList ["CLUSTER|SYNCSLOTS", "MONITOR", "PSYNC", "REPLCONF", "SCRIPT|DEBUG", "SYNC"]
+
+-- | Whether it must not queue behind other commands: it is there to end them, or,
+-- with FUNCTION STATS, to tell which one holds up the rest.
+overtakes :: CommandEntry -> Bool
+overtakes CommandEntry {entryName} = entryName `Set.member` overtaking
+
+overtaking :: Set ByteString
+overtaking =
+  Set.fromList
+    [ "CLIENT|KILL",
+      "CLIENT|UNBLOCK",
+      "CLIENT|UNPAUSE",
+      "FUNCTION|KILL",
+      "FUNCTION|STATS",
+      "SCRIPT|KILL",
+      "SHUTDOWN"
+    ]
+
+-- | Whether it reads, but not from a replica that may be another one each time.
+staysWithPrimary :: CommandEntry -> Bool
+staysWithPrimary CommandEntry {entryName} = entryName `Set.member` primaryOnly
+
+-- | The cursor of a walk means something to the node that gave it only, and what
+-- TOUCH is for, the order in which keys are evicted, is the primary's.
+primaryOnly :: Set ByteString
+primaryOnly = Set.fromList ["CLUSTERSCAN", "HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
+
+-- | Whether a command that servers call neither a read nor a write leaves
+-- everything as it is, so that it may be sent again.
+changesNothing :: CommandEntry -> Bool
+changesNothing CommandEntry {entryName} = "|HELP" `Char8.isSuffixOf` entryName || entryName `Set.member` questions
+
+-- | They ask a server, and that is all.
+questions :: Set ByteString
+questions =
+  Set.fromList
+    [ "ACL|CAT",
+      "ACL|GETUSER",
+      "ACL|LIST",
+      "ACL|USERS",
+      "ACL|WHOAMI",
+      "CLIENT|GETNAME",
+      "CLIENT|GETREDIR",
+      "CLIENT|ID",
+      "CLIENT|INFO",
+      "CLIENT|LIST",
+      "CLIENT|TRACKINGINFO",
+      "CLUSTER|COUNT-FAILURE-REPORTS",
+      "CLUSTER|COUNTKEYSINSLOT",
+      "CLUSTER|GETKEYSINSLOT",
+      "CLUSTER|INFO",
+      "CLUSTER|KEYSLOT",
+      "CLUSTER|LINKS",
+      "CLUSTER|MYID",
+      "CLUSTER|MYSHARDID",
+      "CLUSTER|NODES",
+      "CLUSTER|REPLICAS",
+      "CLUSTER|SHARDS",
+      "CLUSTER|SLAVES",
+      "CLUSTER|SLOT-STATS",
+      "CLUSTER|SLOTS",
+      "COMMAND",
+      "COMMANDLOG|GET",
+      "COMMANDLOG|LEN",
+      "COMMAND|COUNT",
+      "COMMAND|DOCS",
+      "COMMAND|GETKEYS",
+      "COMMAND|GETKEYSANDFLAGS",
+      "COMMAND|INFO",
+      "COMMAND|LIST",
+      "CONFIG|GET",
+      "ECHO",
+      "FUNCTION|DUMP",
+      "FUNCTION|LIST",
+      "FUNCTION|STATS",
+      "INFO",
+      "LASTSAVE",
+      "LATENCY|DOCTOR",
+      "LATENCY|GRAPH",
+      "LATENCY|HISTOGRAM",
+      "LATENCY|HISTORY",
+      "LATENCY|LATEST",
+      "MEMORY|DOCTOR",
+      "MEMORY|MALLOC-STATS",
+      "MEMORY|STATS",
+      "MODULE|LIST",
+      "PING",
+      "PUBSUB|CHANNELS",
+      "PUBSUB|NUMPAT",
+      "PUBSUB|NUMSUB",
+      "PUBSUB|SHARDCHANNELS",
+      "PUBSUB|SHARDNUMSUB",
+      "ROLE",
+      "SCRIPT|EXISTS",
+      "SCRIPT|SHOW",
+      "SLOWLOG|GET",
+      "SLOWLOG|LEN",
+      "TIME"
+    ]
+
+-- | Every list of this module, by what it says of its commands.
+handLists :: [(String, Set ByteString)]
+handLists =
+  [ ("harmless to connections", harmless),
+    ("changes connections in spite of its categories", uncategorized),
+    ("overtakes", overtaking),
+    ("stays with the primary", primaryOnly),
+    ("changes nothing", questions)
+  ]

@@ -1,0 +1,56 @@
+-- | The exact bytes of a reply, for programs that pass replies on.
+--
+-- A 'Value' does not say how a server wrote it: @,1e3@ and @,1000@ are one
+-- double. So the bytes themselves are kept, beside the value that the parser
+-- makes of them. Only replies that are asked for in this way pay for it: the
+-- parser is the ordinary one and knows nothing of it.
+module Redis.Internal.Protocol.Exact
+  ( decodeExact,
+    ExactStep (..),
+    Exact,
+    startExact,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.Word (Word8)
+import Foreign.Ptr (Ptr, castPtr, plusPtr)
+import Redis.Internal.Protocol.Decode
+import Redis.Value (Value)
+
+-- | A reply that has begun: the aggregates that are open, and the bytes that
+-- the parser is done with, last piece first.
+data Exact = Exact Frames [ByteString]
+
+-- | Between two replies. Not to be used in the midst of one: its first bytes
+-- would be missing.
+startExact :: Exact
+startExact = Exact startFrames []
+
+-- | What the bytes came to; see 'Step'.
+data ExactStep
+  = -- | A whole value, its bytes, and the offset behind them.
+    ExactDone Value ByteString Int
+  | -- | Call again with this, from that offset, when at least so many bytes
+    -- follow it. What is before the offset may be overwritten.
+    ExactMore Exact Int Int
+  | -- | Not RESP, or beyond a limit. The stream cannot be used any more.
+    ExactMalformed String
+
+-- | Reads one value like 'decode', and copies its bytes. \(O(n)\) in the bytes
+-- of the reply, however they are cut.
+decodeExact :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Exact -> IO ExactStep
+decodeExact limits base at end (Exact frames pieces) =
+  decode limits base at end frames >>= \case
+    Done value next -> do
+      bytes <- ByteString.concat . reverse <$> upTo next
+      pure (ExactDone value bytes next)
+    NeedMore frames' next missing -> do
+      pieces' <- upTo next
+      pure (ExactMore (Exact frames' pieces') next missing)
+    Malformed reason -> pure (ExactMalformed reason)
+  where
+    upTo next
+      | next == at = pure pieces
+      | otherwise = (: pieces) <$> ByteString.packCStringLen (castPtr (base `plusPtr` at), next - at)

@@ -1,0 +1,30 @@
+-- | Failures that stay as they are until somebody changes a setting.
+module Redis.Internal.Routing.Lasting
+  ( isLasting,
+    lastingCause,
+  )
+where
+
+import Data.ByteString.Char8 qualified as Char8
+import Redis.Error
+
+-- | Whether asking again would be told the same: a wrong password, a certificate
+-- that is not believed, a server that is no node of a cluster.
+isLasting :: Error -> Bool
+isLasting = \case
+  ConnectionError _ _ cause -> lastingCause cause
+  ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
+    serverErrorCode == "NOPERM"
+      || serverErrorCode == "ERR" && "This instance has cluster support disabled" `Char8.isPrefixOf` serverErrorMessage
+  _ -> False
+
+-- | The same of the cause of a connection that could not be had.
+lastingCause :: ConnectionCause -> Bool
+lastingCause = \case
+  TlsFailed _ -> True
+  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
+    serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
+      -- No such database, a password that nobody asked for; but room for
+      -- another client there may be soon.
+      || (serverErrorCode == "ERR" && not ("max number of clients" `Char8.isPrefixOf` serverErrorMessage))
+  _ -> False

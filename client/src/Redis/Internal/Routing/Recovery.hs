@@ -1,0 +1,265 @@
+-- | Commands on their way after a fault, as one pure machine.
+--
+-- A command that failed and is to be sent again is a /case/. A case rests until
+-- its backoff is over, is on its way to a node, waits for news of the cluster
+-- because nobody is known to serve it, or is in flight once more. 'step' moves
+-- it; what its actions ask for is carried out by
+-- "Redis.Internal.Client.Recoverer".
+--
+-- > stage        event                     next stage, or end
+-- > ─────────────────────────────────────────────────────────────────────────
+-- > (new)        Enter, send now           Leaving          Send
+-- > (new)        Enter, send later         Resting
+-- > (new)        EnterUnplaced             Leaving          Send
+-- > Resting      Tick, when it is due      Leaving          Send
+-- > Leaving      Unplaced                  Seeking
+-- > Seeking      News                      Leaving, last look   Send
+-- > Leaving, last look   Unplaced          as Failed
+-- > Leaving      Failed                    as 'decide' says: Resting, Leaving or the end
+-- > Leaving      Answered                  the end
+-- > Resting      Tick, time over           the end          Finish
+-- > Seeking      Tick, time over           as Failed
+-- > Leaving      Tick, time over           the end          Expire
+-- > Resting, Seeking     Stop              the end          Finish
+--
+-- An event about a case that has ended changes nothing: its reply came too late.
+module Redis.Internal.Routing.Recovery
+  ( Recovery,
+    newRecovery,
+    recoveryIsOver,
+    recoverySeeking,
+    recoveryWake,
+
+    -- * Events
+    CaseId,
+    Case (..),
+    Event (..),
+
+    -- * Steps
+    Action (..),
+    step,
+  )
+where
+
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error
+import Redis.Internal.Command (Facts)
+import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
+import Redis.Internal.Routing.Retry
+
+-- | The cases there are. The parameter is what the driver knows of each.
+data Recovery a = Recovery
+  { recoveryCases :: IntMap (Tracked a),
+    recoveryNext :: CaseId,
+    -- | When each case must be looked at, if it must.
+    recoveryWakes :: Set (Nanos, CaseId),
+    -- | Those that wait for news.
+    recoverySeekers :: Set CaseId,
+    recoveryStopped :: Bool
+  }
+
+-- | The number of a case.
+type CaseId = Int
+
+-- | A command that is to be recovered.
+data Case a = Case
+  { casePayload :: a,
+    caseFacts :: Facts,
+    -- | The bounds that hold for it.
+    casePolicy :: Policy,
+    caseCourse :: Course,
+    -- | When its caller's time is over.
+    caseDeadline :: Maybe Nanos,
+    -- | Seconds that its caller gave it.
+    caseLimit :: Double
+  }
+
+data Tracked a = Tracked
+  { trackedCase :: Case a,
+    trackedStage :: Stage
+  }
+
+data Stage
+  = Resting Nanos Target
+  | Leaving Target Look
+  | -- | With what it comes to if there is no news in time.
+    Seeking Target FailedAttempt
+
+-- | Whether a node is looked for the last time.
+data Look = FirstLook | LastLook
+
+-- | What happened.
+data Event a
+  = -- | A command failed, and this has been decided.
+    Enter (Case a) Decision
+  | -- | Nobody is known for a command that has not been sent yet.
+    EnterUnplaced (Case a)
+  | -- | An attempt failed.
+    Failed CaseId FailedAttempt
+  | -- | An attempt was answered.
+    Answered CaseId
+  | -- | No node was found for it. The failure is what it comes to if none is.
+    Unplaced CaseId FailedAttempt
+  | -- | Another map, or another reason why there is none.
+    News
+  | -- | Time has passed.
+    Tick
+  | -- | The client is closed.
+    Stop
+
+-- | What the driver is to do.
+data Action a
+  = Send CaseId a Target
+  | -- | The command ends with this error.
+    Finish a Error
+  | -- | Its time is over while it is on its way: with the first error if it has not
+    -- been submitted, and then it must not be; with the second if it has.
+    Expire a Error Error
+  | Perform a Effect
+
+-- | No cases.
+newRecovery :: Recovery a
+newRecovery =
+  Recovery
+    { recoveryCases = IntMap.empty,
+      recoveryNext = 0,
+      recoveryWakes = Set.empty,
+      recoverySeekers = Set.empty,
+      recoveryStopped = False
+    }
+
+-- | Whether it was stopped and no case is left. \(O(1)\).
+recoveryIsOver :: Recovery a -> Bool
+recoveryIsOver recovery = recoveryStopped recovery && IntMap.null (recoveryCases recovery)
+
+-- | Whether some case waits for news. \(O(1)\).
+recoverySeeking :: Recovery a -> Bool
+recoverySeeking = not . Set.null . recoverySeekers
+
+-- | When a 'Tick' is due. \(O(\log n)\).
+recoveryWake :: Recovery a -> Maybe Nanos
+recoveryWake = fmap fst . Set.lookupMin . recoveryWakes
+
+-- | What becomes of the cases at this time. \(O(\log n)\) for an event about one
+-- case.
+step :: Nanos -> Event a -> Recovery a -> (Recovery a, [Action a])
+step now event recovery = case event of
+  Enter fresh decision ->
+    let (number, entered) = admit recovery in proceed now number fresh decision entered
+  EnterUnplaced fresh ->
+    let (number, entered) = admit recovery in leave FirstLook number fresh SameRoute entered
+  Failed number failure -> withCase number $ \tracked -> judge now number (trackedCase tracked) failure recovery
+  Answered number -> (forget number recovery, [])
+  Unplaced number failure -> withCase number $ \tracked -> case trackedStage tracked of
+    Leaving target FirstLook
+      | not (recoveryStopped recovery) ->
+        (place number tracked {trackedStage = Seeking target failure} recovery, [])
+    _ -> judge now number (trackedCase tracked) failure recovery
+  News -> foldCases (Set.toAscList (recoverySeekers recovery)) $ \number tracked current -> case trackedStage tracked of
+    Seeking target _ -> leave LastLook number (trackedCase tracked) target current
+    _ -> (current, [])
+  Tick -> foldCases (map snd (Set.toAscList (dueBy now))) (due now)
+  Stop ->
+    foldCases (IntMap.keys (recoveryCases recovery)) (\number tracked current -> stopped number tracked current)
+      `andThen` (\current -> current {recoveryStopped = True})
+  where
+    withCase number act = maybe (recovery, []) act (IntMap.lookup number (recoveryCases recovery))
+
+    foldCases numbers act =
+      fmap concat . List.mapAccumL one recovery $ numbers
+      where
+        one current number = maybe (current, []) (\tracked -> act number tracked current) (IntMap.lookup number (recoveryCases current))
+
+    dueBy time = Set.takeWhileAntitone ((<= time) . fst) (recoveryWakes recovery)
+
+    andThen (current, actions) change = (change current, actions)
+
+-- | A case whose time to be looked at has come.
+due :: Nanos -> CaseId -> Tracked a -> Recovery a -> (Recovery a, [Action a])
+due now number Tracked {trackedCase, trackedStage} recovery
+  | overdue = case trackedStage of
+    Leaving _ _ -> (forget number recovery, [Expire payload (late NotSent) (late MaybeExecuted)])
+    Seeking _ failure -> judge now number trackedCase failure recovery
+    Resting _ _ -> (forget number recovery, [Finish payload (late NotSent)])
+  | otherwise = case trackedStage of
+    Resting at target | at <= now -> leave FirstLook number trackedCase target recovery
+    _ -> (recovery, [])
+  where
+    payload = casePayload trackedCase
+    overdue = maybe False (<= now) (caseDeadline trackedCase)
+    late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (TimeoutError delivery (caseLimit trackedCase))
+
+-- | The client is closed: nothing is sent any more, what is on its way may still
+-- be answered.
+stopped :: CaseId -> Tracked a -> Recovery a -> (Recovery a, [Action a])
+stopped number Tracked {trackedCase, trackedStage} recovery = case trackedStage of
+  Leaving _ _ -> (recovery, [])
+  _ ->
+    ( forget number recovery,
+      [Finish (casePayload trackedCase) (concluding (caseFacts trackedCase) (caseCourse trackedCase) ClientClosed)]
+    )
+
+-- | Asks the policy what becomes of a failed attempt.
+judge :: Nanos -> CaseId -> Case a -> FailedAttempt -> Recovery a -> (Recovery a, [Action a])
+judge now number before failure recovery =
+  (fmap (effects <>) . proceed now number after (verdictDecision verdict)) recovery
+  where
+    verdict =
+      decide
+        (if recoveryStopped recovery then (casePolicy before) {policyMaxAttempts = 0} else casePolicy before)
+        (caseFacts before)
+        (caseCourse before)
+        failure {failedRemaining = subtract (secondsFromNanos now) . secondsFromNanos <$> caseDeadline before}
+    after = before {caseCourse = verdictCourse verdict}
+    effects = map (Perform (casePayload before)) (verdictEffects verdict)
+
+-- | Does with a case as was decided.
+proceed :: Nanos -> CaseId -> Case a -> Decision -> Recovery a -> (Recovery a, [Action a])
+proceed now number current decision recovery = case decision of
+  GiveUp failure -> (forget number recovery, [Finish (casePayload current) failure])
+  RetryNow target -> leave FirstLook number current target recovery
+  RetryAfter delay target ->
+    (place number Tracked {trackedCase = current, trackedStage = Resting (now + nanosFromSeconds delay) target} recovery, [])
+
+leave :: Look -> CaseId -> Case a -> Target -> Recovery a -> (Recovery a, [Action a])
+leave look number current target recovery =
+  ( place number Tracked {trackedCase = current, trackedStage = Leaving target look} recovery,
+    [Send number (casePayload current) target]
+  )
+
+-- | A number for a new case.
+admit :: Recovery a -> (CaseId, Recovery a)
+admit recovery = (recoveryNext recovery, recovery {recoveryNext = recoveryNext recovery + 1})
+
+-- | Puts a case in its stage, and the indices with it.
+place :: CaseId -> Tracked a -> Recovery a -> Recovery a
+place number tracked recovery =
+  cleared
+    { recoveryCases = IntMap.insert number tracked (recoveryCases cleared),
+      recoveryWakes = maybe id (\at -> Set.insert (at, number)) (wakeOf tracked) (recoveryWakes cleared),
+      recoverySeekers = case trackedStage tracked of
+        Seeking _ _ -> Set.insert number (recoverySeekers cleared)
+        _ -> recoverySeekers cleared
+    }
+  where
+    cleared = forget number recovery
+
+forget :: CaseId -> Recovery a -> Recovery a
+forget number recovery = case IntMap.lookup number (recoveryCases recovery) of
+  Nothing -> recovery
+  Just tracked ->
+    recovery
+      { recoveryCases = IntMap.delete number (recoveryCases recovery),
+        recoveryWakes = maybe id (\at -> Set.delete (at, number)) (wakeOf tracked) (recoveryWakes recovery),
+        recoverySeekers = Set.delete number (recoverySeekers recovery)
+      }
+
+-- | When a case must be looked at.
+wakeOf :: Tracked a -> Maybe Nanos
+wakeOf Tracked {trackedCase, trackedStage} = case trackedStage of
+  Resting at _ -> Just (maybe at (min at) (caseDeadline trackedCase))
+  _ -> caseDeadline trackedCase

@@ -1,0 +1,86 @@
+-- | Many commands that meet the same trouble: they go through it together, and
+-- whether or not anybody waits for them.
+module TogetherSpec (spec) where
+
+import Control.Monad (forM, forM_, replicateM_)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (traverse_)
+import Data.List.NonEmpty qualified as NonEmpty
+import FakeNode
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Wait (eventually, within)
+import Support
+import Test.Hspec
+
+spec :: Spec
+spec = describe "many commands together" $ do
+  it "to a cluster of which no node answers end within their time" $
+    limited . settled $
+      withClient (setCommandTimeout (Just 1.5) (clusterOf [TcpEndpoint "127.0.0.1" 1])) $ \client -> do
+        results <- within 2.5 (tryEach client (replicate 1000 (Redis.get "key")))
+        [failed | Left failed <- results] `shouldSatisfy` all ((== NotSent) . errorDelivery)
+        length results `shouldBe` 1000
+
+  it "to a slot that nobody serves end within their time, and those to others at once" $
+    limited . settled . withFakeNode $ \a -> do
+      setView a (shardsView [shard [(1, 16383)] a])
+      withClient (setCommandTimeout (Just 1.5) (clusterOf [fakeEndpoint a])) $ \client -> do
+        _ <- run client (Redis.get served)
+        unserved <- forM [1 :: Int .. 20] $ \_ -> submit client (Redis.get lacking)
+        _ <- within 1 (run client (Redis.get served))
+        results <- within 2 (mapM tryAwaitReply unserved)
+        map (either clusterReason (const Nothing)) results `shouldBe` replicate 20 (Just (UncoveredSlot 0))
+
+  it "of which some belong to a slot that nobody serves: a split write ends within its time" $
+    limited . settled . withFakeNode $ \a -> do
+      setView a (shardsView [shard [(100, 16383)] a])
+      withClient (setCommandTimeout (Just 1.5) (clusterOf [fakeEndpoint a])) $ \client -> do
+        let entries = [(Char8.pack ("key:" <> show n), "value") | n <- [1 :: Int .. 1000]]
+        forM_ (NonEmpty.nonEmpty entries) $ \some -> do
+          problem <- within 2.5 (tryRun client (Redis.mset some)) >>= expectError
+          case problem of
+            RoutingError MaybeExecuted (PartsFailed _ _ first) -> errorDelivery first `shouldBe` NotSent
+            other -> expectationFailure (show other)
+
+  it "are served when the slot is, in the order in which they were submitted" $
+    limited . settled . withFakeNode $ \a -> do
+      setView a (shardsView [shard [(1, 16383)] a])
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        _ <- run client (Redis.get served)
+        waiting <- forM [1 :: Int .. 50] $ \n -> submit client (Redis.set lacking (Char8.pack (show n)))
+        setView a (shardsView [shard allSlots a])
+        results <- within 2.5 (mapM tryAwaitReply waiting)
+        results `shouldBe` replicate 50 (Right ())
+        written <- filter ((== ["SET"]) . take 1) <$> heard a
+        map (drop 2) written `shouldBe` [[Char8.pack (show n)] | n <- [1 :: Int .. 50]]
+
+  it "that were submitted and are not waited for follow their redirects" $
+    limited . settled . withTwoNodes $ \a b -> do
+      setView a (shardsView [shard allSlots a])
+      setView b (shardsView [shard allSlots a])
+      setScript a $ \_ -> \case
+        "SET" : _ -> pure (Just (Say (Failed ("MOVED 1 " <> fakeAddress b))))
+        "INCR" : _ -> pure (Just (Say (Failed ("ASK 1 " <> fakeAddress b))))
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        replicateM_ 100 (submit client (Redis.set served "value"))
+        replicateM_ 100 (submit client (Redis.incr served))
+        eventually 5 "all are where they belong" $ (== [100, 100]) <$> traverse (countHeard b . pure) ["SET", "INCR"]
+        -- Each ASKING stands right before its command.
+        commands <- heard b
+        [next | ("ASKING" : _, next) <- zip commands (drop 1 commands), take 1 next /= ["INCR"]] `shouldBe` []
+
+  it "that are submitted before the map is known run in that order" $
+    limited . settled . withFakeNode $ \a ->
+      forM_ [1 :: Int .. 5] $ \_ ->
+        withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+          before <- length . filter ((== ["SET"]) . take 1) <$> heard a
+          forM [1 :: Int .. 200] (\n -> submit client (Redis.set served (Char8.pack (show n)))) >>= traverse_ awaitReply
+          written <- filter ((== ["SET"]) . take 1) <$> heard a
+          map (drop 2) (drop before written) `shouldBe` [[Char8.pack (show n)] | n <- [1 :: Int .. 200]]
+  where
+    lacking = keyIn "lacking" (== 0)
+    served = keyIn "served" (> 8192)
+    tryEach client = runPipeline client . traverse tryPipelined

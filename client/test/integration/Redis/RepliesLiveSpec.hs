@@ -1,0 +1,77 @@
+-- | What servers answer now, beside what one answered when its bytes were noted.
+module Redis.RepliesLiveSpec (spec) where
+
+import Control.Monad (forM, unless, void)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (for_)
+import Data.Map.Strict qualified as Map
+import Network.Socket qualified as Socket
+import Network.Socket.ByteString qualified as Socket.ByteString
+import Redis.Internal.Protocol.Decode
+import Redis.ReplyShapes
+import Redis.TestKit.Address (connectTo)
+import Redis.TestKit.Command (Connection, encodeRequest, infoFields, replyText, request)
+import Redis.TestKit.Server (Server, defaultServerOptions, serverAddress, withServer, withServerConnection)
+import Redis.Value (Value (..))
+import System.Timeout (timeout)
+import Test.Hspec
+
+spec :: Spec
+spec =
+  it "replies mean the same with both protocols, and what they meant when they were noted" $
+    withinAMinute . withServer defaultServerOptions $ \server ->
+      withServerConnection server $ \connection -> do
+        complete <- knowsAll connection
+        compared <- forM shapes $ \shape -> do
+          with2 <- answer server connection 2 shape
+          with3 <- answer server connection 3 shape
+          case (with2, with3) of
+            -- An older server lacks some of the commands.
+            (ErrorReply _, ErrorReply _) | not complete -> pure False
+            _ -> True <$ for_ [with2, with3] (`shouldMean` shape)
+        length (filter id compared) `shouldSatisfy` (> 20)
+
+-- | Since 7.0 a server has all the commands.
+knowsAll :: Connection -> IO Bool
+knowsAll connection = do
+  info <- request connection ["INFO", "server"]
+  let version = replyText info >>= Map.lookup "redis_version" . infoFields
+  pure ((version >>= fmap fst . Char8.readInt) >= Just 7)
+
+shouldMean :: Value -> Shape -> Expectation
+shouldMean reply Shape {shapeName, shapeMeaning = Meaning decoder expected} =
+  (shapeName, decoder reply) `shouldBe` (shapeName, Right expected)
+
+-- | The reply on a fresh connection of that protocol, after what is done before.
+answer :: Server -> Connection -> Int -> Shape -> IO Value
+answer server connection protocol Shape {shapeGiven, shapeCommand} = do
+  for_ (["FLUSHALL"] : shapeGiven) (request connection)
+  socket <- connectTo (serverAddress server)
+  unless (protocol == 2) (void (asked socket ["HELLO", Char8.pack (show protocol)]))
+  reply <- asked socket shapeCommand
+  reply <$ Socket.close socket
+
+asked :: Socket.Socket -> [ByteString] -> IO Value
+asked socket commandWords = do
+  Socket.ByteString.sendAll socket (encodeRequest commandWords)
+  whole ByteString.empty
+  where
+    whole received = do
+      more <- Socket.ByteString.recv socket 65536
+      if ByteString.null more
+        then fail "the server has closed the connection"
+        else do
+          let bytes = received <> more
+          case decodeBytes limits bytes of
+            Right (reply, "") -> pure reply
+            _ -> whole bytes
+
+limits :: DecodeLimits
+limits = DecodeLimits {decodeMaxBulk = 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 16}
+
+withinAMinute :: IO () -> IO ()
+withinAMinute test = do
+  ended <- timeout 60000000 test
+  maybe (expectationFailure "took longer than a minute") pure ended

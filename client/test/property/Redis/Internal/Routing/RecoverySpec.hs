@@ -1,0 +1,254 @@
+-- | Any commands, any faults, any order: a world that does what the machine's
+-- actions ask for, in its own time, and writes down what it sees.
+module Redis.Internal.Routing.RecoverySpec (spec) where
+
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Redis.Error
+import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
+import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
+import Redis.Internal.Routing.Recovery
+import Redis.Internal.Routing.Retry
+import Support
+import Test.Hspec
+import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
+  holds "ends every command exactly once" $ \world ->
+    Map.elems (worldEnds world) === replicate (worldBegun world) 1
+
+  holds "never has two attempts of one command on their way" $ \world -> worldDoubled world === []
+
+  holds "sends nothing of a command that has ended" $ \world -> worldLate world === []
+
+  holds "sends no write again that may have run" $ \world -> worldRisked world === []
+
+  holds "keeps nobody past its time" $ \world -> worldOverdue world === []
+
+  holds "has no cases left, and nothing to wait for, when all have ended" $ \world ->
+    (recoveryWake (worldMachine world), recoverySeeking (worldMachine world)) === (Nothing, False)
+
+  holds "sends nothing of what has not left when it is stopped, and is over when the rest has ended" $ \world ->
+    let (halted, actions) = step (worldNow world) Stop (worldMachine world)
+     in (recoveryIsOver halted, length actions) === (True, 0)
+
+  it "waits for news once, looks again, and then asks the policy" $ do
+    let (entered, first) = step 0 (EnterUnplaced (newCase 1 writeFacts)) newRecovery
+        (seeking, none) = step 1 (Unplaced 0 nowhere) entered
+        (looking, again) = step 2 News seeking
+        (resting, late) = step 3 (Unplaced 0 nowhere) looking
+    map sends [first, none, again, late] `shouldBe` [[1], [], [1], []]
+    map recoverySeeking [entered, seeking, looking, resting] `shouldBe` [False, True, False, False]
+    recoveryWake resting `shouldSatisfy` maybe False (> 3)
+
+  it "sends commands that failed together together, in the order in which they failed" $ do
+    let enter machine number = fst (step 0 (Enter (newCase number readFacts) (RetryAfter 0.01 SameRoute)) machine)
+        (_, actions) = step (nanosFromSeconds 0.02) Tick (List.foldl' enter newRecovery [1 .. 100])
+    sends actions `shouldBe` [1 .. 100]
+
+  it "sends a command as often as the policy allows, in all its attempts together" $ do
+    let unlimited = (newCase 1 readFacts) {caseDeadline = Nothing}
+        go :: Int -> Nanos -> (Recovery Int, [Action Int]) -> Int
+        go count now (machine, actions)
+          | count > 100 = count
+          | otherwise = case actions of
+            Send number _ _ : _ -> go (count + 1) now (step now (Failed number refused) machine)
+            _ -> case recoveryWake machine of
+              Just at -> go count at (step at Tick machine)
+              Nothing -> count
+        refused = nowhere {failedError = ReplyError (serverErrorFromText "TRYAGAIN Multiple keys"), failedNode = Just (node 1)}
+    go 0 0 (step 0 (Enter unlimited (RetryNow SameRoute)) newRecovery) `shouldBe` 16
+
+  it "ends what waits for news with the reason when its time is over" $ do
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts)) newRecovery
+        (seeking, _) = step 1 (Unplaced 0 nowhere) entered
+        (_, actions) = step (nanosFromSeconds patience) Tick seeking
+    [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
+
+  it "takes no notice of a reply to what has ended" $ do
+    let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
+        (over, _) = step (nanosFromSeconds patience) Tick machine
+        events = [Answered 0, Failed 0 nowhere, Unplaced 0 nowhere]
+    [length (snd (step (nanosFromSeconds patience) event over)) | event <- events] `shouldBe` [0, 0, 0]
+
+  it "tells commands that wait for a node that the client is closed, when it is" $ do
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts)) newRecovery
+        (seeking, _) = step 1 (Unplaced 0 nowhere) entered
+        (halted, actions) = step 2 Stop seeking
+    ([failed | Finish _ failed <- actions], recoveryIsOver halted) `shouldBe` ([ClientClosed], True)
+  where
+    holds what law = prop what $ forAll (listOf anyMove) $ \moves -> law (settle (List.foldl' move emptyWorld moves))
+
+sends :: [Action Int] -> [Int]
+sends actions = [number | Send _ number _ <- actions]
+
+nowhere :: FailedAttempt
+nowhere =
+  FailedAttempt
+    { failedError = RoutingError NotSent (UncoveredSlot 7),
+      failedNode = Nothing,
+      failedRole = Primary,
+      failedSent = Plainly,
+      failedRemaining = Nothing,
+      failedRandom = 0.5
+    }
+
+patience :: Double
+patience = 5
+
+newCase :: Int -> Facts -> Case Int
+newCase number facts =
+  Case
+    { casePayload = number,
+      caseFacts = facts,
+      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = 0.01, backoffCap = 1}, policyClustered = True},
+      caseCourse = newCourse,
+      caseDeadline = Just (nanosFromSeconds patience),
+      caseLimit = patience
+    }
+
+-- | What happens next. Numbers choose among what there is.
+data Move
+  = -- | A command fails for the first time, or no node is known for it.
+    Fails Bool (Maybe Decision)
+  | -- | One that is on its way is answered.
+    Answers Int
+  | -- | One that is on its way fails.
+    Breaks Int Error
+  | -- | No node is found for one that is on its way.
+    Misses Int
+  | Hears
+  | Waits Double
+  deriving stock (Show)
+
+anyMove :: Gen Move
+anyMove =
+  frequency
+    [ (4, Fails <$> arbitrary <*> oneof [pure Nothing, Just <$> elements [RetryNow SameRoute, RetryAfter 0.02 SameRoute, RetryNow (ToNode (node 2))]]),
+      (3, Answers <$> choose (0, 9)),
+      (4, Breaks <$> choose (0, 9) <*> anyError),
+      (3, Misses <$> choose (0, 9)),
+      (2, pure Hears),
+      (3, Waits <$> choose (0, 1.5))
+    ]
+
+anyError :: Gen Error
+anyError =
+  elements
+    [ ConnectionError NotSent (node 1) ClosedByPeer,
+      ConnectionError MaybeExecuted (node 1) ClosedByPeer,
+      TimeoutError MaybeExecuted patience,
+      RoutingError NotSent (UncoveredSlot 7),
+      ReplyError (serverErrorFromText "MOVED 7 10.0.0.2:6379"),
+      ReplyError (serverErrorFromText "ASK 7 10.0.0.2:6379"),
+      ReplyError (serverErrorFromText "TRYAGAIN Multiple keys request during rehashing of slot"),
+      ReplyError (serverErrorFromText "WRONGTYPE Operation against a key")
+    ]
+
+data World = World
+  { worldMachine :: Recovery Int,
+    worldNow :: Nanos,
+    worldBegun :: Int,
+    worldFacts :: Map Int Facts,
+    worldBegan :: Map Int Nanos,
+    -- | Which command is on its way under which number.
+    worldLeaving :: Map CaseId Int,
+    worldEnds :: Map Int Int,
+    -- | Writes of which an attempt may have run.
+    worldDoubtful :: [Int],
+    worldDoubled :: [Int],
+    worldLate :: [Int],
+    worldRisked :: [Int],
+    worldOverdue :: [Int]
+  }
+
+emptyWorld :: World
+emptyWorld =
+  World
+    { worldMachine = newRecovery,
+      worldNow = 0,
+      worldBegun = 0,
+      worldFacts = Map.empty,
+      worldBegan = Map.empty,
+      worldLeaving = Map.empty,
+      worldEnds = Map.empty,
+      worldDoubtful = [],
+      worldDoubled = [],
+      worldLate = [],
+      worldRisked = [],
+      worldOverdue = []
+    }
+
+move :: World -> Move -> World
+move world = \case
+  Fails isRead decision ->
+    let number = worldBegun world
+        facts = if isRead then readFacts else writeFacts
+        fresh = (newCase number facts) {caseDeadline = Just (worldNow world + nanosFromSeconds patience)}
+     in happen
+          (maybe (EnterUnplaced fresh) (Enter fresh) decision)
+          world
+            { worldBegun = number + 1,
+              worldFacts = Map.insert number facts (worldFacts world),
+              worldBegan = Map.insert number (worldNow world) (worldBegan world)
+            }
+  Answers which -> onLeaving which $ \number payload -> happen (Answered number) (ended payload world)
+  Breaks which failed -> onLeaving which $ \number payload ->
+    let doubtful = [payload | errorDelivery failed == MaybeExecuted, not (maybe False factRepeatable (Map.lookup payload (worldFacts world)))]
+     in happen
+          (Failed number nowhere {failedError = failed, failedNode = Just (node 1)})
+          world {worldDoubtful = doubtful <> worldDoubtful world}
+  Misses which -> onLeaving which $ \number _ -> happen (Unplaced number nowhere) world
+  Hears -> happen News world
+  Waits seconds -> passing (worldNow world + nanosFromSeconds seconds) world
+  where
+    onLeaving which act
+      | Map.null (worldLeaving world) = world
+      | otherwise =
+        let (number, payload) = Map.elemAt (which `mod` Map.size (worldLeaving world)) (worldLeaving world)
+         in uncurry (act :: CaseId -> Int -> World) (number, payload)
+
+-- | The driver ticks when it is time.
+passing :: Nanos -> World -> World
+passing until' world = case recoveryWake (worldMachine world) of
+  Just at | at <= until' -> passing until' (happen Tick world {worldNow = max at (worldNow world)})
+  _ -> world {worldNow = max until' (worldNow world)}
+
+ended :: Int -> World -> World
+ended payload world =
+  world
+    { worldEnds = Map.insertWith (+) payload 1 (worldEnds world),
+      worldOverdue = [payload | Just began <- [Map.lookup payload (worldBegan world)], worldNow world > began + nanosFromSeconds patience] <> worldOverdue world
+    }
+
+happen :: Event Int -> World -> World
+happen event world = List.foldl' obey about {worldMachine = machine} actions
+  where
+    (machine, actions) = step (worldNow world) event (worldMachine world)
+    -- The attempt that the event is about is over.
+    about = case event of
+      Failed number _ -> world {worldLeaving = Map.delete number (worldLeaving world)}
+      Answered number -> world {worldLeaving = Map.delete number (worldLeaving world)}
+      Unplaced number _ -> world {worldLeaving = Map.delete number (worldLeaving world)}
+      _ -> world
+
+obey :: World -> Action Int -> World
+obey world = \case
+  Send number payload _ ->
+    world
+      { worldLeaving = Map.insert number payload (worldLeaving world),
+        worldDoubled = [payload | payload `elem` Map.elems (worldLeaving world)] <> worldDoubled world,
+        worldLate = [payload | Map.member payload (worldEnds world)] <> worldLate world,
+        worldRisked = [payload | payload `elem` worldDoubtful world] <> worldRisked world
+      }
+  Finish payload _ -> ended payload world
+  Expire payload _ _ -> ended payload world {worldLeaving = Map.filter (/= payload) (worldLeaving world)}
+  Perform _ _ -> world
+
+-- | Time passes until nobody waits any more.
+settle :: World -> World
+settle world = passing (worldNow world + nanosFromSeconds (2 * patience)) world

@@ -1,0 +1,196 @@
+-- | The decisions over every command of the table, as one can read them. A command
+-- that a server adds has to be decided here.
+module Redis.Internal.Protocol.CommandTable.PolicySpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (for_)
+import Data.Maybe (fromMaybe, isJust)
+import Data.Set qualified as Set
+import Redis.Internal.Command.Make (splitStep)
+import Redis.Internal.Protocol.CommandTable
+import Redis.Internal.Protocol.CommandTable.Blocking (timeoutLists)
+import Redis.Internal.Protocol.CommandTable.Effects (handLists)
+import Redis.Internal.Protocol.CommandTable.Policy
+import Test.Hspec
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
+  describe "of a command without keys says" $ do
+    for_ answerers $ \(answerer, names) ->
+      it (show answerer <> " if it is among the named ones, and of no other") $
+        [entryName entry | entry <- keyless, whereAnswered entry == answerer] `shouldBe` names
+
+    it "nothing else" $
+      [entryName entry | entry <- keyless, whereAnswered entry `notElem` map fst answerers] `shouldBe` []
+
+  it "never lets an administrator's command, or a write, go to an arbitrary node" $
+    [ entryName entry
+      | entry <- keyless,
+        whereAnswered entry == AnyNodeAnswers,
+        any (`elem` ["admin", "write"]) (categoriesOf entry)
+    ]
+      `shouldBe` []
+
+  it "follows the server's policy wherever it has one" $
+    [ entryName entry
+      | entry <- keyless,
+        not (changesConnection entry),
+        isJust (entryRequestPolicy entry),
+        whereAnswered entry == AnyNodeAnswers
+    ]
+      `shouldBe` ["PING"]
+
+  describe "of a command that only its server knows" $ do
+    it "sends a module's to any node, if its author has not said otherwise" $
+      whereAnswered foreignEntry `shouldBe` AnyNodeAnswers
+    it "does as the author says" $ do
+      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllShards, entryResponsePolicy = Just (ResponseMerged MergeSum)}
+        `shouldBe` EveryPrimaryAnswers MergeSum
+      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllNodes} `shouldBe` EveryNodeAnswers MergeConcatenated
+    it "has the caller name a node where the policy is special, or an administrator's" $ do
+      whereAnswered foreignEntry {entryRequestPolicy = Just RequestSpecial} `shouldBe` OneNodesOwn
+      whereAnswered foreignEntry {entryRequestPolicy = Just RequestAllShards, entryResponsePolicy = Just ResponseSpecial}
+        `shouldBe` OneNodesOwn
+      whereAnswered foreignEntry {entryCategories = Just ["admin"]} `shouldBe` OneNodesOwn
+    it "keeps it from shared connections if its category may change them, or is not told" $ do
+      map (\category -> changesConnection foreignEntry {entryCategories = Just ["fast", category]}) ["connection", "pubsub", "transaction", "read"]
+        `shouldBe` [True, True, True, False]
+      changesConnection foreignEntry {entryCategories = Nothing} `shouldBe` True
+    it "takes an error for a doubt" $
+      failsHalfway foreignEntry `shouldBe` True
+
+  it "keeps these, and no others, from shared connections" $
+    [entryName entry | entry <- allCommands, changesConnection entry] `shouldBe` connectionChanging
+
+  prop "never lets a command of such a category share a connection unless it is named" $
+    forAll (elements allCommands) $ \entry ->
+      forAll (elements ["connection", "pubsub", "transaction"]) $ \category ->
+        changesConnection entry {entryName = entryName entry <> "-TO-COME", entryCategories = Just [category]}
+
+  it "takes an error for a doubt after these, and no others" $
+    [entryName entry | entry <- allCommands, failsHalfway entry]
+      `shouldBe` ["DEBUG", "EVAL", "EVALSHA", "EXEC", "FCALL", "MIGRATE"]
+
+  it "lets these, and no others, pass what waits" $
+    [entryName entry | entry <- allCommands, overtakes entry]
+      `shouldBe` ["CLIENT|KILL", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "FUNCTION|KILL", "FUNCTION|STATS", "SCRIPT|KILL", "SHUTDOWN"]
+
+  it "splits these, and no others, by slots" $
+    -- The keys of MSETEX are counted, and options follow them.
+    [(entryName entry, step) | entry <- allCommands, Just step <- [splitStep entry]]
+      `shouldBe` [("DEL", 1), ("EXISTS", 1), ("MGET", 1), ("MSET", 2), ("TOUCH", 1), ("UNLINK", 1)]
+
+  describe "has no name in a hand-written list that the table lacks:" $
+    for_ (handLists <> policyLists <> timeoutLists) $ \(title, names) ->
+      it title $ filter (not . inTable) (Set.toList names) `shouldBe` []
+
+  describe "has no name in a hand-written list that says it in vain:" $ do
+    it "harmless to connections" $
+      [name | name <- listed "harmless to connections", not (any mayChange (lookup' name))] `shouldBe` []
+    it "changes connections in spite of its categories" $
+      [name | name <- listed "changes connections in spite of its categories", any mayChange (lookup' name)] `shouldBe` []
+    it "changes nothing" $
+      [name | name <- listed "changes nothing", any (\entry -> entryReadOnly entry || "write" `elem` categoriesOf entry) (lookup' name)]
+        `shouldBe` []
+    it "the same everywhere" $
+      [ name
+        | (_, names) <- take 1 policyLists,
+          name <- Set.toList names,
+          any (\entry -> entryContainer entry || changesConnection entry || not (null (entryKeySpecs entry))) (lookup' name)
+      ]
+        `shouldBe` []
+    it "a timeout" $
+      [name | (_, names) <- timeoutLists, name <- Set.toList names, not (any entryBlocking (lookup' name))] `shouldBe` []
+
+keyless :: [CommandEntry]
+keyless = filter (null . entryKeySpecs) allCommands
+
+categoriesOf :: CommandEntry -> [ByteString]
+categoriesOf = fromMaybe [] . entryCategories
+
+mayChange :: CommandEntry -> Bool
+mayChange = any (`elem` ["connection", "pubsub", "transaction"]) . categoriesOf
+
+listed :: String -> [ByteString]
+listed title = maybe [] Set.toList (lookup title handLists)
+
+lookup' :: ByteString -> Maybe CommandEntry
+lookup' name = lookupCommand (Char8.split '|' name)
+
+-- | Of a module, without keys.
+foreignEntry :: CommandEntry
+foreignEntry =
+  CommandEntry
+    { entryName = "FOREIGN.ASK",
+      entryArity = 1,
+      entryReadOnly = False,
+      entryBlocking = False,
+      entryContainer = False,
+      entryCategories = Just [],
+      entryRequestPolicy = Nothing,
+      entryResponsePolicy = Nothing,
+      entryKeySpecs = []
+    }
+
+-- | Every command without keys, by who answers it.
+answerers :: [(Answerer, [ByteString])]
+answerers =
+  [ ( AnyNodeAnswers,
+      Char8.words
+        "ACL ACL|CAT ACL|GENPASS ACL|HELP ACL|WHOAMI CLIENT CLIENT|GETNAME CLIENT|HELP CLUSTER CLUSTER|HELP \
+        \CLUSTER|KEYSLOT CLUSTER|SHARDS CLUSTER|SLOTS COMMAND COMMANDLOG COMMANDLOG|HELP COMMAND|COUNT COMMAND|DOCS \
+        \COMMAND|GETKEYS COMMAND|GETKEYSANDFLAGS COMMAND|HELP COMMAND|INFO COMMAND|LIST CONFIG CONFIG|HELP ECHO \
+        \FUNCTION FUNCTION|HELP LATENCY LATENCY|HELP LOLWUT MEMORY MEMORY|HELP MODULE MODULE|HELP OBJECT OBJECT|HELP \
+        \PING PUBLISH PUBSUB PUBSUB|HELP SCRIPT SCRIPT|HELP SLOWLOG SLOWLOG|HELP XGROUP XGROUP|HELP XINFO XINFO|HELP"
+    ),
+    (EveryPrimaryAnswers MergeSum, ["DBSIZE"]),
+    (EveryPrimaryAnswers MergeAnd, ["SCRIPT|EXISTS"]),
+    (EveryPrimaryAnswers MergeConcatenated, ["CLUSTER|SLOT-STATS", "KEYS"]),
+    (EveryPrimaryAnswers MergeFound, ["RANDOMKEY"]),
+    ( EveryPrimaryAnswers MergeAllSucceeded,
+      ["FLUSHALL", "FLUSHDB", "FUNCTION|DELETE", "FUNCTION|FLUSH", "FUNCTION|LOAD", "FUNCTION|RESTORE", "MEMORY|PURGE"]
+    ),
+    (EveryPrimaryAnswers MergeOneSucceeded, ["FUNCTION|KILL", "SCRIPT|KILL"]),
+    (EveryNodeAnswers MergeSum, ["COMMANDLOG|LEN", "LATENCY|RESET", "SLOWLOG|LEN"]),
+    (EveryNodeAnswers MergeConcatenated, ["COMMANDLOG|GET", "SLOWLOG|GET"]),
+    ( EveryNodeAnswers MergeAllSucceeded,
+      Char8.words
+        "ACL|DELUSER ACL|SAVE ACL|SETUSER COMMANDLOG|RESET CONFIG|RESETSTAT CONFIG|REWRITE CONFIG|SET SCRIPT|FLUSH \
+        \SCRIPT|LOAD SLOWLOG|RESET"
+    ),
+    ( OneNodesOwn,
+      Set.toList . Set.fromList $
+        -- Those that change their connection: their caller holds it, so it has a node.
+        filter (maybe False (null . entryKeySpecs) . lookup') connectionChanging
+          -- No policy, and the state of a node.
+          <> Char8.words
+            "ACL|DRYRUN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|USERS BGREWRITEAOF BGSAVE CLIENT|GETREDIR CLIENT|ID \
+            \CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|PAUSE CLIENT|TRACKINGINFO CLIENT|UNBLOCK CLIENT|UNPAUSE \
+            \CONFIG|GET DEBUG FAILOVER FUNCTION|DUMP FUNCTION|LIST LASTSAVE MODULE|LIST MODULE|LOAD MODULE|LOADEX \
+            \MODULE|UNLOAD PFSELFTEST PUBSUB|CHANNELS PUBSUB|NUMPAT PUBSUB|NUMSUB PUBSUB|SHARDCHANNELS \
+            \PUBSUB|SHARDNUMSUB REPLICAOF ROLE SAVE SCRIPT|SHOW SHUTDOWN SLAVEOF SWAPDB TIME"
+          -- No policy, and a node's own part in the cluster, or its own view of it.
+          <> Char8.words
+            "CLUSTER|ADDSLOTS CLUSTER|ADDSLOTSRANGE CLUSTER|BUMPEPOCH CLUSTER|CANCELSLOTMIGRATIONS \
+            \CLUSTER|COUNT-FAILURE-REPORTS CLUSTER|COUNTKEYSINSLOT CLUSTER|DELSLOTS CLUSTER|DELSLOTSRANGE \
+            \CLUSTER|FAILOVER CLUSTER|FLUSHSLOT CLUSTER|FLUSHSLOTS CLUSTER|FORGET CLUSTER|GETKEYSINSLOT \
+            \CLUSTER|GETSLOTMIGRATIONS CLUSTER|INFO CLUSTER|LINKS CLUSTER|MEET CLUSTER|MIGRATESLOTS CLUSTER|MYID \
+            \CLUSTER|MYSHARDID CLUSTER|NODES CLUSTER|REPLICAS CLUSTER|REPLICATE CLUSTER|RESET CLUSTER|SAVECONFIG \
+            \CLUSTER|SET-CONFIG-EPOCH CLUSTER|SETSLOT CLUSTER|SLAVES"
+          -- A special policy: reports that no rule makes one of, and the walk.
+          <> Char8.words
+            "FUNCTION|STATS INFO LATENCY|DOCTOR LATENCY|GRAPH LATENCY|HISTOGRAM LATENCY|HISTORY LATENCY|LATEST \
+            \MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|STATS SCAN"
+    )
+  ]
+
+connectionChanging :: [ByteString]
+connectionChanging =
+  Char8.words
+    "ASKING AUTH CLIENT|CACHING CLIENT|CAPA CLIENT|IMPORT-SOURCE CLIENT|NO-EVICT CLIENT|NO-TOUCH CLIENT|REPLY \
+    \CLIENT|SETINFO CLIENT|SETNAME CLIENT|TRACKING CLUSTER|SYNCSLOTS DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PSYNC \
+    \PUNSUBSCRIBE QUIT READONLY READWRITE REPLCONF RESET SCRIPT|DEBUG SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC \
+    \UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH"

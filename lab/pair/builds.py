@@ -1,0 +1,113 @@
+"""Both sides of a pair, each built from its own library and the one load program."""
+
+import dataclasses
+import hashlib
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+PLACE = ROOT / "build" / "pair"
+
+
+class Trouble(Exception):
+    """What keeps the pairs from being measured, in a line."""
+
+
+@dataclasses.dataclass
+class Build:
+    load: pathlib.Path
+    about: dict
+
+
+def output(*arguments, where=ROOT):
+    done = subprocess.run(arguments, cwd=where, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Trouble(f"{' '.join(map(str, arguments))}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def commit_of(revision):
+    return output("git", "rev-parse", "--verify", "--quiet", revision + "^{commit}")
+
+
+def revision_build(revision):
+    """The named revision, in a git worktree of its own that stays for the next time."""
+    try:
+        commit = commit_of(revision)
+    except Trouble:
+        raise Trouble(f"there is no revision {revision}") from None
+    place = PLACE / commit[:12]
+    tree = place / "tree"
+    if not tree.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        output("git", "worktree", "prune")
+        output("git", "worktree", "add", "--detach", str(tree), commit)
+    if output("git", "rev-parse", "HEAD", where=tree) != commit or output("git", "status", "--porcelain", where=tree):
+        raise Trouble(f"{tree} is no longer {revision} as it was; remove it with git worktree remove --force")
+    return build(place, tree)
+
+
+def tree_build(tree):
+    """A working tree as it is."""
+    tree = pathlib.Path(tree).resolve()
+    name = "working" if tree == ROOT else "tree-" + hashlib.sha256(str(tree).encode()).hexdigest()[:12]
+    return build(PLACE / name, tree)
+
+
+def build(place, tree):
+    if not (tree / "client" / "redis-client.cabal").exists():
+        raise Trouble(f"{tree} has no client/redis-client.cabal")
+    place.mkdir(parents=True, exist_ok=True)
+    write_project(place / "cabal.project", tree)
+    cabal = ["cabal", "--builddir", str(place / "dist")]
+    flags = ["--disable-tests", "--disable-benchmarks"]
+    done = subprocess.run([cabal[0], "build", "-v1", *cabal[1:], *flags, "exe:pair-load"], cwd=place, stdout=2)
+    if done.returncode != 0:
+        raise Trouble(f"the library of {tree} and the load program do not build together")
+    load = pathlib.Path(output(cabal[0], "list-bin", "-v0", *cabal[1:], *flags, "exe:pair-load", where=place))
+    return Build(load=load, about=about(tree, load))
+
+
+def write_project(path, tree):
+    """The tree's own settings, with its library and our load program as the packages."""
+    text = project_settings((tree / "cabal.project").read_text())
+    packages = [tree / "client", HERE, ROOT / "testkit"]
+    text = "packages:\n" + "".join(f"  {package}\n" for package in packages) + text
+    # One name of the library has changed.
+    if "awaitReply ::" not in (tree / "client" / "src" / "Redis" / "Client.hs").read_text():
+        text += "package redis-client-pair\n  flags: +waits-by-wait\n"
+    # Written anew only if it changes, as cabal would start over.
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def project_settings(text):
+    """A cabal.project without its packages."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        if line[:1] not in ("", " ", "\t"):
+            inside = line.split(":")[0] == "packages"
+        if not inside:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+def about(tree, load):
+    difference = output("git", "diff", "HEAD", "--", "client", "cabal.project", where=tree)
+    return {
+        "commit": output("git", "rev-parse", "HEAD", where=tree),
+        "subject": output("git", "log", "-1", "--format=%s", where=tree),
+        # Of what is not committed: enough to know it again.
+        "changes": hashlib.sha256(difference.encode()).hexdigest()[:12] if difference else None,
+        # The same for both sides: whatever differs is chance.
+        "program": hashlib.sha256(load.read_bytes()).hexdigest()[:12],
+    }
+
+
+def own_program(name):
+    """A program of this folder, built of this tree. That of the servers needs no client."""
+    done = subprocess.run(["cabal", "build", "-v1", f"exe:{name}"], cwd=ROOT, stdout=2)
+    if done.returncode != 0:
+        raise Trouble(f"{name} does not build")
+    return pathlib.Path(output("cabal", "list-bin", "-v0", f"exe:{name}"))

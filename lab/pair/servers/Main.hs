@@ -1,0 +1,48 @@
+-- | The private servers of a pair. Starts those that are named, says where they
+-- are, and ends them when its input ends.
+--
+-- > pair-servers PLACE...
+--
+-- Prints a line for each: its name and the port of each of its nodes; then an empty
+-- line. The places:
+--
+-- [@pinned@] a server on core 0
+-- [@free@] a server on whatever core it likes
+-- [@cluster@] five masters on core 0
+module Main (main) where
+
+import Control.Monad (void)
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
+import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, serverAddress, withServer)
+import System.Environment (getArgs)
+import System.Exit (die)
+import System.IO (hFlush, stdout)
+
+main :: IO ()
+main = getArgs >>= start
+  where
+    start [] = putStrLn "" >> hFlush stdout >> void untilItEnds
+    start (place : others) = do
+      let found addresses = tell place addresses >> start others
+      case place of
+        "pinned" -> withServer pinned (found . pure . serverAddress)
+        "free" -> withServer defaultServerOptions (found . pure . serverAddress)
+        -- A node that does not get the processor for a while must not count as
+        -- failed: all of them share one core.
+        "cluster" ->
+          withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = pinned} $ \cluster ->
+            clusterNodes cluster >>= found . map nodeAddress
+        _ -> die ("pair-servers: there is no place " <> place)
+    pinned = defaultServerOptions {optionsCores = [0]}
+    -- Reads until the end.
+    untilItEnds = getContents >>= \text -> length text `seq` pure text
+
+tell :: String -> [Address] -> IO ()
+tell place addresses = do
+  ports <- traverse port addresses
+  putStrLn (unwords (place : ports))
+  where
+    port = \case
+      TcpAddress _ number -> pure (show number)
+      UnixAddress _ -> die "pair-servers: a server has no TCP port"
