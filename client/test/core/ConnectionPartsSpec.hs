@@ -6,13 +6,14 @@ import Control.Concurrent
 import Control.Monad (foldM, forM, forM_, replicateM, replicateM_, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Data.IORef
 import Data.Int (Int64)
 import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
 import Redis.Config (Backoff (..), Polling (..), defaultBackoff)
 import Redis.Duration (inSeconds, seconds)
-import Redis.Error (ConnectionCause (..))
+import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.PendingRing
@@ -24,11 +25,12 @@ import Redis.Internal.Protocol.Encode (request, requestBytes, requestSize)
 import Redis.Value
 import Test.Hspec hiding (after, before)
 import Test.Hspec.QuickCheck (prop)
-import Test.QuickCheck
+import Test.QuickCheck hiding (Failure)
 
 spec :: Spec
 spec = describe "the parts of a connection" $ do
   describe "the ring of pending commands" ring
+  describe "the slot of a reply" slots
   describe "the write buffer" buffer
   describe "the counts of a thread's commands" counts
   describe "the polling policy" polling
@@ -134,6 +136,26 @@ ring = do
       waitSlotResult slot >>= \case
         Reply value -> pure (Just value)
         _ -> pure Nothing
+
+slots :: Spec
+slots = do
+  it "keeps what it was filled with first, of whatever kind" $
+    forM_ [(first, second) | first <- outcomes, second <- outcomes] $ \(first, second) -> do
+      slot <- newResponseSlot
+      mapM_ (fillSlot slot) [first, second]
+      outcome <- waitSlotResult slot
+      show (asEither outcome) `shouldBe` show (asEither first)
+
+  it "tells its attendant once, of what came first" $ do
+    told <- newIORef []
+    slot <- onArrival (\outcome -> modifyIORef' told (asEither outcome :)) >>= newAttendedSlot
+    mapM_ (fillSlot slot) outcomes
+    readIORef told `shouldReturn` [Right (Integer 1)]
+  where
+    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError MaybeExecuted 1)]
+    asEither = \case
+      Reply value -> Right value
+      Failure failure -> Left failure
 
 buffer :: Spec
 buffer = do

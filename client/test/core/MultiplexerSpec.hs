@@ -37,10 +37,10 @@ newtype Interrupt = Interrupt Int
 
 instance Exception Interrupt
 
-genAct :: Bool -> Gen Act
-genAct mayGiveUp =
+genAct :: Disturbance -> Gen Act
+genAct disturbance =
   frequency $
-    [(2, GivesUp <$> choose (1, 300)) | mayGiveUp]
+    [(2, GivesUp <$> choose (1, 300)) | disturbance == GiveUp]
       <> [ (4, pure Waits),
            (2, Pipelines <$> choose (1, 12)),
            (2, Runs <$> choose (1, 4)),
@@ -77,37 +77,19 @@ perform mux n = \case
           answer /= Right (BulkString (token k))
       ]
 
--- | With callers that give up and are interrupted, or without.
-spec :: Bool -> Spec
-spec mayGiveUp = describe "a multiplexer" $ do
-  modifyMaxSuccess (const 40) . prop "gives every caller its own reply, for any interleaving and any transport" $
-    forAll (vectorOf 6 (vectorOf 12 (genAct mayGiveUp))) $ \plans ->
-      forAll genManners $ \manners ->
-        forAll (elements [3, 5, 64]) $ \maxInFlight -> ioProperty . within 20 $ do
-          let settings = plainSettings {muxMaxInFlight = maxInFlight, muxMaxQueued = 200, muxPolling = PollUpTo 100}
-          found <- withMux settings manners echoing $ \fake mux -> do
-            ends <- forM (zip [0 ..] plans) $ \(who, plan) -> do
-              end <- newEmptyMVar
-              -- Masked between two acts, or an interrupt would end the thread.
-              thread <- mask $ \restore -> forkIO $ do
-                problems <- forM (zip [0 ..] plan) $ \(step, act) ->
-                  try (restore (perform mux (who * 1000000 + step * 1000) act)) >>= \case
-                    Right problems -> pure problems
-                    Left (Interrupt _) -> pure []
-                putMVar end (concat problems)
-              pure (thread, end)
-            -- Interrupts whoever is at it, wherever that is: each time when
-            -- some more bytes have been sent, and some threads have had a turn.
-            disturber <- forkIO . when mayGiveUp . forM_ (cycle [1 .. 7 :: Int]) $ \n -> do
-              forM_ (take 2 (drop (n `rem` 6) (map fst ends))) (`throwTo` Interrupt n)
-              sent <- heardBytes fake
-              atomically (readTVar (fakeAccepted fake) >>= check . (>= sent + n * 80))
-              replicateM_ n yield
-            found <- concat <$> mapM (readMVar . snd) ends `finally` killThread disturber
-            eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
-            pure found
-          pure (found === [])
+-- | What is thrown to callers. Never by two at once: who gives up is not interrupted
+-- as well.
+data Disturbance
+  = -- | Each ends its own waits by a timeout.
+    GiveUp
+  | -- | One thread interrupts them all.
+    AreInterrupted
+  deriving stock (Eq)
 
+spec :: Spec
+spec = describe "a multiplexer" $ do
+  givesEveryCallerItsOwn "that give up" GiveUp
+  givesEveryCallerItsOwn "that are interrupted" AreInterrupted
   it "never lets anything come between the commands of a run" . within 20 $ do
     heard <- newIORef []
     let answer fake parts = modifyIORef' heard (parts :) *> echoing fake parts
@@ -229,3 +211,34 @@ spec mayGiveUp = describe "a multiplexer" $ do
     contiguous run = case run of
       first : _ -> run == [first .. first + 4]
       [] -> True
+
+-- | With callers that something is thrown to.
+givesEveryCallerItsOwn :: String -> Disturbance -> Spec
+givesEveryCallerItsOwn who disturbance =
+  modifyMaxSuccess (const 40) . prop ("gives every caller its own reply, for any interleaving and any transport, also callers " <> who) $
+    forAll (vectorOf 6 (vectorOf 12 (genAct disturbance))) $ \plans ->
+      forAll genManners $ \manners ->
+        forAll (elements [3, 5, 64]) $ \maxInFlight -> ioProperty . within 20 $ do
+          let settings = plainSettings {muxMaxInFlight = maxInFlight, muxMaxQueued = 200, muxPolling = PollUpTo 100}
+          found <- withMux settings manners echoing $ \fake mux -> do
+            ends <- forM (zip [0 ..] plans) $ \(caller, plan) -> do
+              end <- newEmptyMVar
+              -- Masked between two acts, or an interrupt would end the thread.
+              thread <- mask $ \restore -> forkIO $ do
+                problems <- forM (zip [0 ..] plan) $ \(step, act) ->
+                  try (restore (perform mux (caller * 1000000 + step * 1000) act)) >>= \case
+                    Right problems -> pure problems
+                    Left (Interrupt _) -> pure []
+                putMVar end (concat problems)
+              pure (thread, end)
+            -- Interrupts whoever is at it, wherever that is: each time when
+            -- some more bytes have been sent, and some threads have had a turn.
+            disturber <- forkIO . when (disturbance == AreInterrupted) . forM_ (cycle [1 .. 7 :: Int]) $ \n -> do
+              forM_ (take 2 (drop (n `rem` 6) (map fst ends))) (`throwTo` Interrupt n)
+              sent <- heardBytes fake
+              atomically (readTVar (fakeAccepted fake) >>= check . (>= sent + n * 80))
+              replicateM_ n yield
+            found <- concat <$> mapM (readMVar . snd) ends `finally` killThread disturber
+            eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
+            pure found
+          pure (found === [])

@@ -13,7 +13,7 @@ import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
-import Redis.Internal.Network.Wakeup
+import Redis.Internal.Network.Wakeup hiding (without)
 import Redis.Value
 import Test.Hspec
 

@@ -9,13 +9,14 @@ module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
-import Control.Monad (forM_, unless, void)
+import Control.Monad (forM_, replicateM, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
+import GHC.Clock (getMonotonicTime)
 import Peer (outcomeText, within)
 import Redis.Config
-import Redis.Duration (seconds)
+import Redis.Duration (milliseconds, seconds)
 import Redis.Error
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
@@ -103,6 +104,34 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         waitUntil ((== 0) . sum . map gaugeInFlight <$> poolGauges pool)
         again <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
         outcomeText again `shouldBe` Right (SimpleString "PONG")
+
+  -- Both connections' time is over, and no new one can be had.
+  it "keeps a thread that submits many commands to a frozen server for no longer than one command and one attempt to connect may take" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setCommandTimeout (Just (seconds 1)) . setConnectTimeout (seconds 1) . setLimits defaultLimits {limitInFlight = 100}) server $ \pool -> do
+        openBoth pool
+        begun <- getMonotonicTime
+        slots <- bracket_ (freeze server) (thaw server) . onCapability 0 $ replicateM 20000 (submitToNodeAsync pool Nothing (request ["PING"]))
+        ended <- getMonotonicTime
+        ended - begun `shouldSatisfy` (< 3)
+        failures <- length . filter (either (const True) (const False)) <$> mapM (fmap outcomeText . waitSlotResult) slots
+        failures `shouldSatisfy` (>= 19900)
+
+  it "does not keep a thread that goes on waiting for a connection that could not be opened, and tells it why" . within 25 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setConnectTimeout (seconds 1) . setBackoff defaultBackoff {backoffFirst = milliseconds 10, backoffCap = milliseconds 10}) server $ \pool -> bracket_ (freeze server) (thaw server) $ do
+        first <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
+        -- For longer than an attempt takes, and many times the backoff.
+        end <- (+ 1.5) <$> getMonotonicTime
+        let goOn longest = do
+              begun <- getMonotonicTime
+              again <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
+              outcomeText again `shouldBe` outcomeText first
+              ended <- getMonotonicTime
+              let longest' = max longest (ended - begun)
+              if ended < end then goOn longest' else pure longest'
+        longest <- goOn 0
+        longest `shouldSatisfy` (< 0.7)
   where
     blocked pool list = submitToNodeAsync pool Nothing (request ["BLPOP", list, "0"])
 

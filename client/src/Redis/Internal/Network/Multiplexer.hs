@@ -357,10 +357,7 @@ noteShortest mux submission = do
 -- sending half of them while the other half is still being answered keeps both
 -- sides busy, and no more than 128 wait for company.
 --
--- One server, 16 waiting callers, 512-byte GETs: a quarter at most 32 gives
--- 255-314 k/s, a half at most 128 gives 421-458 k/s. Five servers, 16 × 64:
--- 1.4-2.0 µs of processor per command becomes 1.1-1.2 µs, because five sockets
--- take fewer and larger writes. 64 and 256 waiting callers are within 5 %.
+-- The fraction and the bounds were measured (docs/adr/0001-multiplexer.md).
 flushMark :: Int -> Int
 flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 
@@ -368,8 +365,7 @@ flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 -- more command; a peak is half forgotten after 180 commands.
 --
 -- Not what is in flight at the moment: a node of a cluster that has answered
--- everything is sent its next commands one by one, then by twos and fours. Five
--- servers, 16 × 64: 15 commands per write become 47.
+-- everything would be sent its next commands one by one, then by twos and fours.
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
 

@@ -64,10 +64,7 @@ wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap pol
 -- poll beside others of its capability, which ask in turn, each its own socket: the
 -- runtime's IO manager asks for all of them in one call.
 --
--- Five servers, callers that wait: 1 caller 20 k\/s without polling and 28 with, 2
--- callers 27 and 32; 5 and 16 callers the same either way. What costs is that some
--- connections poll while others sleep: 16 callers 73 k\/s, and 89 where all sleep; 64
--- callers 162 and 193.
+-- What costs is that some connections poll while others sleep (docs/adr/0010-polling-in-a-cluster.md).
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
 

@@ -52,9 +52,8 @@ socketTransport endpoint socket = do
 
 -- | Not 'Control.Concurrent.threadWaitReadSTM', though it asks the same manager:
 -- what a blocked transaction leaves behind, the collector looks at each time until
--- it collects everything. Five servers, GETs: 0.95 ± 0.03 of the processor time in
--- batches, 0.97 ± 0.04 with 256 callers (runs of 2 s; in half a second little
--- gathers). The runtime without threads has no manager.
+-- it collects everything (docs/guide/tuning.md). The runtime without threads has no
+-- manager. Its watcher is thrown to once at most, by whoever withdraws the request.
 watchReadable :: Fd -> IO () -> IO (IO ())
 watchReadable fd action =
   getSystemEventManager >>= \case

@@ -117,7 +117,7 @@ module Redis.Internal.Network.Wakeup
     wakeupWord,
     fromWord,
 
-    -- * For those who break it on purpose
+    -- * For the model, which breaks it on purpose
     setReader,
     setSender,
     setWatchdog,
@@ -125,7 +125,12 @@ module Redis.Internal.Network.Wakeup
     setWatch,
     setUnsent,
     Wakes,
+    wakesWord,
     wakingNobody,
+    wakingReader,
+    wakingWriter,
+    wakingWatchdog,
+    with,
     without,
   )
 where
@@ -139,12 +144,11 @@ newtype Wakeup = Wakeup Int
   deriving newtype (Eq, Ord)
 
 instance Show Wakeup where
-  showsPrec level state =
-    showsPrec
-      level
-      ( (wakeupReader state, wakeupSender state, wakeupWatchdog state, wakeupLife state),
-        (if wakeupWatch state then "watch" else "", if wakeupPolls state then "polls" else "", wakeupUnsent state)
-      )
+  show state =
+    unwords $
+      [show (wakeupReader state), show (wakeupSender state), show (wakeupWatchdog state), show (wakeupLife state), show (wakeupUnsent state)]
+        <> ["watch" | wakeupWatch state]
+        <> ["polls" | wakeupPolls state]
 
 -- | The reader, as the others see it.
 newtype Reader = Reader Int
@@ -343,18 +347,23 @@ newtype Wakes = Wakes Int
   deriving newtype (Eq, Ord)
 
 instance Show Wakes where
-  show wakes = show ([name | (name, one) <- [("reader", theReader), ("writer", theWriter), ("watchdog", theWatchdog)], wakes `includes` one] :: [String])
+  show wakes = show ([name | (name, one) <- [("reader", wakingReader), ("writer", wakingWriter), ("watchdog", wakingWatchdog)], wakes `includes` one] :: [String])
 
-wakingNobody, theReader, theWriter, theWatchdog, everybody :: Wakes
+wakingNobody, wakingReader, wakingWriter, wakingWatchdog, wakingAll :: Wakes
 wakingNobody = Wakes 0
-theReader = Wakes 1
-theWriter = Wakes 2
-theWatchdog = Wakes 4
-everybody = Wakes 7
+wakingReader = Wakes 1
+wakingWriter = Wakes 2
+wakingWatchdog = Wakes 4
+wakingAll = Wakes 7
+
+-- | Different for different sets.
+wakesWord :: Wakes -> Int
+wakesWord (Wakes wakes) = wakes
 
 includes :: Wakes -> Wakes -> Bool
 includes (Wakes wakes) (Wakes one) = wakes .&. one /= 0
 
+-- | Both.
 with :: Wakes -> Wakes -> Wakes
 with (Wakes some) (Wakes others) = Wakes (some .|. others)
 
@@ -375,9 +384,9 @@ data Step = Step
   deriving stock (Eq, Show)
 
 wakesReader, wakesWriter, wakesWatchdog :: Step -> Bool
-wakesReader after = stepWakes after `includes` theReader
-wakesWriter after = stepWakes after `includes` theWriter
-wakesWatchdog after = stepWakes after `includes` theWatchdog
+wakesReader after = stepWakes after `includes` wakingReader
+wakesWriter after = stepWakes after `includes` wakingWriter
+wakesWatchdog after = stepWakes after `includes` wakingWatchdog
 
 -- | The step. \(O(1)\). Inlined, so that nothing is allocated for a known event.
 step :: Event -> Wakeup -> Step
@@ -389,7 +398,7 @@ step event state = case event of
   Sent -> released state
   Stuck
     | wakeupLife state == Dead -> released state
-    | otherwise -> Step {stepState = setSender Writing state, stepAnswer = Send, stepWakes = theWriter}
+    | otherwise -> Step {stepState = setSender Writing state, stepAnswer = Send, stepWakes = wakingWriter}
   WriterSent
     | wakeupLife state == Dead -> released state
     | wakeupUnsent state > 0 -> answer Send (setUnsent 0 state)
@@ -398,13 +407,13 @@ step event state = case event of
   Woken inFlight -> answer Leave (setReader Awake (setWatch (wakeupWatch state && not inFlight) state))
   Judged polls -> answer Leave (setPolls polls state)
   Ticked
-    | wakeupReader state == AsleepUnwatched -> wakingReader (setWatch True state)
+    | wakeupReader state == AsleepUnwatched -> readerWoken (setWatch True state)
     | otherwise -> answer Leave state
   WouldRest busy
     | busy || wakeupLife state /= Open || wakeupReader state == AsleepUnwatched -> answer GoOn state
     | otherwise -> answer Sleep (setWatchdog Resting state)
   Drains
-    | wakeupLife state == Open -> wakingReader (setLife Draining state)
+    | wakeupLife state == Open -> readerWoken (setLife Draining state)
     | otherwise -> answer Leave state
   Dies
     | wakeupLife state == Dead -> answer Leave state
@@ -412,7 +421,7 @@ step event state = case event of
       Step
         { stepState = setLife Dead (setReader Awake (setWatchdog Ticking state)),
           stepAnswer = Leave,
-          stepWakes = everybody
+          stepWakes = wakingAll
         }
   WouldEnd
     | wakeupSender state == Idle -> answer Finish (setSender Closed state)
@@ -424,7 +433,7 @@ queued !count !enough !before =
   Step
     { stepState = setWatchdog Ticking (if wakes then setReader Awake after else after),
       stepAnswer = if sends then Send else Leave,
-      stepWakes = given wakes theReader `with` given (wakeupWatchdog before == Resting) theWatchdog
+      stepWakes = given wakes wakingReader `with` given (wakeupWatchdog before == Resting) wakingWatchdog
     }
   where
     unsent = wakeupUnsent before + count
@@ -441,7 +450,7 @@ queued !count !enough !before =
 -- | The right to send is given back.
 released :: Wakeup -> Step
 released before
-  | reader == AwaitsSender || wakeupUnsent before > 0 && asleep reader = wakingReader after
+  | reader == AwaitsSender || wakeupUnsent before > 0 && asleep reader = readerWoken after
   | otherwise = answer Leave after
   where
     reader = wakeupReader before
@@ -459,8 +468,8 @@ wouldSleep watched inFlight state
 answer :: Answer -> Wakeup -> Step
 answer what state = Step {stepState = state, stepAnswer = what, stepWakes = wakingNobody}
 
-wakingReader :: Wakeup -> Step
-wakingReader state = Step {stepState = setReader Awake state, stepAnswer = Leave, stepWakes = theReader}
+readerWoken :: Wakeup -> Step
+readerWoken state = Step {stepState = setReader Awake state, stepAnswer = Leave, stepWakes = wakingReader}
 
 -- | The state as it is kept.
 wakeupWord :: Wakeup -> Int

@@ -53,9 +53,9 @@ watchdogLoop mux sendProbe = do
   loop Watch {watchReads = 0, watchReadAt = now, watchSent = 0, watchProbedAt = Nothing, watchIdle = 0}
   where
     loop watch = do
-      pause mux
       life <- lifeOf mux
       unless (life == Dead) $ do
+        pause mux
         now <- coarseNanos
         withLock mux (callLate (muxRoom mux) now *> transition mux Ticked) >>= wake mux
         busy <- anythingWaitedFor mux

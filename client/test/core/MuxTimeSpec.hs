@@ -1,0 +1,225 @@
+-- | Commands with times of their own, and what ends without a timer's help.
+module MuxTimeSpec (spec) where
+
+import Control.Concurrent
+import Control.Exception
+import Control.Monad
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.IORef
+import Fake
+import Foreign.ForeignPtr (newForeignPtr_)
+import Foreign.Ptr (nullPtr)
+import GHC.Conc (BlockReason (BlockedOnMVar), ThreadStatus (ThreadBlocked), threadStatus)
+import Peer
+import Redis.Error
+import Redis.Internal.Config (Polling (..))
+import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.OrderCounts (newOrderCounts)
+import Redis.Internal.Network.Reader (readerLoop)
+import Redis.Internal.Network.Sender (writerLoop)
+import Redis.Internal.Network.Wakeup (Reader (AsleepUnwatched), Sender (Writing), asleep, wakeupReader, wakeupSender)
+import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Value
+import System.CPUTime (getCPUTime)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "a command with a time of its own" $ do
+    it "ends when that is over, and those before and after it do not" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 1000)} fake
+      before' <- submitCommandAsync mux usualTerms (tokenRequest 1)
+      short <- submitCommandAsync mux (given 0.03) (tokenRequest 2)
+      after' <- submitCommandAsync mux usualTerms (tokenRequest 3)
+      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.03))
+      mapM_ (say fake . bulk . token) [1, 2, 3]
+      mapM (fmap outcomeText . waitSlotResult) [before', after'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 3))])
+      abortMultiplexer mux
+
+    it "outlives the time of the others" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
+      long <- submitCommandAsync mux (given 1000) (tokenRequest 1)
+      forever' <- submitCommandAsync mux usualTerms {termsPatience = Just maxBound} (tokenRequest 2)
+      others <- replicateM 3 (submitCommandAsync mux usualTerms (tokenRequest 3))
+      mapM (fmap outcomeText . waitSlotResult) others >>= (`shouldBe` replicate 3 (Left (TimeoutError MaybeExecuted 0.03)))
+      mapM_ (say fake . bulk . token) [1, 2]
+      mapM (fmap outcomeText . waitSlotResult) [long, forever'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 2))])
+      abortMultiplexer mux
+
+    it "ends in the order of the times, whatever the order of the commands" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings fake
+      ended <- newIORef []
+      ends <- forM [0.3, 0.05, 0.4, 0.1 :: Double] $ \seconds -> do
+        end <- newEmptyMVar
+        end <$ forkIO (submitCommand mux (given seconds) (tokenRequest 1) >>= \outcome -> modifyIORef' ended (outcomeText outcome :) *> putMVar end ())
+      mapM_ takeMVar ends
+      reverse <$> readIORef ended >>= (`shouldBe` [Left (TimeoutError MaybeExecuted seconds) | seconds <- [0.05, 0.1, 0.3, 0.4]])
+      abortMultiplexer mux
+
+    it "waits that long for room" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 1} fake
+      void (submitCommandAsync mux usualTerms (tokenRequest 1))
+      (outcomeText <$> submitCommand mux (given 0.03) (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError NotSent 0.03))
+      abortMultiplexer mux
+
+    it "is waited for although the peer is silent for longer than its limit" . within 20 $ do
+      let answer fake = \case
+            -- Busy for many times the limit.
+            [_, text] -> threadDelay 400000 *> say fake (bulk text)
+            _ -> say fake "+PONG\r\n"
+      withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.02)} goodManners answer $ \_ mux -> do
+        (outcomeText <$> submitCommand mux (given 15) (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
+        isOpen mux >>= (`shouldBe` True)
+
+  describe "a peer that never answers" $ do
+    it "keeps a thread that submits many commands for no longer than one of them may take" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 16, muxCommandTimeout = Just (nanosFromSeconds 0.2)} fake
+      slots <- forM [1 .. 1000] (submitCommandAsync mux usualTerms . tokenRequest)
+      outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
+      outcomes `shouldBe` replicate 16 (Left (TimeoutError MaybeExecuted 0.2)) <> replicate 984 (Left (TimeoutError NotSent 0.2))
+      abortMultiplexer mux
+
+    it "lets callers wait for room again after a late answer" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 2, muxCommandTimeout = Just (nanosFromSeconds 0.05)} fake
+      slots <- forM [1, 2] (submitCommandAsync mux usualTerms . tokenRequest)
+      mapM_ waitSlotResult slots
+      say fake (bulk (token 1))
+      eventually ((== 1) . gaugeInFlight <$> muxGauges mux)
+      third <- submitCommandAsync mux (given 1000) (tokenRequest 3)
+      end <- newEmptyMVar
+      void (forkIO (submitCommand mux (given 1000) (tokenRequest 4) >>= putMVar end . outcomeText))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      mapM_ (say fake . bulk . token) [2, 3]
+      (outcomeText <$> waitSlotResult third) >>= (`shouldBe` Right (BulkString (token 3)))
+      eventually ((== 1) . gaugeInFlight <$> muxGauges mux)
+      say fake (bulk (token 4))
+      takeMVar end >>= (`shouldBe` Right (BulkString (token 4)))
+      abortMultiplexer mux
+
+    it "sends callers that wait for room away together, at a price that does not grow with their number" . within 25 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 16, muxCommandTimeout = Just (nanosFromSeconds 2)} fake
+      begun <- getCPUTime
+      ends <- forM [1 .. 20000] $ \n -> do
+        end <- newEmptyMVar
+        end <$ forkIO (submitCommand mux usualTerms (tokenRequest n) >>= putMVar end . outcomeText)
+      outcomes <- mapM takeMVar ends
+      ended <- getCPUTime
+      length (filter (== Left (TimeoutError NotSent 2)) outcomes) `shouldBe` 19984
+      fromIntegral (ended - begun) / 1e12 `shouldSatisfy` (< (2 :: Double))
+      abortMultiplexer mux
+
+    it "is no peer that is alive when it takes nothing, also if commands have no limit" . within 10 $ do
+      fake <- newFake goodManners {mannersWindow = 64} 1
+      mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
+      slot <- submitCommandAsync mux usualTerms (request ["SET", "key", ByteString.replicate 6400 120])
+      waitSlotResult slot >>= \outcome ->
+        outcomeText outcome `shouldSatisfy` \case
+          Left (ConnectionError NotSent _ (SilentPeer _)) -> True
+          _ -> False
+      awaitGone mux
+
+  -- With reader and writer only: nothing here may wait for a tick.
+  describe "a connection whose watchdog does not help" $ do
+    it "sends what too few callers have queued for one of them to send it" . within 10 $
+      withoutWatchdog plainSettings goodManners $ \fake mux -> do
+        slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 64]
+        mapM_ (say fake . bulk . token) [1 .. 64]
+        mapM_ waitSlotResult slots
+        forM_ [65 .. 100] $ \n -> do
+          sleeps mux
+          sent <- heardBytes fake
+          slot <- submitCommandAsync mux usualTerms (tokenRequest n)
+          eventually ((== sent + ByteString.length (requestBytes (tokenRequest n))) <$> heardBytes fake)
+          say fake (bulk (token n))
+          void (waitSlotResult slot)
+
+    it "sends what was queued while the socket was full" . within 10 $
+      withoutWatchdog plainSettings goodManners {mannersWindow = 16} $ \fake mux -> do
+        slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 20]
+        eventually ((== Writing) . wakeupSender <$> wakeup mux)
+        withPeer fake (echoing fake) $
+          mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 20]])
+
+    it "is closed at once when it is idle, whatever the grace" . within 10 $
+      withoutWatchdog plainSettings goodManners $ \_ mux -> do
+        sleeps mux
+        within 5 (closeMultiplexer 1000 mux)
+
+    it "is closed at once although nothing but its own threads would wake its reader" . within 10 $
+      withoutWatchdog plainSettings {muxPolling = PollUpTo 1000000} goodManners $ \_ mux -> do
+        eventually ((== AsleepUnwatched) . wakeupReader <$> withLock mux (wakeup mux))
+        within 5 (abortMultiplexer mux)
+
+  describe "a caller that finds no memory" $
+    it "is told, and leaves the connection to the others" . within 10 $
+      withMux plainSettings goodManners echoing $ \_ mux -> do
+        huge <- hugeText
+        try (submitCommand mux usualTerms (request ["ECHO", huge])) >>= \case
+          Left HeapOverflow -> pure ()
+          Left other -> throwIO other
+          Right _ -> expectationFailure "there was memory enough"
+        (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Right (BulkString (token 1)))
+
+  describe "a run of commands" $ do
+    it "enters in one piece, whoever waits for the lock behind it" . within 10 $ do
+      heard <- newIORef []
+      let answer fake parts = modifyIORef' heard (parts :) *> echoing fake parts
+      withMux plainSettings goodManners answer $ \_ mux -> do
+        ends <- withLock mux $ do
+          run <- blockedOnLock (submitRun mux usualTerms (map tokenRequest [1, 2]) >>= mapM_ waitSlotResult)
+          other <- blockedOnLock (void (submitCommand mux usualTerms (tokenRequest 3)))
+          pure [run, other]
+        mapM_ takeMVar ends
+      reverse <$> readIORef heard >>= (`shouldBe` [["ECHO", token n] | n <- [1, 2, 3]])
+
+    it "lets those behind it in when it is cancelled while it waits for more room than there is" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 4} fake
+      mapM_ (submitCommandAsync mux usualTerms . tokenRequest) [1, 2]
+      run <- forkIO (void (submitRun mux usualTerms (map tokenRequest [10 .. 13])))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      void (forkIO (void (submitCommand mux usualTerms (tokenRequest 3))))
+      eventually ((== 2) . gaugeWaiting <$> muxGauges mux)
+      killThread run
+      eventually ((== 3) . gaugeInFlight <$> muxGauges mux)
+      (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
+      abortMultiplexer mux
+  where
+    given :: Double -> Terms
+    given seconds = usualTerms {termsPatience = Just (nanosFromSeconds seconds :: Nanos)}
+    sleeps mux = eventually (asleep . wakeupReader <$> withLock mux (wakeup mux))
+
+-- | A connection with a reader and a writer only.
+withoutWatchdog :: MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
+withoutWatchdog settings manners action = do
+  fake <- newFake manners 1
+  mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)
+  mapM_ (mask_ . forkIO) [readerLoop mux, writerLoop mux]
+  action fake mux
+  within 5 (abortMultiplexer mux)
+  breaches fake >>= (`shouldBe` [])
+
+-- | Starts a thread and returns when it waits for an 'MVar', which is the lock.
+blockedOnLock :: IO () -> IO (MVar ())
+blockedOnLock action = do
+  end <- newEmptyMVar
+  thread <- forkIO (action *> putMVar end ())
+  end <$ eventually ((== ThreadBlocked BlockedOnMVar) <$> threadStatus thread)
+
+-- | A text that says that it is longer than any memory.
+hugeText :: IO ByteString
+hugeText = do
+  nothing <- newForeignPtr_ nullPtr
+  pure (ByteString.Internal.fromForeignPtr nothing 0 (2 ^ (44 :: Int)) <> Char8.empty)

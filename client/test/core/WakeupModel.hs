@@ -1,0 +1,542 @@
+-- | The parties of one connection as small programs around the very step that the
+-- real threads drive, and around a socket that holds one command. Each program
+-- follows its driver in the library: what that does under the lock is one action
+-- here, and so is each thing that it does without the lock.
+--
+-- What is left out: time limits, pushes, replies in parts.
+module WakeupModel
+  ( -- * The world
+    World (..),
+    Doing (..),
+    Party (..),
+    Reading (..),
+    Writing' (..),
+    Watching (..),
+    Ending (..),
+    Scenario (..),
+    start,
+    Key,
+    keyOf,
+
+    -- * What may happen
+    Actor (..),
+    actions,
+    sendingAtOnce,
+    closedTooEarly,
+
+    -- * The rules
+    Rule (..),
+  )
+where
+
+import Data.Bits (shiftL, (.|.))
+import Data.List qualified as List
+import Redis.Internal.Network.Wakeup
+
+-- | A rule without which something goes wrong. The numbers are those of the table in
+-- "Redis.Internal.Network.Wakeup".
+data Rule
+  = R1QueuedWakesWatchdog
+  | R2QueuedWakesUnwatchedReader
+  | R3QueuedWakesReader
+  | R4SendingBeginsWhenIdle
+  | R5SentWakesReader
+  | R6SentWakesEnd
+  | R7DeadHandsNothingOver
+  | R8WriterLooksAgain
+  | R9NoSleepAfterTheEnd
+  | R10NoSleepOverUnsent
+  | R11NoUnwatchedSleepInFlight
+  | R12NoUnwatchedSleepWithoutWatchdog
+  | R13TickEndsUnwatchedSleep
+  | R14NoRestInFlight
+  | R14NoRestWhileUnwatched
+  | R15DrainingWakesReader
+  | R16DeathWakesReader
+  | R16DeathWakesWriter
+  | R16DeathWakesWatchdog
+  | R17EndAwaitsSender
+  | -- | The reader's own: it forgets what woke it before it looks, not after.
+    ReaderForgetsFirst
+  | -- | The reader's own: under the lock, before it sleeps, it calls whom there is room for.
+    ReaderAdmitsBeforeSleep
+  | -- | The reader's own: at the end it calls everybody who waits for room.
+    EndCallsEverybody
+  deriving stock (Eq, Show, Enum, Bounded)
+
+-- | The step, without a rule or with all.
+stepWithout :: Maybe Rule -> Event -> Wakeup -> Step
+stepWithout dropped event before = case (dropped, event) of
+  (Just R1QueuedWakesWatchdog, Queued _ _) -> after {stepWakes = stepWakes after `without` wakingWatchdog, stepState = setWatchdog (wakeupWatchdog before) (stepState after)}
+  (Just R2QueuedWakesUnwatchedReader, Queued _ _) | unwatched, stepAnswer after == Send || wakeupSender before /= Idle -> readerSleepsOn
+  (Just R3QueuedWakesReader, Queued _ _) | stepAnswer after == Leave, wakeupSender before == Idle -> readerSleepsOn
+  (Just R4SendingBeginsWhenIdle, Queued _ _) -> step event (setSender Idle before)
+  (Just R4SendingBeginsWhenIdle, WouldSend) -> step event (setSender Idle before)
+  (Just R5SentWakesReader, Sent) | wakeupReader before /= AwaitsSender -> readerSleepsOn
+  (Just R6SentWakesEnd, Sent) | wakeupReader before == AwaitsSender -> readerSleepsOn
+  (Just R6SentWakesEnd, WriterSent) | wakeupReader before == AwaitsSender -> readerSleepsOn
+  (Just R7DeadHandsNothingOver, Stuck) -> asIf (setLife Open) (setLife (wakeupLife before))
+  (Just R8WriterLooksAgain, WriterSent) -> asIf (setUnsent 0) (setUnsent (wakeupUnsent before))
+  (Just R9NoSleepAfterTheEnd, WouldSleep _ _) -> asIf (setLife Open) (setLife (wakeupLife before))
+  (Just R10NoSleepOverUnsent, WouldSleep _ _) -> asIf (setUnsent 0) (setUnsent (wakeupUnsent before))
+  (Just R11NoUnwatchedSleepInFlight, WouldSleep watched _) | wakeupLife before == Open -> step (WouldSleep watched False) before
+  (Just R12NoUnwatchedSleepWithoutWatchdog, WouldSleep _ _) -> asIf (setWatchdog Ticking . setWatch False) (setWatchdog (wakeupWatchdog before))
+  (Just R13TickEndsUnwatchedSleep, Ticked) -> Step {stepState = before, stepAnswer = Leave, stepWakes = wakingNobody}
+  (Just R14NoRestInFlight, WouldRest _) -> step (WouldRest False) before
+  (Just R14NoRestWhileUnwatched, WouldRest _) | unwatched -> asIf (setReader Awake) (setReader AsleepUnwatched)
+  (Just R15DrainingWakesReader, Drains) -> readerSleepsOn
+  (Just R16DeathWakesReader, Dies) -> readerSleepsOn
+  (Just R16DeathWakesWriter, Dies) -> after {stepWakes = stepWakes after `without` wakingWriter}
+  (Just R16DeathWakesWatchdog, Dies) -> after {stepWakes = stepWakes after `without` wakingWatchdog, stepState = setWatchdog (wakeupWatchdog before) (stepState after)}
+  (Just R17EndAwaitsSender, WouldEnd) -> step event (setSender Idle before)
+  _ -> after
+  where
+    after = step event before
+    unwatched = wakeupReader before == AsleepUnwatched
+    readerSleepsOn = after {stepWakes = stepWakes after `without` wakingReader, stepState = setReader (wakeupReader before) (stepState after)}
+    asIf change restore = let other = step event (change before) in other {stepState = restore (stepState other)}
+
+-- | A caller, the reader, and so on: where its program stands, how much of its block
+-- is left, and whom it has yet to wake.
+data Party doing = Party
+  { doing :: doing,
+    units :: Int,
+    owes :: Wakes
+  }
+
+-- | A caller's program.
+data Doing = Ready | Joining | Queueing | CalledIn | Sends | FindsFull | SendFails | TellsDeath | Releases | WakesOthers | WaitsForReply | Finished
+  deriving stock (Eq, Enum)
+
+data Reading
+  = Flushes
+  | FlushesLocked
+  | ReaderSends
+  | ReaderFindsFull
+  | ReaderSendFails
+  | ReaderTellsDeath
+  | ReaderReleases
+  | ReaderWakes
+  | Reads
+  | Settles
+  | Forgets
+  | Parks
+  | Sleeps
+  | Wakes'
+  | Dying
+  | DyingTells
+  | Ends
+  | AwaitsRight
+  | Fails
+  | ReaderGone
+  deriving stock (Eq, Ord, Enum)
+
+data Writing' = WriterIdle | WriterLooks | WriterSends | WriterBlocked | WriterFails | WriterTellsDeath | WriterDone | WriterWakes | WriterGone
+  deriving stock (Eq, Enum)
+
+data Watching = Pauses | WatchdogWakes | Rests | WatchdogGone
+  deriving stock (Eq, Enum)
+
+data Ending = NothingYet | EnderWakes | EnderDone
+  deriving stock (Eq, Enum)
+
+-- | Everything.
+data World = World
+  { machine :: Wakeup,
+    -- | Commands in flight at most.
+    room :: Int,
+    -- | Somebody keeps the lock over more than one action.
+    locked :: Bool,
+    -- | Each with the commands that it has yet to submit.
+    callers :: [(Party Doing, Int)],
+    reader :: Party Reading,
+    -- | Whether it parks with a request to be woken by the socket.
+    watched :: Bool,
+    writer :: Party Writing',
+    leftover :: Int,
+    watchdog :: Party Watching,
+    ender :: Party Ending,
+    readerWake, writerWake, watchdogWake :: Bool,
+    -- | Whether a request to be woken by the socket stands.
+    armed :: Bool,
+    -- | Whose the commands in flight are, oldest first.
+    ring :: [Int],
+    -- | Who waits for room.
+    queue :: [Int],
+    -- | Commands that the server has yet to read, and replies that the reader has.
+    wire, inbox :: Int,
+    hungUp, shutDown, closed :: Bool
+  }
+
+-- | What is searched.
+data Scenario = Scenario
+  { -- | Whether the reader would poll when it is woken.
+    scenarioPolls :: Bool,
+    -- | Whether the connection may end.
+    scenarioMayEnd :: Bool,
+    -- | Commands in flight at most.
+    scenarioRoom :: Int,
+    -- | How many commands each caller submits. The first does not wait for its replies
+    -- before it submits again, the second does.
+    scenarioCommands :: [Int]
+  }
+  deriving stock (Show)
+
+-- | Every party at its beginning.
+start :: Scenario -> World
+start Scenario {scenarioPolls, scenarioMayEnd, scenarioRoom, scenarioCommands} =
+  World
+    { machine = stepState (step (Judged scenarioPolls) atFirst),
+      locked = False,
+      room = scenarioRoom,
+      callers = [(idleIn Ready, count) | count <- scenarioCommands],
+      reader = idleIn Flushes,
+      watched = False,
+      writer = idleIn WriterIdle,
+      leftover = 0,
+      watchdog = idleIn Pauses,
+      ender = idleIn (if scenarioMayEnd then NothingYet else EnderDone),
+      readerWake = False,
+      writerWake = False,
+      watchdogWake = False,
+      armed = False,
+      ring = [],
+      queue = [],
+      wire = 0,
+      inbox = 0,
+      hungUp = False,
+      shutDown = False,
+      closed = False
+    }
+
+idleIn :: doing -> Party doing
+idleIn what = Party {doing = what, units = 0, owes = wakingNobody}
+
+-- | Who acts.
+data Actor
+  = -- | A thread of this program, or the runtime.
+    Us
+  | Server
+  | Timer
+  | -- | Whoever ends the connection, or the peer that hangs up.
+    TheEnd
+  deriving stock (Eq, Show)
+
+-- | All that may happen next.
+actions :: Maybe Rule -> World -> [(Actor, World)]
+actions dropped world =
+  map (fmap settled) . concat $
+    [ [(Us, next) | index <- [0 .. length (callers world) - 1], next <- callerActions dropped index world],
+      [(Us, next) | next <- readerActions dropped world],
+      [(Us, next) | next <- writerActions dropped world],
+      watchdogActions dropped world,
+      enderActions dropped world,
+      [(Us, world {armed = False, readerWake = True}) | armed world, inbox world > 0 || hungUp world || shutDown world],
+      [(Server, world {wire = wire world - 1, inbox = inbox world + 1}) | wire world > 0, not (hungUp world), not (shutDown world)]
+    ]
+
+-- | What a thread does by itself, that nobody else sees and that changes nothing for the
+-- others, happens at once: any order with other actions comes to the same.
+--
+-- What no longer matters is forgotten: after the end, what was on the wire, and what the
+-- buffer holds.
+settled :: World -> World
+settled given =
+  world
+    { callers = [(settledCaller index party left, left) | (index, (party, left)) <- zip [0 ..] (callers world)],
+      reader = settledReader (reader world),
+      writer = settledWriter (writer world),
+      watched = watched world && doing (reader world) == Parks,
+      armed = armed world && not (wakeupWord' == Dead && reads')
+    }
+  where
+    wakeupWord' = wakeupLife (machine given)
+    reads' = doing (reader given) >= Dying
+    world
+      | shutDown given = given {wire = 0, inbox = 0, hungUp = False, machine = setWatch False (setUnsent 0 (machine given))}
+      | otherwise = given
+    settledCaller index party left = case doing party of
+      Sends | units party == 0 -> party {doing = Releases}
+      WakesOthers | owes party == wakingNobody -> settledCaller index party {doing = if index == 0 then Ready else WaitsForReply} left
+      WaitsForReply | index `notElem` ring world -> settledCaller index party {doing = Ready} left
+      Ready | left == 0, index `notElem` ring world -> party {doing = Finished}
+      _ -> party
+    settledReader party = case doing party of
+      ReaderSends | units party == 0 -> party {doing = ReaderReleases}
+      ReaderWakes | owes party == wakingNobody -> party {doing = Reads}
+      _ -> party
+    settledWriter party = case doing party of
+      WriterSends | units party == 0 -> party {doing = WriterDone}
+      WriterWakes | owes party == wakingNobody -> party {doing = WriterLooks}
+      _ -> party
+
+-- | One step under the lock.
+locking :: Maybe Rule -> Event -> World -> (Step, World)
+locking dropped event world = (after, world {machine = stepState after})
+  where
+    after = stepWithout dropped event (machine world)
+
+-- | Wakes whom a party owes it.
+waking :: Wakes -> World -> World
+waking wakes world =
+  world
+    { readerWake = readerWake world || wakesReader as,
+      writerWake = writerWake world || wakesWriter as,
+      watchdogWake = watchdogWake world || wakesWatchdog as
+    }
+  where
+    as = Step {stepState = atFirst, stepAnswer = Leave, stepWakes = wakes}
+
+unsentIn :: World -> Int
+unsentIn = wakeupUnsent . machine
+
+-- | Calls those that there is room for.
+admit :: World -> World
+admit world = case queue world of
+  next : rest
+    | length (ring world) + promised world < room world ->
+      admit (setCaller next (\party -> party {doing = CalledIn}) world {queue = rest})
+  _ -> world
+
+promised :: World -> Int
+promised world = length [() | (party, _) <- callers world, doing party == CalledIn]
+
+callEverybody :: World -> World
+callEverybody world = foldr (\index -> setCaller index (\party -> party {doing = CalledIn})) world {queue = []} (queue world)
+
+setCaller :: Int -> (Party Doing -> Party Doing) -> World -> World
+setCaller index change world =
+  world {callers = [if at == index then (change party, left) else entry | (at, entry@(party, left)) <- zip [0 ..] (callers world)]}
+
+callerActions :: Maybe Rule -> Int -> World -> [World]
+callerActions dropped index world = case doing party of
+  Ready
+    | left == 0 || locked world -> []
+    | wakeupLife (machine world) /= Open -> [refused]
+    | null (queue world) && length (ring world) < room world && promised world == 0 -> appended world
+    -- The queue is joined in the same hold of the lock, but the reader may take a
+    -- command from the ring in between.
+    | otherwise -> [become Joining world {locked = True}]
+  Joining -> [become Queueing world {locked = False, queue = queue world <> [index]}]
+  Queueing -> []
+  CalledIn
+    | locked world -> []
+    | wakeupLife (machine world) /= Open -> [refused]
+    | otherwise -> appended world
+  Sends
+    | shutDown world || hungUp world -> [become SendFails world]
+    | wire world == 0 -> [spend world {wire = 1}]
+    | otherwise -> [become FindsFull world]
+  FindsFull
+    | not (locked world) ->
+      let (after, next) = locking dropped Stuck world
+          handed = if stepAnswer after == Send then next {leftover = units party} else next
+       in [owing after WakesOthers handed]
+  SendFails | not (locked world) -> let (after, next) = locking dropped Dies world in [owing after TellsDeath next {shutDown = True}]
+  TellsDeath -> [paid Releases world]
+  Releases | not (locked world) -> let (after, next) = locking dropped Sent world in [owing after WakesOthers next]
+  WakesOthers -> [paid (if index == 0 then Ready else WaitsForReply) world]
+  _ -> []
+  where
+    (party, left) = callers world List.!! index
+    become what = setCaller index (\known -> known {doing = what})
+    spend = setCaller index (\known -> known {units = units known - 1})
+    submitted next = next {callers = [if at == index then (known, count - 1) else entry | (at, entry@(known, count)) <- zip [0 :: Int ..] (callers next)]}
+    refused = (become Ready world) {callers = [if at == index then (known {doing = Ready}, 0) else entry | (at, entry@(known, _)) <- zip [0 ..] (callers world)]}
+    paid what next = setCaller index (\known -> known {doing = what, owes = wakingNobody}) (waking (owes party) next)
+    owing after what = setCaller index (\known -> known {doing = what, units = 0, owes = owes known `with` stepWakes after})
+    appended before =
+      [ let (after, next) = locking dropped (Queued 1 enough) before
+            sends = stepAnswer after == Send
+            more = submitted next {ring = ring next <> [index]}
+         in setCaller
+              index
+              (\known -> known {doing = if sends then Sends else WakesOthers, units = if sends then unsentIn before + 1 else 0, owes = stepWakes after})
+              (if sends then admit more else more)
+        | enough <- [1, 2]
+      ]
+
+readerActions :: Maybe Rule -> World -> [World]
+readerActions dropped world = case doing party of
+  Flushes -> [become (if unsentIn world > 0 then FlushesLocked else Reads) world]
+  FlushesLocked
+    | free ->
+      let (after, next) = locking dropped WouldSend world
+       in [if stepAnswer after == Send then admit next {reader = party {doing = ReaderSends, units = unsentIn world}} else become Reads next]
+  ReaderSends
+    | shutDown world || hungUp world -> [become ReaderSendFails world]
+    | wire world == 0 -> [world {wire = 1, reader = party {units = units party - 1}}]
+    | otherwise -> [become ReaderFindsFull world]
+  ReaderFindsFull
+    | free ->
+      let (after, next) = locking dropped Stuck world
+          handed = if stepAnswer after == Send then next {leftover = units party} else next
+       in [owing after ReaderWakes handed]
+  ReaderSendFails | free -> let (after, next) = locking dropped Dies world in [owing after ReaderTellsDeath next {shutDown = True}]
+  ReaderTellsDeath -> [paid ReaderReleases]
+  ReaderReleases | free -> let (after, next) = locking dropped Sent world in [owing after ReaderWakes next]
+  ReaderWakes -> [paid Reads]
+  Reads
+    | shutDown world -> [become Dying world]
+    | inbox world > 0 -> [become (if null (queue world) && not (locked world) then Flushes else Settles) world {inbox = inbox world - 1, ring = drop 1 (ring world)}]
+    | hungUp world -> [become Dying world]
+    | otherwise -> become Forgets world : [become Flushes world | wakeupPolls (machine world), not (null (ring world))]
+  Settles
+    | null (queue world) -> [become Flushes world]
+    | free -> [become Flushes (admit world)]
+  Forgets ->
+    let forgotten = if dropped == Just ReaderForgetsFirst then world else world {readerWake = False}
+        unwatched = wakeupPolls (machine world) && null (ring world) && not (wakeupWatch (machine world))
+     in [become Parks (if unwatched then forgotten {watched = False} else forgotten {watched = True, armed = True})]
+  Parks
+    | free ->
+      let admitted = if dropped == Just ReaderAdmitsBeforeSleep then world else admit world
+          (after, next) = locking dropped (WouldSleep (watched world) (not (null (ring world)))) admitted
+          forgotten = if dropped == Just ReaderForgetsFirst then next {readerWake = False} else next
+       in case stepAnswer after of
+            Sleep -> [become Sleeps forgotten]
+            Finish -> [become Dying next]
+            _ -> [become Flushes next]
+  Sleeps -> [become Wakes' world {readerWake = False} | readerWake world]
+  Wakes' | free -> let (_, next) = locking dropped (Woken (not (null (ring world)))) world in [become Flushes next]
+  Dying | free -> let (after, next) = locking dropped Dies world in [owing after DyingTells next {shutDown = True}]
+  DyingTells -> [paid Ends]
+  Ends
+    | free ->
+      let (after, next) = locking dropped WouldEnd world
+       in [become (if stepAnswer after == Finish then Fails else AwaitsRight) next]
+  AwaitsRight -> [become Ends world {readerWake = False} | readerWake world]
+  Fails
+    | free ->
+      let called = if dropped == Just EndCallsEverybody then world else callEverybody world
+       in [become ReaderGone called {ring = [], armed = False, closed = True}]
+  _ -> []
+  where
+    party = reader world
+    free = not (locked world)
+    become what next = next {reader = (reader next) {doing = what}}
+    paid what = (become what (waking (owes party) world)) {reader = party {doing = what, owes = wakingNobody}}
+    owing after what next = next {reader = party {doing = what, units = 0, owes = owes party `with` stepWakes after}}
+
+writerActions :: Maybe Rule -> World -> [World]
+writerActions dropped world = case doing party of
+  WriterIdle -> [become WriterLooks world {writerWake = False} | writerWake world]
+  WriterLooks
+    | leftover world > 0 -> [world {leftover = 0, writer = party {doing = WriterSends, units = leftover world}}]
+    | wakeupLife (machine world) == Dead -> [become WriterGone world]
+    | otherwise -> [become WriterIdle world]
+  WriterSends
+    | shutDown world || hungUp world -> [become WriterFails world]
+    | wire world == 0 -> [world {wire = 1, writer = party {units = units party - 1}}]
+    | wakeupLife (machine world) == Dead -> [become WriterDone world]
+    | otherwise -> [become WriterBlocked world]
+  WriterBlocked -> [become WriterSends world | wire world == 0 || hungUp world || shutDown world]
+  WriterFails | free -> let (after, next) = locking dropped Dies world in [owing after WriterTellsDeath next {shutDown = True}]
+  WriterTellsDeath -> [paid WriterDone]
+  WriterDone
+    | free ->
+      let (after, next) = locking dropped WriterSent world
+       in if stepAnswer after == Send
+            then [admit next {writer = party {doing = WriterSends, units = unsentIn world}}]
+            else [owing after WriterWakes next]
+  WriterWakes -> [paid WriterLooks]
+  _ -> []
+  where
+    party = writer world
+    free = not (locked world)
+    become what next = next {writer = (writer next) {doing = what}}
+    paid what = (waking (owes party) world) {writer = party {doing = what, owes = wakingNobody}}
+    owing after what next = next {writer = party {doing = what, units = 0, owes = owes party `with` stepWakes after}}
+
+watchdogActions :: Maybe Rule -> World -> [(Actor, World)]
+watchdogActions dropped world = case doing party of
+  Pauses ->
+    let (ticked, next) = locking dropped Ticked world
+        (after, next') = locking dropped (WouldRest (not (null (ring world)) || not (null (queue world)) || promised world > 0)) world
+     in [(Timer, next {watchdog = party {doing = WatchdogWakes, owes = stepWakes ticked}}) | free, alive, stepWakes ticked /= wakingNobody]
+          <> [(Timer, become Rests next') | free, alive, stepAnswer after == Sleep]
+          <> [(Timer, become WatchdogGone world) | not alive]
+          <> [(Us, looks) | watchdogWake world]
+  WatchdogWakes -> [(Us, (waking (owes party) world) {watchdog = party {doing = Pauses, owes = wakingNobody}})]
+  Rests -> [(Us, looks) | watchdogWake world]
+  _ -> []
+  where
+    party = watchdog world
+    free = not (locked world)
+    alive = wakeupLife (machine world) /= Dead
+    looks = (become (if alive then Pauses else WatchdogGone) world) {watchdogWake = False}
+    become what next = next {watchdog = (watchdog next) {doing = what}}
+
+-- | The peer may hang up at any time, and the connection may be closed, at once or
+-- when nothing is in flight: one of them, once.
+enderActions :: Maybe Rule -> World -> [(Actor, World)]
+enderActions dropped world = case doing (ender world) of
+  NothingYet ->
+    (TheEnd, world {hungUp = True, ender = idleIn EnderDone}) :
+      [ (TheEnd, finished {ender = (idleIn EnderWakes) {owes = stepWakes after}})
+        | not (locked world),
+          (after, finished) <-
+            [ let (after, next) = locking dropped Dies world in (after, next {shutDown = True}),
+              locking dropped Drains (if wakeupLife (machine world) == Open then callEverybody world else world)
+            ]
+      ]
+  EnderWakes -> [(Us, (waking (owes (ender world)) world) {ender = idleIn EnderDone})]
+  EnderDone -> []
+
+-- | How many write to the socket.
+sendingAtOnce :: World -> Int
+sendingAtOnce world =
+  length [() | (party, _) <- callers world, doing party `elem` [Sends, FindsFull]]
+    + length [() | doing (reader world) `elem` [ReaderSends, ReaderFindsFull]]
+    + length [() | doing (writer world) `elem` [WriterSends, WriterBlocked] || leftover world > 0]
+
+-- | Whether the descriptor was freed while somebody may still use it.
+closedTooEarly :: World -> Bool
+closedTooEarly world = closed world && sendingAtOnce world > 0
+
+-- | A world in two words.
+data Key = Key {-# UNPACK #-} Int {-# UNPACK #-} Int
+  deriving stock (Eq, Ord)
+
+-- | Different for different worlds.
+keyOf :: World -> Key
+keyOf world =
+  Key
+    ( packed
+        [ (wakeupWord (machine world), 12),
+          (fromEnum (doing (reader world)), 5),
+          (units (reader world), 3),
+          (wakesWord (owes (reader world)), 3),
+          (fromEnum (doing (writer world)), 4),
+          (units (writer world), 3),
+          (wakesWord (owes (writer world)), 3),
+          (fromEnum (doing (watchdog world)), 3),
+          (wakesWord (owes (watchdog world)), 3),
+          (fromEnum (doing (ender world)), 2),
+          (wakesWord (owes (ender world)), 3),
+          (leftover world, 3),
+          (foldl (\word index -> 2 * word + index) 1 (ring world), 4),
+          (foldl (\word index -> 2 * word + index) 1 (queue world), 3)
+        ]
+    )
+    ( packed $
+        concat [[(fromEnum (doing party), 4), (units party, 3), (wakesWord (owes party), 3), (left, 2)] | (party, left) <- callers world]
+          <> [ (inbox world, 3),
+               (wire world, 1)
+             ]
+          <> [ (fromEnum flag, 1)
+               | flag <-
+                   [ locked world,
+                     watched world,
+                     readerWake world,
+                     writerWake world,
+                     watchdogWake world,
+                     armed world,
+                     hungUp world,
+                     shutDown world,
+                     closed world
+                   ]
+             ]
+    )
+  where
+    packed = foldl (\word (value, bits) -> word `shiftL` bits .|. value) 0

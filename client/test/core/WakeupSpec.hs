@@ -1,0 +1,162 @@
+-- | The wake-up of "Redis.Internal.Network.Wakeup", searched to the end.
+--
+-- The model is searched breadth first, until no new state is found: two callers,
+-- one that waits for its replies and one that does not, the reader, the writer, the
+-- watchdog, a server, and an end of the connection at any moment or none. The model
+-- allows two commands in flight, so callers wait for room as well.
+--
+-- What must hold of each state:
+--
+-- * At most one party writes to the socket, and nobody after the descriptor was freed.
+-- * When nothing can happen any more but that a timer fires, everything is done: every
+--   caller has been answered or told, nothing is unsent, and after an end every thread is
+--   gone. There is one exception. A reader that sleeps unwatched, with nothing in flight,
+--   does not see the peer hang up before the timer fires; then the timer must fire.
+-- * When it is the server's turn and nobody else's, the watchdog does not rest.
+-- * From each state it comes to such an end without a timer. So nobody goes round for ever.
+module WakeupSpec (spec) where
+
+import Control.Applicative ((<|>))
+import Control.Monad (forM_)
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.IntSet qualified as IntSet
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (listToMaybe, mapMaybe)
+import Redis.Internal.Network.Wakeup hiding (Stuck)
+import Test.Hspec
+import WakeupModel
+
+spec :: Spec
+spec = describe "the wake-up" $ do
+  forM_ scenarios $ \(scenario, size) ->
+    it ("loses no wake and lets two never send at once, in any order of events, for " <> show scenario) $ do
+      let found = search Nothing (start scenario)
+      foundProblem found `shouldBe` Nothing
+      -- All of them. With other numbers the model has changed.
+      (foundStates found, foundDepth found) `shouldBe` size
+
+  forM_ [minBound .. maxBound] $ \rule ->
+    it ("needs the rule " <> show rule) $
+      -- In the smallest world that shows it.
+      mapMaybe (foundProblem . search (Just rule) . start) (smaller <> map fst scenarios) `shouldSatisfy` not . null
+  where
+    -- Each with its states, and the most actions that it takes to come to one.
+    scenarios =
+      [ (Scenario {scenarioPolls = False, scenarioMayEnd = False, scenarioRoom = 2, scenarioCommands = [2, 1]}, (43231, 52)),
+        (Scenario {scenarioPolls = True, scenarioMayEnd = False, scenarioRoom = 2, scenarioCommands = [2, 1]}, (119459, 77)),
+        (Scenario {scenarioPolls = False, scenarioMayEnd = True, scenarioRoom = 1, scenarioCommands = [1, 1]}, (47886, 32)),
+        (Scenario {scenarioPolls = False, scenarioMayEnd = True, scenarioRoom = 2, scenarioCommands = [1, 1]}, (130851, 40)),
+        (Scenario {scenarioPolls = True, scenarioMayEnd = True, scenarioRoom = 2, scenarioCommands = [1, 1]}, (236444, 62))
+      ]
+    smaller =
+      [ Scenario {scenarioPolls, scenarioMayEnd, scenarioRoom = 2, scenarioCommands}
+        | (scenarioMayEnd, scenarioCommands) <- [(False, [1, 0]), (True, [0, 0]), (True, [1, 0]), (False, [1, 1])],
+          scenarioPolls <- [False, True]
+      ]
+
+-- | What a search has found.
+data Found = Found
+  { foundProblem :: Maybe Problem,
+    foundStates :: Int,
+    -- | The most actions that it takes to come to a state.
+    foundDepth :: Int
+  }
+
+data Problem
+  = SendTogether
+  | ClosedEarly
+  | -- | Nothing can happen any more, and something is not done.
+    NeverDone
+  | WatchdogRestsInFlight
+  | -- | It never comes to an end.
+    GoesRound
+  deriving stock (Eq, Show)
+
+-- | What has been seen of a search.
+data Seen = Seen
+  { -- | Every state, with its number.
+    seenStates :: Map Key Int,
+    -- | From which states each can be come to, without a timer.
+    seenBefore :: IntMap [Int],
+    -- | States at which nothing moves.
+    seenEnds :: [Int],
+    -- | Those that have not been looked at yet.
+    seenFresh :: [(Int, World)],
+    seenProblem :: Maybe Problem
+  }
+
+-- | Searches all that can follow.
+search :: Maybe Rule -> World -> Found
+search dropped from = go 0 Seen {seenStates = Map.singleton (keyOf from) 0, seenBefore = IntMap.empty, seenEnds = [], seenFresh = [(0, from)], seenProblem = Nothing}
+  where
+    go :: Int -> Seen -> Found
+    go depth seen
+      | Just _ <- seenProblem seen = found (seenProblem seen)
+      | null (seenFresh seen) = found (goesRound (Map.size (seenStates seen)) (seenBefore seen) (seenEnds seen))
+      | otherwise = go (depth + 1) (List.foldl' look seen {seenFresh = []} (seenFresh seen))
+      where
+        found problem = Found {foundStates = Map.size (seenStates seen), foundDepth = depth - 1, foundProblem = problem}
+
+    look seen (number, world) =
+      List.foldl' (follow number) seen {seenEnds = ends, seenProblem = seenProblem seen <|> listToMaybe (problems world next)} next
+      where
+        next = actions dropped world
+        ends = if any (moves . fst) next then seenEnds seen else number : seenEnds seen
+
+    follow number seen (actor, world) = case Map.lookup key (seenStates seen) of
+      Just old -> seen {seenBefore = reached old}
+      Nothing ->
+        let new = Map.size (seenStates seen)
+         in seen {seenStates = Map.insert key new (seenStates seen), seenBefore = reached new, seenFresh = (new, world) : seenFresh seen}
+      where
+        key = keyOf world
+        reached target
+          | moves actor = IntMap.insertWith (<>) target [number] (seenBefore seen)
+          | otherwise = seenBefore seen
+
+-- | What is wrong with a state, given all that can follow.
+problems :: World -> [(Actor, World)] -> [Problem]
+problems world next =
+  [SendTogether | sendingAtOnce world > 1]
+    <> [ClosedEarly | closedTooEarly world]
+    <> [NeverDone | null [() | (actor, _) <- next, moves actor], not (done world || timerHelps world next)]
+    <> [WatchdogRestsInFlight | null [() | (Us, _) <- next], not (null (ring world)), doing (watchdog world) == Rests]
+
+-- | Whether it acts by itself, without a timer.
+moves :: Actor -> Bool
+moves actor = actor == Us || actor == Server
+
+-- | Nothing is left to do.
+done :: World -> Bool
+done world =
+  and [doing party == Finished | (party, _) <- callers world]
+    && null (ring world)
+    && (wakeupUnsent (machine world) == 0 || gone)
+    && (gone || not over)
+  where
+    over = hungUp world || shutDown world || wakeupLife (machine world) /= Open
+    gone = doing (reader world) == ReaderGone && doing (writer world) == WriterGone && doing (watchdog world) == WatchdogGone
+
+-- | Only the peer's end is not seen, and the watchdog is about to have it seen.
+timerHelps :: World -> [(Actor, World)] -> Bool
+timerHelps world next =
+  hungUp world
+    && wakeupReader (machine world) == AsleepUnwatched
+    && wakeupUnsent (machine world) == 0
+    && and [doing party == Finished | (party, _) <- callers world]
+    && or [wakesReader (woken later) | (Timer, later) <- next]
+  where
+    woken later = Step {stepState = machine later, stepAnswer = Leave, stepWakes = owes (watchdog later)}
+
+-- | Whether there are states from which none of those ends can be reached.
+goesRound :: Int -> IntMap [Int] -> [Int] -> Maybe Problem
+goesRound count leading ends = if IntSet.size (back (IntSet.fromList ends) ends) == count then Nothing else Just GoesRound
+  where
+    back reached = \case
+      [] -> reached
+      number : rest ->
+        let fresh = [one | one <- IntMap.findWithDefault [] number leading, not (IntSet.member one reached)]
+         in back (List.foldl' (flip IntSet.insert) reached fresh) (fresh <> rest)
