@@ -8,8 +8,10 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include "HsFFI.h"
 
 #define WOULD_READ (-1)
@@ -44,6 +46,27 @@ HsInt redis_client_send(int fd, const void *memory, HsInt size)
 		if (errno != EINTR)
 			return FAILED;
 	}
+}
+
+/* Waits until so many bytes are there, or for so many microseconds: the low
+   water mark keeps the kernel from waking us for each of them. It is one byte
+   again afterwards, whatever comes, so that nothing else ever waits for more
+   than one. Where the mark has no effect this returns early. */
+void redis_client_gather(int fd, HsInt bytes, HsInt micros)
+{
+	struct pollfd one = {.fd = fd, .events = POLLIN};
+	struct timespec limit = {.tv_sec = 0, .tv_nsec = (long)micros * 1000};
+	int mark = (int)bytes;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
+#ifdef __linux__
+	(void)ppoll(&one, 1, &limit, NULL);
+#else
+	(void)one;
+	(void)limit;
+#endif
+	mark = 1;
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
 }
 
 /* Starts to connect. 0: connected; 1: under way; otherwise the negated errno. */

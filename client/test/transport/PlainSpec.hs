@@ -130,6 +130,29 @@ spec = around_ (within 20) $ do
       tuning <- tuningOf (\given -> given {configKeepAlive = Nothing, configTcpUserTimeout = Nothing})
       (noDelay tuning, keepAlive tuning, userTimeout tuning) `shouldBe` (1, 0, 0)
 
+  describe "gathering" $ do
+    it "does not wait for bytes that are there" $
+      withEcho loopback4 $ \address -> withTransport (TcpEndpoint "127.0.0.1" (portOf address)) $ \transport -> do
+        sendAll transport "hello"
+        transportWaitReadable transport
+        (seconds, ()) <- timed (gather transport 1 5000000)
+        seconds `shouldSatisfy` (< 4)
+
+    it "waits for more no longer than it is told to" $
+      withEcho loopback4 $ \address -> withTransport (TcpEndpoint "127.0.0.1" (portOf address)) $ \transport -> do
+        sendAll transport "hello"
+        transportWaitReadable transport
+        (seconds, ()) <- timed (gather transport 1000 20000)
+        seconds `shouldSatisfy` (\s -> s >= 0.02 && s < 5)
+        receive transport `shouldReturn` "hello"
+
+    it "leaves nothing behind: one byte is enough afterwards" $
+      withEcho loopback4 $ \address -> withTransport (TcpEndpoint "127.0.0.1" (portOf address)) $ \transport -> do
+        gather transport 1000 1000
+        sendAll transport "x"
+        transportWaitReadable transport
+        receive transport `shouldReturn` "x"
+
   describe "several addresses" $ do
     it "goes on at once when the first refuses" $
       withEcho loopback4 $ \good -> do
@@ -289,6 +312,11 @@ fillBuffers transport = allocaBytes 65536 go
     go memory = do
       attempt <- transportTryWrite transport memory 65536
       if attempt == attemptWouldWrite then pure () else go memory
+
+gather :: Transport -> Int -> Int -> IO ()
+gather transport bytes micros = case transportGather transport of
+  Just gathering -> gathering bytes micros
+  Nothing -> fail "a plain socket cannot gather"
 
 timed :: IO a -> IO (Double, a)
 timed action = do

@@ -8,6 +8,10 @@
 -- both sides awake), nor when the average is above the cap: a far server is
 -- worth sleeping for. In a cluster it polls for few callers only ('fewEnough').
 -- @docs/guide/tuning.md@ has the measurements.
+--
+-- With a deep queue of short replies (SET) the opposite costs most: the server
+-- sends a few at a time, and each few wake the reader. Then it waits in the
+-- kernel until a good number has gathered ('worthGathering').
 module Redis.Internal.Network.PollPolicy
   ( PollPolicy,
     newPollPolicy,
@@ -15,6 +19,9 @@ module Redis.Internal.Network.PollPolicy
     pollBudget,
     wouldPoll,
     fewEnough,
+    Haul (..),
+    Gather (..),
+    worthGathering,
   )
 where
 
@@ -51,9 +58,9 @@ longestWait policy
 
 -- | How long to poll, given how many replies the last read brought; zero is
 -- not at all.
-pollBudget :: Int -> PollPolicy -> Nanos
-pollBudget replies policy
-  | replies > manyReplies || not (wouldPoll policy) = 0
+pollBudget :: Haul -> PollPolicy -> Nanos
+pollBudget haul policy
+  | haulReplies haul > manyReplies || not (wouldPoll policy) = 0
   | otherwise = min (policyCap policy) (2 * policyAverage policy + 20000)
 
 -- | Whether the server is near enough for polling.
@@ -67,6 +74,36 @@ wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap pol
 -- What costs is that some connections poll while others sleep (docs/adr/0010-polling-in-a-cluster.md).
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
+
+-- | What the last read brought.
+data Haul = Haul
+  { haulReplies :: {-# UNPACK #-} Int,
+    haulBytes :: {-# UNPACK #-} Int
+  }
+
+-- | What to wait for in the kernel: so many bytes, for so many microseconds at most.
+data Gather = Gather
+  { gatherBytes :: {-# UNPACK #-} Int,
+    gatherMicros :: {-# UNPACK #-} Int
+  }
+  deriving stock (Eq, Show)
+
+-- | What is worth waiting for together, given what the last read brought and how
+-- many commands are in flight. A quarter of those leaves the server enough to do
+-- meanwhile. Nothing else runs on the reader's capability while it waits, so it does
+-- not wait for longer than 30 µs, or 100 for the most.
+--
+-- Replies of a few hundred bytes come in large segments by themselves: for them it
+-- would cost more than it saves (docs/measurements.md, "Gathering short replies").
+worthGathering :: Haul -> Int -> PollPolicy -> Maybe Gather
+worthGathering (Haul replies bytes) busy policy
+  | busy < 128 || replies == 0 || bytes > shortReply * replies || not (wouldPoll policy) = Nothing
+  | otherwise = Just Gather {gatherBytes = bytes * wanted `quot` replies, gatherMicros = max 30 (wanted * 2 `quot` 5)}
+  where
+    wanted = min 256 (busy `quot` 4)
+
+shortReply :: Int
+shortReply = 64
 
 manyReplies :: Int
 manyReplies = 64

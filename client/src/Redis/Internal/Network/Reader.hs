@@ -59,8 +59,7 @@ data Input = Input
 
 -- | Why a round ended.
 data Round
-  = -- | With how many replies it brought.
-    Received Input Int
+  = Received Input Haul
   | Ended ConnectionCause
 
 -- | What the reader keeps between rounds.
@@ -95,16 +94,16 @@ readerLoop mux = do
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  cause <- rounds reader policy input 0
+  cause <- rounds reader policy input (Haul 0 0)
   killMultiplexer mux cause
   cleanUp reader
 
 -- | Rounds until the connection ends, given what the last read brought.
-rounds :: Reader -> PollPolicy -> Input -> Int -> IO ConnectionCause
-rounds reader policy input replies = do
+rounds :: Reader -> PollPolicy -> Input -> Haul -> IO ConnectionCause
+rounds reader policy input haul = do
   let mux = readerMux reader
   -- Pushes, or the parts of a large reply, could come for ever.
-  when (replies == 0) (flushQueued mux)
+  when (haulReplies haul == 0) (flushQueued mux)
   readSome mux input >>= \case
     Left cause -> pure cause
     Right (attempt, input')
@@ -115,7 +114,13 @@ rounds reader policy input replies = do
         busy <- inFlight mux
         began <- if busy > 0 then Just <$> preciseNanos else pure Nothing
         polls <- mayPoll mux policy
-        waitForMore reader (if polls then pollBudget replies policy else 0) polls began attempt input' >>= \case
+        let manner =
+              Manner
+                { mannerPolls = polls,
+                  mannerBudget = if polls then pollBudget haul policy else 0,
+                  mannerGather = \inFlight' -> worthGathering haul inFlight' policy
+                }
+        waitForMore reader manner began attempt input' >>= \case
           Left cause -> pure cause
           Right (input'', waitedSince) -> do
             policy' <- case waitedSince of
@@ -129,10 +134,10 @@ rounds reader policy input replies = do
     afterRead policy' input' =
       consume reader input' >>= \case
         Ended cause -> pure cause
-        Received input'' replies' -> do
+        Received input'' haul' -> do
           settle (readerMux reader)
           yield
-          rounds reader policy' input'' replies'
+          rounds reader policy' input'' haul'
 
 -- | Tells the others whether it would poll if it were woken, when that changes.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
@@ -199,7 +204,7 @@ consume reader input = do
   case result of
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
-      pure (Received input {inStart = next, inFrames = frames} (after - before))
+      pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
     Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
     Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
@@ -241,11 +246,20 @@ settle mux = do
   waiting <- waitingForRoom (muxRoom mux)
   when (waiting > 0) (withLock mux (admitWaiting mux))
 
+-- | How to wait for replies.
+data Manner = Manner
+  { mannerPolls :: Bool,
+    -- | For how long.
+    mannerBudget :: Nanos,
+    -- | What to wait for in the kernel, given how many commands are in flight.
+    mannerGather :: Int -> Maybe Gather
+  }
+
 -- | Polls (if it may), then sleeps, until something can be read. Given and returned is
 -- since when replies have been waited for: 'Nothing' while nothing was in
 -- flight, because an idle connection's silence says nothing about the server.
-waitForMore :: Reader -> Nanos -> Bool -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
-waitForMore reader budget polls = poll
+waitForMore :: Reader -> Manner -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
+waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGather} = poll
   where
     mux = readerMux reader
 
@@ -256,7 +270,18 @@ waitForMore reader budget polls = poll
         Just began | budget > 0 -> do
           now <- preciseNanos
           busy <- inFlight mux
-          if busy <= 64 && now - began < budget then again poll since input else sleep since waitsFor input
+          if busy <= 64 && now - began < budget then again poll since input else gather since waitsFor input
+        _ -> gather since waitsFor input
+
+    -- Once per wait: what has not gathered by then is waited for asleep.
+    gather since waitsFor input = do
+      busy <- inFlight mux
+      case transportGather (muxTransport mux) of
+        Just gathering
+          | muxAlone (muxSettings mux),
+            Just wanted <- mannerGather busy -> do
+            gathering (gatherBytes wanted) (gatherMicros wanted)
+            again sleep since input
         _ -> sleep since waitsFor input
 
     sleep since waitsFor input =

@@ -46,6 +46,7 @@ socketTransport endpoint socket = do
         transportWaitReadable = threadWaitRead fd,
         transportWaitWritable = threadWaitWrite fd,
         transportWatchReadable = watchReadable fd,
+        transportGather = Just (c_gather descriptor),
         transportShutdown = shutdown life descriptor,
         transportClose = close life socket
       }
@@ -124,6 +125,11 @@ foreign import ccall unsafe "redis_client_recv"
 
 foreign import ccall unsafe "redis_client_send"
   c_send :: CInt -> Ptr Word8 -> Int -> IO Int
+
+-- Unsafe though it waits, because the wait is what it is for: a safe call lets
+-- other threads run, at the price of the wake-ups that it is there to save.
+foreign import ccall unsafe "redis_client_gather"
+  c_gather :: CInt -> Int -> Int -> IO ()
 
 foreign import ccall unsafe "redis_client_shutdown"
   c_shutdown :: CInt -> IO ()

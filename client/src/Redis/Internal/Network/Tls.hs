@@ -108,6 +108,7 @@ over plain session lives =
       transportTryWrite = \memory size ->
         c_write session memory size >>= orThrow (c_writeReason session),
       -- Records, not bytes, are what can be read.
+      transportGather = Nothing,
       transportShutdown = uninterruptibleMask_ $ do
         -- Bounded: held for one attempt that does not block.
         withMVar lives (`when` c_shutdown session)

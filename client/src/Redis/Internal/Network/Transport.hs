@@ -66,6 +66,10 @@ data Transport = Transport
     -- is. The action must not block and not throw. Returns what withdraws the
     -- request; that does nothing once the action has run.
     transportWatchReadable :: IO () -> IO (IO ()),
+    -- | Waits until so many bytes can be read, for at most so many microseconds.
+    -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
+    -- measure of what can be read.
+    transportGather :: Maybe (Int -> Int -> IO ()),
     -- | Ends both directions at once and wakes whoever waits. Idempotent,
     -- never blocks, never throws.
     transportShutdown :: IO (),
