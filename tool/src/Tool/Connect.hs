@@ -22,6 +22,8 @@ module Tool.Connect
     -- * Nodes
     primaries,
     primariesWithSlots,
+    nodeName,
+    targetNodes,
 
     -- * Questions to the servers
     CommandCounts (..),
@@ -247,6 +249,20 @@ primariesWithSlots target =
         let slots = Map.fromList [(endpoint, View.viewSlots view) | view <- views, Just endpoint <- [located first view]]
         pure [(node, Map.findWithDefault [] node slots) | node <- nodes]
       nodes -> pure [(node, [(0, 16383)]) | node <- nodes]
+
+-- | Host and port, or the socket.
+nodeName :: Endpoint -> Text
+nodeName = Text.pack . Redis.renderEndpoint
+
+-- | Each node that serves keys, as a single server.
+targetNodes :: Target -> IO [Target]
+targetNodes target
+  | targetIsCluster target = map alone <$> withTarget quiet target primaries
+  | otherwise = pure [target]
+  where
+    alone = \case
+      TcpEndpoint host port -> target {targetKind = TargetStandalone, targetHost = host, targetPort = port}
+      UnixEndpoint path -> target {targetKind = TargetStandalone, targetSocket = Just path}
 
 -- The last colon: IPv6 addresses have others. A node that does not know its own
 -- address leaves it empty.

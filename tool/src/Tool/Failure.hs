@@ -7,6 +7,7 @@ module Tool.Failure
     unavailable,
     describe,
     serverProblem,
+    reason,
     exitGateMissed,
     exitInvalid,
     exitUnavailable,
@@ -60,20 +61,26 @@ describe exception
   where
     environment = Failure exitUnavailable . takeWhile (/= '\n')
 
+-- | What a node said, without its name.
+reason :: Redis.Error -> String
+reason = \case
+  Redis.ConnectionError _ _ cause -> Redis.renderCause cause
+  problem -> displayException problem
+
 -- | What a person at a command line needs of it, each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
   Redis.ConnectionError _ endpoint cause -> Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
-  Redis.RoutingError _ (Redis.NoReachableNode tried) -> "no node can be reached: " <> reasons tried
+  Redis.RoutingError _ (Redis.NoReachableNode tried) -> "no node can be reached: " <> reasons (map (fmap reason) tried)
   Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> "no node answers: " <> reasons tried
   problem -> displayException problem
   where
     reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> why | (endpoint, why) <- tried])
 
 ioError' :: IOException -> String
-ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) reason
+ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) said
   where
-    reason
+    said
       | isDoesNotExistError problem = "does not exist"
       | isPermissionError problem = "permission denied"
       | isFullError problem = "the disk is full"

@@ -18,7 +18,7 @@ import Data.Text qualified as Text
 import Redis.Config (getTls)
 import Redis.Error qualified as Redis
 import Tool.Connect (targetNodeName, targetOf)
-import Tool.Failure (serverProblem, unavailable)
+import Tool.Failure (reason, serverProblem, unavailable)
 import Tool.Options.Connection
 
 -- | Does it; if it ends because the server that the options name cannot be
@@ -44,7 +44,7 @@ hintFor tls problem
     _ -> Nothing
   | otherwise = case problem of
     Redis.ConnectionError _ _ cause | hungUp (Redis.renderCause cause) -> Just withTls
-    Redis.RoutingError _ (Redis.NoReachableNode tried) -> ended (map snd tried)
+    Redis.RoutingError _ (Redis.NoReachableNode tried) -> ended (map (reason . snd) tried)
     Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> ended (map snd tried)
     _ -> Nothing
   where
@@ -54,9 +54,9 @@ hintFor tls problem
     ended reasons
       | any hungUp reasons && not (any (like (Redis.ConnectFailed "")) reasons) = Just withTls
       | otherwise = Nothing
-    hungUp reason =
-      like (Redis.BrokenConnection "") reason
-        || reason == Redis.renderCause Redis.ClosedByPeer
+    hungUp said =
+      like (Redis.BrokenConnection "") said
+        || said == Redis.renderCause Redis.ClosedByPeer
         -- The first byte of an alert, with which TLS refuses.
-        || reason == Redis.renderCause (Redis.ProtocolViolation "unknown type byte 21")
-    like cause reason = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` reason
+        || said == Redis.renderCause (Redis.ProtocolViolation "unknown type byte 21")
+    like cause said = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` said

@@ -32,7 +32,7 @@ import System.IO.Temp (createTempDirectory)
 import System.Timeout (timeout)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Sink (cannotWrite, isSpecial, refuseFolder)
-import Tool.Connect (Target, masters, targetOf)
+import Tool.Connect (Target, targetNodes, targetOf)
 import Tool.Failure (Failure, exitUnavailable)
 import Tool.Options.Replay (RecordOptions (..))
 import Tool.Record.Probe (probe)
@@ -46,7 +46,7 @@ import Tool.Text (thousands)
 -- back ("Tool.Record.Probe").
 record :: RecordOptions -> IO ExitCode
 record options = withPlace (recordOut options) $ \place -> do
-  nodes <- masters (targetOf (recordConnection options))
+  nodes <- targetNodes (targetOf (recordConnection options))
   withEach (withMonitored place) (zip [1 ..] nodes) $ \parts -> do
     counted <- newIORef 0
     full <- newEmptyMVar

@@ -26,4 +26,4 @@ spec = describe "a hint about TLS" $ do
     place = TcpEndpoint "s" 1
     broken = BrokenConnection "recv: resource vanished (Connection reset by peer)"
     exhausted causes = RoutingError NotSent (AttemptsExhausted [(place, renderCause cause) | cause <- causes])
-    unreached causes = RoutingError NotSent (NoReachableNode [(place, renderCause cause) | cause <- causes])
+    unreached causes = RoutingError NotSent (NoReachableNode [(place, ConnectionError NotSent place cause) | cause <- causes])

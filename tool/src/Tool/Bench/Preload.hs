@@ -10,7 +10,7 @@ import Control.Monad (forM, forM_, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
-import Redis (Client)
+import Redis (Client, onNode)
 import Redis qualified
 import Redis.Error (Error)
 import Tool.Bench.Counts (CommandCounts, counted)
@@ -18,7 +18,7 @@ import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Sleep (sleepUntil)
 import Tool.Bench.Workload (Outcome (..), Workload, workloadSteps)
 import Tool.Bench.Workload.Ground (Step (..), StepPlace (..))
-import Tool.Connect (Target, replicaKeys, serverKeys, withEachMaster)
+import Tool.Connect (Target, primaries, replicaKeys, serverKeys)
 import Tool.Failure (invalidRun)
 
 -- | Does the workload's steps, and asks the servers whether they hold the keys.
@@ -52,15 +52,18 @@ preload target client workload = do
 
 prepare :: Target -> Client -> Step -> IO CommandCounts
 prepare target client step = case stepPlace step of
-  StepByKey -> once <$ many 512 client
-  StepInTurn -> once <$ many 1 client
-  StepEverywhere -> mconcat <$> withEachMaster target (\node -> once <$ many 1 node)
+  StepByKey -> once <$ many id 512
+  StepInTurn -> once <$ many id 1
+  -- On every node that serves keys.
+  StepEverywhere -> do
+    nodes <- primaries client
+    mconcat <$> traverse (\node -> once <$ many (onNode node) 1) nodes
   where
     once = counted 1 (stepStats step)
-    many atOnce node =
+    many placed atOnce =
       forM_ [0, atOnce .. stepCount step - 1] $ \from -> do
-        pending <- forM [from .. min (stepCount step) (from + atOnce) - 1] (Redis.submit node . stepCommand step)
-        forM_ pending $ \one -> Redis.tryWait one >>= either refused judge
+        pending <- forM [from .. min (stepCount step) (from + atOnce) - 1] (Redis.submit client . placed . stepCommand step)
+        forM_ pending $ \one -> Redis.tryAwaitReply one >>= either refused judge
     refused :: Error -> IO ()
     refused = failed . displayException
     judge = \case

@@ -35,7 +35,7 @@ import Text.Read (readMaybe)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (ServerSample (..))
 import Tool.Bench.Sleep (sleepUntil)
-import Tool.Connect (Target, masters, quiet, targetNodeName, withTarget)
+import Tool.Connect (Target, nodeName, primaries, quiet, withTarget)
 
 -- | What has been learnt so far.
 data Sampler = Sampler
@@ -49,18 +49,19 @@ data Sampler = Sampler
 withSampler :: Target -> Double -> (Sampler -> IO a) -> IO a
 withSampler target interval action = do
   sampler <- Sampler <$> newIORef [] <*> newIORef Map.empty
-  nodes <- masters target
-  withAsync (mapConcurrently_ (watch sampler) nodes) (const (action sampler))
+  withTarget quiet target $ \client -> do
+    nodes <- primaries client
+    withAsync (mapConcurrently_ (watch sampler client) nodes) (const (action sampler))
   where
     step = max 10000000 (round (interval * 1e9)) :: Nanos
-    watch sampler node = withTarget quiet node $ \client -> do
+    watch sampler client node = do
       began <- monotonic
-      ask sampler (targetNodeName node) client began
+      ask sampler client node began
     -- At set times, however long the answer took; times that have passed
     -- meanwhile are left out.
-    ask sampler name client due = do
+    ask sampler client node due = do
       sleepUntil due
-      answer <- try (Redis.run client (Commands.info ["all"]))
+      answer <- try (Redis.run client (Redis.onNode node (Commands.infoOf (pure "all"))))
       now <- monotonic
       case answer of
         Right fields -> do
@@ -71,7 +72,8 @@ withSampler target interval action = do
         -- It may come back.
         Left problem -> refused sampler name problem >> again now
       where
-        again now = ask sampler name client (due + step * (1 + (now - due) `div` step))
+        name = nodeName node
+        again now = ask sampler client node (due + step * (1 + (now - due) `div` step))
     refused :: Sampler -> Text -> Error -> IO ()
     refused sampler name problem =
       void . atomicModifyIORef' (samplerRefusals sampler) $ \before ->

@@ -27,10 +27,9 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
 import Data.Either (fromRight)
 import Data.List (isInfixOf, minimumBy)
-import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, fromMaybe, listToMaybe)
+import Data.Maybe (catMaybes, listToMaybe)
 import Data.Ord (comparing)
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -38,7 +37,9 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
-import Redis (Client)
+import Data.Time.Clock (UTCTime)
+import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
+import Redis (Client, onNode)
 import Redis qualified
 import Redis.Command (Command)
 import Redis.Commands qualified as Commands
@@ -70,12 +71,13 @@ data Found = Found
 -- server cannot be reached at all.
 serverFacts :: Bool -> Target -> IO Found
 serverFacts thorough target = do
-  nodes <- masters target
-  let first = fromMaybe target (listToMaybe nodes)
-  withTarget quiet first $ \client -> do
-    told <- asked "INFO" client (Commands.info ["server"])
-    settings <- asked "CONFIG" client (Commands.configGet ("*" :| []))
-    clock <- if either (const False) (const True) told then clockOf client else pure Nothing
+  withTarget quiet target $ \client -> do
+    nodes <- primaries client
+    let onFirst :: Command a -> Command a
+        onFirst = maybe id onNode (listToMaybe nodes)
+    told <- asked "INFO" client (onFirst (Commands.infoOf (pure "server")))
+    settings <- asked "CONFIG" client (onFirst (Commands.configGet (pure "*")))
+    clock <- if either (const False) (const True) told then clockOf client (onFirst Commands.time) else pure Nothing
     let fields = either (const Map.empty) Map.fromList told
         config = either (const Map.empty) (Map.fromList . map both) settings
         local = targetIsLocal target
@@ -124,8 +126,8 @@ nameOf fields = case (Map.lookup "valkey_version" fields, Map.lookup "redis_vers
 
 -- Our clock minus the server's: the best of five, for the answer was on its way
 -- for at most the whole round trip.
-clockOf :: Client -> IO (Maybe Clock)
-clockOf client = do
+clockOf :: Client -> Command UTCTime -> IO (Maybe Clock)
+clockOf client time = do
   found <- traverse (const once) [1 .. 5 :: Int]
   pure $ case catMaybes found of
     [] -> Nothing
@@ -133,16 +135,16 @@ clockOf client = do
   where
     once = do
       before <- monotonic
-      answer <- try @Error (Redis.run client Commands.time)
+      answer <- try @Error (Redis.run client time)
       after <- monotonic
       now <- wallClock
       pure $ case answer of
         Left _ -> Nothing
-        Right (seconds, micros) ->
+        Right told ->
           let halfway = now - (after - before) `div` 2
            in Just
                 Clock
-                  { clockOffset = halfway - (fromIntegral seconds * 1000000000 + fromIntegral micros * 1000),
+                  { clockOffset = halfway - round (utcTimeToPOSIXSeconds told * 1000000000),
                     clockUncertainty = (after - before + 1) `div` 2 + 1000
                   }
 

@@ -24,7 +24,7 @@ import Tool.Bench.RedisBenchmark
 import Tool.Bench.Run (measure)
 import Tool.Bench.Workload.Chosen (newWorkload)
 import Tool.Bench.Workload.Keys (KeyPart (..), KeyTemplate (..), describeKeyTemplate)
-import Tool.Connect (Target (..), nodeCalls, randomKeys, targetIsCluster, withEachMaster)
+import Tool.Connect (Target (..), nodeCalls, primaries, quiet, randomKeys, targetIsCluster, withTarget)
 import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), defaultPlan)
@@ -78,10 +78,11 @@ standardBenchmark target operation =
 -- so, where redis-benchmark's own clock is too coarse.
 serverCount :: Target -> Operation -> Maybe (IO [(Int, Nanos)])
 serverCount target operation
-  | targetIsCluster target = Just (withEachMaster target $ \client -> (,) <$> called client <*> monotonic)
+  | targetIsCluster target = Just . withTarget quiet target $ \client ->
+    primaries client >>= traverse (\node -> (,) <$> called client node <*> monotonic)
   | otherwise = Nothing
   where
-    called client = Map.findWithDefault 0 (Text.pack (operationName operation)) . countsByName <$> nodeCalls client
+    called client node = Map.findWithDefault 0 (Text.pack (operationName operation)) . countsByName <$> nodeCalls client node
 
 -- In a cluster it gives each node one slot of its own, and keys of each number
 -- in that slot: a fifth of our keys for each of five nodes are as many as ours.

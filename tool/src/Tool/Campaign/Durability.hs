@@ -133,7 +133,7 @@ verify client (caller, acknowledged) = go 0 0 0
       | from >= acknowledged = pure (missing, wrong)
       | otherwise = do
         let numbers = [from .. min acknowledged (from + 1000) - 1]
-        values <- traverse (Redis.submit client . Commands.get . keyOf caller) numbers >>= traverse Redis.wait
+        values <- traverse (Redis.submit client . Commands.get . keyOf caller) numbers >>= traverse Redis.awaitReply
         let lost = length [() | Nothing <- values]
             other = length [() | (number, Just value) <- zip numbers values, value /= valueOf caller number]
         go (missing + lost) (wrong + other) (from + 1000)

@@ -13,12 +13,13 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty (..))
 import Redis qualified
-import Redis.Command (Command (..), Facts (..), Scope (SharedConnection))
+import Redis.Command (Command, decodedBy)
+import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
+import Redis.Commands.Raw (raw)
 import Redis.Decode (Decoder, mismatch)
+import Redis.Duration (seconds)
 import Redis.Error (Error)
-import Redis.Internal.Commands.Build (keyWrite)
-import Redis.Internal.Protocol.Encode (request)
 import Redis.Value (Value (..))
 import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
@@ -32,7 +33,7 @@ publishKind :: Ground -> Kind
 publishKind ground = plainKind "publish" "publish" [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
   -- Routed like a key: there the subscribers are.
-  pure (keyWrite "PUBLISH" channel (request ["PUBLISH", channel, value]) reached)
+  pure (Build.command "PUBLISH" [Build.key channel, Build.arg value] reached)
   where
     subscribers = shapeSubscribers (groundShape ground)
     reached = \case
@@ -59,9 +60,9 @@ blpopKind ground =
         let key = "queue:" <> Char8.pack (show thread)
             value = valueOf (groundValues ground) number
         pure . DrawnAlone kind $ \client -> do
-          popping <- Redis.submit client (Commands.blpop (key :| []) 10)
+          popping <- Redis.submit client (Commands.blpop (key :| []) (seconds 10))
           pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
-          popped <- Redis.tryWait popping
+          popped <- Redis.tryAwaitReply popping
           pure (verdict value <$> (pushed *> popped)),
       kindSteps = []
     }
@@ -85,12 +86,12 @@ transactionKind ground =
             value = valueOf (groundValues ground) number
         pure . DrawnAlone kind $ \client ->
           try @Error
-            ( Redis.withDedicated client (AtKey key) $ \connection -> do
+            ( Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
                 -- What fails here throws, and that closes the connection.
-                Redis.runOn connection (part key ["MULTI"] (is "OK"))
-                Redis.runOn connection (part key ["SET", key, value] (is "QUEUED"))
-                Redis.runOn connection (part key ["GET", key] (is "QUEUED"))
-                Redis.runOn connection (part key ["EXEC"] (executed value))
+                Redis.runOn connection (part ["MULTI"] (is "OK"))
+                Redis.runOn connection (part ["SET", key, value] (is "QUEUED"))
+                Redis.runOn connection (part ["GET", key] (is "QUEUED"))
+                Redis.runOn connection (part ["EXEC"] (executed value))
             ),
       kindSteps = []
     }
@@ -105,9 +106,6 @@ transactionKind ground =
       SimpleString found | found == wanted -> Right ()
       other -> mismatch (Char8.unpack wanted) other
 
--- A command of a transaction. That it changes what the connection is does not
--- matter: EXEC ends it.
-part :: ByteString -> [ByteString] -> Decoder a -> Command a
-part key arguments decoder = command {commandFacts = (commandFacts command) {factScope = SharedConnection}}
-  where
-    command = keyWrite (mconcat (take 1 arguments)) key (request arguments) decoder
+-- A command of a transaction.
+part :: [ByteString] -> Decoder a -> Command a
+part arguments decoder = raw arguments `decodedBy` decoder

@@ -9,11 +9,10 @@ where
 import Data.IORef
 import Redis (Client, Config)
 import Redis qualified
-import Redis.Command (Command (..), Facts (..), Scope (ConnectionState))
+import Redis.Command (decodedBy)
+import Redis.Command.Build qualified as Build
 import Redis.Config qualified as Config
 import Redis.Decode (mismatch)
-import Redis.Internal.Commands.Build (keyRead)
-import Redis.Internal.Protocol.Encode (request)
 import Redis.Value (Value (..))
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Sleep (sleepUntil)
@@ -56,13 +55,12 @@ withAudience config subscribers patience wanted action = do
 -- A subscription for as long as the body runs. Its confirmation is a push, not
 -- a reply; so a PING follows it, and answers when it holds.
 subscribed :: Client -> IO b -> IO b
-subscribed client body = Redis.withDedicated client (AtKey channel) $ \connection -> do
+subscribed client body = Redis.withDedicated client (Redis.AtKey channel) $ \connection -> do
   Redis.runOn connection subscribe
   body
   where
+    -- Two lines in one, with one reply to both.
     subscribe =
-      changing . keyRead "SUBSCRIBE" channel (request ["SUBSCRIBE", channel] <> request ["PING"]) $ \case
+      Build.inline ("SUBSCRIBE " <> channel <> "\r\nPING") `decodedBy` \case
         SimpleString "PONG" -> Right ()
         other -> mismatch "PONG" other
-    changing :: Command a -> Command a
-    changing command = command {commandFacts = (commandFacts command) {factScope = ConnectionState}}

@@ -16,17 +16,14 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toLower, toUpper)
-import Data.Foldable (toList)
-import Data.List (elemIndex)
-import Data.List.NonEmpty qualified as NonEmpty
-import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding (decodeLatin1)
 import Redis.Command
+import Redis.Command.Build qualified as Build
 import Redis.Commands.Raw (raw)
 import Redis.Decode (Decoder)
-import Redis.Internal.Protocol.Encode (request)
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Workload.Distribution
 import Tool.Bench.Workload.Drawn
@@ -43,23 +40,17 @@ newtype NotACommand = NotACommand String
 -- | The kind that sends this template, under this name; 'allKeys' writes the
 -- workload's keys, for commands that read them.
 custom :: Ground -> Step -> Text -> Template -> Either NotACommand Kind
-custom ground allKeys name (Template templateWords) = case factScope facts of
-  ConnectionState -> Left (NotACommand (Text.unpack name <> ": this changes what its connection is, so nobody could share it"))
-  SharedConnection ->
+custom ground allKeys name (Template templateWords)
+  | factScope facts == ConnectionState =
+    Left (NotACommand (Text.unpack name <> ": this changes what its connection is, so nobody could share it"))
+  | otherwise =
     Right
       Kind
         { kindName = name,
           kindStats = if runsOthers then Nothing else Just [(statistic, 1)],
           kindMake = \kind stream -> do
             filled <- fill stream
-            pure . Drawn kind (-1) $
-              Command
-                { commandName = commandName sample,
-                  commandRequest = request (filledWords filled),
-                  commandRoute = routeOf (filledWords filled),
-                  commandFacts = facts,
-                  commandDecode = verdict (filledNumber filled)
-                },
+            pure (Drawn kind (-1) (made (filledWords filled) (verdict (filledNumber filled)))),
           kindSteps = [allKeys | readsStrings]
         }
   where
@@ -73,7 +64,7 @@ custom ground allKeys name (Template templateWords) = case factScope facts of
     runsOthers = upperName `elem` ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]
     drawsKey = or [DrawnKey `elem` parts | OneWord parts <- templateWords]
     readsStrings = drawsKey && upperName `elem` ["GET", "GETEX", "STRLEN", "GETRANGE", "EXISTS", "TTL", "PTTL", "TYPE", "TOUCH", "MGET", "SUBSTR"]
-    routeOf = placed (commandRoute sample) marked
+    made = madeLike sample marked
     verdict
       | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey ground
       | factReadOnly facts = const foundOrNot
@@ -94,22 +85,18 @@ mark place = \case
   OneWord _ -> ["\0word " <> Char8.pack (show place)]
   TwoNumbers _ _ -> ["0", "0"]
 
--- The route of a command by that of its marked sample: keys stand at the same
--- positions.
-placed :: Route a -> [ByteString] -> [ByteString] -> Route b
-placed sample marked = case sample of
-  AnyNode -> const AnyNode
-  AskServer _ -> AskServer
-  OneKey key -> maybe AnyNode OneKey . firstOf . at [key]
-  SameSlot keys -> sameSlot (toList keys)
-  Splittable SplitPlan {splitKeys} -> sameSlot (toList splitKeys)
+-- A command of these words: keys stand at the same positions as in its marked
+-- sample. Of one without keys, or that the library does not know, the library is
+-- asked each time.
+madeLike :: Command a -> [ByteString] -> [ByteString] -> Decoder Outcome -> Command Outcome
+madeLike sample marked
+  | null keyWords = \filled verdict -> raw filled `decodedBy` verdict
+  | otherwise = \filled verdict -> Build.command name (zipWith ($) places (drop (length nameWords) filled)) verdict
   where
-    sameSlot keys filled = maybe AnyNode SameSlot (NonEmpty.nonEmpty (at keys filled))
-    at keys = let positions = mapMaybe position keys in \filled -> mapMaybe (`lookup` zip [0 ..] filled) positions
-    position key = (+ 1) <$> elemIndex key (drop 1 marked)
-    firstOf = \case
-      [] -> Nothing
-      first : _ -> Just first
+    keyWords = commandKeys sample
+    nameWords = Char8.words (commandName sample)
+    !name = Build.nameOf (commandName sample)
+    places = [if word `elem` keyWords then Build.key else Build.arg | word <- drop (length nameWords) marked]
 
 -- A command's words, and the number of the key that was drawn for it.
 data Filled = Filled

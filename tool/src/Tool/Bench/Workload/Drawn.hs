@@ -3,14 +3,12 @@
 module Tool.Bench.Workload.Drawn
   ( Drawn (..),
     Outcome (..),
-    judged,
   )
 where
 
 import Data.ByteString (ByteString)
 import Redis.Client (Client)
-import Redis.Command (Command (..), Route (..), SplitPlan (..))
-import Redis.Decode (Decoder)
+import Redis.Command (Command)
 import Redis.Error (Error)
 
 -- | One operation. The first number is its kind's: an index into the workload's
@@ -38,18 +36,3 @@ data Outcome
   | -- | It is not what it must be: what came instead.
     Wrong ByteString
   deriving stock (Eq, Show)
-
--- | The same command, its reply judged as it comes. One that would be split
--- across slots is sent whole: the verdict is on the whole reply.
-judged :: Decoder Outcome -> Command a -> Command Outcome
-judged verdict command =
-  command
-    { commandRoute = case commandRoute command of
-        OneKey key -> OneKey key
-        AnyNode -> AnyNode
-        SameSlot keys -> SameSlot keys
-        Splittable SplitPlan {splitKeys} -> SameSlot splitKeys
-        AskServer arguments -> AskServer arguments,
-      commandDecode = verdict
-    }
-{-# INLINE judged #-}

@@ -19,12 +19,11 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Redis.Command (Command (..), Route (AnyNode), readFacts)
+import Redis.Command (Command, decodedBy)
+import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
 import Redis.Decode (Decoder, mismatch)
 import Redis.Decode qualified as Decode
-import Redis.Internal.Commands.Build (anyRead, anyWrite, keyRead, keyWrite, keysRead, keysWrite)
-import Redis.Internal.Protocol.Encode (request, requestInline)
 import Redis.Value (Value (..), withoutAttributes)
 import Tool.Bench.Workload.Alone
 import Tool.Bench.Workload.Distribution (choose)
@@ -90,7 +89,7 @@ table =
 -- * Strings
 
 pong :: Command Outcome
-pong = anyRead "PING" (request ["PING"]) pongReply
+pong = Build.command "PING" [] pongReply
 
 pongReply :: Decoder Outcome
 pongReply = \case
@@ -100,13 +99,7 @@ pongReply = \case
 pingInline :: Kind
 pingInline =
   plainKind "ping_inline" "ping" [] . const . pure $
-    Command
-      { commandName = "PING",
-        commandRequest = requestInline "PING",
-        commandRoute = AnyNode,
-        commandFacts = readFacts,
-        commandDecode = pongReply
-      }
+    Build.inline "PING" `decodedBy` pongReply
 
 setKind, getKind, incrKind, setexKind, getexKind :: Ground -> Kind
 setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
@@ -114,10 +107,10 @@ setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
   let !key = keyOf (groundKeys ground) number
       !value = valueOf (groundValues ground) number
   case shapeExpiry (groundShape ground) of
-    Nothing -> pure $! judged okay (Commands.set key value)
+    Nothing -> pure $! Build.command "SET" [Build.key key, Build.arg value] okay
     Just lives -> do
       seconds <- lifetime lives stream
-      pure $! keyWrite "SET" key (request ["SET", key, value, "EX", seconds]) okay
+      pure $! Build.command "SET" [Build.key key, Build.arg value, Build.arg "EX", Build.arg seconds] okay
 getKind ground = sharedKind "get" "get" [allKeys ground] $ \ !kind stream -> do
   number <- drawNamed ground stream
   wanted <-
@@ -126,21 +119,21 @@ getKind ground = sharedKind "get" "get" [allKeys ground] $ \ !kind stream -> do
       else do
         word <- step stream
         pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
-  pure $! Drawn kind wanted (judged foundOrMissing (Commands.get (keyOf (groundKeys ground) wanted)))
+  pure $! Drawn kind wanted (Build.command "GET" [Build.key (keyOf (groundKeys ground) wanted)] foundOrMissing)
 incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey ground stream
   let key = keyOf (groundCounters ground) number
-  pure $! keyWrite "INCR" key (request ["INCR", key]) (integerFrom 1)
+  pure $! Build.command "INCR" [Build.key key] (integerFrom 1)
 setexKind ground = plainKind "setex" "setex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure $! keyWrite "SETEX" key (request ["SETEX", key, seconds, valueOf (groundValues ground) number]) okay
+  pure $! Build.command "SETEX" [Build.key key, Build.arg seconds, Build.arg (valueOf (groundValues ground) number)] okay
 getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure $! keyWrite "GETEX" key (request ["GETEX", key, "EX", seconds]) (valueOfKey ground number)
+  pure $! Build.command "GETEX" [Build.key key, Build.arg "EX", Build.arg seconds] (valueOfKey ground number)
 
 -- | Writes all keys.
 allKeys :: Ground -> Step
@@ -198,7 +191,7 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
               Wrong found -> Right (Wrong found)
               _ -> Right Miss
           other -> Right other
-  pure $! keysRead "MGET" (map fst wanted) (request ("MGET" : map fst wanted)) verdict
+  pure $! Build.command "MGET" (Build.keys (map fst wanted)) verdict
   where
     before
       | shapeClustered (groundShape ground) =
@@ -215,22 +208,22 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
 
 msetOf :: Ground -> [(ByteString, Int)] -> Command Outcome
 msetOf ground keys =
-  keysWrite "MSET" (map fst keys) (request ("MSET" : concat [[key, valueOf (groundValues ground) number] | (key, number) <- keys])) okay
+  Build.command "MSET" (concat [[Build.key key, Build.arg (valueOf (groundValues ground) number)] | (key, number) <- keys]) okay
 
 -- * Lists, sets, hashes, streams
 
-pushKind, popKind :: Text -> ByteString -> Ground -> Kind
+pushKind, popKind :: Text -> Build.Name -> Ground -> Kind
 pushKind name command ground = plainKind name name [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
-  pure $! keyWrite command "mylist" (request [command, "mylist", value]) (integerFrom 1)
+  pure $! Build.command command [Build.key "mylist", Build.arg value] (integerFrom 1)
 popKind name command ground =
   plainKind name name [listOf ground (shapeKeys (groundShape ground))] . const . pure $
-    keyWrite command "mylist" (request [command, "mylist"]) somethingOrNull
+    Build.command command [Build.key "mylist"] somethingOrNull
 
 lrangeKind :: Int -> Ground -> Kind
 lrangeKind size' ground =
   plainKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf ground size'] . const . pure $
-    keyRead "LRANGE" "mylist" (request ["LRANGE", "mylist", "0", Char8.pack (show (size' - 1))]) verdict
+    Build.command "LRANGE" [Build.key "mylist", Build.arg "0", Build.arg (Char8.pack (show (size' - 1)))] verdict
   where
     verdict value = case withoutAttributes value of
       Array elements
@@ -245,7 +238,7 @@ listOf ground count =
     { stepName = "mylist",
       stepCount = count,
       stepCommand = \number ->
-        keyWrite "RPUSH" "mylist" (request ["RPUSH", "mylist", valueOf (groundValues ground) number]) (integerFrom 1),
+        Build.command "RPUSH" [Build.key "mylist", Build.arg (valueOf (groundValues ground) number)] (integerFrom 1),
       stepStats = [("rpush", count)],
       stepKeys = 1,
       stepPlace = StepByKey
@@ -254,27 +247,24 @@ listOf ground count =
 saddKind, hsetKind, spopKind, zaddKind, zpopminKind, xaddKind :: Ground -> Kind
 saddKind ground = plainKind "sadd" "sadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
-  pure $! keyWrite "SADD" "myset" (request ["SADD", "myset", element]) (integerFrom 0)
+  pure $! Build.command "SADD" [Build.key "myset", Build.arg element] (integerFrom 0)
 hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
   number <- drawKey ground stream
   pure
-    $! keyWrite
-      "HSET"
-      "myhash"
-      (request ["HSET", "myhash", keyOf (groundElements ground) number, valueOf (groundValues ground) number])
+    $! Build.command "HSET" [Build.key "myhash", Build.arg (keyOf (groundElements ground) number), Build.arg (valueOf (groundValues ground) number)]
       (integerFrom 0)
-spopKind ground = plainKind "spop" "spop" [filled] . const . pure $ keyWrite "SPOP" "myset" (request ["SPOP", "myset"]) somethingOrNull
+spopKind ground = plainKind "spop" "spop" [filled] . const . pure $ Build.command "SPOP" [Build.key "myset"] somethingOrNull
   where
     filled =
       (fill ground "myset" "sadd")
         { stepCommand = \number ->
-            keyWrite "SADD" "myset" (request ["SADD", "myset", keyOf (groundElements ground) number]) (integerFrom 0)
+            Build.command "SADD" [Build.key "myset", Build.arg (keyOf (groundElements ground) number)] (integerFrom 0)
         }
 zaddKind ground = plainKind "zadd" "zadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
   score <- keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
-  pure $! keyWrite "ZADD" "myzset" (request ["ZADD", "myzset", score, element]) (integerFrom 0)
-zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ keyWrite "ZPOPMIN" "myzset" (request ["ZPOPMIN", "myzset"]) verdict
+  pure $! Build.command "ZADD" [Build.key "myzset", Build.arg score, Build.arg element] (integerFrom 0)
+zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ Build.command "ZPOPMIN" [Build.key "myzset"] verdict
   where
     verdict value = case withoutAttributes value of
       Array [] -> Right Miss
@@ -283,15 +273,12 @@ zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ key
     filled =
       (fill ground "myzset" "zadd")
         { stepCommand = \number ->
-            keyWrite
-              "ZADD"
-              "myzset"
-              (request ["ZADD", "myzset", keyOf (groundDigits ground) number, keyOf (groundElements ground) number])
+            Build.command "ZADD" [Build.key "myzset", Build.arg (keyOf (groundDigits ground) number), Build.arg (keyOf (groundElements ground) number)]
               (integerFrom 0)
         }
 xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
-  pure $! keyWrite "XADD" "mystream" (request ["XADD", "mystream", "*", "myfield", value]) someText
+  pure $! Build.command "XADD" [Build.key "mystream", Build.arg "*", Build.arg "myfield", Build.arg value] someText
 
 -- A collection with an element of every key's number.
 fill :: Ground -> Text -> Text -> Step
@@ -326,7 +313,7 @@ evalKind, evalshaKind, fcallKind, scriptLoadKind :: Ground -> Kind
 evalKind ground = program ground "eval-set" "eval" [] (Commands.eval setScript)
 evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] (Commands.evalsha setScriptDigest)
   where
-    loaded = everywhere "script" "script|load" $ judged digest (Commands.scriptLoad setScript)
+    loaded = everywhere "script" "script|load" $ Build.command "SCRIPT LOAD" [Build.arg setScript] digest
     digest = \case
       BulkString found
         | found == setScriptDigest -> Right Done
@@ -334,12 +321,12 @@ evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] (Commands.e
       other -> mismatch "a digest" other
 fcallKind ground = program ground "fcall-set" "fcall" [loaded] (Commands.fcall "redis_client_bench_set")
   where
-    loaded = everywhere "function" "function|load" (Done <$ Commands.functionLoadReplacing setFunction)
+    loaded = everywhere "function" "function|load" (Done <$ Commands.functionLoadWith Commands.functionLoadDefaults {Commands.functionLoadReplace = True} setFunction)
 -- The same script every time, as in the benchmark that gave it a bad name: the
 -- server looks its digest up and is done.
 scriptLoadKind _ =
   plainKind "script-load" "script|load" [] . const . pure $
-    anyWrite "SCRIPT LOAD" (request ["SCRIPT", "LOAD", setScript]) someText
+    Build.command "SCRIPT LOAD" [Build.arg setScript] someText
 
 everywhere :: Text -> Text -> Command Outcome -> Step
 everywhere name command what =
@@ -359,17 +346,17 @@ program ground name command before run = (plainKind name command (before <> [che
     make stream = do
       number <- drawKey ground stream
       pure (setting (keyOf (groundKeys ground) number) number)
-    setting key number = judged okay (run [key] [valueOf (groundValues ground) number])
+    setting key number = run [key] [valueOf (groundValues ground) number] `decodedBy` okay
     checkKey = "check:" <> Char8.pack (Text.unpack name)
     checked =
       Step
         { stepName = name <> " effect",
           stepCount = 4,
           stepCommand = \case
-            0 -> keyWrite "DEL" checkKey (request ["DEL", checkKey]) (integerFrom 0)
+            0 -> Build.command "DEL" [Build.key checkKey] (integerFrom 0)
             1 -> setting checkKey 0
-            2 -> keyWrite "GETDEL" checkKey (request ["GETDEL", checkKey]) present
-            _ -> keyRead "EXISTS" checkKey (request ["EXISTS", checkKey]) (integerFrom 0),
+            2 -> Build.command "GETDEL" [Build.key checkKey] present
+            _ -> Build.command "EXISTS" [Build.key checkKey] (integerFrom 0),
           stepStats = [("del", 1), (command, 1), ("set", 1), ("getdel", 1), ("exists", 1)],
           stepKeys = 0,
           stepPlace = StepInTurn
