@@ -15,7 +15,7 @@ main = do
     -- BLPOP keeps its connection waiting, so the client runs it on a dedicated
     -- one. Nothing has to be asked for: the command knows it of itself.
     received <- newEmptyMVar
-    void . forkIO $ tryRun client (Redis.blpop (pure "example:queue") 5) >>= putMVar received
+    void . forkIO $ tryRun client (Redis.blpop (pure "example:queue") (Just (seconds 5))) >>= putMVar received
 
     -- Meanwhile others use the client undisturbed.
     void (run client (Redis.rpush "example:queue" (pure "job 1")))

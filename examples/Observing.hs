@@ -24,7 +24,7 @@ main = do
           }
   withClient (setHooks hooks config) $ \client -> do
     run client (Redis.set "example:observed" "1")
-    _ <- runPipeline client (traverse (command . Redis.get) ["example:observed", "example:absent"])
+    _ <- runPipeline client (traverse (pipelined . Redis.get) ["example:observed", "example:absent"])
     _ <- run client (Redis.unlink (pure "example:observed"))
     pure ()
 
@@ -39,10 +39,11 @@ main = do
 
 describe :: ConnectionEvent -> String
 describe = \case
-  Connected endpoint seconds -> "connected to " <> renderEndpoint endpoint <> " within " <> show seconds <> " s"
+  Connected endpoint took -> "connected to " <> renderEndpoint endpoint <> " within " <> show took <> " s"
   ConnectAttemptFailed endpoint cause delay ->
     displayException (ConnectionError NotSent endpoint cause) <> ", again in " <> show delay <> " s"
   Disconnected endpoint cause -> renderEndpoint endpoint <> " is gone: " <> show cause
+  CredentialsNotRenewed endpoint cause -> "old credentials at " <> renderEndpoint endpoint <> ": " <> renderCause cause
   NodeAdded endpoint -> "new node " <> renderEndpoint endpoint
   NodeRemoved endpoint -> "node left: " <> renderEndpoint endpoint
   TopologyChanged covered -> "new map of the cluster, " <> show covered <> " slots"

@@ -23,16 +23,16 @@ main = do
     let keys = [Char8.pack ("example:" <> show n) | n <- [1 :: Int .. 100]]
 
     -- All commands leave before the first reply is waited for.
-    runPipeline client (traverse_ (\key -> command (Redis.set key (Char8.reverse key))) keys)
-    values <- runPipeline client (traverse (command . Redis.get) keys)
+    runPipeline client (traverse_ (\key -> pipelined (Redis.set key (Char8.reverse key))) keys)
+    values <- runPipeline client (traverse (pipelined . Redis.get) keys)
     putStrLn ("pipeline: " <> show (length (filter (/= Nothing) values)) <> " values")
 
     -- What comes next may depend on what has been answered so far. One
     -- thread's commands to one server run in the order they were submitted.
     written <- submit client (Redis.set "example:first" "1")
     counted <- submit client (Redis.incr "example:first")
-    wait written
-    count <- wait counted
+    awaitReply written
+    count <- awaitReply counted
     putStrLn ("submit: " <> show count)
 
     -- Threads need nothing at all.
@@ -40,7 +40,7 @@ main = do
     putStrLn ("threads: " <> show (sum found) <> " bytes")
 
     removed <- run client (Redis.unlink (pure "example:first"))
-    others <- traverse (removal client) keys >>= traverse wait
+    others <- traverse (removal client) keys >>= traverse awaitReply
     putStrLn ("removed: " <> show (removed + sum others))
   where
     removal client key = submit client (Redis.unlink (pure (key :: ByteString)))

@@ -18,7 +18,7 @@ main = do
     run client (Redis.set "greeting" "hello")
     run client (Redis.get "greeting") >>= print
     -- … or send several commands at once and wait for all of them.
-    both <- runPipeline client ((,) <$> command (Redis.incr "visits") <*> command (Redis.ttl "greeting"))
+    both <- runPipeline client ((,) <$> pipelined (Redis.incr "visits") <*> pipelined (Redis.ttl "greeting"))
     print both
     -- An error is a value. It says whether the command may have run.
     result <- tryRun client (Redis.incr "greeting")

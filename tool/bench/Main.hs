@@ -79,7 +79,7 @@ bare target load keys = withTarget Tuning {tuningMuxCount = Just 1, tuningPollin
             else do
               if loadBatch load == 1
                 then ask >>= void . Redis.run client
-                else replicateM (loadBatch load) (ask >>= Redis.submit client) >>= mapM_ Redis.wait
+                else replicateM (loadBatch load) (ask >>= Redis.submit client) >>= mapM_ Redis.awaitReply
               go (sent + loadBatch load)
     go 0
   after <- ownCpu

@@ -9,7 +9,7 @@ import Criterion.Main (Benchmark, Benchmarkable, bench, bgroup, whnfAppIO)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Foreign.Marshal.Alloc (allocaBytes)
-import Redis.Command (commandRequest)
+import Redis.Internal.Command (commandRequest)
 import Redis.Commands qualified as Commands
 import Redis.Internal.Protocol.Encode (Request, request, requestPoke, requestSize)
 

@@ -24,7 +24,7 @@ benchmarks =
       [ bench "1 command, then wait" . whnfIO $
           run (client surroundings) (Commands.get key),
         bench "64 commands, then wait for all" . whnfIO $
-          replicateM 64 (submit (client surroundings) (Commands.get key)) >>= mapM_ wait
+          replicateM 64 (submit (client surroundings) (Commands.get key)) >>= mapM_ awaitReply
       ]
 
 key :: ByteString

@@ -8,6 +8,7 @@ module Redis.Command
     commandName,
     commandWords,
     commandKeys,
+    decoded,
 
     -- * Changing a command
     decodedBy,

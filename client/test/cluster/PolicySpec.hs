@@ -12,7 +12,6 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.CommandTable
-import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 import Redis.Internal.Protocol.CommandTable.Policy
 import Redis.TestKit.Address (Address)
 import Redis.TestKit.Cluster hiding (clusterNodes)
@@ -20,7 +19,6 @@ import Redis.TestKit.Cluster qualified as Cluster
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
-import Redis.Value (Value (..))
 import Support
 import Test.Hspec hiding (after, before)
 

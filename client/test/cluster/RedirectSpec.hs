@@ -189,7 +189,7 @@ movedSpec = do
         "BLPOP" : _ -> pure (Just (Say Nil))
         _ -> pure Nothing
       withClient (setCommandTimeout (Just (seconds 0.3)) (clusterOf [fakeEndpoint a])) $ \client ->
-        run client (Redis.blpop (pure key) (seconds 2)) `shouldReturn` Nothing
+        run client (Redis.blpop (pure key) (Just (seconds 2))) `shouldReturn` Nothing
       waits <- filter (isPrefixOf ["BLPOP"]) <$> heard b
       waits `shouldSatisfy` \case
         -- The clock that the time is taken from is up to a tick of the system late,
@@ -332,7 +332,7 @@ notNowSpec = do
       setScript a (pops sentAway)
       setScript b (pops (List [Text key, Text "element"]))
       mapM_ (`setView` shardsView [shard allSlots b]) [a, b]
-      run client (Redis.blpop (pure key) (seconds 2)) `shouldReturn` Just (key, "element")
+      run client (Redis.blpop (pure key) (Just (seconds 2))) `shouldReturn` Just (key, "element")
 
   forM_ ["LOADING Redis is loading the dataset in memory", "MASTERDOWN Link with MASTER is down"] $ \text ->
     it (Char8.unpack (Char8.takeWhile (/= ' ') text) <> " from a replica: the primary answers") $
@@ -449,7 +449,7 @@ noAuthSpec = do
     limited . settled . withFakeNode $ \a -> do
       forget <- forgetful a
       withClient (authenticated [fakeEndpoint a]) $ \client -> do
-        let popped = run client (Redis.blpop (pure key) (seconds 1))
+        let popped = run client (Redis.blpop (pure key) (Just (seconds 1)))
         -- Two of them.
         withDedicated client (AtKey key) (\own -> runOn own (Redis.get key) *> popped) `shouldReturn` Just (key, "element")
         forget

@@ -76,10 +76,10 @@ spec = describe "many commands together" $ do
     limited . settled . withFakeNode $ \a ->
       forM_ [1 :: Int .. 5] $ \_ ->
         withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-          before <- length . filter ((== ["SET"]) . take 1) <$> heard a
+          earlier <- length . filter ((== ["SET"]) . take 1) <$> heard a
           forM [1 :: Int .. 200] (\n -> submit client (Redis.set served (Char8.pack (show n)))) >>= traverse_ awaitReply
           written <- filter ((== ["SET"]) . take 1) <$> heard a
-          map (drop 2) (drop before written) `shouldBe` [[Char8.pack (show n)] | n <- [1 :: Int .. 200]]
+          map (drop 2) (drop earlier written) `shouldBe` [[Char8.pack (show n)] | n <- [1 :: Int .. 200]]
   where
     lacking = keyIn "lacking" (== 0)
     served = keyIn "served" (> 8192)

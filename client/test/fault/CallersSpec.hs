@@ -177,12 +177,12 @@ spec = do
         (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} (addressed server))
         withClient config $ \client -> forM_ [1 :: Int .. 3] $ \turn -> do
           run client Commands.ping
-          _ <- run client (Commands.blpop (pure "list") (seconds 0.01))
+          _ <- run client (Commands.blpop (pure "list") (Just (seconds 0.01)))
           Server.kill9 server
           Server.restart server
           eventuallyReturns 5 (2 * turn) (length . filter isEnd <$> journalEntries journal)
           run client Commands.ping
-          run client (Commands.blpop (pure "list") (seconds 0.01)) `shouldReturn` Nothing
+          run client (Commands.blpop (pure "list") (Just (seconds 0.01))) `shouldReturn` Nothing
 
   describe "a submitted command" $ do
     it "has the same result however often and by whomever it is awaited" $
@@ -298,7 +298,7 @@ spec = do
       neverAnswering $ \config -> do
         ownDescriptors <- openDescriptors
         client <- newClient config
-        callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        callers <- forM [1 .. 10 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") Nothing))
         lender <- async (try (withDedicated client Anywhere (`tryRunOn` Commands.ping)))
         eventuallyReturns 5 (ownDescriptors + 11) openDescriptors
         began <- getMonotonicTime
@@ -315,7 +315,7 @@ spec = do
       neverAnswering $ \config -> leavingNothing $ do
         ownDescriptors <- openDescriptors
         client <- newClient config
-        caller <- async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        caller <- async (tryRun client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 (ownDescriptors + 1) openDescriptors
         cancel caller
         eventuallyReturns 5 ownDescriptors openDescriptors

@@ -28,7 +28,7 @@ spec = do
   describe "a command that waits on the server" $ do
     it "delays nobody" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        waiters <- forM [1 .. 20 :: Int] $ \number -> async (run client (Commands.blpop (pure ("list:" <> decimal number)) (seconds 0)))
+        waiters <- forM [1 .. 20 :: Int] $ \number -> async (run client (Commands.blpop (pure ("list:" <> decimal number)) Nothing))
         eventuallyReturns 5 20 (blockedClients server)
         within 2 (forM_ [1 .. 100 :: Int] (const (run client Commands.ping)))
         forM_ [1 .. 20] $ \number -> run client (Commands.rpush ("list:" <> decimal number) (pure (decimal number)))
@@ -37,15 +37,15 @@ spec = do
 
     it "may wait longer than ordinary commands may take" $
       withServer $ \server -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.2)) (setSilenceLimit (Just (seconds 0.1)) (addressed server))) $ \client -> do
-        waiter <- async (run client (Commands.blpop (pure "list") (seconds 0)))
-        shorter <- run client (Commands.blpop (pure "other") (seconds 0.6))
+        waiter <- async (run client (Commands.blpop (pure "list") Nothing))
+        shorter <- run client (Commands.blpop (pure "other") (Just (seconds 0.6)))
         shorter `shouldBe` Nothing
         _ <- run client (Commands.rpush "list" (pure "element"))
         within 5 (Async.wait waiter) `shouldReturn` Just ("list", "element")
 
     it "leaves the server when its caller gives up, and loses no element" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
-        waiters <- forM [1 .. 10 :: Int] $ \_ -> async (run client (Commands.blpop (pure "list") (seconds 0)))
+        waiters <- forM [1 .. 10 :: Int] $ \_ -> async (run client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 10 (blockedClients server)
         mapConcurrently_ cancel waiters
         eventuallyReturns 5 0 (blockedClients server)
@@ -57,7 +57,7 @@ spec = do
         received <- newTVarIO []
         let total = 200 :: Int
             pop = do
-              element <- run client (Commands.blpop (pure "queue") (seconds 0))
+              element <- run client (Commands.blpop (pure "queue") Nothing)
               atomically (modifyTVar' received (maybe id ((:) . snd) element))
               pop
         poppers <- forM [1 .. 8 :: Int] $ \_ -> async pop
@@ -69,7 +69,7 @@ spec = do
 
     it "is in doubt when its connection is cut, and is not sent again" $
       behindProxy $ \server proxy -> leavingNothing . withClient (through proxy) $ \client -> do
-        waiter <- async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        waiter <- async (tryRun client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 1 (blockedClients server)
         Proxy.cut proxy Proxy.Reset
         result <- within 5 (Async.wait waiter)
@@ -78,21 +78,21 @@ spec = do
 
     it "waits for a connection no longer than its time when all are lent" $
       withServer $ \server -> leavingNothing . withClient (setMaxDedicated 2 (setCommandTimeout (Just (seconds 0.3)) (addressed server))) $ \client -> do
-        waiters <- forM [1 .. 2 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        waiters <- forM [1 .. 2 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 2 (blockedClients server)
-        third <- within 5 (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        third <- within 5 (tryRun client (Commands.blpop (pure "list") Nothing))
         deliveryOf third `shouldBe` Just NotSent
         _ <- run client (Commands.rpush "list" (pure "element"))
         (_, result) <- within 5 (waitAny waiters)
         isRight result `shouldBe` True
-        fourth <- async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        fourth <- async (tryRun client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 2 (blockedClients server)
         mapM_ cancel (fourth : waiters)
 
     it "ends when the client is closed" $
       withServer $ \server -> leavingNothing $ do
         client <- newClient (setCommandTimeout (Just (seconds 0.3)) (addressed server))
-        waiters <- forM [1 .. 5 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") (seconds 0)))
+        waiters <- forM [1 .. 5 :: Int] $ \_ -> async (tryRun client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 5 (blockedClients server)
         within 5 (closeClient client)
         results <- within 2 (mapM Async.wait waiters)
@@ -108,9 +108,9 @@ spec = do
         withClient config $ \client -> do
           began <- getMonotonicTime
           -- Those that begin together may all try.
-          together <- mapConcurrently id (replicate 4 (tryRun client (Commands.blpop (pure "list") (seconds 0))))
+          together <- mapConcurrently id (replicate 4 (tryRun client (Commands.blpop (pure "list") Nothing)))
           map deliveryOf together `shouldBe` replicate 4 (Just NotSent)
-          results <- forM [1 .. 2000 :: Int] $ \_ -> tryRun client (Commands.blpop (pure "list") (seconds 0))
+          results <- forM [1 .. 2000 :: Int] $ \_ -> tryRun client (Commands.blpop (pure "list") Nothing)
           ended <- getMonotonicTime
           forM_ results $ \result -> do
             deliveryOf result `shouldBe` Just NotSent
@@ -119,13 +119,13 @@ spec = do
           -- At least half of the delay lies between two attempts.
           attempts `shouldSatisfy` (<= 4 + ceiling ((ended - began) / (delay / 2)))
           Server.restart server
-          eventually 5 "it is opened" $ isRight <$> tryRun client (Commands.blpop (pure "list") (seconds 0.01))
+          eventually 5 "it is opened" $ isRight <$> tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
 
     it "to a server that lets it in and hangs up at once is asked for less and less often" $
       behindProxy $ \_ proxy -> leavingNothing $ do
         (hangUps, config) <- hangingUp proxy (through proxy)
         withClient config $ \client -> do
-          let pop = tryRun client (Commands.blpop (pure "list") (seconds 0.01))
+          let pop = tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
           began <- getMonotonicTime
           withAsync (forever pop) $ \_ ->
             eventually 20 "it has hung up often" ((>= 20) <$> hangUpsSoFar hangUps)

@@ -51,7 +51,7 @@ spec = do
         (journal, config) <- journalled (through proxy)
         _ <- underLoad server config $ \client load -> do
           _ <- run client (Commands.rpush "list" (pure "element"))
-          _ <- run client (Commands.blpop (pure "list") (seconds 1))
+          _ <- run client (Commands.blpop (pure "list") (Just (seconds 1)))
           Proxy.cut proxy Proxy.Reset
           workersProgress load 8
         events <- journalEntries journal

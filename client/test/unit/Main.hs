@@ -5,7 +5,8 @@ import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.ErrorSpec qualified
-import Redis.Internal.Commands.WaitingSpec qualified
+import Redis.Internal.Command.ShownSpec qualified
+import Redis.Internal.Command.WaitingSpec qualified
 import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
 import Redis.Internal.Protocol.CommandTable.MergeSpec qualified
 import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
@@ -23,7 +24,8 @@ main =
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
     Redis.ErrorSpec.spec
-    Redis.Internal.Commands.WaitingSpec.spec
+    Redis.Internal.Command.ShownSpec.spec
+    Redis.Internal.Command.WaitingSpec.spec
     Redis.Internal.Protocol.CommandTable.DocumentationSpec.spec
     Redis.Internal.Protocol.CommandTable.MergeSpec.spec
     Redis.Internal.Protocol.CommandTable.PolicySpec.spec

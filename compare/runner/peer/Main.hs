@@ -49,7 +49,7 @@ configuration options =
     credentials password =
       Config.Credentials
         { Config.credentialsUser = Nothing,
-          Config.credentialsPassword = Config.secret (Char8.pack password)
+          Config.credentialsPassword = Config.toSecret (Char8.pack password)
         }
 
 report :: Options -> Found -> String -> Value

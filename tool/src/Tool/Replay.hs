@@ -236,7 +236,7 @@ collect rows lane =
   atomically (readTQueue lane) >>= \case
     Nothing -> pure ()
     Just (row, pending) -> do
-      outcome <- Redis.tryWait pending
+      outcome <- Redis.tryAwaitReply pending
       case outcome of
         Right _ -> monotonic >>= writeByteArray (rowsDone rows) row
         Left problem -> failedRow rows row problem

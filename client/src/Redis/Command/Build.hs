@@ -109,13 +109,13 @@ wholeSeconds = Plain . secondsUp
 wholeMilliseconds :: Duration -> Argument
 wholeMilliseconds = Plain . decimal . inMilliseconds
 
--- | A timeout in seconds with a fraction, zero being for ever. One of less than
--- two milliseconds becomes that: zero would wait for ever, and servers before
+-- | A timeout in seconds with a fraction; 'Nothing' is for ever. One of less than
+-- two milliseconds becomes that: to servers zero is for ever, and those before
 -- 7.0.8 take a millisecond for zero.
 --
 -- @since 0.1.0.0
-timeout :: Duration -> Argument
-timeout = Plain . timeoutSeconds
+timeout :: Maybe Duration -> Argument
+timeout = Plain . maybe "0" timeoutSeconds
 
 -- | A word that is there or not.
 --

@@ -68,19 +68,19 @@ llen :: ByteString -> Command Int64
 llen name = command "LLEN" [key name] Decode.integer
 
 -- | @BLPOP key … seconds@: takes the first element of the first list that has
--- one and waits for it if need be, 'mempty' for ever; 'Nothing' after that time, else
+-- one and waits for it if need be, for so long or, with 'Nothing', until there is one. The answer is 'Nothing' after that time, else
 -- the key and the element. In a cluster the keys must share a slot. \(O(n)\) on
 -- the server in the number of keys, since 2.0.0; fractions of seconds since
 -- 6.0.0.
 --
 -- @since 0.1.0.0
-blpop :: NonEmpty ByteString -> Duration -> Command (Maybe (ByteString, ByteString))
+blpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 blpop names limit = command "BLPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
 -- | @BRPOP key … seconds@: as 'blpop', with the last element.
 --
 -- @since 0.1.0.0
-brpop :: NonEmpty ByteString -> Duration -> Command (Maybe (ByteString, ByteString))
+brpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 brpop names limit = command "BRPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
 keyAndElement :: Decoder (ByteString, ByteString)
@@ -100,12 +100,12 @@ data ListEnd
   deriving stock (Eq, Show)
 
 -- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: takes from one
--- end of the source, waiting if need be, 'mempty' for ever, and puts it at one end of
+-- end of the source, waiting as 'blpop' does, and puts it at one end of
 -- the destination; 'Nothing' after that time. In a cluster both must share a
 -- slot. \(O(1)\) on the server, since 6.2.0.
 --
 -- @since 0.1.0.0
-blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Duration -> Command (Maybe ByteString)
+blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Maybe Duration -> Command (Maybe ByteString)
 blmove (source, from) (destination, to) limit =
   command
     "BLMOVE"

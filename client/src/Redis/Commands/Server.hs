@@ -46,7 +46,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (Duration, inMilliseconds, seconds)
 
 -- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on
 -- the server, since 1.0.0.
@@ -136,13 +136,15 @@ time = command "TIME" [] $ \reply ->
     _ -> Decode.mismatch "seconds and microseconds" reply
 
 -- | @WAIT replicas milliseconds@: how many replicas have all that was written
--- on this very connection, as soon as these many have, or after that time
--- ('mempty' for ever). Means something only on a connection of one's own, and is
+-- on this very connection, as soon as these many have, or after that time, if
+-- there is one. Means something only on a connection of one's own, and is
 -- refused elsewhere. \(O(1)\) on the server, since 3.0.0.
 --
 -- @since 0.1.0.0
-wait :: Int64 -> Duration -> Command Int64
-wait replicas limit = command "WAIT" [int replicas, wholeMilliseconds limit] Decode.integer
+wait :: Int64 -> Maybe Duration -> Command Int64
+wait replicas limit =
+  -- Zero is for ever.
+  command "WAIT" [int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] Decode.integer
 
 -- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It
 -- does not answer: the connection ends, which is the success. Does not wait behind

@@ -229,7 +229,10 @@ perNode audience given conclude =
       commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}
     }
 
--- | What the command's decoder makes of a reply.
+-- | What the command's decoder makes of a reply that is no error: for tests of
+-- programs, and of commands of their own.
+--
+-- @since 0.1.0.0
 decoded :: Command a -> Value -> Either Error a
 decoded given value = either (Left . UnexpectedReply) Right (commandDecode given value)
 

@@ -9,6 +9,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
 import Redis
+import Redis.Value (Value (..))
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
 import Redis.TestKit.Command (replyText)
@@ -187,7 +188,7 @@ addressed :: Server -> Config
 addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
 
 password :: ByteString -> Config -> Config
-password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = secret text})
+password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret text})
 
 user :: ByteString -> ByteString -> Config -> Config
-user name text = setCredentials (Just Credentials {credentialsUser = Just name, credentialsPassword = secret text})
+user name text = setCredentials (Just Credentials {credentialsUser = Just name, credentialsPassword = toSecret text})

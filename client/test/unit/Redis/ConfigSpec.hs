@@ -100,7 +100,7 @@ spec = describe "Redis.Config" $ do
     prop "is shown by no configuration" $
       forAll secretWords $ \password ->
         let config =
-              setCredentials (Just (Credentials (Just "user") (secret password))) (standaloneConfig "h" 1)
+              setCredentials (Just (Credentials (Just "user") (toSecret password))) (standaloneConfig "h" 1)
          in show config `reveals` password === False
 
     modifyMaxSuccess (const 5000) $

@@ -20,7 +20,7 @@ spec = describe "Redis.Error, said to people" $ do
       (TimeoutError MaybeExecuted 5, "no reply within 5.0 s (it may have run)"),
       (RoutingError NotSent (UncoveredSlot 7), "no node is known to serve slot 7 (not sent)"),
       (RoutingError NotSent (NoReachableNode []), "no node is known (not sent)"),
-      (RoutingError NotSent (NoReachableNode [(here, "a"), (there, "b")]), "no node can be reached: db:1: a; [::1]:2: b (not sent)"),
+      (RoutingError NotSent (NoReachableNode [(here, ConnectionError NotSent here ClosedByPeer), (there, TimeoutError NotSent 2)]), "no node can be reached: db:1: the server closed the connection; [::1]:2: no reply within 2.0 s (not sent) (not sent)"),
       ( RoutingError RefusedBeforeRun (AttemptsExhausted [(here, "a"), (here, "a"), (there, "a"), (here, "a")]),
         "given up after 4 attempts: db:1: a (2 times); [::1]:2: a; db:1: a (refused before it ran)"
       ),

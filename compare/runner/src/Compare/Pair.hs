@@ -182,7 +182,7 @@ withTarget options action = case pairHost options of
     credentials password =
       Config.Credentials
         { Config.credentialsUser = Nothing,
-          Config.credentialsPassword = Config.secret (Char8.pack password)
+          Config.credentialsPassword = Config.toSecret (Char8.pack password)
         }
 
 operationName :: Operation -> String

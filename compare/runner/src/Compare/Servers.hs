@@ -77,7 +77,7 @@ fillKeys config cell =
     forM_ [0, atOnce .. keys - 1] $ \from -> do
       pending <- forM [from .. min keys (from + atOnce) - 1] $ \number ->
         Redis.submit client (Commands.set (keyOf keyspace number) (valueOf keyspace number))
-      forM_ pending $ \one -> Redis.tryWait one >>= either throwIO pure
+      forM_ pending $ \one -> Redis.tryAwaitReply one >>= either throwIO pure
   where
     keyspace = newKeyspace PresentKeys keys (commonKeySize (cellCommon cell)) (cellValueSize cell)
     keys = commonKeys (cellCommon cell)

@@ -27,7 +27,7 @@ import Tool.Failure (invalidRun)
 -- seconds.
 preload :: Target -> Client -> Workload -> IO CommandCounts
 preload target client workload = do
-  sent <- traverse (prepare target client) steps
+  sent <- traverse (prepare client) steps
   -- A server that does not say is believed.
   try @Error (serverKeys target) >>= \case
     Right held
@@ -50,8 +50,8 @@ preload target client workload = do
     steps = workloadSteps workload
     wanted = sum (map stepKeys steps)
 
-prepare :: Target -> Client -> Step -> IO CommandCounts
-prepare target client step = case stepPlace step of
+prepare :: Client -> Step -> IO CommandCounts
+prepare client step = case stepPlace step of
   StepByKey -> once <$ many id 512
   StepInTurn -> once <$ many id 1
   -- On every node that serves keys.

@@ -1,7 +1,7 @@
 module Tool.Bench.SuiteSpec (spec) where
 
 import Data.ByteString (ByteString)
-import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Cluster.Slot (keySlot)
 import Test.Hspec
 import Tool.Bench.Suite (templateOfKeys)
 import Tool.Bench.Workload.Keys (keyOf, keyTemplate, newKeys)

@@ -7,8 +7,8 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
 import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
-import Redis.Command (Command (..))
-import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Command (commandWords, decoded)
+import Redis.TestKit.Command (encodeRequest)
 import Redis.Value (Value (..))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
@@ -25,7 +25,7 @@ take' size worker workload = do
   stream <- newStream workload worker
   replicateM size $
     next workload stream >>= \case
-      Drawn _ _ command -> pure (argumentsOf (requestBytes (commandRequest command)))
+      Drawn _ _ command -> pure (argumentsOf (encodeRequest (commandWords command)))
       DrawnAlone _ _ -> fail "not a single command"
 
 -- | The arguments of an encoded command.
@@ -92,9 +92,9 @@ spec = describe "Tool.Bench.Workload" $ do
     next workload stream >>= \case
       Drawn kind number command -> do
         kind `shouldBe` 0
-        let key = keyOf (argumentsOf (requestBytes (commandRequest command)))
+        let key = keyOf (argumentsOf (encodeRequest (commandWords command)))
             (own, other) = if key == workloadKey workload 0 then (0, 1) else (1, 0)
-            outcome reply = verdict workload number <$> commandDecode command reply
+            outcome reply = verdict workload number <$> decoded command reply
         outcome (BulkString (workloadValue workload own)) `shouldBe` Right Hit
         outcome (BulkString (workloadValue workload other)) `shouldBe` Right (Wrong (workloadValue workload other))
         outcome Null `shouldBe` Right Miss

@@ -36,13 +36,12 @@ floating number
 secondsUp :: Duration -> ByteString
 secondsUp duration = decimal (negate (negate (inMilliseconds duration) `div` 1000))
 
--- | Seconds with a fraction, for a timeout: digits and a point, no exponent.
+-- | Seconds with a fraction, for a timeout: digits and a point, no exponent. Never
+-- zero, which is for ever.
 timeoutSeconds :: Duration -> ByteString
 timeoutSeconds duration = case inWholeSeconds duration of
-  Just whole -> decimal whole
-  Nothing -> Char8.pack (showFFloat (Just 6) (if timeout > 0 then max 0.002 timeout else timeout) "")
-  where
-    timeout = inSeconds duration
+  Just whole | whole > 0 -> decimal whole
+  _ -> Char8.pack (showFFloat (Just 6) (max 0.002 (inSeconds duration)) "")
 
 -- | Seconds since 1970, rounded up.
 unixSeconds :: UTCTime -> ByteString

@@ -1,58 +1,100 @@
--- | Commands over several keys, played against a store of several nodes.
+-- | Commands over keys of several slots: the parts that they fall into, and what is
+-- made of the replies.
 module Redis.Commands.SplitSpec (spec) where
 
 import Data.ByteString (ByteString)
-import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
-import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Redis.Command
-import Redis.Commands
-import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Commands hiding (keys)
+import Redis.Error
+import Redis.Internal.Client.Together
+import Redis.Internal.Command
+import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
+import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value (..))
-import Support (naiveRequest)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Commands, split across slots" $ do
-  prop "MGET answers in the caller's order" $
-    forAll someKeys $ \keys ->
-      splitRun (mget keys) answerMget
-        === Right (map Just (NonEmpty.toList keys), partsOf keys "MGET" pure)
+spec = do
+  describe "A command over several slots" $ do
+    prop "falls into one part for each, typed or by its words in any case, which has its keys in their order" $
+      forAll someKeys $ \keys ->
+        let expected name = Map.elems (Map.map (name :) (grouped keys))
+         in conjoin
+              [ sort' (wordsOfParts (mget keys)) === sort' (expected "MGET"),
+                sort' (wordsOfParts (del keys)) === sort' (expected "DEL"),
+                sort' (wordsOfParts (raw ("mget" : NonEmpty.toList keys))) === sort' (expected "mget")
+              ]
 
-  prop "DEL, UNLINK, EXISTS and TOUCH add up" $
-    forAll someKeys $ \keys ->
-      conjoin
-        [ splitRun (command keys) answerCount === Right (fromIntegral (length keys), partsOf keys name pure)
-          | (name, command) <- [("DEL", del), ("UNLINK", unlink), ("EXISTS", exists), ("TOUCH", touch)]
-        ]
+    prop "gives each key's value with it" $
+      forAll someKeys $ \keys ->
+        let entries = NonEmpty.map (\key -> (key, "value of " <> key)) keys
+            pairsOf = \case
+              key : value : rest -> (key, value) : pairsOf rest
+              _ -> []
+         in List.sort (concatMap (pairsOf . drop 1) (wordsOfParts (mset entries))) === List.sort (NonEmpty.toList entries)
 
-  prop "MSET sets every entry once, those of one slot in the caller's order" $
-    forAll someKeys $ \keys ->
-      let entries = NonEmpty.zip keys (NonEmpty.fromList (map (Char8.pack . show) [1 :: Int ..]))
-          parts = map ("MSET" :) (Map.elems (grouped (fst <$> entries) [[key, value] | (key, value) <- NonEmpty.toList entries]))
-       in splitRun (mset entries) (const (SimpleString "OK")) === Right ((), parts)
+    prop "has its answers in the order of its keys, whatever part comes first" $
+      forAll someKeys $ \keys ->
+        played (mget keys) (Array . map BulkString . drop 1)
+          === Right (map Just (NonEmpty.toList keys))
 
-  it "needs no splitting for one key" $
-    case commandRoute (mget ("a" :| [])) of
-      OneKey key -> key `shouldBe` "a"
-      _ -> expectationFailure "expected one key"
+    prop "adds up what its parts count" $
+      forAll someKeys $ \keys ->
+        [played (command keys) (\sent -> Integer (fromIntegral (length sent - 1))) | command <- [del, unlink, exists, touch]]
+          === replicate 4 (Right (fromIntegral (length keys)))
 
-  it "is not offered by commands that are all or nothing" $
-    case commandRoute (msetnx (("a", "1") :| [("b", "2")])) of
-      SameSlot keys -> keys `shouldBe` "a" :| ["b"]
-      _ -> expectationFailure "expected keys of one slot"
+    it "that is all or nothing is not split" $
+      case commandRoute (msetnx (("a", "1") :| [("b", "2")])) of
+        SameSlot keys -> keys `shouldBe` "a" :| ["b"]
+        _ -> expectationFailure "expected keys of one slot"
 
-  prop "an MGET part with too few values is refused" $
-    forAll someKeys $ \keys ->
-      case commandDecode (mget keys) (Array (drop 1 (map BulkString (NonEmpty.toList keys)))) of
-        Left _ -> True
-        Right _ -> False
+    it "of which a part answers with too few elements is one clear error" $
+      played (mget ("a" :| ["b", "c"])) (const (Array [])) `shouldSatisfy` \case
+        Left (UnexpectedReply _) -> True
+        _ -> False
+
+    it "that only reads fails with the first failure of its parts" $
+      playedWith (mget ("a" :| ["b"])) failingFirst `shouldBe` Left refused
+
+    it "that writes has perhaps run when a part has" $
+      playedWith (mset (("a", "1") :| [("b", "2")])) failingFirst
+        `shouldBe` Left (RoutingError MaybeExecuted (PartsFailed 1 2 refused))
+
+    it "that writes has not run when no part has" $
+      playedWith (mset (("a", "1") :| [("b", "2")])) (map (const (Left refused))) `shouldBe` Left refused
+
+  describe "The replies of several nodes" $ do
+    it "become one, if all have one" $
+      mergeNodes writeFacts MergeSum [(one, Right (Integer 1)), (two, Right (Integer 2))] `shouldBe` Right (Integer 3)
+
+    it "are an error that names the nodes that failed, if some did" $
+      mergeNodes readFacts MergeSum [(one, Right (Integer 1)), (two, Left refused)]
+        `shouldBe` Left (RoutingError RefusedBeforeRun (NodesFailed (Map.singleton two refused) 2))
+
+    it "leave a write in doubt, if some failed and some did not" $
+      mergeNodes writeFacts MergeAllSucceeded [(one, Right (SimpleString "OK")), (two, Left refused)]
+        `shouldBe` Left (RoutingError MaybeExecuted (NodesFailed (Map.singleton two refused) 2))
+
+    it "are that of one node, where one is enough" $
+      mergeNodes writeFacts MergeOneSucceeded [(one, Left refused), (two, Right (SimpleString "OK"))] `shouldBe` Right (SimpleString "OK")
+
+    it "are the error that all say, if all say the same" $
+      mergeNodes writeFacts MergeOneSucceeded [(one, Left refused), (two, Left refused)] `shouldBe` Left refused
+  where
+    one = TcpEndpoint "one" 1
+    two = TcpEndpoint "two" 2
+    refused = ReplyError (serverErrorFromText "NOPERM no") {serverErrorDelivery = RefusedBeforeRun}
+    failingFirst = \case
+      _ : rest -> Left refused : rest
+      [] -> []
+    sort' :: [[ByteString]] -> [[ByteString]]
+    sort' = List.sort
 
 -- | Several keys, some of them twice.
 someKeys :: Gen (NonEmpty ByteString)
@@ -64,54 +106,29 @@ someKeys = do
   where
     key = Char8.pack . ("k" <>) . show <$> chooseInt (0, 20)
 
--- | A slot of our own making: what matters is that it follows from the key.
-slotOf :: ByteString -> Int
-slotOf key = fromIntegral (ByteString.foldl' (+) 0 key) `mod` 4
+-- | The keys of each slot, in order.
+grouped :: NonEmpty ByteString -> Map.Map Int [ByteString]
+grouped = Map.fromListWith (flip (<>)) . map (\key -> (read (show (keySlot key)), [key])) . NonEmpty.toList
 
--- | The words that belong to each slot, in order.
-grouped :: NonEmpty ByteString -> [[ByteString]] -> Map Int [ByteString]
-grouped keys items =
-  List.foldl' (\done (slot, item) -> Map.insertWith (flip (<>)) slot item done) Map.empty (zip (map slotOf (NonEmpty.toList keys)) items)
+partsOfCommand :: Command a -> [Part]
+partsOfCommand given = case commandRoute given of
+  Splittable stride keys -> partsOf given stride keys
+  _ -> []
 
-partsOf :: NonEmpty ByteString -> ByteString -> (ByteString -> [ByteString]) -> [[ByteString]]
-partsOf keys name item = map (name :) (Map.elems (grouped keys (map item (NonEmpty.toList keys))))
+wordsOfParts :: Command a -> [[ByteString]]
+wordsOfParts = map (commandWords . partCommand) . partsOfCommand
 
--- | Runs a command in parts, as a cluster would. Also gives the words of each
--- part, by slot. Parts are finished in another order than they were begun.
-splitRun :: Show a => Command a -> ([ByteString] -> Value) -> Either String (a, [[ByteString]])
-splitRun command answer = case commandRoute command of
-  Splittable SplitPlan {splitKeys, splitPart, splitMerge} -> do
-    let positions = Map.elems (positionsBySlot splitKeys)
-    parts <- traverse (run splitPart) positions
-    pure (splitMerge (reverse [(at, result) | (at, result, _) <- parts]), [sent | (_, _, sent) <- parts])
-  _ -> Left "expected a command that can be split"
+-- | What comes of a command when each part is answered so, given its words. The
+-- parts are answered in another order than they were made.
+played :: Command a -> ([ByteString] -> Value) -> Either Error a
+played given answer = merged given [(part, Right (answer (commandWords (partCommand part)))) | part <- reverse (partsOfCommand given)]
+
+-- | The same, the answers changed.
+playedWith :: Command a -> ([Either Error Value] -> [Either Error Value]) -> Either Error a
+playedWith given change = merged given (zip parts (change (map answer parts)))
   where
-    run splitPart at = do
-      let part = splitPart at
-          sent = wordsOf (requestBytes (commandRequest part))
-      if naiveRequest sent /= requestBytes (commandRequest part)
-        then Left "the test misread a request"
-        else do
-          result <- either (Left . show) Right (commandDecode part (answer sent))
-          pure (at, result, sent)
-    positionsBySlot keys =
-      Map.map NonEmpty.reverse $
-        List.foldl'
-          (\done (position, key) -> Map.insertWith (<>) (slotOf key) (position :| []) done)
-          Map.empty
-          (zip [0 ..] (NonEmpty.toList keys))
+    parts = partsOfCommand given
+    answer part = Right (if factReadOnly (commandFacts given) then Array (map BulkString (drop 1 (commandWords (partCommand part)))) else SimpleString "OK")
 
--- | The keys and values of these tests have no line breaks.
-wordsOf :: ByteString -> [ByteString]
-wordsOf bytes = every (drop 2 (map (Char8.takeWhile (/= '\r')) (Char8.lines bytes)))
-  where
-    every = \case
-      word : _ : rest -> word : every rest
-      [word] -> [word]
-      [] -> []
-
-answerMget :: [ByteString] -> Value
-answerMget = Array . map BulkString . drop 1
-
-answerCount :: [ByteString] -> Value
-answerCount sent = Integer (fromIntegral (length sent - 1))
+merged :: Command a -> [(Part, Either Error Value)] -> Either Error a
+merged given results = mergeParts (commandFacts given) results >>= decoded given

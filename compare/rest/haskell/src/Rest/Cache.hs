@@ -50,7 +50,6 @@ import Redis
     tryRun,
     withClient,
   )
-import Redis.Commands (Expiry (..), SetLifetime (..), SetOptions (..))
 import Redis.Commands qualified as Redis
 import System.Posix.Process (getProcessID)
 
@@ -123,7 +122,7 @@ lookupUser cache number = do
         Right Nothing -> do
           count <- atomicModifyIORef' (cacheWords cache) (\old -> (old + 1, old))
           let word = cachePrefix cache <> Char8.pack (show count)
-          set <- tryRun (cacheClient cache) (Redis.setWith (SetOptions Nothing (ExpiresAfter (InSeconds 10))) (fillKey number) word)
+          set <- tryRun (cacheClient cache) (Redis.setWith Redis.setDefaults {Redis.setExpiry = Redis.ExpireIn (seconds 10)} (fillKey number) word)
           either (const (Bypass <$ away' cache)) (const (pure (Fill word))) set
         Left _ -> Bypass <$ away' cache
 

@@ -13,8 +13,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty (..))
-import Redis (Client, tryRun)
-import Redis.Commands (Expiry (..), SetLifetime (..), SetOptions (..))
+import Redis (Client, seconds, tryRun)
 import Redis.Commands qualified as Redis
 import Rest.Json.Write (Encoder (..), encodePage, encodeRow, newScratch)
 import Rest.Reply
@@ -36,7 +35,7 @@ naiveUsers client statements path =
               Done -> pure userNotFound
               Row -> do
                 bytes <- encodeRow Generic row
-                _ <- tryRun client (Redis.setWith (SetOptions Nothing (ExpiresAfter (InMilliseconds 60000))) (key number) bytes)
+                _ <- tryRun client (Redis.setWith Redis.setDefaults {Redis.setExpiry = Redis.ExpireIn (seconds 60)} (key number) bytes)
                 pure (userReply bytes),
       usersList = \page limit ->
         query "users-page" (\row -> bindInt row 1 limit >> bindInt row 2 ((page - 1) * limit)) $

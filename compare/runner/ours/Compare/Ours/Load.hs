@@ -4,7 +4,7 @@
 -- The driver of the load tool is not used here on purpose: it has pacing, series
 -- over time and other commands, which no peer has. This is what a user of the
 -- library would write: threads, 'Redis.tryRun', 'Redis.submit' and
--- 'Redis.tryWait', with the checks that all peers make. Only so is the row one
+-- 'Redis.tryAwaitReply', with the checks that all peers make. Only so is the row one
 -- like the others.
 module Compare.Ours.Load
   ( Found (..),
@@ -245,13 +245,13 @@ batches load caller submitted starts = monotonic >>= go
         start <- readByteArray starts (place `shiftR` 3)
         readSmallArray submitted place >>= \case
           SubmittedGet number onItsWay ->
-            Redis.tryWait onItsWay >>= \case
+            Redis.tryAwaitReply onItsWay >>= \case
               Right value -> do
                 done <- monotonic
                 answeredGet load start done number value
               Left problem -> failed load problem
           SubmittedSet onItsWay ->
-            Redis.tryWait onItsWay >>= \case
+            Redis.tryAwaitReply onItsWay >>= \case
               Right () -> monotonic >>= answered load start
               Left problem -> failed load problem
           NothingSubmitted -> pure ()

@@ -102,7 +102,7 @@ newBatch size = do
   pure Batch {batchPending = pending, batchNotes = notes, batchSize = size}
 
 nothingPending :: Pending Outcome
-nothingPending = Redis.resolved (Right Done)
+nothingPending = Redis.pendingFrom (Right Done)
 
 batching :: Client -> Workload -> Nodes -> Batch -> Window -> Int -> Stream -> Tally -> IO ()
 batching client workload nodes Batch {batchPending, batchNotes, batchSize} window count stream tally = monotonic >>= go count
@@ -148,7 +148,7 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
           then collectReplies size (place + 1) good
           else do
             pending <- readSmallArray batchPending place
-            result <- Redis.tryWait pending
+            result <- Redis.tryAwaitReply pending
             done <- monotonic
             -- Let go of the reply: the next batch comes here late.
             writeSmallArray batchPending place nothingPending

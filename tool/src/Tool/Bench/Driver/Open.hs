@@ -140,7 +140,7 @@ await workload tally queue =
       await workload tally queue
   where
     one flight = do
-      result <- Redis.tryWait (flightPending flight)
+      result <- Redis.tryAwaitReply (flightPending flight)
       done <- monotonic
       settle tally (flightKind flight) (flightNode flight) (flightDue flight) (flightSent flight) done (verdict workload (flightKey flight) <$> result)
 

@@ -60,7 +60,7 @@ blpopKind ground =
         let key = "queue:" <> Char8.pack (show thread)
             value = valueOf (groundValues ground) number
         pure . DrawnAlone kind $ \client -> do
-          popping <- Redis.submit client (Commands.blpop (key :| []) (seconds 10))
+          popping <- Redis.submit client (Commands.blpop (key :| []) (Just (seconds 10)))
           pushed <- Redis.tryRun client (Commands.rpush key (value :| []))
           popped <- Redis.tryAwaitReply popping
           pure (verdict value <$> (pushed *> popped)),

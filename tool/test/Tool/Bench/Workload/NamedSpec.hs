@@ -10,8 +10,8 @@ import Data.Char (isDigit)
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.Text qualified as Text
 import Recording (withRecording)
-import Redis.Command (Command (..))
-import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Command (commandWords)
+import Redis.TestKit.Command (encodeRequest)
 import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
 import System.Exit (ExitCode (..))
 import System.Process (readProcessWithExitCode)
@@ -33,9 +33,13 @@ ours name = do
   workload <- either fail pure (makeWorkload Nothing shape ((1, TaskNamed name) :| []))
   stream <- newStream workload 0
   next workload stream >>= \case
-    Drawn _ _ command -> pure (requestBytes (commandRequest command))
+    Drawn _ _ command -> pure (wire (commandWords command))
     DrawnAlone _ _ -> fail "more than one command"
   where
+    -- A line is one word.
+    wire words'
+      | name == "ping_inline" = mconcat words' <> "\r\n"
+      | otherwise = encodeRequest words'
     shape = defaultShape {shapeKeys = 1000, shapeTemplate = sizedTemplate 1000 16, shapeSizes = SizeFixed valueSize}
 
 -- | The same with digits and values that are drawn made alike.

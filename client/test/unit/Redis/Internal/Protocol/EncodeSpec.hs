@@ -1,5 +1,3 @@
-{-# LANGUAGE MagicHash #-}
-
 module Redis.Internal.Protocol.EncodeSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -30,31 +28,34 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
       [0, 1, 9, 10, 11, 99, 100, 999, 1000, 10000, 100001]
 
   prop "writes as many bytes as it said, and none behind them" $
-    forAll ((,,) <$> argument <*> argument <*> argument) $ \(a, b, c) ->
-      forAll (listOf argument) $ \others ->
-        let literal1 = requestLiteral1 13 "*2\r\n$3\r\nGET\r\n"# a
-            literal2 = requestLiteral2 13 "*3\r\n$3\r\nSET\r\n"# a b
-            literal3 = requestLiteral3 13 "*4\r\n$3\r\nFOO\r\n"# a b c
-         in conjoin (map (ioProperty . keepsToItsSize) [literal1, literal2, literal3, request others, literal2 <> request others, requestInline a])
+    forAll (listOf argument) $ \others ->
+      conjoin (map (ioProperty . keepsToItsSize) (request others : map fst (prepared others) <> map requestInline (take 1 others)))
 
-  prop "encodes the arguments after a literal" $
-    forAll ((,,) <$> argument <*> argument <*> argument) $ \(a, b, c) ->
-      conjoin
-        [ requestBytes (requestLiteral1 13 "*2\r\n$3\r\nGET\r\n"# a) === naiveRequest ["GET", a],
-          requestBytes (requestLiteral2 13 "*3\r\n$3\r\nSET\r\n"# a b) === naiveRequest ["SET", a, b],
-          requestBytes (requestLiteral3 13 "*4\r\n$3\r\nFOO\r\n"# a b c) === naiveRequest ["FOO", a, b, c]
-        ]
+  prop "encodes a name once and the arguments behind it, as all words together" $
+    forAll (listOf argument) $ \others ->
+      conjoin [requestBytes encoded === naiveRequest expected | (encoded, expected) <- prepared others]
+
+  prop "gives its words back" $
+    forAll (listOf argument) $ \others ->
+      conjoin ((requestWords (request others) === others) : [requestWords encoded === expected | (encoded, expected) <- prepared others])
 
   prop "sends a line as it is, and its break" $
     forAll argument $ \line ->
       requestBytes (requestInline line) === line <> "\r\n"
         .&&. requestSize (requestInline line) === ByteString.length line + 2
 
-  prop "joins requests without anything between them" $
-    forAll ((,) <$> listOf argument <*> listOf argument) $ \(a, b) ->
-      let joined = request a <> request b
-       in requestBytes joined === naiveRequest a <> naiveRequest b
-            .&&. requestSize joined === requestSize (request a) + requestSize (request b)
+-- | Requests with a prepared name of one word and of two, and what their words are.
+prepared :: [ByteString] -> [(Request, [ByteString])]
+prepared others =
+  [ (encoded, nameWords <> given)
+    | nameWords <- [["GET"], ["CONFIG", "SET"]],
+      let header = headerOf nameWords,
+      (encoded, given) <-
+        (requestOf header others, others) :
+        (requestOf0 header, []) : case others of
+          a : b : c : _ -> [(requestOf1 header a, [a]), (requestOf2 header a b, [a, b]), (requestOf3 header a b c, [a, b, c])]
+          _ -> []
+  ]
 
 keepsToItsSize :: Request -> IO Property
 keepsToItsSize encoded =

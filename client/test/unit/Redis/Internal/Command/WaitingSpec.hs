@@ -1,10 +1,11 @@
 -- | What is left of a blocking command's time.
-module Redis.Internal.Commands.WaitingSpec (spec) where
+module Redis.Internal.Command.WaitingSpec (spec) where
 
 import Data.List.NonEmpty (NonEmpty ((:|)))
-import Redis.Command
+import Redis.Internal.Command
 import Redis.Commands
-import Redis.Internal.Commands.Waiting
+import Redis.Duration (seconds)
+import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Support (naiveRequest)
 import Test.Hspec
@@ -12,28 +13,28 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 
 spec :: Spec
-spec = describe "Redis.Internal.Commands.Waiting" $ do
+spec = describe "Redis.Internal.Command.Make, what is left of a time" $ do
   it "leaves a command the time that has not passed, in its bytes and in its facts" $ do
-    wire (withRemaining 4 (blpop ("a" :| ["b"]) 10)) `shouldBe` naiveRequest ["BLPOP", "a", "b", "6.000"]
-    blocking (withRemaining 4 (blpop ("a" :| []) 10)) `shouldBe` BlocksFor 6
+    wire (withRemaining 4 (blpop ("a" :| ["b"]) (Just (seconds 10)))) `shouldBe` naiveRequest ["BLPOP", "a", "b", "6.000"]
+    blocking (withRemaining 4 (blpop ("a" :| []) (Just (seconds 10)))) `shouldBe` BlocksFor 6
     wire (withRemaining 1.5 (raw ["BLMPOP", "2", "1", "a", "LEFT"])) `shouldBe` naiveRequest ["BLMPOP", "0.500", "1", "a", "LEFT"]
     wire (withRemaining 4.5 (raw ["XREAD", "COUNT", "1", "BLOCK", "5000", "STREAMS", "a", "$"]))
       `shouldBe` naiveRequest ["XREAD", "COUNT", "1", "BLOCK", "500", "STREAMS", "a", "$"]
 
   it "leaves a moment where no time is left, which is not for ever" $
-    wire (withRemaining 11 (blpop ("a" :| []) 10)) `shouldBe` naiveRequest ["BLPOP", "a", "0.002"]
+    wire (withRemaining 11 (blpop ("a" :| []) (Just (seconds 10)))) `shouldBe` naiveRequest ["BLPOP", "a", "0.002"]
 
   it "waits for a moment, and not for ever, however short the timeout" $
-    wire (blpop ("a" :| []) 0.0001) `shouldBe` naiveRequest ["BLPOP", "a", "0.002000"]
+    wire (blpop ("a" :| []) (Just (seconds 0.0001))) `shouldBe` naiveRequest ["BLPOP", "a", "0.002000"]
 
   it "changes no command that waits for ever, or not at all" $ do
-    wire (withRemaining 4 (blpop ("a" :| []) 0)) `shouldBe` naiveRequest ["BLPOP", "a", "0"]
+    wire (withRemaining 4 (blpop ("a" :| []) Nothing)) `shouldBe` naiveRequest ["BLPOP", "a", "0"]
     wire (withRemaining 4 (get "a")) `shouldBe` naiveRequest ["GET", "a"]
     blocking (withRemaining 4 (get "a")) `shouldBe` NonBlocking
 
   prop "changes nothing but the time, and never makes it longer" $
-    forAll (choose (0.002, 1000)) $ \limit -> forAll (choose (0, 1000)) $ \passed -> do
-      let whole = blpop ("a" :| ["b"]) limit
+    forAll ((/ 1000) . fromIntegral <$> choose (2 :: Int, 1000000)) $ \limit -> forAll (choose (0, 1000)) $ \passed -> do
+      let whole = blpop ("a" :| ["b"]) (Just (seconds limit))
           rest = withRemaining passed whole
       conjoin
         [ commandFacts whole === (commandFacts rest) {factBlocking = BlocksFor limit},
