@@ -1,6 +1,7 @@
 -- | Runs the examples against servers of their own and reads what they print.
 module Main (main) where
 
+import AsOne qualified
 import Blocking qualified
 import Control.Exception (bracket, finally)
 import Data.List (intercalate)
@@ -8,6 +9,7 @@ import ErrorsAndRetries qualified
 import GHC.IO.Handle (hDuplicate, hDuplicateTo)
 import InCluster qualified
 import Observing qualified
+import OwnCommand qualified
 import Pipelining qualified
 import Quickstart qualified
 import Redis.TestKit.Address
@@ -28,7 +30,7 @@ main = hspec . around_ withinAMinute $ do
         `shouldBe` [ "Just \"hello\"",
                      "(1,NeverExpires)",
                      "server error: ERR value is not an integer or out of range",
-                     "MaybeExecuted"
+                     "RefusedBeforeRun"
                    ]
     it "pipelining runs everything, three ways" $ \server -> do
       printed <- linesOf Pipelining.main (serverUrl server)
@@ -42,13 +44,20 @@ main = hspec . around_ withinAMinute $ do
                    ]
     it "errors say whether the command has run" $ \server -> do
       printed <- linesOf ErrorsAndRetries.main (serverUrl server)
-      map (takeWhile (/= ':')) printed `shouldBe` ["it may have run", "it has not run", "NotSent"]
+      map (takeWhile (/= ':')) printed `shouldBe` ["the server would not run it", "it has not run", "NotSent"]
+    it "commands of one's own are one line each" $ \server -> do
+      printed <- linesOf OwnCommand.main (serverUrl server)
+      printed
+        `shouldBe` [ "2",
+                     "server error: ERR unknown command 'JSON.GET'",
+                     "JSON.GET example:document $"
+                   ]
     it "hooks see connections and commands" $ \server -> do
       printed <- linesOf Observing.main (serverUrl server)
       map (takeWhile (/= ',')) (drop 3 printed) `shouldSatisfy` elem "GET: 2"
       printed `shouldSatisfy` any ((== "connected") . takeWhile (/= ' '))
   describe "in a cluster" $
-    it "keys go to their nodes, several at once too" $
+    it "keys go to their nodes, several at once too, and the cluster answers as one" $
       -- A busy machine must not make a node count as failed.
       withCluster defaultClusterOptions {clusterNodeTimeout = 15000} $ \cluster -> do
         printed <- clusterUrl cluster >>= linesOf InCluster.main
@@ -58,6 +67,8 @@ main = hspec . around_ withinAMinute $ do
                        "True"
                      ]
         length (drop 3 printed) `shouldSatisfy` (>= 2)
+        asOne <- clusterUrl cluster >>= linesOf AsOne.main
+        asOne `shouldBe` ["3", "RefusedError (NeedsNode \"INFO\")", "True", "3"]
 
 withinAMinute :: IO () -> IO ()
 withinAMinute test = do

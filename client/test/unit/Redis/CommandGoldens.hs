@@ -159,7 +159,7 @@ listGoldens =
     Golden "llen" (llen "k") ["LLEN", "k"],
     Golden "blpop" (blpop ("a" :| ["b"]) Nothing) ["BLPOP", "a", "b", "0"],
     Golden "blpop" (blpop ("a" :| []) (Just (seconds 1.5))) ["BLPOP", "a", "1.500000"],
-    Golden "blpop" (blpop ("a" :| []) (Just (seconds 0.0000001))) ["BLPOP", "a", "0"],
+    Golden "blpop" (blpop ("a" :| []) (Just (seconds 0.0000001))) ["BLPOP", "a", "0.002000"],
     Golden "blpop" (blpop ("a" :| []) (Just (seconds 0.000001))) ["BLPOP", "a", "0.002000"],
     Golden "brpop" (brpop ("a" :| []) (Just (seconds 2))) ["BRPOP", "a", "2"],
     Golden "blmove" (blmove ("a", LeftEnd) ("b", RightEnd) (Just (seconds 30))) ["BLMOVE", "a", "b", "LEFT", "RIGHT", "30"]

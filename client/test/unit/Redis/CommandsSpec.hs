@@ -80,7 +80,7 @@ arityFits entry commandWords'
 exportedCommands :: IO [String]
 exportedCommands = do
   facade <- source "Redis/Commands.hs"
-  let modules = mapMaybe (fmap (takeWhile (/= ',')) . stripPrefix "    module ") (lines facade)
+  let modules = mapMaybe (fmap (takeWhile (/= ',')) . stripPrefix "module " . dropWhile (`elem` (" (" :: String))) (drop 1 (dropWhile (not . ("module " `isPrefixOf`)) (lines facade)))
   sort . concat <$> traverse (fmap commandsOf . source . pathOf) modules
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
@@ -90,7 +90,7 @@ commandsOf :: String -> [String]
 commandsOf text =
   [ name
     | line <- exports,
-      name@(first : _) <- [takeWhile (/= ',') (dropWhile (== ' ') line)],
+      name@(first : _) <- [takeWhile (/= ',') (dropWhile (`elem` (" (" :: String)) line)],
       isLower first,
       any (makesCommand name) signatures
   ]
