@@ -9,8 +9,8 @@ import Criterion.Main (Benchmark, Benchmarkable, bench, bgroup, whnfAppIO)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Foreign.Marshal.Alloc (allocaBytes)
-import Redis.Internal.Command (commandRequest)
 import Redis.Commands qualified as Commands
+import Redis.Internal.Command (commandRequest)
 import Redis.Internal.Protocol.Encode (Request, request, requestPoke, requestSize)
 
 -- | Keys of 16 bytes and values of 16 and of 512.

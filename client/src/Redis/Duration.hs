@@ -34,7 +34,7 @@ instance Show Duration where
 
 -- | One after the other.
 instance Semigroup Duration where
-  Duration a <> Duration b = Duration (a + b)
+  Duration a <> Duration b = clamped (toInteger a + toInteger b)
 
 -- | 'mempty' is no time at all.
 instance Monoid Duration where
@@ -100,4 +100,6 @@ inWholeSeconds (Duration micros) = case micros `quotRem` 1000000 of
 --
 -- @since 0.1.0.0
 inMilliseconds :: Duration -> Int64
-inMilliseconds (Duration micros) = negate (negate micros `div` 1000)
+inMilliseconds (Duration micros) = case micros `divMod` 1000 of
+  (whole, 0) -> whole
+  (whole, _) -> whole + 1

@@ -192,6 +192,9 @@ data Refusal
   | -- | In a cluster the answer to the command (its name) is one node's own, and
     -- none was named.
     NeedsNode ByteString
+  | -- | The command (its name) is for several nodes, and a lent connection leads to
+    -- one.
+    NeedsSeveralNodes ByteString
   | -- | The cluster has no node at this endpoint.
     NoSuchNode Endpoint
   | -- | A contiguous run of so many commands, more than a connection may have in
@@ -280,6 +283,7 @@ renderRefusal = \case
     Char8.unpack name <> " concerns the connection, which others share; it can be run on a dedicated one"
   NeedsNode name ->
     "in a cluster the answer to " <> Char8.unpack name <> " is one node's own; name the node, or ask every one"
+  NeedsSeveralNodes name -> Char8.unpack name <> " is for several nodes, and this connection leads to one"
   NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
   EmptyCommand -> "a command has at least a name"

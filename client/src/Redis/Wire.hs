@@ -75,12 +75,13 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
                 Left cause -> Left cause <$ transportClose transport
                 Right () -> pure (Right wire)
 
-    agree config wire = issued config >>= \case
-      Left cause -> pure (Left cause)
-      Right known -> handshakeBy config (issuedAs <$> known) Lent $ \requests -> do
-        -- A server that has no room says so before it hangs up.
-        _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
-        traverse (const (try (receiveReply (configLimits config) wire))) requests
+    agree config wire =
+      issued config >>= \case
+        Left cause -> pure (Left cause)
+        Right known -> handshakeBy config (issuedAs <$> known) Lent $ \requests -> do
+          -- A server that has no room says so before it hangs up.
+          _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
+          traverse (const (try (receiveReply (configLimits config) wire))) requests
 
     failed :: ConnectionCause -> IO a
     failed = throwIO . ConnectionError NotSent endpoint

@@ -150,6 +150,13 @@ namingSpec = do
         problem <- tryRun client Redis.dbsize >>= expectError
         problem `shouldBe` RoutingError NotSent (UncoveredSlot 101)
         mapM (`countHeard` ["DBSIZE"]) [a, b] `shouldReturn` [0, 0]
+        -- One is enough for this, and it must not wait.
+        within 1 (run client Redis.scriptKill)
+
+  it "is not asked on a connection that leads to one node" $
+    limited . withShards $ \a _ _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+      refused <- withDedicated client Anywhere (`tryRunOn` onEvery Primaries Redis.dbsize)
+      refused `shouldBe` Left (RefusedError (NeedsSeveralNodes "DBSIZE"))
 
 wholeSpec :: SpecWith Cluster
 wholeSpec = do

@@ -77,7 +77,7 @@ spec = describe "many commands together" $ do
       forM_ [1 :: Int .. 5] $ \_ ->
         withClient (clusterOf [fakeEndpoint a]) $ \client -> do
           earlier <- length . filter ((== ["SET"]) . take 1) <$> heard a
-          forM [1 :: Int .. 200] (\n -> submit client (Redis.set served (Char8.pack (show n)))) >>= traverse_ awaitReply
+          forM [1 :: Int .. 200] (submit client . Redis.set served . Char8.pack . show) >>= traverse_ awaitReply
           written <- filter ((== ["SET"]) . take 1) <$> heard a
           map (drop 2) (drop earlier written) `shouldBe` [[Char8.pack (show n)] | n <- [1 :: Int .. 200]]
   where

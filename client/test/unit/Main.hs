@@ -4,6 +4,7 @@ import Redis.Commands.SplitSpec qualified
 import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
+import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
@@ -23,6 +24,7 @@ main =
     Redis.CommandsSpec.spec
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
+    Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec

@@ -44,7 +44,6 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
 import Data.List.NonEmpty (NonEmpty (..))
-import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, listToMaybe)
@@ -121,7 +120,8 @@ targetOf options = case connectionUrl options of
           targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
           targetReadFrom = connectionReadFrom options
         }
-    placed config target = at (NonEmpty.head (Config.getEndpoints config)) (if Config.isClusterConfig config then target {targetKind = TargetCluster} else target)
+    placed config target = at (firstOf (Config.getEndpoints config)) (if Config.isClusterConfig config then target {targetKind = TargetCluster} else target)
+    firstOf (first :| _) = first
     at endpoint target = case endpoint of
       TcpEndpoint host port -> target {targetHost = host, targetPort = port}
       UnixEndpoint path -> target {targetSocket = Just path}

@@ -137,11 +137,12 @@ option word render = maybe [] (\argument -> [Plain word, render argument])
 onlyReads :: Command a -> Command a
 onlyReads = declared readFacts
 
--- | Says of a command that the table lacks that it writes: no server is asked.
+-- | Says of a command that the table lacks that it writes: no server is asked. An
+-- error of it leaves a doubt: nobody knows whether it stops half-way.
 --
 -- @since 0.1.0.0
 writes :: Command a -> Command a
-writes = declared writeFacts
+writes = declared writeFacts {factFailsHalfway = True}
 
 declared :: Facts -> Command a -> Command a
 declared facts given = case commandRoute given of

@@ -9,13 +9,13 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
 import Redis
-import Redis.Value (Value (..))
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
 import Redis.TestKit.Command (replyText)
 import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (failure, within)
+import Redis.Value (Value (..))
 import Test.Hspec
 
 spec :: Spec

@@ -193,7 +193,7 @@ replies = describe "reads the replies of" $ do
   it "INFO, plain and verbatim" $ do
     let text = "# Server\r\nredis_version:7.0.15\r\nexecutable:/a:b\r\n\r\n# Clients\r\nconnected_clients:1\r\n"
         expected = Right [("redis_version", "7.0.15"), ("executable", "/a:b"), ("connected_clients", "1")]
-    mapM (decoded (info)) [BulkString text, VerbatimString "txt" text] `shouldBe` fmap (\fields -> [fields, fields]) expected
+    mapM (decoded info) [BulkString text, VerbatimString "txt" text] `shouldBe` fmap (\fields -> [fields, fields]) expected
 
   it "TIME" $ do
     decoded time (Array [BulkString "1700000000", BulkString "12"]) `shouldBe` Right (posixSecondsToUTCTime 1700000000.000012)

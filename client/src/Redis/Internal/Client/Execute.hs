@@ -33,6 +33,7 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Protocol.CommandTable.Merge (oneIsEnough)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
@@ -205,9 +206,10 @@ startSpecial caller core given
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core given (partsOf given stride keys)
     Everywhere audience how -> do
-      -- Without one of the primaries it would be the answer of a part.
+      -- Without one of the primaries it would be the answer of a part; and what one
+      -- primary does for all need not wait for the others.
       remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
-      covered <- if audience == Primaries then coverEventually (coreRouter core) remaining else pure (Right ())
+      covered <- if audience == Primaries && not (oneIsEnough how) then coverEventually (coreRouter core) remaining else pure (Right ())
       case covered of
         Left failed -> pure (settled (Left failed))
         Right () -> startTogether core given audience (decodedFrom given . mergeNodes (commandFacts given) how)

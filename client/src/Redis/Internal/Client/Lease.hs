@@ -138,7 +138,7 @@ learnFrom core place facts failure = do
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
 tryRunOn dedicated given
-  | null (commandWords given) = pure (Left (RefusedError EmptyCommand))
+  | Just refusal <- refusedOn given = pure (Left (RefusedError refusal))
   | otherwise = do
     answered <-
       within patience (submitOnLoan dedicated given >>= waitSlotResult)
@@ -159,10 +159,17 @@ tryRunOn dedicated given
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)
 startOn dedicated given
-  | null (commandWords given) = pure (settled (Left (RefusedError EmptyCommand)))
+  | Just refusal <- refusedOn given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
     slot <- submitOnLoan dedicated given
     pure (onConnection given (patienceOf dedicated (commandFacts given)) (abandon dedicated) slot)
+
+-- | Why a command is not sent on a lent connection.
+refusedOn :: Command a -> Maybe Refusal
+refusedOn given
+  | null (commandWords given) = Just EmptyCommand
+  | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
+  | otherwise = Nothing
 
 -- | Seconds until the reply: a command that waits on the server has its own time
 -- besides.

@@ -60,8 +60,8 @@ go errand course target = do
   placed <- case target of
     SameRoute -> placeEventually router remaining facts (errandAim errand)
     PrimaryRoute -> placeEventually router remaining facts {factReadOnly = False} (errandAim errand)
-    ToNode endpoint -> placeAt router endpoint
-    AskingNode endpoint -> placeAt router endpoint
+    ToNode endpoint -> placeAt router facts endpoint
+    AskingNode endpoint -> placeAt router facts endpoint
   case placed of
     Left failed -> judge errand course failedNowhere {failedError = failed}
     Right place -> do

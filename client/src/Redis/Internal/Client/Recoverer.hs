@@ -318,8 +318,8 @@ perform recoverer actions = do
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
         PrimaryRoute -> lookUp (flightFacts flight) {factReadOnly = False}
-        ToNode endpoint -> Right <$> placeAt router endpoint
-        AskingNode endpoint -> Right <$> placeAt router endpoint
+        ToNode endpoint -> Right <$> placeAt router (flightFacts flight) endpoint
+        AskingNode endpoint -> Right <$> placeAt router (flightFacts flight) endpoint
       random <- randomRIO (0, 1)
       case found of
         Right (Right departurePlace) ->

@@ -11,7 +11,7 @@ module Redis.Internal.Client.Together
   )
 where
 
-import Data.Bifunctor (bimap)
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.Either (partitionEithers)
 import Data.IntMap.Strict qualified as IntMap
@@ -68,7 +68,7 @@ chunksOf size = \case
 -- | One reply from those of all parts, or why there is none: the elements of
 -- arrays in the order of the keys, the sum of integers, and OK. \(O(n \log n)\).
 mergeParts :: Facts -> [(Part, Either Error Value)] -> Either Error Value
-mergeParts facts results = case partitionEithers [either Left (Right . (,) part) result | (part, result) <- results] of
+mergeParts facts results = case partitionEithers [(,) part <$> result | (part, result) <- results] of
   ([], []) -> Left (RefusedError EmptyCommand)
   ([], done@((_, first) : others)) -> case withoutAttributes first of
     Array _ -> Array . IntMap.elems . IntMap.fromList . concat <$> traverse placed done
@@ -86,7 +86,7 @@ mergeParts facts results = case partitionEithers [either Left (Right . (,) part)
 
 -- | One reply from those of several nodes, or why there is none.
 mergeNodes :: Facts -> Merge -> [(Endpoint, Either Error Value)] -> Either Error Value
-mergeNodes facts how results = case partitionEithers [bimap ((,) endpoint) id result | (endpoint, result) <- results] of
+mergeNodes facts how results = case partitionEithers [first ((,) endpoint) result | (endpoint, result) <- results] of
   (failures, reply : replies)
     | null failures || oneIsEnough how -> mergedBy how (reply :| replies)
   ([], []) -> Left (RoutingError NotSent (NoReachableNode []))

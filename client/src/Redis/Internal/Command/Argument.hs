@@ -34,7 +34,9 @@ floating number
 
 -- | Whole seconds, rounded up.
 secondsUp :: Duration -> ByteString
-secondsUp duration = decimal (negate (negate (inMilliseconds duration) `div` 1000))
+secondsUp duration = decimal $ case inMilliseconds duration `divMod` 1000 of
+  (whole, 0) -> whole
+  (whole, _) -> whole + 1
 
 -- | Seconds with a fraction, for a timeout: digits and a point, no exponent. Never
 -- zero, which is for ever.

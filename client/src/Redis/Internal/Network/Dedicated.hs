@@ -37,6 +37,7 @@ import Control.Monad (unless, void, when)
 import Data.Foldable (for_, traverse_)
 import Data.Function (on)
 import Data.List qualified as List
+import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -240,13 +241,14 @@ takeTurn pool = do
           Just NoMore -> pure []
       traverse_ (abortMultiplexer . heldMux) closing
 
-    openTurn = opening pool `onException` happened pool NotOpened >>= \case
-      Right mux -> do
-        (held, closing) <- atomically $ do
-          held <- (`Held` mux) <$> numbered pool
-          (,) held <$> happen pool (Opened held)
-        if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
-      Left failed -> Left failed <$ happened pool NotOpened
+    openTurn =
+      opening pool `onException` happened pool NotOpened >>= \case
+        Right mux -> do
+          (held, closing) <- atomically $ do
+            held <- (`Held` mux) <$> numbered pool
+            (,) held <$> happen pool (Opened held)
+          if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
+        Left failed -> Left failed <$ happened pool NotOpened
 
 closedLocally :: DedicatedPool -> Error
 closedLocally pool = ConnectionError NotSent (dedicatedEndpoint pool) ClosedLocally
@@ -314,7 +316,7 @@ reap pool limit = do
   since <- atomically $ do
     lending <- readTVar (dedicatedLending pool)
     let since = longestIdle lending
-    since <$ when (since == Nothing) (writeTVar (dedicatedReaping pool) False)
+    since <$ when (isNothing since) (writeTVar (dedicatedReaping pool) False)
   for_ since $ \idleSince -> do
     now <- coarseNanos
     let left = idleSince + limit - now

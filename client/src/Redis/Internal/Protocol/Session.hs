@@ -45,6 +45,7 @@ where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isAsciiLower)
 import Data.List qualified as List
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -141,7 +142,7 @@ effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
     | otherwise -> Spoils
   where
     upperAscii character
-      | character >= 'a' && character <= 'z' = toEnum (fromEnum character - 32)
+      | isAsciiLower character = toEnum (fromEnum character - 32)
       | otherwise = character
 
 -- | A reply, as far as it tells what a command has done.

@@ -176,7 +176,7 @@ step now event recovery = case event of
     _ -> (current, [])
   Tick -> foldCases (map snd (Set.toAscList (dueBy now))) (due now)
   Stop ->
-    foldCases (IntMap.keys (recoveryCases recovery)) (\number tracked current -> stopped number tracked current)
+    foldCases (IntMap.keys (recoveryCases recovery)) stopped
       `andThen` (\current -> current {recoveryStopped = True})
   where
     behindSeekers fresh = maybe False ((`IntMap.member` recoverySlots recovery) . slotNumber) (caseSlot fresh)

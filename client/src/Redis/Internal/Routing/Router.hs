@@ -57,6 +57,7 @@ import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Observation (..))
@@ -334,8 +335,8 @@ hasNode router remaining endpoint =
       | otherwise -> Right . isJust <$> knownNode (routerNodes router) endpoint
 
 -- | The place at an endpoint that a server named.
-placeAt :: Router -> Endpoint -> IO (Either Error Place)
-placeAt router endpoint = fmap onPrimary <$> nodeAt (routerNodes router) endpoint
+placeAt :: Router -> Facts -> Endpoint -> IO (Either Error Place)
+placeAt router facts endpoint = fmap (inLane facts . onPrimary) <$> nodeAt (routerNodes router) endpoint
 
 -- | Does what a retry decision asks for besides the retry, for a command that
 -- was begun at this time.
@@ -351,7 +352,8 @@ carryOut router began = \case
         reconnectNode (nodePool node) began
         reconnectNode (nodeReplicaPool node) began
         reconnectNode (nodeControlPool node) began
-        closeIdle (nodeDedicated node)
+        -- It waits until descriptors are free, and this must not.
+        spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
 
 -- | A node answered. One read for a node that is well.
 noteAnswer :: Router -> Place -> IO ()

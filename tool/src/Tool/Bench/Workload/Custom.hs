@@ -91,7 +91,7 @@ mark place = \case
 madeLike :: Command a -> [ByteString] -> [ByteString] -> Decoder Outcome -> Command Outcome
 madeLike sample marked
   | null keyWords = \filled verdict -> raw filled `decodedBy` verdict
-  | otherwise = \filled verdict -> Build.command name (zipWith ($) places (drop (length nameWords) filled)) verdict
+  | otherwise = Build.command name . zipWith ($) places . drop (length nameWords)
   where
     keyWords = commandKeys sample
     nameWords = Char8.words (commandName sample)

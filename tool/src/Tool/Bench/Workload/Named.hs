@@ -251,7 +251,9 @@ saddKind ground = plainKind "sadd" "sadd" [] $ \stream -> do
 hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
   number <- drawKey ground stream
   pure
-    $! Build.command "HSET" [Build.key "myhash", Build.arg (keyOf (groundElements ground) number), Build.arg (valueOf (groundValues ground) number)]
+    $! Build.command
+      "HSET"
+      [Build.key "myhash", Build.arg (keyOf (groundElements ground) number), Build.arg (valueOf (groundValues ground) number)]
       (integerFrom 0)
 spopKind ground = plainKind "spop" "spop" [filled] . const . pure $ Build.command "SPOP" [Build.key "myset"] somethingOrNull
   where
@@ -273,7 +275,9 @@ zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ Bui
     filled =
       (fill ground "myzset" "zadd")
         { stepCommand = \number ->
-            Build.command "ZADD" [Build.key "myzset", Build.arg (keyOf (groundDigits ground) number), Build.arg (keyOf (groundElements ground) number)]
+            Build.command
+              "ZADD"
+              [Build.key "myzset", Build.arg (keyOf (groundDigits ground) number), Build.arg (keyOf (groundElements ground) number)]
               (integerFrom 0)
         }
 xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do

@@ -219,7 +219,7 @@ move world = \case
       | Map.null (worldLeaving world) = world
       | otherwise =
         let (number, payload) = Map.elemAt (which `mod` Map.size (worldLeaving world)) (worldLeaving world)
-         in uncurry (act :: CaseId -> Int -> World) (number, payload)
+         in (act :: CaseId -> Int -> World) number payload
 
 -- | The driver ticks when it is time.
 passing :: Nanos -> World -> World

@@ -3,6 +3,7 @@ module Redis.Internal.Command.ShownSpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isAsciiUpper)
 import Data.List (isInfixOf)
 import Redis.Commands
 import Redis.Config
@@ -39,7 +40,7 @@ spec = describe "A command that is shown" $ do
     show (auth credentials) `shouldBe` "AUTH <secret> <secret>"
     show (hello HelloOptions {helloProtocol = 3, helloCredentials = Just credentials, helloClientName = Just "me"}) `shouldNotContain` "sesame"
   where
-    lower char = if char >= 'A' && char <= 'Z' then toEnum (fromEnum char + 32) else char
+    lower char = if isAsciiUpper char then toEnum (fromEnum char + 32) else char
 
 -- | Letters that stand nowhere else in the commands.
 password :: Gen ByteString

@@ -2,9 +2,9 @@
 module Redis.Internal.Command.WaitingSpec (spec) where
 
 import Data.List.NonEmpty (NonEmpty ((:|)))
-import Redis.Internal.Command
 import Redis.Commands
 import Redis.Duration (seconds)
+import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Support (naiveRequest)
