@@ -57,7 +57,7 @@ data World = World
     worldNext :: Int,
     worldGone :: Set Int,
     -- | What should never have been done.
-    worldFaults :: [String]
+    worldFaults :: Set String
   }
   deriving stock (Eq, Ord, Show)
 
@@ -69,7 +69,7 @@ data Caller
 
 newWorld :: Int -> World
 newWorld limit =
-  World {worldLending = newLending limit, worldCallers = Map.empty, worldOrder = [], worldNext = 1, worldGone = Set.empty, worldFaults = []}
+  World {worldLending = newLending limit, worldCallers = Map.empty, worldOrder = [], worldNext = 1, worldGone = Set.empty, worldFaults = Set.empty}
 
 -- | Everything that may happen next, with as many connections as are ever opened.
 moves :: [Int] -> Int -> World -> [World]
@@ -119,11 +119,11 @@ happens event world =
       Give caller turn
         | take 1 (worldOrder now) /= [caller] -> fault ("out of turn: " <> show caller) now
         | otherwise -> now {worldOrder = drop 1 (worldOrder now), worldCallers = Map.insert caller (HasTurn turn) (worldCallers now)}
-    fault text now = now {worldFaults = text : worldFaults now}
+    fault text now = now {worldFaults = Set.insert text (worldFaults now)}
 
 brokenPromises :: Int -> World -> [String]
 brokenPromises limit world =
-  worldFaults world
+  Set.toList (worldFaults world)
     <> ["more than the limit" | countLent now + countIdle now + countOpening now > limit]
     <> ["somebody waits although there is one" | not (null (worldOrder world)), countIdle now > 0 || countLent now + countOpening now < limit]
     <> ["who waits is not who came" | waiting state /= worldOrder world || sort (worldOrder world) /= [caller | (caller, Waits) <- Map.toList (worldCallers world)]]
