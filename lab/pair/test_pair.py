@@ -183,6 +183,9 @@ class Projects(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder)
             (tree / "cabal.project").write_text(self.TEXT)
+            source = tree / "client" / "src" / "Redis"
+            source.mkdir(parents=True)
+            (source / "Client.hs").write_text("awaitReply :: Pending a -> IO a\n")
             builds.write_project(tree / "written", tree)
             text = (tree / "written").read_text()
         self.assertIn(f"  {tree / 'client'}\n", text)

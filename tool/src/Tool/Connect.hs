@@ -230,7 +230,8 @@ primaries :: Client -> IO [Endpoint]
 primaries client =
   known >>= \case
     [] -> do
-      outcome <- Redis.tryRun client Commands.ping
+      -- A command that no workload counts.
+      outcome <- Redis.tryRun client (onEach Primaries (text ["CLUSTER", "MYID"]))
       known >>= \case
         [] -> either throwIO pure outcome >> unavailable "the cluster names no primary that serves slots"
         found -> pure found

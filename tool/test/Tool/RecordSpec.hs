@@ -5,7 +5,8 @@ module Tool.RecordSpec (spec) where
 import Control.Concurrent.Async (concurrently, concurrently_, withAsync)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
 import Control.Exception (IOException, bracket, finally, handle)
-import Control.Monad (forM_, unless, when)
+import Control.Monad (forM_, guard, unless, when)
+import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -13,12 +14,10 @@ import Data.List (isInfixOf, isPrefixOf)
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
-import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
 import Redis.TestKit.Address (Address (TcpAddress), listenOn)
 import Redis.TestKit.Command (replyText)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
-import Redis.Value (Value (..))
 import System.Directory (listDirectory)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
@@ -77,9 +76,9 @@ serve manner watching connection = handle (\(_ :: IOException) -> pure ()) (go "
     go rest = do
       received <- Socket.ByteString.recv connection 4096
       unless (ByteString.null received) (commands (rest <> received) >>= go)
-    commands bytes = case decodeBytes (DecodeLimits {decodeMaxBulk = 4096, decodeMaxElements = 64, decodeMaxDepth = 2}) bytes of
-      Right (Array parts, rest) -> run [text | BulkString text <- parts] >> commands rest
-      _ -> pure bytes
+    commands bytes = case requestIn bytes of
+      Just (arguments, rest) -> run arguments >> commands rest
+      Nothing -> pure bytes
     run = \case
       ["MONITOR"] -> do
         say connection (mannerMonitor manner)
@@ -90,6 +89,22 @@ serve manner watching connection = handle (\(_ :: IOException) -> pure ()) (go "
           withMVar watching (mapM_ (`say` ("+" <> shown <> "\r\n")))
         say connection (mannerAnswers manner arguments)
     say = Socket.ByteString.sendAll
+
+-- | The first request, if all of it is there, and what follows.
+requestIn :: ByteString -> Maybe ([ByteString], ByteString)
+requestIn bytes = do
+  (count, rest) <- header '*' bytes
+  arguments count rest
+  where
+    arguments left rest
+      | left == 0 = Just ([], rest)
+      | otherwise = do
+        (size, text) <- header '$' rest
+        guard (ByteString.length text >= size + 2)
+        first (ByteString.take size text :) <$> arguments (left - 1) (ByteString.drop (size + 2) text)
+    header mark text = do
+      (number, rest) <- Char8.readInt =<< ByteString.stripPrefix (Char8.singleton mark) text
+      (,) number <$> ByteString.stripPrefix "\r\n" rest
 
 at :: Server -> [String]
 at server = ["-h", serverHost server, "-p", show (serverPort server)]

@@ -16,6 +16,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
+import Redis.Config (ProtocolVersion (OnlyResp2), setProtocol)
 import Redis.Error (Endpoint (..), Error (ConnectionError), renderCause)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Wire qualified as Redis
@@ -33,9 +34,12 @@ data Wire = Wire
 -- library's error where there is none, and ends the program where it breaks.
 withConnected :: Target -> (Wire -> IO a) -> IO a
 withConnected target action =
-  Redis.withWire (targetConfig quiet target) endpoint $ \bytes ->
+  Redis.withWire config endpoint $ \bytes ->
     action Wire {wireName = Text.unpack (targetNodeName target), wireBytes = bytes}
   where
+    -- The lines of MONITOR are the same in both protocols, and a user may be
+    -- refused HELLO.
+    config = setProtocol OnlyResp2 (targetConfig quiet target)
     endpoint = maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
 
 -- | Ends the program because of what the node does.

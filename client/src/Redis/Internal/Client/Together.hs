@@ -70,14 +70,14 @@ chunksOf size = \case
 mergeParts :: Facts -> [(Part, Either Error Value)] -> Either Error Value
 mergeParts facts results = case partitionEithers [(,) part <$> result | (part, result) <- results] of
   ([], []) -> Left (RefusedError EmptyCommand)
-  ([], done@((_, first) : others)) -> case withoutAttributes first of
+  ([], done@((_, one) : others)) -> case withoutAttributes one of
     Array _ -> Array . IntMap.elems . IntMap.fromList . concat <$> traverse placed done
-    Integer _ -> mergedBy MergeSum (first :| map snd others)
-    _ -> Right first
-  (failures@(first : _), done)
-    | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left first
+    Integer _ -> mergedBy MergeSum (one :| map snd others)
+    _ -> Right one
+  (failures@(failed : _), done)
+    | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left failed
     -- The failed part alone would say that nothing has run.
-    | otherwise -> Left (RoutingError MaybeExecuted (PartsFailed (length failures) (length results) first))
+    | otherwise -> Left (RoutingError MaybeExecuted (PartsFailed (length failures) (length results) failed))
   where
     placed (part, reply) = case withoutAttributes reply of
       Array elements

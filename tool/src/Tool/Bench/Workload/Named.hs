@@ -330,7 +330,9 @@ fcallKind ground = program ground "fcall-set" "fcall" [loaded] (Commands.fcall "
 -- server looks its digest up and is done.
 scriptLoadKind _ =
   plainKind "script-load" "script|load" [] . const . pure $
-    Build.command "SCRIPT LOAD" [Build.arg setScript] someText
+    -- A cluster has a script at every node; sent like a key, it goes to one, so
+    -- that one operation is one command.
+    Build.command "SCRIPT LOAD" [Build.key setScript] someText
 
 everywhere :: Text -> Text -> Command Outcome -> Step
 everywhere name command what =

@@ -14,7 +14,7 @@ import Redis.Internal.Routing.Retry
 import Support
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
-import Test.QuickCheck
+import Test.QuickCheck hiding (again)
 
 spec :: Spec
 spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
