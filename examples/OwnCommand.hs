@@ -27,7 +27,7 @@ main = do
     _ <- run client (raw ["HSET", "example:hash", "field", "value", "other", "value"])
     run client (fieldCount "example:hash") >>= print
 
-    -- A server without the module says so, and that nothing has run is certain.
+    -- A server without the module says so.
     tryRun client (jsonGet "example:document" "$") >>= \case
       Right document -> print document
       Left failure -> do

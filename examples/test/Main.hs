@@ -9,6 +9,7 @@ import ErrorsAndRetries qualified
 import GHC.IO.Handle (hDuplicate, hDuplicateTo)
 import InCluster qualified
 import Observing qualified
+import Options qualified
 import OwnCommand qualified
 import Pipelining qualified
 import Quickstart qualified
@@ -52,6 +53,9 @@ main = hspec . around_ withinAMinute $ do
                      "server error: ERR unknown command 'JSON.GET'",
                      "JSON.GET example:document $"
                    ]
+    it "options are fields of a record" $ \server -> do
+      printed <- linesOf Options.main (serverUrl server)
+      printed `shouldBe` ["True", "False", "Just \"mine\""]
     it "hooks see connections and commands" $ \server -> do
       printed <- linesOf Observing.main (serverUrl server)
       map (takeWhile (/= ',')) (drop 3 printed) `shouldSatisfy` elem "GET: 2"
@@ -68,7 +72,7 @@ main = hspec . around_ withinAMinute $ do
                      ]
         length (drop 3 printed) `shouldSatisfy` (>= 2)
         asOne <- clusterUrl cluster >>= linesOf AsOne.main
-        asOne `shouldBe` ["3", "RefusedError (NeedsNode \"INFO\")", "True", "3"]
+        asOne `shouldBe` ["True", "RefusedError (NeedsNode \"INFO\")", "True", "True", show (replicate 5 (True, True))]
 
 withinAMinute :: IO () -> IO ()
 withinAMinute test = do

@@ -2,7 +2,8 @@
 -- whether or not anybody waits for them.
 module TogetherSpec (spec) where
 
-import Control.Monad (forM, forM_, replicateM_)
+import Control.Concurrent.Async (forConcurrently)
+import Control.Monad (forM, forM_, replicateM, replicateM_)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -22,6 +23,15 @@ spec = describe "many commands together" $ do
         results <- within 2.5 (tryEach client (replicate 1000 (Redis.get "key")))
         [failed | Left failed <- results] `shouldSatisfy` all ((== NotSent) . errorDelivery)
         length results `shouldBe` 1000
+
+  it "from the first moment on wait for the first map, and for no other" $
+    -- The next map would be asked for in a minute only.
+    limited . settled . withFakeNode $ \a -> forM_ [1 :: Int .. 20] $ \_ ->
+      withClient (setRefreshThrottle (seconds 60) (clusterOf [fakeEndpoint a])) $ \client -> do
+        results <- forConcurrently [1 :: Int .. 256] $ \number ->
+          replicateM 5 (tryRun client (Redis.get (Char8.pack (show number))))
+        length (concat results) `shouldBe` 1280
+        [failed | Left failed <- concat results] `shouldBe` []
 
   it "to a slot that nobody serves end within their time, and those to others at once" $
     limited . settled . withFakeNode $ \a -> do

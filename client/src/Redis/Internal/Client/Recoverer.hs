@@ -256,21 +256,26 @@ changePhase flight from to =
 
 -- | The worker: waits for events or for the time, steps, acts.
 drive :: Recoverer -> IO ()
-drive recoverer = loop newRecovery
+drive recoverer = do
+  seen <- atomically (routerNews router)
+  loop seen newRecovery
   where
     router = recovererRouter recoverer
 
-    loop recovery = do
-      -- Before any node is looked for: what comes meanwhile is news then.
-      seen <- atomically (routerNews router)
+    -- Given what was the latest news before any node was looked for that the cases
+    -- at hand lack: whatever has come since is news to them.
+    loop seen recovery = do
       events <- nextEvents seen recovery
-      settled <- advance recoverer events recovery
+      current <- atomically (routerNews router)
+      let news = [News | current /= seen, recoverySeeking recovery]
+      settled <- advance recoverer (news <> events) recovery
       over <- atomically $ do
         idle <- isEmptyTQueue (recovererMail recoverer)
         let over = idle && recoveryIsOver settled
         over <$ when over (writeTVar (recovererEnded recoverer) True)
-      unless over (loop settled)
+      unless over (loop current settled)
 
+    -- Those of the mail; none if there is news, and a tick if neither comes in time.
     nextEvents seen recovery = do
       now <- preciseNanos
       let wait = maybe (fmap Just) (timeout . micros . subtract now) (recoveryWake recovery)
@@ -278,7 +283,7 @@ drive recoverer = loop newRecovery
           fromRouter = do
             check (recoverySeeking recovery)
             current <- routerNews router
-            [News] <$ check (current /= seen)
+            [] <$ check (current /= seen)
       fromMaybe [Tick] <$> wait (atomically (fromMail `orElse` fromRouter))
 
     micros nanos = max 0 (fromIntegral (min 1000000000000 nanos `quot` 1000) + 1)
