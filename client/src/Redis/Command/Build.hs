@@ -67,7 +67,7 @@ key = Key
 --
 -- @since 0.1.0.0
 keys :: Foldable f => f ByteString -> [Argument]
-keys = map Key . toList
+keys names = [Keys (toList names)]
 {-# INLINE keys #-}
 
 -- | An argument that is no key.

@@ -41,16 +41,16 @@ import Redis.Value
 
 -- | A command under way.
 data Started a
-  = -- | Where it was sent, and where its reply arrives. As data it takes half of
-    -- what a closure takes, which is copied for every command in flight.
-    Underway Core (Command a) Place ResponseSlot
+  = -- | Where it was sent, when it was begun, and where its reply arrives. All that
+    -- is kept of a command in flight: the collector copies it.
+    Underway Core (Command a) Place {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
   | Started (IO (Either Error a))
 
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Started a -> IO (Either Error a)
 awaitStarted = \case
-  Underway core given place slot ->
-    waitArrival slot >>= \case
+  Underway core given place _ cell ->
+    waitCell cell >>= \case
       Plain value -> do
         noteAnswer (coreRouter core) place
         pure $! decoded given value
@@ -120,13 +120,22 @@ startPlaced core given =
   firstPlace core given >>= \case
     Just place -> do
       began <- coarseNanos
-      slot <- newAttendedSlot . OnTrouble $ \outcome result -> do
-        flight <- flightOf given began result
-        attend (coreRecoverer core) flight place outcome
-      submitToNodeSlot (poolOf place) Nothing (commandRequest given) slot
-      pure $! Underway core given place slot
+      cell <- newCell
+      let started = Underway core given place began cell
+          -- One for both.
+          {-# NOINLINE started #-}
+      submitToNodeSlot (poolOf place) Nothing (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      pure started
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}
+
+-- | Leaves a command to the recoverer.
+hasTrouble :: Started a -> Outcome -> MVar (Either Error Value) -> IO ()
+hasTrouble started outcome result = case started of
+  Underway core given place began _ -> do
+    flight <- flightOf given began result
+    attend (coreRecoverer core) flight place outcome
+  Started _ -> pure ()
 
 -- | The place of a command that is about to be sent. 'Nothing' if nobody is known,
 -- or if commands that came before it still wait for somebody: it must not overtake

@@ -7,7 +7,6 @@ module Redis.Internal.Command.Make
     Name,
     nameOf,
     Argument (..),
-    argumentBytes,
     command,
 
     -- * By words
@@ -78,15 +77,23 @@ nameOf text =
 data Argument
   = -- | A key: it decides where the command goes.
     Key ByteString
+  | -- | Several keys, one after the other.
+    Keys [ByteString]
   | -- | Anything else.
     Plain ByteString
 
 -- | What is sent.
-argumentBytes :: Argument -> ByteString
-argumentBytes = \case
-  Key bytes -> bytes
-  Plain bytes -> bytes
-{-# INLINE argumentBytes #-}
+argumentWords :: [Argument] -> [ByteString]
+argumentWords = concatMap $ \case
+  Key name -> [name]
+  Keys names -> names
+  Plain bytes -> [bytes]
+
+argumentKeys :: [Argument] -> [ByteString]
+argumentKeys = concatMap $ \case
+  Key name -> [name]
+  Keys names -> names
+  Plain _ -> []
 
 -- | The command of this name with these arguments, and how its reply is read.
 --
@@ -112,10 +119,16 @@ command name arguments decoder = case nameFacts name of
 requestFor :: Header -> [Argument] -> Request
 requestFor header = \case
   [] -> requestOf0 header
-  [a] -> requestOf1 header (argumentBytes a)
-  [a, b] -> requestOf2 header (argumentBytes a) (argumentBytes b)
-  [a, b, c] -> requestOf3 header (argumentBytes a) (argumentBytes b) (argumentBytes c)
-  many -> requestOf header (map argumentBytes many)
+  [Keys names] -> requestOf header names
+  [a] | Just one <- word a -> requestOf1 header one
+  [a, b] | Just one <- word a, Just two <- word b -> requestOf2 header one two
+  [a, b, c] | Just one <- word a, Just two <- word b, Just three <- word c -> requestOf3 header one two three
+  many -> requestOf header (argumentWords many)
+  where
+    word = \case
+      Key name -> Just name
+      Plain bytes -> Just bytes
+      Keys _ -> Nothing
 {-# INLINE requestFor #-}
 
 routeFor :: Name -> [Argument] -> Route a
@@ -123,15 +136,13 @@ routeFor name = \case
   [Key key] -> OneKey key
   [Key key, Plain _] -> OneKey key
   [Key key, Plain _, Plain _] -> OneKey key
-  arguments -> routeOfArguments name arguments
+  arguments -> routeOfArguments name (argumentKeys arguments)
 {-# INLINE routeFor #-}
 
-routeOfArguments :: Name -> [Argument] -> Route a
-routeOfArguments name arguments = case nameEntry name of
-  Just entry -> routeOfKeys entry keys
-  Nothing -> AskServer (Just keys)
-  where
-    keys = [key | Key key <- arguments]
+routeOfArguments :: Name -> [ByteString] -> Route a
+routeOfArguments name names = case nameEntry name of
+  Just entry -> routeOfKeys entry names
+  Nothing -> AskServer (Just names)
 {-# NOINLINE routeOfArguments #-}
 
 -- | Of a command whose facts depend on its arguments, or that the table lacks.
@@ -139,12 +150,12 @@ uncommon :: Name -> [Argument] -> Decoder a -> Command a
 uncommon name arguments decoder =
   Command
     { commandRequest = encoded,
-      commandRoute = routeOfArguments name arguments,
+      commandRoute = routeOfArguments name (argumentKeys arguments),
       commandFacts = maybe writeFacts (`factsFromEntry` requestWords encoded) (nameEntry name),
       commandDecode = decoder
     }
   where
-    encoded = requestOf (nameHeader name) (map argumentBytes arguments)
+    encoded = requestOf (nameHeader name) (argumentWords arguments)
 {-# NOINLINE uncommon #-}
 
 -- | The command with these words, the name first; it answers as the server does.

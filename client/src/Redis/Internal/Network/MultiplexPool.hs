@@ -203,30 +203,37 @@ submitToNodeSlot = submitAs GoesOn
 
 submitAs :: Submitter -> MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
 submitAs submitter pool patience encoded slot =
-  withMux submitter pool patience (\mux key -> submitTo mux Terms {termsOrderKey = key, termsPatience = patience} encoded slot) (fillSlot slot . Failure)
+  muxOf submitter pool patience >>= \case
+    Found mux key -> submitTo mux Terms {termsOrderKey = key, termsPatience = patience} encoded slot
+    Missing failure -> fillSlot slot (Failure failure)
 {-# INLINE submitAs #-}
 
 -- | Submits requests that nothing may come between, each with the slot of its
 -- reply. Blocks as 'submitToNodeAsync'.
 submitRunToNode :: MultiplexPool -> Maybe Nanos -> [(Request, ResponseSlot)] -> IO ()
 submitRunToNode pool patience run =
-  withMux
-    GoesOn
-    pool
-    patience
-    (\mux key -> submitRunTo mux Terms {termsOrderKey = key, termsPatience = patience} run)
-    (\failure -> mapM_ ((`fillSlot` Failure failure) . snd) run)
+  muxOf GoesOn pool patience >>= \case
+    Found mux key -> submitRunTo mux Terms {termsOrderKey = key, termsPatience = patience} run
+    Missing failure -> mapM_ ((`fillSlot` Failure failure) . snd) run
 
 -- | Makes sure that the calling thread's connection is open, or says why it
 -- cannot be. Blocks while it is opened.
 connectNode :: MultiplexPool -> IO (Either Error ())
-connectNode pool = withMux Waits pool Nothing (\_ _ -> pure (Right ())) (pure . Left)
+connectNode pool =
+  muxOf Waits pool Nothing >>= \case
+    Found _ _ -> pure (Right ())
+    Missing failure -> pure (Left failure)
 
--- | The calling thread's multiplexer, and as whose its commands count; or why
--- there is none.
-withMux :: Submitter -> MultiplexPool -> Maybe Nanos -> (Multiplexer -> OrderKey -> IO a) -> (Error -> IO a) -> IO a
-withMux submitter pool patience use failed
-  | count == 1 = useCell 0 noOrderKey
+-- | A connection, and as whose the commands of the thread that asked count there; or
+-- why there is none.
+data Found
+  = Found Multiplexer OrderKey
+  | Missing Error
+
+-- | The calling thread's multiplexer. Blocks as 'submitToNodeAsync'.
+muxOf :: Submitter -> MultiplexPool -> Maybe Nanos -> IO Found
+muxOf submitter pool patience
+  | count == 1 = atCell 0 noOrderKey
   | otherwise = do
     thread <- myThreadId
     (capability, _) <- threadCapability thread
@@ -235,23 +242,19 @@ withMux submitter pool patience use failed
         counted = if submitter == GoesOn then key else noOrderKey
     elsewhere <- anyElsewhere pool mine key
     if not elsewhere
-      then useCell mine counted
+      then atCell mine counted
       else case submitter of
-        Waits -> stayWith pool mine key >>= (`useCell` counted)
-        GoesOn -> settleOrder pool mine key patience >>= either failed (`useCell` counted)
+        Waits -> stayWith pool mine key >>= (`atCell` counted)
+        GoesOn -> settleOrder pool mine key patience >>= either (pure . Missing) (`atCell` counted)
   where
     count = sizeofArray (poolCells pool)
-    useCell index key =
+    atCell index key =
       readIORef (indexArray (poolCells pool) index) >>= \case
         Just mux -> do
           open <- isOpen mux
-          if open then use mux key else connected index key
+          if open then pure (Found mux key) else connected index key
         Nothing -> connected index key
-    connected index key =
-      openCell submitter pool patience index >>= \case
-        Right mux -> use mux key
-        Left failure -> failed failure
-{-# INLINE withMux #-}
+    connected index key = either Missing (`Found` key) <$> openCell submitter pool patience index
 
 -- | Whether the thread may have commands in flight in another cell than this one.
 anyElsewhere :: MultiplexPool -> Int -> OrderKey -> IO Bool

@@ -1,3 +1,5 @@
+{-# LANGUAGE ExistentialQuantification #-}
+
 -- | Where the reply to one command arrives: written once, read any number of
 -- times.
 --
@@ -24,6 +26,12 @@ module Redis.Internal.Network.ResponseSlot
     Arrival (..),
     Trouble (..),
     waitArrival,
+
+    -- * A cell without its slot
+    Cell,
+    newCell,
+    cellSlot,
+    waitCell,
   )
 where
 
@@ -54,16 +62,19 @@ data Trouble
   | -- | Somebody deals with it; the result of the command will be here.
     Attended (MVar (Either Error Value))
 
+-- | Where one reply arrives.
+newtype Cell = Cell (MVar Arrival)
+
 -- | A cell for one command.
-data ResponseSlot = ResponseSlot {-# UNPACK #-} !(MVar Arrival) Attendant
+data ResponseSlot = ResponseSlot {-# UNPACK #-} !Cell Attendant
 
 -- | Who is told what has come. Its action runs once, on a thread of the
 -- connection, so it must be quick and must not throw.
 data Attendant
   = -- | Nobody but who waits.
     Nobody
-  | -- | Is given trouble, and the cell for the command's result.
-    OnTrouble (Outcome -> MVar (Either Error Value) -> IO ())
+  | -- | The function is given this, trouble, and the cell for the command's result.
+    forall command. OnTrouble command (command -> Outcome -> MVar (Either Error Value) -> IO ())
   | -- | Is given whatever comes, before anybody who waits has it; and whether it
     -- has been.
     OnArrival (IORef Bool) (Outcome -> IO ())
@@ -79,8 +90,18 @@ newResponseSlot = newAttendedSlot Nobody
 
 -- | An empty slot.
 newAttendedSlot :: Attendant -> IO ResponseSlot
-newAttendedSlot attendant = (`ResponseSlot` attendant) <$> newEmptyMVar
+newAttendedSlot attendant = (`ResponseSlot` attendant) <$> newCell
 {-# INLINE newAttendedSlot #-}
+
+-- | An empty cell.
+newCell :: IO Cell
+newCell = Cell <$> newEmptyMVar
+{-# INLINE newCell #-}
+
+-- | The slot of an empty cell.
+cellSlot :: Cell -> Attendant -> ResponseSlot
+cellSlot = ResponseSlot
+{-# INLINE cellSlot #-}
 
 -- | A slot that never waits.
 newFilledSlot :: Outcome -> IO ResponseSlot
@@ -90,17 +111,17 @@ newFilledSlot outcome = do
 
 -- | Fills the slot unless it is filled. \(O(1)\), never blocks.
 fillSlot :: ResponseSlot -> Outcome -> IO ()
-fillSlot (ResponseSlot cell attendant) outcome = case (outcome, attendant) of
+fillSlot (ResponseSlot (Cell cell) attendant) outcome = case (outcome, attendant) of
   (_, OnArrival told act) -> do
     -- Of several writers only the first one's news is acted on.
     late <- atomicModifyIORef' told ((,) True)
     unless late $ act outcome >> put (arrivalOf outcome Unattended)
   (Reply value, _) | isPlain value -> put (Plain value)
   (_, Nobody) -> put (Troubled outcome Unattended)
-  (_, OnTrouble act) -> do
+  (_, OnTrouble command act) -> do
     result <- newEmptyMVar
     first <- tryPutMVar cell (Troubled outcome (Attended result))
-    when first (act outcome result)
+    when first (act command outcome result)
   where
     put = void . tryPutMVar cell
 {-# INLINE fillSlot #-}
@@ -122,7 +143,7 @@ waitSlotResult slot = arrived <$> waitArrival slot
 
 -- | What is in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
-trySlotResult (ResponseSlot cell _) = fmap arrived <$> tryReadMVar cell
+trySlotResult (ResponseSlot (Cell cell) _) = fmap arrived <$> tryReadMVar cell
 
 arrived :: Arrival -> Outcome
 arrived = \case
@@ -131,5 +152,10 @@ arrived = \case
 
 -- | The same, with what is done about it.
 waitArrival :: ResponseSlot -> IO Arrival
-waitArrival (ResponseSlot cell _) = readMVar cell
+waitArrival (ResponseSlot cell _) = waitCell cell
 {-# INLINE waitArrival #-}
+
+-- | What is in a slot of this cell. Blocks until there is something.
+waitCell :: Cell -> IO Arrival
+waitCell (Cell cell) = readMVar cell
+{-# INLINE waitCell #-}
