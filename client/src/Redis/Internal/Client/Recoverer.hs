@@ -273,6 +273,7 @@ drive recoverer = loop newRecovery
 
     nextEvents seen recovery = do
       now <- preciseNanos
+      -- Nobody else throws to this thread.
       let wait = maybe (fmap Just) (timeout . micros . subtract now) (recoveryWake recovery)
           fromMail = flushTQueue (recovererMail recoverer) >>= \events -> events <$ check (not (null events))
           fromRouter = do
