@@ -138,13 +138,12 @@ movedSpec = do
     limited . settled . withFakeNode $ \a -> do
       first <- newTVarIO Nothing
       mayComplain <- newTVarIO False
-      setScript a $ \connection words' -> do
-        bad <- atomically $ readTVar first >>= maybe (connection <$ writeTVar first (Just connection)) pure
-        case words' of
-          ["GET", name] | bad == connection -> do
-            when (name == "late") (atomically (readTVar mayComplain >>= check))
-            pure (Just (Say (moved (at a))))
-          _ -> pure Nothing
+      setScript a $ \connection -> \case
+        ["GET", name] -> do
+          bad <- atomically $ readTVar first >>= maybe (connection <$ writeTVar first (Just connection)) pure
+          when (bad == connection && name == "late") (atomically (readTVar mayComplain >>= check))
+          pure (if bad == connection then Just (Say (moved (at a))) else Nothing)
+        _ -> pure Nothing
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         early <- submit client (Redis.get key)
         late <- submit client (Redis.get "late")
