@@ -30,11 +30,11 @@ import Redis.Internal.Network.Connect (connectWith, newConnector)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
 import Redis.Internal.Network.OpenConnection (issued)
 import Redis.Internal.Network.Transport
+import Redis.Internal.Network.Worker (expiry, supervised)
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Value (Value (Push))
 import System.IO.Error (ioeGetErrorString)
-import System.Timeout (timeout)
 
 -- | An open connection. One thread may send and another receive at the same time.
 --
@@ -58,9 +58,10 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
     open = do
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
       let limit = configConnectTimeout config
+      expired <- expiry limit
       -- Masked by 'bracket': what was opened is either returned or closed.
-      timeout (ceiling (limit * 1e6)) (attempt config)
-        >>= maybe (failed (ConnectTimedOut limit)) (either failed pure)
+      supervised ("redis open " <> renderEndpoint endpoint) (ConnectTimedOut limit <$ expired) (mapM_ (transportClose . wireTransport)) (attempt config)
+        >>= either failed (either failed pure)
 
     attempt config =
       newConnector config >>= \case

@@ -4,7 +4,7 @@ module RedirectSpec (spec) where
 
 import Control.Concurrent.Async (replicateConcurrently, replicateConcurrently_)
 import Control.Concurrent.STM
-import Control.Monad (forM_, void)
+import Control.Monad (forM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -131,6 +131,26 @@ movedSpec = do
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         results <- replicateConcurrently 50 (tryRun client (Redis.get key))
         nub results `shouldBe` [Right (servedBy a)]
+        connections <- nub . map fst . filter ((== ["GET", key]) . snd) <$> heardOn a
+        length connections `shouldBe` 2
+
+  it "to the node that answered leaves a connection alone that is newer than the command that complains" $
+    limited . settled . withFakeNode $ \a -> do
+      first <- newTVarIO Nothing
+      mayComplain <- newTVarIO False
+      setScript a $ \connection -> \case
+        ["GET", name] -> do
+          bad <- atomically $ readTVar first >>= maybe (connection <$ writeTVar first (Just connection)) pure
+          when (bad == connection && name == "late") (atomically (readTVar mayComplain >>= check))
+          pure (if bad == connection then Just (Say (moved (at a))) else Nothing)
+        _ -> pure Nothing
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        early <- submit client (Redis.get key)
+        late <- submit client (Redis.get "late")
+        awaitReply early `shouldReturn` servedBy a
+        atomically (writeTVar mayComplain True)
+        awaitReply late `shouldReturn` servedBy a
+        run client (Redis.get key) `shouldReturn` servedBy a
         connections <- nub . map fst . filter ((== ["GET", key]) . snd) <$> heardOn a
         length connections `shouldBe` 2
 

@@ -331,6 +331,12 @@ backoff = do
           full = min (inSeconds (backoffCap times)) (inSeconds (backoffFirst times) * 2 ^ (attempt - 1))
        in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full)
 
+  prop "is anything in between, as the random number says" $
+    forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
+      let delay = delayFor times attempt
+       in counterexample (show (map delay [0, random, 1])) $
+            (abs (2 * delay 0 - delay 1) <= 1e-9 * delay 1) .&&. (abs (delay random - delay 0 - random * (delay 1 - delay 0)) <= 1e-9 * delay 1)
+
   prop "stays within the cap after any number of failures" $
     forAll genBackoff $ \times -> forAll (oneof [chooseInt (1, 100000), pure maxBound]) $ \attempt -> forAll (choose (0, 1)) $ \random ->
       let delay = delayFor times attempt random

@@ -27,7 +27,7 @@ main = hspec . timed $ do
 --
 -- The property with callers that are interrupted has one thrower for each caller: two
 -- exceptions on their way to one masked thread crash the runtime of GHC, in every
--- version that was tried (docs/adr/0013-wakeup.md).
+-- version that was tried (docs/ghc-throwto.md).
 onCapabilities :: Int -> Spec
 onCapabilities count =
   describe ("with " <> show count <> " capabilities") . beforeAll_ (setNumCapabilities count) $ do

@@ -4,7 +4,7 @@ module CallersSpec (spec) where
 import Control.Concurrent.Async
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
-import Control.Exception (bracket, try)
+import Control.Exception (try)
 import Control.Monad (forM, forM_, forever, replicateM, replicateM_)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -12,14 +12,12 @@ import Data.IORef
 import Data.Map.Strict qualified as Map
 import GHC.Clock (getMonotonicTime)
 import Harness
-import Network.Socket qualified as Socket
 import Redis
 import Redis.Commands qualified as Commands
-import Redis.TestKit.Address (Address (TcpAddress), freePorts, listenOn)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, openDescriptors, within)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, openDescriptors, within)
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 import Test.Hspec
@@ -344,16 +342,6 @@ spec = do
       action >>= \case
         Left problem -> pure problem
         Right _ -> untilClosed action
-
--- | The configuration of a client, with long times, of a server that accepts
--- connections and says nothing at all. It holds no descriptor for them.
-neverAnswering :: (Config -> IO a) -> IO a
-neverAnswering action =
-  freePorts 1 >>= \case
-    port : _ ->
-      bracket (listenOn (TcpAddress "127.0.0.1" port)) Socket.close $ \_ ->
-        action (setConnectTimeout (seconds 30) . setCommandTimeout (Just (seconds 2)) . setSilenceLimit Nothing $ quick (standaloneConfig "127.0.0.1" (fromIntegral port)))
-    [] -> failure "no free port"
 
 -- | How often the server ran a command.
 callsOf :: Server.Server -> ByteString.ByteString -> IO Int

@@ -15,6 +15,7 @@ module Harness
 
     -- * Surroundings
     behindProxy,
+    neverAnswering,
     durable,
     HangUps,
     hangingUp,
@@ -45,15 +46,17 @@ where
 
 import Control.Concurrent.Async (async, cancel, waitCatch)
 import Control.Concurrent.STM
-import Control.Exception (finally, throwIO)
+import Control.Exception (bracket, finally, throwIO)
 import Control.Monad (forM, forM_, unless, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
 import Data.IORef
 import Data.List (nub)
+import Network.Socket qualified as Socket
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.TestKit.Address (Address (TcpAddress), freePorts, listenOn)
 import Redis.TestKit.Command (Reply (Nil), replyText)
 import Redis.TestKit.Proxy (Ending (Close), Proxy, cut, proxyPort, withProxy)
 import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
@@ -86,6 +89,16 @@ behindProxy :: (Server -> Proxy -> IO a) -> IO a
 behindProxy action =
   withServer defaultServerOptions $ \server ->
     withProxy (serverAddress server) (action server)
+
+-- | The configuration of a client, with long times, of a server that accepts
+-- connections and says nothing at all. It holds no descriptor for them.
+neverAnswering :: (Config -> IO a) -> IO a
+neverAnswering action =
+  freePorts 1 >>= \case
+    port : _ ->
+      bracket (listenOn (TcpAddress "127.0.0.1" port)) Socket.close $ \_ ->
+        action (setConnectTimeout (seconds 30) . setCommandTimeout (Just (seconds 2)) . setSilenceLimit Nothing $ quick (standaloneConfig "127.0.0.1" (fromIntegral port)))
+    [] -> failure "no free port"
 
 -- | A server that has on its disk what it answered, and so survives its end.
 durable :: ServerOptions

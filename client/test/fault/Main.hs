@@ -4,6 +4,7 @@ module Main (main) where
 
 import BytesSpec qualified
 import CallersSpec qualified
+import ClosingSpec qualified
 import ConnectionSpec qualified
 import ControlSpec qualified
 import DedicatedSpec qualified
@@ -20,6 +21,7 @@ main = do
     describe "Connections" ConnectionSpec.spec
     describe "Bytes" BytesSpec.spec
     describe "Callers" CallersSpec.spec
+    describe "Closing" ClosingSpec.spec
     describe "Commands" ControlSpec.spec
     describe "Handshake" HandshakeSpec.spec
     describe "Dedicated connections" DedicatedSpec.spec

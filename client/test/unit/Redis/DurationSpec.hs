@@ -17,7 +17,7 @@ spec = describe "A duration" $ do
     days 1 `shouldBe` hours 24
 
   prop "in milliseconds is rounded up" $ \micros ->
-    let exact = micros / 1e6
+    let exact = fromIntegral (micros :: Int) / 1e6
         whole = fromIntegral (inMilliseconds (seconds exact)) / 1000
      in counterexample (show whole) (whole >= exact - 1e-9 && whole < exact + 0.001 + 1e-9)
 

@@ -3,7 +3,7 @@ module Redis.Internal.Client.Core
   ( Core (..),
     Learnt (..),
     remainingSeconds,
-    within,
+    termsWithin,
   )
 where
 
@@ -14,9 +14,9 @@ import Redis.Internal.Client.Recoverer
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Multiplexer (Terms (..), usualTerms)
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Router
-import System.Timeout (timeout)
 
 -- | The parts of a client.
 data Core = Core
@@ -50,6 +50,7 @@ remainingSeconds core facts began = case allowed of
       BlocksFor limit -> (+ limit) <$> configCommandTimeout (coreConfig core)
       BlocksForever -> Nothing
 
--- | Runs the action for at most so many seconds.
-within :: Maybe Double -> IO a -> IO (Maybe a)
-within = maybe (fmap Just) (timeout . ceiling . (* 1e6) . max 0 . min 1e9)
+-- | To wait for a reply for at most so many seconds. The connection sees to that: a
+-- timer that throws might throw to a thread to which its owner throws as well.
+termsWithin :: Maybe Double -> Terms
+termsWithin patience = usualTerms {termsPatience = nanosFromSeconds <$> patience}

@@ -62,14 +62,9 @@ awaitStarted = \case
 settled :: Either Error a -> Started a
 settled = Started . pure
 
--- | One on a connection that its caller holds: nothing is sent again. It is waited for
--- for so many seconds, and the action is run when that was in vain.
-onConnection :: Command a -> Maybe Double -> IO () -> ResponseSlot -> Started a
-onConnection given patience inVain slot =
-  Started $
-    within patience (waitSlotResult slot) >>= \case
-      Just outcome -> pure (outcomeOf given outcome)
-      Nothing -> Left (TimeoutError MaybeExecuted (sum patience)) <$ inVain
+-- | One on a connection that its caller holds: nothing is sent again.
+onConnection :: Command a -> ResponseSlot -> Started a
+onConnection given slot = Started (outcomeOf given <$> waitSlotResult slot)
 
 -- | Adds an action for when the result is had first, however many await it.
 observed :: Started a -> (Either Error a -> IO ()) -> IO (Started a)

@@ -141,20 +141,17 @@ tryRunOn dedicated given
   | Just refusal <- refusedOn given = pure (Left (RefusedError refusal))
   | otherwise = do
     answered <-
-      within patience (submitOnLoan dedicated given >>= waitSlotResult)
+      (submitOnLoan dedicated given >>= waitSlotResult)
         -- The user may catch what interrupts this and go on.
         `onException` abandon dedicated
     case answered of
-      Just (Reply value) -> either failed (pure . decoded given) (fromReply facts value)
-      Just (Failure failure) -> failed failure
-      Nothing -> do
-        -- Its reply may still come; nobody may take it for the next one's.
-        abandon dedicated
-        pure (Left (TimeoutError MaybeExecuted (fromMaybe 0 patience)))
+      Reply value -> either failed (pure . decoded given) (fromReply facts value)
+      -- Says nothing of the node.
+      Failure late@(TimeoutError _ _) -> pure (Left late)
+      Failure failure -> failed failure
   where
     facts = commandFacts given
     failed failure = Left failure <$ dedicatedLearn dedicated facts failure
-    patience = patienceOf dedicated facts
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)
@@ -162,7 +159,7 @@ startOn dedicated given
   | Just refusal <- refusedOn given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
     slot <- submitOnLoan dedicated given
-    pure (onConnection given (patienceOf dedicated (commandFacts given)) (abandon dedicated) slot)
+    pure (onConnection given slot)
 
 -- | Why a command is not sent on a lent connection.
 refusedOn :: Command a -> Maybe Refusal
@@ -191,7 +188,7 @@ submitOnLoan dedicated given = mask_ $ do
   -- Before it is sent: an exception in between must find it noted.
   change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
   slot <- onArrival (change dedicated . answered) >>= newAttendedSlot
-  slot <$ submitTo (dedicatedMux dedicated) usualTerms (commandRequest given) slot
+  slot <$ submitTo (dedicatedMux dedicated) (termsWithin (patienceOf dedicated (commandFacts given))) (commandRequest given) slot
   where
     effect = effectOf (commandWords given)
     answered outcome loan = case outcome of
@@ -200,4 +197,5 @@ submitOnLoan dedicated given = mask_ $ do
           { loanOutstanding = loanOutstanding loan - 1,
             loanSession = Session.step effect (answerOf value) (loanSession loan)
           }
+      -- A reply that comes after its time is nobody's, either.
       Failure _ -> loan {loanAbandoned = True}

@@ -21,7 +21,7 @@ import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
-import Redis.Internal.Network.Multiplexer (submitCommand, usualTerms)
+import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo)
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
@@ -135,17 +135,20 @@ attemptAt errand course place sent = do
       current = if courseAttempts course == 0 then given else withRemaining (secondsFromNanos (now - errandBegan errand)) given
       encoded = commandRequest current
       whole mux = case sent of
-        Plainly -> submitCommand mux usualTerms encoded
-        WithAsking -> submitCommand mux usualTerms (request ["ASKING"]) >> submitCommand mux usualTerms encoded
+        Plainly -> submitCommand mux terms encoded
+        WithAsking -> do
+          asking <- newResponseSlot
+          slot <- newResponseSlot
+          submitRunTo mux terms [(request ["ASKING"], asking), (encoded, slot)]
+          waitSlotResult slot
+      terms = termsWithin patience
       patience = case factBlocking (commandFacts current) of
         NonBlocking -> ordinary
         BlocksFor limit -> (+ limit) <$> ordinary
         BlocksForever -> Nothing
   leased <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
-    answered <- within patience (whole mux)
-    pure $ case answered of
-      Just outcome -> (outcome, conditionOf current outcome)
-      Nothing -> (Failure (TimeoutError MaybeExecuted (sum patience)), Spoilt)
+    outcome <- whole mux
+    pure (outcome, conditionOf current outcome)
   pure (either Failure id leased)
   where
     ordinary = configCommandTimeout (coreConfig (errandCore errand))
@@ -164,11 +167,13 @@ unknownToServer = \case
   _ -> False
 
 -- | What a reply leaves of a lent connection: one whose server has forgotten who
--- it is will be told so again, whoever has it next.
+-- it is will be told so again, whoever has it next; and one whose reply did not come
+-- in time may still get it.
 conditionAfter :: Outcome -> Condition
 conditionAfter = \case
   Reply value
     | ErrorReply text <- withoutAttributes value,
       parseRedirect (serverErrorFromText text) == Just Unauthenticated ->
       Spoilt
+  Failure _ -> Spoilt
   _ -> Clean

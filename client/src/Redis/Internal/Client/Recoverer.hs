@@ -278,6 +278,7 @@ drive recoverer = do
     -- Those of the mail; none if there is news, and a tick if neither comes in time.
     nextEvents seen recovery = do
       now <- preciseNanos
+      -- Nobody else throws to this thread.
       let wait = maybe (fmap Just) (timeout . micros . subtract now) (recoveryWake recovery)
           fromMail = flushTQueue (recovererMail recoverer) >>= \events -> events <$ check (not (null events))
           fromRouter = do

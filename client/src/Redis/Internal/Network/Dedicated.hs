@@ -14,7 +14,8 @@
 -- ("Redis.Internal.Network.Reconnect").
 --
 -- Each is dialled by a thread of its own, so that a caller that is interrupted,
--- and a pool that is closed, can end the dial without each other.
+-- and a pool that is closed, can end the dial without each other: both set a flag,
+-- and the dial watches it.
 module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
@@ -29,10 +30,10 @@ module Redis.Internal.Network.Dedicated
   )
 where
 
-import Control.Concurrent (ThreadId, killThread, myThreadId, threadCapability)
+import Control.Concurrent (myThreadId, threadCapability)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
-import Control.Exception (SomeException, finally, mask, mask_, onException, try, uninterruptibleMask_)
+import Control.Exception (SomeException, finally, mask, mask_, onException, try)
 import Control.Monad (unless, void, when)
 import Data.Foldable (for_, traverse_)
 import Data.Function (on)
@@ -48,9 +49,8 @@ import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiry, spawn)
 import System.Random (randomRIO)
-import System.Timeout (timeout)
 
 -- | The dedicated connections of one node.
 data DedicatedPool = DedicatedPool
@@ -92,7 +92,8 @@ data Dial = Dial
   { -- | What it came to, or 'ClosedLocally' from whoever does not want it any
     -- more: the first to fill it has the say.
     dialResult :: MVar (Either ConnectionCause Multiplexer),
-    dialThread :: ThreadId,
+    -- | Set by whoever does not want it any more, before that; the dial watches it.
+    dialUnwanted :: TVar Bool,
     -- | Full when nothing is left of it but its result.
     dialOver :: MVar ()
   }
@@ -100,32 +101,28 @@ data Dial = Dial
 instance Eq Dial where
   one == other = dialOver one == dialOver other
 
--- | Dials, on a thread of its own. Masked.
-startDial :: String -> IO (Either ConnectionCause Multiplexer) -> IO Dial
+-- | Dials, on a thread of its own, until the transaction says that nobody wants it.
+-- Masked.
+startDial :: String -> (STM () -> IO (Either ConnectionCause Multiplexer)) -> IO Dial
 startDial label open = do
   dialResult <- newEmptyMVar
+  dialUnwanted <- newTVarIO False
   dialOver <- newEmptyMVar
-  dialThread <- spawn label $ do
-    outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try open
+  void . spawn label $ do
+    outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try (open (readTVar dialUnwanted >>= check))
     wanted <- tryPutMVar dialResult outcome
-    unless wanted (mapM_ disposed outcome)
+    unless wanted (mapM_ abortMultiplexer outcome)
     putMVar dialOver ()
-  pure Dial {dialResult, dialThread, dialOver}
-  where
-    -- An interruption that comes too late for the dial arrives here.
-    disposed mux =
-      try (abortMultiplexer mux) >>= \case
-        Right () -> pure ()
-        Left (_ :: SomeException) -> disposed mux
+  pure Dial {dialResult, dialUnwanted, dialOver}
 
--- | Ends a dial whose result nobody will use. Blocks until nothing is left of it.
+-- | Ends a dial whose result nobody will use. Blocks until nothing is left of it;
+-- when that is interrupted, it ends all the same.
 dropDial :: Dial -> IO ()
 dropDial dial = do
+  atomically (writeTVar (dialUnwanted dial) True)
   void (tryPutMVar (dialResult dial) (Left ClosedLocally))
-  -- Bounded: whatever a dial waits for can be interrupted.
-  uninterruptibleMask_ (killThread (dialThread dial))
-  readMVar (dialOver dial)
   readMVar (dialResult dial) >>= mapM_ abortMultiplexer
+  readMVar (dialOver dial)
 
 -- | What state a lease leaves its connection in.
 data Condition
@@ -176,7 +173,8 @@ closeDedicatedPool grace pool = do
     pure (idle, lent, dials)
   mapM_ dropDial dials
   mapM_ (abortMultiplexer . heldMux) idle
-  void (timeout (round (grace * 1e6)) (mapM_ (awaitGone . heldMux) lent))
+  over <- expiry grace
+  atomically (mapM_ (untilGone . heldMux) lent `orElse` over)
   mapM_ (abortMultiplexer . heldMux) lent
 
 -- | Closes the connections that lie idle: their server has forgotten who they
@@ -271,7 +269,8 @@ opening pool = do
       capability <- fst <$> (threadCapability =<< myThreadId)
       let setup = dedicatedSetup pool
           settings = exclusiveSettings setup endpoint capability
-      dial <- startDial ("redis dial " <> renderEndpoint endpoint) (openConnection setup Lent settings (lost pool) endpoint)
+      dial <- startDial ("redis dial " <> renderEndpoint endpoint) $ \unwanted ->
+        openConnection setup Purpose {purposeUse = Lent, purposeGone = unwanted} settings (lost pool) endpoint
       closed <- atomically $ do
         closed <- isClosed <$> readTVar (dedicatedLending pool)
         closed <$ unless closed (modifyTVar' (dedicatedDials pool) (dial :))

@@ -25,7 +25,7 @@ where
 import Control.Applicative ((<|>))
 import Control.Concurrent (threadDelay, threadWaitWriteSTM)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
-import Control.Concurrent.STM (STM, atomically, check, readTVar, registerDelay)
+import Control.Concurrent.STM (STM, atomically, check)
 import Control.Exception (IOException, bracketOnError, mask, mask_, onException, try, uninterruptibleMask_)
 import Control.Monad (forM_, void)
 import Data.ByteString.Char8 qualified as Char8
@@ -45,7 +45,7 @@ import Network.Socket (SockAddr (SockAddrInet, SockAddrInet6, SockAddrUnix), Soc
 import Network.Socket qualified as Socket
 import Network.Socket.Address (pokeSocketAddress, sizeOfSocketAddress)
 import Redis.Error (ConnectionCause (..), Host, Port)
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiry, spawn)
 
 -- | How long to wait for what, in seconds.
 data DialTimes = DialTimes
@@ -113,7 +113,7 @@ data Outcome
 -- before the deadline, 'ConnectTimedOut'.
 dialAddresses :: DialTimes -> [SockAddr] -> IO (Either ConnectionCause Socket)
 dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
-  expired <- after dialDeadline
+  expired <- expiry dialDeadline
   mask $ \restore -> do
     opened <- newIORef []
     winner <- restore (race opened expired) `onException` closeAll opened
@@ -130,7 +130,7 @@ dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
         begin failures waiting [] = await failures waiting [] (check False)
         begin failures waiting (address : later) = do
           outcome <- start opened address
-          next <- after dialStagger
+          next <- expiry dialStagger
           settle failures waiting later next outcome
 
         settle failures waiting later next = \case
@@ -159,12 +159,6 @@ data Event = Decided Candidate | Next | Expired
 
 anyDecided :: [Candidate] -> STM Event
 anyDecided = asum . map (\candidate -> Decided candidate <$ candidateDecided candidate)
-
--- | Retries until so many seconds have passed from now.
-after :: Double -> IO (STM ())
-after seconds = do
-  over <- registerDelay (ceiling (max 0 (min 1e9 seconds) * 1e6))
-  pure (readTVar over >>= check)
 
 -- | Opens a socket, notes it among the opened ones and starts to connect it.
 start :: IORef [Socket] -> SockAddr -> IO Outcome

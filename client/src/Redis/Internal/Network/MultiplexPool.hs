@@ -30,7 +30,7 @@ module Redis.Internal.Network.MultiplexPool
   )
 where
 
-import Control.Concurrent (ThreadId, getNumCapabilities, killThread, myThreadId, threadCapability, threadDelay, yield)
+import Control.Concurrent (getNumCapabilities, myThreadId, threadCapability, threadDelay, yield)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, finally, mask_, try)
@@ -63,13 +63,14 @@ data MultiplexPool = MultiplexPool
     poolCells :: Array (IORef (Maybe Multiplexer)),
     -- | Held for a few instructions, never while anything is waited for.
     poolState :: MVar PoolState,
+    -- | Set once, while the state is held. Attempts to connect watch it.
+    poolClosed :: TVar Bool,
     -- | Told why an attempt to connect failed, or a connection was lost.
     poolOnTrouble :: ConnectionCause -> IO ()
   }
 
 data PoolState = PoolState
-  { stateClosed :: Bool,
-    stateAttempt :: Maybe Attempt,
+  { stateAttempt :: Maybe Attempt,
     stateReconnect :: Reconnect,
     -- | When 'reconnectNode' last dropped the connections, and which of those that
     -- it has ever dropped were not gone by then.
@@ -77,13 +78,8 @@ data PoolState = PoolState
     stateDraining :: [Multiplexer]
   }
 
--- | An attempt to connect.
-data Attempt = Attempt
-  { -- | Full when it is over.
-    attemptResult :: TMVar (Either ConnectionCause ()),
-    -- | Its thread, while that may be interrupted.
-    attemptThread :: MVar ThreadId
-  }
+-- | An attempt to connect: full when it is over.
+newtype Attempt = Attempt {attemptResult :: TMVar (Either ConnectionCause ())}
 
 -- | A pool without any connection yet. Never blocks. The action is told of
 -- every failed attempt and every lost connection.
@@ -95,34 +91,29 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
   poolState <-
     newMVar
       PoolState
-        { stateClosed = False,
-          stateAttempt = Nothing,
+        { stateAttempt = Nothing,
           stateReconnect = untroubled,
           stateDropped = 0,
           stateDraining = []
         }
-  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolOnTrouble}
+  poolClosed <- newTVarIO False
+  pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolClosed, poolOnTrouble}
 
 -- | Takes no more commands, waits up to so many seconds for those in flight,
 -- and closes every connection, also those that were replaced and still wait for
 -- replies. A second time with fewer seconds cuts the first short.
 closeMultiplexPool :: Double -> MultiplexPool -> IO ()
 closeMultiplexPool grace pool = do
-  (attempt, draining) <- modifyMVar (poolState pool) $ \state ->
-    pure (state {stateClosed = True}, (stateAttempt state, stateDraining state))
-  -- It sees 'stateClosed' and closes what it opened.
-  for_ attempt $ \running -> do
-    interrupt running
-    atomically (void (readTMVar (attemptResult running)))
+  (attempt, draining) <- withMVar (poolState pool) $ \state -> do
+    atomically (writeTVar (poolClosed pool) True)
+    pure (stateAttempt state, stateDraining state)
+  -- It sees that, ends, and closes what it opened.
+  for_ attempt (atomically . void . readTMVar . attemptResult)
   muxes <- liveMuxes pool
   -- Together, or each would take its own grace.
   waits <- mapM closeInBackground (muxes <> draining)
   mapM_ takeMVar waits
   where
-    -- Held while it throws: after the thread has taken its name back nobody
-    -- throws to it any more.
-    interrupt running =
-      tryTakeMVar (attemptThread running) >>= mapM_ (\thread -> killThread thread >> putMVar (attemptThread running) thread)
     closeInBackground mux = do
       done <- newEmptyMVar
       void . spawn "redis close" $ do
@@ -318,19 +309,19 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
   present <- readIORef cell
   open <- maybe (pure False) isOpen present
   now <- coarseNanos
+  closed <- readTVarIO (poolClosed pool)
   let await attempt = case failing (stateReconnect state) of
         Just cause | submitter == GoesOn -> pure (notSent cause)
         _ -> awaitAttempt attempt
   case (present, stateAttempt state) of
     (Just mux, _) | open -> pure (state, pure (Right mux))
-    _ | stateClosed state -> pure (state, pure (notSent ClosedLocally))
+    _ | closed -> pure (state, pure (notSent ClosedLocally))
     (_, Just attempt) -> pure (state, await attempt)
     _ -> case beginAttempt now (stateReconnect state) of
       Left cause -> pure (state, pure (notSent cause))
       Right begun -> do
-        attempt <- Attempt <$> newEmptyTMVarIO <*> newEmptyMVar
-        spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt)
-          >>= putMVar (attemptThread attempt)
+        attempt <- Attempt <$> newEmptyTMVarIO
+        void (spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt))
         pure (state {stateAttempt = Just attempt, stateReconnect = begun}, await attempt)
   where
     cell = indexArray (poolCells pool) index
@@ -353,40 +344,35 @@ runAttempt pool index attempt = do
       cell = indexArray (poolCells pool) index
       settings = sharedSettings setup endpoint index
       backoff = configBackoff (setupConfig setup)
-  outcome <- try (openConnection setup (SharedFor (poolRole pool)) settings (lost pool) endpoint)
-  beLeftAlone
+      purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}
+  outcome <- try (openConnection setup purpose settings (lost pool) endpoint)
   let opened = case outcome of
         Right result -> result
-        -- The pool is being closed; anything else is a defect or memory.
+        -- A defect, or memory: nobody throws to this thread.
         Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
   now <- coarseNanos
   random <- randomRIO (0, 1)
-  (result, after) <- modifyMVar (poolState pool) $ \state -> case opened of
-    Right mux
-      | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
-      | otherwise -> do
-        writeIORef cell (Just mux)
-        pure (state {stateAttempt = Nothing, stateReconnect = attemptSucceeded backoff now (stateReconnect state)}, (Right (), pure ()))
-    Left cause
-      | stateClosed state -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
-      | otherwise -> do
-        let (delay, reconnect) = attemptFailed backoff now random cause (stateReconnect state)
-        pure
-          ( state {stateAttempt = Nothing, stateReconnect = reconnect},
-            ( Left cause,
-              do
-                observe pool (ConnectAttemptFailed endpoint cause delay)
-                poolOnTrouble pool cause
+  (result, after) <- modifyMVar (poolState pool) $ \state ->
+    readTVarIO (poolClosed pool) >>= \closed -> case opened of
+      Right mux
+        | closed -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, abortMultiplexer mux))
+        | otherwise -> do
+          writeIORef cell (Just mux)
+          pure (state {stateAttempt = Nothing, stateReconnect = attemptSucceeded backoff now (stateReconnect state)}, (Right (), pure ()))
+      Left cause
+        | closed -> pure (state {stateAttempt = Nothing}, (Left ClosedLocally, pure ()))
+        | otherwise -> do
+          let (delay, reconnect) = attemptFailed backoff now random cause (stateReconnect state)
+          pure
+            ( state {stateAttempt = Nothing, stateReconnect = reconnect},
+              ( Left cause,
+                do
+                  observe pool (ConnectAttemptFailed endpoint cause delay)
+                  poolOnTrouble pool cause
+              )
             )
-          )
   -- In this order a caller that is told of a failure finds it observed already.
   after `finally` atomically (putTMVar (attemptResult attempt) result)
-  where
-    -- An interruption that is under way arrives here at the latest.
-    beLeftAlone =
-      try (takeMVar (attemptThread attempt)) >>= \case
-        Right _ -> pure ()
-        Left (_ :: SomeException) -> beLeftAlone
 
 -- | What a multiplexer says when it ends. The cell keeps it: the next command
 -- finds it closed and replaces it.

@@ -41,11 +41,12 @@ module Redis.Internal.Network.Multiplexer
     muxGauges,
     isGone,
     awaitGone,
+    untilGone,
   )
 where
 
 import Control.Concurrent.MVar
-import Control.Concurrent.STM (atomically, check, isEmptyTMVar, orElse, readTMVar, readTVar, registerDelay)
+import Control.Concurrent.STM (STM, atomically, isEmptyTMVar, orElse, readTMVar)
 import Control.Exception (mask_, onException)
 import Control.Monad (unless, void, when)
 import Data.List qualified as List
@@ -62,7 +63,7 @@ import Redis.Internal.Network.Sender (sendBlock, writerLoop)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.Watchdog (watchdogLoop)
-import Redis.Internal.Network.Worker (spawnOn)
+import Redis.Internal.Network.Worker (expiry, spawnOn)
 import Redis.Internal.Network.WriteBuffer
 import Redis.Internal.Protocol.Encode (Request, request, requestSize)
 
@@ -90,8 +91,8 @@ closeMultiplexer grace mux = do
     when (life == Open) (callAll (muxRoom mux))
     transition mux Drains
   wake mux after
-  over <- registerDelay (round (min 1e9 grace * 1e6))
-  atomically (readTMVar (muxGone mux) `orElse` (readTVar over >>= check))
+  over <- expiry grace
+  atomically (untilGone mux `orElse` over)
   gone <- isGone mux
   unless gone (abortMultiplexer mux)
 
@@ -432,7 +433,11 @@ muxGauges mux = withLock mux $ do
 
 -- | Blocks until the connection has ended and everybody has been told.
 awaitGone :: Multiplexer -> IO ()
-awaitGone mux = atomically (readTMVar (muxGone mux))
+awaitGone = atomically . untilGone
+
+-- | Retries until it is.
+untilGone :: Multiplexer -> STM ()
+untilGone = readTMVar . muxGone
 
 -- | Whether the descriptor is free and nothing is left. Never blocks.
 isGone :: Multiplexer -> IO Bool

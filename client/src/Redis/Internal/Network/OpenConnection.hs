@@ -2,6 +2,7 @@
 -- TLS and handshake, under one deadline.
 module Redis.Internal.Network.OpenConnection
   ( ConnectionSetup (..),
+    Purpose (..),
     openConnection,
     issued,
     sharedSettings,
@@ -10,11 +11,12 @@ module Redis.Internal.Network.OpenConnection
 where
 
 import Control.Concurrent.MVar
+import Control.Concurrent.STM (STM, atomically, orElse)
 import Control.Exception (SomeAsyncException, SomeException, displayException, fromException, mask_, onException, throwIO, try)
 import Control.Monad (unless, void)
 import Data.Foldable (for_)
 import Redis.Duration (Duration, inSeconds)
-import Redis.Error (ConnectionCause (ConnectTimedOut, CredentialsFailed), Endpoint, renderEndpoint)
+import Redis.Error (ConnectionCause (ClosedLocally, ConnectTimedOut, CredentialsFailed), Endpoint, renderEndpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
@@ -24,7 +26,7 @@ import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (repliesUntilEnd)
 import Redis.Internal.Network.Reconnect (Life (..))
 import Redis.Internal.Network.ResponseSlot (Outcome (Reply))
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiry, spawn, supervised)
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value (ErrorReply))
 import System.Timeout (timeout)
@@ -37,6 +39,13 @@ data ConnectionSetup = ConnectionSetup
     setupOnPush :: Endpoint -> Value -> IO ()
   }
 
+-- | What one connection is opened for.
+data Purpose = Purpose
+  { purposeUse :: ConnectionUse,
+    -- | Retries while anybody wants it.
+    purposeGone :: STM ()
+  }
+
 -- | What a connection was like when commands could use it first.
 data Ready = Ready
   { readyMux :: Multiplexer,
@@ -45,23 +54,31 @@ data Ready = Ready
     readyReplies :: Int
   }
 
--- | Opens a connection. Blocks for at most the connect timeout. Leaves nothing
--- behind when it fails or is interrupted. The end of a connection is told only
+-- | Opens a connection. Blocks for at most the connect timeout, or until nobody wants
+-- it any more ('ClosedLocally'). Leaves nothing behind when it fails or is
+-- interrupted. The end of a connection is told only
 -- if its beginning was, and after it: to the hook, and then to the action, on
 -- the connection's own thread, when everybody who waited has been told.
-openConnection :: ConnectionSetup -> ConnectionUse -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Multiplexer)
-openConnection setup use settings onEnd endpoint = mask_ $ do
+openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Multiplexer)
+openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   announced <- newEmptyMVar
+  expired <- expiry limit
+  let over = (ClosedLocally <$ purposeGone) `orElse` (ConnectTimedOut limit <$ expired)
   -- Masked throughout, so that what was opened is either returned or closed;
   -- connecting and waiting for the handshake are interruptible all the same.
-  result <- timeout (round (limit * 1e6)) (attempt announced)
+  result <-
+    supervised
+      ("redis open " <> renderEndpoint endpoint)
+      over
+      (mapM_ (giveUp announced . readyMux))
+      (attempt announced over)
   ended <- preciseNanos
   case result of
-    Nothing -> pure (Left (ConnectTimedOut limit))
-    Just (Left cause) -> pure (Left cause)
-    Just (Right ready) -> do
-      observe (Connected endpoint (secondsFromNanos (ended - began)))
+    Left cause -> pure (Left cause)
+    Right (Left cause) -> pure (Left cause)
+    Right (Right ready) -> do
+      observe (Connected endpoint (secondsFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
       putMVar announced (Just ready)
       pure (Right (readyMux ready))
   where
@@ -71,19 +88,20 @@ openConnection setup use settings onEnd endpoint = mask_ $ do
 
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
-    attempt announced =
-      issued config >>= \case
+    attempt announced over =
+      -- Its action may take what is thrown to it and go on; nothing more is thrown then.
+      (issued config >>= \known -> atomically ((Left <$> over) `orElse` pure known)) >>= \case
         Left cause -> pure (Left cause)
         Right known ->
           connectWith (setupConnector setup) endpoint >>= \case
             Left cause -> pure (Left cause)
             Right transport -> do
               mux <- openMultiplexer settings {muxOnDeath = tellEnd announced} transport
-              answer <- handshake config (issuedAs <$> known) use mux `onException` giveUp announced mux
+              answer <- handshake config (issuedAs <$> known) purposeUse mux `onException` giveUp announced mux
               case answer of
                 Right () -> do
                   -- What a lent connection is told in between is its caller's affair.
-                  unless (use == Lent) (for_ (known >>= issuedFor) (renewing config endpoint mux))
+                  unless (purposeUse == Lent) (for_ (known >>= issuedFor) (renewing config endpoint mux))
                   Right <$> (Ready mux <$> coarseNanos <*> repliesUntilEnd mux)
                 Left cause -> do
                   giveUp announced mux
@@ -115,6 +133,7 @@ renewing :: Config -> Endpoint -> Multiplexer -> Duration -> IO ()
 renewing config endpoint mux first = void (spawn ("redis credentials " <> renderEndpoint endpoint) (wait first))
   where
     wait lifetime = do
+      -- Nobody else throws to this thread.
       gone <- timeout (max 1000 (round (inSeconds lifetime * 0.8e6))) (awaitGone mux)
       case gone of
         Just () -> pure ()

@@ -1,21 +1,29 @@
--- | The only place that starts threads.
+-- | The only place that starts threads, and that throws to one.
 --
 -- A worker is labelled, begins masked, and is tied to one capability: a
 -- connection's threads share a cache with the callers they serve, and two
 -- capabilities working on one connection lose most of its throughput (see
 -- @docs/guide/tuning.md@).
+--
+-- Two exceptions on their way to one thread crash the runtime of GHC now and then
+-- (@docs/ghc-throwto.md@). So nobody throws to a worker but 'supervised', to the
+-- thread that it has started itself, and once. A thread that may have to stop for
+-- several reasons waits for all of them in one transaction.
 module Redis.Internal.Network.Worker
   ( spawnOn,
     spawn,
+    supervised,
+    expiry,
   )
 where
 
-import Control.Concurrent (ThreadId, forkIO, forkOn)
-import Control.Exception (mask_)
+import Control.Concurrent (ThreadId, forkIO, forkOn, killThread)
+import Control.Concurrent.STM
+import Control.Exception (SomeException, mask_, onException, throwIO, try, uninterruptibleMask_)
 import GHC.Conc (labelThread)
 
--- | Starts a masked thread on a capability. Its body must end by itself, unless
--- whoever started it keeps the thread and ends it, and must not leak exceptions.
+-- | Starts a masked thread on a capability. Its body must end by itself and must
+-- not leak exceptions.
 spawnOn :: Int -> String -> IO () -> IO ThreadId
 spawnOn capability label body = mask_ $ do
   thread <- forkOn capability body
@@ -28,3 +36,26 @@ spawn label body = mask_ $ do
   thread <- forkIO body
   labelThread thread label
   pure thread
+
+-- | Runs an action, masked, on a thread of its own that has this label, until it has a
+-- result or the transaction says why nobody waits for one any more. Then, or when the
+-- caller is interrupted, the action is interrupted, once, and waited for; a result
+-- that it has all the same is returned, or disposed of. What it throws is thrown.
+--
+-- The caller must be masked if it is to have the result for sure. Whatever the action
+-- waits for must be interruptible.
+supervised :: String -> STM e -> (a -> IO ()) -> IO a -> IO (Either e a)
+supervised label over dispose action = mask_ $ do
+  result <- newEmptyTMVarIO
+  thread <- spawn label (try action >>= atomically . putTMVar result)
+  let interrupt = uninterruptibleMask_ (killThread thread >> atomically (readTMVar result))
+  ended <- atomically ((Right <$> readTMVar result) `orElse` (Left <$> over)) `onException` (interrupt >>= mapM_ dispose)
+  case ended of
+    Right outcome -> either throwIO (pure . Right) outcome
+    Left reason -> either (\(_ :: SomeException) -> Left reason) Right <$> interrupt
+
+-- | Retries until so many seconds have passed from now. Never throws to anybody.
+expiry :: Double -> IO (STM ())
+expiry seconds = do
+  passed <- registerDelay (ceiling (max 0 (min 1e9 seconds) * 1e6))
+  pure (readTVar passed >>= check)

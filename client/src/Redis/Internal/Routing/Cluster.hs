@@ -29,11 +29,11 @@ module Redis.Internal.Routing.Cluster
   )
 where
 
-import Control.Concurrent (ThreadId, killThread, myThreadId, threadDelay)
+import Control.Concurrent (ThreadId, myThreadId, threadDelay)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, finally, mask_, try)
-import Control.Monad (unless, void, when)
+import Control.Monad (join, unless, void, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (for_)
 import Data.IORef
@@ -51,7 +51,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync, usualTerms)
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiry, spawn, supervised)
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.ClusterReply
@@ -155,13 +155,13 @@ offer mail event = atomically $ do
 -- up to so many seconds for commands in flight.
 closeClusterClient :: Double -> ClusterClient -> IO ()
 closeClusterClient grace cluster = do
-  -- Whoever waits for news, or to give some, need not any longer.
+  -- Whoever waits for news, or to give some, or asks for it, need not any longer.
   asking <- atomically $ do
     writeTVar (clusterStop cluster) True
     readTVar (clusterAsking cluster)
   void (offer (clusterMail cluster) Tick)
   -- Whoever is interrupted while waiting for those has closed the nodes all the same.
-  (for_ (Map.keys asking) killThread >> for_ asking readMVar) `finally` closeNodes grace (clusterNodes cluster)
+  for_ asking readMVar `finally` closeNodes grace (clusterNodes cluster)
 
 -- | Tells the driver. Never blocks; a full mailbox drops it.
 tellCluster :: ClusterClient -> Trigger -> IO ()
@@ -274,6 +274,7 @@ drive cluster = loop
 
     nextEvent wait
       | wait <= 0 = fromMaybe Tick <$> atomically (tryReadTBQueue (clusterMail cluster))
+      -- Nobody else throws to this thread.
       | otherwise = fromMaybe Tick <$> timeout (ceiling (min 3600 wait * 1e6)) (atomically (readTBQueue (clusterMail cluster)))
 
 -- | Wakes those who wait for a map that helps them.
@@ -312,11 +313,14 @@ act cluster = \case
 
     -- Its own thread: a node that hangs must not hold up the driver.
     asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
-      answer <- try (timeout (ceiling (limit * 1e6)) question)
+      late <- expiry limit
+      let over =
+            (ClientClosed <$ (readTVar (clusterStop cluster) >>= check))
+              `orElse` (TimeoutError NotSent limit <$ late)
+      answer <- try (supervised ("redis question " <> renderEndpoint endpoint) over (\_ -> pure ()) question)
       let view = case answer of
             Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
-            Right Nothing -> Left (TimeoutError NotSent limit)
-            Right (Just result) -> result
+            Right result -> join result
       -- A replica that is held to be down gets no commands, so this is how it
       -- comes back.
       either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand) view
@@ -365,11 +369,13 @@ askOverPool cluster endpoint =
 askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
 askAnew cluster endpoint =
   mask_ $
-    openConnection setup (SharedFor ForPrimary) (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
+    openConnection setup purpose (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
       Right mux -> askView cluster endpoint (submitCommandAsync mux usualTerms) `finally` abortMultiplexer mux
   where
     setup = clusterSetup cluster
+    -- What asks is interrupted when the client is closed, or the time is over.
+    purpose = Purpose {purposeUse = SharedFor ForPrimary, purposeGone = retry}
 
 -- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
 -- known, and the epoch.

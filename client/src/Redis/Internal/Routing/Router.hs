@@ -43,7 +43,7 @@ module Redis.Internal.Routing.Router
 where
 
 import Control.Concurrent.STM
-import Control.Monad (unless, void)
+import Control.Monad (unless)
 import Data.Foldable (for_)
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -57,7 +57,7 @@ import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
-import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Network.Worker (expiry, spawn)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Observation (..))
@@ -66,7 +66,6 @@ import Redis.Internal.Routing.Retry (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology (Trigger (SawNobody, SawUncovered))
 import System.Random (randomRIO)
-import System.Timeout (timeout)
 
 -- | How the servers of a client are found.
 data Router
@@ -242,13 +241,14 @@ eventually router remaining aim look = do
         news before
       look
   where
-    news before = void . within . atomically $ do
-      stopped <- routerStopped router
-      current <- routerNews router
-      check (stopped || current /= before)
-    within = case remaining of
-      Nothing -> fmap Just
-      Just seconds -> timeout (ceiling (max 0 (min 1e6 seconds) * 1e6))
+    -- Nothing is thrown to the caller when its time is over.
+    news before = do
+      over <- maybe (pure retry) expiry remaining
+      atomically $
+        over `orElse` do
+          stopped <- routerStopped router
+          current <- routerNews router
+          check (stopped || current /= before)
 
 -- | Where a command goes, waiting for news of the cluster for at most so many
 -- seconds if nobody is known.

@@ -2,7 +2,8 @@
 -- lose, are interrupted, run out of time, and the pool is closed.
 module Redis.Internal.Network.LendingSpec (spec) where
 
-import Data.List (delete, foldl', sort)
+import Data.List (delete, sort)
+import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Set (Set)
@@ -30,7 +31,7 @@ spec = describe "Redis.Internal.Network.Lending" $ do
          in counterexample (show (last worlds)) (concatMap (brokenPromises limit) worlds === [])
 
   it "gives turns in the order in which callers came, past those who gave up" $ do
-    let asked = foldl' (\state caller -> fst (step (Asked caller) state)) (newLending 1) [1 .. 5 :: Int]
+    let asked = List.foldl' (\state caller -> fst (step (Asked caller) state)) (newLending 1) [1 .. 5 :: Int]
         turns state = snd (step (GaveBack 0 'c') state)
         (held, _) = step (Opened 'c') asked
         (without2, _) = step (GaveUp 2) held
@@ -41,8 +42,8 @@ spec = describe "Redis.Internal.Network.Lending" $ do
 
   it "lets the one go that lay idle too long, and no other" $ do
     let open state connection = fst (step (Opened connection) (fst (step (Asked connection) state)))
-        lent = foldl' open (newLending 3) [1 .. 3 :: Int]
-        idle = foldl' (\state connection -> fst (step (GaveBack (fromIntegral connection * 10) connection) state)) lent [1 .. 3]
+        lent = List.foldl' open (newLending 3) [1 .. 3 :: Int]
+        idle = List.foldl' (\state connection -> fst (step (GaveBack (fromIntegral connection * 10) connection) state)) lent [1 .. 3]
         (later, actions) = step (IdleSince 20) idle
     actions `shouldBe` [Close 1]
     longestIdle later `shouldBe` Just 20
@@ -110,7 +111,7 @@ moves callers most world =
 happens :: Event Int Int -> World -> World
 happens event world =
   let (state, actions) = step event (worldLending world)
-   in foldl' act world {worldLending = state} actions
+   in List.foldl' act world {worldLending = state} actions
   where
     act now = \case
       Close connection

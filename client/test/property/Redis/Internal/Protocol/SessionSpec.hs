@@ -5,7 +5,7 @@ module Redis.Internal.Protocol.SessionSpec (spec) where
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (foldl')
+import Data.List qualified as List
 import Data.Maybe (isJust)
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -24,14 +24,14 @@ spec = describe "Redis.Internal.Protocol.Session" $ do
     [ (session, server)
       | (session, server) <- Set.toList reachable,
         session /= spoilt,
-        let (undone, undoneServer) = foldl' (flip (spoken Fine)) (session, server) undoing,
+        let (undone, undoneServer) = List.foldl' (flip (spoken Fine)) (session, server) undoing,
         not (isAsLeft fresh undone) || undoneServer /= newServer
     ]
       `shouldBe` []
 
   prop "is never as the handshake left it while the server is not, after any commands" $
     forAll (listOf ((,) <$> elements fates <*> elements alphabet)) $ \history ->
-      let (session, server) = foldl' (\both (fate, words') -> spoken fate words' both) (fresh, newServer) history
+      let (session, server) = List.foldl' (\both (fate, words') -> spoken fate words' both) (fresh, newServer) history
        in classify (isAsLeft fresh session && not (null history)) "as it was" $
             counterexample (show (session, server)) (not (isAsLeft fresh session) || server == newServer)
 
@@ -39,7 +39,7 @@ spec = describe "Redis.Internal.Protocol.Session" $ do
     forM_ [Fine, KeyChanged] $ \fate ->
       forM_ [["GET", "k"], ["SELECT", "7" {- refused: no such database -}]] $ \between -> do
         let history = [(Fine, ["WATCH", "k"]), (Fine, ["GET", "k"]), (Fine, ["MULTI"]), (Fine, between), (fate, ["EXEC"])]
-            (session, _) = foldl' (\both (chance, words') -> spoken chance words' both) (fresh, newServer) history
+            (session, _) = List.foldl' (\both (chance, words') -> spoken chance words' both) (fresh, newServer) history
         isAsLeft fresh session `shouldBe` True
 
   forM_ [["AUTH", "x"], ["HELLO", "3"], ["RESET"], ["QUIT"], ["SUBSCRIBE", "c"], ["UNSUBSCRIBE"], ["SSUBSCRIBE", "c"], ["MONITOR"], ["CLIENT", "REPLY", "SKIP"], ["client", "caching", "yes"], ["CLIENT", "SETINFO", "LIB-NAME", "x"], ["SCRIPT", "DEBUG", "YES"], ["NO.SUCH", "x"], ["SELECT", "05"], ["CLIENT", "SETNAME"]] $ \words' ->
@@ -145,7 +145,7 @@ serve fate words' server = case (words', serverQueue server, fate) of
     | serverAborts server -> (ErrorReply "EXECABORT Transaction discarded because of previous errors.", ended)
     | KeyChanged <- fate, "watch" `Set.member` serverModes server -> (Null, ended)
     | otherwise ->
-      let (replies, done) = foldl' (\(so, now) queued -> let (reply, next) = plainly queued now in (so <> [reply], next)) ([], ended) queue
+      let (replies, done) = List.foldl' (\(so, now) queued -> let (reply, next) = plainly queued now in (so <> [reply], next)) ([], ended) queue
        in -- The end of EXEC is the end of ASKING.
           (Array replies, done {serverModes = Set.delete "asking" (serverModes done)})
   (_, Just queue, _) -> (SimpleString "QUEUED", server {serverQueue = Just (queue <> [words'])})
