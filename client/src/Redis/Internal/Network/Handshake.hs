@@ -11,6 +11,7 @@ module Redis.Internal.Network.Handshake
     ConnectionRole (..),
     authentication,
     refusal,
+    lacksRoom,
   )
 where
 
@@ -80,10 +81,12 @@ handshakeBy config credentials use exchange = case configProtocol config of
     send :: [Step] -> IO (Either ConnectionCause [Value])
     send steps = agreed steps . map outcome <$> exchange [encoded | Step _ encoded <- steps]
 
-    -- A server that has no room says so in its first words and hangs up; what
-    -- it said tells more than that it did.
-    agreed (Step Required _ : _) (Right refused@(ErrorReply text) : rest)
-      | not (lacksHello credentials refused), or [True | Left _ <- rest] = Left (refusal credentials text)
+    -- What a server says before it hangs up tells more than that it did. One that
+    -- turns this client away has not heard what was asked first.
+    agreed (Step importance _ : _) (Right refused@(ErrorReply text) : rest)
+      | turnsAway (serverErrorFromText text) || (importance == Required && not (lacksHello credentials refused)),
+        or [True | Left _ <- rest] =
+        Left (refusal credentials text)
     agreed _ outcomes = sequence outcomes
 
     outcome = \case
@@ -169,10 +172,19 @@ lacksHello :: Maybe Credentials -> Value -> Bool
 lacksHello credentials = \case
   ErrorReply text -> case serverErrorCode said of
     "NOPROTO" -> True
-    "ERR" -> not ("max number of clients" `ByteString.isPrefixOf` serverErrorMessage said)
+    "ERR" -> not (lacksRoom said)
     "NOAUTH" -> isJust credentials
     -- No code at all.
     _ -> any (`ByteString.isPrefixOf` Char8.map toLower text) ["unknown", "unsupported"]
     where
       said = serverErrorFromText text
   _ -> False
+
+-- | Whether a server says to everybody who connects that it may not, and hangs up.
+turnsAway :: ServerError -> Bool
+turnsAway said = lacksRoom said || serverErrorCode said == "DENIED"
+
+-- | Whether a server has as many clients as it may have.
+lacksRoom :: ServerError -> Bool
+lacksRoom ServerError {serverErrorCode, serverErrorMessage} =
+  serverErrorCode == "ERR" && "max number of clients" `ByteString.isPrefixOf` serverErrorMessage

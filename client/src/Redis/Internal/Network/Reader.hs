@@ -33,7 +33,7 @@ import Data.Maybe (isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr, plusPtr)
-import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError))
+import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (countAnswered)
@@ -205,19 +205,24 @@ consume reader input = do
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
-    Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
+    Done value _ -> pure (Ended (unasked before value))
     Malformed reason -> pure (Ended (ProtocolViolation reason))
   where
     mux = readerMux reader
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
 
--- | What an error says, for instance that the server has no room for another
--- client.
-saying :: Value -> String
-saying = \case
-  ErrorReply text -> ": " <> Char8.unpack text
-  _ -> ""
+-- | What a reply means that nobody asked for, given how many came before it. A
+-- server that turns a client away (no room, protected mode) says so at once, and
+-- hangs up: whether HELLO is on its way by then is chance.
+unasked :: Int -> Value -> ConnectionCause
+unasked before = \case
+  ErrorReply text
+    | before == 0 -> HandshakeRefused (serverErrorFromText text)
+    | otherwise -> ProtocolViolation (nobodys <> ": " <> Char8.unpack text)
+  _ -> ProtocolViolation nobodys
+  where
+    nobodys = "a reply that nobody asked for"
 
 -- | Hands a reply to the oldest command in flight, a push to its handler, and
 -- lets the callers run from time to time. 'False' if nobody asked for it.
@@ -286,7 +291,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
 
     sleep since waitsFor input =
       prepareSleep reader polls >>= \case
-        Finish -> Left <$> deathCause mux
+        Finish -> deathCause mux >>= lastWords since input
         Sleep -> do
           woken <-
             if waitsFor == attemptWouldWrite
@@ -309,6 +314,12 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           yield
           flushQueued mux
           again sleep since input
+
+    -- Who hangs up on what is being sent may have said why before, and that can
+    -- be read all the same.
+    lastWords since input = \case
+      cause@(BrokenConnection _) -> again (\_ _ _ -> pure (Left cause)) since input
+      cause -> pure (Left cause)
 
     again otherwiseDo since input =
       readSome mux input >>= \case
