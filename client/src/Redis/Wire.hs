@@ -27,8 +27,8 @@ import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Connect (connectWith, newConnector)
+import Redis.Internal.Network.Credentials (issueCredentials, newCredentialStore, obtain)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
-import Redis.Internal.Network.OpenConnection (issued)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode (requestBytes)
@@ -76,9 +76,9 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
                 Right () -> pure (Right wire)
 
     agree config wire =
-      issued config >>= \case
+      newCredentialStore config >>= obtain >>= \case
         Left cause -> pure (Left cause)
-        Right known -> handshakeBy config (issuedAs <$> known) Lent $ \requests -> do
+        Right (_, issue) -> handshakeBy config (issueCredentials issue) Lent $ \requests -> do
           -- A server that has no room says so before it hangs up.
           _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
           traverse (const (try (receiveReply (configLimits config) wire))) requests

@@ -246,10 +246,11 @@ refusals wanted plain ask = do
           attempts <- length . filter failedAttempt <$> journalEntries journal
           if attempts >= wanted
             then pure told
-            else ask client >>= \case
-              Left (ConnectionError NotSent _ cause) -> go (cause : told)
-              Left other -> failure (show other)
-              Right _ -> failure "it was let in"
+            else
+              ask client >>= \case
+                Left (ConnectionError NotSent _ cause) -> go (cause : told)
+                Left other -> failure (show other)
+                Right _ -> failure "it was let in"
      in within 60 (go [])
   events <- journalEntries journal
   pure (told <> [cause | ConnectAttemptFailed _ cause _ <- events])

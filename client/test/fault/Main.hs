@@ -6,6 +6,7 @@ import BytesSpec qualified
 import CallersSpec qualified
 import ConnectionSpec qualified
 import ControlSpec qualified
+import CredentialsSpec qualified
 import DedicatedSpec qualified
 import HandshakeSpec qualified
 import ObservationSpec qualified
@@ -22,5 +23,6 @@ main = do
     describe "Callers" CallersSpec.spec
     describe "Commands" ControlSpec.spec
     describe "Handshake" HandshakeSpec.spec
+    describe "Credentials" CredentialsSpec.spec
     describe "Dedicated connections" DedicatedSpec.spec
     describe "Observation" ObservationSpec.spec

@@ -12,6 +12,7 @@ module Redis.Internal.Network.Handshake
     authentication,
     refusal,
     lacksRoom,
+    refusesCredentials,
   )
 where
 
@@ -188,3 +189,11 @@ turnsAway said = lacksRoom said || serverErrorCode said == "DENIED"
 lacksRoom :: ServerError -> Bool
 lacksRoom ServerError {serverErrorCode, serverErrorMessage} =
   serverErrorCode == "ERR" && "max number of clients" `ByteString.isPrefixOf` serverErrorMessage
+
+-- | Whether it is the credentials that are refused.
+refusesCredentials :: ConnectionCause -> Bool
+refusesCredentials = \case
+  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
+    -- The second before servers had users.
+    serverErrorCode == "WRONGPASS" || (serverErrorCode == "ERR" && "invalid password" `ByteString.isPrefixOf` serverErrorMessage)
+  _ -> False
