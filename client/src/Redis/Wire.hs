@@ -26,15 +26,15 @@ import Foreign.Ptr (castPtr, plusPtr)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Connect (connectWith, newConnector)
+import Redis.Internal.Network.Connect (connectWith, newConnector, openWithin)
 import Redis.Internal.Network.Credentials (issueCredentials, newCredentialStore, obtain)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
+import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Value (Value (Push))
 import System.IO.Error (ioeGetErrorString)
-import System.Timeout (timeout)
 
 -- | An open connection. One thread may send and another receive at the same time.
 --
@@ -57,16 +57,14 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
   where
     open = do
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
-      let limit = configConnectTimeout config
       -- Masked by 'bracket': what was opened is either returned or closed.
-      timeout (ceiling (limit * 1e6)) (attempt config)
-        >>= maybe (failed (ConnectTimedOut limit)) (either failed pure)
+      openWithin (configConnectTimeout config) (attempt config) >>= either failed pure
 
-    attempt config =
+    attempt config stage =
       newConnector config >>= \case
         Left cause -> pure (Left cause)
         Right connector ->
-          connectWith connector endpoint >>= \case
+          connectWith stage connector endpoint >>= \case
             Left cause -> pure (Left cause)
             Right transport -> do
               wire <- Wire transport <$> newIORef ByteString.empty
@@ -81,7 +79,15 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
         Right (_, issue) -> handshakeBy config (issueCredentials issue) Lent $ \requests -> do
           -- A server that has no room says so before it hangs up.
           _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
-          traverse (const (try (receiveReply (configLimits config) wire))) requests
+          replies (configLimits config) wire requests
+
+    -- After a failure nothing more is waited for.
+    replies limits wire = \case
+      [] -> pure []
+      asked@(_ : others) ->
+        try (receiveReply limits wire) >>= \case
+          Left problem -> pure (Left (problem :: Error) <$ asked)
+          Right reply -> (Right reply :) <$> replies limits wire others
 
     failed :: ConnectionCause -> IO a
     failed = throwIO . ConnectionError NotSent endpoint
@@ -133,7 +139,7 @@ receiveReply limits wire = go ByteString.empty
         Done (Push _) next -> writeIORef (wireUnread wire) (ByteString.drop next bytes) >> go ByteString.empty
         Done value next -> value <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
         NeedMore {} -> go bytes
-        Malformed why -> broken (ProtocolViolation why)
+        Malformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
 
     -- From its beginning each time: a handshake's replies are short.
     firstValue bytes =

@@ -3,7 +3,7 @@ module HandshakeSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
 import Control.Concurrent.STM (atomically)
-import Control.Exception (try)
+import Control.Exception (displayException, try)
 import Control.Monad (forM_, replicateM)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf, nub)
@@ -214,9 +214,22 @@ spec = do
     it "to a server that speaks plain text is an error, in time" $
       withCertificates $ \certificates ->
         Server.withServer defaultServerOptions $ \server ->
-          leavingNothing . withClient (setConnectTimeout (seconds 0.5) (setTls (Just (trusting certificates)) (addressed server))) $ \client -> do
+          leavingNothing . withClient (setMaxAttempts 1 . setConnectTimeout (seconds 0.5) $ setTls (Just (trusting certificates)) (addressed server)) $ \client -> do
             result <- tryRun client Commands.ping
-            deliveryOf result `shouldBe` Just NotSent
+            case result of
+              -- It waits for the rest of what it takes for a line; by chance there
+              -- is the end of a line in it.
+              Left (ConnectionError NotSent _ (TlsTimedOut limit)) -> limit `shouldBe` seconds 0.5
+              Left (ConnectionError NotSent _ (TlsFailed _)) -> pure ()
+              other -> expectationFailure (show other)
+            either displayException show result `shouldSatisfy` \text -> all (`isInfixOf` text) ["plain text", "redis://", "setTls"]
+
+    it "is what a server wants that hangs up on plain text, and the error says so" $
+      withTls ClientCertificatesIgnored certificatesServer $ \_ _ port ->
+        leavingNothing . forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
+          let config = setProtocol protocol (quick (standaloneConfig "127.0.0.1" (portOf port)))
+          causes <- refusals 50 (impatient config) $ \client -> tryRun client Commands.ping
+          nub (filter (not . ("wants TLS (rediss://, or setTls)" `isInfixOf`) . renderCause) causes) `shouldBe` []
 
     it "with a file of authorities that is not there is an error before any connection" $
       newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))

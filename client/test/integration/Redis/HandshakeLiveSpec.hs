@@ -2,12 +2,13 @@
 module Redis.HandshakeLiveSpec (spec) where
 
 import Control.Concurrent.STM
-import Control.Exception (displayException)
+import Control.Exception (displayException, try)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
+import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
@@ -16,6 +17,7 @@ import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultSe
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (failure, within)
 import Redis.Value (Value (..))
+import Redis.Wire (withWire)
 import Test.Hspec
 
 spec :: Spec
@@ -133,6 +135,15 @@ spec = around_ (within 60) $ do
           filter ("hunter2" `isInfixOf`) texts `shouldBe` []
           -- What is wrong is still told.
           filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
+
+    it "that answers with an alert of TLS is said to want TLS" $
+      withPeer (const "\x15\x03\x01\x00\x02\x02\x46") $ \peer -> do
+        let failed = \case
+              Left (ConnectionError NotSent _ (TlsFailed why)) -> why `shouldSatisfy` ("wants TLS" `isInfixOf`)
+              Left other -> expectationFailure (show other)
+              Right () -> expectationFailure "it was spoken to"
+        withClient (peerConfig peer) (`tryRun` Commands.ping) >>= failed
+        try (withWire (peerConfig peer) (NonEmpty.head (getEndpoints (peerConfig peer))) (const (pure ()))) >>= failed
 
     it "that knows no HELLO may still refuse the database" $
       withPeer (\words' -> if take 1 words' == ["SELECT"] then "-ERR DB index is out of range\r\n" else ancient words') $ \peer ->

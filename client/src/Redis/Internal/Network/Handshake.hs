@@ -20,6 +20,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toLower)
+import Data.Either (isLeft)
 import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing)
 import Redis.Error
 import Redis.Internal.Config
@@ -69,18 +70,33 @@ handshake config credentials use mux = handshakeBy config credentials use $ \req
 -- each.
 handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> ([Request] -> IO [Either Error Value]) -> IO (Either ConnectionCause ())
 handshakeBy config credentials use exchange = case configProtocol config of
-  OnlyResp2 -> speak (resp2 <> common)
+  OnlyResp2 -> speak first (resp2 <> common)
   PreferResp3 -> do
-    outcomes <- send (hello : common)
+    outcomes <- send first (hello : common)
     case outcomes of
-      Right (reply : _) | lacksHello credentials reply -> speak (resp2 <> common)
+      Right (reply : _) | lacksHello credentials reply -> speak id (resp2 <> common)
       Right replies -> pure (verdict credentials tolerant (hello : common) replies)
       Left cause -> pure (Left cause)
   where
-    speak steps = send steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
+    -- What a server that wants TLS does with plain text.
+    first = \case
+      outcomes@(Left cause : _)
+        | mayWantTls, all isLeft outcomes -> [Left (hungUp cause)]
+      outcomes -> outcomes
+    hungUp = \case
+      ClosedByPeer -> BrokenConnection (mute <> "closed by the peer")
+      BrokenConnection why -> BrokenConnection (mute <> why)
+      cause -> cause
+    mute = "the server hung up before it said anything, as one does that wants TLS (rediss://, or setTls): "
+    mayWantTls =
+      isNothing (configTls config) && case configTopology config of
+        Standalone (UnixEndpoint _) -> False
+        _ -> True
 
-    send :: [Step] -> IO (Either ConnectionCause [Value])
-    send steps = agreed steps . map outcome <$> exchange [encoded | Step _ encoded <- steps]
+    speak seen steps = send seen steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
+
+    send :: ([Either ConnectionCause Value] -> [Either ConnectionCause Value]) -> [Step] -> IO (Either ConnectionCause [Value])
+    send seen steps = agreed steps . seen . map outcome <$> exchange [encoded | Step _ encoded <- steps]
 
     -- What a server says before it hangs up tells more than that it did. One that
     -- turns this client away has not heard what was asked first.

@@ -12,11 +12,11 @@ import Control.Concurrent.MVar
 import Control.Exception (mask_, onException)
 import Control.Monad (unless)
 import Data.Foldable (for_)
-import Redis.Error (ConnectionCause (ConnectTimedOut), Endpoint)
+import Redis.Error (ConnectionCause, Endpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
-import Redis.Internal.Network.Connect (Connector, connectWith)
+import Redis.Internal.Network.Connect (Connector, connectWith, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
@@ -24,7 +24,6 @@ import Redis.Internal.Network.MuxState (repliesUntilEnd)
 import Redis.Internal.Network.Reconnect (Life (..))
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
-import System.Timeout (timeout)
 
 -- | What all connections of a client have in common.
 data ConnectionSetup = ConnectionSetup
@@ -52,35 +51,33 @@ openConnection setup use settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   -- Masked throughout, so that what was opened is either returned or closed;
   -- connecting and waiting for the handshake are interruptible all the same.
-  result <- timeout (round (limit * 1e6)) attempt
+  result <- openWithin (configConnectTimeout config) attempt
   ended <- preciseNanos
   case result of
-    Nothing -> pure (Left (ConnectTimedOut limit))
-    Just (Left cause) -> pure (Left cause)
-    Just (Right (announced, ready)) -> do
+    Left cause -> pure (Left cause)
+    Right (announced, ready) -> do
       observe (Connected endpoint (secondsFromNanos (ended - began)))
       putMVar announced (Just ready)
       pure (Right (readyMux ready))
   where
     config = setupConfig setup
-    limit = configConnectTimeout config
     observe = observeConnection (configHooks config)
 
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
     -- Credentials that were issued before may have been replaced since.
-    attempt =
+    attempt stage =
       obtain (setupCredentials setup) >>= \case
         Left cause -> pure (Left cause)
         Right (origin, issue) ->
-          connectAs issue >>= \case
+          connectAs stage issue >>= \case
             Left cause
               | origin == IssuedBefore && refusesCredentials cause ->
-                obtainAfter (setupCredentials setup) (issueNumber issue) >>= either (pure . Left) connectAs
+                obtainAfter (setupCredentials setup) (issueNumber issue) >>= either (pure . Left) (connectAs stage)
             result -> pure result
 
-    connectAs issue =
-      connectWith (setupConnector setup) endpoint >>= \case
+    connectAs stage issue =
+      connectWith stage (setupConnector setup) endpoint >>= \case
         Left cause -> pure (Left cause)
         Right transport -> do
           announced <- newEmptyMVar

@@ -27,6 +27,7 @@ import Control.Concurrent.STM (atomically, putTMVar)
 import Control.Exception (IOException, SomeException, try)
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Maybe (isNothing)
@@ -42,6 +43,7 @@ import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.Sender (flushQueued)
+import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup hiding (Reader)
 import Redis.Internal.Protocol.Decode
@@ -206,11 +208,14 @@ consume reader input = do
       after <- ringHead (muxRing mux)
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
     Done value _ -> pure (Ended (unasked before value))
-    Malformed reason -> pure (Ended (ProtocolViolation reason))
+    Malformed reason -> do
+      first <- if before == 0 then firstBytes else pure ByteString.empty
+      pure (Ended (if beginsLikeTls first then wantsTls else ProtocolViolation reason))
   where
     mux = readerMux reader
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
+    firstBytes = ByteString.pack <$> mapM (readByteArray (inMemory input)) [inStart input .. min (inEnd input) (inStart input + 2) - 1]
 
 -- | What a reply means that nobody asked for, given how many came before it. A
 -- server that turns a client away (no room, protected mode) says so at once, and
