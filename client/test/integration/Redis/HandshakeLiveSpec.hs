@@ -136,6 +136,20 @@ spec = around_ (within 60) $ do
           -- What is wrong is still told.
           filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
 
+    forM_ ["WRONGPASS no user reader has the password hunter2, nor hunter2", "ERR 'hunter2' is not it", "hunter2 is wrong"] $ \answer ->
+      it ("that repeats the password elsewhere in its refusal has it not repeated by this client: " <> show answer) $
+        withPeer (\case ["AUTH", _, _] -> "-" <> answer <> "\r\n"; "HELLO" : _ -> "-" <> answer <> "\r\n"; words' -> ancient words') $ \peer ->
+          forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
+            events <- newTVarIO []
+            let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
+            withClient (watched (setProtocol protocol (user "reader" "hunter2" (peerConfig peer)))) $ \client -> do
+              result <- tryRun client (Commands.incr "hits")
+              told <- readTVarIO events
+              let texts = [show result, either displayException show result, show told]
+              told `shouldSatisfy` not . null
+              filter ("hunter2" `isInfixOf`) texts `shouldBe` []
+              filter (not . ("<secret>" `isInfixOf`)) texts `shouldBe` []
+
     it "that answers with an alert of TLS is said to want TLS" $
       withPeer (const "\x15\x03\x01\x00\x02\x02\x46") $ \peer -> do
         let failed = \case

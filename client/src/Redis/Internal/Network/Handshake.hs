@@ -19,7 +19,7 @@ where
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toLower)
+import Data.Char (isAsciiUpper, toLower)
 import Data.Either (isLeft)
 import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing)
 import Redis.Error
@@ -168,12 +168,17 @@ verdict credentials tolerant steps replies =
 -- so that all of that is left out.
 refusal :: Maybe Credentials -> ByteString -> ConnectionCause
 refusal credentials text =
-  HandshakeRefused $ case credentialsPassword <$> credentials of
-    Just hidden
-      | not (ByteString.null (revealSecret hidden)) -> said {serverErrorMessage = without (revealSecret hidden) (fst (ByteString.breakSubstring ", with args beginning with" (serverErrorMessage said)))}
+  HandshakeRefused $ case revealSecret . credentialsPassword <$> credentials of
+    Just password
+      | not (ByteString.null password) -> withoutPassword password
     _ -> said
   where
     said = serverErrorFromText text
+    withoutPassword password
+      -- A code of servers, which tells what to do; no password is looked for in it.
+      | Char8.all isAsciiUpper (serverErrorCode said) = said {serverErrorMessage = without password (upToArguments (serverErrorMessage said))}
+      | otherwise = serverErrorFromText (without password (upToArguments text))
+    upToArguments = fst . ByteString.breakSubstring ", with args beginning with"
     without password message = case ByteString.breakSubstring password message of
       (before, found)
         | ByteString.null found -> before
