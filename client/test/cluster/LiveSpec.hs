@@ -90,7 +90,7 @@ keysSpec = do
   it "is what the error says when a client of one server is sent on" $ \cluster ->
     limited $ do
       seeds <- getEndpoints . liveConfig <$> clusterAddresses cluster
-      case NonEmpty.head seeds of
+      case firstOf seeds of
         TcpEndpoint host port -> withClient (standaloneConfig host port) $ \client -> do
           problems <- forM (numbered "stray:" 40) $ \key -> tryRun client (Redis.get key)
           let told = [displayException problem | Left problem <- problems]
@@ -381,3 +381,6 @@ secureSpec =
           replicas <- replicasOf cluster master
           mapM_ (failover cluster) (take 1 replicas)
           runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

@@ -131,7 +131,7 @@ spec = describe "credentials that change" $ do
         withDedicated client Anywhere (`runOn` Commands.ping)
         run client Commands.ping
         _ <- reauthenticate client
-        withWire config (NonEmpty.head (getEndpoints config)) (const (pure ()))
+        withWire config (firstOf (getEndpoints config)) (const (pure ()))
         before <- length <$> readTVarIO states
         eventually 10 "they were renewed" ((> before) . length <$> readTVarIO states)
       nub <$> readTVarIO states `shouldReturn` [Unmasked]
@@ -167,3 +167,6 @@ usersOf server =
   Server.command server ["CLIENT", "LIST"] >>= \reply -> case replyText reply of
     Just text -> pure [Char8.drop 5 field | line <- Char8.lines text, field <- Char8.words line, "user=" `Char8.isPrefixOf` field]
     Nothing -> failure "CLIENT LIST is no text"
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

@@ -157,7 +157,7 @@ spec = around_ (within 60) $ do
               Left other -> expectationFailure (show other)
               Right () -> expectationFailure "it was spoken to"
         withClient (peerConfig peer) (`tryRun` Commands.ping) >>= failed
-        try (withWire (peerConfig peer) (NonEmpty.head (getEndpoints (peerConfig peer))) (const (pure ()))) >>= failed
+        try (withWire (peerConfig peer) (firstOf (getEndpoints (peerConfig peer))) (const (pure ()))) >>= failed
 
     it "that knows no HELLO may still refuse the database" $
       withPeer (\words' -> if take 1 words' == ["SELECT"] then "-ERR DB index is out of range\r\n" else ancient words') $ \peer ->
@@ -217,3 +217,6 @@ password text = setCredentials (Just Credentials {credentialsUser = Nothing, cre
 
 user :: ByteString -> ByteString -> Config -> Config
 user name text = setCredentials (Just Credentials {credentialsUser = Just name, credentialsPassword = toSecret text})
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

@@ -75,7 +75,7 @@ spec = around_ (within 60) . describe "a wire" $ do
         atomically (readTVar begun >>= check)
 
 opened :: Config -> (Wire -> IO a) -> IO a
-opened config = withWire config (NonEmpty.head (getEndpoints config))
+opened config = withWire config (firstOf (getEndpoints config))
 
 receiveExactly :: Wire -> Int -> IO ByteString
 receiveExactly wire = go ""
@@ -97,3 +97,6 @@ addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegr
 
 password :: ByteString -> Config -> Config
 password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret text})
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

@@ -6,7 +6,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (intToDigit)
-import Data.Either (isLeft, isRight)
+import Data.Either (fromLeft, isLeft, isRight)
 import Data.List (isInfixOf)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Client (newClient)
@@ -117,7 +117,7 @@ spec = describe "Redis.Config" $ do
   describe "what is wrong" $ do
     let caught = newClient (setDatabase (-1) (standaloneConfig "h" 1))
     it "prints as a sentence where nobody catches it, in runtimes that go by show and in those that go by displayException" $ do
-      thrown <- either id (const (toException ClientClosed)) <$> try caught
+      thrown <- fromLeft (toException ClientClosed) <$> try caught
       [show (thrown :: SomeException), displayException thrown] `shouldBe` ["database: must not be negative", "database: must not be negative"]
 
     it "is caught as what it is, by its type or among all exceptions" $ do
