@@ -49,7 +49,7 @@ static void explain_queue(char *reason)
 		snprintf(reason, REASON, "%s", strerror(ERR_GET_REASON(first)));
 	/* What OpenSSL says of a record that begins as none does. */
 	else if (ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER)
-		snprintf(reason, REASON, "what the peer answers is not TLS (%s)", text == NULL ? "" : text);
+		snprintf(reason, REASON, "what the peer answers is not TLS; for plain text it is redis://, without setTls (%s)", text == NULL ? "" : text);
 	else if (text != NULL)
 		snprintf(reason, REASON, "%s", text);
 	else if (code != 0)

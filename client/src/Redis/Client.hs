@@ -22,6 +22,7 @@ module Redis.Client
     withClient,
     newClient,
     closeClient,
+    reauthenticate,
 
     -- * Running commands
     run,
@@ -71,6 +72,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
@@ -99,13 +101,14 @@ newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
   connector <- newConnector config >>= either (throwIO . ConnectionError NotSent (firstEndpoint (configTopology config))) pure
+  credentials <- newCredentialStore config
   let onPush endpoint push = mapM_ (\hook -> hook endpoint push) (hookPush (configHooks config))
-      setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupOnPush = onPush}
+      setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupOnPush = onPush}
   router <- newRouter setup >>= either throwIO pure
   closed <- newIORef False
   learnt <- newIORef Map.empty
   recoverer <- newRecoverer config router closed
-  pure (Client Core {coreConfig = config, coreRouter = router, coreRecoverer = recoverer, coreClosed = closed, coreLearnt = learnt})
+  pure (Client Core {coreConfig = config, coreRouter = router, coreRecoverer = recoverer, coreCredentials = credentials, coreClosed = closed, coreLearnt = learnt})
 
 -- | Takes no more commands, waits up to the command timeout (at most 5 s) for
 -- those in flight, and closes every connection. Commands that come later fail
@@ -117,6 +120,19 @@ closeClient (Client core) = do
   writeIORef (coreClosed core) True
   stopRecoverer (coreRecoverer core)
   closeRouter (maybe 5 (min 5) (configCommandTimeout (coreConfig core))) (coreRouter core)
+
+-- | Has the action of 'Redis.Config.setCredentialsFrom' run now, for a password that
+-- was replaced: the shared connections that live are authenticated anew, in line with
+-- the commands on them, and those that are opened later use the new credentials. Tells
+-- at which nodes a connection goes on with what it had, and why; none if all is well, or
+-- if the credentials come from no action.
+--
+-- Blocks until each shared connection has answered or ended: at most about the connect
+-- timeout and the command timeout. A lent connection keeps what it was opened with.
+--
+-- @since 0.1.0.0
+reauthenticate :: Client -> IO [(Endpoint, ConnectionCause)]
+reauthenticate (Client core) = renewAll (coreCredentials core)
 
 -- | Runs a command and waits for its result. Throws 'Error'.
 --

@@ -117,16 +117,20 @@ clusterConfig seeds = defaultConfig (Cluster seeds)
 setCredentials :: Maybe Credentials -> Config -> Config
 setCredentials new config = config {configCredentials = maybe NoCredentials FixedCredentials new}
 
--- | An action that has the credentials, for those that change: it is run for
--- each connection that is opened, on that connection's thread, as a part of the
--- connect timeout. What it throws is the error of the connection, which is tried
--- again like one that could not be had.
+-- | An action that has the credentials, for those that change. It is run when a
+-- connection is opened, as a part of the connect timeout, by one thread at a time:
+-- connections that are opened together share what it issues. What it throws is the
+-- error of the connection, which is tried again like one that could not be had. It may
+-- be interrupted.
 --
--- When the action says how long its credentials are good for, it is run again
--- before that time is over, and the shared connections that live are
--- authenticated anew, in line with the commands on them; 'Redis.Client.reauthenticate'
--- does the same on demand. A lent connection keeps what it was opened with, and is
--- not lent again afterwards.
+-- When the action says how long its credentials are good for, they are used for every
+-- connection until four fifths of that time are over. Then it is run again, and the
+-- shared connections that live are authenticated anew, in line with the commands on
+-- them. If the action throws, or the server refuses what it issued, the connection
+-- goes on with what it has, 'hookConnection' is told 'CredentialsNotRenewed', and it is
+-- tried again after a backoff whose longest pause is a twentieth of the time.
+-- 'Redis.Client.reauthenticate' does the same on demand. A lent connection keeps what
+-- it was opened with, and is not lent again afterwards.
 --
 -- @since 0.1.0.0
 setCredentialsFrom :: IO IssuedCredentials -> Config -> Config

@@ -39,6 +39,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Typeable (cast)
 import Data.Word (Word16)
+import Redis.Duration (Duration, inSeconds)
 
 -- | A host name, an IPv4 address, or an IPv6 address without brackets.
 --
@@ -127,6 +128,9 @@ data ConnectionCause
     CredentialsFailed String
   | -- | Connect, TLS and handshake together took longer than allowed (seconds).
     ConnectTimedOut Double
+  | -- | The peer did not agree on TLS in this time. One that speaks plain text waits
+    -- for more.
+    TlsTimedOut Duration
   | -- | The peer closed the connection.
     ClosedByPeer
   | -- | Reading or writing failed.
@@ -154,6 +158,7 @@ renderCause = \case
     "the server refuses: " <> Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
   CredentialsFailed why -> "no credentials: " <> why
   ConnectTimedOut seconds -> "no connection within " <> show seconds <> " s"
+  TlsTimedOut limit -> "no TLS within " <> show (inSeconds limit) <> " s: a port that speaks plain text does not answer (that is redis://, without setTls)"
   ClosedByPeer -> "the server closed the connection"
   BrokenConnection why -> "the connection broke: " <> why
   SilentPeer seconds -> "nothing came for " <> show seconds <> " s"
@@ -245,7 +250,7 @@ instance Exception Error where
   fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
-      "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage
+      "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage <> redirectNote serverErrorCode
     UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
       "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath
         <> "expected "
@@ -260,6 +265,9 @@ instance Exception Error where
     RefusedError refusal -> "refused: " <> renderRefusal refusal
     ClientClosed -> "the client is closed"
     where
+      redirectNote code
+        | code `elem` ["MOVED", "ASK"] = " (the server is a node of a cluster; a client that was made with clusterConfig or redis+cluster:// goes where it says)"
+        | otherwise = ""
       deliveryNote = \case
         NotSent -> " (not sent)"
         RefusedBeforeRun -> " (refused before it ran)"

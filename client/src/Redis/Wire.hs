@@ -15,6 +15,7 @@ module Redis.Wire
   )
 where
 
+import Control.Concurrent.STM (retry)
 import Control.Exception (IOException, bracket, handle, onException, throwIO, try)
 import Control.Monad (unless)
 import Data.ByteString (ByteString)
@@ -26,11 +27,11 @@ import Foreign.Ptr (castPtr, plusPtr)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Connect (connectWith, newConnector)
+import Redis.Internal.Network.Connect (Opening (..), connectWith, newConnector, openWithin)
+import Redis.Internal.Network.Credentials (issueCredentials, newCredentialStore, obtain)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
-import Redis.Internal.Network.OpenConnection (issued)
+import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
-import Redis.Internal.Network.Worker (expiry, supervised)
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode (requestBytes)
 import Redis.Value (Value (Push))
@@ -57,17 +58,22 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
   where
     open = do
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
-      let limit = configConnectTimeout config
-      expired <- expiry limit
       -- Masked by 'bracket': what was opened is either returned or closed.
-      supervised ("redis open " <> renderEndpoint endpoint) (ConnectTimedOut limit <$ expired) (mapM_ (transportClose . wireTransport)) (attempt config)
-        >>= either failed (either failed pure)
+      openWithin
+        Opening
+          { openingEndpoint = endpoint,
+            openingLimit = configConnectTimeout config,
+            openingGone = retry,
+            openingDispose = transportClose . wireTransport
+          }
+        (attempt config)
+        >>= either failed pure
 
-    attempt config =
+    attempt config stage =
       newConnector config >>= \case
         Left cause -> pure (Left cause)
         Right connector ->
-          connectWith connector endpoint >>= \case
+          connectWith stage connector endpoint >>= \case
             Left cause -> pure (Left cause)
             Right transport -> do
               wire <- Wire transport <$> newIORef ByteString.empty
@@ -77,12 +83,20 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
                 Right () -> pure (Right wire)
 
     agree config wire =
-      issued config >>= \case
+      newCredentialStore config >>= obtain >>= \case
         Left cause -> pure (Left cause)
-        Right known -> handshakeBy config (issuedAs <$> known) Lent $ \requests -> do
+        Right (_, issue) -> handshakeBy config (issueCredentials issue) Lent $ \requests -> do
           -- A server that has no room says so before it hangs up.
           _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
-          traverse (const (try (receiveReply (configLimits config) wire))) requests
+          replies (configLimits config) wire requests
+
+    -- After a failure nothing more is waited for.
+    replies limits wire = \case
+      [] -> pure []
+      asked@(_ : others) ->
+        try (receiveReply limits wire) >>= \case
+          Left problem -> pure (Left (problem :: Error) <$ asked)
+          Right reply -> (Right reply :) <$> replies limits wire others
 
     failed :: ConnectionCause -> IO a
     failed = throwIO . ConnectionError NotSent endpoint
@@ -134,7 +148,7 @@ receiveReply limits wire = go ByteString.empty
         Done (Push _) next -> writeIORef (wireUnread wire) (ByteString.drop next bytes) >> go ByteString.empty
         Done value next -> value <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
         NeedMore {} -> go bytes
-        Malformed why -> broken (ProtocolViolation why)
+        Malformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
 
     -- From its beginning each time: a handshake's replies are short.
     firstValue bytes =

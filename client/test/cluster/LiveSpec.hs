@@ -7,13 +7,13 @@ module LiveSpec (spec) where
 import Control.Concurrent (forkIO)
 import Control.Concurrent.Async (concurrently_, replicateConcurrently_)
 import Control.Concurrent.MVar
-import Control.Exception (finally)
+import Control.Exception (displayException, finally)
 import Control.Monad (forM, forM_, replicateM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.Int (Int64)
-import Data.List (sort)
+import Data.List (isInfixOf, sort)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
 import Redis
@@ -86,6 +86,18 @@ keysSpec = do
       refused "EVAL" (Redis.eval "return 1" ["a", "b"] [])
       run client (Redis.mset (("{a}1", "1") NonEmpty.:| [("{a}2", "2")]))
       run client (Redis.rename "{a}1" "{a}3") `shouldReturn` ()
+
+  it "is what the error says when a client of one server is sent on" $ \cluster ->
+    limited $ do
+      seeds <- getEndpoints . liveConfig <$> clusterAddresses cluster
+      case firstOf seeds of
+        TcpEndpoint host port -> withClient (standaloneConfig host port) $ \client -> do
+          problems <- forM (numbered "stray:" 40) $ \key -> tryRun client (Redis.get key)
+          let told = [displayException problem | Left problem <- problems]
+          told `shouldSatisfy` not . null
+          filter (not . ("MOVED" `isInfixOf`)) told `shouldBe` []
+          filter (not . ("clusterConfig or redis+cluster://" `isInfixOf`)) told `shouldBe` []
+        UnixEndpoint path -> expectationFailure path
 
   it "routes commands by where their keys are, not by their first argument" $ \cluster ->
     limited . connected id cluster $ \client -> forM_ (numbered "route:" 12) $ \key -> do
@@ -369,3 +381,6 @@ secureSpec =
           replicas <- replicasOf cluster master
           mapM_ (failover cluster) (take 1 replicas)
           runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

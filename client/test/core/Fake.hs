@@ -140,13 +140,13 @@ newFake manners seed = do
               ended <- readTVar fakeHungUp
               bytes <- readTVar fakeToClient
               case Seq.viewl bytes of
-                _ | down -> pure (Left attemptEnd)
+                -- As with a socket, also after a shutdown.
                 chunk :< rest -> do
                   let (now, later) = ByteString.splitAt (min size (mannersReadMost manners)) chunk
                   writeTVar fakeToClient (if ByteString.null later then rest else later <| rest)
                   pure (Right now)
                 _
-                  | ended -> pure (Left attemptEnd)
+                  | ended || down -> pure (Left attemptEnd)
                   | otherwise -> pure (Left attemptWouldRead)
             case taken of
               Left attempt -> pure attempt

@@ -114,6 +114,47 @@ spec = describe "a multiplexer whose connection fails" $ do
     takeMVar deaths >>= (`shouldBe` ProtocolViolation "a reply that nobody asked for")
     awaitGone mux
 
+  it "takes an error that nobody asked for, as the first that is said, for a refusal" . within 10 $ do
+    fake <- newFake goodManners 1
+    deaths <- newEmptyMVar
+    mux <- openMux plainSettings {muxOnDeath = putMVar deaths} fake
+    say fake "-ERR max number of clients reached\r\n"
+    hangUp fake
+    takeMVar deaths >>= (`shouldBe` HandshakeRefused (serverErrorFromText "ERR max number of clients reached"))
+    awaitGone mux
+    outcome <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
+    errorDelivery <$> either Just (const Nothing) outcome `shouldBe` Just NotSent
+
+  it "takes an error that nobody asked for after a reply for no refusal" . within 10 $ do
+    fake <- newFake goodManners 1
+    deaths <- newEmptyMVar
+    mux <- openMux plainSettings {muxOnDeath = putMVar deaths} fake
+    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    say fake (bulk (token 1))
+    outcomeText <$> waitSlotResult slot >>= (`shouldBe` Right (BulkString (token 1)))
+    say fake "-ERR of nobody\r\n"
+    takeMVar deaths >>= (`shouldBe` ProtocolViolation "a reply that nobody asked for: ERR of nobody")
+    awaitGone mux
+
+  it "still delivers what the peer said before it hung up on what was sent" . within 10 $
+    forM_ [1 .. 20 :: Int] $ \_ -> do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings fake
+      slots <- replicateM 64 (submitCommandAsync mux usualTerms (request ["PING"]))
+      eventually ((== 64 * ByteString.length (requestBytes (request ["PING"]))) <$> heardBytes fake)
+      writeIORef (fakeBeforeWrite fake) $ do
+        say fake (bulk "why")
+        ioError (userError "broken pipe")
+      answer <- newEmptyMVar
+      -- One of many, so that it leaves the sending to the reader, which does it
+      -- when it has found nothing more to read.
+      void . forkIO $ mapM_ waitSlotResult (take 1 slots) *> submitCommand mux usualTerms (tokenRequest 1) >>= putMVar answer
+      yield
+      say fake (ByteString.concat (replicate 64 "+PONG\r\n"))
+      outcomeText <$> takeMVar answer >>= (`shouldBe` Right (BulkString "why"))
+      awaitGone mux
+      breaches fake >>= (`shouldBe` [])
+
   it "still delivers what the peer said before it closed" . within 10 $ do
     fake <- newFake goodManners {mannersReadMost = 3} 1
     mux <- openMux plainSettings fake

@@ -19,6 +19,7 @@ import Redis.Config
 import Redis.Duration (milliseconds, seconds)
 import Redis.Error
 import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
@@ -209,7 +210,8 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
     config = change (setMuxCount (Just 2) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))))
     open = do
       connector <- newConnector config >>= either (throwIO . userError . show) pure
-      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupOnPush = \_ _ -> pure ()}
+      credentials <- newCredentialStore config
+      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupOnPush = \_ _ -> pure ()}
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
 -- | A stopped server accepts no new connection.

@@ -1,10 +1,13 @@
 -- | Servers that do not let this client in, and the ways in.
 module HandshakeSpec (spec) where
 
+import Control.Concurrent.Async (withAsync)
 import Control.Concurrent.STM (atomically)
-import Control.Monad (forM_)
+import Control.Exception (displayException, try)
+import Control.Monad (forM_, replicateM)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (isInfixOf)
+import Data.List (isInfixOf, nub)
+import Data.List.NonEmpty qualified as NonEmpty
 import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
@@ -15,8 +18,9 @@ import Redis.TestKit.Command qualified as Plain
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (AclUser (..), ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventually, failure)
+import Redis.TestKit.Wait (eventually, failure, within)
 import Redis.Value (Value (..))
+import Redis.Wire (withWire)
 import Test.Hspec
 
 spec :: Spec
@@ -86,6 +90,50 @@ spec = do
           eventually 5 "there is room" (either (const False) (const True) <$> tryRun client Commands.ping)
         failures <- length . filter failedAttempt <$> journalEntries journal
         failures `shouldSatisfy` (> 1)
+
+    forM_ [PreferResp3, OnlyResp2] $ \protocol ->
+      it ("that has no room says so whenever it is asked in " <> show protocol <> ", by whatever way") $
+        withoutRoom defaultServerOptions {optionsUnixSocket = True} $ \server -> case Server.serverSocket server of
+          Nothing -> failure "no socket"
+          Just path -> forM_ [addressed server, quick (unixConfig path)] $ \plain -> do
+            let config = impatient (setProtocol protocol plain)
+            causes <- refusals 150 config $ \client -> tryRun client Commands.ping
+            lent <- refusals 50 config $ \client -> try (withDedicated client Anywhere (`runOn` Commands.ping))
+            wires <- replicateM 50 (try (withWire config (firstOf (getEndpoints config)) (const (pure ()))))
+            nub (filter (not . noRoom) (causes <> lent <> [cause | Left (ConnectionError NotSent _ cause) <- wires])) `shouldBe` []
+            length [() | Left (ConnectionError NotSent _ _) <- wires] `shouldBe` 50
+
+    it "that has no room is asked again until there is some, for as long as a command may take" $
+      Server.withServer defaultServerOptions {optionsConfig = ["maxclients 1"]} $ \server -> leavingNothing $ do
+        (journal, config) <- journalled (single (setCommandTimeout (Just (seconds 20)) (addressed server)))
+        withClient (setMaxAttempts 1000 config) $ \client -> do
+          waiting <- Plain.withConnection (Server.serverAddress server) $ \one -> do
+            _ <- Plain.request one ["PING"]
+            waiting <- submit client (Commands.incr "hits")
+            eventually 10 "it was refused some times" ((>= 5) . length . filter failedAttempt <$> journalEntries journal)
+            pure waiting
+          within 15 (awaitReply waiting) `shouldReturn` 1
+        failures <- journalEntries journal
+        [cause | ConnectAttemptFailed _ cause _ <- failures, not (noRoom cause)] `shouldBe` []
+
+    it "that has no room hangs up on who speaks TLS, which is not taken for a wrong setting" $
+      withTlsOf (\options -> options {optionsConfig = ["maxclients 1"]}) ClientCertificatesIgnored certificatesServer $ \certificates server port -> do
+        let config = setTls (Just (trusting certificates)) (quick (standaloneConfig "127.0.0.1" (portOf port)))
+        Plain.withConnection (Server.serverAddress server) $ \one -> do
+          _ <- Plain.request one ["PING"]
+          causes <- refusals 100 (impatient config) $ \client -> tryRun client Commands.ping
+          filter (\case BrokenConnection why -> not ("while TLS was set up" `isInfixOf` why); _ -> True) causes `shouldBe` []
+        withClient config $ \client -> eventually 5 "there is room" (either (const False) (const True) <$> tryRun client Commands.ping)
+
+    it "that runs a script and would not select a database is asked again when it is done" $
+      Server.withServer defaultServerOptions {optionsConfig = ["busy-reply-threshold 1"]} $ \server -> leavingNothing $ do
+        (journal, config) <- journalled (single (setDatabase 3 (setCommandTimeout (Just (seconds 20)) (addressed server))))
+        withAsync (Server.command server ["EVAL", "while true do end", "0"]) $ \_ ->
+          withClient (setMaxAttempts 1000 config) $ \client -> do
+            waiting <- submit client (Commands.incr "hits")
+            eventually 10 "it was refused" (any (\case ConnectAttemptFailed _ (HandshakeRefused said) _ -> serverErrorCode said == "BUSY"; _ -> False) <$> journalEntries journal)
+            Plain.withConnection (Server.serverAddress server) $ \one -> Plain.request one ["SCRIPT", "KILL"] >>= (`shouldBe` Plain.Status "OK")
+            within 15 (awaitReply waiting) `shouldReturn` 1
 
     it "whose port is closed is an error that names it, within the attempts allowed" $
       Server.withServer defaultServerOptions $ \server -> do
@@ -166,15 +214,64 @@ spec = do
     it "to a server that speaks plain text is an error, in time" $
       withCertificates $ \certificates ->
         Server.withServer defaultServerOptions $ \server ->
-          leavingNothing . withClient (setConnectTimeout (seconds 0.5) (setTls (Just (trusting certificates)) (addressed server))) $ \client -> do
+          leavingNothing . withClient (setMaxAttempts 1 . setConnectTimeout (seconds 0.5) $ setTls (Just (trusting certificates)) (addressed server)) $ \client -> do
             result <- tryRun client Commands.ping
-            deliveryOf result `shouldBe` Just NotSent
+            case result of
+              -- It waits for the rest of what it takes for a line; by chance there
+              -- is the end of a line in it.
+              Left (ConnectionError NotSent _ (TlsTimedOut limit)) -> limit `shouldBe` seconds 0.5
+              Left (ConnectionError NotSent _ (TlsFailed _)) -> pure ()
+              other -> expectationFailure (show other)
+            either displayException show result `shouldSatisfy` \text -> all (`isInfixOf` text) ["plain text", "redis://", "setTls"]
+
+    it "is what a server wants that hangs up on plain text, and the error says so" $
+      withTls ClientCertificatesIgnored certificatesServer $ \_ _ port ->
+        leavingNothing . forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
+          let config = setProtocol protocol (quick (standaloneConfig "127.0.0.1" (portOf port)))
+          causes <- refusals 50 (impatient config) $ \client -> tryRun client Commands.ping
+          nub (filter (not . ("wants TLS (rediss://, or setTls)" `isInfixOf`) . renderCause) causes) `shouldBe` []
 
     it "with a file of authorities that is not there is an error before any connection" $
       newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))
         `shouldThrow` \case
           ConnectionError NotSent _ (TlsFailed _) -> True
           _ -> False
+
+-- | One attempt for each command, and hardly a pause between two.
+impatient :: Config -> Config
+impatient = setMaxAttempts 1 . setBackoff defaultBackoff {backoffFirst = milliseconds 1, backoffCap = milliseconds 1} . single
+
+-- | A server whose clients are as many as it may have.
+withoutRoom :: ServerOptions -> (Server.Server -> IO a) -> IO a
+withoutRoom options action =
+  Server.withServer options {optionsConfig = ["maxclients 1"]} $ \server ->
+    Plain.withConnection (Server.serverAddress server) $ \one -> do
+      _ <- Plain.request one ["PING"]
+      leavingNothing (action server)
+
+-- | Asks until so many attempts to connect have failed, and what they failed of; of
+-- what callers are told, too.
+refusals :: Int -> Config -> (Client -> IO (Either Error a)) -> IO [ConnectionCause]
+refusals wanted plain ask = do
+  (journal, config) <- journalled plain
+  told <- withClient config $ \client ->
+    let go told = do
+          attempts <- length . filter failedAttempt <$> journalEntries journal
+          if attempts >= wanted
+            then pure told
+            else
+              ask client >>= \case
+                Left (ConnectionError NotSent _ cause) -> go (cause : told)
+                Left other -> failure (show other)
+                Right _ -> failure "it was let in"
+     in within 60 (go [])
+  events <- journalEntries journal
+  pure (told <> [cause | ConnectAttemptFailed _ cause _ <- events])
+
+noRoom :: ConnectionCause -> Bool
+noRoom = \case
+  HandshakeRefused said -> "max number of clients" `Char8.isPrefixOf` serverErrorMessage said
+  _ -> False
 
 -- | A command fails with a cause that has this text, after one attempt.
 refusedOnce :: ServerOptions -> (Config -> Config) -> String -> Expectation
@@ -212,10 +309,13 @@ withReader :: ServerOptions
 withReader = defaultServerOptions {optionsUsers = [AclUser {aclName = "reader", aclPassword = "secret", aclRules = "~* +@read +@connection +acl|whoami"}]}
 
 withTls :: ClientCertificates -> (Certificates -> KeyPair) -> (Certificates -> Server.Server -> Int -> IO a) -> IO a
-withTls clients pair action =
+withTls = withTlsOf id
+
+withTlsOf :: (ServerOptions -> ServerOptions) -> ClientCertificates -> (Certificates -> KeyPair) -> (Certificates -> Server.Server -> Int -> IO a) -> IO a
+withTlsOf change clients pair action =
   withCertificates $ \certificates -> do
     let tls = TlsOptions {tlsKeyPair = pair certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = clients}
-    Server.withServer defaultServerOptions {optionsTls = Just tls} $ \server ->
+    Server.withServer (change defaultServerOptions {optionsTls = Just tls}) $ \server ->
       maybe (failure "no TLS port") (action certificates server) (Server.serverTlsPort server)
 
 trusting :: Certificates -> TlsConfig
@@ -228,3 +328,6 @@ failedAttempt :: ConnectionEvent -> Bool
 failedAttempt = \case
   ConnectAttemptFailed {} -> True
   _ -> False
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

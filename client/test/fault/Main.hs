@@ -7,6 +7,7 @@ import CallersSpec qualified
 import ClosingSpec qualified
 import ConnectionSpec qualified
 import ControlSpec qualified
+import CredentialsSpec qualified
 import DedicatedSpec qualified
 import HandshakeSpec qualified
 import ObservationSpec qualified
@@ -24,5 +25,6 @@ main = do
     describe "Closing" ClosingSpec.spec
     describe "Commands" ControlSpec.spec
     describe "Handshake" HandshakeSpec.spec
+    describe "Credentials" CredentialsSpec.spec
     describe "Dedicated connections" DedicatedSpec.spec
     describe "Observation" ObservationSpec.spec

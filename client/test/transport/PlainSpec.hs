@@ -3,6 +3,7 @@ module PlainSpec (spec) where
 
 import Control.Concurrent (forkFinally, killThread)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
+import Control.Concurrent.STM (retry)
 import Control.Exception (IOException, bracket, bracketOnError, try)
 import Control.Monad (replicateM_, void)
 import Data.ByteString (ByteString)
@@ -48,7 +49,7 @@ attemptConnect :: Endpoint -> IO (Either ConnectionCause Transport)
 attemptConnect endpoint =
   newConnector (config endpoint) >>= \case
     Left cause -> pure (Left cause)
-    Right connector -> connectWith connector endpoint
+    Right connector -> connected connector endpoint
 
 withTransport :: Endpoint -> (Transport -> IO a) -> IO a
 withTransport endpoint = bracket open transportClose
@@ -274,7 +275,7 @@ tuningOf :: (Config -> Config) -> IO Tuning
 tuningOf change = withEcho loopback4 $ \address -> do
   let endpoint = TcpEndpoint "127.0.0.1" (portOf address)
   connector <- newConnector (change (config endpoint)) >>= either (fail . show) pure
-  bracket (connectWith connector endpoint >>= either (fail . show) pure) transportClose $ \transport -> do
+  bracket (connected connector endpoint >>= either (fail . show) pure) transportClose $ \transport -> do
     -- The other end would be there, too, if nothing had been read.
     sendAll transport "x"
     receive transport `shouldReturn` "x"
@@ -358,3 +359,9 @@ echoes64MB transport = do
     blockSize = 65536
     block :: Int -> ByteString
     block index = ByteString.take blockSize (Char8.concat (replicate 16384 (Char8.pack (show (100000 + index)))))
+
+connected :: Connector -> Endpoint -> IO (Either ConnectionCause Transport)
+connected connector endpoint =
+  openWithin
+    Opening {openingEndpoint = endpoint, openingLimit = 60, openingGone = retry, openingDispose = transportClose}
+    (\stage -> connectWith stage connector endpoint)

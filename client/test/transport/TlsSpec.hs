@@ -3,6 +3,7 @@ module TlsSpec (spec) where
 
 import Control.Concurrent (forkFinally, killThread)
 import Control.Concurrent.MVar (newEmptyMVar, putMVar, takeMVar)
+import Control.Concurrent.STM (retry)
 import Control.Exception (IOException, bracket, fromException, try)
 import Control.Monad (replicateM_, void)
 import Data.ByteString (ByteString)
@@ -72,7 +73,7 @@ attemptConnect :: TlsConfig -> Endpoint -> IO (Either ConnectionCause Transport)
 attemptConnect tls endpoint =
   newConnector (defaultConfig (Standalone endpoint)) {configTls = Just tls} >>= \case
     Left cause -> pure (Left cause)
-    Right connector -> connectWith connector endpoint
+    Right connector -> connected connector endpoint
 
 withTransport :: TlsConfig -> Endpoint -> (Transport -> IO a) -> IO a
 withTransport tls endpoint =
@@ -127,7 +128,7 @@ withServer folder program arguments port use =
       Process.terminateProcess process
       Process.cleanupProcess (input, Nothing, Nothing, process)
     listens = do
-      outcome <- newConnector (defaultConfig (Standalone endpoint)) >>= either (fail . show) (`connectWith` endpoint)
+      outcome <- newConnector (defaultConfig (Standalone endpoint)) >>= either (fail . show) (`connected` endpoint)
       either (const (pure False)) ((True <$) . transportClose) outcome
     endpoint = TcpEndpoint "127.0.0.1" port
 
@@ -303,7 +304,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
         SockAddrInet port _ ->
           bracket (forkFinally (complain listener) (const (pure ()))) killThread . const $
             refusal (trusting world) (TcpEndpoint "127.0.0.1" (fromIntegral port))
-              `shouldReturn` "what the peer answers is not TLS (wrong version number)"
+              `shouldReturn` "what the peer answers is not TLS; for plain text it is redis://, without setTls (wrong version number)"
         address -> expectationFailure (show address)
 
     check "that ends while TLS is set up is a broken connection, and no wrong certificate" $ \world ->
@@ -395,3 +396,9 @@ echoes64MB transport = do
         more <- receive transport
         ByteString.null more `shouldBe` False
         gather size (bytes <> more)
+
+connected :: Connector -> Endpoint -> IO (Either ConnectionCause Transport)
+connected connector endpoint =
+  openWithin
+    Opening {openingEndpoint = endpoint, openingLimit = 60, openingGone = retry, openingDispose = transportClose}
+    (\stage -> connectWith stage connector endpoint)

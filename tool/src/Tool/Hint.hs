@@ -40,6 +40,7 @@ hintFor tls problem
   | tls = case problem of
     Redis.TimeoutError Redis.NotSent _ -> Just withoutTls
     Redis.ConnectionError _ _ (Redis.ConnectTimedOut _) -> Just withoutTls
+    Redis.ConnectionError _ _ (Redis.TlsTimedOut _) -> Just withoutTls
     Redis.ConnectionError _ _ (Redis.TlsFailed why) | "what the peer answers is not TLS" `isPrefixOf` why -> Just withoutTls
     _ -> Nothing
   | otherwise = case problem of
@@ -57,6 +58,6 @@ hintFor tls problem
     hungUp said =
       like (Redis.BrokenConnection "") said
         || said == Redis.renderCause Redis.ClosedByPeer
-        -- The first byte of an alert, with which TLS refuses.
-        || said == Redis.renderCause (Redis.ProtocolViolation "unknown type byte 21")
+        -- An alert, with which TLS refuses.
+        || said == Redis.renderCause (Redis.TlsFailed "the server wants TLS on this port: rediss:// or setTls")
     like cause said = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` said

@@ -1,6 +1,7 @@
 module Tool.HintSpec (spec) where
 
 import Data.Maybe (isJust)
+import Redis.Duration (seconds)
 import Redis.Error
 import Test.Hspec
 import Tool.Hint
@@ -9,12 +10,12 @@ spec :: Spec
 spec = describe "a hint about TLS" $ do
   it "is given where TLS is left unanswered, or answered with something else" $ do
     hintFor True (TimeoutError NotSent 5) `shouldBe` Just "is this a port without TLS? It would leave TLS unanswered"
-    map (isJust . hintFor True . ConnectionError NotSent place) [ConnectTimedOut 5, TlsFailed "what the peer answers is not TLS (x)"]
-      `shouldBe` [True, True]
+    map (isJust . hintFor True . ConnectionError NotSent place) [ConnectTimedOut 5, TlsTimedOut (seconds 5), TlsFailed "what the peer answers is not TLS (x)"]
+      `shouldBe` [True, True, True]
 
   it "is given where plain text is hung up on" $ do
     hintFor False (exhausted [broken, broken]) `shouldBe` Just "is this a port with TLS? Then say --tls (in a URL, rediss://)"
-    map (isJust . hintFor False) [exhausted [ClosedByPeer], exhausted [ProtocolViolation "unknown type byte 21"], unreached [broken], ConnectionError NotSent place ClosedByPeer]
+    map (isJust . hintFor False) [exhausted [ClosedByPeer], exhausted [TlsFailed "the server wants TLS on this port: rediss:// or setTls"], unreached [broken], ConnectionError NotSent place ClosedByPeer]
       `shouldBe` [True, True, True, True]
 
   it "is not given where something else was seen" $ do

@@ -8,11 +8,12 @@ module Redis.Internal.ConfigCheck
   )
 where
 
-import Control.Exception (Exception (displayException))
+import Control.Exception (Exception (..), SomeException (..))
 import Control.Monad (unless)
 import Data.ByteString qualified as ByteString
 import Data.Foldable (for_, toList)
 import Data.Maybe (isJust)
+import Data.Typeable (cast)
 import Redis.Duration (inSeconds)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Config
@@ -28,9 +29,22 @@ data ConfigError = ConfigError
   }
   deriving stock (Eq, Show)
 
+-- | Thrown, it prints as 'displayException' says, also where nobody catches it.
+-- It is caught as what it is.
 instance Exception ConfigError where
+  toException = SomeException . ThrownConfigError
+  fromException (SomeException thrown) = (\(ThrownConfigError failure) -> failure) <$> cast thrown
   displayException ConfigError {configErrorPart, configErrorReason} =
     configErrorPart <> ": " <> configErrorReason
+
+-- | On its way to who catches it, as "Redis.Error" does it.
+newtype ThrownConfigError = ThrownConfigError ConfigError
+
+instance Show ThrownConfigError where
+  showsPrec _ (ThrownConfigError failure) = showString (displayException failure)
+
+instance Exception ThrownConfigError where
+  displayException (ThrownConfigError failure) = displayException failure
 
 -- | The same configuration if every setting makes sense, else the first that
 -- does not. \(O(n)\) in the number of seeds.

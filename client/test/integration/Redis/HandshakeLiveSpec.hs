@@ -2,12 +2,13 @@
 module Redis.HandshakeLiveSpec (spec) where
 
 import Control.Concurrent.STM
-import Control.Exception (displayException)
+import Control.Exception (displayException, try)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
+import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
@@ -16,6 +17,7 @@ import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultSe
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (failure, within)
 import Redis.Value (Value (..))
+import Redis.Wire (withWire)
 import Test.Hspec
 
 spec :: Spec
@@ -134,6 +136,29 @@ spec = around_ (within 60) $ do
           -- What is wrong is still told.
           filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
 
+    forM_ ["WRONGPASS no user reader has the password hunter2, nor hunter2", "ERR 'hunter2' is not it", "hunter2 is wrong"] $ \answer ->
+      it ("that repeats the password elsewhere in its refusal has it not repeated by this client: " <> show answer) $
+        withPeer (\case ["AUTH", _, _] -> "-" <> answer <> "\r\n"; "HELLO" : _ -> "-" <> answer <> "\r\n"; words' -> ancient words') $ \peer ->
+          forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
+            events <- newTVarIO []
+            let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
+            withClient (watched (setProtocol protocol (user "reader" "hunter2" (peerConfig peer)))) $ \client -> do
+              result <- tryRun client (Commands.incr "hits")
+              told <- readTVarIO events
+              let texts = [show result, either displayException show result, show told]
+              told `shouldSatisfy` not . null
+              filter ("hunter2" `isInfixOf`) texts `shouldBe` []
+              filter (not . ("<secret>" `isInfixOf`)) texts `shouldBe` []
+
+    it "that answers with an alert of TLS is said to want TLS" $
+      withPeer (const "\x15\x03\x01\x00\x02\x02\x46") $ \peer -> do
+        let failed = \case
+              Left (ConnectionError NotSent _ (TlsFailed why)) -> why `shouldSatisfy` ("wants TLS" `isInfixOf`)
+              Left other -> expectationFailure (show other)
+              Right () -> expectationFailure "it was spoken to"
+        withClient (peerConfig peer) (`tryRun` Commands.ping) >>= failed
+        try (withWire (peerConfig peer) (firstOf (getEndpoints (peerConfig peer))) (const (pure ()))) >>= failed
+
     it "that knows no HELLO may still refuse the database" $
       withPeer (\words' -> if take 1 words' == ["SELECT"] then "-ERR DB index is out of range\r\n" else ancient words') $ \peer ->
         withClient (setDatabase 2 (peerConfig peer)) $ \client ->
@@ -192,3 +217,6 @@ password text = setCredentials (Just Credentials {credentialsUser = Nothing, cre
 
 user :: ByteString -> ByteString -> Config -> Config
 user name text = setCredentials (Just Credentials {credentialsUser = Just name, credentialsPassword = toSecret text})
+
+firstOf :: NonEmpty.NonEmpty a -> a
+firstOf (one NonEmpty.:| _) = one

@@ -1,16 +1,18 @@
 module Redis.ConfigSpec (spec) where
 
-import Control.Exception (displayException)
+import Control.Exception (SomeException, displayException, fromException, toException, try)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (intToDigit)
-import Data.Either (isLeft, isRight)
+import Data.Either (fromLeft, isLeft, isRight)
 import Data.List (isInfixOf)
 import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis.Client (newClient)
 import Redis.Config
 import Redis.Duration (seconds)
+import Redis.Error (Error (ClientClosed))
 import Redis.Internal.Config (Config (..), Topology (..), fixedCredentials, revealSecret)
 import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
@@ -111,6 +113,18 @@ spec = describe "Redis.Config" $ do
            in label (if isRight outcome then "accepted" else "refused") $
                 counterexample (show (url, said)) $
                   not (any (said `reveals`) (pieces password))
+
+  describe "what is wrong" $ do
+    let caught = newClient (setDatabase (-1) (standaloneConfig "h" 1))
+    it "prints as a sentence where nobody catches it, in runtimes that go by show and in those that go by displayException" $ do
+      thrown <- fromLeft (toException ClientClosed) <$> try caught
+      [show (thrown :: SomeException), displayException thrown] `shouldBe` ["database: must not be negative", "database: must not be negative"]
+
+    it "is caught as what it is, by its type or among all exceptions" $ do
+      let expected = ConfigError {configErrorPart = "database", configErrorReason = "must not be negative"}
+      either Just (const Nothing) <$> try caught `shouldReturn` Just expected
+      among <- try caught
+      either fromException (const Nothing) among `shouldBe` Just expected
 
   describe "validateConfig" $ do
     it "accepts the defaults" $ do

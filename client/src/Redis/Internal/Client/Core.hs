@@ -14,6 +14,7 @@ import Redis.Internal.Client.Recoverer
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Credentials (CredentialStore)
 import Redis.Internal.Network.Multiplexer (Terms (..), usualTerms)
 import Redis.Internal.Protocol.CommandTable (CommandEntry)
 import Redis.Internal.Routing.Router
@@ -23,6 +24,7 @@ data Core = Core
   { coreConfig :: Config,
     coreRouter :: Router,
     coreRecoverer :: Recoverer,
+    coreCredentials :: CredentialStore,
     coreClosed :: IORef Bool,
     -- | What the server said of commands that the table lacks, by name.
     coreLearnt :: IORef (Map ByteString Learnt)

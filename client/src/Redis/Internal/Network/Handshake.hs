@@ -11,13 +11,16 @@ module Redis.Internal.Network.Handshake
     ConnectionRole (..),
     authentication,
     refusal,
+    lacksRoom,
+    refusesCredentials,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (toLower)
+import Data.Char (isAsciiUpper, toLower)
+import Data.Either (isLeft)
 import Data.Maybe (catMaybes, fromMaybe, isJust, isNothing)
 import Redis.Error
 import Redis.Internal.Config
@@ -67,23 +70,40 @@ handshake config credentials use mux = handshakeBy config credentials use $ \req
 -- each.
 handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> ([Request] -> IO [Either Error Value]) -> IO (Either ConnectionCause ())
 handshakeBy config credentials use exchange = case configProtocol config of
-  OnlyResp2 -> speak (resp2 <> common)
+  OnlyResp2 -> speak first (resp2 <> common)
   PreferResp3 -> do
-    outcomes <- send (hello : common)
+    outcomes <- send first (hello : common)
     case outcomes of
-      Right (reply : _) | lacksHello credentials reply -> speak (resp2 <> common)
+      Right (reply : _) | lacksHello credentials reply -> speak id (resp2 <> common)
       Right replies -> pure (verdict credentials tolerant (hello : common) replies)
       Left cause -> pure (Left cause)
   where
-    speak steps = send steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
+    -- What a server that wants TLS does with plain text.
+    first = \case
+      outcomes@(Left cause : _)
+        | mayWantTls, all isLeft outcomes -> [Left (hungUp cause)]
+      outcomes -> outcomes
+    hungUp = \case
+      ClosedByPeer -> BrokenConnection (mute <> "closed by the peer")
+      BrokenConnection why -> BrokenConnection (mute <> why)
+      cause -> cause
+    mute = "the server hung up before it said anything, as one does that wants TLS (rediss://, or setTls): "
+    mayWantTls =
+      isNothing (configTls config) && case configTopology config of
+        Standalone (UnixEndpoint _) -> False
+        _ -> True
 
-    send :: [Step] -> IO (Either ConnectionCause [Value])
-    send steps = agreed steps . map outcome <$> exchange [encoded | Step _ encoded <- steps]
+    speak seen steps = send seen steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
 
-    -- A server that has no room says so in its first words and hangs up; what
-    -- it said tells more than that it did.
-    agreed (Step Required _ : _) (Right refused@(ErrorReply text) : rest)
-      | not (lacksHello credentials refused), or [True | Left _ <- rest] = Left (refusal credentials text)
+    send :: ([Either ConnectionCause Value] -> [Either ConnectionCause Value]) -> [Step] -> IO (Either ConnectionCause [Value])
+    send seen steps = agreed steps . seen . map outcome <$> exchange [encoded | Step _ encoded <- steps]
+
+    -- What a server says before it hangs up tells more than that it did. One that
+    -- turns this client away has not heard what was asked first.
+    agreed (Step importance _ : _) (Right refused@(ErrorReply text) : rest)
+      | turnsAway (serverErrorFromText text) || (importance == Required && not (lacksHello credentials refused)),
+        or [True | Left _ <- rest] =
+        Left (refusal credentials text)
     agreed _ outcomes = sequence outcomes
 
     outcome = \case
@@ -148,12 +168,17 @@ verdict credentials tolerant steps replies =
 -- so that all of that is left out.
 refusal :: Maybe Credentials -> ByteString -> ConnectionCause
 refusal credentials text =
-  HandshakeRefused $ case credentialsPassword <$> credentials of
-    Just hidden
-      | not (ByteString.null (revealSecret hidden)) -> said {serverErrorMessage = without (revealSecret hidden) (fst (ByteString.breakSubstring ", with args beginning with" (serverErrorMessage said)))}
+  HandshakeRefused $ case revealSecret . credentialsPassword <$> credentials of
+    Just password
+      | not (ByteString.null password) -> withoutPassword password
     _ -> said
   where
     said = serverErrorFromText text
+    withoutPassword password
+      -- A code of servers, which tells what to do; no password is looked for in it.
+      | Char8.all isAsciiUpper (serverErrorCode said) = said {serverErrorMessage = without password (upToArguments (serverErrorMessage said))}
+      | otherwise = serverErrorFromText (without password (upToArguments text))
+    upToArguments = fst . ByteString.breakSubstring ", with args beginning with"
     without password message = case ByteString.breakSubstring password message of
       (before, found)
         | ByteString.null found -> before
@@ -169,10 +194,27 @@ lacksHello :: Maybe Credentials -> Value -> Bool
 lacksHello credentials = \case
   ErrorReply text -> case serverErrorCode said of
     "NOPROTO" -> True
-    "ERR" -> not ("max number of clients" `ByteString.isPrefixOf` serverErrorMessage said)
+    "ERR" -> not (lacksRoom said)
     "NOAUTH" -> isJust credentials
     -- No code at all.
     _ -> any (`ByteString.isPrefixOf` Char8.map toLower text) ["unknown", "unsupported"]
     where
       said = serverErrorFromText text
+  _ -> False
+
+-- | Whether a server says to everybody who connects that it may not, and hangs up.
+turnsAway :: ServerError -> Bool
+turnsAway said = lacksRoom said || serverErrorCode said == "DENIED"
+
+-- | Whether a server has as many clients as it may have.
+lacksRoom :: ServerError -> Bool
+lacksRoom ServerError {serverErrorCode, serverErrorMessage} =
+  serverErrorCode == "ERR" && "max number of clients" `ByteString.isPrefixOf` serverErrorMessage
+
+-- | Whether it is the credentials that are refused.
+refusesCredentials :: ConnectionCause -> Bool
+refusesCredentials = \case
+  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
+    -- The second before servers had users.
+    serverErrorCode == "WRONGPASS" || (serverErrorCode == "ERR" && "invalid password" `ByteString.isPrefixOf` serverErrorMessage)
   _ -> False

@@ -27,13 +27,14 @@ import Control.Concurrent.STM (atomically, putTMVar)
 import Control.Exception (IOException, SomeException, try)
 import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Maybe (isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr, plusPtr)
-import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError))
+import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (countAnswered)
@@ -42,6 +43,7 @@ import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.Sender (flushQueued)
+import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup hiding (Reader)
 import Redis.Internal.Protocol.Decode
@@ -205,19 +207,27 @@ consume reader input = do
     NeedMore frames next _ -> do
       after <- ringHead (muxRing mux)
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
-    Done value _ -> pure (Ended (ProtocolViolation ("a reply that nobody asked for" <> saying value)))
-    Malformed reason -> pure (Ended (ProtocolViolation reason))
+    Done value _ -> pure (Ended (unasked before value))
+    Malformed reason -> do
+      first <- if before == 0 then firstBytes else pure ByteString.empty
+      pure (Ended (if beginsLikeTls first then wantsTls else ProtocolViolation reason))
   where
     mux = readerMux reader
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
+    firstBytes = ByteString.pack <$> mapM (readByteArray (inMemory input)) [inStart input .. min (inEnd input) (inStart input + 2) - 1]
 
--- | What an error says, for instance that the server has no room for another
--- client.
-saying :: Value -> String
-saying = \case
-  ErrorReply text -> ": " <> Char8.unpack text
-  _ -> ""
+-- | What a reply means that nobody asked for, given how many came before it. A
+-- server that turns a client away (no room, protected mode) says so at once, and
+-- hangs up: whether HELLO is on its way by then is chance.
+unasked :: Int -> Value -> ConnectionCause
+unasked before = \case
+  ErrorReply text
+    | before == 0 -> HandshakeRefused (serverErrorFromText text)
+    | otherwise -> ProtocolViolation (nobodys <> ": " <> Char8.unpack text)
+  _ -> ProtocolViolation nobodys
+  where
+    nobodys = "a reply that nobody asked for"
 
 -- | Hands a reply to the oldest command in flight, a push to its handler, and
 -- lets the callers run from time to time. 'False' if nobody asked for it.
@@ -286,7 +296,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
 
     sleep since waitsFor input =
       prepareSleep reader polls >>= \case
-        Finish -> Left <$> deathCause mux
+        Finish -> deathCause mux >>= lastWords since input
         Sleep -> do
           woken <-
             if waitsFor == attemptWouldWrite
@@ -309,6 +319,12 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           yield
           flushQueued mux
           again sleep since input
+
+    -- Who hangs up on what is being sent may have said why before, and that can
+    -- be read all the same.
+    lastWords since input = \case
+      cause@(BrokenConnection _) -> again (\_ _ _ -> pure (Left cause)) since input
+      cause -> pure (Left cause)
 
     again otherwiseDo since input =
       readSome mux input >>= \case

@@ -20,6 +20,10 @@ module Redis.Internal.Network.Tls
   ( TlsContext,
     newTlsContext,
     tlsTransport,
+
+    -- * Where there should be none
+    beginsLikeTls,
+    wantsTls,
   )
 where
 
@@ -176,6 +180,15 @@ orThrow reason answer
           ioe_errno = Nothing,
           ioe_filename = Nothing
         }
+
+-- | Whether what a peer says first is a message of TLS: an alert, to who speaks
+-- plain text.
+beginsLikeTls :: ByteString -> Bool
+beginsLikeTls = ByteString.isPrefixOf "\x15\x03"
+
+-- | Why a peer answers that to a client without TLS.
+wantsTls :: ConnectionCause
+wantsTls = TlsFailed "the server wants TLS on this port: rediss:// or setTls"
 
 -- Safe, because it reads files.
 foreign import ccall safe "redis_client_tls_context"

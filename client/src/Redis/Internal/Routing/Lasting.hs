@@ -7,6 +7,7 @@ where
 
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Error
+import Redis.Internal.Network.Handshake (lacksRoom)
 
 -- | Whether asking again would be told the same: a wrong password, a certificate
 -- that is not believed, a server that is no node of a cluster.
@@ -22,9 +23,9 @@ isLasting = \case
 lastingCause :: ConnectionCause -> Bool
 lastingCause = \case
   TlsFailed _ -> True
-  HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
+  HandshakeRefused said@ServerError {serverErrorCode} ->
     serverErrorCode `elem` ["WRONGPASS", "NOAUTH", "NOPERM", "NOPROTO", "DENIED"]
       -- No such database, a password that nobody asked for; but room for
       -- another client there may be soon.
-      || (serverErrorCode == "ERR" && not ("max number of clients" `Char8.isPrefixOf` serverErrorMessage))
+      || (serverErrorCode == "ERR" && not (lacksRoom said))
   _ -> False
