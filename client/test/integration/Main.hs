@@ -4,6 +4,7 @@ import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
+import Redis.UnknownLiveSpec qualified
 import Test.Hspec (describe, hspec)
 
 main :: IO ()
@@ -12,3 +13,4 @@ main = hspec $ do
   Redis.KeysLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
+  Redis.UnknownLiveSpec.spec

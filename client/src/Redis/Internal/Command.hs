@@ -192,7 +192,7 @@ data Audience
 -- server's own rules say. A redirect is not followed: it is the error. An endpoint
 -- that is not of the cluster is refused.
 --
--- > run client (onNode node (info []))
+-- > run client (onNode node info)
 --
 -- @since 0.1.0.0
 onNode :: Endpoint -> Command a -> Command a
@@ -201,7 +201,7 @@ onNode endpoint given = given {commandRoute = OneNode endpoint}
 -- | Sends the command to each of these nodes, at the same time. Fails if one of
 -- them does; the error names each that did.
 --
--- > run client (onEvery Primaries (info []))
+-- > run client (onEvery Primaries info)
 --
 -- @since 0.1.0.0
 onEvery :: Audience -> Command a -> Command (Map Endpoint a)

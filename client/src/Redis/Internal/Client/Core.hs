@@ -24,7 +24,8 @@ data Core = Core
     coreRouter :: Router,
     coreRecoverer :: Recoverer,
     coreClosed :: IORef Bool,
-    -- | What the server said of commands that the table lacks, by name.
+    -- | What the server said of commands that the table lacks, by name; a
+    -- subcommand's follows a bar.
     coreLearnt :: IORef (Map ByteString Learnt)
   }
 
