@@ -20,6 +20,7 @@ import Control.Concurrent.MVar
 import Control.Exception (SomeException, throwIO, try)
 import Control.Monad (void, when)
 import Data.IORef
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import GHC.Exts (lazy)
 import Redis.Error
@@ -33,11 +34,12 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
-import Redis.Internal.Protocol.CommandTable.Merge (oneIsEnough)
+import Redis.Internal.Protocol.CommandTable.Merge (Merge (MergeFound), oneIsEnough)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
 import Redis.Value
+import System.Random (randomRIO)
 
 -- | A command under way.
 data Started a
@@ -198,7 +200,7 @@ startSpecial caller core given
       Right (facts, route) -> startFor caller core given {commandFacts = facts `besides` commandFacts given, commandRoute = route}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode audience conclude <- commandRoute given =
-    startTogether core given audience conclude
+    startTogether core given AsListed audience conclude
   | not (isClustered (coreRouter core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
     _ -> whole
@@ -212,7 +214,7 @@ startSpecial caller core given
       covered <- if audience == Primaries && not (oneIsEnough how) then coverEventually (coreRouter core) remaining else pure (Right ())
       case covered of
         Left failed -> pure (settled (Left failed))
-        Right () -> startTogether core given audience (decodedFrom given . mergeNodes (commandFacts given) how)
+        Right () -> startTogether core given (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
     OneNode endpoint -> named endpoint
     _ -> whole
@@ -253,14 +255,21 @@ startParts core given parts = do
   pure . Started $
     decodedFrom given . mergeParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
+-- | In which order the nodes of a command stand among its results. Drawn when the
+-- command is started, so that all who await it see the same.
+data Order = AsListed | InAnyOrder
+
 -- | Starts a command on every node of an audience, each on a thread of its own:
 -- one that is down must not keep the others waiting.
-startTogether :: Core -> Command a -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
-startTogether core given audience conclude = do
+startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
+startTogether core given order audience conclude = do
   remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
   audienceEventually (coreRouter core) remaining audience >>= \case
     Left failed -> pure (settled (Left failed))
-    Right members -> do
+    Right listed -> do
+      members <- case order of
+        AsListed -> pure listed
+        InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
       started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute core (single route))) members
       pure . Started $ conclude <$> traverse (traverse awaitStarted) started
   where
