@@ -52,6 +52,9 @@ import Redis.Value (Value)
 -- spaces. For load tests and for servers without RESP; everything else is better
 -- served by 'command'.
 --
+-- It is one command: a line with a line break or a zero byte in it, or with an
+-- asterisk at its beginning, is refused when it is run ('NotOneLine').
+--
 -- @since 0.1.0.0
 inline :: ByteString -> Command Value
 inline = fromLine

@@ -35,6 +35,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (MergeFound), oneIsEnough)
+import Redis.Internal.Protocol.Encode (requestIsOne)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
@@ -193,6 +194,7 @@ data Caller = CallerWaits | CallerGoesOn
 -- | Starts a command that is not ordinary.
 startSpecial :: Caller -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
+  | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | AskServer keys <- commandRoute given =
     -- Learns what it is first, then starts it for good.
     learn core (execute core) (commandWords given) keys >>= \case

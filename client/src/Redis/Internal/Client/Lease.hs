@@ -24,6 +24,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.Encode (requestIsOne)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -168,6 +169,7 @@ startOn dedicated given
 refusedOn :: Command a -> Maybe Refusal
 refusedOn given
   | null (commandWords given) = Just EmptyCommand
+  | not (requestIsOne (commandRequest given)) = Just NotOneLine
   | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
   | otherwise = Nothing
 
