@@ -149,7 +149,7 @@ writes = declared writeFacts {factFailsHalfway = True}
 
 declared :: Facts -> Command a -> Command a
 declared facts given = case commandRoute given of
-  AskServer (Just known) -> given {commandFacts = facts, commandRoute = routeOfUnknown known}
+  AskServer (Just known) -> given {commandFacts = facts {factPatience = factPatience (commandFacts given)}, commandRoute = routeOfUnknown known}
   _ -> given
 
 -- | Says that the server may keep its caller waiting: for so long, or, with

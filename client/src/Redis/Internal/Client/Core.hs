@@ -47,9 +47,9 @@ remainingSeconds core facts began = case allowed of
     pure (Just (limit - secondsFromNanos (now - began)))
   where
     allowed = case factBlocking facts of
-      NonBlocking -> configCommandTimeout (coreConfig core)
-      BlocksFor limit -> (+ limit) <$> configCommandTimeout (coreConfig core)
-      BlocksForever -> Nothing
+      NonBlocking -> allowedSeconds (coreConfig core) facts
+      BlocksFor limit -> (+ limit) <$> allowedSeconds (coreConfig core) facts
+      BlocksForever -> factPatience facts
 
 -- | Runs the action for at most so many seconds.
 within :: Maybe Double -> IO a -> IO (Maybe a)

@@ -90,7 +90,7 @@ execute core command = case commandKind given of
     firstPlace core given >>= \case
       Just place -> do
         began <- coarseNanos
-        submitToNode (poolOf place) Nothing (commandRequest given) >>= \case
+        submitToNode (poolOf place) (patienceOf (commandFacts given)) (commandRequest given) >>= \case
           Plain value -> do
             noteAnswer (coreRouter core) place
             pure $! decoded given value
@@ -126,7 +126,7 @@ startPlaced core given =
       slot <- newAttendedSlot . OnTrouble $ \outcome result -> do
         flight <- flightOf given began result
         attend (coreRecoverer core) flight place outcome
-      submitToNodeSlot (poolOf place) Nothing (commandRequest given) slot
+      submitToNodeSlot (poolOf place) (patienceOf (commandFacts given)) (commandRequest given) slot
       pure $! Underway core given place slot
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}
@@ -244,6 +244,7 @@ startSpecial caller core given
     besides learnt told =
       learnt
         { factRepeatable = factRepeatable learnt || factRepeatable told,
+          factPatience = factPatience told,
           factBlocking = case factBlocking told of
             NonBlocking -> factBlocking learnt
             blocking -> blocking

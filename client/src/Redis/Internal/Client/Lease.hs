@@ -12,6 +12,7 @@ module Redis.Internal.Client.Lease
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Exception (mask_, onException)
 import Data.ByteString (ByteString)
 import Data.IORef
@@ -177,9 +178,11 @@ refusedOn given
 -- besides.
 patienceOf :: Dedicated s -> Facts -> Maybe Double
 patienceOf Dedicated {dedicatedTimeout} facts = case factBlocking facts of
-  NonBlocking -> dedicatedTimeout
-  BlocksFor serverLimit -> (+ serverLimit) <$> dedicatedTimeout
-  BlocksForever -> Nothing
+  NonBlocking -> ordinary
+  BlocksFor serverLimit -> (+ serverLimit) <$> ordinary
+  BlocksForever -> factPatience facts
+  where
+    ordinary = factPatience facts <|> dedicatedTimeout
 
 abandon :: Dedicated s -> IO ()
 abandon dedicated = change dedicated (\loan -> loan {loanAbandoned = True})

@@ -183,7 +183,8 @@ factsFromEntry entry commandWords' =
         Just Nothing -> BlocksForever
         Just (Just seconds) -> BlocksFor seconds,
       factScope = scope,
-      factFailsHalfway = failsHalfway entry
+      factFailsHalfway = failsHalfway entry,
+      factPatience = Nothing
     }
   where
     harmless = entryReadOnly entry || changesNothing entry
