@@ -26,7 +26,7 @@ module Redis
 where
 
 import Redis.Client
-import Redis.Command (Audience (..), Command, decodedBy, onEach, onEvery, onNode, repeatable)
+import Redis.Command (Audience (..), Command, decodedBy, onEach, onEvery, onNode, repeatable, timeLimit)
 import Redis.Commands.Raw (raw)
 import Redis.Config
 import Redis.Duration (Duration, milliseconds, seconds)

@@ -13,6 +13,7 @@ module Redis.Command
     -- * Changing a command
     decodedBy,
     repeatable,
+    timeLimit,
 
     -- * Naming nodes
     onNode,

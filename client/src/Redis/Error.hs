@@ -207,6 +207,9 @@ data Refusal
     RunTooLong Int
   | -- | The command has no arguments at all.
     EmptyCommand
+  | -- | What was to be sent as one line ('Redis.Command.Build.inline') is not one: it
+    -- has a line break or a zero byte, or it begins with an asterisk.
+    NotOneLine
   deriving stock (Eq, Show)
 
 -- | A reply of a shape the command's decoder does not know. The command ran.
@@ -295,6 +298,7 @@ renderRefusal = \case
   NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
   EmptyCommand -> "a command has at least a name"
+  NotOneLine -> "what is sent as a line has no line break, no zero byte, and no asterisk at its beginning"
 
 renderRouting :: RoutingCause -> String
 renderRouting = \case

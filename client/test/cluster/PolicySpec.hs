@@ -1,10 +1,10 @@
 -- | Commands that one node cannot answer for the cluster, and nodes by name.
 module PolicySpec (spec) where
 
-import Control.Monad (forM, forM_)
+import Control.Monad (forM, forM_, replicateM)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (sort)
+import Data.List (nub, sort)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
 import FakeNode
@@ -152,6 +152,21 @@ namingSpec = do
         mapM (`countHeard` ["DBSIZE"]) [a, b] `shouldReturn` [0, 0]
         -- One is enough for this, and it must not wait.
         within 1 (run client Redis.scriptKill)
+
+  it "draws a key from the answers of all that have one" $
+    limited . withShards $ \a b _ -> do
+      let saying node reply = setScript node $ \_ words' -> pure (if words' == ["RANDOMKEY"] then Just (Say reply) else Nothing)
+      saying a (Text "of a")
+      saying b (Text "of b")
+      withClient (clusterOf [fakeEndpoint a]) $ \client -> do
+        -- That one of two is missed by chance happens once in 2^63 times.
+        drawn <- replicateM 64 (run client Redis.randomkey)
+        nub (sort drawn) `shouldBe` [Just "of a", Just "of b"]
+        submitted <- submit client Redis.randomkey
+        same <- replicateM 64 (awaitReply submitted)
+        length (nub same) `shouldBe` 1
+        saying a Nil
+        nub <$> replicateM 32 (run client Redis.randomkey) `shouldReturn` [Just "of b"]
 
   it "is not asked on a connection that leads to one node" $
     limited . withShards $ \a _ _ -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do

@@ -22,6 +22,7 @@ spec :: Spec
 spec = do
   describe "MOVED" movedSpec
   describe "ASK" askSpec
+  describe "a command with a time of its own" timeLimitSpec
   describe "a storm of redirects" stormSpec
   describe "an error that says not now" notNowSpec
   describe "NOAUTH in mid-life" noAuthSpec
@@ -228,6 +229,23 @@ movedSpec = do
         run client (Redis.get key) `shouldReturn` servedBy a
         eventually 5 "the map was asked for" $
           (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
+
+timeLimitSpec :: Spec
+timeLimitSpec = do
+  it "has it on every way that it is sent" . limited . withTwoNodes $ \a b -> do
+    answering <- newTVarIO False
+    setScript a $ \_ words' -> pure (if take 1 words' == ["GET"] then Just (Say (moved (at b))) else Nothing)
+    setScript b $ \_ words' -> if take 1 words' == ["GET"] then Nothing <$ atomically (readTVar answering >>= check) else pure Nothing
+    withClient (setCommandTimeout (Just (seconds 0.3)) (clusterOf [fakeEndpoint a])) $ \client -> do
+      patient <- submit client (timeLimit (seconds 20) (Redis.get key))
+      other <- submit client (Redis.get key)
+      tryAwaitReply other >>= (`shouldSatisfy` either (const True) (const False))
+      atomically (writeTVar answering True)
+      awaitReply patient `shouldReturn` servedBy b
+  it "ends when it is over, however often it is sent again" . limited . withFakeNode $ \a -> do
+    setScript a $ \_ words' -> pure (if take 1 words' == ["GET"] then Just (Say (Failed "TRYAGAIN later")) else Nothing)
+    withClient (setMaxAttempts 1000000 (setCommandTimeout Nothing (clusterOf [fakeEndpoint a]))) $ \client ->
+      tryRun client (timeLimit (seconds 0.3) (Redis.get key)) >>= (`shouldSatisfy` either (const True) (const False))
 
 askSpec :: Spec
 askSpec = do

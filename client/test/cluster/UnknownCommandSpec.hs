@@ -109,9 +109,47 @@ spec = describe "a command that only the server knows" $ do
         run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
       countHeard a ["COMMAND", "INFO"] `shouldReturn` 2
 
--- A key of the upper half.
-high :: ByteString
+  describe "with a subcommand" $ do
+    it "is what its subcommand is, and goes where that one's keys are" $
+      limited . withTwoNodes $ \a b -> do
+        forM_ [a, b] $ \node -> do
+          setView node (shardsView [shard [(0, 8191)] a, shard [(8192, 16383)] b])
+          setScript node (describedAs (container "x.box" [subcommand "x.box|add" "write" "@write" 2, subcommand "x.box|look" "readonly" "@read" 3]))
+        withClient (clusterOf [fakeEndpoint a]) $ \client ->
+          forM_ [1 :: Int .. 3] $ \_ -> do
+            run client (raw ["x.box", "add", high, low]) `shouldReturn` SimpleString "OK"
+            run client (raw ["X.BOX", "LOOK", high, low]) `shouldReturn` SimpleString "OK"
+        countHeard b ["X.BOX", "add"] `shouldReturn` 3
+        countHeard a ["X.BOX", "LOOK"] `shouldReturn` 3
+        countHeard a ["X.BOX"] `shouldReturn` 3
+        asked <- (+) <$> countHeard a ["COMMAND"] <*> countHeard b ["COMMAND"]
+        asked `shouldBe` 2
+
+    it "that changes its connection is not sent where others are served, whatever its container is" $
+      limited . withFakeNode $ \a -> do
+        setScript a (describedAs (container "client" [subcommand "client|notyetinvented" "fast" "@connection" 0]))
+        withClient (clustered a) $ \client ->
+          tryRun client (raw ["CLIENT", "NOTYETINVENTED"]) `shouldReturn` Left (RefusedError (NeedsDedicatedConnection "CLIENT NOTYETINVENTED"))
+        countHeard a ["CLIENT", "NOTYETINVENTED"] `shouldReturn` 0
+
+    forM_
+      [ ("does not have it", container "client" [subcommand "client|id" "fast" "@connection" 0], 3),
+        ("tells no subcommands", List (take 6 (elements (container "client" []))), 1)
+      ]
+      $ \(what, description, questions) ->
+        it ("runs on a connection that nobody uses after it where the server " <> what) $
+          limited . withFakeNode $ \a -> do
+            setScript a (describedAs description)
+            withClient (clustered a) $ \client ->
+              forM_ [1 :: Int .. 3] $ \_ -> run client (raw ["CLIENT", "NOTYETINVENTED"]) `shouldReturn` SimpleString "OK"
+            used <- map fst . filter ((== ["CLIENT", "NOTYETINVENTED"]) . take 2 . snd) <$> heardOn a
+            length (nub used) `shouldBe` 3
+            countHeard a ["COMMAND"] `shouldReturn` questions
+
+-- Keys of the upper and of the lower half.
+high, low :: ByteString
 high = keyIn "high" (>= 8192)
+low = keyIn "low" (< 8192)
 
 clustered, alone :: FakeNode -> Config
 clustered node = clusterOf [fakeEndpoint node]
@@ -133,3 +171,28 @@ firstKey what = List [Text "x.add", Number (-2), List [Status what], Number 1, N
 -- One whose keys only the server finds.
 movable :: Reply
 movable = List [Text "x.add", Number (-2), List [Status "write", Status "movablekeys"], Number 0, Number 0, Number 0]
+
+-- One of several commands, as servers since 7 describe it.
+container :: ByteString -> [Reply] -> Reply
+container name subcommands =
+  List [Text name, Number (-2), List [], Number 0, Number 0, Number 0, List [Status "@slow"], List [], List [], List subcommands]
+
+-- One of those, with what it does, its category, and the position of its key.
+subcommand :: ByteString -> ByteString -> ByteString -> Integer -> Reply
+subcommand name what category position =
+  List [Text name, Number (-2), List [Status what], Number 0, Number 0, Number 0, List [Status category], List [], List [keyAt | position > 0], List []]
+  where
+    keyAt =
+      List
+        [ Text "flags",
+          List [Status "RW"],
+          Text "begin_search",
+          List [Text "type", Text "index", Text "spec", List [Text "index", Number position]],
+          Text "find_keys",
+          List [Text "type", Text "range", Text "spec", List [Text "lastkey", Number 0, Text "keystep", Number 1, Text "limit", Number 0]]
+        ]
+
+elements :: Reply -> [Reply]
+elements = \case
+  List found -> found
+  other -> [other]

@@ -10,6 +10,7 @@ import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
+import Redis.Value (Value (..))
 import Test.Hspec
 
 spec :: Spec
@@ -141,6 +142,35 @@ spec = do
         events <- journalEntries journal
         -- The connections lived on.
         [cause | Disconnected _ cause <- events, cause /= ClosedLocally] `shouldBe` []
+
+    it "ends a command of less time in its time, and keeps its neighbours for theirs" $
+      Server.withServer Server.defaultServerOptions $ \server ->
+        withClient (setCommandTimeout (Just (seconds 30)) (setSilenceLimit Nothing (setMuxCount (Just 1) (addressed server)))) $ \client -> do
+          run client (Commands.set "key" "value")
+          withDedicated client Anywhere $ \dedicated -> do
+            let timedOut = \case
+                  Left (TimeoutError _ _) -> True
+                  _ -> False
+            within 15 (tryRun client (timeLimit (seconds 0.2) (Commands.blpop (pure "list") Nothing))) >>= (`shouldSatisfy` timedOut)
+            Server.freeze server
+            neighbour <- submit client (Commands.get "key")
+            for <- submit client (timeLimit (seconds 0.2) (Commands.get "key"))
+            also <- submit client (Commands.get "key")
+            within 15 (tryAwaitReply for) >>= (`shouldSatisfy` timedOut)
+            within 15 (tryRun client (timeLimit (seconds 0.2) (Commands.get "key"))) >>= (`shouldSatisfy` timedOut)
+            within 15 (tryRunOn dedicated (timeLimit (seconds 0.2) (Commands.get "key"))) >>= (`shouldSatisfy` timedOut)
+            Server.thaw server
+            mapM awaitReply [neighbour, also] `shouldReturn` [Just "value", Just "value"]
+
+    it "does not end a command of more time when that of the others is over" $
+      Server.withServer Server.defaultServerOptions $ \server ->
+        withClient (setCommandTimeout (Just (seconds 0.3)) (setSilenceLimit (Just (seconds 0.1)) (setMuxCount (Just 1) (addressed server)))) $ \client -> do
+          run client (Commands.set "key" "value")
+          let busy = Commands.eval "local began = redis.call('TIME'); local now = began; while (now[1] - began[1]) * 1000000 + now[2] - began[2] < 1500000 do now = redis.call('TIME') end return 7" [] []
+          slow <- submit client (timeLimit (seconds 30) busy)
+          other <- submit client (Commands.get "key")
+          tryAwaitReply other >>= (`shouldSatisfy` either (const True) (const False))
+          awaitReply slow `shouldReturn` Integer 7
 
     it "is given up when it stays silent, and found again" $
       Server.withServer Server.defaultServerOptions $ \server -> do

@@ -14,6 +14,7 @@ import Data.List (isInfixOf, sort)
 import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
+import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Proxy qualified as Proxy
@@ -223,6 +224,21 @@ spec = do
     it "no words at all are refused" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->
         tryRun client (raw []) `shouldReturn` Left (RefusedError EmptyCommand)
+
+    it "a line that is not one command is refused, wherever it is to go" $
+      withServer $ \server -> leavingNothing . withClient (addressed server) $ \client -> do
+        forM_ ["INCR hits\r\nINCR hits", "INCR hits\nINCR hits", "INCR hits\r", "INCR hits\0", "*1", "*1\r\n$4\r\nPING", "\r\nPING"] $ \line -> do
+          let refused = Left (RefusedError NotOneLine)
+              command = Build.inline line
+          tryRun client command `shouldReturn` refused
+          tryRun client (repeatable command) `shouldReturn` refused
+          tryRun client (onNode (TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server))) command) `shouldReturn` refused
+          (submit client command >>= tryAwaitReply) `shouldReturn` refused
+          withDedicated client Anywhere $ \dedicated -> do
+            tryRunOn dedicated command `shouldReturn` refused
+            (submitOn dedicated command >>= tryAwaitReply) `shouldReturn` refused
+        run client (Commands.get "hits") `shouldReturn` Nothing
+        run client (Build.inline "INCR hits") `shouldReturn` Integer 1
 
     it "no words at all are refused on a connection of one's own, which stays" $
       withServer $ \server -> leavingNothing . withClient (addressed server) $ \client ->

@@ -4,6 +4,7 @@ import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
+import Redis.UnknownLiveSpec qualified
 import Redis.WireLiveSpec qualified
 import Test.Hspec (describe, hspec)
 
@@ -13,4 +14,5 @@ main = hspec $ do
   Redis.KeysLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
+  Redis.UnknownLiveSpec.spec
   Redis.WireLiveSpec.spec

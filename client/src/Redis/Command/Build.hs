@@ -52,6 +52,9 @@ import Redis.Value (Value)
 -- spaces. For load tests and for servers without RESP; everything else is better
 -- served by 'command'.
 --
+-- It is one command: a line with a line break or a zero byte in it, or with an
+-- asterisk at its beginning, is refused when it is run ('NotOneLine').
+--
 -- @since 0.1.0.0
 inline :: ByteString -> Command Value
 inline = fromLine
@@ -146,7 +149,7 @@ writes = declared writeFacts {factFailsHalfway = True}
 
 declared :: Facts -> Command a -> Command a
 declared facts given = case commandRoute given of
-  AskServer (Just known) -> given {commandFacts = facts, commandRoute = routeOfUnknown known}
+  AskServer (Just known) -> given {commandFacts = facts {factPatience = factPatience (commandFacts given)}, commandRoute = routeOfUnknown known}
   _ -> given
 
 -- | Says that the server may keep its caller waiting: for so long, or, with

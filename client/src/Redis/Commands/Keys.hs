@@ -253,8 +253,9 @@ copyWith CopyOptions {copyDatabase, copyReplace} from to =
     ([key from, key to] <> option "DB" (int . fromIntegral) copyDatabase <> flag "REPLACE" copyReplace)
     Decode.boolean
 
--- | @RANDOMKEY@: any key. In a cluster every primary is asked, and one of their
--- answers is drawn: keys of small nodes come up more often than others.
+-- | @RANDOMKEY@: any key. In a cluster every primary is asked, and one of those
+-- that have keys is drawn, however many it has: keys of small nodes come up more
+-- often than others.
 -- \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0

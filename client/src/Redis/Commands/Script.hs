@@ -36,6 +36,9 @@ import Redis.Value (Value)
 -- | @EVAL script numkeys key … argument …@. Costs what the script costs; since
 -- 2.6.0.
 --
+-- In a cluster it goes to the node of its keys. Without keys it goes to any primary:
+-- give it a key, or name the node ('Redis.Command.onNode').
+--
 -- @since 0.1.0.0
 eval :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 eval = program "EVAL"
@@ -103,12 +106,15 @@ scriptFlush = command "SCRIPT FLUSH" [] Decode.okay
 -- | @SCRIPT KILL@: ends the script that runs, unless it has written; an error if
 -- none does. Does not wait behind it. In a cluster every primary is asked, and one
 -- that had a script is enough. \(O(1)\) on the server, since 2.6.0.
+-- Replicas are not asked: @onEach AllNodes scriptKill@ ends a script there, too, and
+-- tells of each node what it said.
 --
 -- @since 0.1.0.0
 scriptKill :: Command ()
 scriptKill = command "SCRIPT KILL" [] Decode.okay
 
--- | @FUNCTION KILL@: as 'scriptKill', for a function. Since 7.0.0.
+-- | @FUNCTION KILL@: as 'scriptKill', for a function; on primaries only, too. Since
+-- 7.0.0.
 --
 -- @since 0.1.0.0
 functionKill :: Command ()

@@ -10,6 +10,7 @@ module Redis.Internal.Command
     commandName,
     commandKeys,
     repeatable,
+    timeLimit,
     decodedBy,
     decoded,
     fromReply,
@@ -40,6 +41,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
+import Redis.Duration (Duration, inSeconds)
 import Redis.Error
 import Redis.Internal.Command.Shown (shownWords)
 import Redis.Internal.Protocol.CommandTable (commandWordsName, lookupCommand)
@@ -117,6 +119,22 @@ repeatable :: Command a -> Command a
 repeatable given =
   given {commandFacts = (commandFacts given) {factRepeatable = True}}
 
+-- | Gives the command so long, instead of the client's command timeout
+-- ('Redis.Config.setCommandTimeout'): from when it is run or submitted until its
+-- result, with all redirects and retries. A shorter time or a longer one; the last
+-- that is said counts. When it is over the command fails with 'TimeoutError', and
+-- those that share its connection go on. A command that waits on the server (BLPOP)
+-- has the time of its own words besides; one that waits for ever then does not.
+--
+-- > run client (timeLimit (seconds 20) (eval slowScript [] []))
+--
+-- Costs no timer: a connection looks after the times of all its commands together.
+--
+-- @since 0.1.0.0
+timeLimit :: Duration -> Command a -> Command a
+timeLimit limit given =
+  given {commandFacts = (commandFacts given) {factPatience = Just (inSeconds limit)}}
+
 -- | The same command with its reply read in another way.
 --
 -- > eval script ["key"] [] `decodedBy` integer
@@ -192,7 +210,7 @@ data Audience
 -- server's own rules say. A redirect is not followed: it is the error. An endpoint
 -- that is not of the cluster is refused.
 --
--- > run client (onNode node (info []))
+-- > run client (onNode node info)
 --
 -- @since 0.1.0.0
 onNode :: Endpoint -> Command a -> Command a
@@ -201,7 +219,7 @@ onNode endpoint given = given {commandRoute = OneNode endpoint}
 -- | Sends the command to each of these nodes, at the same time. Fails if one of
 -- them does; the error names each that did.
 --
--- > run client (onEvery Primaries (info []))
+-- > run client (onEvery Primaries info)
 --
 -- @since 0.1.0.0
 onEvery :: Audience -> Command a -> Command (Map Endpoint a)
@@ -277,7 +295,9 @@ data Facts = Facts
     factScope :: Scope,
     -- | An error reply may come when a part has been done: from scripts,
     -- functions and EXEC. Of all other commands it says that nothing was done.
-    factFailsHalfway :: Bool
+    factFailsHalfway :: Bool,
+    -- | Seconds that it is given, where they are not the client's.
+    factPatience :: Maybe Double
   }
   deriving stock (Eq, Show)
 
@@ -319,7 +339,8 @@ readFacts =
       factRepeatable = True,
       factBlocking = NonBlocking,
       factScope = SharedConnection,
-      factFailsHalfway = False
+      factFailsHalfway = False,
+      factPatience = Nothing
     }
 
 -- | Facts of a command that writes.

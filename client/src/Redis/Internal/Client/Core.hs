@@ -26,7 +26,8 @@ data Core = Core
     coreRecoverer :: Recoverer,
     coreCredentials :: CredentialStore,
     coreClosed :: IORef Bool,
-    -- | What the server said of commands that the table lacks, by name.
+    -- | What the server said of commands that the table lacks, by name; a
+    -- subcommand's follows a bar.
     coreLearnt :: IORef (Map ByteString Learnt)
   }
 
@@ -48,9 +49,9 @@ remainingSeconds core facts began = case allowed of
     pure (Just (limit - secondsFromNanos (now - began)))
   where
     allowed = case factBlocking facts of
-      NonBlocking -> configCommandTimeout (coreConfig core)
-      BlocksFor limit -> (+ limit) <$> configCommandTimeout (coreConfig core)
-      BlocksForever -> Nothing
+      NonBlocking -> allowedSeconds (coreConfig core) facts
+      BlocksFor limit -> (+ limit) <$> allowedSeconds (coreConfig core) facts
+      BlocksForever -> factPatience facts
 
 -- | To wait for a reply for at most so many seconds. The connection sees to that: a
 -- timer that throws might throw to a thread to which its owner throws as well.

@@ -20,6 +20,7 @@ import Control.Concurrent.MVar
 import Control.Exception (SomeException, throwIO, try)
 import Control.Monad (void, when)
 import Data.IORef
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import GHC.Exts (lazy)
 import Redis.Error
@@ -33,11 +34,13 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
-import Redis.Internal.Protocol.CommandTable.Merge (oneIsEnough)
+import Redis.Internal.Protocol.CommandTable.Merge (Merge (MergeFound), oneIsEnough)
+import Redis.Internal.Protocol.Encode (requestIsOne)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
 import Redis.Value
+import System.Random (randomRIO)
 
 -- | A command under way.
 data Started a
@@ -82,7 +85,7 @@ execute core command = case commandKind given of
     firstPlace core given >>= \case
       Just place -> do
         began <- coarseNanos
-        submitToNode (poolOf place) Nothing (commandRequest given) >>= \case
+        submitToNode (poolOf place) (patienceOf (commandFacts given)) (commandRequest given) >>= \case
           Plain value -> do
             noteAnswer (coreRouter core) place
             pure $! decoded given value
@@ -119,7 +122,7 @@ startPlaced core given =
       let started = Underway core given place began cell
           -- One for both.
           {-# NOINLINE started #-}
-      submitToNodeSlot (poolOf place) Nothing (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      submitToNodeSlot (poolOf place) (patienceOf (commandFacts given)) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}
@@ -195,6 +198,7 @@ data Caller = CallerWaits | CallerGoesOn
 -- | Starts a command that is not ordinary.
 startSpecial :: Caller -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
+  | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | AskServer keys <- commandRoute given =
     -- Learns what it is first, then starts it for good.
     learn core (execute core) (commandWords given) keys >>= \case
@@ -202,7 +206,7 @@ startSpecial caller core given
       Right (facts, route) -> startFor caller core given {commandFacts = facts `besides` commandFacts given, commandRoute = route}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode audience conclude <- commandRoute given =
-    startTogether core given audience conclude
+    startTogether core given AsListed audience conclude
   | not (isClustered (coreRouter core)) = case commandRoute given of
     OneNode endpoint -> named endpoint
     _ -> whole
@@ -216,7 +220,7 @@ startSpecial caller core given
       covered <- if audience == Primaries && not (oneIsEnough how) then coverEventually (coreRouter core) remaining else pure (Right ())
       case covered of
         Left failed -> pure (settled (Left failed))
-        Right () -> startTogether core given audience (decodedFrom given . mergeNodes (commandFacts given) how)
+        Right () -> startTogether core given (if how == MergeFound then InAnyOrder else AsListed) audience (decodedFrom given . mergeNodes (commandFacts given) how)
     NodesOwn -> refused NeedsNode
     OneNode endpoint -> named endpoint
     _ -> whole
@@ -244,6 +248,7 @@ startSpecial caller core given
     besides learnt told =
       learnt
         { factRepeatable = factRepeatable learnt || factRepeatable told,
+          factPatience = factPatience told,
           factBlocking = case factBlocking told of
             NonBlocking -> factBlocking learnt
             blocking -> blocking
@@ -257,14 +262,21 @@ startParts core given parts = do
   pure . Started $
     decodedFrom given . mergeParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
+-- | In which order the nodes of a command stand among its results. Drawn when the
+-- command is started, so that all who await it see the same.
+data Order = AsListed | InAnyOrder
+
 -- | Starts a command on every node of an audience, each on a thread of its own:
 -- one that is down must not keep the others waiting.
-startTogether :: Core -> Command a -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
-startTogether core given audience conclude = do
+startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
+startTogether core given order audience conclude = do
   remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
   audienceEventually (coreRouter core) remaining audience >>= \case
     Left failed -> pure (settled (Left failed))
-    Right members -> do
+    Right listed -> do
+      members <- case order of
+        AsListed -> pure listed
+        InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
       started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute core (single route))) members
       pure . Started $ conclude <$> traverse (traverse awaitStarted) started
   where

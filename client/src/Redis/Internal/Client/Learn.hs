@@ -5,9 +5,11 @@ module Redis.Internal.Client.Learn
   )
 where
 
+import Control.Applicative ((<|>))
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe, listToMaybe)
 import Redis.Decode qualified as Decode
 import Redis.Error
 import Redis.Internal.Client.Core
@@ -23,20 +25,22 @@ import Redis.Value
 -- keys only where they decide where the command goes. The action runs a command.
 --
 -- A command that the server does not know either, or of which it says nothing
--- (a user may not be allowed to ask), may be anything: see 'unknownFacts'. It goes
--- to any node, which runs it, says what is wrong with it, or names the one that it
--- is for.
+-- (a user may not be allowed to ask; before 7.0 it tells no subcommands), may be
+-- anything: see 'unknownFacts'. It goes to any node, which runs it, says what is
+-- wrong with it, or names the one that it is for.
 learn :: Core -> (Command Value -> IO (Either Error Value)) -> [ByteString] -> Maybe [ByteString] -> IO (Either Error (Facts, Route a))
 learn core ask words' given = case words' of
   [] -> pure (Left (RefusedError EmptyCommand))
-  name : _ -> do
+  name : rest -> do
     let title = commandWordsName [name]
+        -- Of which it may be the subcommand.
+        inner = (\subcommand -> title <> "|" <> commandWordsName [subcommand]) <$> listToMaybe rest
     now <- coarseNanos
-    known <- Map.lookup title <$> readIORef (coreLearnt core)
-    described <- case known of
+    known <- readIORef (coreLearnt core)
+    described <- case Map.lookup title known <|> (inner >>= (`Map.lookup` known)) of
       Just (Described entry) -> pure (Right (Just entry))
       Just (Untold until') | now < until' -> pure (Right Nothing)
-      _ -> askEntry title name
+      _ -> askEntry title inner name
     case described of
       Left failed -> pure (Left failed)
       Right Nothing -> pure (Right (unknownFacts, routeOfUnknown (concat given)))
@@ -49,16 +53,21 @@ learn core ask words' given = case words' of
         | isClustered (coreRouter core) -> askKeys
         | otherwise -> pure (Right [])
 
-    askEntry title name =
+    askEntry title inner name =
       ask (fromWords ["COMMAND", "INFO", name]) >>= \case
-        Right (Array (description : _))
-          | Just entry <- entryFromReply description -> Right (Just entry) <$ note title (Described entry)
-        -- It will say so to the command itself, until a module brings it.
+        Right (Array (description : _)) -> case (entryFromReply description, describedAs words' description) of
+          (Just whole, Just entry) -> Right (Just entry) <$ note (if entryContainer whole then fromMaybe title inner else title) (Described entry)
+          -- Before 7.0 a server says that there is such a command, and no more.
+          (Just whole, Nothing) | not (entryContainer whole) -> untold title
+          -- It will say so to the command itself, until a module brings it.
+          _ -> pure (Right Nothing)
         Right _ -> pure (Right Nothing)
-        Left (ReplyError _) -> do
-          now <- coarseNanos
-          Right Nothing <$ note title (Untold (now + nanosFromSeconds forgetAfter))
+        Left (ReplyError _) -> untold title
         Left failed -> pure (Left failed)
+
+    untold title = do
+      now <- coarseNanos
+      Right Nothing <$ note title (Untold (now + nanosFromSeconds forgetAfter))
 
     -- A program may make names up without end.
     note title what = atomicModifyIORef' (coreLearnt core) $ \known ->

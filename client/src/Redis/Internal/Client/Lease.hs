@@ -12,6 +12,7 @@ module Redis.Internal.Client.Lease
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Exception (mask_, onException)
 import Data.ByteString (ByteString)
 import Data.IORef
@@ -24,6 +25,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.Encode (requestIsOne)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -165,6 +167,7 @@ startOn dedicated given
 refusedOn :: Command a -> Maybe Refusal
 refusedOn given
   | null (commandWords given) = Just EmptyCommand
+  | not (requestIsOne (commandRequest given)) = Just NotOneLine
   | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
   | otherwise = Nothing
 
@@ -172,9 +175,11 @@ refusedOn given
 -- besides.
 patienceOf :: Dedicated s -> Facts -> Maybe Double
 patienceOf Dedicated {dedicatedTimeout} facts = case factBlocking facts of
-  NonBlocking -> dedicatedTimeout
-  BlocksFor serverLimit -> (+ serverLimit) <$> dedicatedTimeout
-  BlocksForever -> Nothing
+  NonBlocking -> ordinary
+  BlocksFor serverLimit -> (+ serverLimit) <$> ordinary
+  BlocksForever -> factPatience facts
+  where
+    ordinary = factPatience facts <|> dedicatedTimeout
 
 abandon :: Dedicated s -> IO ()
 abandon dedicated = change dedicated (\loan -> loan {loanAbandoned = True})

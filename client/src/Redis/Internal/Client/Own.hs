@@ -16,6 +16,7 @@ import Data.Foldable (traverse_)
 import Data.IORef
 import Redis.Error
 import Redis.Internal.Client.Core
+import Redis.Internal.Client.Recoverer (allowedSeconds)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
 import Redis.Internal.Config
@@ -145,13 +146,13 @@ attemptAt errand course place sent = do
       patience = case factBlocking (commandFacts current) of
         NonBlocking -> ordinary
         BlocksFor limit -> (+ limit) <$> ordinary
-        BlocksForever -> Nothing
+        BlocksForever -> factPatience (commandFacts current)
   leased <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
     outcome <- whole mux
     pure (outcome, conditionOf current outcome)
   pure (either Failure id leased)
   where
-    ordinary = configCommandTimeout (coreConfig (errandCore errand))
+    ordinary = allowedSeconds (coreConfig (errandCore errand)) (commandFacts (errandCommand errand))
 
 -- | In what condition a command leaves its connection, given its reply.
 conditionOf :: Command a -> Outcome -> Condition

@@ -13,12 +13,15 @@ module Redis.Internal.Client.Recoverer
     -- * Commands
     Flight,
     newFlight,
+    allowedSeconds,
+    patienceOf,
     attend,
     awaitPlace,
     waitsForPlace,
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask_, try)
@@ -183,7 +186,18 @@ caseOf recoverer policy flight =
       caseLimit = sum limit
     }
   where
-    limit = configCommandTimeout (recovererConfig recoverer)
+    limit = allowedSeconds (recovererConfig recoverer) (flightFacts flight)
+
+-- | Seconds that a command is given, but for those that it waits on the server.
+allowedSeconds :: Config -> Facts -> Maybe Double
+allowedSeconds config facts = factPatience facts <|> configCommandTimeout config
+
+-- | What a connection is told of it.
+patienceOf :: Facts -> Maybe Nanos
+patienceOf facts = case factPatience facts of
+  Nothing -> Nothing
+  Just limit -> Just (nanosFromSeconds limit)
+{-# INLINE patienceOf #-}
 
 slotOf :: Flight -> Maybe Slot
 slotOf flight = case flightAim flight of
@@ -398,15 +412,16 @@ submit recoverer departure = do
   when wanted $ do
     slot <- onArrival (arrived recoverer departure) >>= newAttendedSlot
     case departureSent departure of
-      Plainly -> submitToNodeSlot (poolOf departure) Nothing encoded slot
+      Plainly -> submitToNodeSlot (poolOf departure) patience encoded slot
       WithAsking -> do
         -- Its answer says nothing that the command's own does not.
         beside <- newResponseSlot
-        submitRunToNode (poolOf departure) Nothing [(request ["ASKING"], beside), (encoded, slot)]
+        submitRunToNode (poolOf departure) patience [(request ["ASKING"], beside), (encoded, slot)]
   letPass recoverer flight
   where
     flight = departureFlight departure
     encoded = flightRequest flight
+    patience = patienceOf (flightFacts flight)
 
 -- | What a command came to that was sent again. On a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()

@@ -174,9 +174,14 @@ fromWords commandWords' =
     entry = lookupCommand commandWords'
 
 -- | The command that a line says as one types it. What it does and where it goes
--- is that of its words.
+-- is that of its words. A line that is more than one command takes the way of
+-- commands that are looked at before they are sent, and is refused there.
 fromLine :: ByteString -> Command Value
-fromLine line = (fromWords (Char8.words line)) {commandRequest = requestInline line}
+fromLine line
+  | requestIsOne encoded = (fromWords (Char8.words line)) {commandRequest = encoded}
+  | otherwise = Command {commandRequest = encoded, commandRoute = AskServer Nothing, commandFacts = unknownFacts, commandDecode = Right}
+  where
+    encoded = requestInline line
 
 -- | The facts of a command, given what is known of it and its words.
 factsFromEntry :: CommandEntry -> [ByteString] -> Facts
@@ -189,7 +194,8 @@ factsFromEntry entry commandWords' =
         Just Nothing -> BlocksForever
         Just (Just seconds) -> BlocksFor seconds,
       factScope = scope,
-      factFailsHalfway = failsHalfway entry
+      factFailsHalfway = failsHalfway entry,
+      factPatience = Nothing
     }
   where
     harmless = entryReadOnly entry || changesNothing entry

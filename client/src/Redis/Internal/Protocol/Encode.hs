@@ -19,6 +19,7 @@ module Redis.Internal.Protocol.Encode
     -- * Building
     request,
     requestInline,
+    requestIsOne,
     Header,
     headerOf,
     headerWords,
@@ -162,6 +163,14 @@ requestOf header arguments = request (headerWords header <> arguments)
 -- server splits it at spaces; the library itself never sends this form.
 requestInline :: ByteString -> Request
 requestInline = Line
+
+-- | Whether a server takes it for one command. A line could hold several; it could
+-- begin one in the other form, which takes in what follows; and servers do not look
+-- for its end behind a zero byte. \(O(n)\) for a line, otherwise \(O(1)\).
+requestIsOne :: Request -> Bool
+requestIsOne = \case
+  Line line -> not ("*" `ByteString.isPrefixOf` line || ByteString.any (`elem` [0, 10, 13]) line)
+  _ -> True
 
 -- | Bytes of the count and of the name, for so many arguments.
 headerSize :: Header -> Int -> Int

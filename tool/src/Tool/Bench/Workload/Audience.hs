@@ -10,7 +10,6 @@ import Data.IORef
 import Redis (Client, Config)
 import Redis qualified
 import Redis.Command (decodedBy)
-import Redis.Command.Build qualified as Build
 import Redis.Config qualified as Config
 import Redis.Decode (mismatch)
 import Redis.Value (Value (..))
@@ -53,14 +52,15 @@ withAudience config subscribers patience wanted action = do
         else sleepUntil (min latest (now + 5000000)) >> waitFor heard count latest
 
 -- A subscription for as long as the body runs. Its confirmation is a push, not
--- a reply; so a PING follows it, and answers when it holds.
+-- a reply; so a PING follows it, whose answer is the first reply that comes, and
+-- comes when the subscription holds.
 subscribed :: Client -> IO b -> IO b
 subscribed client body = Redis.withDedicated client (Redis.AtKey channel) $ \connection -> do
-  Redis.runOn connection subscribe
+  first <- Redis.submitOn connection (Redis.raw ["SUBSCRIBE", channel] `decodedBy` pong)
+  _ <- Redis.submitOn connection (Redis.raw ["PING"])
+  Redis.awaitReply first
   body
   where
-    -- Two lines in one, with one reply to both.
-    subscribe =
-      Build.inline ("SUBSCRIBE " <> channel <> "\r\nPING") `decodedBy` \case
-        SimpleString "PONG" -> Right ()
-        other -> mismatch "PONG" other
+    pong = \case
+      SimpleString "PONG" -> Right ()
+      other -> mismatch "PONG" other

@@ -35,7 +35,8 @@ data Merge
     MergeOneSucceeded
   | -- | The elements of all arrays, sets or maps.
     MergeConcatenated
-  | -- | The first reply that is not null; null if all are.
+  | -- | The first reply that is not null; null if all are. Who merges so puts the
+    -- replies in an order of chance.
     MergeFound
   deriving stock (Eq, Show, Enum, Bounded)
 
