@@ -2,6 +2,7 @@ module Main (main) where
 
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
+import Redis.LentLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
 import Test.Hspec (describe, hspec)
@@ -10,5 +11,6 @@ main :: IO ()
 main = hspec $ do
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
+  describe "lent connections" Redis.LentLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec

@@ -36,6 +36,7 @@ import Control.Exception (SomeException, finally, mask, mask_, onException, try,
 import Control.Monad (unless, void, when)
 import Data.Foldable (for_, traverse_)
 import Data.Function (on)
+import Data.IORef
 import Data.List qualified as List
 import Data.Maybe (isNothing)
 import Redis.Error
@@ -43,6 +44,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
+import Redis.Internal.Network.Issues
 import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
 import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
@@ -63,7 +65,8 @@ data DedicatedPool = DedicatedPool
     dedicatedDials :: TVar [Dial],
     -- | Whether a thread closes what lies idle for too long.
     dedicatedReaping :: TVar Bool,
-    dedicatedReconnect :: TVar Reconnect
+    dedicatedReconnect :: TVar Reconnect,
+    dedicatedIssues :: Issues
   }
 
 -- | Somebody who wants a connection, and where its turn arrives.
@@ -78,7 +81,9 @@ instance Eq Caller where
 -- | A connection of the pool.
 data Held = Held
   { heldNumber :: Int,
-    heldMux :: Multiplexer
+    heldMux :: Multiplexer,
+    -- | What it was opened with, if that may change.
+    heldIssue :: Maybe Issue
   }
 
 instance Eq Held where
@@ -135,15 +140,16 @@ data Condition
     Spoilt
   deriving stock (Eq, Show)
 
--- | An empty pool. Never blocks.
-newDedicatedPool :: ConnectionSetup -> Endpoint -> IO DedicatedPool
-newDedicatedPool dedicatedSetup dedicatedEndpoint = do
+-- | An empty pool, given what is known of the credentials that are issued. Never
+-- blocks.
+newDedicatedPool :: Issues -> ConnectionSetup -> Endpoint -> IO DedicatedPool
+newDedicatedPool dedicatedIssues dedicatedSetup dedicatedEndpoint = do
   dedicatedLending <- newTVarIO (newLending (configMaxDedicated (setupConfig dedicatedSetup)))
   dedicatedNumber <- newTVarIO 0
   dedicatedDials <- newTVarIO []
   dedicatedReaping <- newTVarIO False
   dedicatedReconnect <- newTVarIO untroubled
-  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedLending, dedicatedNumber, dedicatedDials, dedicatedReaping, dedicatedReconnect}
+  pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedLending, dedicatedNumber, dedicatedDials, dedicatedReaping, dedicatedReconnect, dedicatedIssues}
 
 -- | One step of the lending. Tells callers their turns, and returns what is to be
 -- closed.
@@ -210,11 +216,11 @@ takeTurn pool = do
   case turn of
     Just NoMore -> pure (Left (closedLocally pool))
     Just (Use held) -> do
-      alive <- isOpen (heldMux held)
-      if alive
+      usable <- (&&) <$> isOpen (heldMux held) <*> isNewest (dedicatedIssues pool) (heldIssue held)
+      if usable
         then pure (Right held)
-        else -- It died while it lay idle.
-          happened pool (Replacing held) >> openTurn
+        else -- It died while it lay idle, or newer credentials were issued.
+          (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
     Nothing -> Left (TimeoutError NotSent (sum limit)) <$ leave caller
   where
@@ -232,20 +238,21 @@ takeTurn pool = do
 
     -- Its turn may have come meanwhile; then it goes to the next.
     leave caller = do
-      now <- coarseNanos
-      closing <- atomically $ do
-        tryTakeTMVar (callerTurn caller) >>= \case
-          Nothing -> happen pool (GaveUp caller)
-          Just (Use held) -> happen pool (GaveBack now held)
-          Just Open -> happen pool NotOpened
-          Just NoMore -> pure []
-      traverse_ (abortMultiplexer . heldMux) closing
+      turn <- atomically $ do
+        turn <- tryTakeTMVar (callerTurn caller)
+        -- Who waits has none to close.
+        turn <$ when (isNothing turn) (void (happen pool (GaveUp caller)))
+      for_ turn $ \case
+        Use held -> giveBack pool held
+        Open -> happened pool NotOpened
+        NoMore -> pure ()
 
     openTurn =
       opening pool `onException` happened pool NotOpened >>= \case
-        Right mux -> do
+        Right (mux, heldIssue) -> do
           (held, closing) <- atomically $ do
-            held <- (`Held` mux) <$> numbered pool
+            heldNumber <- numbered pool
+            let held = Held {heldNumber, heldMux = mux, heldIssue}
             (,) held <$> happen pool (Opened held)
           if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
         Left failed -> Left failed <$ happened pool NotOpened
@@ -254,7 +261,7 @@ closedLocally :: DedicatedPool -> Error
 closedLocally pool = ConnectionError NotSent (dedicatedEndpoint pool) ClosedLocally
 
 -- | Opens a connection, unless the node is left alone for the moment. Masked.
-opening :: DedicatedPool -> IO (Either Error Multiplexer)
+opening :: DedicatedPool -> IO (Either Error (Multiplexer, Maybe Issue))
 opening pool = do
   now <- coarseNanos
   atomically (stateTVar reconnect (begin now)) >>= \case
@@ -269,7 +276,8 @@ opening pool = do
 
     attempt = do
       capability <- fst <$> (threadCapability =<< myThreadId)
-      let setup = dedicatedSetup pool
+      issue <- newIORef Nothing
+      let setup = (dedicatedSetup pool) {setupConfig = noting (writeIORef issue . Just) config}
           settings = exclusiveSettings setup endpoint capability
       dial <- startDial ("redis dial " <> renderEndpoint endpoint) (openConnection setup Lent settings (lost pool) endpoint)
       closed <- atomically $ do
@@ -291,7 +299,7 @@ opening pool = do
           pure (Left (failed cause))
         Right mux -> do
           atomically (noLonger dial >> modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
-          pure (Right mux)
+          Right . (,) mux <$> readIORef issue
     noLonger dial = modifyTVar' (dedicatedDials pool) (List.delete dial)
 
 -- | Takes a connection back, and sees to it that somebody closes it if nobody wants

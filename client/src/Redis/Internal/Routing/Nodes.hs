@@ -35,6 +35,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
+import Redis.Internal.Network.Issues
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.OpenConnection
@@ -55,7 +56,9 @@ data Node = Node
 
 -- | All nodes of one client.
 data Nodes = Nodes
-  { nodesSetup :: ConnectionSetup,
+  { -- | Notes what credentials are issued.
+    nodesSetup :: ConnectionSetup,
+    nodesIssues :: Issues,
     nodesOnTrouble :: Endpoint -> ConnectionCause -> IO (),
     nodesMap :: IORef (Map Endpoint Node),
     -- | Removed, but not all closed yet; numbered.
@@ -68,11 +71,13 @@ data Nodes = Nodes
 -- | No nodes yet. The action is told of failed attempts to connect and of lost
 -- connections, on the thread of the connection.
 newNodes :: ConnectionSetup -> (Endpoint -> ConnectionCause -> IO ()) -> IO Nodes
-newNodes nodesSetup nodesOnTrouble = do
+newNodes setup nodesOnTrouble = do
+  nodesIssues <- newIssues
+  let nodesSetup = setup {setupConfig = noting (noteIssue nodesIssues) (setupConfig setup)}
   nodesMap <- newIORef Map.empty
   nodesLeaving <- newIORef Map.empty
   nodesOpen <- newMVar True
-  pure Nodes {nodesSetup, nodesOnTrouble, nodesMap, nodesLeaving, nodesOpen}
+  pure Nodes {nodesSetup, nodesIssues, nodesOnTrouble, nodesMap, nodesLeaving, nodesOpen}
 
 -- | The node at an endpoint, made if it is not known. Opens no connection.
 -- \(O(\log n)\). 'Left' once the client is closed.
@@ -94,11 +99,11 @@ nodeAt nodes endpoint =
     known = Map.lookup endpoint <$> readIORef (nodesMap nodes)
 
 newNode :: Nodes -> Endpoint -> IO Node
-newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
+newNode Nodes {nodesSetup, nodesIssues, nodesOnTrouble} nodeEndpoint = do
   nodePool <- newMultiplexPool nodesSetup ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
   nodeReplicaPool <- newMultiplexPool nodesSetup ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
   nodeControlPool <- newMultiplexPool alone ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeDedicated <- newDedicatedPool nodesSetup nodeEndpoint
+  nodeDedicated <- newDedicatedPool nodesIssues nodesSetup nodeEndpoint
   pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated}
   where
     alone = nodesSetup {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
