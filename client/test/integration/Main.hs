@@ -5,6 +5,7 @@ import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
+import Redis.SessionLiveSpec qualified
 import Test.Hspec (describe, hspec)
 
 main :: IO ()
@@ -14,3 +15,4 @@ main = hspec $ do
   describe "lent connections" Redis.LentLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
+  Redis.SessionLiveSpec.spec
