@@ -27,6 +27,7 @@ import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait
+import Redis.Value (Value (..))
 import Support
 import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
@@ -74,6 +75,28 @@ keysSpec = do
       forM_ (NonEmpty.nonEmpty keys) $ \all' -> do
         run client (Redis.unlink all') `shouldReturn` 100
         run client (Redis.exists all') `shouldReturn` 0
+
+  it "lends a connection to the node of a key, to a node by name, and to any primary, for commands that nobody waits for one by one" $ \cluster ->
+    limited . connected id cluster $ \client -> do
+      masters <- map fst <$> clusterMasters cluster
+      let me = raw ["CLUSTER", "MYID"]
+          idOf node = BulkString (nodeId node)
+      forM_ (numbered "lent:" 20) $ \key -> do
+        owner <- slotOf cluster key >>= masterOf cluster
+        (who, replies) <- withDedicated client (AtKey key) $ \own -> do
+          who <- submitOn own me
+          started <- mapM (submitOn own . raw) [["WATCH", key], ["MULTI"], ["INCR", key], ["INCRBY", key, "10"], ["EXEC"]]
+          (,) <$> awaitReply who <*> mapM awaitReply started
+        who `shouldBe` idOf owner
+        drop 4 replies `shouldBe` [Array [Integer 1, Integer 11]]
+      forM_ masters $ \node ->
+        withDedicated client (AtNode (addressEndpoint (nodeAddress node))) (`runOn` me) `shouldReturn` idOf node
+      somebody <- withDedicated client Anywhere (`runOn` me)
+      somebody `shouldSatisfy` (`elem` map idOf masters)
+      -- Each node needed one, and has it back.
+      lent <- map gaugeDedicated <$> clientGauges client
+      map gaugeLent lent `shouldSatisfy` all (== 0)
+      map gaugeIdle lent `shouldSatisfy` all (<= 1)
 
   it "refuses keys of several slots where a split would change the meaning, before sending" $ \cluster ->
     limited . connected id cluster $ \client -> do

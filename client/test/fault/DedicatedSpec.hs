@@ -6,10 +6,11 @@ import Control.Concurrent.Async
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
 import Control.Exception (Exception, throwIO, try)
-import Control.Monad (forM, forM_, forever)
+import Control.Monad (forM, forM_, forever, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
+import Data.Int (Int64)
 import Data.List (isInfixOf, sort)
 import GHC.Clock (getMonotonicTime)
 import Harness
@@ -89,6 +90,16 @@ spec = do
         fourth <- async (tryRun client (Commands.blpop (pure "list") Nothing))
         eventuallyReturns 5 2 (blockedClients server)
         mapM_ cancel (fourth : waiters)
+
+    it "is in doubt when its answer is late, and its connection is closed" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 0.3)) (through proxy))) $ \client -> do
+        first <- withDedicated client Anywhere (`runOn` Commands.clientId)
+        Proxy.freeze proxy Proxy.ToClient
+        late <- tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
+        deliveryOf late `shouldBe` Just MaybeExecuted
+        goneFrom server client first
+        Proxy.thaw proxy Proxy.ToClient
+        run client (Commands.blpop (pure "list") (Just (seconds 0.01))) `shouldReturn` Nothing
 
     it "ends when the client is closed" $
       withServer $ \server -> leavingNothing $ do
@@ -178,15 +189,61 @@ spec = do
         next <- withDedicated client Anywhere (`runOn` Commands.clientId)
         next `shouldSatisfy` (/= first)
 
-    it "is closed when a reply is late, so that nobody else gets it" $
-      behindProxy $ \_ proxy -> leavingNothing . withClient (setCommandTimeout (Just (seconds 0.3)) (through proxy)) $ \client -> do
-        withDedicated client Anywhere $ \own -> do
-          _ <- runOn own Commands.ping
-          Proxy.freeze proxy Proxy.ToClient
-          late <- tryRunOn own (Commands.echo "late")
-          deliveryOf late `shouldBe` Just MaybeExecuted
-        Proxy.thaw proxy Proxy.ToClient
-        withDedicated client Anywhere (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
+    forM_ [("has not come by the end", False), ("has come by the end", True)] $ \(how, comes) ->
+      it ("is closed when a reply is late and " <> how <> ", so that nobody else gets it") $
+        behindProxy $ \server proxy -> leavingNothing . withClient (setMaxDedicated 1 (setCommandTimeout (Just (seconds 0.3)) (through proxy))) $ \client -> do
+          first <- withDedicated client Anywhere $ \own -> do
+            first <- runOn own Commands.clientId
+            Proxy.freeze proxy Proxy.ToClient
+            late <- tryRunOn own (Commands.echo "late")
+            deliveryOf late `shouldBe` Just MaybeExecuted
+            when comes $ do
+              next <- submitOn own (Commands.echo "next")
+              Proxy.thaw proxy Proxy.ToClient
+              awaitReply next `shouldReturn` "next"
+            pure first
+          goneFrom server client first
+          Proxy.thaw proxy Proxy.ToClient
+          withDedicated client Anywhere (\own -> runOn own (Commands.echo "mine")) `shouldReturn` "mine"
+
+    forM_ [("with its command", False), ("with its command answered", True)] $ \(how, answered) ->
+      it ("is closed when its caller stops waiting within it and goes on, " <> how) $
+        withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
+          first <- withDedicated client Anywhere $ \own -> do
+            first <- runOn own Commands.clientId
+            withAsync (runOn own (Commands.blpop (pure "list") Nothing)) $ \_ ->
+              eventuallyReturns 5 1 (blockedClients server)
+            when answered $ do
+              _ <- run client (Commands.rpush "list" (pure "element"))
+              runOn own (Commands.echo "on it") `shouldReturn` "on it"
+            pure first
+          goneFrom server client first
+          eventuallyReturns 5 0 (blockedClients server)
+
+    it "that is being opened for somebody who leaves makes room for the next one" $
+      withServer $ \server -> leavingNothing . withClient (setConnectTimeout (seconds 40) (setMaxDedicated 1 (addressed server))) $ \client -> do
+        -- It lets everybody in and says nothing.
+        Server.freeze server
+        opening <- async (tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01))))
+        eventuallyReturns 5 1 (gaugeOpening <$> gaugesOf client)
+        within 5 (cancel opening)
+        gaugesOf client `shouldReturn` DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting = 0}
+        Server.thaw server
+        within 5 (tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))) `shouldReturn` Right Nothing
+
+    it "is handed to the next one when who was first has left" $
+      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
+        let waiterAfter number = do
+              waiter <- async (withDedicated client Anywhere (`runOn` Commands.clientId))
+              waiter <$ eventuallyReturns 5 number (gaugeLeasesWaiting <$> gaugesOf client)
+        (held, second) <- withDedicated client Anywhere $ \own -> do
+          held <- runOn own Commands.clientId
+          first <- waiterAfter 1
+          second <- waiterAfter 2
+          cancel first
+          gaugeLeasesWaiting <$> gaugesOf client `shouldReturn` 1
+          pure (held, second)
+        within 5 (Async.wait second) `shouldReturn` held
 
     it "is replaced when it died while idle" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (through proxy) $ \client -> do
@@ -261,6 +318,22 @@ withServer = Server.withServer defaultServerOptions
 
 decimal :: Int -> ByteString
 decimal = Char8.pack . show
+
+-- | The gauges of the one server's lent connections.
+gaugesOf :: Client -> IO DedicatedGauges
+gaugesOf client =
+  map gaugeDedicated <$> clientGauges client >>= \case
+    [gauges] -> pure gauges
+    other -> fail (show other)
+
+-- | Fails unless a connection was closed instead of being kept for the next one.
+goneFrom :: Server.Server -> Client -> Int64 -> IO ()
+goneFrom server client identity = do
+  gaugesOf client `shouldReturn` DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting = 0}
+  eventually 5 "the server has seen it go" $
+    Server.command server ["CLIENT", "LIST"] >>= \case
+      Text list -> pure (not (any (("id=" <> Char8.pack (show identity) <> " ") `Char8.isPrefixOf`) (Char8.lines list)))
+      other -> fail (show other)
 
 -- | How many clients wait on the server.
 blockedClients :: Server.Server -> IO Int

@@ -2,8 +2,10 @@ module Main (main) where
 
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
+import Redis.LentLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
+import Redis.SessionLiveSpec qualified
 import Redis.UnknownLiveSpec qualified
 import Redis.WireLiveSpec qualified
 import Test.Hspec (describe, hspec)
@@ -12,7 +14,9 @@ main :: IO ()
 main = hspec $ do
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
+  describe "lent connections" Redis.LentLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
+  Redis.SessionLiveSpec.spec
   Redis.UnknownLiveSpec.spec
   Redis.WireLiveSpec.spec

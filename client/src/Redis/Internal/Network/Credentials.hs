@@ -17,7 +17,7 @@ module Redis.Internal.Network.Credentials
     Issue,
     issueCredentials,
     issueNumber,
-    newestNumber,
+    isCurrent,
 
     -- * For a new connection
     Origin (..),
@@ -99,10 +99,16 @@ newCredentialStore storeConfig = do
   storeNext <- newTVarIO 0
   pure CredentialStore {storeConfig, storeTurn, storeNewest, storeFailure, storeRound, storeFollowers, storeNext}
 
--- | The number of the credentials that were issued last; 0 if none were. Never
+-- | Whether a connection that was opened with these is as good as a new one: no other
+-- credentials were issued since, nor asked for, and their time is not over. Never
 -- blocks.
-newestNumber :: CredentialStore -> IO Int
-newestNumber store = maybe 0 issueNumber <$> readTVarIO (storeNewest store)
+isCurrent :: CredentialStore -> Issue -> IO Bool
+isCurrent store issue
+  | issueNumber issue == 0 = pure True
+  | otherwise = do
+    now <- preciseNanos
+    (newest, turn) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
+    pure (issueRound issue == turn && maybe True (now <) (renewalOf issue) && maybe True ((== issueCredentials issue) . issueCredentials) newest)
 
 -- | Whether credentials were issued for who asked.
 data Origin

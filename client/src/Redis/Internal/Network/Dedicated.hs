@@ -42,6 +42,7 @@ import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
+import Redis.Internal.Network.Credentials (Issue, isCurrent)
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
@@ -78,7 +79,8 @@ instance Eq Caller where
 -- | A connection of the pool.
 data Held = Held
   { heldNumber :: Int,
-    heldMux :: Multiplexer
+    heldMux :: Multiplexer,
+    heldIssue :: Issue
   }
 
 instance Eq Held where
@@ -91,7 +93,7 @@ instance Ord Held where
 data Dial = Dial
   { -- | What it came to, or 'ClosedLocally' from whoever does not want it any
     -- more: the first to fill it has the say.
-    dialResult :: MVar (Either ConnectionCause Multiplexer),
+    dialResult :: MVar (Either ConnectionCause Established),
     -- | Set by whoever does not want it any more, before that; the dial watches it.
     dialUnwanted :: TVar Bool,
     -- | Full when nothing is left of it but its result.
@@ -103,7 +105,7 @@ instance Eq Dial where
 
 -- | Dials, on a thread of its own, until the transaction says that nobody wants it.
 -- Masked.
-startDial :: String -> (STM () -> IO (Either ConnectionCause Multiplexer)) -> IO Dial
+startDial :: String -> (STM () -> IO (Either ConnectionCause Established)) -> IO Dial
 startDial label open = do
   dialResult <- newEmptyMVar
   dialUnwanted <- newTVarIO False
@@ -111,7 +113,7 @@ startDial label open = do
   void . spawn label $ do
     outcome <- either (\failure -> Left (ConnectFailed (show (failure :: SomeException)))) id <$> try (open (readTVar dialUnwanted >>= check))
     wanted <- tryPutMVar dialResult outcome
-    unless wanted (mapM_ abortMultiplexer outcome)
+    unless wanted (mapM_ (abortMultiplexer . establishedMux) outcome)
     putMVar dialOver ()
   pure Dial {dialResult, dialUnwanted, dialOver}
 
@@ -121,7 +123,7 @@ dropDial :: Dial -> IO ()
 dropDial dial = do
   atomically (writeTVar (dialUnwanted dial) True)
   void (tryPutMVar (dialResult dial) (Left ClosedLocally))
-  readMVar (dialResult dial) >>= mapM_ abortMultiplexer
+  readMVar (dialResult dial) >>= mapM_ (abortMultiplexer . establishedMux)
   readMVar (dialOver dial)
 
 -- | What state a lease leaves its connection in.
@@ -208,11 +210,11 @@ takeTurn pool = do
   case turn of
     Just NoMore -> pure (Left (closedLocally pool))
     Just (Use held) -> do
-      alive <- isOpen (heldMux held)
-      if alive
+      usable <- (&&) <$> isOpen (heldMux held) <*> isCurrent (setupCredentials (dedicatedSetup pool)) (heldIssue held)
+      if usable
         then pure (Right held)
-        else -- It died while it lay idle.
-          happened pool (Replacing held) >> openTurn
+        else -- It died while it lay idle, or newer credentials were issued.
+          (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
     Nothing -> Left (TimeoutError NotSent (sum limit)) <$ leave caller
   where
@@ -230,20 +232,21 @@ takeTurn pool = do
 
     -- Its turn may have come meanwhile; then it goes to the next.
     leave caller = do
-      now <- coarseNanos
-      closing <- atomically $ do
-        tryTakeTMVar (callerTurn caller) >>= \case
-          Nothing -> happen pool (GaveUp caller)
-          Just (Use held) -> happen pool (GaveBack now held)
-          Just Open -> happen pool NotOpened
-          Just NoMore -> pure []
-      traverse_ (abortMultiplexer . heldMux) closing
+      turn <- atomically $ do
+        turn <- tryTakeTMVar (callerTurn caller)
+        -- Who waits has none to close.
+        turn <$ when (isNothing turn) (void (happen pool (GaveUp caller)))
+      for_ turn $ \case
+        Use held -> giveBack pool held
+        Open -> happened pool NotOpened
+        NoMore -> pure ()
 
     openTurn =
       opening pool `onException` happened pool NotOpened >>= \case
-        Right mux -> do
+        Right Established {establishedMux, establishedIssue} -> do
           (held, closing) <- atomically $ do
-            held <- (`Held` mux) <$> numbered pool
+            heldNumber <- numbered pool
+            let held = Held {heldNumber, heldMux = establishedMux, heldIssue = establishedIssue}
             (,) held <$> happen pool (Opened held)
           if null closing then pure (Right held) else Left (closedLocally pool) <$ traverse_ (abortMultiplexer . heldMux) closing
         Left failed -> Left failed <$ happened pool NotOpened
@@ -252,7 +255,7 @@ closedLocally :: DedicatedPool -> Error
 closedLocally pool = ConnectionError NotSent (dedicatedEndpoint pool) ClosedLocally
 
 -- | Opens a connection, unless the node is left alone for the moment. Masked.
-opening :: DedicatedPool -> IO (Either Error Multiplexer)
+opening :: DedicatedPool -> IO (Either Error Established)
 opening pool = do
   now <- coarseNanos
   atomically (stateTVar reconnect (begin now)) >>= \case
@@ -288,9 +291,9 @@ opening pool = do
           delay <- atomically (noLonger dial >> stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
           observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause delay)
           pure (Left (failed cause))
-        Right mux -> do
+        Right established -> do
           atomically (noLonger dial >> modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
-          pure (Right mux)
+          pure (Right established)
     noLonger dial = modifyTVar' (dedicatedDials pool) (List.delete dial)
 
 -- | Takes a connection back, and sees to it that somebody closes it if nobody wants

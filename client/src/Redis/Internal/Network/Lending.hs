@@ -76,7 +76,8 @@ data Event caller connection
     GaveBack Nanos connection
   | -- | A connection is no use any more.
     Lost connection
-  | -- | The same, and who has it opens another.
+  | -- | The same, and who has it has leave to open another: 'Opened' or 'NotOpened'
+    -- follows.
     Replacing connection
   | -- | Those that lie idle since before this time may go.
     IdleSince Nanos
@@ -124,9 +125,7 @@ step event state = case event of
     where
       back = without connection
   Lost connection -> (Close connection :) <$> offer (without connection)
-  Replacing connection
-    | lendingClosed state -> (without connection, [Close connection])
-    | otherwise -> ((without connection) {lendingOpening = lendingOpening state + 1}, [Close connection])
+  Replacing connection -> ((without connection) {lendingOpening = lendingOpening state + 1}, [Close connection])
   IdleSince before -> dropping ((< before) . fst)
   IdleUseless -> dropping (const True)
   Closed ->

@@ -347,7 +347,7 @@ runAttempt pool index attempt = do
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}
   outcome <- try (openConnection setup purpose settings (lost pool) endpoint)
   let opened = case outcome of
-        Right result -> result
+        Right result -> establishedMux <$> result
         -- A defect, or memory: nobody throws to this thread.
         Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
   now <- coarseNanos

@@ -3,6 +3,7 @@
 module Redis.Internal.Network.OpenConnection
   ( ConnectionSetup (..),
     Purpose (..),
+    Established (..),
     openConnection,
     sharedSettings,
     exclusiveSettings,
@@ -43,6 +44,12 @@ data Purpose = Purpose
     purposeGone :: STM ()
   }
 
+-- | A connection that commands can use, and the credentials that it was opened with.
+data Established = Established
+  { establishedMux :: Multiplexer,
+    establishedIssue :: Issue
+  }
+
 -- | What a connection was like when commands could use it first.
 data Ready = Ready
   { readyMux :: Multiplexer,
@@ -55,7 +62,7 @@ data Ready = Ready
 -- it any more ('Redis.Error.ClosedLocally'). Leaves nothing behind when it fails or is
 -- interrupted. The end of a connection is told only if its beginning was, and after it: to the hook, and then to the action, on
 -- the connection's own thread, when everybody who waited has been told.
-openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Multiplexer)
+openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Established)
 openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   -- Masked throughout, so that what was opened is either returned or closed;
@@ -64,10 +71,10 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
   ended <- preciseNanos
   case result of
     Left cause -> pure (Left cause)
-    Right (announced, ready) -> do
+    Right (announced, ready, issue) -> do
       observe (Connected endpoint (secondsFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
       putMVar announced (Just ready)
-      pure (Right (readyMux ready))
+      pure (Right Established {establishedMux = readyMux ready, establishedIssue = issue})
   where
     config = setupConfig setup
     observe = observeConnection (configHooks config)
@@ -77,7 +84,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
         { openingEndpoint = endpoint,
           openingLimit = configConnectTimeout config,
           openingGone = purposeGone,
-          openingDispose = \(announced, ready) -> giveUp announced (readyMux ready)
+          openingDispose = \(announced, ready, _) -> giveUp announced (readyMux ready)
         }
 
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
@@ -105,7 +112,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
               -- What a lent connection is told in between is its caller's affair.
               unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
               ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
-              pure (Right (announced, ready))
+              pure (Right (announced, ready, issue))
             Left cause -> do
               giveUp announced mux
               pure (Left cause)

@@ -371,7 +371,7 @@ askAnew cluster endpoint =
   mask_ $
     openConnection setup purpose (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
-      Right mux -> askView cluster endpoint (submitCommandAsync mux usualTerms) `finally` abortMultiplexer mux
+      Right Established {establishedMux} -> askView cluster endpoint (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
   where
     setup = clusterSetup cluster
     -- What asks is interrupted when the client is closed, or the time is over.

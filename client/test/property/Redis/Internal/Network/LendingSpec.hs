@@ -95,7 +95,7 @@ moves callers most world =
             -- Interrupted before it could use it.
             happens (GaveBack 0 connection) (leaves caller world),
             -- It has died while it lay idle.
-            happens (Replacing connection) (if isClosed (worldLending world) then leaves caller world else has caller Open world)
+            happens (Replacing connection) (has caller Open world)
           ]
       Just (Holds connection) ->
         [happens (GaveBack now connection) (leaves caller world) | now <- [0, 1]]
@@ -128,6 +128,7 @@ brokenPromises limit world =
     <> ["more than the limit" | countLent now + countIdle now + countOpening now > limit]
     <> ["somebody waits although there is one" | not (null (worldOrder world)), countIdle now > 0 || countLent now + countOpening now < limit]
     <> ["who waits is not who came" | waiting state /= worldOrder world || sort (worldOrder world) /= [caller | (caller, Waits) <- Map.toList (worldCallers world)]]
+    <> ["less than nothing is counted" | any ((< 0) . ($ now)) [countLent, countIdle, countOpening, countWaiting]]
     <> ["lent is not what callers have" | lentOut state /= sort held]
     <> ["opening is not what callers open" | countOpening now /= length [() | HasTurn Open <- Map.elems (worldCallers world)]]
     <> ["a connection that is closed is in hands" | any (`Set.member` worldGone world) held]
