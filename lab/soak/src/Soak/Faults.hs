@@ -174,7 +174,7 @@ upheavals around random =
     killFor :: (String -> IO ()) -> Node -> (Double, Double) -> IO ()
     killFor say node range = do
       down <- between random range
-      say (show node <> " for " <> show down <> " s")
+      say (nameOf node <> " for " <> show down <> " s")
       Server.kill9 (nodeServer node)
       pause down
       Server.restart (nodeServer node)
@@ -198,7 +198,7 @@ upheavals around random =
       if awaited < 0.3
         then killFor say primary (0.05, 0.5)
         else do
-          say (show primary <> " until " <> show replica <> " has taken over")
+          say (nameOf primary <> " until " <> nameOf replica <> " has taken over")
           Server.kill9 (nodeServer primary)
           -- There are states in which Redis 7.0 never elects ('killMaster').
           void . timeout 15000000 $ eventually 20 "another primary" (isMasterNow replica)
@@ -220,7 +220,7 @@ upheavals around random =
       (primary, replica) <- choice random (electingPair around) (keptPairs around) >>= roles
       node <- choice random primary [primary, replica]
       frozen <- between random range
-      say (show node <> " for " <> show frozen <> " s")
+      say (nameOf node <> " for " <> show frozen <> " s")
       Server.freeze (nodeServer node)
       pause frozen
       Server.thaw (nodeServer node)
@@ -234,7 +234,7 @@ upheavals around random =
 
     failOver say = do
       (primary, replica) <- keptPair >>= roles
-      say (show primary <> " to " <> show replica)
+      say (nameOf primary <> " to " <> nameOf replica)
       -- The servers themselves give up after five seconds, when replication is
       -- disturbed meanwhile.
       persistently (failover (withPatience 8 cluster) replica)
@@ -250,7 +250,7 @@ upheavals around random =
         (Kept, first : others) -> choice random first others
         _ -> choice random (electingPair around) (keptPairs around)
       (primary, _) <- roles target
-      say ("slot " <> show slot <> " to " <> show primary)
+      say ("slot " <> show slot <> " to " <> nameOf primary)
       persistently (migrateSlot cluster quietMigration slot primary)
 
     persistently act = go (3 :: Int)
@@ -276,7 +276,9 @@ disturbances around random =
     Fault "cut after bytes" . through $ \proxy -> do
       direction <- way
       bytes <- between random (0, 3000)
-      ending >>= Proxy.cutAfter proxy direction (round bytes),
+      ending >>= Proxy.cutAfter proxy direction (round bytes)
+      -- Until so many have passed, which may be long on a quiet connection.
+      pause 1,
     Fault "silence" . through $ \proxy -> do
       direction <- way
       Proxy.freeze proxy direction

@@ -13,6 +13,7 @@ module Soak.Places
     withSurroundings,
     allNodes,
     allProxies,
+    nameOf,
 
     -- * What is spoken to
     Place (..),
@@ -60,10 +61,14 @@ data Pair = Pair Node Node
 allNodes :: Surroundings -> [Node]
 allNodes around = concat [[one, other] | Pair one other <- electingPair around : keptPairs around]
 
+-- | A node by its port.
+nameOf :: Node -> String
+nameOf node = "node " <> show (Server.serverPort (nodeServer node))
+
 -- | In front of every node, and of the server.
 allProxies :: Surroundings -> [(String, Proxy)]
 allProxies around =
-  ("server", theProxy around) : mapMaybe (\node -> (,) (show node) <$> nodeProxy node) (allNodes around)
+  ("server", theProxy around) : mapMaybe (\node -> (,) (nameOf node) <$> nodeProxy node) (allNodes around)
 
 -- | A cluster or a server, with its clients.
 data Place = Place
