@@ -99,6 +99,7 @@ spec = do
   describe "the audit of what the process holds" $ do
     it "passes when it is as before" $ grown small small `shouldBe` []
     it "fails when descriptors are left" $ grown small small {heldDescriptors = 60} `shouldSatisfy` telling "descriptors"
+    it "fails when lent connections are kept" $ grown small small {heldLent = 1} `shouldSatisfy` telling "lent connections"
     it "fails when there are more connections than there can be use for" $ grown small small {heldConnections = 100} `shouldSatisfy` telling "connections: 100"
     it "fails when the heap has grown" $ grown small small {heldBytes = 20000000} `shouldSatisfy` telling "live heap"
 
@@ -147,4 +148,4 @@ call :: Call
 call = Call {callKind = "GET", callLimit = 2, callTook = 0.1, callLag = 0}
 
 small :: Holdings
-small = Holdings {heldConnections = 10, heldDescriptors = 50, heldBytes = 3000000}
+small = Holdings {heldConnections = 10, heldDescriptors = 50, heldLent = 0, heldBytes = 3000000}

@@ -13,7 +13,7 @@ import Data.Word (Word64)
 import GHC.Stats (GCDetails (gcdetails_live_bytes), RTSStats (gc), getRTSStats)
 import Redis
 import Redis.TestKit.Proxy (Traffic (trafficOpen), proxyTraffic)
-import Redis.TestKit.Wait (eventually, openDescriptors)
+import Redis.TestKit.Wait (openDescriptors, pause)
 import Soak.Places
 import System.Mem (performMajorGC)
 
@@ -22,6 +22,8 @@ data Holdings = Holdings
     heldConnections :: Int,
     -- | Open descriptors that are neither those nor the proxies'.
     heldDescriptors :: Int,
+    -- | Lent connections that were not closed when nobody had used them for long.
+    heldLent :: Int,
     heldBytes :: Word64
   }
   deriving stock (Eq, Show)
@@ -30,13 +32,16 @@ data Holdings = Holdings
 -- the descriptors no longer change.
 holdings :: Surroundings -> IO Holdings
 holdings around = do
-  eventually 30 "no lent connection is kept" $ (== 0) . sum . map lentOf <$> gauges
+  lent <- untilNone (300 :: Int) (sum . map lentOf <$> gauges)
   (connections, descriptors) <- steady (40 :: Int) =<< counted
   performMajorGC
   bytes <- gcdetails_live_bytes . gc <$> getRTSStats
-  pure Holdings {heldConnections = connections, heldDescriptors = descriptors, heldBytes = bytes}
+  pure Holdings {heldConnections = connections, heldDescriptors = descriptors, heldLent = lent, heldBytes = bytes}
   where
     gauges = concat <$> mapM clientGauges (theClients around)
+    untilNone tries look = do
+      left <- look
+      if left == 0 || tries == 0 then pure left else pause 0.1 >> untilNone (tries - 1) look
     lentOf node = let lent = gaugeDedicated node in gaugeLent lent + gaugeIdle lent + gaugeOpening lent
     counted = do
       connections <- sum . map connectionsOf <$> gauges
@@ -47,10 +52,9 @@ holdings around = do
     connectionsOf node = length (gaugeConnections node) + length (gaugeReplicaConnections node) + length (gaugeControlConnections node)
     -- What has just been closed is closed at the proxies a moment later.
     steady tries before = do
-      eventuallyPassed
+      pause 0.1
       now <- counted
       if now == before || tries == 0 then pure now else steady (tries - 1) now
-    eventuallyPassed = mapM_ (const counted) [1 :: Int .. 50]
 
 -- | What has grown between two measurements, and should not have. There may be more
 -- connections than before, because nodes have had both roles since: then each has
@@ -60,6 +64,7 @@ grown before after =
   [ "descriptors: " <> show (heldDescriptors before) <> " before, " <> show (heldDescriptors after) <> " after, connections left out"
     | heldDescriptors after > heldDescriptors before + 4
   ]
+    <> ["lent connections are kept: " <> show (heldLent after) | heldLent after > 0]
     <> ["connections: " <> show (heldConnections after) <> ", at most " <> show mostConnections | heldConnections after > mostConnections]
     <> [ "live heap: " <> show (heldBytes before) <> " bytes before, " <> show (heldBytes after) <> " after"
          | fromIntegral (heldBytes after) > 1.25 * bytes before + 2e6 + more * perConnection
