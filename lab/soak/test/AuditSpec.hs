@@ -3,7 +3,7 @@
 module AuditSpec (spec) where
 
 import Data.ByteString (ByteString)
-import Data.List (foldl', isInfixOf)
+import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Redis
 import Soak.Audit
@@ -107,7 +107,7 @@ telling :: String -> [String] -> Bool
 telling word = any (word `isInfixOf`)
 
 ledgerOf :: [Event] -> Ledger
-ledgerOf = foldl' (flip observe) mempty
+ledgerOf = foldl (flip observe) mempty
 
 nothing :: Held
 nothing = Held Map.empty Map.empty Map.empty

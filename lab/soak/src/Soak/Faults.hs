@@ -27,6 +27,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import GHC.Clock (getMonotonicTime)
+import Numeric (showFFloat)
 import Redis.Cluster.Slot (keySlot)
 import Redis.TestKit.Cluster
 import Redis.TestKit.Cluster.View (NodeView (viewId), viewIsMaster)
@@ -57,8 +58,11 @@ faultsSoFar = readIORef . faultsDone
 -- | The last of them, with the seconds since the start.
 recentFaults :: Faults -> Int -> IO [String]
 recentFaults faults wanted =
-  map (\(at, what) -> show (fromIntegral (round (at * 10) :: Int) / 10 :: Double) <> " s: " <> what) . reverse . take wanted
+  map (\(at, what) -> inSeconds at <> ": " <> what) . reverse . take wanted
     <$> readIORef (faultsJournal faults)
+
+inSeconds :: Double -> String
+inSeconds amount = showFFloat (Just 2) amount " s"
 
 -- | Runs both while an action runs; what is under way when it ends is finished, and
 -- everything is 'calm' afterwards. Throws 'TestKitFailure' when the cluster does not
@@ -174,7 +178,7 @@ upheavals around random =
     killFor :: (String -> IO ()) -> Node -> (Double, Double) -> IO ()
     killFor say node range = do
       down <- between random range
-      say (nameOf node <> " for " <> show down <> " s")
+      say (nameOf node <> " for " <> inSeconds down)
       Server.kill9 (nodeServer node)
       pause down
       Server.restart (nodeServer node)
@@ -210,7 +214,7 @@ upheavals around random =
 
     killServer say = do
       down <- between random (0.1, 2)
-      say ("for " <> show down <> " s")
+      say ("for " <> inSeconds down)
       Server.kill9 (theServer around)
       pause down
       Server.restart (theServer around)
@@ -220,14 +224,14 @@ upheavals around random =
       (primary, replica) <- choice random (electingPair around) (keptPairs around) >>= roles
       node <- choice random primary [primary, replica]
       frozen <- between random range
-      say (nameOf node <> " for " <> show frozen <> " s")
+      say (nameOf node <> " for " <> inSeconds frozen)
       Server.freeze (nodeServer node)
       pause frozen
       Server.thaw (nodeServer node)
 
     freezeServer say = do
       frozen <- between random (0.05, 2.5)
-      say ("for " <> show frozen <> " s")
+      say ("for " <> inSeconds frozen)
       Server.freeze (theServer around)
       pause frozen
       Server.thaw (theServer around)
