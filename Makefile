@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate bench-pair compile-cost campaign-smoke compare-client compare-rest profile lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate bench-pair compile-cost campaign-smoke soak compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -44,6 +44,9 @@ compare-rest: setup ## Compare two REST services, ours and one in C#; QUICK=1: 6
 
 campaign-smoke: setup ## Run a whole campaign, small, and write its report
 	@scripts/campaign-smoke.sh
+
+soak: setup ## Load and faults, and the audit after them; MINUTES= (20) SEED=
+	@$(if $(MINUTES),MINUTES="$(MINUTES)") $(if $(SEED),SEED="$(SEED)") scripts/soak.sh
 
 profile: setup ## Say where the client and the REST service spend their time
 	@scripts/setup.sh profiling

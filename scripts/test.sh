@@ -27,7 +27,7 @@ what_failed() {
   awk '/^Failures:/ { inside = 1; next } /^Randomized/ { inside = 0 } inside && NF && ++shown <= 150 { print substr($0, 1, 400) }' "$1"
 }
 
-for cabal_file in */*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
+for cabal_file in */*.cabal lab/*/*.cabal compare/*/*.cabal compare/*/*/*.cabal; do
   [ -e "$cabal_file" ] || continue
   folder="$(dirname "$cabal_file")"
   package="$(basename "$cabal_file" .cabal)"
@@ -104,6 +104,16 @@ if timeout --kill-after=30 "$limit" scripts/campaign-smoke.sh; then
 else
   failed=$((failed + 1))
   broken+=("campaign-smoke")
+fi
+
+# Two minutes of load and faults. Each day has another seed, which is printed: with it
+# the same faults come again.
+echo "== soak"
+if MINUTES=2 SEED="${SEED:-$(date +%Y%m%d)}" timeout --kill-after=30 "$limit" scripts/soak.sh; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  broken+=("soak")
 fi
 
 # Said again at the end: a log is often kept by its last lines.

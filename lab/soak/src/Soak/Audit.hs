@@ -1,0 +1,268 @@
+-- | What a caller saw, folded into what it may complain of.
+--
+-- Pure, and fed event by event: a run of minutes has millions of them, and keeps
+-- none. Each caller has a ledger of its own; they are put together at the end
+-- ('<>') and held against what the servers have ('verdict').
+module Soak.Audit
+  ( -- * What happened
+    Event (..),
+    Call (..),
+
+    -- * The ledger
+    Ledger (..),
+    observe,
+    ledgerFailures,
+
+    -- * At the end
+    Held (..),
+    verdict,
+
+    -- * Errors
+    errorClass,
+    isExpected,
+
+    -- * Grace
+    grace,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.List (sortOn)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
+import Redis.Error
+import Soak.Book
+
+-- | What a caller saw.
+data Event
+  = -- | A call returned, with an error or without.
+    Returned Call (Maybe Error)
+  | -- | Increments that were under way together, of a counter that nobody else
+    -- increments.
+    Counted Key [Outcome Int64]
+  | -- | An increment of a counter that others increment, too; 'False' if it was
+    -- answered that it did not happen.
+    CountedShared Key (Outcome Bool)
+  | -- | The n-th write of a key that nobody else writes.
+    Wrote Key Int (Outcome ())
+  | -- | A read of a key when no write of it was under way. Whether it was read
+    -- again and again before this.
+    Read Key Bool (Maybe ByteString)
+  | -- | A read that may be answered with an older value.
+    ReadFar Key (Maybe ByteString)
+  | Pushed Key Int (Outcome ())
+  | Popped Key (Outcome (Maybe (ByteString, ByteString)))
+  | -- | What had to come back, and what did.
+    Echoed ByteString ByteString
+  | -- | Something that is always wrong.
+    Wrong String
+
+-- | How long a call took, in seconds.
+data Call = Call
+  { callKind :: String,
+    -- | How long it may take.
+    callLimit :: Double,
+    callTook :: Double,
+    -- | How long the process was kept from running meanwhile.
+    callLag :: Double
+  }
+  deriving stock (Eq, Show)
+
+-- | How much later than its limit a call may return, besides the lag: to open a
+-- connection (half a second here), and half a second to spare.
+grace :: Double
+grace = 1
+
+-- | What is known of all that a caller did.
+data Ledger = Ledger
+  { ledgerCounters :: Map Key CounterBook,
+    ledgerValues :: Map Key ValueBook,
+    ledgerLists :: Map Key ListBook,
+    ledgerCalls :: Map String Int,
+    ledgerErrors :: Map (String, Delivery) Int,
+    ledgerStale :: Int,
+    -- | The call that came back latest after its limit.
+    ledgerLatest :: Maybe Call,
+    -- | The first of them.
+    ledgerWrong :: [String],
+    ledgerWrongs :: Int
+  }
+  deriving stock (Show)
+
+instance Semigroup Ledger where
+  one <> other =
+    Ledger
+      { ledgerCounters = Map.unionWith (<>) (ledgerCounters one) (ledgerCounters other),
+        ledgerValues = Map.unionWith (<>) (ledgerValues one) (ledgerValues other),
+        ledgerLists = Map.unionWith (<>) (ledgerLists one) (ledgerLists other),
+        ledgerCalls = Map.unionWith (+) (ledgerCalls one) (ledgerCalls other),
+        ledgerErrors = Map.unionWith (+) (ledgerErrors one) (ledgerErrors other),
+        ledgerStale = ledgerStale one + ledgerStale other,
+        ledgerLatest = later (ledgerLatest one) (ledgerLatest other),
+        ledgerWrong = take 20 (ledgerWrong one <> ledgerWrong other),
+        ledgerWrongs = ledgerWrongs one + ledgerWrongs other
+      }
+
+instance Monoid Ledger where
+  mempty =
+    Ledger
+      { ledgerCounters = Map.empty,
+        ledgerValues = Map.empty,
+        ledgerLists = Map.empty,
+        ledgerCalls = Map.empty,
+        ledgerErrors = Map.empty,
+        ledgerStale = 0,
+        ledgerLatest = Nothing,
+        ledgerWrong = [],
+        ledgerWrongs = 0
+      }
+
+later :: Maybe Call -> Maybe Call -> Maybe Call
+later one other = case sortOn (negate . lateness) (concatMap (maybe [] pure) [one, other]) of
+  [] -> Nothing
+  latest : _ -> Just latest
+
+-- | Seconds after its limit, the lag left out.
+lateness :: Call -> Double
+lateness call = callTook call - callLimit call - callLag call
+
+-- | How many calls failed.
+ledgerFailures :: Ledger -> Int
+ledgerFailures = sum . ledgerErrors
+
+-- | Notes an event.
+observe :: Event -> Ledger -> Ledger
+observe event ledger = case event of
+  Returned call failed ->
+    complain ([late call | lateness call > grace] <> [unexpected problem | Just problem <- [failed], not (isExpected problem)]) $
+      ledger
+        { ledgerCalls = Map.insertWith (+) (callKind call) 1 (ledgerCalls ledger),
+          ledgerLatest = later (ledgerLatest ledger) (Just call),
+          ledgerErrors = case failed of
+            Nothing -> ledgerErrors ledger
+            Just problem -> Map.insertWith (+) (errorClass problem, errorDelivery problem) 1 (ledgerErrors ledger)
+        }
+  Counted key outcomes ->
+    let (book, wrong) = count key outcomes (bookOf ledgerCounters key)
+     in complain wrong ledger {ledgerCounters = Map.insert key book (ledgerCounters ledger)}
+  CountedShared key outcome ->
+    let counted = case effectOf outcome of
+          Done True -> CounterBook 1 0
+          Doubt -> CounterBook 0 1
+          _ -> mempty
+     in ledger {ledgerCounters = Map.insertWith (<>) key counted (ledgerCounters ledger)}
+  Wrote key number outcome ->
+    ledger {ledgerValues = Map.insert key (write number outcome (bookOf ledgerValues key)) (ledgerValues ledger)}
+  Read key again value -> case judge key (bookOf ledgerValues key) value of
+    Possible -> ledger
+    Stale text
+      | again -> complain ["lost write: " <> text] ledger
+      | otherwise -> ledger {ledgerStale = ledgerStale ledger + 1}
+    Impossible text -> complain [text] ledger
+  ReadFar key value -> case judge key (bookOf ledgerValues key) value of
+    Impossible text -> complain ["from a replica: " <> text] ledger
+    _ -> ledger
+  Pushed key number outcome ->
+    ledger {ledgerLists = Map.insert key (push number outcome (bookOf ledgerLists key)) (ledgerLists ledger)}
+  Popped key outcome ->
+    let (book, wrong) = pop key outcome (bookOf ledgerLists key)
+     in complain wrong ledger {ledgerLists = Map.insert key book (ledgerLists ledger)}
+  Echoed sent got -> complain ["wrong reply: sent " <> show sent <> ", got " <> show got | sent /= got] ledger
+  Wrong text -> complain [text] ledger
+  where
+    bookOf field key = fromMaybe mempty (Map.lookup key (field ledger))
+    late call =
+      "late: " <> callKind call <> " had " <> show (callLimit call) <> " s, took " <> show (callTook call)
+        <> (", lag " <> show (callLag call))
+    unexpected problem = "unexpected error: " <> show problem
+
+complain :: [String] -> Ledger -> Ledger
+complain wrong ledger
+  | null wrong = ledger
+  | otherwise =
+    ledger
+      { ledgerWrong = take 20 (ledgerWrong ledger <> wrong),
+        ledgerWrongs = ledgerWrongs ledger + length wrong
+      }
+
+-- | What the servers have at the end.
+data Held = Held
+  { heldCounters :: Map Key Int,
+    heldValues :: Map Key (Maybe ByteString),
+    heldLists :: Map Key [ByteString]
+  }
+
+-- | All that is wrong, given all that was seen. A key that the servers were not
+-- asked about is wrong, too: nothing goes unchecked.
+verdict :: Held -> Ledger -> [String]
+verdict held ledger =
+  ledgerWrong ledger
+    <> concat [check counterHolds (heldCounters held) key book | (key, book) <- Map.toList (ledgerCounters ledger)]
+    <> concat [check valueHolds (heldValues held) key book | (key, book) <- Map.toList (ledgerValues ledger)]
+    <> concat [check listHolds (heldLists held) key book | (key, book) <- Map.toList (ledgerLists ledger)]
+  where
+    check holds there key book = maybe [Char8.unpack (keyName key) <> ": nobody looked"] (holds key book) (Map.lookup key there)
+    valueHolds key book value = case judge key book value of
+      Possible -> []
+      Stale text -> ["lost write: " <> text]
+      Impossible text -> [text]
+
+-- | What kind of error it is, without what is particular to this one.
+errorClass :: Error -> String
+errorClass = \case
+  ReplyError failed -> "reply " <> Char8.unpack (serverErrorCode failed)
+  UnexpectedReply _ -> "unexpected reply"
+  ConnectionError _ _ cause -> "connection: " <> causeClass cause
+  TimeoutError _ _ -> "timeout"
+  RoutingError _ cause -> case cause of
+    UncoveredSlot _ -> "routing: uncovered slot"
+    NoReachableNode _ -> "routing: no reachable node"
+    AttemptsExhausted _ -> "routing: attempts exhausted"
+    PartsFailed _ _ first -> "parts: " <> errorClass first
+    NodesFailed failed _ -> "nodes: " <> maybe "none" (errorClass . fst) (Map.minView failed)
+  RefusedError refusal -> "refused: " <> takeWhile (/= ' ') (show refusal)
+  ClientClosed -> "client closed"
+
+causeClass :: ConnectionCause -> String
+causeClass = \case
+  ConnectFailed _ -> "not connected"
+  NameNotResolved _ -> "no such name"
+  TlsFailed _ -> "TLS"
+  HandshakeRefused failed -> "handshake refused, " <> Char8.unpack (serverErrorCode failed)
+  CredentialsFailed _ -> "credentials"
+  ConnectTimedOut _ -> "connecting took too long"
+  ClosedByPeer -> "closed by peer"
+  BrokenConnection _ -> "broken"
+  SilentPeer _ -> "silent peer"
+  ProtocolViolation _ -> "protocol"
+  ClosedLocally -> "closed locally"
+
+-- | Whether the faults of a soak explain the error.
+isExpected :: Error -> Bool
+isExpected = \case
+  ReplyError failed -> serverErrorCode failed `elem` passing
+  ConnectionError _ _ cause -> case cause of
+    ConnectFailed _ -> True
+    ConnectTimedOut _ -> True
+    ClosedByPeer -> True
+    BrokenConnection _ -> True
+    SilentPeer _ -> True
+    ClosedLocally -> True
+    HandshakeRefused failed -> serverErrorCode failed `elem` passing
+    _ -> False
+  TimeoutError _ _ -> True
+  RoutingError _ cause -> case cause of
+    PartsFailed _ _ first -> isExpected first
+    NodesFailed failed _ -> all isExpected failed
+    NoReachableNode reasons -> all (isExpected . snd) reasons
+    UncoveredSlot _ -> True
+    AttemptsExhausted _ -> True
+  UnexpectedReply _ -> False
+  RefusedError _ -> False
+  ClientClosed -> False
+  where
+    -- A lent connection follows no redirect, so MOVED and ASK come through it.
+    passing = ["ASK", "CLUSTERDOWN", "EXECABORT", "LOADING", "MASTERDOWN", "MOVED", "READONLY", "TRYAGAIN", "UNBLOCKED"]

@@ -1,0 +1,79 @@
+-- | What the process holds: descriptors that no open connection accounts for, and
+-- live memory.
+module Soak.Measure
+  ( Holdings (..),
+    holdings,
+    grown,
+  )
+where
+
+import Control.Concurrent.STM (atomically)
+import Control.Monad (forM)
+import Data.Word (Word64)
+import GHC.Stats (GCDetails (gcdetails_live_bytes), RTSStats (gc), getRTSStats)
+import Redis
+import Redis.TestKit.Proxy (Traffic (trafficOpen), proxyTraffic)
+import Redis.TestKit.Wait (openDescriptors, pause)
+import Soak.Places
+import System.Mem (performMajorGC)
+
+data Holdings = Holdings
+  { -- | Open connections, as the clients count them.
+    heldConnections :: Int,
+    -- | Open descriptors that are neither those nor the proxies'.
+    heldDescriptors :: Int,
+    -- | Lent connections that were not closed when nobody had used them for long.
+    heldLent :: Int,
+    heldBytes :: Word64
+  }
+  deriving stock (Eq, Show)
+
+-- | Measures while nobody calls. Waits until no lent connection is kept, and until
+-- the descriptors no longer change.
+holdings :: Surroundings -> IO Holdings
+holdings around = do
+  lent <- untilNone (300 :: Int) (sum . map lentOf <$> gauges)
+  (connections, descriptors) <- steady (40 :: Int) =<< counted
+  performMajorGC
+  bytes <- gcdetails_live_bytes . gc <$> getRTSStats
+  pure Holdings {heldConnections = connections, heldDescriptors = descriptors, heldLent = lent, heldBytes = bytes}
+  where
+    gauges = concat <$> mapM clientGauges (theClients around)
+    untilNone tries look = do
+      left <- look
+      if left == 0 || tries == 0 then pure left else pause 0.1 >> untilNone (tries - 1) look
+    lentOf node = let lent = gaugeDedicated node in gaugeLent lent + gaugeIdle lent + gaugeOpening lent
+    counted = do
+      connections <- sum . map connectionsOf <$> gauges
+      passing <- fmap sum . forM (allProxies around) $ \(_, proxy) -> trafficOpen <$> atomically (proxyTraffic proxy)
+      descriptors <- openDescriptors
+      -- A proxy has two for each connection.
+      pure (connections, descriptors - connections - 2 * passing)
+    connectionsOf node = length (gaugeConnections node) + length (gaugeReplicaConnections node) + length (gaugeControlConnections node)
+    -- What has just been closed is closed at the proxies a moment later.
+    steady tries before = do
+      pause 0.1
+      now <- counted
+      if now == before || tries == 0 then pure now else steady (tries - 1) now
+
+-- | What has grown between two measurements, and should not have. There may be more
+-- connections than before, because nodes have had both roles since: then each has
+-- its buffers. But not more than each capability's to each node, in each role.
+grown :: Holdings -> Holdings -> [String]
+grown before after =
+  [ "descriptors: " <> show (heldDescriptors before) <> " before, " <> show (heldDescriptors after) <> " after, connections left out"
+    | heldDescriptors after > heldDescriptors before + 4
+  ]
+    <> ["lent connections are kept: " <> show (heldLent after) | heldLent after > 0]
+    <> ["connections: " <> show (heldConnections after) <> ", at most " <> show mostConnections | heldConnections after > mostConnections]
+    <> [ "live heap: " <> show (heldBytes before) <> " bytes before, " <> show (heldBytes after) <> " after"
+         | fromIntegral (heldBytes after) > 1.25 * bytes before + 2e6 + more * perConnection
+       ]
+  where
+    bytes = fromIntegral . heldBytes :: Holdings -> Double
+    more = fromIntegral (max 0 (heldConnections after - heldConnections before))
+    -- Buffers for what is sent and for what is received.
+    perConnection = 7e5
+    -- Two clients of the cluster and one that reads from replicas, six nodes, two
+    -- capabilities; two clients of the server; and one for control to each.
+    mostConnections = 2 * 6 * 2 + 6 * 2 * 2 + 2 * 2 + 20

@@ -1,0 +1,205 @@
+-- | What the load is run on: a cluster of three primaries with a replica each,
+-- every node behind a proxy, and a server alone behind another; and the clients.
+--
+-- Every server appends what it does to a file before it answers, without waiting
+-- for the disk. So a process that is killed and started again has all that it
+-- acknowledged, and the audit may be exact. Of the cluster's three pairs two never
+-- elect a replica by themselves (@cluster-replica-no-failover@): they fail over by
+-- plan only, which loses nothing. The third elects, and may lose what its dead
+-- primary had acknowledged and not passed on: keys there are 'MayLose'.
+module Soak.Places
+  ( Surroundings (..),
+    Pair (..),
+    withSurroundings,
+    allNodes,
+    allProxies,
+    nameOf,
+
+    -- * What is spoken to
+    Place (..),
+    Speaker (..),
+    commandTimeout,
+
+    -- * What the servers have
+    askHolder,
+  )
+where
+
+import Control.Exception (try)
+import Control.Monad (forM, void)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (partition)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Maybe (mapMaybe)
+import Redis
+import Redis.Cluster.Slot (keySlot)
+import Redis.TestKit.Address (Address (..))
+import Redis.TestKit.Cluster
+import Redis.TestKit.Command (Reply)
+import Redis.TestKit.Proxy (Proxy, proxyAddress, withProxy)
+import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (TestKitFailure (..), eventuallyJust, failure)
+import Soak.Book (Keeping (..))
+
+data Surroundings = Surroundings
+  { theCluster :: Cluster,
+    -- | Those that keep what they acknowledge.
+    keptPairs :: [Pair],
+    -- | The one that may elect.
+    electingPair :: Pair,
+    theServer :: Server,
+    theProxy :: Proxy,
+    thePlaces :: [Place],
+    theClients :: [Client]
+  }
+
+-- | Two nodes, of which one is the other's primary at a time.
+data Pair = Pair Node Node
+
+allNodes :: Surroundings -> [Node]
+allNodes around = concat [[one, other] | Pair one other <- electingPair around : keptPairs around]
+
+-- | A node by its port.
+nameOf :: Node -> String
+nameOf node = "node " <> show (Server.serverPort (nodeServer node))
+
+-- | In front of every node, and of the server.
+allProxies :: Surroundings -> [(String, Proxy)]
+allProxies around =
+  ("server", theProxy around) : mapMaybe (\node -> (,) (nameOf node) <$> nodeProxy node) (allNodes around)
+
+-- | A cluster or a server, with its clients.
+data Place = Place
+  { placeName :: ByteString,
+    -- | With two seconds for a command, and with 50 ms.
+    placeSpeakers :: [Speaker],
+    -- | Reads from replicas.
+    placeFar :: Maybe Client,
+    -- | What stands in braces in every key.
+    placeTags :: [(ByteString, Keeping)]
+  }
+
+-- | A client and its command timeout in seconds.
+data Speaker = Speaker
+  { speakerName :: ByteString,
+    speakerClient :: Client,
+    speakerTimeout :: Double
+  }
+
+-- | Seconds of the two kinds of clients.
+commandTimeout :: Bool -> Double
+commandTimeout patient = if patient then 2 else 0.05
+
+-- | All of it, for the length of an action.
+withSurroundings :: (Surroundings -> IO a) -> IO a
+withSurroundings action =
+  withServer durable $ \server ->
+    withProxy (Server.serverAddress server) $ \proxy ->
+      withCluster clusterOptions $ \cluster -> do
+        (electing, kept) <- pairsOf cluster
+        electsByItself electing
+        addresses <- clusterAddresses cluster
+        let clustered = case map endpointOf addresses of
+              first : others -> clusterConfig (first :| others)
+              [] -> alone
+            alone = addressed (proxyAddress proxy)
+        speaking clustered $ \clusterSpeakers ->
+          speaking alone $ \serverSpeakers ->
+            withClient (setReadFrom PreferReplica (tuned 2 clustered)) $ \far ->
+              action
+                Surroundings
+                  { theCluster = cluster,
+                    keptPairs = kept,
+                    electingPair = electing,
+                    theServer = server,
+                    theProxy = proxy,
+                    thePlaces =
+                      [ Place {placeName = "c", placeSpeakers = clusterSpeakers, placeFar = Just far, placeTags = clusterTags},
+                        Place {placeName = "s", placeSpeakers = serverSpeakers, placeFar = Nothing, placeTags = take 3 keptTags}
+                      ],
+                    theClients = far : map speakerClient (clusterSpeakers <> serverSpeakers)
+                  }
+  where
+    addressed address = case endpointOf address of
+      TcpEndpoint host port -> standaloneConfig host port
+      UnixEndpoint path -> unixConfig path
+    speaking config use =
+      withClient (tuned (commandTimeout True) config) $ \patient ->
+        withClient (tuned (commandTimeout False) config) $ \hasty ->
+          use [Speaker "p" patient (commandTimeout True), Speaker "h" hasty (commandTimeout False)]
+    clusterTags = take 12 keptTags <> take 4 losingTags
+    -- Slots of the third pair at the start.
+    (losingTags, keptTags) = partition ((== MayLose) . snd) [(tag, if keySlot tag >= 2 * 16384 `div` 3 then MayLose else Kept) | n <- [1 :: Int ..], let tag = "t" <> Char8.pack (show n)]
+
+endpointOf :: Address -> Endpoint
+endpointOf = \case
+  TcpAddress host port -> TcpEndpoint (Char8.pack host) (fromIntegral port)
+  UnixAddress path -> UnixEndpoint path
+
+tuned :: Double -> Config -> Config
+tuned timeout =
+  setCommandTimeout (Just (seconds timeout))
+    -- Half of what a call may be late.
+    . setConnectTimeout (seconds 0.5)
+    . setSilenceLimit (Just (seconds 1))
+    . setClientName (Just "soak")
+    -- So that what is left open at the end can be counted.
+    . setDedicatedIdle (Just (seconds 1))
+
+durable :: ServerOptions
+durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync no"]}
+
+clusterOptions :: ClusterOptions
+clusterOptions =
+  defaultClusterOptions
+    { clusterMasterCount = 3,
+      clusterReplicasPerMaster = 1,
+      clusterNodeTimeout = nodeTimeout,
+      clusterProxies = True,
+      clusterServer =
+        durable
+          { optionsConfig =
+              optionsConfig durable
+                <> [ "cluster-replica-no-failover yes",
+                     -- Also after a restart.
+                     "cluster-node-timeout " <> show nodeTimeout
+                   ]
+          },
+      clusterPatience = 60
+    }
+  where
+    nodeTimeout = 2000 :: Int
+
+-- | The pair of the last slots, and the others.
+pairsOf :: Cluster -> IO (Pair, [Pair])
+pairsOf cluster = do
+  masters <- clusterMasters cluster
+  pairs <- forM masters $ \(master, ranges) ->
+    replicasOf cluster master >>= \case
+      [replica] -> pure (any ((== 16383) . snd) ranges, Pair master replica)
+      replicas -> failure (show master <> " has replicas " <> show replicas)
+  case partition fst pairs of
+    ([(_, electing)], others@[_, _]) -> pure (electing, map snd others)
+    _ -> failure "not three pairs"
+
+-- Also after a restart.
+electsByItself :: Pair -> IO ()
+electsByItself (Pair one other) = mapM_ tell [one, other]
+  where
+    tell node = do
+      void (Server.command (nodeServer node) ["CONFIG", "SET", "cluster-replica-no-failover", "no"])
+      void (Server.command (nodeServer node) ["CONFIG", "REWRITE"])
+
+-- | Asks the server that has a key of the place, without the library. A node may
+-- hold its cluster to be down for a moment, on a busy machine: it is asked again, for
+-- half a minute at most.
+askHolder :: Surroundings -> Place -> ByteString -> [ByteString] -> IO Reply
+askHolder around place key question
+  | placeName place == "s" = Server.command (theServer around) question
+  | otherwise =
+    eventuallyJust 30 ("an answer to " <> show question) $
+      try (masterOf (theCluster around) (keySlot key) >>= \node -> Server.command (nodeServer node) question) >>= \case
+        Right reply -> pure (Just reply)
+        Left (TestKitFailure _) -> pure Nothing

@@ -1,0 +1,151 @@
+-- | The audit finds what it is there to find: a history in which nothing is wrong
+-- passes, and each with one thing wrong fails, by the words for that thing.
+module AuditSpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.List (isInfixOf)
+import Data.Map.Strict qualified as Map
+import Redis
+import Soak.Audit
+import Soak.Book
+import Soak.Measure
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = do
+  describe "the audit of counters" $ do
+    it "passes when the server has what was acknowledged, or what is in doubt besides" $ do
+      let history = [Counted counter [Answered 1], Counted counter [inDoubt], Counted counter [Answered 3]]
+      audit history [(counter, 2)] `shouldBe` []
+      audit history [(counter, 3)] `shouldBe` []
+    it "fails when an acknowledged increment is not there" $
+      audit [Counted counter [Answered 1], Counted counter [Answered 2]] [(counter, 1)] `shouldSatisfy` telling "lost"
+    it "asks nothing of the kind of a counter that may lose" $
+      audit [Counted losing [Answered 1], Counted losing [Answered 2]] [(losing, 1)] `shouldBe` []
+    it "fails when an increment is there twice, also on a counter that may lose" $ do
+      audit [Counted counter [Answered 1]] [(counter, 2)] `shouldSatisfy` telling "doubled"
+      audit [Counted losing [Answered 1]] [(losing, 2)] `shouldSatisfy` telling "doubled"
+    it "fails when an increment is there that was not sent, or was refused" $ do
+      audit [Counted counter [notSent]] [(counter, 1)] `shouldSatisfy` telling "doubled"
+      audit [Counted counter [refused]] [(counter, 1)] `shouldSatisfy` telling "doubled"
+    it "takes an interrupted increment for one in doubt" $ do
+      audit [Counted counter [Abandoned]] [(counter, 1)] `shouldBe` []
+      audit [Counted counter [Abandoned]] [(counter, 2)] `shouldSatisfy` telling "doubled"
+    it "fails when an answer skips or repeats one" $ do
+      audit [Counted counter [Answered 1], Counted counter [Answered 3]] [(counter, 2)] `shouldSatisfy` telling "an increment says 3"
+      audit [Counted counter [Answered 1], Counted counter [Answered 1]] [(counter, 2)] `shouldSatisfy` telling "an increment says 1"
+      audit [Counted counter [Answered 2, Answered 2]] [(counter, 2)] `shouldSatisfy` telling "say the same"
+    it "adds up what several callers know of a counter that they share" $ do
+      let shared = mconcat [ledgerOf [CountedShared counter (Answered True)], ledgerOf [CountedShared counter inDoubt], ledgerOf [CountedShared counter (Answered False)]]
+          holding held = verdict nothing {heldCounters = Map.singleton counter held} shared
+      map (null . holding) [0, 1, 2, 3] `shouldBe` [False, True, True, False]
+
+  describe "the audit of values" $ do
+    it "passes when it is the last that was acknowledged, or one in doubt" $ do
+      let history = [Wrote key 1 done, Wrote key 2 inDoubt, Wrote key 3 done]
+      map (values history . Just . valueFor key) [2, 3] `shouldBe` [[], []]
+    it "fails when an acknowledged write is not there" $ do
+      values [Wrote key 1 done, Wrote key 2 done] (Just (valueFor key 1)) `shouldSatisfy` telling "lost write"
+      values [Wrote key 1 done] Nothing `shouldSatisfy` telling "lost write"
+    it "fails when a refused write is there" $
+      values [Wrote key 1 done, Wrote key 2 notSent] (Just (valueFor key 2)) `shouldSatisfy` telling "refused, and there"
+    it "fails when a value was never written" $
+      values [Wrote key 1 done] (Just (valueFor key 9)) `shouldSatisfy` telling "never written"
+    it "fails when the value that was read is another key's, even if it may lose, and from a replica" $ do
+      let other = valueFor counter 1
+      told [Wrote key 1 done, Read key False (Just other)] `shouldSatisfy` telling "wrong value"
+      told [Wrote losing 1 done, Read losing False (Just other)] `shouldSatisfy` telling "wrong value"
+      told [Wrote key 1 done, ReadFar key (Just other)] `shouldSatisfy` telling "wrong value"
+    it "lets a read be stale once, and not for ever" $ do
+      let stale again = told [Wrote key 1 done, Wrote key 2 done, Read key again (Just (valueFor key 1))]
+      stale False `shouldBe` []
+      stale True `shouldSatisfy` telling "lost write"
+
+  describe "the audit of lists" $ do
+    it "passes when each element was popped, is left, or was taken by a pop in doubt" $ do
+      lists [Pushed key 1 done, Pushed key 2 done, popped 1] [2] `shouldBe` []
+      lists [Pushed key 1 done, Popped key Abandoned] [] `shouldBe` []
+    it "fails when an element is lost" $
+      lists [Pushed key 1 done, Pushed key 2 done, popped 1] [] `shouldSatisfy` telling "lost elements [2]"
+    it "fails when an element comes twice" $ do
+      lists [Pushed key 1 done, popped 1, popped 1] [] `shouldSatisfy` telling "popped twice"
+      lists [Pushed key 1 done, popped 1] [1] `shouldSatisfy` telling "popped, and left"
+      lists [Pushed key 1 done] [1, 1] `shouldSatisfy` telling "twice in the list"
+    it "fails when an element comes that was refused, or never pushed" $ do
+      lists [Pushed key 1 refused, popped 1] [] `shouldSatisfy` telling "refused, and there"
+      lists [popped 1] [] `shouldSatisfy` telling "never pushed"
+    it "fails when an element is another list's" $
+      told [Pushed key 1 done, Popped key (Answered (Just (keyName counter, valueFor counter 1)))] `shouldSatisfy` telling "popped"
+
+  describe "the audit of calls" $ do
+    it "fails when a reply is another's" $ do
+      told [Echoed "mine" "mine"] `shouldBe` []
+      told [Echoed "mine" "yours"] `shouldSatisfy` telling "wrong reply"
+    it "fails when a call comes back later than its time, the grace and the lag" $ do
+      told [Returned call {callTook = 2.99} Nothing] `shouldBe` []
+      told [Returned call {callTook = 3.01} Nothing] `shouldSatisfy` telling "late"
+      told [Returned call {callTook = 3.01, callLag = 0.1} Nothing] `shouldBe` []
+    it "fails on an error that no fault explains" $ do
+      told [Returned call (Just (TimeoutError NotSent 2))] `shouldBe` []
+      told [Returned call (Just (ReplyError (serverErrorFromText "CLUSTERDOWN The cluster is down")))] `shouldBe` []
+      told [Returned call (Just (ReplyError (serverErrorFromText "WRONGTYPE of value")))] `shouldSatisfy` telling "unexpected error"
+      told [Returned call (Just (ConnectionError NotSent (TcpEndpoint "h" 1) (ProtocolViolation "x")))] `shouldSatisfy` telling "unexpected error"
+      told [Returned call (Just ClientClosed)] `shouldSatisfy` telling "unexpected error"
+    it "keeps what is wrong when ledgers are put together" $
+      verdict nothing (ledgerOf [Echoed "mine" "yours"] <> ledgerOf [Counted counter [Answered 1]]) `shouldSatisfy` telling "wrong reply"
+    it "fails when nobody asked the servers for a key" $
+      verdict nothing (ledgerOf [Counted counter [Answered 1]]) `shouldSatisfy` telling "nobody looked"
+
+  describe "the audit of what the process holds" $ do
+    it "passes when it is as before" $ grown small small `shouldBe` []
+    it "fails when descriptors are left" $ grown small small {heldDescriptors = 60} `shouldSatisfy` telling "descriptors"
+    it "fails when lent connections are kept" $ grown small small {heldLent = 1} `shouldSatisfy` telling "lent connections"
+    it "fails when there are more connections than there can be use for" $ grown small small {heldConnections = 100} `shouldSatisfy` telling "connections: 100"
+    it "fails when the heap has grown" $ grown small small {heldBytes = 20000000} `shouldSatisfy` telling "live heap"
+
+telling :: String -> [String] -> Bool
+telling word = any (word `isInfixOf`)
+
+ledgerOf :: [Event] -> Ledger
+ledgerOf = foldl (flip observe) mempty
+
+nothing :: Held
+nothing = Held Map.empty Map.empty Map.empty
+
+-- | What is wrong with a history of counters, given what they hold.
+audit :: [Event] -> [(Key, Int)] -> [String]
+audit history held = verdict nothing {heldCounters = Map.fromList held} (ledgerOf history)
+
+-- | The same for the one key, of which this is the value.
+values :: [Event] -> Maybe ByteString -> [String]
+values history held = verdict nothing {heldValues = Map.singleton key held} (ledgerOf history)
+
+-- | The same for the one list, in which these elements are left.
+lists :: [Event] -> [Int] -> [String]
+lists history left = verdict nothing {heldLists = Map.singleton key (map (valueFor key) left)} (ledgerOf history)
+
+-- | What is wrong before anybody looks at the servers.
+told :: [Event] -> [String]
+told = ledgerWrong . ledgerOf
+
+counter, losing, key :: Key
+counter = Key "counter" Kept
+losing = Key "losing" MayLose
+key = Key "key" Kept
+
+done :: Outcome ()
+done = Answered ()
+
+refused, inDoubt, notSent :: Outcome a
+refused = Failed (ReplyError (serverErrorFromText "OOM command not allowed"))
+inDoubt = Failed (TimeoutError MaybeExecuted 2)
+notSent = Failed (TimeoutError NotSent 2)
+
+popped :: Int -> Event
+popped number = Popped key (Answered (Just (keyName key, valueFor key number)))
+
+call :: Call
+call = Call {callKind = "GET", callLimit = 2, callTook = 0.1, callLag = 0}
+
+small :: Holdings
+small = Holdings {heldConnections = 10, heldDescriptors = 50, heldLent = 0, heldBytes = 3000000}
