@@ -42,8 +42,8 @@ import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Credentials (Issue, isCurrent)
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Credentials (Issue, isCurrent)
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
 import Redis.Internal.Network.Lending (Counts (..), Event (..), Lending, Turn (..), counts, isClosed, lentOut, longestIdle, newLending)
 import Redis.Internal.Network.Lending qualified as Lending
