@@ -7,6 +7,7 @@ import CallersSpec qualified
 import ConnectionSpec qualified
 import ControlSpec qualified
 import DedicatedSpec qualified
+import DroppedSpec qualified
 import HandshakeSpec qualified
 import ObservationSpec qualified
 import Redis.TestKit.Wait (within)
@@ -24,3 +25,4 @@ main = do
     describe "Handshake" HandshakeSpec.spec
     describe "Dedicated connections" DedicatedSpec.spec
     describe "Observation" ObservationSpec.spec
+    describe "Dropped" DroppedSpec.spec
