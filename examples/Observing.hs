@@ -15,9 +15,7 @@ main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   events <- newIORef []
   counts <- newIORef Map.empty
-  let -- Hooks run on the thread where it happens: they must be quick, and must
-      -- not call the client.
-      hooks =
+  let hooks =
         noHooks
           { hookConnection = Just $ \event -> atomicModifyIORef' events (\earlier -> (event : earlier, ())),
             hookCommand = Just $ \timing -> atomicModifyIORef' counts (\known -> (note timing known, ()))
@@ -48,3 +46,4 @@ describe = \case
   NodeRemoved endpoint -> "node left: " <> renderEndpoint endpoint
   TopologyChanged covered -> "new map of the cluster, " <> show covered <> " slots"
   TopologyRefreshFailed reasons -> "no map of the cluster: " <> show reasons
+  EventsDropped count -> show count <> " events came too fast to be told"

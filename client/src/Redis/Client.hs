@@ -66,6 +66,7 @@ import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
+import Redis.Internal.Client.Herald
 import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Config
@@ -76,6 +77,7 @@ import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
 import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Routing.Nodes (NodeGauges (..), knownNodes, nodeGauges)
 import Redis.Internal.Routing.Router
 
@@ -96,30 +98,58 @@ withClient config = bracket (newClient config) closeClient
 -- and 'Error' if the TLS files that it names cannot be used. Does not wait for
 -- any server: whether there is one, the first command tells.
 --
+-- A client that nothing refers to any more is closed when the garbage collector
+-- notices, which may be late or never. It does not notice while somebody waits for
+-- a command, or holds a 'Pending'. A program that makes clients and drops them uses
+-- 'withClient', or 'closeClient'.
+--
 -- @since 0.1.0.0
 newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
   connector <- newConnector config >>= either (throwIO . ConnectionError NotSent (firstEndpoint (configTopology config))) pure
-  credentials <- newCredentialStore config
-  let onPush endpoint push = mapM_ (\hook -> hook endpoint push) (hookPush (configHooks config))
-      setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupOnPush = onPush}
+  herald <- newHerald (configHooks config)
+  let hooks = heraldedHooks herald
+      heralded = config {configHooks = hooks}
+      onPush endpoint push = mapM_ (\hook -> hook endpoint push) (hookPush hooks)
+  credentials <- newCredentialStore heralded
+  let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupOnPush = onPush}
   router <- newRouter setup >>= either throwIO pure
   closed <- newIORef False
   learnt <- newIORef Map.empty
   recoverer <- newRecoverer config router closed
-  pure (Client Core {coreConfig = config, coreRouter = router, coreRecoverer = recoverer, coreCredentials = credentials, coreClosed = closed, coreLearnt = learnt})
+  spare <- newIORef ()
+  let core =
+        Core
+          { coreConfig = config,
+            coreRouter = router,
+            coreRecoverer = recoverer,
+            coreCredentials = credentials,
+            coreClosed = closed,
+            coreLearnt = learnt,
+            coreHerald = herald,
+            coreHandle = spare
+          }
+  -- What closes it must not hold the handle whose end it waits for.
+  handle <- newIORef ()
+  _ <- mkWeakIORef handle (void (spawn "redis close" (closeCore core)))
+  pure (Client core {coreHandle = handle})
 
 -- | Takes no more commands, waits up to the command timeout (at most 5 s) for
 -- those in flight, and closes every connection. Commands that come later fail
--- with 'ClientClosed'. Idempotent.
+-- with 'ClientClosed'. Hooks that still have something to be told have one second
+-- for it. Idempotent.
 --
 -- @since 0.1.0.0
 closeClient :: Client -> IO ()
-closeClient (Client core) = do
+closeClient (Client core) = closeCore core
+
+closeCore :: Core -> IO ()
+closeCore core = do
   writeIORef (coreClosed core) True
   stopRecoverer (coreRecoverer core)
   closeRouter (maybe 5 (min 5) (configCommandTimeout (coreConfig core))) (coreRouter core)
+  awaitTold 1 (coreHerald core)
 
 -- | Has the action of 'Redis.Config.setCredentialsFrom' run now, for a password that
 -- was replaced: the shared connections that live are authenticated anew, in line with
@@ -151,12 +181,13 @@ run client command = tryRun client command >>= either throwIO pure
 -- @since 0.1.0.0
 tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
-  Nothing -> execute core command
+  Nothing -> execute core command <* keepOpen core
   Just _ -> do
     began <- preciseNanos
     result <- execute core command
     ended <- preciseNanos
     report core command (ended - began) result
+    keepOpen core
     pure result
 
 report :: Core -> Command a -> Nanos -> Either Error b -> IO ()
@@ -229,7 +260,7 @@ pendingFrom = Pending . settled
 --
 -- @since 0.1.0.0
 withDedicated :: Client -> Where -> (forall s. Dedicated s -> IO a) -> IO a
-withDedicated (Client core) place action = lease core place action >>= either throwIO pure
+withDedicated (Client core) place action = (lease core place action <* keepOpen core) >>= either throwIO pure
 
 -- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is
 -- retried and no redirect followed: what came before on the connection would

@@ -2,6 +2,7 @@
 module MuxFaultsSpec (spec) where
 
 import Control.Concurrent
+import Control.Exception (AsyncException (HeapOverflow), throwIO)
 import Control.Monad
 import Data.ByteString qualified as ByteString
 import Data.IORef
@@ -13,6 +14,7 @@ import Redis.Error
 import Redis.Internal.Network.Clock (nanosFromSeconds)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.Transport (Transport (..))
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
@@ -154,6 +156,20 @@ spec = describe "a multiplexer whose connection fails" $ do
       outcomeText <$> takeMVar answer >>= (`shouldBe` Right (BulkString "why"))
       awaitGone mux
       breaches fake >>= (`shouldBe` [])
+
+  it "that finds no memory to read a reply tells who waits for it" . within 10 $ do
+    fake <- newFake goodManners 1
+    let transport = fakeTransport fake
+        tryRead memory size = do
+          attempt <- transportTryRead transport memory size
+          if attempt > 0 then throwIO HeapOverflow else pure attempt
+    mux <- openMultiplexer plainSettings transport {transportTryRead = tryRead}
+    slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+    eventually ((> 0) <$> heardBytes fake)
+    say fake "+OK\r\n"
+    (either (Just . errorDelivery) (const Nothing) . outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Just MaybeExecuted)
+    awaitGone mux
+    closes fake >>= (`shouldBe` 1)
 
   it "still delivers what the peer said before it closed" . within 10 $ do
     fake <- newFake goodManners {mannersReadMost = 3} 1

@@ -9,6 +9,7 @@ import ConnectionSpec qualified
 import ControlSpec qualified
 import CredentialsSpec qualified
 import DedicatedSpec qualified
+import DroppedSpec qualified
 import HandshakeSpec qualified
 import ObservationSpec qualified
 import Redis.TestKit.Wait (within)
@@ -28,3 +29,4 @@ main = do
     describe "Credentials" CredentialsSpec.spec
     describe "Dedicated connections" DedicatedSpec.spec
     describe "Observation" ObservationSpec.spec
+    describe "Dropped" DroppedSpec.spec

@@ -14,7 +14,7 @@ import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventuallyReturns)
+import Redis.TestKit.Wait (eventuallyReturns, within)
 import Test.Hspec
 
 spec :: Spec
@@ -74,6 +74,38 @@ spec = do
         withClient (setHooks hooks (addressed server)) $ \client ->
           run client Commands.ping
         eventuallyReturns 5 0 (Server.connectedClients server)
+
+  describe "hooks that never return" $ do
+    it "stop neither commands nor connections, nor keep the client from closing" $
+      behindProxy $ \_ proxy -> leavingNothing . within 30 $ do
+        called <- newTVarIO (0 :: Int)
+        never <- newEmptyMVar
+        let stuck = atomically (modifyTVar' called (+ 1)) >> takeMVar never
+            hooks = noHooks {hookConnection = Just (const stuck), hookPush = Just (\_ _ -> stuck)}
+        client <- newClient (single (setHooks hooks (through proxy)))
+        run client Commands.ping
+        _ <- run client (raw ["DEBUG", "PROTOCOL", "push"])
+        run client Commands.ping
+        Proxy.cut proxy Proxy.Reset
+        eventuallyReturns 5 (Right ()) (tryRun client Commands.ping)
+        closeClient client
+        -- It is still in the first call.
+        readTVarIO called `shouldReturn` 1
+        putMVar never ()
+
+    it "are told how much they have missed" $
+      withServer defaultServerOptions $ \server -> leavingNothing $ do
+        events <- newTVarIO []
+        gate <- newEmptyMVar
+        let heard event = atomically (modifyTVar' events (event :))
+            hooks = noHooks {hookConnection = Just heard, hookPush = Just (\_ _ -> readMVar gate)}
+        withClient (single (setHooks hooks (addressed server))) $ \client -> do
+          _ <- runPipeline client (traverse (const (pipelined (raw ["DEBUG", "PROTOCOL", "push"]))) [1 .. 16384 + 100 :: Int])
+          run client Commands.ping
+          putMVar gate ()
+        missed <- (\told -> [count | EventsDropped count <- told]) <$> readTVarIO events
+        -- The first is not in the queue any more, unless it was slow to leave.
+        sum missed `shouldSatisfy` (\count -> count >= 99 && count <= 102)
 
   describe "command timings" $ do
     it "come once for each command, with its result" $

@@ -1,9 +1,9 @@
 -- | What the library tells its user about itself. It never prints; it calls
 -- these.
 --
--- A hook runs on the thread where the event happens, some of them on a
--- connection's own. So it must be quick and must not call the client; an
--- exception in it is dropped. 'Nothing' costs one comparison.
+-- The hooks for connections and pushes run on a thread of the client's own, one
+-- event after the other ("Redis.Internal.Client.Herald"). The hook for commands runs
+-- on the thread that waits for the result. 'Nothing' costs one comparison.
 module Redis.Internal.Hooks
   ( Hooks (..),
     noHooks,
@@ -14,14 +14,18 @@ module Redis.Internal.Hooks
   )
 where
 
-import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try, uninterruptibleMask_)
-import Control.Monad (void)
+import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Redis.Error (ConnectionCause, Endpoint, Error)
 import Redis.Value (Value)
 
 -- | What may be observed. Begin with 'noHooks' and set its fields.
+--
+-- 'hookConnection' and 'hookPush' are called on one thread of the client, in the order
+-- of the events. A slow hook delays the events behind it, and nothing else. A hook may
+-- use the client. What it throws is dropped. 16384 events may wait; those that come
+-- then are dropped and counted ('EventsDropped').
 --
 -- @since 0.1.0.0
 data Hooks = Hooks
@@ -46,14 +50,10 @@ instance Show Hooks where
 noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
 
--- | Tells of a connection event. Whatever the hook throws is dropped: the thread
--- may be one that learns the map, or holds a connection that nobody else knows.
--- Nothing thrown at the thread arrives meanwhile, so what is caught is the
--- hook's own.
+-- | Tells of a connection event. A client's hooks neither block nor throw here: they
+-- are "Redis.Internal.Client.Herald"'s.
 observeConnection :: Hooks -> ConnectionEvent -> IO ()
-observeConnection hooks event = mapM_ (\hook -> uninterruptibleMask_ (dropped (hook event))) (hookConnection hooks)
-  where
-    dropped action = void (try action :: IO (Either SomeException ()))
+observeConnection hooks event = mapM_ ($ event) (hookConnection hooks)
 
 -- | Tells how a command went. An exception of the hook is dropped.
 observeCommand :: Hooks -> CommandTiming -> IO ()
@@ -91,6 +91,9 @@ data ConnectionEvent
     TopologyChanged Int
   | -- | No node gave a usable slot map; each with its reason.
     TopologyRefreshFailed [(Endpoint, Error)]
+  | -- | So many events, pushes among them, were not told, because the hooks were
+    -- too slow for them.
+    EventsDropped Int
   deriving stock (Eq, Show)
 
 -- | How one command went.

@@ -2,14 +2,17 @@
 module Redis.Internal.Client.Core
   ( Core (..),
     Learnt (..),
+    keepOpen,
     remainingSeconds,
     termsWithin,
   )
 where
 
+import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict (Map)
+import Redis.Internal.Client.Herald
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -28,8 +31,19 @@ data Core = Core
     coreClosed :: IORef Bool,
     -- | What the server said of commands that the table lacks, by name; a
     -- subcommand's follows a bar.
-    coreLearnt :: IORef (Map ByteString Learnt)
+    coreLearnt :: IORef (Map ByteString Learnt),
+    -- | Tells the hooks.
+    coreHerald :: Herald,
+    -- | What users hold, and no thread of the library does: when it is gone, nobody
+    -- can use the client any more.
+    coreHandle :: IORef ()
   }
+
+-- | To be done after everything that waits. Before it the client is in use, and its
+-- finaliser does not run.
+keepOpen :: Core -> IO ()
+keepOpen = touch . coreHandle
+{-# INLINE keepOpen #-}
 
 -- | What is known of a name that the table lacks.
 data Learnt

@@ -56,8 +56,9 @@ awaitStarted = \case
     waitCell cell >>= \case
       Plain value -> do
         noteAnswer (coreRouter core) place
+        keepOpen core
         pure $! decoded given value
-      Troubled _ (Attended result) -> decodedFrom given <$> readMVar result
+      Troubled _ (Attended result) -> decodedFrom given <$> readMVar result <* keepOpen core
       Troubled outcome Unattended -> pure (outcomeOf given outcome)
   Started await -> await
 
@@ -103,7 +104,11 @@ execute core command = case commandKind given of
 -- no room for it or no connection, and where several nodes, or nodes by name, are
 -- asked for before the cluster's map is known.
 start :: Core -> Command a -> IO (Started a)
-start core command = startFor CallerGoesOn core (unsplit command)
+start core command =
+  startFor CallerGoesOn core (unsplit command) >>= \started ->
+    pure $! case started of
+      Started await -> Started (await <* keepOpen core)
+      underway -> underway
 
 -- | The same, for a caller who may be about to wait.
 startFor :: Caller -> Core -> Command a -> IO (Started a)

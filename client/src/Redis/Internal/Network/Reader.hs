@@ -96,7 +96,9 @@ readerLoop mux = do
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  cause <- rounds reader policy input (Haul 0 0)
+  -- Whatever ends it, for instance that there is no memory for a reply: only this
+  -- thread tells those who wait.
+  cause <- either (\(failure :: SomeException) -> BrokenConnection (show failure)) id <$> try (rounds reader policy input (Haul 0 0))
   killMultiplexer mux cause
   cleanUp reader
 

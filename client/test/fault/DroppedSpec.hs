@@ -1,0 +1,82 @@
+-- | Clients that nobody closes.
+module DroppedSpec (spec) where
+
+import Control.Concurrent (yield)
+import Control.Concurrent.Async (withAsync)
+import Control.Concurrent.Async qualified as Async
+import Control.Concurrent.MVar
+import Control.Monad (replicateM_)
+import Data.ByteString (ByteString)
+import Data.IORef (mkWeakIORef, newIORef)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Proxy (Proxy)
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (eventuallyReturns, within)
+import System.Mem (performMajorGC)
+import Test.Hspec
+
+spec :: Spec
+spec = describe "a client that is dropped" $ do
+  it "is closed when the collector notices, with its threads and connections" $
+    withServer defaultServerOptions $ \server -> leavingNothing . within 30 $ do
+      used server
+      eventuallyReturns 20 0 (performMajorGC >> Server.connectedClients server)
+
+  it "is not closed while somebody waits for a command" $
+    behindProxy $ \server proxy -> leavingNothing . within 30 $ do
+      Proxy.freeze proxy Proxy.ToServer
+      withAsync (reading proxy) $ \waiter -> do
+        repeatedAfterCollecting server proxy
+        Async.wait waiter `shouldReturn` Right (Just "value")
+      collected
+
+  it "is not closed while somebody holds what was submitted" $
+    behindProxy $ \server proxy -> leavingNothing . within 30 $ do
+      Proxy.freeze proxy Proxy.ToServer
+      submitted <- left proxy
+      repeatedAfterCollecting server proxy
+      tryAwaitReply submitted `shouldReturn` Right (Just "value")
+      collected
+
+-- | Leaves a client with an open connection behind.
+used :: Server -> IO ()
+used server = do
+  client <- newClient (addressed server)
+  run client Commands.ping
+{-# NOINLINE used #-}
+
+-- | The only thing that the caller does with its client is to wait.
+reading :: Proxy -> IO (Either Error (Maybe ByteString))
+reading proxy = do
+  client <- newClient (single (setMaxAttempts 20 (through proxy)))
+  tryRun client (Commands.get "key")
+{-# NOINLINE reading #-}
+
+-- | What is left of a client is a command.
+left :: Proxy -> IO (Pending (Maybe ByteString))
+left proxy = do
+  client <- newClient (single (setMaxAttempts 20 (through proxy)))
+  submit client (Commands.get "key")
+{-# NOINLINE left #-}
+
+-- | Breaks the connection of a command in flight, so that only a client that is open
+-- gets it answered.
+repeatedAfterCollecting :: Server -> Proxy -> IO ()
+repeatedAfterCollecting server proxy = do
+  _ <- Server.command server ["SET", "key", "value"]
+  eventuallyReturns 5 1 (Server.connectedClients server)
+  collected
+  Proxy.cut proxy Proxy.Reset
+  Proxy.thaw proxy Proxy.ToServer
+
+-- | Blocks until finalisers have run of what nothing refers to.
+collected :: IO ()
+collected = replicateM_ 3 $ do
+  noticed <- newEmptyMVar
+  canary <- newIORef ()
+  _ <- mkWeakIORef canary (putMVar noticed ())
+  eventuallyReturns 10 True (performMajorGC >> yield >> (not <$> isEmptyMVar noticed))
