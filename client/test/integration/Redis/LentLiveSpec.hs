@@ -4,13 +4,14 @@ module Redis.LentLiveSpec (spec) where
 import Control.Concurrent.Async (async, forConcurrently, wait)
 import Control.Concurrent.STM
 import Control.Exception (Exception, displayException, throwIO, try)
-import Control.Monad (forM, forM_, replicateM, replicateM_)
+import Control.Monad (forM, forM_, replicateM, replicateM_, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
+import GHC.Stats (GCDetails (gcdetails_live_bytes), RTSStats (gc), getRTSStats)
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
@@ -19,6 +20,7 @@ import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultSe
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, failure, within)
 import Redis.Value (Value (..))
+import System.Mem (performMajorGC)
 import Test.Hspec hiding (after, before)
 
 spec :: Spec
@@ -57,12 +59,15 @@ spec = around_ (within 60) $ do
             dedicated client >>= (`shouldBe` (0, 1)) . (\gauges -> (gaugeLent gauges, gaugeIdle gauges))
 
   describe "a connection on which something is left is closed, after" $
-    forM_ leftBehind $ \(name, commands) -> forM_ [PreferResp3, OnlyResp2] $ \protocol ->
+    forM_ leftBehind $ \(name, answered, commands) -> forM_ [PreferResp3, OnlyResp2] $ \protocol ->
       it (name <> " (" <> show protocol <> ")") $
         withServer defaultServerOptions $ \server ->
           withClient (setProtocol protocol (setMaxDedicated 1 (addressed server))) $ \client -> do
             first <- identity client
-            withDedicated client Anywhere $ \own -> mapM_ (submitOn own . raw) commands
+            withDedicated client Anywhere $ \own -> do
+              started <- mapM (submitOn own . raw) commands
+              -- Or it would be closed for what has no answer yet.
+              when answered (mapM_ awaitReply started)
             gaugeIdle <$> dedicated client `shouldReturn` 0
             eventually 5 "the server has seen it go" $ notElem first <$> clientIds server
             second <- identity client
@@ -91,6 +96,20 @@ spec = around_ (within 60) $ do
           -- So is the next one: whoever closes idle ones has not gone for good.
           another <- identity client
           eventually 10 "it is closed too" $ notElem another <$> clientIds server
+
+  it "a connection takes little memory, however many there are" $
+    withServer defaultServerOptions $ \server ->
+      withClient (setMaxDedicated 300 (addressed server)) $ \client -> do
+        let live = performMajorGC >> gcdetails_live_bytes . gc <$> getRTSStats
+            holding count action
+              | count == (0 :: Int) = action
+              | otherwise = withDedicated client Anywhere $ \own -> runOn own Commands.ping >> holding (count - 1) action
+            liveWith count = holding count live
+        -- A third of what a shared one takes, and more than was measured
+        -- (docs/measurements.md).
+        few <- liveWith 10
+        many <- liveWith 210
+        (many - few) `div` 200 `shouldSatisfy` (< 80 * 1024)
 
   it "callers get the one connection in the order in which they came" $
     withServer defaultServerOptions $ \server ->
@@ -274,21 +293,22 @@ givenBack =
     ("CLIENT NO-EVICT that was undone", [["CLIENT", "NO-EVICT", "ON"], ["CLIENT", "NO-EVICT", "OFF"]])
   ]
 
-leftBehind :: [(String, [[ByteString]])]
+-- | Whether the server answers, and the commands.
+leftBehind :: [(String, Bool, [[ByteString]])]
 leftBehind =
-  [ ("MULTI left open", [["MULTI"]]),
-    ("MULTI left open with commands in it", [["MULTI"], ["SET", "key", "never"]]),
-    ("WATCH", [["WATCH", "key"]]),
-    ("SELECT", [["SELECT", "5"]]),
-    ("SELECT in a transaction", [["MULTI"], ["SELECT", "5"], ["EXEC"]]),
-    ("CLIENT SETNAME", [["CLIENT", "SETNAME", "other"]]),
-    ("CLIENT TRACKING", [["CLIENT", "TRACKING", "ON"]]),
-    ("CLIENT REPLY OFF", [["CLIENT", "REPLY", "OFF"]]),
-    ("SUBSCRIBE", [["SUBSCRIBE", "news"]]),
-    ("SUBSCRIBE and UNSUBSCRIBE", [["SUBSCRIBE", "news"], ["UNSUBSCRIBE", "news"]]),
-    ("HELLO", [["HELLO", "2"]]),
-    ("RESET", [["RESET"]]),
-    ("a command without its reply", [["BLPOP", "list", "0"]])
+  [ ("MULTI left open", True, [["MULTI"]]),
+    ("MULTI left open with commands in it", True, [["MULTI"], ["SET", "key", "never"]]),
+    ("WATCH", True, [["WATCH", "key"]]),
+    ("SELECT", True, [["SELECT", "5"]]),
+    ("SELECT in a transaction", True, [["MULTI"], ["SELECT", "5"], ["EXEC"]]),
+    ("CLIENT SETNAME", True, [["CLIENT", "SETNAME", "other"]]),
+    ("CLIENT TRACKING", True, [["CLIENT", "TRACKING", "ON"]]),
+    ("CLIENT REPLY OFF", False, [["CLIENT", "REPLY", "OFF"]]),
+    ("SUBSCRIBE", False, [["SUBSCRIBE", "news"]]),
+    ("SUBSCRIBE and UNSUBSCRIBE", False, [["SUBSCRIBE", "news"], ["UNSUBSCRIBE", "news"]]),
+    ("HELLO", True, [["HELLO", "2"]]),
+    ("RESET", True, [["RESET"]]),
+    ("a command without its reply", False, [["BLPOP", "list", "0"]])
   ]
 
 identity :: Client -> IO Int64

@@ -62,7 +62,7 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
     described <- describe' identity
     started <- mapM (submitOn own . raw) said
     -- What has no answer is not waited for.
-    if any silencing said then pure () else mapM_ tryAwaitReply started
+    if any (silencing settingProtocol) said then pure () else mapM_ tryAwaitReply started
     pure (identity, described)
   withDedicated settingClient Anywhere $ \own -> do
     identity <- runOn own Commands.clientId
@@ -94,10 +94,13 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
 
 -- | Whether a server leaves commands without an answer of their own after it: it
 -- says nothing, or a push.
-silencing :: [ByteString] -> Bool
-silencing words' = case map (Char8.map toUpper) (take 3 words') of
+silencing :: ProtocolVersion -> [ByteString] -> Bool
+silencing protocol words' = case map (Char8.map toUpper) (take 3 words') of
   ["CLIENT", "REPLY", mode] -> mode /= "ON"
-  name : _ -> name `elem` ["SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "QUIT"]
+  ["HELLO", version] -> version == "3"
+  name : _ ->
+    name == "MONITOR"
+      || protocol == PreferResp3 && name `elem` ["SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"]
   [] -> False
 
 watchable :: [ByteString]
@@ -126,6 +129,13 @@ phrases =
     [["MULTI"], ["CLIENT", "SETNAME", "other"], ["CLIENT", "SETNAME", "worker"], ["EXEC"]],
     [["MULTI"], ["SELECT", "3"], ["INCR", "list"], ["SELECT", "0"], ["EXEC"]],
     [["MULTI"], ["SELECT", "3"], ["DISCARD"]],
+    [["MULTI"], ["SELECT", "3"], ["EXEC"]],
+    [["SELECT", "3"], ["MULTI"], ["SELECT", "0"], ["EXEC"]],
+    [["MULTI"], ["CLIENT", "SETNAME", "other"], ["EXEC"]],
+    [["AUTH", "other", "secret"]],
+    [["READONLY"]],
+    [["SUBSCRIBE", "news"]],
+    [["SUBSCRIBE", "news"], ["UNSUBSCRIBE", "news"]],
     [["SELECT", "3"], ["SELECT", "0"]],
     [["SELECT", "3"], ["SELECT", "5000"], ["SELECT", "0"]],
     [["CLIENT", "SETNAME", "other"], ["CLIENT", "SETNAME", "worker"]],

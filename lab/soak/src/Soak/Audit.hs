@@ -231,6 +231,7 @@ causeClass = \case
   ConnectFailed _ -> "not connected"
   NameNotResolved _ -> "no such name"
   TlsFailed _ -> "TLS"
+  TlsTimedOut _ -> "TLS took too long"
   HandshakeRefused failed -> "handshake refused, " <> Char8.unpack (serverErrorCode failed)
   CredentialsFailed _ -> "credentials"
   ConnectTimedOut _ -> "connecting took too long"
