@@ -24,7 +24,7 @@ import Redis.Value (Value)
 --
 -- 'hookConnection' and 'hookPush' are called on one thread of the client, in the order
 -- of the events. A slow hook delays the events behind it, and nothing else. A hook may
--- use the client. What it throws is dropped. 16384 events may wait; those that come
+-- use the client. What it throws is dropped. 131072 events may wait; those that come
 -- then are dropped and counted ('EventsDropped').
 --
 -- @since 0.1.0.0

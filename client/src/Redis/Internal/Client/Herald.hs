@@ -58,7 +58,7 @@ heraldedHooks herald =
 
 -- | Events that wait at most.
 mostWaiting :: Int
-mostWaiting = 16384
+mostWaiting = 131072
 
 tell :: Herald -> IO () -> IO ()
 tell herald event = mask_ $ do
