@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Enforces what no compiler does: the library's modules import downwards only
-# (dev/layers), no module grows to 600 lines, and no source has tabs or
-# trailing blanks. Says every violation; fails if there is one.
+# (dev/layers), nobody else imports its internal ones, no module grows to 600 lines, and
+# no source has tabs or trailing blanks. Says every violation; fails if there is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,6 +41,12 @@ awk '
   }
   END { exit bad }
 ' dev/layers $(printf '%s\n' "${sources[@]}" | grep '^client/src/') || status=1
+
+# The tool, the examples, the comparison and the measurements are users.
+if printf '%s\n' "${sources[@]}" | grep -v '^client/' | xargs grep -nE '^import +(qualified +)?Redis\.Internal'; then
+  echo "Redis.Internal is imported outside of client/"
+  status=1
+fi
 
 for file in "${sources[@]}"; do
   [[ "$file" == *Generated.hs ]] && continue

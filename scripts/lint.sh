@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks style: HLint, the formatter, the rules of dev/check-layers.sh, that the
 # README shows the quick start that is compiled (dev/check-readme.sh), and that the
-# command table is what dev/command-table.py makes of dev/commands.
+# command table is what dev/command-table.py makes of dev/commands. No function of
+# the library has more than five parameters (dev/check-parameters.py).
 # "scripts/lint.sh --fix" formats instead of complaining.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,6 +25,8 @@ echo "== hlint"
 [ "${#tests[@]}" -eq 0 ] || hlint --hint=dev/hlint-tests.yaml "${tests[@]}" || status=1
 echo "== layers"
 dev/check-layers.sh || status=1
+echo "== parameters"
+dev/check-parameters.py || status=1
 echo "== readme"
 dev/check-readme.sh || status=1
 echo "== command table"

@@ -126,15 +126,14 @@ spec = around_ (within 60) $ do
       withPeer (\words' -> if take 1 words' == ["AUTH"] then "-ERR unknown command 'AUTH', with args beginning with: 'reader' '" <> ByteString.take 120 secret' <> "' \r\n" else ancient words') $ \peer -> do
         events <- newTVarIO []
         let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
-        withClient (watched (user "reader" secret' (peerConfig peer))) $ \client -> do
-          result <- tryRun client (Commands.incr "hits")
-          refusedWith "ERR" result
-          told <- readTVarIO events
-          let texts = [show result, either displayException show result, show told]
-          told `shouldSatisfy` not . null
-          filter ("hunter2" `isInfixOf`) texts `shouldBe` []
-          -- What is wrong is still told.
-          filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
+        result <- withClient (watched (user "reader" secret' (peerConfig peer))) (`tryRun` Commands.incr "hits")
+        refusedWith "ERR" result
+        told <- readTVarIO events
+        let texts = [show result, either displayException show result, show told]
+        told `shouldSatisfy` not . null
+        filter ("hunter2" `isInfixOf`) texts `shouldBe` []
+        -- What is wrong is still told.
+        filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
 
     forM_ ["WRONGPASS no user reader has the password hunter2, nor hunter2", "ERR 'hunter2' is not it", "hunter2 is wrong"] $ \answer ->
       it ("that repeats the password elsewhere in its refusal has it not repeated by this client: " <> show answer) $
@@ -142,13 +141,13 @@ spec = around_ (within 60) $ do
           forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
             events <- newTVarIO []
             let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
-            withClient (watched (setProtocol protocol (user "reader" "hunter2" (peerConfig peer)))) $ \client -> do
-              result <- tryRun client (Commands.incr "hits")
-              told <- readTVarIO events
-              let texts = [show result, either displayException show result, show told]
-              told `shouldSatisfy` not . null
-              filter ("hunter2" `isInfixOf`) texts `shouldBe` []
-              filter (not . ("<secret>" `isInfixOf`)) texts `shouldBe` []
+            result <- withClient (watched (setProtocol protocol (user "reader" "hunter2" (peerConfig peer)))) (`tryRun` Commands.incr "hits")
+            -- A client that is closed has told everything.
+            told <- readTVarIO events
+            let texts = [show result, either displayException show result, show told]
+            told `shouldSatisfy` not . null
+            filter ("hunter2" `isInfixOf`) texts `shouldBe` []
+            filter (not . ("<secret>" `isInfixOf`)) texts `shouldBe` []
 
     it "that answers with an alert of TLS is said to want TLS" $
       withPeer (const "\x15\x03\x01\x00\x02\x02\x46") $ \peer -> do

@@ -91,7 +91,7 @@ attemptFailed backoff now random cause state = case tried now state of
       ( max 0 (secondsFromNanos (troubleNotBefore trouble - now)),
         Troubled trouble {troubleCause = cause}
       )
-  other -> oneMore backoff now now random cause other
+  other -> oneMore (delayAfter backoff random) now now cause other
 
 -- | An attempt was interrupted, which says nothing of the node. \(O(1)\).
 attemptAbandoned :: Reconnect -> Reconnect
@@ -120,7 +120,7 @@ connectionLost backoff now random Life {lifeBegan, lifeAnswered, lifeEnd} state 
   before
     | lifeAnswered || now - lifeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> Untroubled
     | ClosedLocally <- lifeEnd -> before
-    | otherwise -> snd (oneMore backoff now lifeBegan random lifeEnd before)
+    | otherwise -> snd (oneMore (delayAfter backoff random) now lifeBegan lifeEnd before)
 
 -- | Why the last attempt failed, until one succeeds. \(O(1)\).
 failing :: Reconnect -> Maybe ConnectionCause
@@ -135,9 +135,10 @@ tried now = \case
   Troubled trouble | OnTrial end <- troubleStage trouble, now >= end -> Untroubled
   other -> other
 
--- | One more failure, known now, whose delay counts from a time; with the delay.
-oneMore :: Backoff -> Nanos -> Nanos -> Double -> ConnectionCause -> Reconnect -> (Double, Reconnect)
-oneMore backoff now from random cause state =
+-- | One more failure, given the delay after so many, known now, whose delay counts from
+-- a time; with the delay.
+oneMore :: (Int -> Double) -> Nanos -> Nanos -> ConnectionCause -> Reconnect -> (Double, Reconnect)
+oneMore delayOf now from cause state =
   ( delay,
     Troubled
       Trouble
@@ -149,7 +150,11 @@ oneMore backoff now from random cause state =
         }
   )
   where
-    delay = delayFor backoff failures random
+    delay = delayOf failures
     failures = case state of
       Untroubled -> 1
       Troubled trouble -> troubleFailures trouble + 1
+
+-- | The delay after so many failures, by a random number.
+delayAfter :: Backoff -> Double -> Int -> Double
+delayAfter backoff random failures = delayFor backoff failures random
