@@ -44,6 +44,7 @@ module Harness
   )
 where
 
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (async, cancel, waitCatch)
 import Control.Concurrent.STM
 import Control.Exception (bracket, finally, throwIO)
@@ -336,10 +337,16 @@ journalled config = do
   let note event = atomically (modifyTVar' events (event :))
   pure (Journal events, setHooks noHooks {hookConnection = Just note} config)
 
--- | The events so far, oldest first.
+-- | The events so far, oldest first. Hooks are told on a thread of their own, so it
+-- waits until nothing more comes for a moment.
 journalEntries :: Journal -> IO [ConnectionEvent]
-journalEntries (Journal events) = reverse <$> readTVarIO events
+journalEntries (Journal events) = readTVarIO events >>= quiet
+  where
+    quiet before = do
+      threadDelay 20000
+      now <- readTVarIO events
+      if length now == length before then pure (reverse now) else quiet now
 
 -- | Blocks until an event satisfies a condition.
 awaitJournal :: Journal -> String -> (ConnectionEvent -> Bool) -> IO ()
-awaitJournal journal what condition = eventually 10 what (any condition <$> journalEntries journal)
+awaitJournal (Journal events) what condition = eventually 10 what (any condition <$> readTVarIO events)

@@ -371,7 +371,7 @@ runAttempt pool index attempt = do
                   poolOnTrouble pool cause
               )
             )
-  -- In this order a caller that is told of a failure finds it observed already.
+  -- In this order the hooks have a failure before any caller does.
   after `finally` atomically (putTMVar (attemptResult attempt) result)
 
 -- | What a multiplexer says when it ends. The cell keeps it: the next command
