@@ -11,6 +11,7 @@ import Data.Maybe (mapMaybe)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.Internal.Client.Herald (maxWaitingEvents)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
@@ -100,7 +101,7 @@ spec = do
         let heard event = atomically (modifyTVar' events (event :))
             hooks = noHooks {hookConnection = Just heard, hookPush = Just (\_ _ -> readMVar gate)}
         withClient (single (setHooks hooks (addressed server))) $ \client -> do
-          _ <- runPipeline client (traverse (const (pipelined (raw ["DEBUG", "PROTOCOL", "push"]))) [1 .. 16384 + 100 :: Int])
+          _ <- runPipeline client (traverse (const (pipelined (raw ["DEBUG", "PROTOCOL", "push"]))) [1 .. maxWaitingEvents + 100])
           run client Commands.ping
           putMVar gate ()
         missed <- (\told -> [count | EventsDropped count <- told]) <$> readTVarIO events

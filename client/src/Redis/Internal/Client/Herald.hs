@@ -15,6 +15,7 @@ module Redis.Internal.Client.Herald
     newHerald,
     heraldedHooks,
     awaitTold,
+    maxWaitingEvents,
   )
 where
 
@@ -56,15 +57,15 @@ heraldedHooks herald =
   where
     hooks = heraldHooks herald
 
--- | Events that wait at most.
-mostWaiting :: Int
-mostWaiting = 131072
+-- | How many events wait for the hooks at most.
+maxWaitingEvents :: Int
+maxWaitingEvents = 131072
 
 tell :: Herald -> IO () -> IO ()
 tell herald event = mask_ $ do
   silent <- atomically $ do
     waiting <- readTVar (heraldQueue herald)
-    if Seq.length waiting >= mostWaiting
+    if Seq.length waiting >= maxWaitingEvents
       then modifyTVar' (heraldDropped herald) (+ 1)
       else writeTVar (heraldQueue herald) (waiting |> event)
     not <$> swapTVar (heraldSpeaks herald) True
