@@ -1,5 +1,6 @@
 module Main (main) where
 
+import Redis.CommandsLiveSpec qualified
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
@@ -12,6 +13,7 @@ import Test.Hspec (describe, hspec)
 
 main :: IO ()
 main = hspec $ do
+  Redis.CommandsLiveSpec.spec
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
   describe "lent connections" Redis.LentLiveSpec.spec

@@ -21,7 +21,7 @@ data Golden = forall a. Golden String (Command a) [ByteString]
 
 goldens :: [Golden]
 goldens =
-  connectionGoldens <> keyGoldens <> stringGoldens <> listGoldens <> scriptGoldens <> serverGoldens
+  connectionGoldens <> keyGoldens <> stringGoldens <> scriptGoldens <> serverGoldens
 
 connectionGoldens :: [Golden]
 connectionGoldens =
@@ -147,22 +147,6 @@ stringGoldens =
     Golden "mset" (mset (("a", "1") :| [])) ["MSET", "a", "1"],
     Golden "mset" (mset (("a", "1") :| [("b", "2")])) ["MSET", "a", "1", "b", "2"],
     Golden "msetnx" (msetnx (("a", "1") :| [("b", "2")])) ["MSETNX", "a", "1", "b", "2"]
-  ]
-
-listGoldens :: [Golden]
-listGoldens =
-  [ Golden "lpush" (lpush "k" ("a" :| ["b"])) ["LPUSH", "k", "a", "b"],
-    Golden "rpush" (rpush "k" ("a" :| [])) ["RPUSH", "k", "a"],
-    Golden "lpop" (lpop "k") ["LPOP", "k"],
-    Golden "rpop" (rpop "k") ["RPOP", "k"],
-    Golden "lrange" (lrange "k" 0 (-1)) ["LRANGE", "k", "0", "-1"],
-    Golden "llen" (llen "k") ["LLEN", "k"],
-    Golden "blpop" (blpop ("a" :| ["b"]) Nothing) ["BLPOP", "a", "b", "0"],
-    Golden "blpop" (blpop ("a" :| []) (Just (seconds 1.5))) ["BLPOP", "a", "1.500000"],
-    Golden "blpop" (blpop ("a" :| []) (Just (seconds 0.0000001))) ["BLPOP", "a", "0.002000"],
-    Golden "blpop" (blpop ("a" :| []) (Just (seconds 0.000001))) ["BLPOP", "a", "0.002000"],
-    Golden "brpop" (brpop ("a" :| []) (Just (seconds 2))) ["BRPOP", "a", "2"],
-    Golden "blmove" (blmove ("a", LeftEnd) ("b", RightEnd) (Just (seconds 30))) ["BLMOVE", "a", "b", "LEFT", "RIGHT", "30"]
   ]
 
 scriptGoldens :: [Golden]

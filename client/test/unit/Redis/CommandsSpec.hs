@@ -11,6 +11,8 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (mapMaybe)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
+import Redis.CommandCase (Case (..))
+import Redis.CommandCases (cases)
 import Redis.CommandGoldens
 import Redis.Commands
 import Redis.Duration
@@ -33,13 +35,13 @@ spec = describe "Redis.Commands" $ do
       requestBytes (commandRequest (set "key" "a\r\nb")) `shouldBe` "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$4\r\na\r\nb\r\n"
       requestBytes (commandRequest ping) `shouldBe` "*1\r\n$4\r\nPING\r\n"
       requestBytes (commandRequest (del ("" :| []))) `shouldBe` "*2\r\n$3\r\nDEL\r\n$0\r\n\r\n"
-    forM_ goldens $ \(Golden _ command expected) ->
+    forM_ written $ \(Golden _ command expected) ->
       it ("is " <> sentence expected) $ do
         commandWords command `shouldBe` expected
         requestBytes (commandRequest command) `shouldBe` naiveRequest expected
 
   describe "agrees with what servers say of" $
-    forM_ goldens $ \(Golden _ command expected) ->
+    forM_ written $ \(Golden _ command expected) ->
       it (sentence expected) $ case lookupCommand expected of
         Nothing -> expectationFailure "the servers have no such command"
         Just entry -> do
@@ -51,15 +53,19 @@ spec = describe "Redis.Commands" $ do
     exported <- exportedCommands
     length exported `shouldSatisfy` (> 50)
     -- What it is on the wire is the caller's.
-    sort (nub [name | Golden name _ _ <- goldens]) `shouldBe` filter (/= "raw") exported
+    sort (nub [name | Golden name _ _ <- written]) `shouldBe` filter (/= "raw") exported
 
   it "has the server's name, subcommand and all, and at most a word more" $
-    [(name, commandName command) | Golden name command _ <- goldens, not (plain (Char8.unpack (commandName command)) `isPrefixOf` plain name)]
+    [(name, commandName command) | Golden name command _ <- written, not (plain (Char8.unpack (commandName command)) `isPrefixOf` plain name)]
       `shouldBe` []
 
   replies
   deliveries
   rawCommands
+
+-- | Every command in use, and its words.
+written :: [Golden]
+written = goldens <> [Golden caseName caseCommand caseWords | Case {caseName, caseCommand, caseWords} <- cases]
 
 plain :: String -> String
 plain = map toLower . filter isAlphaNum

@@ -1,0 +1,79 @@
+-- | Every case of "Redis.CommandCases" on a real server, with both protocols, against
+-- the same expectation.
+module Redis.CommandsLiveSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Map.Strict qualified as Map
+import Redis
+import Redis.CommandCase
+import Redis.CommandCases
+import Redis.Internal.Protocol.CommandTable (CommandEntry (entryName), lookupCommand)
+import Redis.TestKit.Command (Connection, Reply (..), infoFields, replyText, request)
+import Redis.TestKit.Server (Server, defaultServerOptions, serverHost, serverPort, withServer, withServerConnection)
+import Redis.TestKit.Wait (within)
+import Test.Hspec
+
+spec :: Spec
+spec =
+  describe "every command" $
+    forM_ [OnlyResp2, PreferResp3] $ \protocol ->
+      it ("does on a server what it should, with " <> show protocol) $
+        within 120 . withServer defaultServerOptions $ \server ->
+          withServerConnection server $ \bare -> do
+            version <- serverVersion bare
+            withClient (config protocol server) $ \client ->
+              forM_ cases (tried version bare client)
+
+config :: ProtocolVersion -> Server -> Config
+config protocol server =
+  setProtocol protocol (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
+
+-- | Runs one and judges what comes back.
+tried :: (Family, Version) -> Connection -> Client -> Case -> Expectation
+tried version bare client Case {caseName, caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds, caseLent} = do
+  forM_ ([["FLUSHALL"], ["FUNCTION", "FLUSH"], ["SCRIPT", "FLUSH"]] <> caseGiven) $ \given ->
+    request bare given
+  known <- isKnown bare caseWords
+  outcome <- if caseLent then withDedicated client Anywhere (`tryRunOn` caseCommand) else tryRun client caseCommand
+  case (known && fits version caseNeeds, outcome, caseOutcome) of
+    -- One that is too old says so, and nothing else is an excuse.
+    (False, Left (ReplyError _), _) -> pure ()
+    (False, other, _) -> wrong ("a server too old for it takes it: " <> show other)
+    (True, Right got, Gives expected) | got == expected -> pure ()
+    (True, Right got, Such _ holds) | holds got -> pure ()
+    (True, Left (ReplyError ServerError {serverErrorCode}), Fails code) | serverErrorCode == code -> pure ()
+    (True, got, Gives expected) -> wrong ("expected " <> show expected <> ", got " <> show got)
+    (True, got, Such sentence _) -> wrong ("expected what " <> sentence <> ", got " <> show got)
+    (True, got, Fails code) -> wrong ("expected an error " <> show code <> ", got " <> show got)
+  where
+    wrong why = expectationFailure (caseName <> ", " <> Char8.unpack (Char8.unwords caseWords) <> ": " <> why)
+
+fits :: (Family, Version) -> Needs -> Bool
+fits (family, version) = \case
+  TheCommand -> True
+  AtLeast versions -> maybe False (version >=) (lookup family versions)
+
+-- | Whether the server has the command, subcommand and all.
+isKnown :: Connection -> [ByteString] -> IO Bool
+isKnown bare words' = do
+  described <- request bare ["COMMAND", "INFO", maybe "" entryName (lookupCommand words')]
+  pure $ case described of
+    List [List (_ : _)] -> True
+    _ -> False
+
+serverVersion :: Connection -> IO (Family, Version)
+serverVersion bare = do
+  fields <- maybe mempty infoFields . replyText <$> request bare ["INFO", "server"]
+  let said name = Map.lookup name fields >>= versionOf
+  case (said "valkey_version", said "redis_version") of
+    (Just version, _) -> pure (IsValkey, version)
+    (Nothing, Just version) -> pure (IsRedis, version)
+    (Nothing, Nothing) -> fail "a server that does not say its version"
+
+versionOf :: ByteString -> Maybe Version
+versionOf text = do
+  (major, rest) <- Char8.readInt text
+  (minor, _) <- Char8.readInt (Char8.drop 1 rest)
+  pure (major, minor)

@@ -1,0 +1,11 @@
+-- | Every command that "Redis.Commands" exports, in use.
+module Redis.CommandCases (cases) where
+
+import Redis.Cases.List
+import Redis.CommandCase
+
+cases :: [Case]
+cases =
+  concat
+    [ listCases
+    ]
