@@ -4,9 +4,12 @@ module Redis.CommandCases (cases) where
 import Redis.Cases.Connection
 import Redis.Cases.Keys
 import Redis.Cases.List
+import Redis.Cases.Object
 import Redis.Cases.Script
 import Redis.Cases.Server
+import Redis.Cases.Sort
 import Redis.Cases.String
+import Redis.Cases.Transfer
 import Redis.CommandCase
 
 cases :: [Case]
@@ -15,7 +18,10 @@ cases =
     [ connectionCases,
       keyCases,
       listCases,
+      objectCases,
       scriptCases,
       serverCases,
-      stringCases
+      sortCases,
+      stringCases,
+      transferCases
     ]

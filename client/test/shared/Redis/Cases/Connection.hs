@@ -37,9 +37,9 @@ connectionCases =
     lent (onEmpty "clientSetinfo" (clientSetinfo "LIB-NAME" "x") ["CLIENT", "SETINFO", "LIB-NAME", "x"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch True) ["CLIENT", "NO-TOUCH", "ON"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch False) ["CLIENT", "NO-TOUCH", "OFF"] (Gives ())),
-    -- Of a server that stands alone these are refused.
-    lent (onEmpty "readonly" readonly ["READONLY"] (Fails "ERR")),
-    lent (onEmpty "readwrite" readwrite ["READWRITE"] (Fails "ERR")),
+    -- Of a server that stands alone these are refused, but by Valkey.
+    needs [(IsValkey, (8, 0))] (lent (onEmpty "readonly" readonly ["READONLY"] (Gives ()))),
+    needs [(IsValkey, (8, 0))] (lent (onEmpty "readwrite" readwrite ["READWRITE"] (Gives ()))),
     lent (onEmpty "asking" asking ["ASKING"] (Fails "ERR"))
   ]
   where
