@@ -12,9 +12,9 @@ serverCases :: [Case]
 serverCases =
   [ after [kv] "dbsize" dbsize ["DBSIZE"] (Gives 1),
     after [kv] "flushdb" flushdb ["FLUSHDB"] (Gives ()),
-    onEmpty "flushdbWith" (flushdbWith FlushSync) ["FLUSHDB", "SYNC"] (Gives ()),
+    onEmpty "flushdbWith" (flushdbWith flushDefaults {flushMode = Just FlushSync}) ["FLUSHDB", "SYNC"] (Gives ()),
     onEmpty "flushall" flushall ["FLUSHALL"] (Gives ()),
-    onEmpty "flushallWith" (flushallWith FlushAsync) ["FLUSHALL", "ASYNC"] (Gives ()),
+    onEmpty "flushallWith" (flushallWith flushDefaults {flushMode = Just FlushAsync}) ["FLUSHALL", "ASYNC"] (Gives ()),
     onEmpty "info" info ["INFO"] (Such "has fields of two sections" (\fields -> has "redis_version" fields && has "used_memory" fields)),
     onEmpty
       "infoOf"
@@ -25,6 +25,9 @@ serverCases =
     lent (onEmpty "wait" (wait 1 (Just (seconds 0.1))) ["WAIT", "1", "100"] (Gives 0)),
     lent (onEmpty "wait" (wait 0 Nothing) ["WAIT", "0", "0"] (Gives 0)),
     lent (onEmpty "wait" (wait 2 (Just (seconds 0.0001))) ["WAIT", "2", "1"] (Gives 0)),
+    lent (onEmpty "waitaof" (waitaof 0 1 (Just (seconds 0.1))) ["WAITAOF", "0", "1", "100"] (Gives (Fsynced 0 0))),
+    lent (onEmpty "waitaof" (waitaof 0 0 Nothing) ["WAITAOF", "0", "0", "0"] (Gives (Fsynced 0 0))),
+    lent (onEmpty "waitaof" (waitaof 1 0 (Just (seconds 1))) ["WAITAOF", "1", "0", "1000"] (Fails "ERR")),
     onEmpty "shutdown" shutdown ["SHUTDOWN"] EndsServer,
     onEmpty
       "configGet"
