@@ -63,6 +63,7 @@ module Redis.Commands.String
   )
 where
 
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
@@ -378,7 +379,7 @@ keysWithValues = concatMap (\(name, new) -> [key name, arg new])
 --
 -- @since 0.1.0.0
 msetex :: NonEmpty (ByteString, ByteString) -> Command ()
-msetex entries = () <$ msetexWith msetexDefaults entries
+msetex = void . msetexWith msetexDefaults
 
 -- | How to set several.
 --
