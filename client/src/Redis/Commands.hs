@@ -4,6 +4,7 @@
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
   ( module Redis.Commands.Connection,
+    module Redis.Commands.Function,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
     module Redis.Commands.Object,
@@ -17,6 +18,7 @@ module Redis.Commands
 where
 
 import Redis.Commands.Connection
+import Redis.Commands.Function
 import Redis.Commands.Keys
 import Redis.Commands.List
 import Redis.Commands.Object

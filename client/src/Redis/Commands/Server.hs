@@ -51,6 +51,7 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds, seconds)
+import Redis.Internal.Command.Flush
 
 -- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on
 -- the server, since 1.0.0.
@@ -58,31 +59,6 @@ import Redis.Duration (Duration, inMilliseconds, seconds)
 -- @since 0.1.0.0
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
-
--- | How to give the memory back.
---
--- @since 0.1.0.0
-data FlushMode
-  = -- | While everybody waits.
-    FlushSync
-  | -- | In the background.
-    FlushAsync
-  deriving stock (Eq, Show)
-
--- | How to delete everything: keys, scripts or functions.
---
--- @since 0.1.0.0
-newtype FlushOptions = FlushOptions
-  { -- | 'Nothing' is as the server is set up.
-    flushMode :: Maybe FlushMode
-  }
-  deriving stock (Eq, Show)
-
--- | As the server is set up.
---
--- @since 0.1.0.0
-flushDefaults :: FlushOptions
-flushDefaults = FlushOptions {flushMode = Nothing}
 
 -- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries.
 -- \(O(n)\) on the server, since 1.0.0.
@@ -109,12 +85,6 @@ flushall = flushallWith flushDefaults
 -- @since 0.1.0.0
 flushallWith :: FlushOptions -> Command ()
 flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
-
-flushArguments :: FlushOptions -> [Argument]
-flushArguments FlushOptions {flushMode} = case flushMode of
-  Nothing -> []
-  Just FlushSync -> [arg "SYNC"]
-  Just FlushAsync -> [arg "ASYNC"]
 
 -- | @INFO@: the fields of the default sections in order, the headings left out.
 -- One node's own. \(O(1)\) on the server, since 1.0.0.

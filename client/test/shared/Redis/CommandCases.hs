@@ -2,6 +2,7 @@
 module Redis.CommandCases (cases) where
 
 import Redis.Cases.Connection
+import Redis.Cases.Function
 import Redis.Cases.Keys
 import Redis.Cases.List
 import Redis.Cases.Object
@@ -16,6 +17,7 @@ cases :: [Case]
 cases =
   concat
     [ connectionCases,
+      functionCases,
       keyCases,
       listCases,
       objectCases,
