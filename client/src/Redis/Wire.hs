@@ -99,7 +99,7 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
           Right reply -> (Right reply :) <$> replies limits wire others
 
     failed :: ConnectionCause -> IO a
-    failed = throwIO . ConnectionError NotSent endpoint
+    failed = throwIO . ConnectionError . ConnectionFailure NotSent endpoint
 
 -- | Sends all of it. Blocks while the peer takes nothing. Throws 'ConnectionError'
 -- if the connection breaks.
@@ -162,7 +162,7 @@ receiveReply limits wire = go ByteString.empty
           decodeMaxDepth = limitDepth limits
         }
 
-    broken = throwIO . ConnectionError NotSent (transportEndpoint (wireTransport wire))
+    broken = throwIO . ConnectionError . ConnectionFailure NotSent (transportEndpoint (wireTransport wire))
 
 awaitAttempt :: Transport -> Attempt -> IO ()
 awaitAttempt transport attempt
@@ -173,4 +173,4 @@ awaitAttempt transport attempt
 -- sent has arrived.
 unbroken :: Transport -> IO a -> IO a
 unbroken transport = handle $ \problem ->
-  throwIO (ConnectionError MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException))))
+  throwIO (ConnectionError (ConnectionFailure MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))
