@@ -45,7 +45,6 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
 import Redis.Internal.Protocol.Encode (Request, request, requestWords)
-import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -179,7 +178,7 @@ caseOf recoverer policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
-      caseSlot = slotOf flight,
+      caseSlot = slotOf (flightAim flight),
       casePolicy = policy,
       caseCourse = newCourse,
       caseDeadline = (flightBegan flight +) . nanosFromSeconds <$> limit,
@@ -198,11 +197,6 @@ patienceOf facts = case factPatience facts of
   Nothing -> Nothing
   Just limit -> Just (nanosFromSeconds limit)
 {-# INLINE patienceOf #-}
-
-slotOf :: Flight -> Maybe Slot
-slotOf flight = case flightAim flight of
-  AtSlot slot -> Just slot
-  _ -> Nothing
 
 -- | The bounds of this client. A command for a named node follows no redirect.
 -- Once the client is closed there is no next attempt.
@@ -351,9 +345,9 @@ perform recoverer actions = do
           Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
       where
         lookUp facts = do
-          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf flight)
+          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf (flightAim flight))
           found <- if behind then pure Nothing else placeAimed router facts (flightAim flight)
-          when (isNothing found) $ for_ (slotOf flight) (modifyIORef' missing . Set.insert)
+          when (isNothing found) $ for_ (slotOf (flightAim flight)) (modifyIORef' missing . Set.insert)
           pure (maybe (Left ()) (Right . Right) found)
 
     manner = \case
