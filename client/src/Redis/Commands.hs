@@ -3,7 +3,9 @@
 --
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
-  ( module Redis.Commands.Connection,
+  ( module Redis.Commands.Bitmap,
+    module Redis.Commands.Connection,
+    module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
     module Redis.Commands.Raw,
@@ -13,7 +15,9 @@ module Redis.Commands
   )
 where
 
+import Redis.Commands.Bitmap
 import Redis.Commands.Connection
+import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
 import Redis.Commands.List
 import Redis.Commands.Raw (raw)

@@ -1,11 +1,15 @@
 -- | Every command that "Redis.Commands" exports, in use.
 module Redis.CommandCases (cases) where
 
+import Redis.Cases.Bitmap
+import Redis.Cases.HyperLogLog
 import Redis.Cases.List
 import Redis.CommandCase
 
 cases :: [Case]
 cases =
   concat
-    [ listCases
+    [ bitmapCases,
+      hyperLogLogCases,
+      listCases
     ]
