@@ -5,6 +5,7 @@
 module Redis.Commands
   ( module Redis.Commands.Bitmap,
     module Redis.Commands.Connection,
+    module Redis.Commands.Geo,
     module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
@@ -17,6 +18,7 @@ where
 
 import Redis.Commands.Bitmap
 import Redis.Commands.Connection
+import Redis.Commands.Geo
 import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
 import Redis.Commands.List

@@ -2,6 +2,7 @@
 module Redis.CommandCases (cases) where
 
 import Redis.Cases.Bitmap
+import Redis.Cases.Geo
 import Redis.Cases.HyperLogLog
 import Redis.Cases.List
 import Redis.CommandCase
@@ -10,6 +11,7 @@ cases :: [Case]
 cases =
   concat
     [ bitmapCases,
+      geoCases,
       hyperLogLogCases,
       listCases
     ]
