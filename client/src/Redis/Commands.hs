@@ -12,6 +12,9 @@ module Redis.Commands
     module Redis.Commands.Raw,
     module Redis.Commands.Script,
     module Redis.Commands.Server,
+    module Redis.Commands.Stream,
+    module Redis.Commands.StreamGroup,
+    module Redis.Commands.StreamInfo,
     module Redis.Commands.String,
   )
 where
@@ -25,4 +28,7 @@ import Redis.Commands.List
 import Redis.Commands.Raw (raw)
 import Redis.Commands.Script
 import Redis.Commands.Server
+import Redis.Commands.Stream
+import Redis.Commands.StreamGroup
+import Redis.Commands.StreamInfo
 import Redis.Commands.String

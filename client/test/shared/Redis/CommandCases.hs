@@ -5,6 +5,9 @@ import Redis.Cases.Bitmap
 import Redis.Cases.Geo
 import Redis.Cases.HyperLogLog
 import Redis.Cases.List
+import Redis.Cases.Stream
+import Redis.Cases.StreamGroup
+import Redis.Cases.StreamInfo
 import Redis.CommandCase
 
 cases :: [Case]
@@ -13,5 +16,8 @@ cases =
     [ bitmapCases,
       geoCases,
       hyperLogLogCases,
-      listCases
+      listCases,
+      streamCases,
+      streamGroupCases,
+      streamInfoCases
     ]
