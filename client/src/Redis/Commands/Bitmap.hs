@@ -74,9 +74,9 @@ data BitRange
   = -- | From this byte on.
     FromByte Int64
   | -- | From byte to byte.
-    ByteRange Int64 Int64
+    FromByteTo Int64 Int64
   | -- | From bit to bit (BIT, since 7.0.0).
-    BitRange Int64 Int64
+    FromBitTo Int64 Int64
   deriving stock (Eq, Show)
 
 -- | @BITCOUNT key@: how many bits are 1. \(O(n)\) on the server in bytes, since 2.6.0.
@@ -115,8 +115,8 @@ bitcountWith BitcountOptions {bitcountRange} name =
 bitRange :: BitRange -> [Argument]
 bitRange = \case
   FromByte start -> [int start]
-  ByteRange start end -> [int start, int end]
-  BitRange start end -> [int start, int end, arg "BIT"]
+  FromByteTo start end -> [int start, int end]
+  FromBitTo start end -> [int start, int end, arg "BIT"]
 
 -- | @BITPOS key 0|1@: the first bit that is 1 ('True') or 0. A string of ones has its
 -- first 0 just past its end. \(O(n)\) on the server in bytes, since 2.8.7.

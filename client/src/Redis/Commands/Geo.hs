@@ -12,8 +12,9 @@ module Redis.Commands.Geo
   ( -- * Places
     geoadd,
     geoaddWith,
-    GeoaddOptions (geoaddCondition, geoaddCh),
+    GeoaddOptions (geoaddCondition, geoaddChanged),
     geoaddDefaults,
+    GeoaddCondition (..),
     geopos,
     geohash,
     geodist,
@@ -72,7 +73,6 @@ import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
 import Redis.Command (Command)
 import Redis.Command.Build
-import Redis.Commands.String (SetCondition (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
@@ -124,31 +124,41 @@ geoadd = geoaddWith geoaddDefaults
 --
 -- @since 0.1.0.0
 data GeoaddOptions = GeoaddOptions
-  { -- | NX: move none; XX: add none (both since 6.2.0). 'Nothing' does both.
-    geoaddCondition :: Maybe SetCondition,
+  { -- | 'Nothing' adds and moves.
+    geoaddCondition :: Maybe GeoaddCondition,
     -- | CH (since 6.2.0): the answer counts those that were moved, too.
-    geoaddCh :: Bool
+    geoaddChanged :: Bool
   }
+  deriving stock (Eq, Show)
+
+-- | Which places to take.
+--
+-- @since 0.1.0.0
+data GeoaddCondition
+  = -- | NX (since 6.2.0): none is moved.
+    OnlyNewPlaces
+  | -- | XX (since 6.2.0): none is added.
+    OnlyKnownPlaces
   deriving stock (Eq, Show)
 
 -- | Adds and moves, and counts what is new.
 --
 -- @since 0.1.0.0
 geoaddDefaults :: GeoaddOptions
-geoaddDefaults = GeoaddOptions {geoaddCondition = Nothing, geoaddCh = False}
+geoaddDefaults = GeoaddOptions {geoaddCondition = Nothing, geoaddChanged = False}
 
 -- | @GEOADD key [NX|XX] [CH] longitude latitude member …@: as 'geoadd'.
 --
 -- @since 0.1.0.0
 geoaddWith :: GeoaddOptions -> ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
-geoaddWith GeoaddOptions {geoaddCondition, geoaddCh} name places =
-  command "GEOADD" (key name : condition <> flag "CH" geoaddCh <> concatMap place places) Decode.integer
+geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
+  command "GEOADD" (key name : condition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
   where
     place (where', member) = point where' <> [arg member]
     condition = case geoaddCondition of
       Nothing -> []
-      Just OnlyIfAbsent -> [arg "NX"]
-      Just OnlyIfPresent -> [arg "XX"]
+      Just OnlyNewPlaces -> [arg "NX"]
+      Just OnlyKnownPlaces -> [arg "XX"]
 
 -- | @GEOPOS key member …@: where they are, in their order; 'Nothing' for one that is not
 -- there. \(O(1)\) each on the server, since 3.2.0.

@@ -63,7 +63,7 @@ data HyperLogLogEncoding
   | -- | In 12 kB.
     DenseEncoding
   | -- | By the server's word.
-    OtherEncoding ByteString
+    OtherHyperLogLogEncoding ByteString
   deriving stock (Eq, Show)
 
 -- | @PFDEBUG ENCODING key@: how it is stored. An error if there is no such key.
@@ -76,7 +76,7 @@ pfdebugEncoding name = pfdebug "ENCODING" name $ \reply -> do
   pure $ case word of
     "sparse" -> SparseEncoding
     "dense" -> DenseEncoding
-    other -> OtherEncoding other
+    other -> OtherHyperLogLogEncoding other
 
 -- | @PFDEBUG DECODE key@: the sparse encoding as text for people. An error if it is
 -- dense. Since 2.8.9.

@@ -318,9 +318,9 @@ data XclaimOptions = XclaimOptions
 -- @since 0.1.0.0
 data ClaimIdle
   = -- | IDLE: for so long.
-    IdleFor Duration
+    ClaimIdleFor Duration
   | -- | TIME: since then.
-    IdleSince UTCTime
+    ClaimIdleSince UTCTime
   deriving stock (Eq, Show)
 
 -- | As if they were given out now for the first time to this consumer.
@@ -352,8 +352,8 @@ xclaimArguments XclaimOptions {xclaimIdle, xclaimRetrycount, xclaimForce, xclaim
     <> option "LASTID" idArgument xclaimLastid
   where
     since = \case
-      IdleFor duration -> [arg "IDLE", wholeMilliseconds duration]
-      IdleSince time -> [arg "TIME", arg (unixMilliseconds time)]
+      ClaimIdleFor duration -> [arg "IDLE", wholeMilliseconds duration]
+      ClaimIdleSince time -> [arg "TIME", arg (unixMilliseconds time)]
 
 -- | @XCLAIM key group consumer milliseconds id … JUSTID@: as 'xclaim', but only the ids, and
 -- it counts as no delivery. Since 5.0.0.

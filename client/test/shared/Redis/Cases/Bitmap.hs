@@ -20,7 +20,7 @@ bits =
     after
       [bytes]
       "bitcountWith"
-      (bitcountWith bitcountDefaults {bitcountRange = Just (ByteRange 0 1)} "k")
+      (bitcountWith bitcountDefaults {bitcountRange = Just (FromByteTo 0 1)} "k")
       ["BITCOUNT", "k", "0", "1"]
       (Gives 4),
     after
@@ -32,7 +32,7 @@ bits =
     after
       [bytes]
       "bitcountWith"
-      (bitcountWith bitcountDefaults {bitcountRange = Just (BitRange (-10) (-7))} "k")
+      (bitcountWith bitcountDefaults {bitcountRange = Just (FromBitTo (-10) (-7))} "k")
       ["BITCOUNT", "k", "-10", "-7", "BIT"]
       (Gives 4),
     after [bytes] "bitpos" (bitpos "k" True) ["BITPOS", "k", "1"] (Gives (Just 12)),
@@ -47,13 +47,13 @@ bits =
     after
       [bytes]
       "bitposWith"
-      (bitposWith bitposDefaults {bitposRange = Just (ByteRange 2 2)} "k" False)
+      (bitposWith bitposDefaults {bitposRange = Just (FromByteTo 2 2)} "k" False)
       ["BITPOS", "k", "0", "2", "2"]
       (Gives Nothing),
     after
       [bytes]
       "bitposWith"
-      (bitposWith bitposDefaults {bitposRange = Just (BitRange 14 20)} "k" True)
+      (bitposWith bitposDefaults {bitposRange = Just (FromBitTo 14 20)} "k" True)
       ["BITPOS", "k", "1", "14", "20", "BIT"]
       (Gives (Just 14))
   ]

@@ -5,7 +5,6 @@ import Data.List (sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.CommandCase
 import Redis.Commands.Geo
-import Redis.Commands.String (SetCondition (..))
 
 geoCases :: [Case]
 geoCases = places <> searches <> stored <> byRadius <> byMember
@@ -22,14 +21,14 @@ places =
     after
       [sicily]
       "geoaddWith"
-      (geoaddWith geoaddDefaults {geoaddCondition = Just OnlyIfAbsent} "k" ((GeoPoint 13 38, "Palermo") :| []))
+      (geoaddWith geoaddDefaults {geoaddCondition = Just OnlyNewPlaces} "k" ((GeoPoint 13 38, "Palermo") :| []))
       ["GEOADD", "k", "NX", "13.0", "38.0", "Palermo"]
       (Gives 0),
     after
       [sicily]
       "geoaddWith"
       ( geoaddWith
-          geoaddDefaults {geoaddCondition = Just OnlyIfPresent, geoaddCh = True}
+          geoaddDefaults {geoaddCondition = Just OnlyKnownPlaces, geoaddChanged = True}
           "k"
           ((GeoPoint 13 38, "Palermo") :| [(GeoPoint 13.5 37.25, "Agrigento")])
       )

@@ -146,7 +146,7 @@ claiming =
       "xclaimWith"
       ( xclaimWith
           xclaimDefaults
-            { xclaimIdle = Just (IdleFor (seconds 1.5)),
+            { xclaimIdle = Just (ClaimIdleFor (seconds 1.5)),
               xclaimRetrycount = Just 4,
               xclaimForce = True,
               xclaimLastid = Just (StreamId 2 0)
@@ -168,7 +168,7 @@ claiming =
       annHasThem
       "xclaimJustidWith"
       ( xclaimJustidWith
-          xclaimDefaults {xclaimIdle = Just (IdleSince (posixSecondsToUTCTime 1700000000.25))}
+          xclaimDefaults {xclaimIdle = Just (ClaimIdleSince (posixSecondsToUTCTime 1700000000.25))}
           "k"
           bob
           (seconds 0)
