@@ -1,14 +1,20 @@
 -- | Every command that "Redis.Commands" exports, in use.
 module Redis.CommandCases (cases) where
 
+import Redis.Cases.Bitmap
 import Redis.Cases.Connection
 import Redis.Cases.Function
+import Redis.Cases.Geo
+import Redis.Cases.HyperLogLog
 import Redis.Cases.Keys
 import Redis.Cases.List
 import Redis.Cases.Object
 import Redis.Cases.Script
 import Redis.Cases.Server
 import Redis.Cases.Sort
+import Redis.Cases.Stream
+import Redis.Cases.StreamGroup
+import Redis.Cases.StreamInfo
 import Redis.Cases.String
 import Redis.Cases.Transfer
 import Redis.CommandCase
@@ -16,14 +22,20 @@ import Redis.CommandCase
 cases :: [Case]
 cases =
   concat
-    [ connectionCases,
+    [ bitmapCases,
+      connectionCases,
       functionCases,
+      geoCases,
+      hyperLogLogCases,
       keyCases,
       listCases,
       objectCases,
       scriptCases,
       serverCases,
       sortCases,
+      streamCases,
+      streamGroupCases,
+      streamInfoCases,
       stringCases,
       transferCases
     ]

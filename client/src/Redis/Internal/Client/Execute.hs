@@ -9,7 +9,9 @@ module Redis.Internal.Client.Execute
   ( execute,
     start,
     Started,
+    Pending (..),
     awaitStarted,
+    resultIn,
     settled,
     onConnection,
     observed,
@@ -48,6 +50,15 @@ data Started a
     -- is kept of a command in flight: the collector copies it.
     Underway Core (Command a) Place {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
   | Started (IO (Either Error a))
+
+-- | A command that was submitted.
+--
+-- @since 0.1.0.0
+newtype Pending a = Pending (Started a)
+
+-- | One whose result will be in this cell.
+resultIn :: MVar (Either Error Value) -> (Value -> Either Error a) -> Started a
+resultIn cell reading = Started ((>>= reading) <$> readMVar cell)
 
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Started a -> IO (Either Error a)
@@ -111,7 +122,7 @@ start core command =
       underway -> underway
 
 -- | The same, for a caller who may be about to wait.
-startFor :: Caller -> Core -> Command a -> IO (Started a)
+startFor :: NextMove -> Core -> Command a -> IO (Started a)
 startFor caller core given = case commandKind given of
   Ordinary -> startPlaced core given
   Special -> startSpecial caller core given
@@ -198,10 +209,10 @@ inBackground action = do
   pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | What the thread that starts a command does next.
-data Caller = CallerWaits | CallerGoesOn
+data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
-startSpecial :: Caller -> Core -> Command a -> IO (Started a)
+startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | AskServer keys <- commandRoute given =
