@@ -4,6 +4,7 @@
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
   ( module Redis.Commands.Connection,
+    module Redis.Commands.Hash,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
     module Redis.Commands.Raw,
@@ -14,6 +15,7 @@ module Redis.Commands
 where
 
 import Redis.Commands.Connection
+import Redis.Commands.Hash
 import Redis.Commands.Keys
 import Redis.Commands.List
 import Redis.Commands.Raw (raw)

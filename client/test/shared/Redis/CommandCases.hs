@@ -1,11 +1,13 @@
 -- | Every command that "Redis.Commands" exports, in use.
 module Redis.CommandCases (cases) where
 
+import Redis.Cases.Hash
 import Redis.Cases.List
 import Redis.CommandCase
 
 cases :: [Case]
 cases =
   concat
-    [ listCases
+    [ hashCases,
+      listCases
     ]
