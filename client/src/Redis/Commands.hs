@@ -10,6 +10,7 @@ module Redis.Commands
     module Redis.Commands.Raw,
     module Redis.Commands.Script,
     module Redis.Commands.Server,
+    module Redis.Commands.Set,
     module Redis.Commands.String,
   )
 where
@@ -21,4 +22,5 @@ import Redis.Commands.List
 import Redis.Commands.Raw (raw)
 import Redis.Commands.Script
 import Redis.Commands.Server
+import Redis.Commands.Set
 import Redis.Commands.String

@@ -3,11 +3,13 @@ module Redis.CommandCases (cases) where
 
 import Redis.Cases.Hash
 import Redis.Cases.List
+import Redis.Cases.Set
 import Redis.CommandCase
 
 cases :: [Case]
 cases =
   concat
     [ hashCases,
-      listCases
+      listCases,
+      setCases
     ]
