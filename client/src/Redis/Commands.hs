@@ -11,6 +11,9 @@ module Redis.Commands
     module Redis.Commands.Script,
     module Redis.Commands.Server,
     module Redis.Commands.Set,
+    module Redis.Commands.SortedSet,
+    module Redis.Commands.SortedSetAlgebra,
+    module Redis.Commands.SortedSetRange,
     module Redis.Commands.String,
   )
 where
@@ -23,4 +26,7 @@ import Redis.Commands.Raw (raw)
 import Redis.Commands.Script
 import Redis.Commands.Server
 import Redis.Commands.Set
+import Redis.Commands.SortedSet
+import Redis.Commands.SortedSetAlgebra
+import Redis.Commands.SortedSetRange
 import Redis.Commands.String

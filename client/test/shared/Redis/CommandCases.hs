@@ -4,6 +4,9 @@ module Redis.CommandCases (cases) where
 import Redis.Cases.Hash
 import Redis.Cases.List
 import Redis.Cases.Set
+import Redis.Cases.SortedSet
+import Redis.Cases.SortedSetAlgebra
+import Redis.Cases.SortedSetRange
 import Redis.CommandCase
 
 cases :: [Case]
@@ -11,5 +14,8 @@ cases =
   concat
     [ hashCases,
       listCases,
-      setCases
+      setCases,
+      sortedSetCases,
+      sortedSetAlgebraCases,
+      sortedSetRangeCases
     ]
