@@ -164,7 +164,7 @@ zaddIncrWith condition name by member =
     (Decode.nullable Decode.double)
 
 -- | @ZINCRBY key increment member@: the score after it; a member that is not there counts
--- as 0. \(O(\log n)\) on the server, since 1.2.0.
+-- as 0. The server refuses to make a NaN. \(O(\log n)\) on the server, since 1.2.0.
 --
 -- @since 0.1.0.0
 zincrby :: ByteString -> Double -> ByteString -> Command Double
