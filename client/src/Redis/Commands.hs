@@ -5,6 +5,7 @@
 module Redis.Commands
   ( module Redis.Commands.Connection,
     module Redis.Commands.Hash,
+    module Redis.Commands.HashField,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
     module Redis.Commands.Raw,
@@ -20,6 +21,7 @@ where
 
 import Redis.Commands.Connection
 import Redis.Commands.Hash
+import Redis.Commands.HashField
 import Redis.Commands.Keys
 import Redis.Commands.List
 import Redis.Commands.Raw (raw)

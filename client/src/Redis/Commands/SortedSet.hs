@@ -127,20 +127,20 @@ data ZaddCondition
 --
 -- @since 0.1.0.0
 zaddWith :: ZaddOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
-zaddWith ZaddOptions {zaddCondition, zaddChanged} name members =
-  command
-    "ZADD"
-    (key name : maybe [] conditionWords zaddCondition <> flag "CH" zaddChanged <> concatMap scoreAndMember members)
-    Decode.integer
+zaddWith options name members =
+  command "ZADD" (key name : zaddArguments options <> concatMap scoreAndMember members) Decode.integer
 
-conditionWords :: ZaddCondition -> [Argument]
-conditionWords = \case
-  ZaddNew -> [arg "NX"]
-  ZaddExisting -> [arg "XX"]
-  ZaddGreater -> [arg "GT"]
-  ZaddLess -> [arg "LT"]
-  ZaddExistingGreater -> [arg "XX", arg "GT"]
-  ZaddExistingLess -> [arg "XX", arg "LT"]
+zaddArguments :: ZaddOptions -> [Argument]
+zaddArguments ZaddOptions {zaddCondition, zaddChanged} = condition <> flag "CH" zaddChanged
+  where
+    condition = case zaddCondition of
+      Nothing -> []
+      Just ZaddNew -> [arg "NX"]
+      Just ZaddExisting -> [arg "XX"]
+      Just ZaddGreater -> [arg "GT"]
+      Just ZaddLess -> [arg "LT"]
+      Just ZaddExistingGreater -> [arg "XX", arg "GT"]
+      Just ZaddExistingLess -> [arg "XX", arg "LT"]
 
 scoreAndMember :: (ByteString, Double) -> [Argument]
 scoreAndMember (member, score) = [double score, arg member]
@@ -152,15 +152,15 @@ scoreAndMember (member, score) = [double score, arg member]
 zaddIncr :: ByteString -> Double -> ByteString -> Command Double
 zaddIncr name by member = command "ZADD" [key name, arg "INCR", double by, arg member] Decode.double
 
--- | @ZADD key NX|XX|GT|LT INCR increment member@: the score after it; 'Nothing' if the
--- condition kept it as it was. \(O(\log n)\) on the server, since 3.0.2.
+-- | @ZADD key [NX|XX] [GT|LT] INCR increment member@: the score after it; 'Nothing' if the
+-- condition kept it as it was. CH means nothing here. \(O(\log n)\) on the server, since 3.0.2.
 --
 -- @since 0.1.0.0
-zaddIncrWith :: ZaddCondition -> ByteString -> Double -> ByteString -> Command (Maybe Double)
-zaddIncrWith condition name by member =
+zaddIncrWith :: ZaddOptions -> ByteString -> Double -> ByteString -> Command (Maybe Double)
+zaddIncrWith options name by member =
   command
     "ZADD"
-    (key name : conditionWords condition <> [arg "INCR", double by, arg member])
+    (key name : zaddArguments options <> [arg "INCR", double by, arg member])
     (Decode.nullable Decode.double)
 
 -- | @ZINCRBY key increment member@: the score after it; a member that is not there counts

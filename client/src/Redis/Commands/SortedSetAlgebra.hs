@@ -14,6 +14,8 @@ module Redis.Commands.SortedSetAlgebra
     zunionWithscoresWith,
     zunionstore,
     zunionstoreWith,
+    ZunionOptions (zunionAggregate),
+    zunionDefaults,
 
     -- * Intersections
     zinter,
@@ -22,6 +24,8 @@ module Redis.Commands.SortedSetAlgebra
     zinterWithscoresWith,
     zinterstore,
     zinterstoreWith,
+    ZinterOptions (zinterAggregate),
+    zinterDefaults,
     zintercard,
     zintercardWith,
     ZintercardOptions (zintercardLimit),
@@ -71,21 +75,36 @@ zunion names = command "ZUNION" (numbered names) (Decode.list Decode.bytes)
 zunionWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zunionWithscores names = command "ZUNION" (numbered names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZUNION n key … WEIGHTS weight … AGGREGATE SUM|MIN|MAX@: as 'zunion'; each key has
--- the weight with which its scores are multiplied first.
---
--- > zunionWith AggregateMax (("{week}1", 1) :| [("{week}2", 0.5)])
+-- | How to unite.
 --
 -- @since 0.1.0.0
-zunionWith :: Aggregate -> NonEmpty (ByteString, Double) -> Command [ByteString]
-zunionWith aggregate names = command "ZUNION" (weighted aggregate names) (Decode.list Decode.bytes)
+newtype ZunionOptions = ZunionOptions
+  { -- | AGGREGATE: what becomes of several scores of a member.
+    zunionAggregate :: Aggregate
+  }
+  deriving stock (Eq, Show)
 
--- | @ZUNION n key … WEIGHTS weight … AGGREGATE SUM|MIN|MAX WITHSCORES@: as
+-- | Sums of scores.
+--
+-- @since 0.1.0.0
+zunionDefaults :: ZunionOptions
+zunionDefaults = ZunionOptions {zunionAggregate = AggregateSum}
+
+-- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: as 'zunion'; each key has
+-- the weight with which its scores are multiplied first.
+--
+-- > zunionWith zunionDefaults (("{week}1", 1) :| [("{week}2", 0.5)])
+--
+-- @since 0.1.0.0
+zunionWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [ByteString]
+zunionWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names) (Decode.list Decode.bytes)
+
+-- | @ZUNION n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX] WITHSCORES@: as
 -- 'zunionWith', with the scores.
 --
 -- @since 0.1.0.0
-zunionWithscoresWith :: Aggregate -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
-zunionWithscoresWith aggregate names = command "ZUNION" (weighted aggregate names <> [arg "WITHSCORES"]) Decode.scored
+zunionWithscoresWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
+zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | @ZUNIONSTORE destination n key …@: puts what 'zunion' would give into a sorted set, in
 -- the place of whatever the key held; its size. If there is none, the key is deleted. In
@@ -95,13 +114,13 @@ zunionWithscoresWith aggregate names = command "ZUNION" (weighted aggregate name
 zunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zunionstore destination names = command "ZUNIONSTORE" (key destination : numbered names) Decode.integer
 
--- | @ZUNIONSTORE destination n key … WEIGHTS weight … AGGREGATE SUM|MIN|MAX@: as
+-- | @ZUNIONSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: as
 -- 'zunionstore', for 'zunionWith'.
 --
 -- @since 0.1.0.0
-zunionstoreWith :: Aggregate -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
-zunionstoreWith aggregate destination names =
-  command "ZUNIONSTORE" (key destination : weighted aggregate names) Decode.integer
+zunionstoreWith :: ZunionOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
+zunionstoreWith ZunionOptions {zunionAggregate} destination names =
+  command "ZUNIONSTORE" (key destination : weighted zunionAggregate names) Decode.integer
 
 -- | @ZINTER n key …@: as 'zunion', the members of all of them. \(O(n k) + O(m \log m)\)
 -- on the server for n members of the smallest of k sorted sets and m of the answer,
@@ -117,19 +136,34 @@ zinter names = command "ZINTER" (numbered names) (Decode.list Decode.bytes)
 zinterWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zinterWithscores names = command "ZINTER" (numbered names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZINTER n key … WEIGHTS weight … AGGREGATE SUM|MIN|MAX@: as 'zinter'; each key has
+-- | How to intersect.
+--
+-- @since 0.1.0.0
+newtype ZinterOptions = ZinterOptions
+  { -- | AGGREGATE: what becomes of several scores of a member.
+    zinterAggregate :: Aggregate
+  }
+  deriving stock (Eq, Show)
+
+-- | Sums of scores.
+--
+-- @since 0.1.0.0
+zinterDefaults :: ZinterOptions
+zinterDefaults = ZinterOptions {zinterAggregate = AggregateSum}
+
+-- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: as 'zinter'; each key has
 -- the weight with which its scores are multiplied first.
 --
 -- @since 0.1.0.0
-zinterWith :: Aggregate -> NonEmpty (ByteString, Double) -> Command [ByteString]
-zinterWith aggregate names = command "ZINTER" (weighted aggregate names) (Decode.list Decode.bytes)
+zinterWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [ByteString]
+zinterWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names) (Decode.list Decode.bytes)
 
--- | @ZINTER n key … WEIGHTS weight … AGGREGATE SUM|MIN|MAX WITHSCORES@: as
+-- | @ZINTER n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX] WITHSCORES@: as
 -- 'zinterWith', with the scores.
 --
 -- @since 0.1.0.0
-zinterWithscoresWith :: Aggregate -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
-zinterWithscoresWith aggregate names = command "ZINTER" (weighted aggregate names <> [arg "WITHSCORES"]) Decode.scored
+zinterWithscoresWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
+zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
 -- | @ZINTERSTORE destination n key …@: as 'zunionstore', for 'zinter'. Since 2.0.0.
 --
@@ -137,13 +171,13 @@ zinterWithscoresWith aggregate names = command "ZINTER" (weighted aggregate name
 zinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 zinterstore destination names = command "ZINTERSTORE" (key destination : numbered names) Decode.integer
 
--- | @ZINTERSTORE destination n key … WEIGHTS weight … AGGREGATE SUM|MIN|MAX@: as
+-- | @ZINTERSTORE destination n key … [WEIGHTS weight …] [AGGREGATE SUM|MIN|MAX]@: as
 -- 'zinterstore', for 'zinterWith'.
 --
 -- @since 0.1.0.0
-zinterstoreWith :: Aggregate -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
-zinterstoreWith aggregate destination names =
-  command "ZINTERSTORE" (key destination : weighted aggregate names) Decode.integer
+zinterstoreWith :: ZinterOptions -> ByteString -> NonEmpty (ByteString, Double) -> Command Int64
+zinterstoreWith ZinterOptions {zinterAggregate} destination names =
+  command "ZINTERSTORE" (key destination : weighted zinterAggregate names) Decode.integer
 
 -- | @ZINTERCARD n key …@: how many members 'zinter' would give. In a cluster the keys must
 -- share a slot. \(O(n k)\) on the server for n members of the smallest of k sorted

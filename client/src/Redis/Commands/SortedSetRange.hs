@@ -41,8 +41,12 @@ module Redis.Commands.SortedSetRange
     zrangebyscoreWith,
     zrangebyscoreWithscores,
     zrangebyscoreWithscoresWith,
+    ZrangebyscoreOptions (zrangebyscoreLimit),
+    zrangebyscoreDefaults,
     zrangebylex,
     zrangebylexWith,
+    ZrangebylexOptions (zrangebylexLimit),
+    zrangebylexDefaults,
     zrevrange,
     zrevrangeWithscores,
     zrevrangebyscore,
@@ -260,29 +264,43 @@ zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from,
 --
 -- @since 0.1.0.0
 zrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
-zrangebyscore = zrangebyscoreWith WholeRange
+zrangebyscore = zrangebyscoreWith zrangebyscoreDefaults
 
--- | @ZRANGEBYSCORE key min max LIMIT offset count@: as 'zrangebyscore', some of them.
+-- | How to walk over a range, either way.
 --
 -- @since 0.1.0.0
-zrangebyscoreWith :: RangeLimit -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
-zrangebyscoreWith limit name from to =
-  command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit limit) (Decode.list Decode.bytes)
+newtype ZrangebyscoreOptions = ZrangebyscoreOptions
+  { zrangebyscoreLimit :: RangeLimit
+  }
+  deriving stock (Eq, Show)
+
+-- | All of it.
+--
+-- @since 0.1.0.0
+zrangebyscoreDefaults :: ZrangebyscoreOptions
+zrangebyscoreDefaults = ZrangebyscoreOptions {zrangebyscoreLimit = WholeRange}
+
+-- | @ZRANGEBYSCORE key min max [LIMIT offset count]@: as 'zrangebyscore', some of them.
+--
+-- @since 0.1.0.0
+zrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
+zrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
+  command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
 
 -- | @ZRANGEBYSCORE key min max WITHSCORES@: as 'zrangebyscore', with the scores. Since
 -- 2.0.0.
 --
 -- @since 0.1.0.0
 zrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
-zrangebyscoreWithscores = zrangebyscoreWithscoresWith WholeRange
+zrangebyscoreWithscores = zrangebyscoreWithscoresWith zrangebyscoreDefaults
 
--- | @ZRANGEBYSCORE key min max WITHSCORES LIMIT offset count@: as 'zrangebyscoreWith',
+-- | @ZRANGEBYSCORE key min max WITHSCORES [LIMIT offset count]@: as 'zrangebyscoreWith',
 -- with the scores. Since 2.0.0.
 --
 -- @since 0.1.0.0
-zrangebyscoreWithscoresWith :: RangeLimit -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
-zrangebyscoreWithscoresWith limit name from to =
-  command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit limit) Decode.scored
+zrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
+zrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
+  command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit) Decode.scored
 
 -- | @ZRANGEBYLEX key min max@: the members between these, from the lowest up. Since
 -- 2.8.9; Redis calls it deprecated since 6.2.0, for 'zrangeWith' with 'ByLex'.
@@ -290,14 +308,28 @@ zrangebyscoreWithscoresWith limit name from to =
 --
 -- @since 0.1.0.0
 zrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
-zrangebylex = zrangebylexWith WholeRange
+zrangebylex = zrangebylexWith zrangebylexDefaults
 
--- | @ZRANGEBYLEX key min max LIMIT offset count@: as 'zrangebylex', some of them.
+-- | How to walk over a range, either way.
 --
 -- @since 0.1.0.0
-zrangebylexWith :: RangeLimit -> ByteString -> LexBound -> LexBound -> Command [ByteString]
-zrangebylexWith limit name from to =
-  command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit limit) (Decode.list Decode.bytes)
+newtype ZrangebylexOptions = ZrangebylexOptions
+  { zrangebylexLimit :: RangeLimit
+  }
+  deriving stock (Eq, Show)
+
+-- | All of it.
+--
+-- @since 0.1.0.0
+zrangebylexDefaults :: ZrangebylexOptions
+zrangebylexDefaults = ZrangebylexOptions {zrangebylexLimit = WholeRange}
+
+-- | @ZRANGEBYLEX key min max [LIMIT offset count]@: as 'zrangebylex', some of them.
+--
+-- @since 0.1.0.0
+zrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
+zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
+  command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
 
 -- | @ZREVRANGE key start stop@: the members from place to place, from the highest score
 -- down. Since 1.2.0; Redis calls it deprecated since 6.2.0, for 'zrangeWith' with
@@ -321,31 +353,31 @@ zrevrangeWithscores name start stop =
 --
 -- @since 0.1.0.0
 zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
-zrevrangebyscore = zrevrangebyscoreWith WholeRange
+zrevrangebyscore = zrevrangebyscoreWith zrangebyscoreDefaults
 
--- | @ZREVRANGEBYSCORE key max min LIMIT offset count@: as 'zrevrangebyscore', some of
+-- | @ZREVRANGEBYSCORE key max min [LIMIT offset count]@: as 'zrevrangebyscore', some of
 -- them.
 --
 -- @since 0.1.0.0
-zrevrangebyscoreWith :: RangeLimit -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
-zrevrangebyscoreWith limit name from to =
-  command "ZREVRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit limit) (Decode.list Decode.bytes)
+zrevrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
+zrevrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
+  command "ZREVRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
 
 -- | @ZREVRANGEBYSCORE key max min WITHSCORES@: as 'zrevrangebyscore', with the scores.
 --
 -- @since 0.1.0.0
 zrevrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
-zrevrangebyscoreWithscores = zrevrangebyscoreWithscoresWith WholeRange
+zrevrangebyscoreWithscores = zrevrangebyscoreWithscoresWith zrangebyscoreDefaults
 
--- | @ZREVRANGEBYSCORE key max min WITHSCORES LIMIT offset count@: as
+-- | @ZREVRANGEBYSCORE key max min WITHSCORES [LIMIT offset count]@: as
 -- 'zrevrangebyscoreWith', with the scores.
 --
 -- @since 0.1.0.0
-zrevrangebyscoreWithscoresWith :: RangeLimit -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
-zrevrangebyscoreWithscoresWith limit name from to =
+zrevrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
+zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command
     "ZREVRANGEBYSCORE"
-    (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit limit)
+    (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit)
     Decode.scored
 
 -- | @ZREVRANGEBYLEX key max min@: the members between these, from the highest down, whose
@@ -355,11 +387,11 @@ zrevrangebyscoreWithscoresWith limit name from to =
 --
 -- @since 0.1.0.0
 zrevrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
-zrevrangebylex = zrevrangebylexWith WholeRange
+zrevrangebylex = zrevrangebylexWith zrangebylexDefaults
 
--- | @ZREVRANGEBYLEX key max min LIMIT offset count@: as 'zrevrangebylex', some of them.
+-- | @ZREVRANGEBYLEX key max min [LIMIT offset count]@: as 'zrevrangebylex', some of them.
 --
 -- @since 0.1.0.0
-zrevrangebylexWith :: RangeLimit -> ByteString -> LexBound -> LexBound -> Command [ByteString]
-zrevrangebylexWith limit name from to =
-  command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit limit) (Decode.list Decode.bytes)
+zrevrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> Command [ByteString]
+zrevrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
+  command "ZREVRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)

@@ -2,6 +2,7 @@
 module Redis.CommandCases (cases) where
 
 import Redis.Cases.Hash
+import Redis.Cases.HashField
 import Redis.Cases.List
 import Redis.Cases.Set
 import Redis.Cases.SortedSet
@@ -13,6 +14,7 @@ cases :: [Case]
 cases =
   concat
     [ hashCases,
+      hashFieldCases,
       listCases,
       setCases,
       sortedSetCases,

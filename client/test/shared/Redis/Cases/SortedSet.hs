@@ -37,14 +37,14 @@ writingCases =
     after
       [abc]
       "zaddIncrWith"
-      (zaddIncrWith ZaddLess "k" 5 "b")
+      (zaddIncrWith zaddDefaults {zaddCondition = Just ZaddLess} "k" 5 "b")
       ["ZADD", "k", "LT", "INCR", "5.0", "b"]
       (Gives Nothing),
     after
       [abc]
       "zaddIncrWith"
-      (zaddIncrWith ZaddExistingGreater "k" 5 "b")
-      ["ZADD", "k", "XX", "GT", "INCR", "5.0", "b"]
+      (zaddIncrWith zaddDefaults {zaddCondition = Just ZaddExistingGreater, zaddChanged = True} "k" 5 "b")
+      ["ZADD", "k", "XX", "GT", "CH", "INCR", "5.0", "b"]
       (Gives (Just 7)),
     after [abc] "zincrby" (zincrby "k" (-3) "b") ["ZINCRBY", "k", "-3.0", "b"] (Gives (-1)),
     onEmpty "zincrby" (zincrby "k" (1 / 0) "b") ["ZINCRBY", "k", "inf", "b"] (Gives (1 / 0)),

@@ -25,26 +25,26 @@ sortedSetAlgebraCases =
     after
       two
       "zunionWith"
-      (zunionWith AggregateMin (("{k}a", 10) :| [("{k}b", 1)]))
+      (zunionWith zunionDefaults {zunionAggregate = AggregateMin} (("{k}a", 10) :| [("{k}b", 1)]))
       ["ZUNION", "2", "{k}a", "{k}b", "WEIGHTS", "10.0", "1.0", "AGGREGATE", "MIN"]
       (Gives ["y", "z", "x"]),
     after
       two
       "zunionWithscoresWith"
-      (zunionWithscoresWith AggregateMax (("{k}a", 1) :| [("{k}b", 1)]))
+      (zunionWithscoresWith zunionDefaults {zunionAggregate = AggregateMax} (("{k}a", 1) :| [("{k}b", 1)]))
       ["ZUNION", "2", "{k}a", "{k}b", "AGGREGATE", "MAX", "WITHSCORES"]
       (Gives [("x", 1), ("y", 3), ("z", 4)]),
     after
       two
       "zunionWithscoresWith"
-      (zunionWithscoresWith AggregateSum (("{k}a", 1) :| [("{k}b", -0.5)]))
+      (zunionWithscoresWith zunionDefaults (("{k}a", 1) :| [("{k}b", -0.5)]))
       ["ZUNION", "2", "{k}a", "{k}b", "WEIGHTS", "1.0", "-0.5", "WITHSCORES"]
       (Gives [("z", -2), ("y", 0.5), ("x", 1)]),
     after two "zunionstore" (zunionstore "{k}c" names) ["ZUNIONSTORE", "{k}c", "2", "{k}a", "{k}b"] (Gives 3),
     after
       two
       "zunionstoreWith"
-      (zunionstoreWith AggregateMax "{k}c" (("{k}a", 2) :| [("{k}b", 3)]))
+      (zunionstoreWith zunionDefaults {zunionAggregate = AggregateMax} "{k}c" (("{k}a", 2) :| [("{k}b", 3)]))
       ["ZUNIONSTORE", "{k}c", "2", "{k}a", "{k}b", "WEIGHTS", "2.0", "3.0", "AGGREGATE", "MAX"]
       (Gives 3),
     after two "zinter" (zinter names) ["ZINTER", "2", "{k}a", "{k}b"] (Gives ["y"]),
@@ -57,20 +57,20 @@ sortedSetAlgebraCases =
     after
       two
       "zinterWith"
-      (zinterWith AggregateMin (("{k}a", 2) :| [("{k}b", 1)]))
+      (zinterWith zinterDefaults {zinterAggregate = AggregateMin} (("{k}a", 2) :| [("{k}b", 1)]))
       ["ZINTER", "2", "{k}a", "{k}b", "WEIGHTS", "2.0", "1.0", "AGGREGATE", "MIN"]
       (Gives ["y"]),
     after
       two
       "zinterWithscoresWith"
-      (zinterWithscoresWith AggregateMin (("{k}a", 2) :| [("{k}b", 1)]))
+      (zinterWithscoresWith zinterDefaults {zinterAggregate = AggregateMin} (("{k}a", 2) :| [("{k}b", 1)]))
       ["ZINTER", "2", "{k}a", "{k}b", "WEIGHTS", "2.0", "1.0", "AGGREGATE", "MIN", "WITHSCORES"]
       (Gives [("y", 3)]),
     after two "zinterstore" (zinterstore "{k}c" names) ["ZINTERSTORE", "{k}c", "2", "{k}a", "{k}b"] (Gives 1),
     after
       two
       "zinterstoreWith"
-      (zinterstoreWith AggregateMin "{k}c" (("{k}a", 1) :| [("{k}b", 1)]))
+      (zinterstoreWith zinterDefaults {zinterAggregate = AggregateMin} "{k}c" (("{k}a", 1) :| [("{k}b", 1)]))
       ["ZINTERSTORE", "{k}c", "2", "{k}a", "{k}b", "AGGREGATE", "MIN"]
       (Gives 1),
     after two "zintercard" (zintercard names) ["ZINTERCARD", "2", "{k}a", "{k}b"] (Gives 1),

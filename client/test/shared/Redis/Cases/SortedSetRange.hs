@@ -130,7 +130,7 @@ oldCases =
     after
       [abc]
       "zrangebyscoreWith"
-      (zrangebyscoreWith (RangeLimit 1 1) "k" ScoreLowest ScoreHighest)
+      (zrangebyscoreWith zrangebyscoreDefaults {zrangebyscoreLimit = RangeLimit 1 1} "k" ScoreLowest ScoreHighest)
       ["ZRANGEBYSCORE", "k", "-inf", "+inf", "LIMIT", "1", "1"]
       (Gives ["b"]),
     after
@@ -142,7 +142,7 @@ oldCases =
     after
       [abc]
       "zrangebyscoreWithscoresWith"
-      (zrangebyscoreWithscoresWith (RangeLimit 2 (-1)) "k" ScoreLowest ScoreHighest)
+      (zrangebyscoreWithscoresWith zrangebyscoreDefaults {zrangebyscoreLimit = RangeLimit 2 (-1)} "k" ScoreLowest ScoreHighest)
       ["ZRANGEBYSCORE", "k", "-inf", "+inf", "WITHSCORES", "LIMIT", "2", "-1"]
       (Gives [("c", 3)]),
     after
@@ -154,7 +154,7 @@ oldCases =
     after
       [same]
       "zrangebylexWith"
-      (zrangebylexWith (RangeLimit 1 2) "k" LexLowest LexHighest)
+      (zrangebylexWith zrangebylexDefaults {zrangebylexLimit = RangeLimit 1 2} "k" LexLowest LexHighest)
       ["ZRANGEBYLEX", "k", "-", "+", "LIMIT", "1", "2"]
       (Gives ["b", "c"]),
     after [abc] "zrevrange" (zrevrange "k" 0 1) ["ZREVRANGE", "k", "0", "1"] (Gives ["c", "b"]),
@@ -173,7 +173,7 @@ oldCases =
     after
       [abc]
       "zrevrangebyscoreWith"
-      (zrevrangebyscoreWith (RangeLimit 0 1) "k" ScoreHighest ScoreLowest)
+      (zrevrangebyscoreWith zrangebyscoreDefaults {zrangebyscoreLimit = RangeLimit 0 1} "k" ScoreHighest ScoreLowest)
       ["ZREVRANGEBYSCORE", "k", "+inf", "-inf", "LIMIT", "0", "1"]
       (Gives ["c"]),
     after
@@ -185,7 +185,7 @@ oldCases =
     after
       [abc]
       "zrevrangebyscoreWithscoresWith"
-      (zrevrangebyscoreWithscoresWith (RangeLimit 1 1) "k" ScoreHighest ScoreLowest)
+      (zrevrangebyscoreWithscoresWith zrangebyscoreDefaults {zrangebyscoreLimit = RangeLimit 1 1} "k" ScoreHighest ScoreLowest)
       ["ZREVRANGEBYSCORE", "k", "+inf", "-inf", "WITHSCORES", "LIMIT", "1", "1"]
       (Gives [("b", 2)]),
     after
@@ -197,7 +197,7 @@ oldCases =
     after
       [same]
       "zrevrangebylexWith"
-      (zrevrangebylexWith (RangeLimit 0 1) "k" LexHighest LexLowest)
+      (zrevrangebylexWith zrangebylexDefaults {zrangebylexLimit = RangeLimit 0 1} "k" LexHighest LexLowest)
       ["ZREVRANGEBYLEX", "k", "+", "-", "LIMIT", "0", "1"]
       (Gives ["d"])
   ]
