@@ -3,9 +3,12 @@
 --
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
-  ( module Redis.Commands.Connection,
+  ( module Redis.Commands.Bitmap,
+    module Redis.Commands.Connection,
+    module Redis.Commands.Geo,
     module Redis.Commands.Hash,
     module Redis.Commands.HashField,
+    module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
     module Redis.Commands.Raw,
@@ -15,13 +18,19 @@ module Redis.Commands
     module Redis.Commands.SortedSet,
     module Redis.Commands.SortedSetAlgebra,
     module Redis.Commands.SortedSetRange,
+    module Redis.Commands.Stream,
+    module Redis.Commands.StreamGroup,
+    module Redis.Commands.StreamInfo,
     module Redis.Commands.String,
   )
 where
 
+import Redis.Commands.Bitmap
 import Redis.Commands.Connection
+import Redis.Commands.Geo
 import Redis.Commands.Hash
 import Redis.Commands.HashField
+import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
 import Redis.Commands.List
 import Redis.Commands.Raw (raw)
@@ -31,4 +40,7 @@ import Redis.Commands.Set
 import Redis.Commands.SortedSet
 import Redis.Commands.SortedSetAlgebra
 import Redis.Commands.SortedSetRange
+import Redis.Commands.Stream
+import Redis.Commands.StreamGroup
+import Redis.Commands.StreamInfo
 import Redis.Commands.String

@@ -83,8 +83,9 @@ import ReplicaReadsSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 import TogetherSpec qualified
+import TransactionSpec qualified
 import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> TransactionSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)

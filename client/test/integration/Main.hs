@@ -7,6 +7,7 @@ import Redis.LentLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
 import Redis.SessionLiveSpec qualified
+import Redis.TransactionLiveSpec qualified
 import Redis.UnknownLiveSpec qualified
 import Redis.WireLiveSpec qualified
 import Test.Hspec (describe, hspec)
@@ -20,5 +21,6 @@ main = hspec $ do
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
   Redis.SessionLiveSpec.spec
+  Redis.TransactionLiveSpec.spec
   Redis.UnknownLiveSpec.spec
   Redis.WireLiveSpec.spec

@@ -13,9 +13,11 @@ module Redis.Internal.Client.Recoverer
     -- * Commands
     Flight,
     newFlight,
+    behindQueue,
     allowedSeconds,
     patienceOf,
     attend,
+    depart,
     awaitPlace,
     waitsForPlace,
   )
@@ -25,13 +27,13 @@ import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask_, try)
-import Control.Monad (unless, void, when)
+import Control.Monad (unless, void, when, (>=>))
 import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isNothing)
+import Data.Maybe (fromMaybe, isNothing, mapMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Data.Set qualified as Set
@@ -64,16 +66,19 @@ data Recoverer = Recoverer
     -- | Set when its thread has ended; nothing is taken any more.
     recovererEnded :: TVar Bool,
     -- | What is on its way to each node while a thread sends it.
-    recovererLanes :: IORef (Map LaneKey (Seq Departure)),
+    recovererOutboxes :: IORef (Map Destination (Seq Departure)),
     -- | Commands for which no node was known and that have not been sent since.
     recovererUnplaced :: IORef Int
   }
 
-type LaneKey = (Endpoint, ConnectionRole)
+type Destination = (Endpoint, ConnectionRole)
 
 -- | One command, as it is sent again.
 data Flight = Flight
-  { flightRequest :: Request,
+  { -- | What goes ahead of it, with nothing in between: MULTI and what is queued, if
+    -- this is EXEC.
+    flightQueue :: [Request],
+    flightRequest :: Request,
     flightFacts :: Facts,
     flightAim :: Aim,
     -- | When it was begun.
@@ -92,7 +97,11 @@ newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO
 newFlight flightRequest flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
-  pure Flight {flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
+  pure Flight {flightQueue = [], flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
+
+-- | An EXEC, behind MULTI and what is queued.
+behindQueue :: [Request] -> Flight -> Flight
+behindQueue queue flight = flight {flightQueue = queue}
 
 -- | How far the attempt under way has come.
 data Phase
@@ -117,9 +126,9 @@ newRecoverer :: Config -> Router -> IORef Bool -> IO Recoverer
 newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererMail <- newTQueueIO
   recovererEnded <- newTVarIO False
-  recovererLanes <- newIORef Map.empty
+  recovererOutboxes <- newIORef Map.empty
   recovererUnplaced <- newIORef 0
-  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererLanes, recovererUnplaced}
+  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced}
   recoverer <$ spawn "redis recovery" (drive recoverer)
 
 -- | Sends nothing any more: what has not left yet fails, and what has may still
@@ -144,6 +153,11 @@ attend recoverer flight place outcome =
       case verdictDecision of
         GiveUp final -> conclude recoverer flight (Left final)
         again -> enter recoverer flight (Enter fresh {caseCourse = verdictCourse} again)
+
+-- | Sends a command to its first place. Blocks as 'submitRunToNode'.
+depart :: Recoverer -> Flight -> Place -> IO ()
+depart recoverer flight place =
+  submitFlight (nodePoolFor (placeRole place) (placeNode place)) [] flight (attend recoverer flight place)
 
 -- | Has a command sent for which no node is known, as soon as one is. Never
 -- blocks.
@@ -317,14 +331,14 @@ perform recoverer actions = do
   missing <- newIORef Set.empty
   outcomes <- traverse (one missing) actions
   let leaving = [departure | Just (Right departure) <- outcomes]
-  for_ (Map.toList (Map.fromListWith (flip (<>)) [(laneOf departure, Seq.singleton departure) | departure <- leaving])) $
+  for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf departure, Seq.singleton departure) | departure <- leaving])) $
     uncurry (launch recoverer)
   pure [event | Just (Left event) <- outcomes]
   where
     router = recovererRouter recoverer
 
     one missing = \case
-      Send number flight target -> Just <$> depart missing number flight target
+      Send number flight target -> Just <$> leave missing number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
       Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
       Expire flight unsent sent -> do
@@ -333,7 +347,7 @@ perform recoverer actions = do
 
     -- A slot that had nobody a moment ago has nobody for those behind, although
     -- somebody may be known by now: they must not overtake.
-    depart missing number flight target = do
+    leave missing number flight target = do
       void (changePhase flight Aboard Ashore)
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
@@ -360,7 +374,7 @@ perform recoverer actions = do
       AskingNode _ -> WithAsking
       _ -> Plainly
 
-    laneOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
+    destinationOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
 
 failureNowhere :: Double -> Error -> FailedAttempt
 failureNowhere random failed =
@@ -374,17 +388,17 @@ failureNowhere random failed =
     }
 
 -- | Adds to what is on its way to a node, and has a thread for it.
-launch :: Recoverer -> LaneKey -> Seq Departure -> IO ()
+launch :: Recoverer -> Destination -> Seq Departure -> IO ()
 launch recoverer key departures = do
-  first <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+  first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
     Nothing -> (Map.insert key departures known, True)
     Just waiting -> (Map.insert key (waiting <> departures) known, False)
   when first . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
   where
-    lanes = recovererLanes recoverer
+    outboxes = recovererOutboxes recoverer
 
     work = do
-      batch <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+      batch <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
         Just waiting | not (Seq.null waiting) -> (Map.insert key Seq.empty known, waiting)
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do
@@ -410,18 +424,44 @@ submit :: Recoverer -> Departure -> IO ()
 submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
   when wanted $ do
-    slot <- onArrival (arrived recoverer departure) >>= newAttendedSlot
-    case departureSent departure of
-      Plainly -> submitToNodeSlot (poolOf departure) patience encoded slot
-      WithAsking -> do
-        -- Its answer says nothing that the command's own does not.
-        beside <- newResponseSlot
-        submitRunToNode (poolOf departure) patience [(request ["ASKING"], beside), (encoded, slot)]
+    asking <- case departureSent departure of
+      Plainly -> pure []
+      -- Its answer says nothing that the command's own does not.
+      WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
+    submitFlight (poolOf departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
     flight = departureFlight departure
-    encoded = flightRequest flight
+
+-- | Submits a command with all that goes ahead of it. The action is given what comes.
+submitFlight :: MultiplexPool -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
+submitFlight pool ahead flight act = do
+  queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
+  slot <- onArrival (resultOfQueue (map snd queue) >=> act) >>= newAttendedSlot
+  case ahead <> queue of
+    [] -> submitToNodeSlot pool patience (flightRequest flight) slot
+    run -> submitRunToNode pool patience (run <> [(flightRequest flight, slot)])
+  where
     patience = patienceOf (flightFacts flight)
+
+-- | What EXEC came to, given the slots of MULTI and of what was queued, all of which
+-- are filled before EXEC's.
+--
+-- A server that would not queue a command answers EXECABORT in the end; why, it has
+-- said before. One that refused MULTI has run the commands as they came.
+resultOfQueue :: [ResponseSlot] -> Outcome -> IO Outcome
+resultOfQueue [] outcome = pure outcome
+resultOfQueue (multi : queue) outcome = do
+  begun <- refusal <$> trySlotResult multi
+  refused <- mapMaybe refusal <$> traverse trySlotResult queue
+  pure $ case (outcome, begun, refused) of
+    (_, Just text, _) -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
+    (Reply reply, _, text : _) | ErrorReply _ <- withoutAttributes reply -> Reply (ErrorReply text)
+    _ -> outcome
+  where
+    refusal = \case
+      Just (Reply reply) | ErrorReply text <- withoutAttributes reply -> Just text
+      _ -> Nothing
 
 -- | What a command came to that was sent again. On a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()

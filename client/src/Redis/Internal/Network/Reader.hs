@@ -45,7 +45,7 @@ import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
-import Redis.Internal.Network.Wakeup hiding (Reader)
+import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
 
@@ -60,7 +60,7 @@ data Input = Input
   }
 
 -- | Why a round ended.
-data Round
+data Consumed
   = Received Input Haul
   | Ended ConnectionCause
 
@@ -199,7 +199,7 @@ withSpace mux input
     relocate to from = copyMutableByteArray to 0 from (inStart input) size
 
 -- | Delivers every complete reply.
-consume :: Reader -> Input -> IO Round
+consume :: Reader -> Input -> IO Consumed
 consume reader input = do
   before <- ringHead (muxRing mux)
   result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
