@@ -4,8 +4,10 @@ import Redis.CommandsLiveSpec qualified
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
+import Redis.MigrateLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
+import Redis.ScriptLiveSpec qualified
 import Redis.SessionLiveSpec qualified
 import Redis.TransactionLiveSpec qualified
 import Redis.UnknownLiveSpec qualified
@@ -18,8 +20,10 @@ main = hspec $ do
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
   describe "lent connections" Redis.LentLiveSpec.spec
+  Redis.MigrateLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
+  Redis.ScriptLiveSpec.spec
   Redis.SessionLiveSpec.spec
   Redis.TransactionLiveSpec.spec
   Redis.UnknownLiveSpec.spec
