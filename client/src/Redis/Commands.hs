@@ -7,6 +7,8 @@ module Redis.Commands
     module Redis.Commands.Connection,
     module Redis.Commands.Function,
     module Redis.Commands.Geo,
+    module Redis.Commands.Hash,
+    module Redis.Commands.HashField,
     module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
     module Redis.Commands.List,
@@ -14,7 +16,11 @@ module Redis.Commands
     module Redis.Commands.Raw,
     module Redis.Commands.Script,
     module Redis.Commands.Server,
+    module Redis.Commands.Set,
     module Redis.Commands.Sort,
+    module Redis.Commands.SortedSet,
+    module Redis.Commands.SortedSetAlgebra,
+    module Redis.Commands.SortedSetRange,
     module Redis.Commands.Stream,
     module Redis.Commands.StreamGroup,
     module Redis.Commands.StreamInfo,
@@ -27,6 +33,8 @@ import Redis.Commands.Bitmap
 import Redis.Commands.Connection
 import Redis.Commands.Function
 import Redis.Commands.Geo
+import Redis.Commands.Hash
+import Redis.Commands.HashField
 import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
 import Redis.Commands.List
@@ -34,7 +42,11 @@ import Redis.Commands.Object
 import Redis.Commands.Raw (raw)
 import Redis.Commands.Script
 import Redis.Commands.Server
+import Redis.Commands.Set
 import Redis.Commands.Sort
+import Redis.Commands.SortedSet
+import Redis.Commands.SortedSetAlgebra
+import Redis.Commands.SortedSetRange
 import Redis.Commands.Stream
 import Redis.Commands.StreamGroup
 import Redis.Commands.StreamInfo
