@@ -3,20 +3,46 @@
 --
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
-  ( module Redis.Commands.Connection,
+  ( module Redis.Commands.Acl,
+    module Redis.Commands.Client,
+    module Redis.Commands.Cluster,
+    module Redis.Commands.ClusterAdmin,
+    module Redis.Commands.Command,
+    module Redis.Commands.Config,
+    module Redis.Commands.Connection,
     module Redis.Commands.Keys,
+    module Redis.Commands.Latency,
     module Redis.Commands.List,
+    module Redis.Commands.Memory,
+    module Redis.Commands.Module,
+    module Redis.Commands.Persistence,
+    module Redis.Commands.Pubsub,
     module Redis.Commands.Raw,
+    module Redis.Commands.Replication,
     module Redis.Commands.Script,
     module Redis.Commands.Server,
+    module Redis.Commands.Slowlog,
     module Redis.Commands.String,
   )
 where
 
+import Redis.Commands.Acl
+import Redis.Commands.Client
+import Redis.Commands.Cluster
+import Redis.Commands.ClusterAdmin
+import Redis.Commands.Command
+import Redis.Commands.Config
 import Redis.Commands.Connection
 import Redis.Commands.Keys
+import Redis.Commands.Latency
 import Redis.Commands.List
+import Redis.Commands.Memory
+import Redis.Commands.Module
+import Redis.Commands.Persistence
+import Redis.Commands.Pubsub
 import Redis.Commands.Raw (raw)
+import Redis.Commands.Replication
 import Redis.Commands.Script
 import Redis.Commands.Server
+import Redis.Commands.Slowlog
 import Redis.Commands.String
