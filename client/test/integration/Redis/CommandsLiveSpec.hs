@@ -39,15 +39,17 @@ config protocol server =
 
 -- | Runs one that ends its server, on a server of its own; says what is wrong.
 ended :: ProtocolVersion -> Case -> IO (Maybe String)
-ended protocol one@Case {caseCommand} =
+ended protocol one@Case {caseCommand, caseNeeds} =
   withServer defaultServerOptions $ \server -> do
+    version <- withServerConnection server serverVersion
     outcome <- withClient (config protocol server) (`tryRun` caseCommand)
     after' <- try (withServerConnection server (`request` ["PING"]))
-    pure $ case (outcome, after') of
+    pure $ case (fits version caseNeeds, outcome, after') of
       -- It says nothing, and is closed.
-      (Left (ConnectionError {}), Left (_ :: IOException)) -> Nothing
-      (got, Left _) -> Just (wrong one ("it said " <> show got))
-      (_, Right reply) -> Just (wrong one ("the server is still there, and said " <> show reply))
+      (True, Left (ConnectionError {}), Left (_ :: IOException)) -> Nothing
+      (False, Left (ReplyError _), Right _) -> Nothing
+      (_, got, Left _) -> Just (wrong one ("it said " <> show got))
+      (_, got, Right _) -> Just (wrong one ("the server is still there, and said " <> show got))
 
 endsServer :: Case -> Bool
 endsServer Case {caseOutcome} = case caseOutcome of
@@ -61,7 +63,7 @@ tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutco
     request bare given
   known <- isKnown bare caseWords
   outcome <- if caseLent then withDedicated client Anywhere (`tryRunOn` caseCommand) else tryRun client caseCommand
-  pure . fmap (wrong one) $ case (known && fits version caseNeeds, outcome, caseOutcome) of
+  pure . fmap (wrong one) $ case (known && fits version caseNeeds, outcome, outcomeFor (fst version) caseOutcome) of
     -- One that is too old says so, and nothing else is an excuse.
     (False, Left (ReplyError _), _) -> Nothing
     (False, other, _) -> Just ("a server too old for it takes it: " <> show other)
@@ -71,7 +73,12 @@ tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutco
     (True, got, Gives expected) -> Just ("expected " <> show expected <> ", got " <> show got)
     (True, got, Such sentence _) -> Just ("expected what " <> sentence <> ", got " <> show got)
     (True, got, Fails code) -> Just ("expected an error " <> show code <> ", got " <> show got)
-    (True, got, EndsServer) -> Just ("it should end the server, and said " <> show got)
+    (True, got, _) -> Just ("it should end the server, and said " <> show got)
+
+outcomeFor :: Family -> Outcome a -> Outcome a
+outcomeFor family = \case
+  DependsOn choose -> outcomeFor family (choose family)
+  same -> same
 
 wrong :: Case -> String -> String
 wrong Case {caseName, caseWords} why = caseName <> ", " <> Char8.unpack (Char8.unwords caseWords) <> ": " <> why

@@ -1,21 +1,45 @@
 -- | Every command that "Redis.Commands" exports, in use.
 module Redis.CommandCases (cases) where
 
+import Redis.Cases.Acl
+import Redis.Cases.Client
+import Redis.Cases.Cluster
+import Redis.Cases.Command
+import Redis.Cases.Config
 import Redis.Cases.Connection
 import Redis.Cases.Keys
+import Redis.Cases.Latency
 import Redis.Cases.List
+import Redis.Cases.Memory
+import Redis.Cases.Module
+import Redis.Cases.Persistence
+import Redis.Cases.Pubsub
+import Redis.Cases.Replication
 import Redis.Cases.Script
 import Redis.Cases.Server
+import Redis.Cases.Slowlog
 import Redis.Cases.String
 import Redis.CommandCase
 
 cases :: [Case]
 cases =
   concat
-    [ connectionCases,
+    [ aclCases,
+      clientCases,
+      clusterCases,
+      commandCases,
+      configCases,
+      connectionCases,
       keyCases,
+      latencyCases,
       listCases,
+      memoryCases,
+      moduleCases,
+      persistenceCases,
+      pubsubCases,
+      replicationCases,
       scriptCases,
       serverCases,
+      slowlogCases,
       stringCases
     ]

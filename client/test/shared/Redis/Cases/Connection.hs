@@ -37,12 +37,15 @@ connectionCases =
     lent (onEmpty "clientSetinfo" (clientSetinfo "LIB-NAME" "x") ["CLIENT", "SETINFO", "LIB-NAME", "x"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch True) ["CLIENT", "NO-TOUCH", "ON"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch False) ["CLIENT", "NO-TOUCH", "OFF"] (Gives ())),
-    -- Of a server that stands alone these are refused.
-    lent (onEmpty "readonly" readonly ["READONLY"] (Fails "ERR")),
-    lent (onEmpty "readwrite" readwrite ["READWRITE"] (Fails "ERR")),
+    -- A server of Redis that stands alone refuses these.
+    lent (onEmpty "readonly" readonly ["READONLY"] inCluster),
+    lent (onEmpty "readwrite" readwrite ["READWRITE"] inCluster),
     lent (onEmpty "asking" asking ["ASKING"] (Fails "ERR"))
   ]
   where
+    inCluster = DependsOn $ \case
+      IsRedis -> Fails "ERR"
+      IsValkey -> Gives ()
     speaks number ServerHello {helloProto, helloMode, helloRole} =
       helloProto == number && helloMode == "standalone" && helloRole == Just "master"
 
