@@ -15,6 +15,7 @@ module Redis.Commands
     module Redis.Commands.List,
     module Redis.Commands.Memory,
     module Redis.Commands.Module,
+    module Redis.Commands.Object,
     module Redis.Commands.Persistence,
     module Redis.Commands.Pubsub,
     module Redis.Commands.Raw,
@@ -22,7 +23,9 @@ module Redis.Commands
     module Redis.Commands.Script,
     module Redis.Commands.Server,
     module Redis.Commands.Slowlog,
+    module Redis.Commands.Sort,
     module Redis.Commands.String,
+    module Redis.Commands.Transfer,
   )
 where
 
@@ -38,6 +41,7 @@ import Redis.Commands.Latency
 import Redis.Commands.List
 import Redis.Commands.Memory
 import Redis.Commands.Module
+import Redis.Commands.Object
 import Redis.Commands.Persistence
 import Redis.Commands.Pubsub
 import Redis.Commands.Raw (raw)
@@ -45,4 +49,6 @@ import Redis.Commands.Replication
 import Redis.Commands.Script
 import Redis.Commands.Server
 import Redis.Commands.Slowlog
+import Redis.Commands.Sort
 import Redis.Commands.String
+import Redis.Commands.Transfer

@@ -4,6 +4,7 @@ import Redis.CommandsLiveSpec qualified
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
+import Redis.MigrateLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
 import Redis.SessionLiveSpec qualified
@@ -17,6 +18,7 @@ main = hspec $ do
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
   describe "lent connections" Redis.LentLiveSpec.spec
+  Redis.MigrateLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
   Redis.SessionLiveSpec.spec

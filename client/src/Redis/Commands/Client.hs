@@ -29,10 +29,14 @@ module Redis.Commands.Client
     clientKillWith,
     clientPause,
     clientPauseWith,
+    PauseOptions (pauseMode),
+    pauseDefaults,
     PauseMode (..),
     clientUnpause,
     clientUnblock,
     clientUnblockWith,
+    UnblockOptions (unblockMode),
+    unblockDefaults,
     UnblockMode (..),
   )
 where
@@ -188,25 +192,41 @@ data PauseMode
     PauseWrites
   deriving stock (Eq, Show)
 
+-- | What CLIENT PAUSE takes.
+--
+-- @since 0.1.0.0
+newtype PauseOptions = PauseOptions
+  { -- | 'Nothing' is 'PauseAll', which servers before 6.2.0 know, too.
+    pauseMode :: Maybe PauseMode
+  }
+  deriving stock (Eq, Show)
+
+-- | Every command.
+--
+-- @since 0.1.0.0
+pauseDefaults :: PauseOptions
+pauseDefaults = PauseOptions {pauseMode = Nothing}
+
 -- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for so long,
 -- or until 'clientUnpause'. \(O(1)\) on the server, since 3.0.0.
 --
--- On Redis before 8.0 nothing but time ends it: the server makes CLIENT UNPAUSE wait
--- like the others. 'clientPauseWith' 'PauseWrites' can be ended.
+-- On Redis 7.0 nothing but time ends it: the server makes CLIENT UNPAUSE wait like the
+-- others. A pause of writes can be ended.
 --
 -- @since 0.1.0.0
 clientPause :: Duration -> Command ()
-clientPause time = command "CLIENT PAUSE" [wholeMilliseconds time] Decode.okay
+clientPause = clientPauseWith pauseDefaults
 
--- | @CLIENT PAUSE milliseconds WRITE|ALL@: as 'clientPause', since 6.2.0.
+-- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: as 'clientPause'. WRITE and ALL since 6.2.0.
 --
 -- @since 0.1.0.0
-clientPauseWith :: PauseMode -> Duration -> Command ()
-clientPauseWith mode time = command "CLIENT PAUSE" [wholeMilliseconds time, arg word] Decode.okay
+clientPauseWith :: PauseOptions -> Duration -> Command ()
+clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMilliseconds time : mode) Decode.okay
   where
-    word = case mode of
-      PauseAll -> "ALL"
-      PauseWrites -> "WRITE"
+    mode = case pauseMode of
+      Nothing -> []
+      Just PauseAll -> [arg "ALL"]
+      Just PauseWrites -> [arg "WRITE"]
 
 -- | @CLIENT UNPAUSE@: undoes CLIENT PAUSE. Does not wait behind what is paused.
 -- \(O(n)\) on the server in the clients that are paused, since 6.2.0.
@@ -215,12 +235,27 @@ clientPauseWith mode time = command "CLIENT PAUSE" [wholeMilliseconds time, arg 
 clientUnpause :: Command ()
 clientUnpause = command "CLIENT UNPAUSE" [] Decode.okay
 
+-- | What CLIENT UNBLOCK takes.
+--
+-- @since 0.1.0.0
+newtype UnblockOptions = UnblockOptions
+  { -- | 'Nothing' is 'UnblockTimeout'.
+    unblockMode :: Maybe UnblockMode
+  }
+  deriving stock (Eq, Show)
+
+-- | As if its time were over.
+--
+-- @since 0.1.0.0
+unblockDefaults :: UnblockOptions
+unblockDefaults = UnblockOptions {unblockMode = Nothing}
+
 -- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if
 -- its time were over; whether it waited. \(O(\log n)\) on the server, since 5.0.0.
 --
 -- @since 0.1.0.0
 clientUnblock :: Int64 -> Command Bool
-clientUnblock connection = command "CLIENT UNBLOCK" [int connection] Decode.boolean
+clientUnblock = clientUnblockWith unblockDefaults
 
 -- | How a wait ends.
 --
@@ -232,15 +267,16 @@ data UnblockMode
     UnblockError
   deriving stock (Eq, Show)
 
--- | @CLIENT UNBLOCK id TIMEOUT|ERROR@: as 'clientUnblock'.
+-- | @CLIENT UNBLOCK id [TIMEOUT|ERROR]@: as 'clientUnblock'.
 --
 -- @since 0.1.0.0
-clientUnblockWith :: UnblockMode -> Int64 -> Command Bool
-clientUnblockWith mode connection = command "CLIENT UNBLOCK" [int connection, arg word] Decode.boolean
+clientUnblockWith :: UnblockOptions -> Int64 -> Command Bool
+clientUnblockWith UnblockOptions {unblockMode} connection = command "CLIENT UNBLOCK" (int connection : mode) Decode.boolean
   where
-    word = case mode of
-      UnblockTimeout -> "TIMEOUT"
-      UnblockError -> "ERROR"
+    mode = case unblockMode of
+      Nothing -> []
+      Just UnblockTimeout -> [arg "TIMEOUT"]
+      Just UnblockError -> [arg "ERROR"]
 
 -- | Where what a server says of changed keys goes.
 --

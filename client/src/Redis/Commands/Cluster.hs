@@ -26,7 +26,7 @@ module Redis.Commands.Cluster
     clusterSlotStats,
     clusterSlotStatsOrderby,
     SlotMetric (..),
-    SlotOrder (..),
+    SortOrder (..),
     SlotStats (..),
 
     -- * Nodes
@@ -55,6 +55,7 @@ import Data.Int (Int64)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
+import Redis.Commands.Sort (SortOrder (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, seconds)
@@ -273,16 +274,6 @@ data SlotMetric
     ByBytesOut
   deriving stock (Eq, Show)
 
--- | Which comes first.
---
--- @since 0.1.0.0
-data SlotOrder
-  = -- | The least: ASC.
-    Ascending
-  | -- | The most: DESC.
-    Descending
-  deriving stock (Eq, Show)
-
 -- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the slots of this range that have a
 -- node, in their order; in a cluster those of all primaries, one after the other.
 -- \(O(n)\) on the server, since Valkey 8.0.0; Redis since 8.2.
@@ -296,7 +287,7 @@ clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeA
 -- the server does not count this. \(O(n \log n)\) on the server.
 --
 -- @since 0.1.0.0
-clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SlotOrder -> Command [(Int, SlotStats)]
+clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SortOrder -> Command [(Int, SlotStats)]
 clusterSlotStatsOrderby metric limit order =
   command "CLUSTER SLOT-STATS" [arg "ORDERBY", arg metricWord, arg "LIMIT", int limit, arg orderWord] slotStats
   where

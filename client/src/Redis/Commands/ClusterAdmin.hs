@@ -8,15 +8,21 @@
 module Redis.Commands.ClusterAdmin
   ( -- * Nodes
     clusterMeet,
-    clusterMeetBus,
+    clusterMeetWith,
+    ClusterMeetOptions (clusterMeetBusPort),
+    clusterMeetDefaults,
     clusterForget,
     clusterReplicate,
     clusterReplicateNoOne,
     clusterFailover,
     clusterFailoverWith,
+    ClusterFailoverOptions (clusterFailoverMode),
+    clusterFailoverDefaults,
     ClusterFailoverMode (..),
     clusterReset,
     clusterResetWith,
+    ClusterResetOptions (clusterResetMode),
+    clusterResetDefaults,
     ClusterResetMode (..),
     clusterSaveconfig,
     clusterBumpepoch,
@@ -32,7 +38,9 @@ module Redis.Commands.ClusterAdmin
     clusterFlushslot,
     clusterFlushslotWith,
     clusterSetslot,
-    clusterSetslotWithin,
+    clusterSetslotWith,
+    ClusterSetslotOptions (clusterSetslotTimeout),
+    clusterSetslotDefaults,
     SlotAssignment (..),
 
     -- * Moving slots whole
@@ -51,12 +59,12 @@ import Data.List.NonEmpty (NonEmpty)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
-import Redis.Commands.Server (FlushMode (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.ClusterNode
+import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
@@ -66,14 +74,29 @@ import Redis.Value (Value)
 --
 -- @since 0.1.0.0
 clusterMeet :: Host -> Port -> Command ()
-clusterMeet host port = command "CLUSTER MEET" [arg host, portArgument port] Decode.okay
+clusterMeet = clusterMeetWith clusterMeetDefaults
 
--- | @CLUSTER MEET ip port bus-port@: as 'clusterMeet', where the port for nodes is not
--- that for clients and 10000. Since 4.0.0.
+-- | What CLUSTER MEET takes.
 --
 -- @since 0.1.0.0
-clusterMeetBus :: Host -> Port -> Port -> Command ()
-clusterMeetBus host port bus = command "CLUSTER MEET" [arg host, portArgument port, portArgument bus] Decode.okay
+newtype ClusterMeetOptions = ClusterMeetOptions
+  { -- | The port for nodes: that for clients and 10000 if 'Nothing'. Since 4.0.0.
+    clusterMeetBusPort :: Maybe Port
+  }
+  deriving stock (Eq, Show)
+
+-- | As the port for clients says.
+--
+-- @since 0.1.0.0
+clusterMeetDefaults :: ClusterMeetOptions
+clusterMeetDefaults = ClusterMeetOptions {clusterMeetBusPort = Nothing}
+
+-- | @CLUSTER MEET ip port [bus-port]@: as 'clusterMeet'.
+--
+-- @since 0.1.0.0
+clusterMeetWith :: ClusterMeetOptions -> Host -> Port -> Command ()
+clusterMeetWith ClusterMeetOptions {clusterMeetBusPort} host port =
+  command "CLUSTER MEET" (arg host : portArgument port : maybe [] (pure . portArgument) clusterMeetBusPort) Decode.okay
 
 portArgument :: Port -> Argument
 portArgument = int . fromIntegral
@@ -112,24 +135,40 @@ data ClusterFailoverMode
     FailoverTakeover
   deriving stock (Eq, Show)
 
+-- | What CLUSTER FAILOVER takes.
+--
+-- @since 0.1.0.0
+newtype ClusterFailoverOptions = ClusterFailoverOptions
+  { -- | 'Nothing' is with all of them.
+    clusterFailoverMode :: Maybe ClusterFailoverMode
+  }
+  deriving stock (Eq, Show)
+
+-- | With its primary and with the others.
+--
+-- @since 0.1.0.0
+clusterFailoverDefaults :: ClusterFailoverOptions
+clusterFailoverDefaults = ClusterFailoverOptions {clusterFailoverMode = Nothing}
+
 -- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of
 -- its data; nothing is lost. Answers before that has happened. An error for a primary.
 -- \(O(1)\) on the server, since 3.0.0.
 --
 -- @since 0.1.0.0
 clusterFailover :: Command ()
-clusterFailover = command "CLUSTER FAILOVER" [] Decode.okay
+clusterFailover = clusterFailoverWith clusterFailoverDefaults
 
--- | @CLUSTER FAILOVER FORCE|TAKEOVER@: as 'clusterFailover', without waiting for
--- others: what the replica lacks is lost.
+-- | @CLUSTER FAILOVER [FORCE|TAKEOVER]@: as 'clusterFailover'. Without waiting for
+-- others, what the replica lacks is lost.
 --
 -- @since 0.1.0.0
-clusterFailoverWith :: ClusterFailoverMode -> Command ()
-clusterFailoverWith mode = command "CLUSTER FAILOVER" [arg word] Decode.okay
+clusterFailoverWith :: ClusterFailoverOptions -> Command ()
+clusterFailoverWith ClusterFailoverOptions {clusterFailoverMode} = command "CLUSTER FAILOVER" mode Decode.okay
   where
-    word = case mode of
-      FailoverForce -> "FORCE"
-      FailoverTakeover -> "TAKEOVER"
+    mode = case clusterFailoverMode of
+      Nothing -> []
+      Just FailoverForce -> [arg "FORCE"]
+      Just FailoverTakeover -> [arg "TAKEOVER"]
 
 -- | How much a node forgets.
 --
@@ -141,23 +180,39 @@ data ClusterResetMode
     ResetHard
   deriving stock (Eq, Show)
 
--- | @CLUSTER RESET@: as 'clusterResetWith' 'ResetSoft'. Since 3.0.0.
+-- | What CLUSTER RESET takes.
+--
+-- @since 0.1.0.0
+newtype ClusterResetOptions = ClusterResetOptions
+  { -- | 'Nothing' is 'ResetSoft'.
+    clusterResetMode :: Maybe ClusterResetMode
+  }
+  deriving stock (Eq, Show)
+
+-- | Soft.
+--
+-- @since 0.1.0.0
+clusterResetDefaults :: ClusterResetOptions
+clusterResetDefaults = ClusterResetOptions {clusterResetMode = Nothing}
+
+-- | @CLUSTER RESET@: the node is in no cluster any more. A replica becomes an empty
+-- primary; for a primary with keys it is an error. \(O(n)\) on the server in nodes,
+-- since 3.0.0.
 --
 -- @since 0.1.0.0
 clusterReset :: Command ()
-clusterReset = command "CLUSTER RESET" [] Decode.okay
+clusterReset = clusterResetWith clusterResetDefaults
 
--- | @CLUSTER RESET HARD|SOFT@: the node is in no cluster any more. A replica becomes an
--- empty primary; for a primary with keys it is an error. \(O(n)\) on the server in
--- nodes, since 3.0.0.
+-- | @CLUSTER RESET [HARD|SOFT]@: as 'clusterReset'.
 --
 -- @since 0.1.0.0
-clusterResetWith :: ClusterResetMode -> Command ()
-clusterResetWith mode = command "CLUSTER RESET" [arg word] Decode.okay
+clusterResetWith :: ClusterResetOptions -> Command ()
+clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET" mode Decode.okay
   where
-    word = case mode of
-      ResetSoft -> "SOFT"
-      ResetHard -> "HARD"
+    mode = case clusterResetMode of
+      Nothing -> []
+      Just ResetSoft -> [arg "SOFT"]
+      Just ResetHard -> [arg "HARD"]
 
 -- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk.
 -- \(O(1)\) on the server, since 3.0.0.
@@ -236,17 +291,13 @@ clusterFlushslots = command "CLUSTER FLUSHSLOTS" [] Decode.okay
 --
 -- @since 0.1.0.0
 clusterFlushslot :: Int -> Command ()
-clusterFlushslot slot = command "CLUSTER FLUSHSLOT" [slotArgument slot] Decode.okay
+clusterFlushslot = clusterFlushslotWith flushDefaults
 
--- | @CLUSTER FLUSHSLOT slot ASYNC|SYNC@: as 'clusterFlushslot'.
+-- | @CLUSTER FLUSHSLOT slot [ASYNC|SYNC]@: as 'clusterFlushslot'.
 --
 -- @since 0.1.0.0
-clusterFlushslotWith :: FlushMode -> Int -> Command ()
-clusterFlushslotWith mode slot = command "CLUSTER FLUSHSLOT" [slotArgument slot, arg word] Decode.okay
-  where
-    word = case mode of
-      FlushSync -> "SYNC"
-      FlushAsync -> "ASYNC"
+clusterFlushslotWith :: FlushOptions -> Int -> Command ()
+clusterFlushslotWith options slot = command "CLUSTER FLUSHSLOT" (slotArgument slot : flushArguments options) Decode.okay
 
 -- | What becomes of a slot, in a node's eyes.
 --
@@ -267,24 +318,36 @@ data SlotAssignment
 --
 -- @since 0.1.0.0
 clusterSetslot :: Int -> SlotAssignment -> Command ()
-clusterSetslot slot assignment = command "CLUSTER SETSLOT" (setslot slot assignment) Decode.okay
+clusterSetslot = clusterSetslotWith clusterSetslotDefaults
 
--- | @CLUSTER SETSLOT … TIMEOUT milliseconds@: as 'clusterSetslot'; the primary waits so
--- long for its replicas to know it, too, and fails otherwise. Since Valkey 8.0.0, where
--- without a time it is two seconds; Redis has none.
+-- | What CLUSTER SETSLOT takes.
 --
 -- @since 0.1.0.0
-clusterSetslotWithin :: Duration -> Int -> SlotAssignment -> Command ()
-clusterSetslotWithin limit slot assignment =
-  command "CLUSTER SETSLOT" (setslot slot assignment <> [arg "TIMEOUT", wholeMilliseconds limit]) Decode.okay
+newtype ClusterSetslotOptions = ClusterSetslotOptions
+  { -- | How long a primary waits for its replicas to know it, too, before it fails.
+    -- Since Valkey 8.0.0, where it is two seconds if 'Nothing'; Redis has none.
+    clusterSetslotTimeout :: Maybe Duration
+  }
+  deriving stock (Eq, Show)
 
-setslot :: Int -> SlotAssignment -> [Argument]
-setslot slot assignment =
-  slotArgument slot : case assignment of
-    SlotImporting node -> [arg "IMPORTING", arg node]
-    SlotMigrating node -> [arg "MIGRATING", arg node]
-    SlotOf node -> [arg "NODE", arg node]
-    SlotStable -> [arg "STABLE"]
+-- | As the server waits.
+--
+-- @since 0.1.0.0
+clusterSetslotDefaults :: ClusterSetslotOptions
+clusterSetslotDefaults = ClusterSetslotOptions {clusterSetslotTimeout = Nothing}
+
+-- | @CLUSTER SETSLOT … [TIMEOUT milliseconds]@: as 'clusterSetslot'.
+--
+-- @since 0.1.0.0
+clusterSetslotWith :: ClusterSetslotOptions -> Int -> SlotAssignment -> Command ()
+clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment =
+  command "CLUSTER SETSLOT" (slotArgument slot : step <> option "TIMEOUT" wholeMilliseconds clusterSetslotTimeout) Decode.okay
+  where
+    step = case assignment of
+      SlotImporting node -> [arg "IMPORTING", arg node]
+      SlotMigrating node -> [arg "MIGRATING", arg node]
+      SlotOf node -> [arg "NODE", arg node]
+      SlotStable -> [arg "STABLE"]
 
 -- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to give
 -- these slots to the nodes with these ids, which clients do not notice before it is

@@ -5,7 +5,9 @@
 -- The server's pages: <https://valkey.io/commands/memory-usage/> and those beside it.
 module Redis.Commands.Memory
   ( memoryUsage,
-    memoryUsageSamples,
+    memoryUsageWith,
+    MemoryUsageOptions (memoryUsageSamples),
+    memoryUsageDefaults,
     memoryStats,
     MemoryStats (..),
     memoryPurge,
@@ -23,21 +25,36 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
+-- | What MEMORY USAGE takes.
+--
+-- @since 0.1.0.0
+newtype MemoryUsageOptions = MemoryUsageOptions
+  { -- | How many elements are looked at: 5 if 'Nothing', all if 0.
+    memoryUsageSamples :: Maybe Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | Five.
+--
+-- @since 0.1.0.0
+memoryUsageDefaults :: MemoryUsageOptions
+memoryUsageDefaults = MemoryUsageOptions {memoryUsageSamples = Nothing}
+
 -- | @MEMORY USAGE key@: how many bytes the key and what it holds take; 'Nothing' for
 -- no key. Of lists, sets and the like it looks at five elements and estimates the rest.
 -- \(O(1)\) on the server, since 4.0.0.
 --
 -- @since 0.1.0.0
 memoryUsage :: ByteString -> Command (Maybe Int64)
-memoryUsage name = command "MEMORY USAGE" [key name] (Decode.nullable Decode.integer)
+memoryUsage = memoryUsageWith memoryUsageDefaults
 
--- | @MEMORY USAGE key SAMPLES count@: as 'memoryUsage', from so many elements; 0 is
--- all of them. \(O(n)\) on the server in those.
+-- | @MEMORY USAGE key [SAMPLES count]@: as 'memoryUsage'. \(O(n)\) on the server in the
+-- elements that it looks at.
 --
 -- @since 0.1.0.0
-memoryUsageSamples :: Int64 -> ByteString -> Command (Maybe Int64)
-memoryUsageSamples count name =
-  command "MEMORY USAGE" [key name, arg "SAMPLES", int count] (Decode.nullable Decode.integer)
+memoryUsageWith :: MemoryUsageOptions -> ByteString -> Command (Maybe Int64)
+memoryUsageWith MemoryUsageOptions {memoryUsageSamples} name =
+  command "MEMORY USAGE" (key name : option "SAMPLES" int memoryUsageSamples) (Decode.nullable Decode.integer)
 
 -- | Bytes, but where another unit is named.
 --

@@ -12,6 +12,8 @@ module Redis.Commands.Server
     flushdbWith,
     flushall,
     flushallWith,
+    FlushOptions (flushMode),
+    flushDefaults,
     FlushMode (..),
     swapdb,
 
@@ -24,6 +26,8 @@ module Redis.Commands.Server
 
     -- * Waiting for replicas
     wait,
+    waitaof,
+    Fsynced (..),
 
     -- * The end
     shutdown,
@@ -45,6 +49,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds)
+import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (colonFields)
 
 -- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on
@@ -54,46 +59,31 @@ import Redis.Internal.Command.Lines (colonFields)
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
 
--- | How to give the memory back.
---
--- @since 0.1.0.0
-data FlushMode
-  = -- | While everybody waits.
-    FlushSync
-  | -- | In the background.
-    FlushAsync
-  deriving stock (Eq, Show)
-
 -- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries.
 -- \(O(n)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 flushdb :: Command ()
-flushdb = command "FLUSHDB" [] Decode.okay
+flushdb = flushdbWith flushDefaults
 
--- | @FLUSHDB SYNC|ASYNC@: as 'flushdb'. ASYNC since 4.0.0, SYNC since 6.2.0.
+-- | @FLUSHDB [SYNC|ASYNC]@: as 'flushdb'. ASYNC since 4.0.0, SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
-flushdbWith :: FlushMode -> Command ()
-flushdbWith mode = command "FLUSHDB" [flushMode mode] Decode.okay
+flushdbWith :: FlushOptions -> Command ()
+flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 
 -- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all
 -- primaries. \(O(n)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 flushall :: Command ()
-flushall = command "FLUSHALL" [] Decode.okay
+flushall = flushallWith flushDefaults
 
--- | @FLUSHALL SYNC|ASYNC@: as 'flushall'. ASYNC since 4.0.0, SYNC since 6.2.0.
+-- | @FLUSHALL [SYNC|ASYNC]@: as 'flushall'. ASYNC since 4.0.0, SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
-flushallWith :: FlushMode -> Command ()
-flushallWith mode = command "FLUSHALL" [flushMode mode] Decode.okay
-
-flushMode :: FlushMode -> Argument
-flushMode = \case
-  FlushSync -> arg "SYNC"
-  FlushAsync -> arg "ASYNC"
+flushallWith :: FlushOptions -> Command ()
+flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
 -- | @INFO@: the fields of the default sections in order, the headings left out.
 -- One node's own. \(O(1)\) on the server, since 1.0.0.
@@ -155,6 +145,29 @@ lolwut = command "LOLWUT" [] Decode.bytes
 -- @since 0.1.0.0
 lolwutVersion :: Int64 -> [Int64] -> Command ByteString
 lolwutVersion version numbers = command "LOLWUT" (arg "VERSION" : map int (version : numbers)) Decode.bytes
+
+-- | @WAITAOF local replicas milliseconds@: how many have on disk what was written on this
+-- very connection, as soon as these many have, or after that time, if there is one. The
+-- first number is 0 or 1: the server itself, which refuses 1 if it keeps no append-only
+-- file. Means something only on a connection of one's own, as 'wait'. \(O(1)\) on the
+-- server, since 7.2.0.
+--
+-- @since 0.1.0.0
+waitaof :: Int64 -> Int64 -> Maybe Duration -> Command Fsynced
+waitaof local replicas limit =
+  command "WAITAOF" [int local, int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] $
+    fmap (uncurry Fsynced) . Decode.pair Decode.integer Decode.integer
+
+-- | Who has on disk what was written.
+--
+-- @since 0.1.0.0
+data Fsynced = Fsynced
+  { -- | The server itself: 0 or 1.
+    fsyncedLocally :: Int64,
+    -- | How many replicas.
+    fsyncedReplicas :: Int64
+  }
+  deriving stock (Eq, Show)
 
 -- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It
 -- does not answer: the connection ends, which is the success. Does not wait behind

@@ -49,8 +49,6 @@ data Outcome a
     Such String (a -> Bool)
   | -- | An error reply of this code, as from a server that stands alone.
     Fails ByteString
-  | -- | One thing with servers of one family, another with those of the other.
-    DependsOn (Family -> Outcome a)
   | -- | Nothing: the server ends. It is one that nothing else is asked of.
     EndsServer
 

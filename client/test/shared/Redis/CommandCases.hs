@@ -12,13 +12,16 @@ import Redis.Cases.Latency
 import Redis.Cases.List
 import Redis.Cases.Memory
 import Redis.Cases.Module
+import Redis.Cases.Object
 import Redis.Cases.Persistence
 import Redis.Cases.Pubsub
 import Redis.Cases.Replication
 import Redis.Cases.Script
 import Redis.Cases.Server
 import Redis.Cases.Slowlog
+import Redis.Cases.Sort
 import Redis.Cases.String
+import Redis.Cases.Transfer
 import Redis.CommandCase
 
 cases :: [Case]
@@ -35,11 +38,14 @@ cases =
       listCases,
       memoryCases,
       moduleCases,
+      objectCases,
       persistenceCases,
       pubsubCases,
       replicationCases,
       scriptCases,
       serverCases,
       slowlogCases,
-      stringCases
+      sortCases,
+      stringCases,
+      transferCases
     ]

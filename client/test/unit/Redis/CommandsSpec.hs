@@ -6,7 +6,8 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAlphaNum, isLower, toLower)
 import Data.Either (isLeft)
-import Data.List (isInfixOf, isPrefixOf, nub, sort, stripPrefix)
+import Data.List (isInfixOf, isPrefixOf, nub, stripPrefix)
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (mapMaybe)
@@ -52,7 +53,7 @@ spec = describe "Redis.Commands" $ do
     exported <- exportedCommands
     length exported `shouldSatisfy` (> 50)
     -- What it is on the wire is the caller's.
-    sort (nub (map caseName cases)) `shouldBe` filter (/= "raw") exported
+    List.sort (nub (map caseName cases)) `shouldBe` filter (/= "raw") exported
 
   it "has the server's name, subcommand and all, and at most a word more" $
     [(caseName, commandName caseCommand) | Case {caseName, caseCommand} <- cases, not (plain (Char8.unpack (commandName caseCommand)) `isPrefixOf` plain caseName)]
@@ -82,7 +83,7 @@ exportedCommands :: IO [String]
 exportedCommands = do
   facade <- source "Redis/Commands.hs"
   let modules = mapMaybe (fmap (takeWhile (/= ',')) . stripPrefix "module " . dropWhile (`elem` (" (" :: String))) (drop 1 (dropWhile (not . ("module " `isPrefixOf`)) (lines facade)))
-  sort . concat <$> traverse (fmap commandsOf . source . pathOf) modules
+  List.sort . concat <$> traverse (fmap commandsOf . source . pathOf) modules
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
 

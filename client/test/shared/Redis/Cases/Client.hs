@@ -95,10 +95,10 @@ killing filters words' = case filters of
 pausingCases :: [Case]
 pausingCases =
   [ onEmpty "clientPause" (clientPause (milliseconds 1)) ["CLIENT", "PAUSE", "1"] (Gives ()),
-    onEmpty "clientPauseWith" (clientPauseWith PauseAll (milliseconds 1)) ["CLIENT", "PAUSE", "1", "ALL"] (Gives ()),
-    onEmpty "clientPauseWith" (clientPauseWith PauseWrites (seconds 0.002)) ["CLIENT", "PAUSE", "2", "WRITE"] (Gives ()),
+    onEmpty "clientPauseWith" (clientPauseWith pauseDefaults {pauseMode = Just PauseAll} (milliseconds 1)) ["CLIENT", "PAUSE", "1", "ALL"] (Gives ()),
+    onEmpty "clientPauseWith" (clientPauseWith pauseDefaults {pauseMode = Just PauseWrites} (seconds 0.002)) ["CLIENT", "PAUSE", "2", "WRITE"] (Gives ()),
     onEmpty "clientUnpause" clientUnpause ["CLIENT", "UNPAUSE"] (Gives ()),
     onEmpty "clientUnblock" (clientUnblock 1000001) ["CLIENT", "UNBLOCK", "1000001"] (Gives False),
-    onEmpty "clientUnblockWith" (clientUnblockWith UnblockTimeout 1000001) ["CLIENT", "UNBLOCK", "1000001", "TIMEOUT"] (Gives False),
-    onEmpty "clientUnblockWith" (clientUnblockWith UnblockError 1000001) ["CLIENT", "UNBLOCK", "1000001", "ERROR"] (Gives False)
+    onEmpty "clientUnblockWith" (clientUnblockWith unblockDefaults {unblockMode = Just UnblockTimeout} 1000001) ["CLIENT", "UNBLOCK", "1000001", "TIMEOUT"] (Gives False),
+    onEmpty "clientUnblockWith" (clientUnblockWith unblockDefaults {unblockMode = Just UnblockError} 1000001) ["CLIENT", "UNBLOCK", "1000001", "ERROR"] (Gives False)
   ]

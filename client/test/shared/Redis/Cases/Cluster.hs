@@ -8,7 +8,7 @@ import Redis.Command (Command)
 import Redis.CommandCase
 import Redis.Commands.Cluster
 import Redis.Commands.ClusterAdmin
-import Redis.Commands.Server (FlushMode (..))
+import Redis.Commands.Server (FlushMode (..), FlushOptions (flushMode), flushDefaults)
 import Redis.Duration
 
 clusterCases :: [Case]
@@ -22,9 +22,8 @@ asking :: [Case]
 asking =
   [ alone "clusterShards" clusterShards ["SHARDS"],
     alone "clusterSlots" clusterSlots ["SLOTS"],
-    onEmpty "clusterKeyslot" (clusterKeyslot "k") ["CLUSTER", "KEYSLOT", "k"] . DependsOn $ \case
-      IsRedis -> Fails "ERR"
-      IsValkey -> Gives 7629,
+    -- Valkey tells it without a cluster, too.
+    needs [(IsValkey, (9, 0))] (onEmpty "clusterKeyslot" (clusterKeyslot "k") ["CLUSTER", "KEYSLOT", "k"] (Gives 7629)),
     alone "clusterCountkeysinslot" (clusterCountkeysinslot 5) ["COUNTKEYSINSLOT", "5"],
     alone "clusterGetkeysinslot" (clusterGetkeysinslot 5 10) ["GETKEYSINSLOT", "5", "10"],
     alone "clusterSlotStats" (clusterSlotStats (SlotRange 0 9)) ["SLOT-STATS", "SLOTSRANGE", "0", "9"],
@@ -58,16 +57,16 @@ asking =
 nodes :: [Case]
 nodes =
   [ alone "clusterMeet" (clusterMeet "h" 7000) ["MEET", "h", "7000"],
-    alone "clusterMeetBus" (clusterMeetBus "h" 7000 7001) ["MEET", "h", "7000", "7001"],
+    alone "clusterMeetWith" (clusterMeetWith clusterMeetDefaults {clusterMeetBusPort = Just 7001} "h" 7000) ["MEET", "h", "7000", "7001"],
     alone "clusterForget" (clusterForget "n") ["FORGET", "n"],
     alone "clusterReplicate" (clusterReplicate "n") ["REPLICATE", "n"],
     alone "clusterReplicateNoOne" clusterReplicateNoOne ["REPLICATE", "NO", "ONE"],
     alone "clusterFailover" clusterFailover ["FAILOVER"],
-    alone "clusterFailoverWith" (clusterFailoverWith FailoverForce) ["FAILOVER", "FORCE"],
-    alone "clusterFailoverWith" (clusterFailoverWith FailoverTakeover) ["FAILOVER", "TAKEOVER"],
+    alone "clusterFailoverWith" (clusterFailoverWith clusterFailoverDefaults {clusterFailoverMode = Just FailoverForce}) ["FAILOVER", "FORCE"],
+    alone "clusterFailoverWith" (clusterFailoverWith clusterFailoverDefaults {clusterFailoverMode = Just FailoverTakeover}) ["FAILOVER", "TAKEOVER"],
     alone "clusterReset" clusterReset ["RESET"],
-    alone "clusterResetWith" (clusterResetWith ResetHard) ["RESET", "HARD"],
-    alone "clusterResetWith" (clusterResetWith ResetSoft) ["RESET", "SOFT"],
+    alone "clusterResetWith" (clusterResetWith clusterResetDefaults {clusterResetMode = Just ResetHard}) ["RESET", "HARD"],
+    alone "clusterResetWith" (clusterResetWith clusterResetDefaults {clusterResetMode = Just ResetSoft}) ["RESET", "SOFT"],
     alone "clusterSaveconfig" clusterSaveconfig ["SAVECONFIG"],
     alone "clusterBumpepoch" clusterBumpepoch ["BUMPEPOCH"],
     alone "clusterSetConfigEpoch" (clusterSetConfigEpoch 5) ["SET-CONFIG-EPOCH", "5"]
@@ -81,15 +80,15 @@ slots =
     alone "clusterDelslotsrange" (clusterDelslotsrange (SlotRange 5 6 :| [])) ["DELSLOTSRANGE", "5", "6"],
     alone "clusterFlushslots" clusterFlushslots ["FLUSHSLOTS"],
     alone "clusterFlushslot" (clusterFlushslot 5) ["FLUSHSLOT", "5"],
-    alone "clusterFlushslotWith" (clusterFlushslotWith FlushSync 5) ["FLUSHSLOT", "5", "SYNC"],
-    alone "clusterFlushslotWith" (clusterFlushslotWith FlushAsync 5) ["FLUSHSLOT", "5", "ASYNC"],
+    alone "clusterFlushslotWith" (clusterFlushslotWith flushDefaults {flushMode = Just FlushSync} 5) ["FLUSHSLOT", "5", "SYNC"],
+    alone "clusterFlushslotWith" (clusterFlushslotWith flushDefaults {flushMode = Just FlushAsync} 5) ["FLUSHSLOT", "5", "ASYNC"],
     alone "clusterSetslot" (clusterSetslot 5 (SlotImporting "n")) ["SETSLOT", "5", "IMPORTING", "n"],
     alone "clusterSetslot" (clusterSetslot 5 (SlotMigrating "n")) ["SETSLOT", "5", "MIGRATING", "n"],
     alone "clusterSetslot" (clusterSetslot 5 (SlotOf "n")) ["SETSLOT", "5", "NODE", "n"],
     alone "clusterSetslot" (clusterSetslot 5 SlotStable) ["SETSLOT", "5", "STABLE"],
     alone
-      "clusterSetslotWithin"
-      (clusterSetslotWithin (seconds 0.5) 5 (SlotOf "n"))
+      "clusterSetslotWith"
+      (clusterSetslotWith clusterSetslotDefaults {clusterSetslotTimeout = Just (seconds 0.5)} 5 (SlotOf "n"))
       ["SETSLOT", "5", "NODE", "n", "TIMEOUT", "500"],
     alone
       "clusterMigrateslots"

@@ -37,15 +37,12 @@ connectionCases =
     lent (onEmpty "clientSetinfo" (clientSetinfo "LIB-NAME" "x") ["CLIENT", "SETINFO", "LIB-NAME", "x"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch True) ["CLIENT", "NO-TOUCH", "ON"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch False) ["CLIENT", "NO-TOUCH", "OFF"] (Gives ())),
-    -- A server of Redis that stands alone refuses these.
-    lent (onEmpty "readonly" readonly ["READONLY"] inCluster),
-    lent (onEmpty "readwrite" readwrite ["READWRITE"] inCluster),
+    -- Of a server that stands alone these are refused, but by Valkey.
+    needs [(IsValkey, (8, 0))] (lent (onEmpty "readonly" readonly ["READONLY"] (Gives ()))),
+    needs [(IsValkey, (8, 0))] (lent (onEmpty "readwrite" readwrite ["READWRITE"] (Gives ()))),
     lent (onEmpty "asking" asking ["ASKING"] (Fails "ERR"))
   ]
   where
-    inCluster = DependsOn $ \case
-      IsRedis -> Fails "ERR"
-      IsValkey -> Gives ()
     speaks number ServerHello {helloProto, helloMode, helloRole} =
       helloProto == number && helloMode == "standalone" && helloRole == Just "master"
 

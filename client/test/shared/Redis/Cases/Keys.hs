@@ -2,16 +2,14 @@
 module Redis.Cases.Keys (keyCases) where
 
 import Data.ByteString (ByteString)
-import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.CommandCase
 import Redis.Commands.Keys
-import Redis.Commands.String (Expiry (..))
 import Redis.Duration
 
 keyCases :: [Case]
-keyCases = presence <> expiry <> names <> walking <> moving
+keyCases = presence <> expiry <> names <> walking
 
 presence :: [Case]
 presence =
@@ -34,15 +32,50 @@ expiry =
     after [kv] "pexpire" (pexpire "k" (seconds 0.0001)) ["PEXPIRE", "k", "1"] (Gives True),
     after [kv] "expireat" (expireat "k" (posixSecondsToUTCTime 1700000000.001)) ["EXPIREAT", "k", "1700000001"] (Gives True),
     after [kv] "pexpireat" (pexpireat "k" (posixSecondsToUTCTime 1700000000.0005)) ["PEXPIREAT", "k", "1700000000001"] (Gives True),
+    after
+      [kv]
+      "expireWith"
+      (expireWith expireDefaults {expireCondition = Just OnlyIfNoExpiry} "k" (seconds 10))
+      ["EXPIRE", "k", "10", "NX"]
+      (Gives True),
+    after
+      [kv]
+      "expireWith"
+      (expireWith expireDefaults {expireCondition = Just OnlyIfExpiry} "k" (seconds 10))
+      ["EXPIRE", "k", "10", "XX"]
+      (Gives False),
+    after
+      [mortal]
+      "pexpireWith"
+      (pexpireWith expireDefaults {expireCondition = Just OnlyIfLater} "k" (seconds 10))
+      ["PEXPIRE", "k", "10000", "GT"]
+      (Gives False),
+    after
+      [mortal]
+      "expireatWith"
+      (expireatWith expireDefaults {expireCondition = Just OnlyIfSooner} "k" (posixSecondsToUTCTime 1700000000))
+      ["EXPIREAT", "k", "1700000000", "LT"]
+      (Gives True),
+    after
+      [mortal]
+      "pexpireatWith"
+      (pexpireatWith expireDefaults {expireCondition = Just OnlyIfNoExpiry} "k" (posixSecondsToUTCTime 1700000000))
+      ["PEXPIREAT", "k", "1700000000000", "NX"]
+      (Gives False),
     after [mortal] "persist" (persist "k") ["PERSIST", "k"] (Gives True),
     after [kv] "persist" (persist "k") ["PERSIST", "k"] (Gives False),
     after [mortal] "ttl" (ttl "k") ["TTL", "k"] (Such "is nearly the whole time" nearlyWhole),
     after [kv] "ttl" (ttl "k") ["TTL", "k"] (Gives NeverExpires),
     onEmpty "ttl" (ttl "k") ["TTL", "k"] (Gives NoSuchKey),
-    after [mortal] "pttl" (pttl "k") ["PTTL", "k"] (Such "is nearly the whole time" nearlyWhole)
+    after [mortal] "pttl" (pttl "k") ["PTTL", "k"] (Such "is nearly the whole time" nearlyWhole),
+    after [until4] "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives (ExpiresAt (posixSecondsToUTCTime 4000000000))),
+    after [kv] "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives ExpiresNever),
+    onEmpty "expiretime" (expiretime "k") ["EXPIRETIME", "k"] (Gives NothingExpires),
+    after [until4] "pexpiretime" (pexpiretime "k") ["PEXPIRETIME", "k"] (Gives (ExpiresAt (posixSecondsToUTCTime 4000000000.005)))
   ]
   where
     mortal = ["SET", "k", "v", "EX", "1000"]
+    until4 = ["SET", "k", "v", "PXAT", "4000000000005"]
     nearlyWhole = \case
       LivesFor time -> time > seconds 900 && time <= seconds 1000
       _ -> False
@@ -82,35 +115,6 @@ walking =
       (Gives (ScanPage Nothing ["kz"]))
   ]
 
-moving :: [Case]
-moving =
-  [ after [kv] "dump" (dump "k") ["DUMP", "k"] (Such "has the value" (maybe False ("\0\1v" `Char8.isPrefixOf`))),
-    onEmpty "dump" (dump "k") ["DUMP", "k"] (Gives Nothing),
-    onEmpty "restore" (restore "k" payload) ["RESTORE", "k", "0", payload] (Gives ()),
-    after [kv] "restore" (restore "k" payload) ["RESTORE", "k", "0", payload] (Fails "BUSYKEY"),
-    onEmpty "restore" (restore "k" "payload") ["RESTORE", "k", "0", "payload"] (Fails "ERR"),
-    after
-      [kv]
-      "restoreWith"
-      (restoreWith restoreDefaults {restoreExpiry = ExpireIn (seconds 0.0015), restoreReplace = True} "k" payload)
-      ["RESTORE", "k", "2", payload, "REPLACE"]
-      (Gives ()),
-    onEmpty
-      "restoreWith"
-      (restoreWith restoreDefaults {restoreExpiry = ExpireAt (posixSecondsToUTCTime 9)} "k" payload)
-      ["RESTORE", "k", "9000", payload, "ABSTTL"]
-      (Gives ()),
-    onEmpty
-      "restoreWith"
-      (restoreWith restoreDefaults {restoreExpiry = KeepExpiry} "k" payload)
-      ["RESTORE", "k", "0", payload]
-      (Gives ())
-  ]
-
 kv, ab :: [ByteString]
 kv = ["SET", "k", "v"]
 ab = ["MSET", "{k}a", "1", "{k}b", "2"]
-
--- | What DUMP of Redis 7.0 says of the string @v@; newer servers take it, too.
-payload :: ByteString
-payload = "\0\1v\10\0\145\8\206\178\25\&8\138\206"

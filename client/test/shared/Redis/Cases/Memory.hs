@@ -11,8 +11,8 @@ memoryCases =
     onEmpty "memoryUsage" (memoryUsage "k") ["MEMORY", "USAGE", "k"] (Gives Nothing),
     after
       [["RPUSH", "k", "a", "b"]]
-      "memoryUsageSamples"
-      (memoryUsageSamples 0 "k")
+      "memoryUsageWith"
+      (memoryUsageWith memoryUsageDefaults {memoryUsageSamples = Just 0} "k")
       ["MEMORY", "USAGE", "k", "SAMPLES", "0"]
       (Such "is some bytes" (maybe False (> 1))),
     after

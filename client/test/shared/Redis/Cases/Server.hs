@@ -13,9 +13,9 @@ serverCases :: [Case]
 serverCases =
   [ after [kv] "dbsize" dbsize ["DBSIZE"] (Gives 1),
     after [kv] "flushdb" flushdb ["FLUSHDB"] (Gives ()),
-    onEmpty "flushdbWith" (flushdbWith FlushSync) ["FLUSHDB", "SYNC"] (Gives ()),
+    onEmpty "flushdbWith" (flushdbWith flushDefaults {flushMode = Just FlushSync}) ["FLUSHDB", "SYNC"] (Gives ()),
     onEmpty "flushall" flushall ["FLUSHALL"] (Gives ()),
-    onEmpty "flushallWith" (flushallWith FlushAsync) ["FLUSHALL", "ASYNC"] (Gives ()),
+    onEmpty "flushallWith" (flushallWith flushDefaults {flushMode = Just FlushAsync}) ["FLUSHALL", "ASYNC"] (Gives ()),
     onEmpty "info" info ["INFO"] (Such "has fields of two sections" (\fields -> has "redis_version" fields && has "used_memory" fields)),
     onEmpty
       "infoOf"
@@ -30,6 +30,9 @@ serverCases =
     onEmpty "swapdb" (swapdb 0 99) ["SWAPDB", "0", "99"] (Fails "ERR"),
     onEmpty "lolwut" lolwut ["LOLWUT"] (Such "has a version" (Char8.isInfixOf "ver. ")),
     onEmpty "lolwutVersion" (lolwutVersion 5 [8, 2, 2]) ["LOLWUT", "VERSION", "5", "8", "2", "2"] (Such "has a version" (Char8.isInfixOf "ver. ")),
+    lent (onEmpty "waitaof" (waitaof 0 1 (Just (seconds 0.1))) ["WAITAOF", "0", "1", "100"] (Gives (Fsynced 0 0))),
+    lent (onEmpty "waitaof" (waitaof 0 0 Nothing) ["WAITAOF", "0", "0", "0"] (Gives (Fsynced 0 0))),
+    lent (onEmpty "waitaof" (waitaof 1 0 (Just (seconds 1))) ["WAITAOF", "1", "0", "1000"] (Fails "ERR")),
     onEmpty "shutdown" shutdown ["SHUTDOWN"] EndsServer,
     onEmpty "shutdownWith" (shutdownWith shutdownDefaults) ["SHUTDOWN"] EndsServer,
     onEmpty
