@@ -7,6 +7,7 @@ module Redis.Commands
     module Redis.Commands.Client,
     module Redis.Commands.Cluster,
     module Redis.Commands.ClusterAdmin,
+    module Redis.Commands.Clusterscan,
     module Redis.Commands.Command,
     module Redis.Commands.Config,
     module Redis.Commands.Connection,
@@ -33,6 +34,7 @@ import Redis.Commands.Acl
 import Redis.Commands.Client
 import Redis.Commands.Cluster
 import Redis.Commands.ClusterAdmin
+import Redis.Commands.Clusterscan
 import Redis.Commands.Command
 import Redis.Commands.Config
 import Redis.Commands.Connection

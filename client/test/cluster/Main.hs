@@ -73,6 +73,7 @@
 --   and FCALL_RO only.
 module Main (main) where
 
+import CommandsSpec qualified
 import LentSpec qualified
 import LiveSpec qualified
 import LookingSpec qualified
@@ -87,4 +88,4 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> CommandsSpec.spec >> LiveSpec.spec)

@@ -8,6 +8,8 @@ import Redis.Command (Command)
 import Redis.CommandCase
 import Redis.Commands.Cluster
 import Redis.Commands.ClusterAdmin
+import Redis.Commands.Clusterscan
+import Redis.Commands.Keys (KeyType (HashKey))
 import Redis.Commands.Server (FlushMode (..), FlushOptions (flushMode), flushDefaults)
 import Redis.Duration
 
@@ -50,6 +52,12 @@ asking =
     alone "clusterMyshardid" clusterMyshardid ["MYSHARDID"],
     alone "clusterCountFailureReports" (clusterCountFailureReports "n") ["COUNT-FAILURE-REPORTS", "n"],
     alone "clusterLinks" clusterLinks ["LINKS"],
+    onEmpty "clusterscan" (clusterscan clusterscanStart) ["CLUSTERSCAN", "0"] (Fails "ERR"),
+    onEmpty
+      "clusterscanWith"
+      (clusterscanWith clusterscanDefaults {clusterscanMatch = Just "a*", clusterscanCount = Just 5, clusterscanType = Just HashKey, clusterscanSlot = Just 7} clusterscanStart)
+      ["CLUSTERSCAN", "0", "MATCH", "a*", "COUNT", "5", "TYPE", "hash", "SLOT", "7"]
+      (Fails "ERR"),
     alone "clusterInfo" clusterInfo ["INFO"],
     alone "clusterHelp" clusterHelp ["HELP"]
   ]
