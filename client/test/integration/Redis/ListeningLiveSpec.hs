@@ -38,9 +38,9 @@ spec = describe "commands about channels" $
             listening <- run client (Redis.clientListOf (Redis.ClientWith (Redis.HasType Redis.PubsubClient) :| []))
             [(Redis.clientInfoChannels one, Redis.clientInfoPatterns one) | one <- listening] `shouldBe` [(2, 1)]
   where
-    awaitPong wire before
-      | "PONG" `ByteString.isInfixOf` before = pure ()
-      | otherwise = receiveBytes wire 4096 >>= awaitPong wire . (before <>)
+    awaitPong wire got
+      | "PONG" `ByteString.isInfixOf` got = pure ()
+      | otherwise = receiveBytes wire 4096 >>= awaitPong wire . (got <>)
 
 addressed :: Server -> Config
 addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))

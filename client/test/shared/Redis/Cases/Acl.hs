@@ -50,7 +50,7 @@ aclCases =
     after [gone, some] "aclUsers" aclUsers ["ACL", "USERS"] (Such "has both users" (\names -> all (`elem` names) ["al", "default"])),
     onEmpty "aclWhoami" aclWhoami ["ACL", "WHOAMI"] (Gives "default"),
     after [gone, some] "aclDryrun" (aclDryrun "al" ("GET" :| ["app:1"])) ["ACL", "DRYRUN", "al", "GET", "app:1"] (Gives AclAllowed),
-    after [gone, some] "aclDryrun" (aclDryrun "al" ("GET" :| ["k"])) ["ACL", "DRYRUN", "al", "GET", "k"] (Such "is a refusal" (\verdict -> verdict /= AclAllowed)),
+    after [gone, some] "aclDryrun" (aclDryrun "al" ("GET" :| ["k"])) ["ACL", "DRYRUN", "al", "GET", "k"] (Such "is a refusal" (/= AclAllowed)),
     after [gone] "aclDryrun" (aclDryrun "al" ("GET" :| ["k"])) ["ACL", "DRYRUN", "al", "GET", "k"] (Fails "ERR"),
     onEmpty "aclGenpass" aclGenpass ["ACL", "GENPASS"] (Such "has 64 digits" ((== 64) . Char8.length)),
     onEmpty "aclGenpassOf" (aclGenpassOf 5) ["ACL", "GENPASS", "5"] (Such "has 2 digits" ((== 2) . Char8.length)),

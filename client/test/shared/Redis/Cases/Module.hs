@@ -7,7 +7,7 @@ import Redis.Commands.Module
 
 moduleCases :: [Case]
 moduleCases =
-  [ onEmpty "moduleList" moduleList ["MODULE", "LIST"] (Such "has names, if any are built in" (all (not . Char8.null . moduleName))),
+  [ onEmpty "moduleList" moduleList ["MODULE", "LIST"] (Such "has names, if any are built in" (not . any (Char8.null . moduleName))),
     onEmpty "moduleLoad" (moduleLoad "/m.so" ["a", "b"]) ["MODULE", "LOAD", "/m.so", "a", "b"] (Fails "ERR"),
     onEmpty "moduleLoadexWith" (moduleLoadexWith moduleLoadexDefaults "/m.so") ["MODULE", "LOADEX", "/m.so"] (Fails "ERR"),
     onEmpty
