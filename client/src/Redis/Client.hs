@@ -107,7 +107,7 @@ withClient config = bracket (newClient config) closeClient
 newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
-  connector <- newConnector config >>= either (throwIO . ConnectionError NotSent (firstEndpoint (configTopology config))) pure
+  connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure NotSent (firstEndpoint (configTopology config))) pure
   herald <- newHerald (configHooks config)
   let hooks = heraldedHooks herald
       heralded = config {configHooks = hooks}

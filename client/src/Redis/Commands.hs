@@ -11,6 +11,7 @@ module Redis.Commands
     module Redis.Commands.Command,
     module Redis.Commands.Config,
     module Redis.Commands.Connection,
+    module Redis.Commands.Function,
     module Redis.Commands.Keys,
     module Redis.Commands.Latency,
     module Redis.Commands.List,
@@ -38,6 +39,7 @@ import Redis.Commands.Clusterscan
 import Redis.Commands.Command
 import Redis.Commands.Config
 import Redis.Commands.Connection
+import Redis.Commands.Function
 import Redis.Commands.Keys
 import Redis.Commands.Latency
 import Redis.Commands.List

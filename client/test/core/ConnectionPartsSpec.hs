@@ -12,7 +12,7 @@ import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
 import Redis.Config (Backoff (..), Polling (..), defaultBackoff)
-import Redis.Duration (inSeconds, seconds)
+import Redis.Duration
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Network.OrderCounts
@@ -152,7 +152,7 @@ slots = do
     mapM_ (fillSlot slot) outcomes
     readIORef told `shouldReturn` [Right (Integer 1)]
   where
-    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError MaybeExecuted 1)]
+    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError (TimeoutFailure MaybeExecuted (seconds 1)))]
     asEither = \case
       Reply value -> Right value
       Failure failure -> Left failure
@@ -273,7 +273,7 @@ polling :: Spec
 polling = do
   prop "never polls for longer than the cap, whatever was waited" $
     forAll (chooseInt (-5, 2000)) $ \cap -> forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 100)) $ \replies ->
-      let budget = pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo cap))
+      let budget = pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo (microseconds (fromIntegral cap))))
        in counterexample (show budget) (budget >= 0 && budget <= 1000 * fromIntegral (max 0 cap))
 
   prop "never polls when it is told not to" $
@@ -282,34 +282,34 @@ polling = do
 
   prop "does not poll after a read that brought many replies" $
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (65, 100000)) $ \replies ->
-      pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo 200)) === 0
+      pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo (microseconds 200))) === 0
 
   it "polls from the start" $ do
-    newPollPolicy (PollUpTo 200) `shouldSatisfy` wouldPoll
-    pollBudget (Haul 1 5) (newPollPolicy (PollUpTo 200)) `shouldSatisfy` (> 0)
+    newPollPolicy (PollUpTo (microseconds 200)) `shouldSatisfy` wouldPoll
+    pollBudget (Haul 1 5) (newPollPolicy (PollUpTo (microseconds 200))) `shouldSatisfy` (> 0)
 
   prop "polls for about twice as long as replies take" $
     forAll (choose (0, 200000)) $ \wait ->
-      let budget = pollBudget (Haul 1 5) (after (replicate 300 wait) (PollUpTo 200))
+      let budget = pollBudget (Haul 1 5) (after (replicate 300 wait) (PollUpTo (microseconds 200)))
           most = min 200000 (2 * wait + 20000)
        in counterexample (show budget) (budget <= most && budget >= most - 14)
 
   prop "stops for a server that is farther away than the cap, and begins again when it is near" $
     forAll (choose (200100, 10000000000)) $ \long -> forAll (choose (0, 150000)) $ \short ->
       let far = replicate 300 long
-       in (wouldPoll (after far (PollUpTo 200)), wouldPoll (after (far <> replicate 300 short) (PollUpTo 200))) === (False, True)
+       in (wouldPoll (after far (PollUpTo (microseconds 200))), wouldPoll (after (far <> replicate 300 short) (PollUpTo (microseconds 200)))) === (False, True)
 
   prop "waits for short replies to gather with many in flight only, and for a quarter of them at most" $
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 2000)) $ \busy ->
       forAll (chooseInt (0, 500)) $ \replies -> forAll (chooseInt (3, 200)) $ \size ->
-        let policy = after waits (PollUpTo 200)
+        let policy = after waits (PollUpTo (microseconds 200))
             wanted = worthGathering (Haul replies (size * replies)) busy policy
             worth = busy >= 128 && replies > 0 && size <= 64 && wouldPoll policy
          in if worth then fmap gatherBytes wanted === Just (size * min 256 (busy `quot` 4)) else wanted === Nothing
 
   prop "keeps its capability waiting for a tenth of a millisecond at most, and for less when less is in flight" $
     forAll (chooseInt (128, 20000)) $ \busy -> forAll (chooseInt (1, 500)) $ \replies ->
-      let limit = maybe 0 gatherMicros (worthGathering (Haul replies (5 * replies)) busy (newPollPolicy (PollUpTo 200)))
+      let limit = maybe 0 gatherMicros (worthGathering (Haul replies (5 * replies)) busy (newPollPolicy (PollUpTo (microseconds 200))))
        in counterexample (show limit) (limit >= 30 && limit <= if busy < 304 then 30 else 102)
 
   prop "does not wait for them when it is told not to poll" $
@@ -318,7 +318,7 @@ polling = do
 
   prop "goes on after one stall of a server that is near" $
     forAll (choose (0, 100000)) $ \wait -> forAll genWait $ \stall ->
-      wouldPoll (after (replicate 300 wait <> [stall]) (PollUpTo 200))
+      wouldPoll (after (replicate 300 wait <> [stall]) (PollUpTo (microseconds 200)))
   where
     after waits policy = List.foldl' (flip observeWait) (newPollPolicy policy) waits
     genWait = oneof [choose (0, 1000), choose (0, 1000000), choose (0, 100000000000)]

@@ -149,7 +149,7 @@ spec = do
           run client (Commands.set "key" "value")
           withDedicated client Anywhere $ \dedicated -> do
             let timedOut = \case
-                  Left (TimeoutError _ _) -> True
+                  Left (TimeoutError _) -> True
                   _ -> False
             within 15 (tryRun client (timeLimit (seconds 0.2) (Commands.blpop (pure "list") Nothing))) >>= (`shouldSatisfy` timedOut)
             Server.freeze server

@@ -26,6 +26,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
+import Redis.Duration (microseconds)
 import Redis.Error (Endpoint (..), Host, Port)
 import Redis.Internal.Config
 import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
@@ -234,7 +235,7 @@ applyOption config (name, value) = case name of
     | otherwise -> (\new -> config {configMuxCount = Just new}) <$> whole part value
   "polling"
     | value == "off" -> Right config {configPolling = NeverPoll}
-    | otherwise -> (\new -> config {configPolling = PollUpTo new}) <$> whole part value
+    | otherwise -> (\new -> config {configPolling = PollUpTo (microseconds (fromIntegral (new :: Int)))}) <$> whole part value
   "protocol" -> case value of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}

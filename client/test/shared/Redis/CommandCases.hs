@@ -7,6 +7,7 @@ import Redis.Cases.Cluster
 import Redis.Cases.Command
 import Redis.Cases.Config
 import Redis.Cases.Connection
+import Redis.Cases.Function
 import Redis.Cases.Keys
 import Redis.Cases.Latency
 import Redis.Cases.List
@@ -33,6 +34,7 @@ cases =
       commandCases,
       configCases,
       connectionCases,
+      functionCases,
       keyCases,
       latencyCases,
       listCases,

@@ -149,7 +149,7 @@ tryRunOn dedicated given
     case answered of
       Reply value -> either failed (pure . decoded given) (fromReply facts value)
       -- Says nothing of the node.
-      Failure late@(TimeoutError _ _) -> pure (Left late)
+      Failure late@(TimeoutError _) -> pure (Left late)
       Failure failure -> failed failure
   where
     facts = commandFacts given

@@ -394,7 +394,7 @@ launch recoverer key departures = do
             Right (Right ()) -> traverse_ (submit recoverer) batch
             Right (Left failed) -> traverse_ (unsent failed) batch
             Left (problem :: SomeException) ->
-              traverse_ (unsent (ConnectionError NotSent (fst key) (ConnectFailed (displayException problem)))) batch
+              traverse_ (unsent (ConnectionError (ConnectionFailure NotSent (fst key) (ConnectFailed (displayException problem))))) batch
         work
 
     unsent failed departure = arrived recoverer departure (Failure failed)

@@ -1,13 +1,13 @@
--- | What all commands that delete everything of a kind take.
+-- | How to delete everything, which servers do in several places.
 module Redis.Internal.Command.Flush
-  ( FlushOptions (..),
+  ( FlushMode (..),
+    FlushOptions (..),
     flushDefaults,
-    FlushMode (..),
     flushArguments,
   )
 where
 
-import Redis.Internal.Command.Make (Argument (..))
+import Redis.Command.Build (Argument, arg)
 
 -- | How to give the memory back.
 --
@@ -34,8 +34,9 @@ newtype FlushOptions = FlushOptions
 flushDefaults :: FlushOptions
 flushDefaults = FlushOptions {flushMode = Nothing}
 
+-- | As the server takes them.
 flushArguments :: FlushOptions -> [Argument]
 flushArguments FlushOptions {flushMode} = case flushMode of
   Nothing -> []
-  Just FlushSync -> [Plain "SYNC"]
-  Just FlushAsync -> [Plain "ASYNC"]
+  Just FlushSync -> [arg "SYNC"]
+  Just FlushAsync -> [arg "ASYNC"]

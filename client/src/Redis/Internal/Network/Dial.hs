@@ -44,6 +44,7 @@ import GHC.IO.Exception (ioe_description)
 import Network.Socket (SockAddr (SockAddrInet, SockAddrInet6, SockAddrUnix), Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.Address (pokeSocketAddress, sizeOfSocketAddress)
+import Redis.Duration (seconds)
 import Redis.Error (ConnectionCause (..), Host, Port)
 import Redis.Internal.Network.Worker (expiry, spawn)
 
@@ -151,7 +152,7 @@ dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
 
     failed failures = ConnectFailed (List.intercalate "; " (map reasoned failures))
     reasoned (address, reason) = show address <> ": " <> reason
-    silent [] _ = ConnectTimedOut dialDeadline
+    silent [] _ = ConnectTimedOut (seconds dialDeadline)
     silent failures waiting = failed (failures <> [(address, "no answer") | address <- waiting])
 
 -- | What a race waits for.
@@ -247,7 +248,7 @@ dialUnix DialTimes {dialDeadline} path =
         _
           | number == 0 -> pure (Right socket)
           | Errno number /= eAGAIN -> closeQuietly socket *> refused (describe (Errno number))
-          | left <= 0 -> Left (ConnectTimedOut dialDeadline) <$ closeQuietly socket
+          | left <= 0 -> Left (ConnectTimedOut (seconds dialDeadline)) <$ closeQuietly socket
           | otherwise -> threadDelay 5000 *> connectPath bytes (left - 1) socket
     closeQuietly = uninterruptibleMask_ . Socket.close
     -- sun_path holds 104 bytes on the BSDs and 108 on Linux, with its end.

@@ -108,7 +108,7 @@ handshakeBy config credentials use exchange = case configProtocol config of
 
     outcome = \case
       Right value -> Right (withoutAttributes value)
-      Left (ConnectionError _ _ cause) -> Left cause
+      Left (ConnectionError ConnectionFailure {connectionCause = cause}) -> Left cause
       Left other -> Left (BrokenConnection (show other))
 
     hello =

@@ -39,6 +39,7 @@ import Data.Foldable (for_)
 import Data.IORef
 import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -293,7 +294,7 @@ settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
         _ -> do
           waited <- subtract began <$> coarseNanos
           if waited >= limit
-            then pure (Left (TimeoutError NotSent (secondsFromNanos limit)))
+            then pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
             else do
               if turns < 100 then yield else threadDelay 100
               go (turns + 1) began
@@ -325,7 +326,7 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
         pure (state {stateAttempt = Just attempt, stateReconnect = begun}, await attempt)
   where
     cell = indexArray (poolCells pool) index
-    notSent = Left . ConnectionError NotSent (poolEndpoint pool)
+    notSent = Left . ConnectionError . ConnectionFailure NotSent (poolEndpoint pool)
     limit = patienceOf pool patience
     -- Nothing is thrown to the caller when its time is over.
     awaitAttempt attempt = do
@@ -334,7 +335,7 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
       case result of
         Just (Left cause) -> pure (notSent cause)
         Just (Right ()) -> openCell submitter pool patience index
-        Nothing -> pure (Left (TimeoutError NotSent (secondsFromNanos limit)))
+        Nothing -> pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
 
 -- | The body of an attempt: opens one connection and tells everybody.
 runAttempt :: MultiplexPool -> Int -> Attempt -> IO ()
@@ -367,7 +368,7 @@ runAttempt pool index attempt = do
             ( state {stateAttempt = Nothing, stateReconnect = reconnect},
               ( Left cause,
                 do
-                  observe pool (ConnectAttemptFailed endpoint cause delay)
+                  observe pool (ConnectAttemptFailed endpoint cause (seconds delay))
                   poolOnTrouble pool cause
               )
             )

@@ -18,7 +18,7 @@ import Data.Foldable (for_)
 import Redis.Error (ConnectionCause, Endpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos)
 import Redis.Internal.Network.Connect (Connector, Opening (..), connectWith, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
@@ -72,7 +72,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
   case result of
     Left cause -> pure (Left cause)
     Right (announced, ready, issue) -> do
-      observe (Connected endpoint (secondsFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
+      observe (Connected endpoint (durationFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
       putMVar announced (Just ready)
       pure (Right Established {establishedMux = readyMux ready, establishedIssue = issue})
   where

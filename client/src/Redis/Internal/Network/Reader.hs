@@ -34,7 +34,7 @@ import Data.Maybe (isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr, plusPtr)
-import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
+import Redis.Error (ConnectionCause (..), ConnectionFailure (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (countAnswered)
@@ -402,5 +402,5 @@ failAll mux sent cause = do
     let -- A command whose last byte never left cannot have run.
         delivery = if pendingEnd pending <= sent then MaybeExecuted else NotSent
         endpoint = transportEndpoint (muxTransport mux)
-    fillSlot (pendingSlot pending) (Failure (ConnectionError delivery endpoint cause))
+    fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure delivery endpoint cause)))
     failAll mux sent cause

@@ -25,7 +25,7 @@ where
 import Control.Concurrent.STM
 import Control.Monad (unless, when)
 import Data.Maybe (catMaybes, fromMaybe)
-import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError))
+import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError), TimeoutFailure (..))
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.PendingRing
@@ -98,7 +98,7 @@ watchdogLoop mux sendProbe = do
             quiet = now - watchReadAt watch
         case watchProbedAt watch of
           Just probed
-            | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
+            | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (durationFromNanos quiet))
           Nothing
             | quiet >= limit -> watch {watchProbedAt = Just now} <$ sendProbe
           _ -> pure watch
@@ -178,7 +178,7 @@ expire mux now = do
             then found {foundEarliest = min deadline (foundEarliest found), foundInTime = True}
             else if deadline == expired then found else found {foundLate = pending : foundLate found}
 
-    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError MaybeExecuted (secondsFromNanos (pendingPatience pending))))
+    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure MaybeExecuted (durationFromNanos (pendingPatience pending)))))
 
 -- | A twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos

@@ -192,7 +192,7 @@ reader cluster slot =
 -- | Why nobody could be found, when the last refresh has ended.
 nobodyFor :: Router -> Aim -> IO Error
 nobodyFor router aim =
-  RoutingError NotSent <$> case router of
+  RoutingError . RoutingFailure NotSent <$> case router of
     StandaloneRouter _ _ -> pure (NoReachableNode [])
     ClusterRouter _ cluster -> do
       reasons <- newsReasons cluster
@@ -369,7 +369,7 @@ noteFailure router place failure = case router of
   ClusterRouter _ cluster -> for_ observation (observeNode cluster (nodeEndpoint (placeNode place)))
   where
     observation = case failure of
-      TimeoutError MaybeExecuted _ -> Just MissedReply
-      ConnectionError _ _ ClosedLocally -> Nothing
+      TimeoutError (TimeoutFailure MaybeExecuted _) -> Just MissedReply
+      ConnectionError (ConnectionFailure _ _ ClosedLocally) -> Nothing
       ConnectionError {} -> Just LostConnection
       _ -> Nothing

@@ -5,6 +5,7 @@ module Redis.Internal.Routing.RecoverySpec (spec) where
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (defaultBackoff)
@@ -97,7 +98,7 @@ sends actions = [number | Send _ number _ <- actions]
 nowhere :: FailedAttempt
 nowhere =
   FailedAttempt
-    { failedError = RoutingError NotSent (UncoveredSlot 7),
+    { failedError = RoutingError (RoutingFailure NotSent (UncoveredSlot 7)),
       failedNode = Nothing,
       failedRole = Primary,
       failedSent = Plainly,
@@ -148,10 +149,10 @@ anyMove =
 anyError :: Gen Error
 anyError =
   elements
-    [ ConnectionError NotSent (node 1) ClosedByPeer,
-      ConnectionError MaybeExecuted (node 1) ClosedByPeer,
-      TimeoutError MaybeExecuted patience,
-      RoutingError NotSent (UncoveredSlot 7),
+    [ ConnectionError (ConnectionFailure NotSent (node 1) ClosedByPeer),
+      ConnectionError (ConnectionFailure MaybeExecuted (node 1) ClosedByPeer),
+      TimeoutError (TimeoutFailure MaybeExecuted (seconds patience)),
+      RoutingError (RoutingFailure NotSent (UncoveredSlot 7)),
       ReplyError (serverErrorFromText "MOVED 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "ASK 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "TRYAGAIN Multiple keys request during rehashing of slot"),
@@ -213,7 +214,7 @@ move world = \case
           world {worldDoubtful = doubtful <> worldDoubtful world}
   Misses which -> onLeaving which $ \number _ -> happen (Unplaced number nowhere) world
   Hears -> happen News world
-  Waits seconds -> passing (worldNow world + nanosFromSeconds seconds) world
+  Waits amount -> passing (worldNow world + nanosFromSeconds amount) world
   where
     onLeaving which act
       | Map.null (worldLeaving world) = world
