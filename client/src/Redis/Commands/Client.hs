@@ -1,8 +1,8 @@
 -- | Who is connected: the connections that a server has, and what one may do to
 -- those of others.
 --
--- > idle <- run client (onNode node (Redis.clientListOf (Redis.ClientWith (Redis.HasType Redis.NormalClient) :| [])))
--- > map Redis.clientInfoAddress idle
+-- > others <- run client (onNode node Redis.clientList)
+-- > print [Redis.clientInfoAddress one | one <- others, Redis.clientInfoIdle one > minutes 5]
 --
 -- In a cluster all of these are one node's own, but for 'clientHelp'. What a client
 -- says of its own connection is in "Redis.Commands.Connection". The server's pages:
