@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate bench-pair compile-cost campaign-smoke soak compare-client compare-rest profile lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate bench-pair compile-cost coverage campaign-smoke soak compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -34,6 +34,9 @@ bench-pair: setup ## Measure against another revision, in pairs: REV=...; ROWS= 
 
 compile-cost: setup ## Say what the commands cost to compile; REV=...: of another revision
 	@dev/compile-cost.sh $(REV)
+
+coverage: setup ## Say how each command is offered, fail if one is not; writes docs/commands.md
+	@$(CABAL) run -v1 redis-client:test:coverage -- write docs/commands.md
 
 compare-client: setup ## Compare the libraries alone with their peers; QUICK=1: 6 minutes
 	@scripts/setup.sh peers || echo "compare: some peers will be absent" >&2

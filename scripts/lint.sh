@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks style: HLint, the formatter, the rules of dev/check-layers.sh, that the
 # README shows the quick start that is compiled (dev/check-readme.sh), and that the
-# command table is what dev/command-table.py makes of dev/commands. No function of
-# the library has more than five parameters (dev/check-parameters.py).
+# command table is what dev/command-table.py makes of dev/commands, and docs/commands.md
+# what "make coverage" writes. No function of the library has more than five parameters
+# (dev/check-parameters.py).
 # "scripts/lint.sh --fix" formats instead of complaining.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,4 +32,7 @@ echo "== readme"
 dev/check-readme.sh || status=1
 echo "== command table"
 dev/command-table.py check || status=1
+echo "== commands"
+. scripts/cabal-env.sh
+cabal run -v0 redis-client:test:coverage -- check docs/commands.md || status=1
 exit "$status"

@@ -3,7 +3,14 @@
 --
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
-  ( module Redis.Commands.Bitmap,
+  ( module Redis.Commands.Acl,
+    module Redis.Commands.Bitmap,
+    module Redis.Commands.Client,
+    module Redis.Commands.Cluster,
+    module Redis.Commands.ClusterAdmin,
+    module Redis.Commands.Clusterscan,
+    module Redis.Commands.Command,
+    module Redis.Commands.Config,
     module Redis.Commands.Connection,
     module Redis.Commands.Function,
     module Redis.Commands.Geo,
@@ -11,12 +18,19 @@ module Redis.Commands
     module Redis.Commands.HashField,
     module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
+    module Redis.Commands.Latency,
     module Redis.Commands.List,
+    module Redis.Commands.Memory,
+    module Redis.Commands.Module,
     module Redis.Commands.Object,
+    module Redis.Commands.Persistence,
+    module Redis.Commands.Pubsub,
     module Redis.Commands.Raw,
+    module Redis.Commands.Replication,
     module Redis.Commands.Script,
     module Redis.Commands.Server,
     module Redis.Commands.Set,
+    module Redis.Commands.Slowlog,
     module Redis.Commands.Sort,
     module Redis.Commands.SortedSet,
     module Redis.Commands.SortedSetAlgebra,
@@ -29,7 +43,14 @@ module Redis.Commands
   )
 where
 
+import Redis.Commands.Acl
 import Redis.Commands.Bitmap
+import Redis.Commands.Client
+import Redis.Commands.Cluster
+import Redis.Commands.ClusterAdmin
+import Redis.Commands.Clusterscan
+import Redis.Commands.Command
+import Redis.Commands.Config
 import Redis.Commands.Connection
 import Redis.Commands.Function
 import Redis.Commands.Geo
@@ -37,12 +58,19 @@ import Redis.Commands.Hash
 import Redis.Commands.HashField
 import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
+import Redis.Commands.Latency
 import Redis.Commands.List
+import Redis.Commands.Memory
+import Redis.Commands.Module
 import Redis.Commands.Object
+import Redis.Commands.Persistence
+import Redis.Commands.Pubsub
 import Redis.Commands.Raw (raw)
+import Redis.Commands.Replication
 import Redis.Commands.Script
 import Redis.Commands.Server
 import Redis.Commands.Set
+import Redis.Commands.Slowlog
 import Redis.Commands.Sort
 import Redis.Commands.SortedSet
 import Redis.Commands.SortedSetAlgebra

@@ -4,6 +4,7 @@ import Redis.CommandsLiveSpec qualified
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
 import Redis.LentLiveSpec qualified
+import Redis.ListeningLiveSpec qualified
 import Redis.MigrateLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
@@ -20,6 +21,7 @@ main = hspec $ do
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
   describe "lent connections" Redis.LentLiveSpec.spec
+  Redis.ListeningLiveSpec.spec
   Redis.MigrateLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec

@@ -16,6 +16,7 @@ import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
+import Redis.ServerRepliesSpec qualified
 import Support (timed)
 import Test.Hspec (hspec)
 
@@ -38,3 +39,4 @@ main =
     Redis.Internal.Protocol.CommandTableSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec
     Redis.Internal.Protocol.KeySpecSpec.spec
+    Redis.ServerRepliesSpec.spec

@@ -1,10 +1,15 @@
 -- | The connection itself: who is there, who is asking, and in which state.
 --
+-- > name <- run client Redis.clientGetname
+--
 -- Those that change the state of a connection are refused where callers share
--- one; the handshake sends them, and so may who holds a connection alone.
+-- one; the handshake sends them, and so may who holds a connection alone
+-- ('Redis.Client.withDedicated'). What a server says of all its connections is in
+-- "Redis.Commands.Client". The server's pages: <https://valkey.io/commands/#connection>.
 module Redis.Commands.Connection
   ( -- * Of any connection
     ping,
+    pingMessage,
     echo,
     clientId,
     clientGetname,
@@ -18,14 +23,20 @@ module Redis.Commands.Connection
     clientSetname,
     clientSetinfo,
     clientNoTouch,
+    clientNoEvict,
+    clientCapa,
+    clientImportSource,
     readonly,
     readwrite,
     asking,
+    reset,
+    quit,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty)
 import Data.Maybe (fromMaybe)
 import Redis.Command (Command)
 import Redis.Command.Build
@@ -43,6 +54,15 @@ ping = command "PING" [] $ \case
   -- RESP2 on a connection that has subscriptions.
   Array (BulkString "pong" : _) -> Right ()
   reply -> Decode.mismatch "PONG" reply
+
+-- | @PING message@: the message. \(O(1)\) on the server, since 2.8.0.
+--
+-- @since 0.1.0.0
+pingMessage :: ByteString -> Command ByteString
+pingMessage message = command "PING" [arg message] $ \case
+  -- RESP2 on a connection that has subscriptions.
+  Array [BulkString "pong", told] -> Decode.bytes told
+  reply -> Decode.bytes reply
 
 -- | @ECHO message@: the same. \(O(1)\) on the server, since 1.0.0.
 --
@@ -164,6 +184,31 @@ clientNoTouch :: Bool -> Command ()
 clientNoTouch on =
   command "CLIENT NO-TOUCH" [arg (if on then "ON" else "OFF")] Decode.okay
 
+-- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes
+-- some for want of memory (@maxmemory-clients@). \(O(1)\) on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+clientNoEvict :: Bool -> Command ()
+clientNoEvict on =
+  command "CLIENT NO-EVICT" [arg (if on then "ON" else "OFF")] Decode.okay
+
+-- | @CLIENT CAPA capability …@: what the client can do, such as @redirect@: follow a
+-- primary that has moved, on a server that is no cluster. What the server does not know
+-- it passes over. \(O(1)\) on the server, since Valkey 8.0.0; Redis has none.
+--
+-- @since 0.1.0.0
+clientCapa :: NonEmpty ByteString -> Command ()
+clientCapa capabilities = command "CLIENT CAPA" (args capabilities) Decode.okay
+
+-- | @CLIENT IMPORT-SOURCE ON|OFF@: whether the client brings data from another server,
+-- whose keys do not expire meanwhile. An error if the server is not set up for that
+-- (@import-mode@). \(O(1)\) on the server, since Valkey 8.1.0; Redis has none.
+--
+-- @since 0.1.0.0
+clientImportSource :: Bool -> Command ()
+clientImportSource on =
+  command "CLIENT IMPORT-SOURCE" [arg (if on then "ON" else "OFF")] Decode.okay
+
 -- | @READONLY@: a replica in a cluster answers reads itself. \(O(1)\) on the
 -- server, since 3.0.0.
 --
@@ -183,3 +228,21 @@ readwrite = command "READWRITE" [] Decode.okay
 -- @since 0.1.0.0
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
+
+-- | @RESET@: the connection is as if it had just been opened, before any handshake: not
+-- authenticated, in database 0, with RESP2. \(O(1)\) on the server, since 6.2.0.
+--
+-- @since 0.1.0.0
+reset :: Command ()
+reset = command "RESET" [] $ \reply ->
+  Decode.bytes reply >>= \case
+    "RESET" -> Right ()
+    _ -> Decode.mismatch "RESET" reply
+
+-- | @QUIT@: the server closes the connection once it has answered. Servers call it
+-- deprecated since 7.2.0: the client can close it just as well, as the end of
+-- 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
+--
+-- @since 0.1.0.0
+quit :: Command ()
+quit = command "QUIT" [] Decode.okay

@@ -68,6 +68,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Expiry
+import Redis.Internal.Command.KeyType
 import Redis.Internal.Command.Scan
 
 -- | @DEL key …@: how many there were. \(O(n)\) on the server in keys, and in
@@ -99,33 +100,6 @@ exists names = command "EXISTS" (Build.keys names) Decode.integer
 -- @since 0.1.0.0
 touch :: NonEmpty ByteString -> Command Int64
 touch names = command "TOUCH" (Build.keys names) Decode.integer
-
--- | What a key holds.
---
--- @since 0.1.0.0
-data KeyType
-  = -- | Bytes, a number, a bitmap, or a HyperLogLog.
-    StringKey
-  | ListKey
-  | SetKey
-  | -- | A sorted set, which is also what geo commands store.
-    SortedSetKey
-  | HashKey
-  | StreamKey
-  | -- | A type of a module, by the server's word for it.
-    OtherKey ByteString
-  deriving stock (Eq, Ord, Show)
-
--- | The server's word for a type, as TYPE says it and SCAN takes it.
-keyTypeWord :: KeyType -> ByteString
-keyTypeWord = \case
-  StringKey -> "string"
-  ListKey -> "list"
-  SetKey -> "set"
-  SortedSetKey -> "zset"
-  HashKey -> "hash"
-  StreamKey -> "stream"
-  OtherKey word -> word
 
 -- | @TYPE key@: 'Nothing' for no key. \(O(1)\) on the server, since 1.0.0.
 --

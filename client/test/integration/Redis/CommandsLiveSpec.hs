@@ -39,15 +39,17 @@ config protocol server =
 
 -- | Runs one that ends its server, on a server of its own; says what is wrong.
 ended :: ProtocolVersion -> Case -> IO (Maybe String)
-ended protocol one@Case {caseCommand} =
+ended protocol one@Case {caseCommand, caseNeeds} =
   withServer defaultServerOptions $ \server -> do
+    version <- withServerConnection server serverVersion
     outcome <- withClient (config protocol server) (`tryRun` caseCommand)
     after' <- try (withServerConnection server (`request` ["PING"]))
-    pure $ case (outcome, after') of
+    pure $ case (fits version caseNeeds, outcome, after') of
       -- It says nothing, and is closed.
-      (Left (ConnectionError {}), Left (_ :: IOException)) -> Nothing
-      (got, Left _) -> Just (wrong one ("it said " <> show got))
-      (_, Right reply) -> Just (wrong one ("the server is still there, and said " <> show reply))
+      (True, Left (ConnectionError {}), Left (_ :: IOException)) -> Nothing
+      (False, Left (ReplyError _), Right _) -> Nothing
+      (_, got, Left _) -> Just (wrong one ("it said " <> show got))
+      (_, got, Right _) -> Just (wrong one ("the server is still there, and said " <> show got))
 
 endsServer :: Case -> Bool
 endsServer Case {caseOutcome} = case caseOutcome of

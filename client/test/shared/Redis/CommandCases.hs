@@ -1,7 +1,12 @@
 -- | Every command that "Redis.Commands" exports, in use.
 module Redis.CommandCases (cases) where
 
+import Redis.Cases.Acl
 import Redis.Cases.Bitmap
+import Redis.Cases.Client
+import Redis.Cases.Cluster
+import Redis.Cases.Command
+import Redis.Cases.Config
 import Redis.Cases.Connection
 import Redis.Cases.Function
 import Redis.Cases.Geo
@@ -9,11 +14,18 @@ import Redis.Cases.Hash
 import Redis.Cases.HashField
 import Redis.Cases.HyperLogLog
 import Redis.Cases.Keys
+import Redis.Cases.Latency
 import Redis.Cases.List
+import Redis.Cases.Memory
+import Redis.Cases.Module
 import Redis.Cases.Object
+import Redis.Cases.Persistence
+import Redis.Cases.Pubsub
+import Redis.Cases.Replication
 import Redis.Cases.Script
 import Redis.Cases.Server
 import Redis.Cases.Set
+import Redis.Cases.Slowlog
 import Redis.Cases.Sort
 import Redis.Cases.SortedSet
 import Redis.Cases.SortedSetAlgebra
@@ -28,7 +40,12 @@ import Redis.CommandCase
 cases :: [Case]
 cases =
   concat
-    [ bitmapCases,
+    [ aclCases,
+      bitmapCases,
+      clientCases,
+      clusterCases,
+      commandCases,
+      configCases,
       connectionCases,
       functionCases,
       geoCases,
@@ -36,11 +53,18 @@ cases =
       hashFieldCases,
       hyperLogLogCases,
       keyCases,
+      latencyCases,
       listCases,
+      memoryCases,
+      moduleCases,
       objectCases,
+      persistenceCases,
+      pubsubCases,
+      replicationCases,
       scriptCases,
       serverCases,
       setCases,
+      slowlogCases,
       sortCases,
       sortedSetAlgebraCases,
       sortedSetCases,

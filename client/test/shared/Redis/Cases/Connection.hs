@@ -2,6 +2,7 @@
 module Redis.Cases.Connection (connectionCases) where
 
 import Data.ByteString (ByteString)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.CommandCase
 import Redis.Commands.Connection
 import Redis.Internal.Config (Credentials (..), toSecret)
@@ -9,6 +10,7 @@ import Redis.Internal.Config (Credentials (..), toSecret)
 connectionCases :: [Case]
 connectionCases =
   [ onEmpty "ping" ping ["PING"] (Gives ()),
+    onEmpty "pingMessage" (pingMessage "m") ["PING", "m"] (Gives "m"),
     onEmpty "echo" (echo "m") ["ECHO", "m"] (Gives "m"),
     onEmpty "clientId" clientId ["CLIENT", "ID"] (Such "is a number of the server's" (> 0)),
     -- The library names nobody of its own accord.
@@ -40,7 +42,15 @@ connectionCases =
     -- Of a server that stands alone these are refused, but by Valkey.
     needs [(IsValkey, (8, 0))] (lent (onEmpty "readonly" readonly ["READONLY"] (Gives ()))),
     needs [(IsValkey, (8, 0))] (lent (onEmpty "readwrite" readwrite ["READWRITE"] (Gives ()))),
-    lent (onEmpty "asking" asking ["ASKING"] (Fails "ERR"))
+    lent (onEmpty "asking" asking ["ASKING"] (Fails "ERR")),
+    lent (onEmpty "clientNoEvict" (clientNoEvict True) ["CLIENT", "NO-EVICT", "ON"] (Gives ())),
+    lent (onEmpty "clientNoEvict" (clientNoEvict False) ["CLIENT", "NO-EVICT", "OFF"] (Gives ())),
+    lent (onEmpty "clientCapa" (clientCapa ("redirect" :| ["nosuch"])) ["CLIENT", "CAPA", "redirect", "nosuch"] (Gives ())),
+    -- The server is not set up for it.
+    lent (onEmpty "clientImportSource" (clientImportSource True) ["CLIENT", "IMPORT-SOURCE", "ON"] (Fails "ERR")),
+    lent (onEmpty "clientImportSource" (clientImportSource False) ["CLIENT", "IMPORT-SOURCE", "OFF"] (Gives ())),
+    lent (onEmpty "reset" reset ["RESET"] (Gives ())),
+    lent (onEmpty "quit" quit ["QUIT"] (Gives ()))
   ]
   where
     speaks number ServerHello {helloProto, helloMode, helloRole} =

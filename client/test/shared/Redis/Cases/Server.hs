@@ -2,6 +2,7 @@
 module Redis.Cases.Server (serverCases) where
 
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Redis.CommandCase
@@ -25,37 +26,33 @@ serverCases =
     lent (onEmpty "wait" (wait 1 (Just (seconds 0.1))) ["WAIT", "1", "100"] (Gives 0)),
     lent (onEmpty "wait" (wait 0 Nothing) ["WAIT", "0", "0"] (Gives 0)),
     lent (onEmpty "wait" (wait 2 (Just (seconds 0.0001))) ["WAIT", "2", "1"] (Gives 0)),
+    after [kv] "swapdb" (swapdb 0 1) ["SWAPDB", "0", "1"] (Gives ()),
+    onEmpty "swapdb" (swapdb 0 99) ["SWAPDB", "0", "99"] (Fails "ERR"),
+    onEmpty "lolwut" lolwut ["LOLWUT"] (Such "has a version" (Char8.isInfixOf "ver. ")),
+    onEmpty "lolwutVersion" (lolwutVersion 5 [8, 2, 2]) ["LOLWUT", "VERSION", "5", "8", "2", "2"] (Such "has a version" (Char8.isInfixOf "ver. ")),
     lent (onEmpty "waitaof" (waitaof 0 1 (Just (seconds 0.1))) ["WAITAOF", "0", "1", "100"] (Gives (Fsynced 0 0))),
     lent (onEmpty "waitaof" (waitaof 0 0 Nothing) ["WAITAOF", "0", "0", "0"] (Gives (Fsynced 0 0))),
     lent (onEmpty "waitaof" (waitaof 1 0 (Just (seconds 1))) ["WAITAOF", "1", "0", "1000"] (Fails "ERR")),
     onEmpty "shutdown" shutdown ["SHUTDOWN"] EndsServer,
+    onEmpty "shutdownWith" (shutdownWith shutdownDefaults) ["SHUTDOWN"] EndsServer,
     onEmpty
-      "configGet"
-      (configGet ("maxmemory" :| ["hz*"]))
-      ["CONFIG", "GET", "maxmemory", "hz*"]
-      (Such "has both" (\settings -> lookup "maxmemory" settings == Just "0" && lookup "hz" settings == Just "10")),
-    onEmpty "configSet" (configSet (("hz", "10") :| [("maxmemory", "0")])) ["CONFIG", "SET", "hz", "10", "maxmemory", "0"] (Gives ()),
-    after
-      [slowerThan "0", ["SLOWLOG", "RESET"], ["ECHO", "m"], slowerThan "-1"]
-      "slowlogGet"
-      (slowlogGet 10)
-      ["SLOWLOG", "GET", "10"]
-      (Such "has the command" (elem ["ECHO", "m"] . map slowlogCommand)),
-    after [slowerThan "-1", ["SLOWLOG", "RESET"]] "slowlogLen" slowlogLen ["SLOWLOG", "LEN"] (Gives 0),
-    onEmpty "slowlogReset" slowlogReset ["SLOWLOG", "RESET"] (Gives ()),
-    onEmpty "clientUnpause" clientUnpause ["CLIENT", "UNPAUSE"] (Gives ()),
-    onEmpty "clientUnblock" (clientUnblock 7) ["CLIENT", "UNBLOCK", "7"] (Gives False),
+      "shutdownWith"
+      (shutdownWith shutdownDefaults {shutdownSave = SaveNothing, shutdownNow = True, shutdownForce = True})
+      ["SHUTDOWN", "NOSAVE", "NOW", "FORCE"]
+      EndsServer,
+    onEmpty "shutdownWith" (shutdownWith shutdownDefaults {shutdownSave = SaveFirst}) ["SHUTDOWN", "SAVE"] EndsServer,
+    needs [(IsValkey, (9, 0))] (onEmpty "shutdownWith" (shutdownWith shutdownDefaults {shutdownSafe = True}) ["SHUTDOWN", "SAFE"] EndsServer),
+    -- Only a cluster has who could take over.
     onEmpty
-      "commandInfo"
-      (commandInfo ("get" :| ["config|get", "nosuch"]))
-      ["COMMAND", "INFO", "get", "config|get", "nosuch"]
-      (Such "knows two of them" ((== [Just ("get", 2), Just ("config|get", -3), Nothing]) . map (fmap (\found -> (commandInfoName found, commandInfoArity found))))),
-    onEmpty "commandGetkeys" (commandGetkeys ("GET" :| ["k"])) ["COMMAND", "GETKEYS", "GET", "k"] (Gives ["k"])
+      "shutdownWith"
+      (shutdownWith shutdownDefaults {shutdownSafe = True, shutdownFailover = True})
+      ["SHUTDOWN", "SAFE", "FAILOVER"]
+      (Fails "ERR"),
+    onEmpty "shutdownAbort" shutdownAbort ["SHUTDOWN", "ABORT"] (Fails "ERR")
   ]
   where
     has :: ByteString -> [(ByteString, ByteString)] -> Bool
     has name = any ((== name) . fst)
-    slowerThan micros = ["CONFIG", "SET", "slowlog-log-slower-than", micros]
 
 kv :: [ByteString]
 kv = ["SET", "k", "v"]

@@ -1,0 +1,381 @@
+-- | Users and what they may do: the server's access control lists.
+--
+-- > run client (Redis.aclSetuser "app" [Redis.AclOn, Redis.AclPassword secret, Redis.AclKeys "app:*", Redis.AclCommand "get"])
+--
+-- In a cluster each node has lists of its own. What changes them is sent to every
+-- node; what is asked of them is one node's own ('Redis.Command.onNode'). The
+-- server's page: <https://valkey.io/topics/acl/>.
+module Redis.Commands.Acl
+  ( -- * Users
+    aclSetuser,
+    AclRule (..),
+    aclDeluser,
+    aclGetuser,
+    AclUser (..),
+    AclPermissions (..),
+    aclList,
+    aclUsers,
+    aclWhoami,
+
+    -- * Trying
+    aclDryrun,
+    AclVerdict (..),
+    aclGenpass,
+    aclGenpassOf,
+    aclCat,
+    aclCatOf,
+
+    -- * What was refused
+    aclLog,
+    aclLogOf,
+    aclLogReset,
+    AclLogEntry (..),
+    AclLogReason (..),
+
+    -- * The file
+    aclLoad,
+    aclSave,
+    aclHelp,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty)
+import Data.Maybe (fromMaybe)
+import Data.Time.Clock (UTCTime)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Duration (Duration, seconds)
+import Redis.Internal.Command.ClientInfo
+import Redis.Internal.Command.Lines (otherThan)
+import Redis.Internal.Config (Secret, revealSecret)
+import Redis.Value (Value)
+
+-- | One step in making a user; they are taken in their order.
+--
+-- @since 0.1.0.0
+data AclRule
+  = -- | The user may log in.
+    AclOn
+  | -- | Nobody may log in as this user. Who has stays.
+    AclOff
+  | -- | Adds a password.
+    AclPassword Secret
+  | -- | Takes one away.
+    AclWithoutPassword Secret
+  | -- | Adds one by its SHA-256, in hexadecimal digits.
+    AclPasswordHash ByteString
+  | -- | Takes one away by that.
+    AclWithoutPasswordHash ByteString
+  | -- | Any password will do; those that there were are forgotten.
+    AclNopass
+  | -- | No password will do.
+    AclResetpass
+  | -- | A command, or a subcommand after a bar: @get@, @config|get@.
+    AclCommand ByteString
+  | AclWithoutCommand ByteString
+  | -- | The commands of a category, without the at sign; @all@ is every command.
+    AclCategory ByteString
+  | AclWithoutCategory ByteString
+  | -- | Keys that match the glob.
+    AclKeys ByteString
+  | -- | Keys to be read, since 7.0.0.
+    AclReadKeys ByteString
+  | -- | Keys to be written, since 7.0.0.
+    AclWriteKeys ByteString
+  | AclResetkeys
+  | -- | Channels that match the glob, since 6.2.0.
+    AclChannels ByteString
+  | AclResetchannels
+  | -- | A second set of permissions: what it allows as a whole is allowed, too. Since
+    -- 7.0.0.
+    AclSelector [AclRule]
+  | AclClearselectors
+  | -- | Everything as for a new user.
+    AclReset
+  | -- | In the server's words.
+    OtherAclRule ByteString
+  deriving stock (Eq, Show)
+
+aclRule :: AclRule -> ByteString
+aclRule = \case
+  AclOn -> "on"
+  AclOff -> "off"
+  AclPassword password -> ">" <> revealSecret password
+  AclWithoutPassword password -> "<" <> revealSecret password
+  AclPasswordHash digest -> "#" <> digest
+  AclWithoutPasswordHash digest -> "!" <> digest
+  AclNopass -> "nopass"
+  AclResetpass -> "resetpass"
+  AclCommand name -> "+" <> name
+  AclWithoutCommand name -> "-" <> name
+  AclCategory name -> "+@" <> name
+  AclWithoutCategory name -> "-@" <> name
+  AclKeys glob -> "~" <> glob
+  AclReadKeys glob -> "%R~" <> glob
+  AclWriteKeys glob -> "%W~" <> glob
+  AclResetkeys -> "resetkeys"
+  AclChannels glob -> "&" <> glob
+  AclResetchannels -> "resetchannels"
+  AclSelector rules -> "(" <> Char8.unwords (map aclRule rules) <> ")"
+  AclClearselectors -> "clearselectors"
+  AclReset -> "reset"
+  OtherAclRule text -> text
+
+-- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules or none.
+-- In a cluster on every node. \(O(n)\) on the server, since 6.0.0. An error if a
+-- rule is none.
+--
+-- @since 0.1.0.0
+aclSetuser :: ByteString -> [AclRule] -> Command ()
+aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
+
+-- | @ACL DELUSER name …@: how many there were; their connections end. In a cluster
+-- on every node, and the number of one of them. \(O(1)\) on the server, since 6.0.0.
+-- The user @default@ stays: an error.
+--
+-- @since 0.1.0.0
+aclDeluser :: NonEmpty ByteString -> Command Int64
+aclDeluser users = command "ACL DELUSER" (args users) Decode.integer
+
+-- | What may be done, and to what.
+--
+-- @since 0.1.0.0
+data AclPermissions = AclPermissions
+  { -- | As rules: @-\@all +get@.
+    aclPermissionsCommands :: ByteString,
+    -- | As rules: @~app:* %R~*@.
+    aclPermissionsKeys :: ByteString,
+    -- | As rules: @&*@. Empty before 6.2.0.
+    aclPermissionsChannels :: ByteString,
+    -- | What else the server says: Valkey has @databases@, since 9.1.0.
+    aclPermissionsOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | A user, as the server knows it.
+--
+-- @since 0.1.0.0
+data AclUser = AclUser
+  { -- | Such as @on@, @nopass@.
+    aclUserFlags :: [ByteString],
+    -- | The SHA-256 of each password, in hexadecimal digits.
+    aclUserPasswords :: [ByteString],
+    aclUserPermissions :: AclPermissions,
+    -- | Further sets of permissions, since 7.0.0.
+    aclUserSelectors :: [AclPermissions]
+  }
+  deriving stock (Eq, Show)
+
+-- | @ACL GETUSER name@: 'Nothing' if there is none. One node's own. \(O(n)\) on
+-- the server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclGetuser :: ByteString -> Command (Maybe AclUser)
+aclGetuser user = command "ACL GETUSER" [arg user] (Decode.nullable aclUser)
+
+aclUser :: Decoder AclUser
+aclUser reply = do
+  fields <- Decode.record reply
+  aclUserFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
+  aclUserPasswords <- Decode.field "passwords" (Decode.list Decode.bytes) fields
+  aclUserPermissions <- permissions (otherThan ["flags", "passwords", "selectors"] fields)
+  selectors <- Decode.optionalField "selectors" (Decode.list selector) fields
+  pure AclUser {aclUserFlags, aclUserPasswords, aclUserPermissions, aclUserSelectors = concat selectors}
+  where
+    selector one = Decode.record one >>= permissions
+    permissions fields = do
+      aclPermissionsCommands <- Decode.field "commands" Decode.bytes fields
+      aclPermissionsKeys <- Decode.field "keys" patterns fields
+      channels <- Decode.optionalField "channels" patterns fields
+      pure
+        AclPermissions
+          { aclPermissionsCommands,
+            aclPermissionsKeys,
+            aclPermissionsChannels = fromMaybe "" channels,
+            aclPermissionsOthers = otherThan ["commands", "keys", "channels"] fields
+          }
+    -- A list before 7.0.
+    patterns = Decode.bytes `Decode.orElse` (fmap Char8.unwords . Decode.list Decode.bytes)
+
+-- | @ACL LIST@: every user, as a line of the file. One node's own. \(O(n)\) on the
+-- server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclList :: Command [ByteString]
+aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
+
+-- | @ACL USERS@: their names. One node's own. \(O(n)\) on the server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclUsers :: Command [ByteString]
+aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
+
+-- | @ACL WHOAMI@: as whom this client's connections are. \(O(1)\) on the server,
+-- since 6.0.0.
+--
+-- @since 0.1.0.0
+aclWhoami :: Command ByteString
+aclWhoami = command "ACL WHOAMI" [] Decode.bytes
+
+-- | Whether a user may.
+--
+-- @since 0.1.0.0
+data AclVerdict
+  = AclAllowed
+  | -- | No, and why.
+    AclDenied ByteString
+  deriving stock (Eq, Show)
+
+-- | @ACL DRYRUN user command argument …@: whether this user may run this command,
+-- which is not run. One node's own. \(O(1)\) on the server, since 7.0.0. An error if
+-- there is no such user or command.
+--
+-- @since 0.1.0.0
+aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
+aclDryrun user commandWords = command "ACL DRYRUN" (arg user : args commandWords) (fmap verdict . Decode.bytes)
+  where
+    verdict text = if text == "OK" then AclAllowed else AclDenied text
+
+-- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits.
+-- \(O(1)\) on the server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclGenpass :: Command ByteString
+aclGenpass = command "ACL GENPASS" [] Decode.bytes
+
+-- | @ACL GENPASS bits@: of so many, at most 4096; the digits are rounded up.
+--
+-- @since 0.1.0.0
+aclGenpassOf :: Int64 -> Command ByteString
+aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
+
+-- | @ACL CAT@: the categories of commands. \(O(1)\) on the server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclCat :: Command [ByteString]
+aclCat = command "ACL CAT" [] (Decode.list Decode.bytes)
+
+-- | @ACL CAT category@: the commands of one. An error if there is no such category.
+--
+-- @since 0.1.0.0
+aclCatOf :: ByteString -> Command [ByteString]
+aclCatOf category = command "ACL CAT" [arg category] (Decode.list Decode.bytes)
+
+-- | What was not allowed.
+--
+-- @since 0.1.0.0
+data AclLogReason
+  = CommandRefused
+  | KeyRefused
+  | ChannelRefused
+  | -- | A log-in.
+    AuthRefused
+  | -- | By the server's word for it, such as Valkey's @database@.
+    OtherRefused ByteString
+  deriving stock (Eq, Show)
+
+-- | Something that was refused, or several times the same within a minute.
+--
+-- @since 0.1.0.0
+data AclLogEntry = AclLogEntry
+  { -- | How many times.
+    aclLogCount :: Int64,
+    aclLogReason :: AclLogReason,
+    -- | @toplevel@, @multi@, @lua@ or @module@.
+    aclLogContext :: ByteString,
+    -- | The command, the key, the channel, or @AUTH@.
+    aclLogObject :: ByteString,
+    -- | Who tried.
+    aclLogUser :: ByteString,
+    -- | How long ago.
+    aclLogAge :: Duration,
+    -- | The connection on which it was tried.
+    aclLogClient :: ClientInfo,
+    -- | The server counts them, since 7.2.0.
+    aclLogId :: Maybe Int64,
+    -- | The first time, since 7.2.0.
+    aclLogCreated :: Maybe UTCTime,
+    -- | The last time, since 7.2.0.
+    aclLogUpdated :: Maybe UTCTime
+  }
+  deriving stock (Eq, Show)
+
+-- | @ACL LOG@: the ten latest refusals, the newest first. One node's own. \(O(n)\)
+-- on the server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclLog :: Command [AclLogEntry]
+aclLog = command "ACL LOG" [] (Decode.list aclLogEntry)
+
+-- | @ACL LOG count@: as 'aclLog', so many.
+--
+-- @since 0.1.0.0
+aclLogOf :: Int64 -> Command [AclLogEntry]
+aclLogOf count = command "ACL LOG" [int count] (Decode.list aclLogEntry)
+
+aclLogEntry :: Decoder AclLogEntry
+aclLogEntry reply = do
+  fields <- Decode.record reply
+  aclLogCount <- Decode.field "count" Decode.integer fields
+  aclLogReason <- Decode.field "reason" (fmap reason . Decode.bytes) fields
+  aclLogContext <- Decode.field "context" Decode.bytes fields
+  aclLogObject <- Decode.field "object" Decode.bytes fields
+  aclLogUser <- Decode.field "username" Decode.bytes fields
+  aclLogAge <- Decode.field "age-seconds" (fmap seconds . Decode.double) fields
+  aclLogClient <- Decode.field "client-info" (\text -> Decode.bytes text >>= clientDescription) fields
+  aclLogId <- Decode.optionalField "entry-id" Decode.integer fields
+  aclLogCreated <- Decode.optionalField "timestamp-created" Decode.unixMilliseconds fields
+  aclLogUpdated <- Decode.optionalField "timestamp-last-updated" Decode.unixMilliseconds fields
+  pure
+    AclLogEntry
+      { aclLogCount,
+        aclLogReason,
+        aclLogContext,
+        aclLogObject,
+        aclLogUser,
+        aclLogAge,
+        aclLogClient,
+        aclLogId,
+        aclLogCreated,
+        aclLogUpdated
+      }
+  where
+    reason = \case
+      "command" -> CommandRefused
+      "key" -> KeyRefused
+      "channel" -> ChannelRefused
+      "auth" -> AuthRefused
+      word -> OtherRefused word
+
+-- | @ACL LOG RESET@: forgets them. One node's own. Since 6.0.0.
+--
+-- @since 0.1.0.0
+aclLogReset :: Command ()
+aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
+
+-- | @ACL LOAD@: takes all users from the file (@aclfile@), or none if a line of it is
+-- wrong. An error if the server has no such file. One node's own. \(O(n)\) on the
+-- server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclLoad :: Command ()
+aclLoad = command "ACL LOAD" [] Decode.okay
+
+-- | @ACL SAVE@: writes all users to the file (@aclfile@); in a cluster on every node.
+-- An error if a server has no such file. \(O(n)\) on the server, since 6.0.0.
+--
+-- @since 0.1.0.0
+aclSave :: Command ()
+aclSave = command "ACL SAVE" [] Decode.okay
+
+-- | @ACL HELP@: what ACL can do, in lines for people. \(O(1)\) on the server, since
+-- 6.0.0.
+--
+-- @since 0.1.0.0
+aclHelp :: Command [ByteString]
+aclHelp = command "ACL HELP" [] (Decode.list Decode.bytes)

@@ -1,0 +1,513 @@
+-- | What a cluster's nodes say of the cluster. The client asks by itself for what it
+-- needs; these are for whoever looks after one.
+--
+-- > shards <- run client Redis.clusterShards
+-- > map (map Redis.shardNodeEndpoint . Redis.shardNodes) shards
+--
+-- All nodes say the same of 'clusterShards', 'clusterSlots' and 'clusterKeyslot'. The
+-- rest is one node's own ('Redis.Command.onNode'). A server that is no cluster answers
+-- all of them with an error. What changes a cluster is in
+-- "Redis.Commands.ClusterAdmin". The server's page:
+-- <https://valkey.io/topics/cluster-spec/>.
+module Redis.Commands.Cluster
+  ( -- * Slots
+    clusterShards,
+    ClusterShard (..),
+    ShardNode (..),
+    ShardRole (..),
+    ShardHealth (..),
+    SlotRange (..),
+    clusterSlots,
+    SlotsEntry (..),
+    SlotsNode (..),
+    clusterKeyslot,
+    clusterCountkeysinslot,
+    clusterGetkeysinslot,
+    clusterSlotStats,
+    clusterSlotStatsOrderby,
+    SlotMetric (..),
+    SortOrder (..),
+    SlotStats (..),
+
+    -- * Nodes
+    clusterNodes,
+    clusterReplicas,
+    clusterSlaves,
+    ClusterNode (..),
+    clusterMyid,
+    clusterMyshardid,
+    clusterCountFailureReports,
+    clusterLinks,
+    ClusterLink (..),
+    LinkDirection (..),
+
+    -- * The whole
+    clusterInfo,
+    ClusterInfo (..),
+    ClusterState (..),
+    clusterHelp,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.Time.Clock (UTCTime)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Commands.Sort (SortOrder (..))
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Duration (Duration, seconds)
+import Redis.Error (Host)
+import Redis.Internal.Command.ClusterNode
+import Redis.Internal.Command.Lines
+import Redis.Value (Value (BulkString))
+
+-- | A primary and its replicas.
+--
+-- @since 0.1.0.0
+data ClusterShard = ClusterShard
+  { -- | None for a shard without slots.
+    shardSlots :: [SlotRange],
+    shardNodes :: [ShardNode],
+    -- | What newer servers add: Valkey the shard's @id@.
+    shardOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | A node of a shard.
+--
+-- @since 0.1.0.0
+data ShardNode = ShardNode
+  { -- | 40 letters and digits.
+    shardNodeId :: ByteString,
+    -- | Where clients should go; 'Nothing' if the node does not say, which means the
+    -- host that was asked.
+    shardNodeEndpoint :: Maybe Host,
+    -- | Its address.
+    shardNodeIp :: Maybe ByteString,
+    shardNodeHostname :: Maybe ByteString,
+    -- | 'Nothing' for a node with TLS only.
+    shardNodePort :: Maybe Int64,
+    -- | 'Nothing' for a node without TLS.
+    shardNodeTlsPort :: Maybe Int64,
+    shardNodeRole :: ShardRole,
+    -- | How many bytes of its primary's changes it has seen, or told.
+    shardNodeOffset :: Int64,
+    shardNodeHealth :: ShardHealth,
+    -- | What newer servers add.
+    shardNodeOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | What a node is to its shard.
+--
+-- @since 0.1.0.0
+data ShardRole = ShardPrimary | ShardReplica | OtherShardRole ByteString
+  deriving stock (Eq, Show)
+
+-- | How a node is, as the one sees it that was asked.
+--
+-- @since 0.1.0.0
+data ShardHealth
+  = NodeOnline
+  | -- | It gets its primary's data, or reads its own.
+    NodeLoading
+  | NodeFailed
+  | OtherHealth ByteString
+  deriving stock (Eq, Show)
+
+-- | @CLUSTER SHARDS@. \(O(n)\) on the server in nodes, since 7.0.0. Any node of a
+-- cluster answers.
+--
+-- @since 0.1.0.0
+clusterShards :: Command [ClusterShard]
+clusterShards = command "CLUSTER SHARDS" [] (Decode.list shard)
+
+shard :: Decoder ClusterShard
+shard reply = do
+  fields <- Decode.record reply
+  ranges <- Decode.field "slots" (Decode.pairs slotNumberReply slotNumberReply) fields
+  shardNodes <- Decode.field "nodes" (Decode.list shardNode) fields
+  pure
+    ClusterShard
+      { shardSlots = map (uncurry SlotRange) ranges,
+        shardNodes,
+        shardOthers = otherThan ["slots", "nodes"] fields
+      }
+
+shardNode :: Decoder ShardNode
+shardNode reply = do
+  fields <- Decode.record reply
+  let text name = (>>= (>>= filled)) <$> Decode.optionalField name (Decode.nullable Decode.bytes) fields
+  shardNodeId <- Decode.field "id" Decode.bytes fields
+  shardNodeEndpoint <- text "endpoint"
+  shardNodeIp <- text "ip"
+  shardNodeHostname <- text "hostname"
+  shardNodePort <- Decode.optionalField "port" Decode.integer fields
+  shardNodeTlsPort <- Decode.optionalField "tls-port" Decode.integer fields
+  shardNodeRole <- Decode.field "role" (fmap role . Decode.bytes) fields
+  shardNodeOffset <- Decode.field "replication-offset" Decode.integer fields
+  shardNodeHealth <- Decode.field "health" (fmap health . Decode.bytes) fields
+  pure
+    ShardNode
+      { shardNodeId,
+        shardNodeEndpoint,
+        shardNodeIp,
+        shardNodeHostname,
+        shardNodePort,
+        shardNodeTlsPort,
+        shardNodeRole,
+        shardNodeOffset,
+        shardNodeHealth,
+        shardNodeOthers =
+          otherThan ["id", "endpoint", "ip", "hostname", "port", "tls-port", "role", "replication-offset", "health"] fields
+      }
+  where
+    role = \case
+      "master" -> ShardPrimary
+      "primary" -> ShardPrimary
+      "replica" -> ShardReplica
+      "slave" -> ShardReplica
+      word -> OtherShardRole word
+    health = \case
+      "online" -> NodeOnline
+      "loading" -> NodeLoading
+      "fail" -> NodeFailed
+      word -> OtherHealth word
+
+-- | Who serves a range of slots.
+--
+-- @since 0.1.0.0
+data SlotsEntry = SlotsEntry
+  { slotsRange :: SlotRange,
+    slotsPrimary :: SlotsNode,
+    slotsReplicas :: [SlotsNode]
+  }
+  deriving stock (Eq, Show)
+
+-- | A node in CLUSTER SLOTS.
+--
+-- @since 0.1.0.0
+data SlotsNode = SlotsNode
+  { -- | Where clients should go; 'Nothing' for the host that was asked.
+    slotsNodeHost :: Maybe Host,
+    slotsNodePort :: Int64,
+    -- | Since 4.0.0.
+    slotsNodeId :: Maybe ByteString,
+    -- | Such as @hostname@ and @ip@, since 7.0.0.
+    slotsNodeMetadata :: [(ByteString, ByteString)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @CLUSTER SLOTS@: what 'clusterShards' replaces since 7.0.0. \(O(n)\) on the server
+-- in nodes, since 3.0.0. Any node of a cluster answers.
+--
+-- @since 0.1.0.0
+clusterSlots :: Command [SlotsEntry]
+clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
+  where
+    entry reply = do
+      elements <- Decode.list Decode.value reply
+      slotsRange <- SlotRange <$> Decode.element 0 slotNumberReply elements <*> Decode.element 1 slotNumberReply elements
+      slotsPrimary <- Decode.element 2 node elements
+      slotsReplicas <- traverse node (drop 3 elements)
+      pure SlotsEntry {slotsRange, slotsPrimary, slotsReplicas}
+    node reply = do
+      elements <- Decode.list Decode.value reply
+      slotsNodeHost <- (>>= filled) <$> Decode.element 0 (Decode.nullable Decode.bytes) elements
+      slotsNodePort <- Decode.element 1 Decode.integer elements
+      slotsNodeId <- Decode.optionalElement 2 Decode.bytes elements
+      metadata <- Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements
+      pure SlotsNode {slotsNodeHost, slotsNodePort, slotsNodeId, slotsNodeMetadata = concat metadata}
+
+-- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' knows
+-- without asking. \(O(n)\) on the server in bytes, since 3.0.0. Any node of a cluster
+-- answers.
+--
+-- @since 0.1.0.0
+clusterKeyslot :: ByteString -> Command Int
+clusterKeyslot name = command "CLUSTER KEYSLOT" [arg name] slotNumberReply
+
+-- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. One
+-- node's own. \(O(1)\) on the server, since 3.0.0.
+--
+-- @since 0.1.0.0
+clusterCountkeysinslot :: Int -> Command Int64
+clusterCountkeysinslot slot = command "CLUSTER COUNTKEYSINSLOT" [slotArgument slot] Decode.integer
+
+-- | @CLUSTER GETKEYSINSLOT slot count@: at most so many of them. One node's own.
+-- \(O(n)\) on the server, since 3.0.0.
+--
+-- @since 0.1.0.0
+clusterGetkeysinslot :: Int -> Int64 -> Command [ByteString]
+clusterGetkeysinslot slot count =
+  command "CLUSTER GETKEYSINSLOT" [slotArgument slot, int count] (Decode.list Decode.bytes)
+
+-- | What a slot costs its node.
+--
+-- @since 0.1.0.0
+data SlotStats = SlotStats
+  { slotStatsKeys :: Int64,
+    -- | Processor time, if the server counts it (@cluster-slot-stats-enabled@).
+    slotStatsCpu :: Maybe Duration,
+    -- | Bytes that came, likewise.
+    slotStatsBytesIn :: Maybe Int64,
+    -- | Bytes that went, likewise.
+    slotStatsBytesOut :: Maybe Int64,
+    slotStatsOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | What slots are put in order by.
+--
+-- @since 0.1.0.0
+data SlotMetric
+  = -- | KEY-COUNT
+    ByKeyCount
+  | -- | CPU-USEC
+    ByCpu
+  | -- | NETWORK-BYTES-IN
+    ByBytesIn
+  | -- | NETWORK-BYTES-OUT
+    ByBytesOut
+  deriving stock (Eq, Show)
+
+-- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the slots of this range that have a
+-- node, in their order; in a cluster those of all primaries, one after the other.
+-- \(O(n)\) on the server, since Valkey 8.0.0; Redis since 8.2.
+--
+-- @since 0.1.0.0
+clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
+clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeArguments range) slotStats
+
+-- | @CLUSTER SLOT-STATS ORDERBY metric LIMIT count ASC|DESC@: as 'clusterSlotStats', so
+-- many of all slots, in this order; in a cluster so many of each primary. An error if
+-- the server does not count this. \(O(n \log n)\) on the server.
+--
+-- @since 0.1.0.0
+clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SortOrder -> Command [(Int, SlotStats)]
+clusterSlotStatsOrderby metric limit order =
+  command "CLUSTER SLOT-STATS" [arg "ORDERBY", arg metricWord, arg "LIMIT", int limit, arg orderWord] slotStats
+  where
+    metricWord = case metric of
+      ByKeyCount -> "KEY-COUNT"
+      ByCpu -> "CPU-USEC"
+      ByBytesIn -> "NETWORK-BYTES-IN"
+      ByBytesOut -> "NETWORK-BYTES-OUT"
+    orderWord = case order of
+      Ascending -> "ASC"
+      Descending -> "DESC"
+
+slotStats :: Decoder [(Int, SlotStats)]
+slotStats = Decode.list . Decode.pair slotNumberReply $ \reply -> do
+  fields <- Decode.record reply
+  slotStatsKeys <- Decode.field "key-count" Decode.integer fields
+  cpu <- Decode.optionalField "cpu-usec" Decode.integer fields
+  slotStatsBytesIn <- Decode.optionalField "network-bytes-in" Decode.integer fields
+  slotStatsBytesOut <- Decode.optionalField "network-bytes-out" Decode.integer fields
+  pure
+    SlotStats
+      { slotStatsKeys,
+        slotStatsCpu = seconds . (/ 1e6) . fromIntegral <$> cpu,
+        slotStatsBytesIn,
+        slotStatsBytesOut,
+        slotStatsOthers = otherThan ["key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"] fields
+      }
+
+-- | @CLUSTER NODES@: every node that this one knows, itself included. One node's own.
+-- \(O(n)\) on the server in nodes, since 3.0.0.
+--
+-- @since 0.1.0.0
+clusterNodes :: Command [ClusterNode]
+clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
+
+-- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there
+-- is no such primary. One node's own. \(O(n)\) on the server, since 5.0.0.
+--
+-- @since 0.1.0.0
+clusterReplicas :: ByteString -> Command [ClusterNode]
+clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
+
+-- | @CLUSTER SLAVES id@: what 'clusterReplicas' replaces since 5.0.0. Since 3.0.0.
+--
+-- @since 0.1.0.0
+clusterSlaves :: ByteString -> Command [ClusterNode]
+clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
+
+nodeLines :: Decoder [ClusterNode]
+nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
+
+-- | @CLUSTER MYID@: the id of the node. One node's own. \(O(1)\) on the server, since
+-- 3.0.0.
+--
+-- @since 0.1.0.0
+clusterMyid :: Command ByteString
+clusterMyid = command "CLUSTER MYID" [] Decode.bytes
+
+-- | @CLUSTER MYSHARDID@: the id of the node's shard. One node's own. \(O(1)\) on the
+-- server, since 7.2.0.
+--
+-- @since 0.1.0.0
+clusterMyshardid :: Command ByteString
+clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
+
+-- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told this one that the
+-- node with that id does not answer. One node's own. \(O(n)\) on the server in those,
+-- since 3.0.0.
+--
+-- @since 0.1.0.0
+clusterCountFailureReports :: ByteString -> Command Int64
+clusterCountFailureReports node = command "CLUSTER COUNT-FAILURE-REPORTS" [arg node] Decode.integer
+
+-- | A connection between two nodes.
+--
+-- @since 0.1.0.0
+data ClusterLink = ClusterLink
+  { clusterLinkDirection :: LinkDirection,
+    -- | The id of the other node.
+    clusterLinkNode :: ByteString,
+    -- | When it was opened.
+    clusterLinkCreated :: UTCTime,
+    -- | @r@ and @w@: what the node waits for.
+    clusterLinkEvents :: ByteString,
+    -- | Bytes of the buffer of what is to be sent.
+    clusterLinkBuffer :: Int64,
+    -- | How many of them are in use.
+    clusterLinkBufferUsed :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | Who opened it.
+--
+-- @since 0.1.0.0
+data LinkDirection
+  = -- | The node that was asked.
+    LinkTo
+  | -- | The other.
+    LinkFrom
+  deriving stock (Eq, Show)
+
+-- | @CLUSTER LINKS@: the node's connections to others and from them. One node's own.
+-- \(O(n)\) on the server in nodes, since 7.0.0.
+--
+-- @since 0.1.0.0
+clusterLinks :: Command [ClusterLink]
+clusterLinks = command "CLUSTER LINKS" [] (Decode.list link)
+  where
+    link reply = do
+      fields <- Decode.record reply
+      clusterLinkDirection <- Decode.field "direction" direction fields
+      clusterLinkNode <- Decode.field "node" Decode.bytes fields
+      clusterLinkCreated <- Decode.field "create-time" Decode.unixMilliseconds fields
+      clusterLinkEvents <- Decode.field "events" Decode.bytes fields
+      clusterLinkBuffer <- Decode.field "send-buffer-allocated" Decode.integer fields
+      clusterLinkBufferUsed <- Decode.field "send-buffer-used" Decode.integer fields
+      pure
+        ClusterLink
+          { clusterLinkDirection,
+            clusterLinkNode,
+            clusterLinkCreated,
+            clusterLinkEvents,
+            clusterLinkBuffer,
+            clusterLinkBufferUsed
+          }
+    direction reply =
+      Decode.bytes reply >>= \case
+        "to" -> Right LinkTo
+        "from" -> Right LinkFrom
+        _ -> Decode.mismatch "to or from" reply
+
+-- | Whether a node serves.
+--
+-- @since 0.1.0.0
+data ClusterState
+  = ClusterOk
+  | -- | It refuses commands: slots are not served, or it sees too few of the others.
+    ClusterFail
+  | OtherClusterState ByteString
+  deriving stock (Eq, Show)
+
+-- | A cluster, as a node sees it.
+--
+-- @since 0.1.0.0
+data ClusterInfo = ClusterInfo
+  { clusterInfoState :: ClusterState,
+    -- | How many slots have a node.
+    clusterInfoSlotsAssigned :: Int64,
+    -- | Of these, those whose node is well.
+    clusterInfoSlotsOk :: Int64,
+    -- | Those whose node does not answer this one.
+    clusterInfoSlotsPfail :: Int64,
+    -- | Those whose node answers too few of the others.
+    clusterInfoSlotsFail :: Int64,
+    -- | How many nodes it knows.
+    clusterInfoKnownNodes :: Int64,
+    -- | How many primaries have slots.
+    clusterInfoSize :: Int64,
+    -- | The highest epoch that it has seen.
+    clusterInfoCurrentEpoch :: Int64,
+    -- | Its own.
+    clusterInfoMyEpoch :: Int64,
+    -- | All that the server says besides, in its words.
+    clusterInfoOthers :: [(ByteString, ByteString)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @CLUSTER INFO@. One node's own. \(O(1)\) on the server, since 3.0.0.
+--
+-- @since 0.1.0.0
+clusterInfo :: Command ClusterInfo
+clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
+  texts <- colonFields reply
+  let fields = map (fmap BulkString) texts
+      number name = Decode.field name Decode.integer fields
+  clusterInfoState <- Decode.field "cluster_state" (fmap state . Decode.bytes) fields
+  clusterInfoSlotsAssigned <- number "cluster_slots_assigned"
+  clusterInfoSlotsOk <- number "cluster_slots_ok"
+  clusterInfoSlotsPfail <- number "cluster_slots_pfail"
+  clusterInfoSlotsFail <- number "cluster_slots_fail"
+  clusterInfoKnownNodes <- number "cluster_known_nodes"
+  clusterInfoSize <- number "cluster_size"
+  clusterInfoCurrentEpoch <- number "cluster_current_epoch"
+  clusterInfoMyEpoch <- number "cluster_my_epoch"
+  pure
+    ClusterInfo
+      { clusterInfoState,
+        clusterInfoSlotsAssigned,
+        clusterInfoSlotsOk,
+        clusterInfoSlotsPfail,
+        clusterInfoSlotsFail,
+        clusterInfoKnownNodes,
+        clusterInfoSize,
+        clusterInfoCurrentEpoch,
+        clusterInfoMyEpoch,
+        clusterInfoOthers = otherThan known texts
+      }
+  where
+    state = \case
+      "ok" -> ClusterOk
+      "fail" -> ClusterFail
+      word -> OtherClusterState word
+    known =
+      [ "cluster_state",
+        "cluster_slots_assigned",
+        "cluster_slots_ok",
+        "cluster_slots_pfail",
+        "cluster_slots_fail",
+        "cluster_known_nodes",
+        "cluster_size",
+        "cluster_current_epoch",
+        "cluster_my_epoch"
+      ]
+
+-- | @CLUSTER HELP@: what CLUSTER can do, in lines for people. \(O(1)\) on the server,
+-- since 5.0.0.
+--
+-- @since 0.1.0.0
+clusterHelp :: Command [ByteString]
+clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)
+
+filled :: ByteString -> Maybe ByteString
+filled text = if Char8.null text then Nothing else Just text

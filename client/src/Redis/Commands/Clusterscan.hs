@@ -1,0 +1,95 @@
+-- | Walking over all keys of a cluster of Valkey.
+--
+-- > page <- run client (Redis.clusterscan Redis.clusterscanStart)
+-- > traverse (run client . Redis.clusterscan) (Redis.clusterscanNext page)
+--
+-- The server's page: <https://valkey.io/commands/clusterscan/>.
+module Redis.Commands.Clusterscan
+  ( clusterscan,
+    clusterscanWith,
+    ClusterscanOptions (clusterscanMatch, clusterscanCount, clusterscanType, clusterscanSlot),
+    clusterscanDefaults,
+    ClusterscanCursor,
+    clusterscanStart,
+    ClusterscanPage (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Decode qualified as Decode
+import Redis.Internal.Command.ClusterNode (slotArgument)
+import Redis.Internal.Command.KeyType
+
+-- | Where a walk goes on: at the node of a slot.
+--
+-- @since 0.1.0.0
+newtype ClusterscanCursor = ClusterscanCursor ByteString
+  deriving stock (Eq, Show)
+
+-- | Where a walk begins.
+--
+-- @since 0.1.0.0
+clusterscanStart :: ClusterscanCursor
+clusterscanStart = ClusterscanCursor "0"
+
+-- | Which keys a walk tells.
+--
+-- @since 0.1.0.0
+data ClusterscanOptions = ClusterscanOptions
+  { -- | MATCH: only those that match the glob.
+    clusterscanMatch :: Maybe ByteString,
+    -- | COUNT: about how many the server looks at in a step.
+    clusterscanCount :: Maybe Int64,
+    -- | TYPE: only those that hold this.
+    clusterscanType :: Maybe KeyType,
+    -- | SLOT: only those of this slot.
+    clusterscanSlot :: Maybe Int
+  }
+  deriving stock (Eq, Show)
+
+-- | All of them.
+--
+-- @since 0.1.0.0
+clusterscanDefaults :: ClusterscanOptions
+clusterscanDefaults =
+  ClusterscanOptions {clusterscanMatch = Nothing, clusterscanCount = Nothing, clusterscanType = Nothing, clusterscanSlot = Nothing}
+
+-- | A step of a walk.
+--
+-- @since 0.1.0.0
+data ClusterscanPage = ClusterscanPage
+  { -- | Possibly none, and possibly some that were told before.
+    clusterscanFound :: [ByteString],
+    -- | 'Nothing' at the end of the walk.
+    clusterscanNext :: Maybe ClusterscanCursor
+  }
+  deriving stock (Eq, Show)
+
+-- | @CLUSTERSCAN cursor@: a step of a walk over all keys of a cluster, slot by slot. The
+-- cursor leads to the primary of the slot that is next. All keys that are there from
+-- the beginning to the end of the walk are told, at least once. \(O(n)\) on the server
+-- in what is told, since Valkey 9.1.0; Redis has none: there 'Redis.Commands.Keys.scan'
+-- walks over each primary.
+--
+-- @since 0.1.0.0
+clusterscan :: ClusterscanCursor -> Command ClusterscanPage
+clusterscan = clusterscanWith clusterscanDefaults
+
+-- | @CLUSTERSCAN cursor [MATCH glob] [COUNT count] [TYPE type] [SLOT slot]@: as
+-- 'clusterscan', with the same options in each step.
+--
+-- @since 0.1.0.0
+clusterscanWith :: ClusterscanOptions -> ClusterscanCursor -> Command ClusterscanPage
+clusterscanWith ClusterscanOptions {clusterscanMatch, clusterscanCount, clusterscanType, clusterscanSlot} (ClusterscanCursor cursor) =
+  command "CLUSTERSCAN" (key cursor : options) $ \reply -> do
+    (next, clusterscanFound) <- Decode.pair Decode.bytes (Decode.list Decode.bytes) reply
+    pure ClusterscanPage {clusterscanFound, clusterscanNext = if next == "0" then Nothing else Just (ClusterscanCursor next)}
+  where
+    options =
+      option "MATCH" arg clusterscanMatch
+        <> option "COUNT" int clusterscanCount
+        <> option "TYPE" (arg . keyTypeWord) clusterscanType
+        <> option "SLOT" slotArgument clusterscanSlot

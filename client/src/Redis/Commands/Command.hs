@@ -1,0 +1,205 @@
+-- | What a server says of its own commands. Each node of a cluster says the same.
+--
+-- > described <- run client (Redis.commandInfo ("get" :| ["config|get"]))
+--
+-- The server's pages: <https://valkey.io/commands/command/> and those beside it.
+module Redis.Commands.Command
+  ( commandInfo,
+    commandInfoAll,
+    CommandInfo (..),
+    commandDocs,
+    commandDocsAll,
+    CommandDocs (..),
+    commandGetkeys,
+    commandGetkeysandflags,
+    commandCount,
+    commandList,
+    commandListOf,
+    CommandFilter (..),
+    commandHelp,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Foldable (fold)
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Lines (otherThan)
+import Redis.Value (Value)
+
+-- | What a server says of one of its commands.
+--
+-- @since 0.1.0.0
+data CommandInfo = CommandInfo
+  { -- | In small letters; a subcommand after a bar, as in @config|get@.
+    commandInfoName :: ByteString,
+    -- | How many words it has, the name included; negative for at least so many.
+    commandInfoArity :: Int64,
+    -- | Such as @readonly@ or @blocking@.
+    commandInfoFlags :: [ByteString],
+    -- | Of the server's access rules, such as @\@write@; none before 6.0.0.
+    commandInfoCategories :: [ByteString],
+    -- | Hints for clients, such as @request_policy:all_shards@; none before 7.0.0.
+    commandInfoTips :: [ByteString],
+    -- | Where its keys are, as the server says it; none before 7.0.0.
+    commandInfoKeySpecs :: [Value],
+    -- | None before 7.0.0.
+    commandInfoSubcommands :: [CommandInfo]
+  }
+  deriving stock (Eq, Show)
+
+-- | @COMMAND INFO name …@: what the server says of each, 'Nothing' if it does
+-- not know it. A subcommand is named as @config|get@ (since 7.0.0). \(O(n)\) on
+-- the server, since 2.8.13.
+--
+-- @since 0.1.0.0
+commandInfo :: NonEmpty ByteString -> Command [Maybe CommandInfo]
+commandInfo names =
+  command "COMMAND INFO" (args names) (Decode.listOf (length names) (Decode.nullable description))
+
+-- | @COMMAND INFO@: of every command, in no order, which is what @COMMAND@ alone says,
+-- too. \(O(n)\) on the server; without names since 7.0.0.
+--
+-- @since 0.1.0.0
+commandInfoAll :: Command [CommandInfo]
+commandInfoAll = command "COMMAND INFO" [] (Decode.list description)
+
+description :: Decoder CommandInfo
+description reply = do
+  elements <- Decode.list Decode.value reply
+  let several place one = concat <$> Decode.optionalElement place (Decode.list one) elements
+  commandInfoName <- Decode.element 0 Decode.bytes elements
+  commandInfoArity <- Decode.element 1 Decode.integer elements
+  commandInfoFlags <- Decode.element 2 (Decode.list Decode.bytes) elements
+  -- Between them are the first key, the last one, and the step.
+  commandInfoCategories <- several 6 Decode.bytes
+  commandInfoTips <- several 7 Decode.bytes
+  commandInfoKeySpecs <- several 8 Decode.value
+  commandInfoSubcommands <- several 9 description
+  pure
+    CommandInfo
+      { commandInfoName,
+        commandInfoArity,
+        commandInfoFlags,
+        commandInfoCategories,
+        commandInfoTips,
+        commandInfoKeySpecs,
+        commandInfoSubcommands
+      }
+
+-- | What a server has to say to people about one of its commands.
+--
+-- @since 0.1.0.0
+data CommandDocs = CommandDocs
+  { -- | A sentence. Empty for a module's command.
+    commandDocsSummary :: ByteString,
+    -- | The first version that has it.
+    commandDocsSince :: Maybe ByteString,
+    -- | Such as @string@ or @sorted-set@.
+    commandDocsGroup :: ByteString,
+    -- | In words.
+    commandDocsComplexity :: Maybe ByteString,
+    -- | Each subcommand, named as @config|get@.
+    commandDocsSubcommands :: [(ByteString, CommandDocs)],
+    -- | All that the server says besides, in its words: arguments, history and so on.
+    commandDocsOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @COMMAND DOCS name …@: those that the server knows; the others are left out.
+-- \(O(n)\) on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+commandDocs :: NonEmpty ByteString -> Command [(ByteString, CommandDocs)]
+commandDocs names = command "COMMAND DOCS" (args names) documentations
+
+-- | @COMMAND DOCS@: of every command, in no order: some hundred kilobytes. \(O(n)\)
+-- on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+commandDocsAll :: Command [(ByteString, CommandDocs)]
+commandDocsAll = command "COMMAND DOCS" [] documentations
+
+documentations :: Decoder [(ByteString, CommandDocs)]
+documentations = Decode.pairs Decode.bytes $ \reply -> do
+  fields <- Decode.record reply
+  summary <- Decode.optionalField "summary" Decode.bytes fields
+  commandDocsSince <- Decode.optionalField "since" Decode.bytes fields
+  commandDocsGroup <- Decode.field "group" Decode.bytes fields
+  commandDocsComplexity <- Decode.optionalField "complexity" Decode.bytes fields
+  subcommands <- Decode.optionalField "subcommands" documentations fields
+  pure
+    CommandDocs
+      { commandDocsSummary = fold summary,
+        commandDocsSince,
+        commandDocsGroup,
+        commandDocsComplexity,
+        commandDocsSubcommands = concat subcommands,
+        commandDocsOthers = otherThan ["summary", "since", "group", "complexity", "subcommands"] fields
+      }
+
+-- | @COMMAND GETKEYS name argument …@: the keys of that command. An error
+-- reply if it has none, or if it is wrong. \(O(n)\) on the server, since 2.8.13.
+--
+-- @since 0.1.0.0
+commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
+commandGetkeys commandWords =
+  command "COMMAND GETKEYS" (args commandWords) (Decode.list Decode.bytes)
+
+-- | @COMMAND GETKEYSANDFLAGS name argument …@: as 'commandGetkeys', with what happens
+-- to each key: @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on.
+-- \(O(n)\) on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+commandGetkeysandflags :: NonEmpty ByteString -> Command [(ByteString, [ByteString])]
+commandGetkeysandflags commandWords =
+  command "COMMAND GETKEYSANDFLAGS" (args commandWords) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
+
+-- | @COMMAND COUNT@: how many there are, subcommands apart. \(O(1)\) on the server,
+-- since 2.8.13.
+--
+-- @since 0.1.0.0
+commandCount :: Command Int64
+commandCount = command "COMMAND COUNT" [] Decode.integer
+
+-- | Which commands.
+--
+-- @since 0.1.0.0
+data CommandFilter
+  = -- | Those of the module of this name.
+    OfModule ByteString
+  | -- | Those of this category, without the at sign.
+    OfCategory ByteString
+  | -- | Those whose names match the glob.
+    OfPattern ByteString
+  deriving stock (Eq, Show)
+
+-- | @COMMAND LIST@: the names of all, subcommands apart, in no order. \(O(n)\) on the
+-- server, since 7.0.0.
+--
+-- @since 0.1.0.0
+commandList :: Command [ByteString]
+commandList = command "COMMAND LIST" [] (Decode.list Decode.bytes)
+
+-- | @COMMAND LIST FILTERBY MODULE|ACLCAT|PATTERN word@: as 'commandList', those among
+-- them, and subcommands as @config|get@.
+--
+-- @since 0.1.0.0
+commandListOf :: CommandFilter -> Command [ByteString]
+commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decode.list Decode.bytes)
+  where
+    condition = case which of
+      OfModule name -> [arg "MODULE", arg name]
+      OfCategory category -> [arg "ACLCAT", arg category]
+      OfPattern glob -> [arg "PATTERN", arg glob]
+
+-- | @COMMAND HELP@: what COMMAND can do, in lines for people. \(O(1)\) on the server,
+-- since 5.0.0.
+--
+-- @since 0.1.0.0
+commandHelp :: Command [ByteString]
+commandHelp = command "COMMAND HELP" [] (Decode.list Decode.bytes)

@@ -1,0 +1,57 @@
+-- | Says whether every command that servers know is offered, and writes
+-- @docs/commands.md@. Without arguments it is a test suite.
+--
+-- > coverage write FILE    prints the table and writes the page; fails if one is missing
+-- > coverage check FILE    fails if the page is not what would be written
+module Main (main) where
+
+import Control.Monad (forM_, unless)
+import Coverage
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Set qualified as Set
+import Data.Text qualified as Text
+import Data.Text.Encoding qualified as Text
+import Page
+import Redis.Internal.Protocol.CommandTable
+import System.Environment (getArgs)
+import System.Exit (die, exitFailure)
+import Test.Hspec
+
+main :: IO ()
+main =
+  getArgs >>= \case
+    ["write", file] -> do
+      mapM_ putStrLn (summary covered)
+      ByteString.writeFile file written
+      unless (null (missing covered)) exitFailure
+    ["check", file] -> do
+      found <- ByteString.readFile file
+      unless (found == written) . die $ file <> " is not what \"make coverage\" writes"
+    _ -> hspec spec
+  where
+    written = Text.encodeUtf8 (Text.pack (page covered))
+
+spec :: Spec
+spec = do
+  describe "every command is typed, scoped to a connection, or refused with a reason:" $
+    forM_ (byGroup covered) $ \(group, inside) ->
+      it (Char8.unpack group <> ", " <> show (length inside)) $ missing inside `shouldBe` []
+
+  it "has no command in a list by hand that the servers lack" $
+    filter (not . inTable) (map fst refused <> Set.toList asBytes) `shouldBe` []
+
+  it "refuses none that is typed" $
+    [name | one <- covered, isTyped (coveredOffer one), let { name = entryName (coveredEntry one) }, name `elem` map fst refused] `shouldBe` []
+
+  it "says of none that it concerns a connection which does not" $
+    [name | name <- Set.toList asBytes, not (any changesConnection (lookupCommand (Char8.split '|' name)))] `shouldBe` []
+
+  it "writes a line for each of them" $
+    length (filter isRow (lines (page covered))) `shouldBe` length covered
+  where
+    isTyped = \case
+      Typed _ -> True
+      TypedBlocking _ -> True
+      _ -> False
+    isRow text = take 2 text == "| " && take 10 text /= "| Command "

@@ -1,0 +1,150 @@
+-- | What "Coverage" found, for people: a table by group for the terminal, and
+-- @docs/commands.md@.
+module Page (summary, page) where
+
+import Coverage
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (toUpper)
+import Data.Foldable (toList)
+import Data.List (intercalate)
+import Data.Maybe (fromMaybe)
+import Redis.Internal.Command.Make (splitStep)
+import Redis.Internal.Protocol.CommandTable
+import Redis.Internal.Protocol.CommandTable.Documentation
+import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
+import Redis.Internal.Protocol.CommandTable.Policy (Answerer (..), whereAnswered)
+import Redis.Internal.Protocol.KeySpec (FindKeys (..), KeySpec (..))
+
+-- | A line for each group, one for all, and one for each that is missing.
+summary :: [Covered] -> [String]
+summary those =
+  row ("group" : columns) :
+  [row (Char8.unpack group : counts inside) | (group, inside) <- byGroup those]
+    <> [row ("all" : counts those)]
+    <> ["missing: " <> Char8.unpack (spaced name) | name <- missing those]
+    <> [show (length those - length (missing those)) <> " of " <> show (length those)]
+  where
+    columns = ["commands", "typed", "blocking", "connection", "refused", "missing"]
+    counts inside = map show [length inside, count isTyped inside, count isBlocking inside, count isScoped inside, count isRefused inside, length (missing inside)]
+    count which = length . filter (which . coveredOffer)
+    row cells = concat (zipWith padded (14 : repeat 12) cells)
+    padded width cell = cell <> replicate (width - length cell) ' '
+    isTyped = \case Typed _ -> True; _ -> False
+    isBlocking = \case TypedBlocking _ -> True; _ -> False
+    isScoped = \case OnConnection _ -> True; _ -> False
+    isRefused = \case Refused _ -> True; _ -> False
+
+-- | The whole of @docs/commands.md@.
+page :: [Covered] -> String
+page those = unlines (introduction <> concatMap section (byGroup those))
+
+introduction :: [String]
+introduction =
+  [ "# Commands",
+    "",
+    "Every command and subcommand that Redis 7.0, Redis 8.0 and Valkey 9.1 know, and the functions of",
+    "`Redis.Commands` that make it. `make coverage` writes this page from the tests' cases and from what",
+    "the servers say of their commands.",
+    "",
+    "- *Since* is the first version of the server that has the command. One version is that of both",
+    "  families; a family that is not named lacks it.",
+    "- *In a cluster* says where a command goes by itself. `onNode`, `onEvery` and `onEach` name other",
+    "  nodes. What is one node's own is refused until they do.",
+    "- What concerns a connection is refused where callers share one. `withDedicated` lends one.",
+    ""
+  ]
+
+section :: (ByteString, [Covered]) -> [String]
+section (group, inside) =
+  [ "## " <> title (Char8.unpack group),
+    "",
+    "| Command | Function | Since | In a cluster | Complexity on the server |",
+    "|---|---|---|---|---|"
+  ]
+    <> map line inside
+    <> [""]
+  where
+    title name = fromMaybe name (lookup name titles)
+    titles =
+      [ ("bitmap", "Bitmaps"),
+        ("cluster", "Clusters"),
+        ("connection", "Connections"),
+        ("generic", "Keys"),
+        ("geo", "Positions"),
+        ("hash", "Hashes"),
+        ("hyperloglog", "HyperLogLogs"),
+        ("list", "Lists"),
+        ("module", "Of modules that Redis 8 has built in"),
+        ("pubsub", "Publishing and subscribing"),
+        ("scripting", "Scripts and functions"),
+        ("server", "Servers"),
+        ("set", "Sets"),
+        ("sorted-set", "Sorted sets"),
+        ("stream", "Streams"),
+        ("string", "Strings"),
+        ("transactions", "Transactions")
+      ]
+
+line :: Covered -> String
+line Covered {coveredEntry, coveredDocs, coveredOffer} =
+  "| " <> intercalate " | " (map cell [Char8.unpack (spaced (entryName coveredEntry)), function, maybe "" since coveredDocs, place, maybe "" (Char8.unpack . docComplexity) coveredDocs]) <> " |"
+  where
+    function = case coveredOffer of
+      Typed names -> functions names <> held
+      TypedBlocking names -> functions names <> (if changesConnection coveredEntry then held else "; on a connection of its own while it blocks")
+      OnConnection how -> how
+      Refused why -> "*refused.* " <> why
+      Missing -> "**missing**"
+    functions names = intercalate ", " ["`" <> name <> "`" | name <- toList names]
+    held = if changesConnection coveredEntry then "; by `withDedicated`" else ""
+    place = case coveredOffer of
+      Refused _ -> ""
+      _ -> inCluster coveredEntry
+    cell = concatMap (\char -> if char == '|' then "\\|" else [char])
+
+-- | A subcommand's name as it is typed.
+spaced :: ByteString -> ByteString
+spaced = Char8.map (\char -> if char == '|' then ' ' else char)
+
+since :: Documentation -> String
+since Documentation {docSince, docServers} = case (versionOf "redis", versionOf "valkey") of
+  (Just one, Just other) | one == other -> one
+  (Just one, Just other) -> "Redis " <> one <> ", Valkey " <> other
+  (Just one, Nothing) -> "Redis " <> one
+  (Nothing, Just other) -> "Valkey " <> other
+  -- The servers do not say; these have it.
+  (Nothing, Nothing) -> intercalate ", " (map (serverName . Char8.unpack) docServers)
+  where
+    serverName = \case
+      first : rest -> toUpper first : map (\char -> if char == '-' then ' ' else char) rest
+      [] -> ""
+    versionOf family = Char8.unpack <$> lookup family docSince
+
+-- | Where it goes by itself.
+inCluster :: CommandEntry -> String
+inCluster entry
+  | changesConnection entry = "the node of the connection"
+  | Just _ <- splitStep entry = "split by the slots of its keys"
+  | not (null (entryKeySpecs entry)) = if severalKeys then "by its keys, all of one slot" else "by its key"
+  | otherwise = case whereAnswered entry of
+    AnyNodeAnswers -> "any node"
+    OneNodesOwn -> "one node's own"
+    EveryPrimaryAnswers how -> "every primary: " <> merged how
+    EveryNodeAnswers how -> "every node: " <> merged how
+  where
+    severalKeys = case entryKeySpecs entry of
+      [KeySpec _ (KeyRange 0 _ _) _] -> False
+      _ -> True
+
+merged :: Merge -> String
+merged = \case
+  MergeSum -> "the sum"
+  MergeMin -> "the least"
+  MergeMax -> "the most"
+  MergeAnd -> "whether all say so"
+  MergeOr -> "whether one says so"
+  MergeAllSucceeded -> "all must succeed"
+  MergeOneSucceeded -> "one must succeed"
+  MergeConcatenated -> "all that they have"
+  MergeFound -> "what one of them has"

@@ -1,0 +1,24 @@
+-- | "Redis.Commands.Persistence". The server's process that writes is noticed to have
+-- ended within a tenth of a second; the next one waits for that.
+module Redis.Cases.Persistence (persistenceCases) where
+
+import Data.ByteString (ByteString)
+import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
+import Redis.CommandCase
+import Redis.Commands.Persistence
+
+persistenceCases :: [Case]
+persistenceCases =
+  [ after [noticed] "save" save ["SAVE"] (Gives ()),
+    after [noticed] "bgsave" bgsave ["BGSAVE"] (Gives WorkStarted),
+    after [noticed] "bgsaveSchedule" bgsaveSchedule ["BGSAVE", "SCHEDULE"] (Gives WorkStarted),
+    needs [(IsValkey, (8, 1))] (after [noticed, ["BGSAVE"]] "bgsaveCancel" bgsaveCancel ["BGSAVE", "CANCEL"] (Gives ())),
+    needs [(IsValkey, (8, 1))] (after [noticed] "bgsaveCancel" bgsaveCancel ["BGSAVE", "CANCEL"] (Fails "ERR")),
+    after [noticed] "bgrewriteaof" bgrewriteaof ["BGREWRITEAOF"] (Gives WorkStarted),
+    after [noticed, ["BGSAVE"]] "bgrewriteaof" bgrewriteaof ["BGREWRITEAOF"] (Gives WorkScheduled),
+    after [noticed, noticed, ["BGREWRITEAOF"]] "bgsaveSchedule" bgsaveSchedule ["BGSAVE", "SCHEDULE"] (Gives WorkScheduled),
+    onEmpty "lastsave" lastsave ["LASTSAVE"] (Such "is after 2020" ((> 1577836800) . utcTimeToPOSIXSeconds))
+  ]
+
+noticed :: [ByteString]
+noticed = ["DEBUG", "SLEEP", "0.25"]
