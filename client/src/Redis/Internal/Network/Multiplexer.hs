@@ -302,6 +302,8 @@ append mux !submission = do
       sendBlock mux block
     _ -> putMVar (muxLock mux) ()
   wake mux after
+-- Inlined where a command comes in, so that no submission is allocated for it.
+{-# INLINE append #-}
 
 -- Under the lock.
 push :: Multiplexer -> Submission -> Request -> ResponseSlot -> IO ()

@@ -446,6 +446,7 @@ queued !count !enough !before =
     wakes
       | idle && not sends = asleep reader
       | otherwise = reader == AsleepUnwatched || reader == AsleepWatched && wakeupPolls before
+{-# INLINE queued #-}
 
 -- | The right to send is given back.
 released :: Wakeup -> Step

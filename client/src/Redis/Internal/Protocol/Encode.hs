@@ -51,12 +51,14 @@ import System.IO.Unsafe (unsafeDupablePerformIO)
 -- The commands that are most called have up to three arguments and a name that
 -- is encoded once. They are fields here, not a list: a command in flight keeps
 -- its request for a retry, and the collector copies all of it.
+--
+-- Each form but a line has the size of all first: it is wanted three times.
 data Request
   = Words0 Header
-  | Words1 Header ByteString
-  | Words2 Header ByteString ByteString
-  | Words3 Header ByteString ByteString ByteString
-  | -- | Any words, and the size of all.
+  | Words1 Int Header ByteString
+  | Words2 Int Header ByteString ByteString
+  | Words3 Int Header ByteString ByteString ByteString
+  | -- | Any words.
     Words Int [ByteString]
   | -- | The same of a short form, and the long one that says the same to a server that
     -- does not know what the short one names. The long one is not made unless it is
@@ -70,9 +72,9 @@ data Request
 data Header = Header
   { -- | The words, as they are sent.
     headerWords :: [ByteString],
-    headerCount :: Int,
-    -- | The words as bulk strings.
-    headerBytes :: ByteString
+    -- | How a request begins that has no more words than these, one more, two, or
+    -- three: the count, and the words as bulk strings.
+    headerBytes0, headerBytes1, headerBytes2, headerBytes3 :: ByteString
   }
 
 -- | Encodes a name. \(O(n)\); to be done once and kept.
@@ -80,20 +82,26 @@ headerOf :: [ByteString] -> Header
 headerOf nameWords =
   Header
     { headerWords = nameWords,
-      headerCount = length nameWords,
-      headerBytes =
-        -- Dupable: it only fills memory that it has just allocated.
-        unsafeDupablePerformIO $
-          ByteString.Internal.create (bulkSizes nameWords) (`pokeBulks` nameWords)
+      headerBytes0 = beginning 0,
+      headerBytes1 = beginning 1,
+      headerBytes2 = beginning 2,
+      headerBytes3 = beginning 3
     }
+  where
+    beginning arguments =
+      let count = length nameWords + arguments
+       in -- Dupable: it only fills memory that it has just allocated.
+          unsafeDupablePerformIO . ByteString.Internal.create (countSize count + bulkSizes nameWords) $ \at -> do
+            pokeCount at count
+            pokeBulks (at `plusPtr` countSize count) nameWords
 
 -- | The name and the arguments, in order. \(O(n)\). A line is one word.
 requestWords :: Request -> [ByteString]
 requestWords = \case
   Words0 header -> headerWords header
-  Words1 header a -> headerWords header <> [a]
-  Words2 header a b -> headerWords header <> [a, b]
-  Words3 header a b c -> headerWords header <> [a, b, c]
+  Words1 _ header a -> headerWords header <> [a]
+  Words2 _ header a b -> headerWords header <> [a, b]
+  Words3 _ header a b c -> headerWords header <> [a, b, c]
   Words _ allWords -> allWords
   Shortened _ allWords _ -> allWords
   Line line -> [line]
@@ -101,10 +109,10 @@ requestWords = \case
 -- | So many bytes will be written. \(O(1)\).
 requestSize :: Request -> Int
 requestSize = \case
-  Words0 header -> headerSize header 0
-  Words1 header a -> headerSize header 1 + bulkSize a
-  Words2 header a b -> headerSize header 2 + bulkSize a + bulkSize b
-  Words3 header a b c -> headerSize header 3 + bulkSize a + bulkSize b + bulkSize c
+  Words0 header -> ByteString.length (headerBytes0 header)
+  Words1 size _ _ -> size
+  Words2 size _ _ _ -> size
+  Words3 size _ _ _ _ -> size
   Words size _ -> size
   Shortened size _ _ -> size
   Line line -> ByteString.length line + 2
@@ -114,28 +122,27 @@ requestSize = \case
 -- returned is a box on the heap.
 requestPoke :: Request -> Ptr Word8 -> IO ()
 requestPoke encoded !at = case encoded of
-  Words0 header -> pokeHeader at header 0
-  Words1 header a -> do
-    pokeHeader at header 1
-    pokeBulk (at `plusPtr` headerSize header 1) a
-  Words2 header a b -> do
-    let first = at `plusPtr` headerSize header 2
-    pokeHeader at header 2
+  Words0 header -> pokeBytes at (headerBytes0 header)
+  Words1 _ header a -> do
+    pokeBytes at (headerBytes1 header)
+    pokeBulk (at `plusPtr` ByteString.length (headerBytes1 header)) a
+  Words2 _ header a b -> do
+    let first = at `plusPtr` ByteString.length (headerBytes2 header)
+    pokeBytes at (headerBytes2 header)
     pokeBulk first a
     pokeBulk (first `plusPtr` bulkSize a) b
-  Words3 header a b c -> do
-    let first = at `plusPtr` headerSize header 3
+  Words3 _ header a b c -> do
+    let first = at `plusPtr` ByteString.length (headerBytes3 header)
         second = first `plusPtr` bulkSize a
-    pokeHeader at header 3
+    pokeBytes at (headerBytes3 header)
     pokeBulk first a
     pokeBulk second b
     pokeBulk (second `plusPtr` bulkSize b) c
   Words _ allWords -> pokeWords at allWords
   Shortened _ allWords _ -> pokeWords at allWords
-  Line line ->
-    ByteString.Unsafe.unsafeUseAsCStringLen line $ \(from, size) -> do
-      copyBytes at (castPtr from) size
-      pokeCrLf (at `plusPtr` size)
+  Line line -> do
+    pokeBytes at line
+    pokeCrLf (at `plusPtr` ByteString.length line)
 
 pokeWords :: Ptr Word8 -> [ByteString] -> IO ()
 pokeWords at allWords = do
@@ -177,15 +184,15 @@ requestOf0 = Words0
 
 -- | A command with one argument.
 requestOf1 :: Header -> ByteString -> Request
-requestOf1 = Words1
+requestOf1 header a = Words1 (ByteString.length (headerBytes1 header) + bulkSize a) header a
 
 -- | A command with two arguments.
 requestOf2 :: Header -> ByteString -> ByteString -> Request
-requestOf2 = Words2
+requestOf2 header a b = Words2 (ByteString.length (headerBytes2 header) + bulkSize a + bulkSize b) header a b
 
 -- | A command with three arguments.
 requestOf3 :: Header -> ByteString -> ByteString -> ByteString -> Request
-requestOf3 = Words3
+requestOf3 header a b c = Words3 (ByteString.length (headerBytes3 header) + bulkSize a + bulkSize b + bulkSize c) header a b c
 
 -- | A command with any arguments. \(O(n)\).
 requestOf :: Header -> [ByteString] -> Request
@@ -204,19 +211,10 @@ requestIsOne = \case
   Line line -> not ("*" `ByteString.isPrefixOf` line || ByteString.any (`elem` [0, 10, 13]) line)
   _ -> True
 
--- | Bytes of the count and of the name, for so many arguments.
-headerSize :: Header -> Int -> Int
-headerSize header arguments =
-  countSize (headerCount header + arguments) + ByteString.length (headerBytes header)
-{-# INLINE headerSize #-}
-
-pokeHeader :: Ptr Word8 -> Header -> Int -> IO ()
-pokeHeader at header arguments = do
-  let count = headerCount header + arguments
-  pokeCount at count
-  ByteString.Unsafe.unsafeUseAsCStringLen (headerBytes header) $ \(from, size) ->
-    copyBytes (at `plusPtr` countSize count) (castPtr from) size
-{-# INLINE pokeHeader #-}
+pokeBytes :: Ptr Word8 -> ByteString -> IO ()
+pokeBytes at bytes =
+  ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) -> copyBytes at (castPtr from) size
+{-# INLINE pokeBytes #-}
 
 -- | Bytes of the count of words: @*@, the count, a line break.
 countSize :: Int -> Int
