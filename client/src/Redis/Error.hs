@@ -424,7 +424,6 @@ refusesBeforeRun code message
         "NOPERM",
         "NOPROTO",
         "NOREPLICAS",
-        "NOSCRIPT",
         "OOM",
         "REDIRECT",
         "UNBLOCKED",
@@ -438,6 +437,7 @@ wordsOfServers =
   [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),
     ("LOADING", [" is loading"]),
     ("MASTERDOWN", ["Link with MASTER is down"]),
+    ("NOSCRIPT", ["No matching script"]),
     ("READONLY", ["You can't write", "Can not run script with write flag"]),
     ("TRYAGAIN", ["Multiple keys"])
   ]

@@ -68,6 +68,7 @@
 --   redirect named. LiveSpec: uses a node that joins, and closes.
 -- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
 --   killed.
+-- [Scripts by their digests] ScriptsSpec.
 -- [Reads from replicas] LiveSpec: reads from replicas. RedirectSpec: from a replica;
 --   the primary answers. ReplicaReadsSpec: nothing that blocks, scripts by EVAL_RO
 --   and FCALL_RO only.
@@ -81,6 +82,7 @@ import PolicySpec qualified
 import RedirectSpec qualified
 import RefusedSpec qualified
 import ReplicaReadsSpec qualified
+import ScriptsSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 import TogetherSpec qualified
@@ -88,4 +90,4 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> CommandsSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ScriptsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> CommandsSpec.spec >> LiveSpec.spec)

@@ -153,6 +153,15 @@ namingSpec = do
         -- One is enough for this, and it must not wait.
         within 1 (run client Redis.scriptKill)
 
+  it "is for primaries, also of a client that prefers replicas" $
+    limited . withTwoNodes $ \a b -> do
+      mapM_ (`setView` replicated a b) [a, b]
+      withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+        _ <- tryRun client Redis.dbsize
+        _ <- tryRun client (onEvery Primaries Redis.info)
+        mapM (countHeard a) [["DBSIZE"], ["INFO"]] `shouldReturn` [1, 1]
+        mapM (countHeard b) [["DBSIZE"], ["INFO"]] `shouldReturn` [0, 0]
+
   it "draws a key from the answers of all that have one" $
     limited . withShards $ \a b _ -> do
       let saying node reply = setScript node $ \_ words' -> pure (if words' == ["RANDOMKEY"] then Just (Say reply) else Nothing)

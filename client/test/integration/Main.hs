@@ -8,6 +8,7 @@ import Redis.ListeningLiveSpec qualified
 import Redis.MigrateLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
+import Redis.ScriptLiveSpec qualified
 import Redis.SessionLiveSpec qualified
 import Redis.UnknownLiveSpec qualified
 import Redis.WireLiveSpec qualified
@@ -23,6 +24,7 @@ main = hspec $ do
   Redis.MigrateLiveSpec.spec
   Redis.RepliesLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
+  Redis.ScriptLiveSpec.spec
   Redis.SessionLiveSpec.spec
   Redis.UnknownLiveSpec.spec
   Redis.WireLiveSpec.spec

@@ -6,6 +6,7 @@ import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
+import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
 import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
@@ -27,6 +28,7 @@ main =
     Redis.DecodeSpec.spec
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
+    Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
     Redis.Internal.Protocol.CommandTable.DocumentationSpec.spec

@@ -15,6 +15,7 @@ module Redis.Internal.Command
     decoded,
     fromReply,
     failureOfNodes,
+    unknownScript,
 
     -- * Where it goes
     Route (..),
@@ -264,6 +265,12 @@ fromReply facts reply = case withoutAttributes reply of
     told failed
       | factFailsHalfway facts = failed
       | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
+
+-- | Whether a server says that it does not know the script of this digest.
+unknownScript :: Error -> Bool
+unknownScript = \case
+  ReplyError ServerError {serverErrorCode = "NOSCRIPT", serverErrorDelivery = RefusedBeforeRun} -> True
+  _ -> False
 
 -- | The error of a command that failed on some of so many nodes. Where nothing
 -- was changed, or no node has run it, that is the worst of theirs; otherwise it

@@ -44,8 +44,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
-import Redis.Internal.Protocol.Encode (Request, request, requestWords)
-import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestWords)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -73,7 +72,10 @@ type LaneKey = (Endpoint, ConnectionRole)
 
 -- | One command, as it is sent again.
 data Flight = Flight
-  { flightRequest :: Request,
+  { -- | In its long form: whatever is sent again is sent whole.
+    flightRequest :: Request,
+    -- | Whether it was sent in a short form, which a server may not know.
+    flightShortened :: Bool,
     flightFacts :: Facts,
     flightAim :: Aim,
     -- | When it was begun.
@@ -89,10 +91,10 @@ data Flight = Flight
 -- | A command that failed or found no node, before it is sent again. The cell is
 -- for its result.
 newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO Flight
-newFlight flightRequest flightFacts flightAim flightBegan flightResult = do
+newFlight asSent flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
-  pure Flight {flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
+  pure Flight {flightRequest = requestWhole asSent, flightShortened = requestIsShortened asSent, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
 
 -- | How far the attempt under way has come.
 data Phase
@@ -132,6 +134,7 @@ attend :: Recoverer -> Flight -> Place -> Outcome -> IO ()
 attend recoverer flight place outcome =
   understood recoverer flight place outcome >>= \case
     Right value -> conclude recoverer flight (Right value)
+    Left failed | flightShortened flight && unknownScript failed -> sendWhole recoverer flight place failed
     Left failed -> do
       random <- randomRIO (0, 1)
       now <- coarseNanos
@@ -144,6 +147,21 @@ attend recoverer flight place outcome =
       case verdictDecision of
         GiveUp final -> conclude recoverer flight (Left final)
         again -> enter recoverer flight (Enter fresh {caseCourse = verdictCourse} again)
+
+-- | Sends a script with its text to the node that did not know its digest. That is no
+-- further attempt: nothing has failed. Which replica gets the text does not matter, and a
+-- named one would be taken for a primary.
+sendWhole :: Recoverer -> Flight -> Place -> Error -> IO ()
+sendWhole recoverer flight place failed = do
+  closed <- readIORef (recovererClosed recoverer)
+  policy <- policyFor recoverer flight
+  if closed
+    then conclude recoverer flight (Left failed)
+    else enter recoverer flight (Enter (caseOf recoverer policy flight) (RetryNow target))
+  where
+    target = case placeTakenFor place of
+      Primary -> ToNode (nodeEndpoint (placeNode place))
+      Replica -> SameRoute
 
 -- | Has a command sent for which no node is known, as soon as one is. Never
 -- blocks.
@@ -179,7 +197,7 @@ caseOf recoverer policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
-      caseSlot = slotOf flight,
+      caseSlot = slotOf (flightAim flight),
       casePolicy = policy,
       caseCourse = newCourse,
       caseDeadline = (flightBegan flight +) . nanosFromSeconds <$> limit,
@@ -198,11 +216,6 @@ patienceOf facts = case factPatience facts of
   Nothing -> Nothing
   Just limit -> Just (nanosFromSeconds limit)
 {-# INLINE patienceOf #-}
-
-slotOf :: Flight -> Maybe Slot
-slotOf flight = case flightAim flight of
-  AtSlot slot -> Just slot
-  _ -> Nothing
 
 -- | The bounds of this client. A command for a named node follows no redirect.
 -- Once the client is closed there is no next attempt.
@@ -351,9 +364,9 @@ perform recoverer actions = do
           Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
       where
         lookUp facts = do
-          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf flight)
+          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf (flightAim flight))
           found <- if behind then pure Nothing else placeAimed router facts (flightAim flight)
-          when (isNothing found) $ for_ (slotOf flight) (modifyIORef' missing . Set.insert)
+          when (isNothing found) $ for_ (slotOf (flightAim flight)) (modifyIORef' missing . Set.insert)
           pure (maybe (Left ()) (Right . Right) found)
 
     manner = \case
