@@ -12,6 +12,8 @@ module Redis.Commands
     module Redis.Commands.Config,
     module Redis.Commands.Connection,
     module Redis.Commands.Function,
+    module Redis.Commands.Hash,
+    module Redis.Commands.HashField,
     module Redis.Commands.Keys,
     module Redis.Commands.Latency,
     module Redis.Commands.List,
@@ -24,8 +26,12 @@ module Redis.Commands
     module Redis.Commands.Replication,
     module Redis.Commands.Script,
     module Redis.Commands.Server,
+    module Redis.Commands.Set,
     module Redis.Commands.Slowlog,
     module Redis.Commands.Sort,
+    module Redis.Commands.SortedSet,
+    module Redis.Commands.SortedSetAlgebra,
+    module Redis.Commands.SortedSetRange,
     module Redis.Commands.String,
     module Redis.Commands.Transfer,
   )
@@ -40,6 +46,8 @@ import Redis.Commands.Command
 import Redis.Commands.Config
 import Redis.Commands.Connection
 import Redis.Commands.Function
+import Redis.Commands.Hash
+import Redis.Commands.HashField
 import Redis.Commands.Keys
 import Redis.Commands.Latency
 import Redis.Commands.List
@@ -52,7 +60,11 @@ import Redis.Commands.Raw (raw)
 import Redis.Commands.Replication
 import Redis.Commands.Script
 import Redis.Commands.Server
+import Redis.Commands.Set
 import Redis.Commands.Slowlog
 import Redis.Commands.Sort
+import Redis.Commands.SortedSet
+import Redis.Commands.SortedSetAlgebra
+import Redis.Commands.SortedSetRange
 import Redis.Commands.String
 import Redis.Commands.Transfer

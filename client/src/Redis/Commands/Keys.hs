@@ -68,6 +68,7 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.KeyType
+import Redis.Internal.Command.Scan
 
 -- | @DEL key …@: how many there were. \(O(n)\) on the server in keys, and in
 -- elements of what they hold; since 1.0.0. Keys of several slots make one DEL
@@ -349,19 +350,6 @@ randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 keys :: ByteString -> Command [ByteString]
 keys glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
 
--- | Where a walk stands: only the server knows what it means, and only the
--- server that gave it.
---
--- @since 0.1.0.0
-newtype ScanCursor = ScanCursor ByteString
-  deriving stock (Eq, Show)
-
--- | The beginning of a walk.
---
--- @since 0.1.0.0
-scanStart :: ScanCursor
-scanStart = ScanCursor "0"
-
 -- | What to walk over.
 --
 -- @since 0.1.0.0
@@ -381,21 +369,10 @@ data ScanOptions = ScanOptions
 scanDefaults :: ScanOptions
 scanDefaults = ScanOptions {scanMatch = Nothing, scanCount = Nothing, scanType = Nothing}
 
--- | One step of a walk.
---
--- @since 0.1.0.0
-data ScanPage = ScanPage
-  { -- | Where to go on; 'Nothing' at the end.
-    scanNext :: Maybe ScanCursor,
-    -- | Maybe none, though the walk goes on.
-    scanKeys :: [ByteString]
-  }
-  deriving stock (Eq, Show)
-
 -- | @SCAN cursor@: as 'scanWith', over all keys.
 --
 -- @since 0.1.0.0
-scan :: ScanCursor -> Command ScanPage
+scan :: ScanCursor -> Command (ScanPage ByteString)
 scan = scanWith scanDefaults
 
 -- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: a step of a walk over the keys
@@ -407,15 +384,9 @@ scan = scanWith scanDefaults
 -- with 'Redis.Command.onNode'.
 --
 -- @since 0.1.0.0
-scanWith :: ScanOptions -> ScanCursor -> Command ScanPage
-scanWith ScanOptions {scanMatch, scanCount, scanType} (ScanCursor cursor) =
-  command "SCAN" (arg cursor : options) $ \reply ->
-    Decode.listOf 2 Decode.value reply >>= \case
-      [next, found] -> do
-        nextCursor <- Decode.bytes next
-        scanKeys <- Decode.list Decode.bytes found
-        pure ScanPage {scanNext = if nextCursor == "0" then Nothing else Just (ScanCursor nextCursor), scanKeys}
-      _ -> Decode.mismatch "a cursor and keys" reply
-  where
-    options =
-      option "MATCH" arg scanMatch <> option "COUNT" int scanCount <> option "TYPE" (arg . keyTypeWord) scanType
+scanWith :: ScanOptions -> ScanCursor -> Command (ScanPage ByteString)
+scanWith ScanOptions {scanMatch, scanCount, scanType} cursor =
+  command
+    "SCAN"
+    (scanArguments cursor scanMatch scanCount <> option "TYPE" (arg . keyTypeWord) scanType)
+    (scanPage (Decode.list Decode.bytes))

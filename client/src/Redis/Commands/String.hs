@@ -71,8 +71,8 @@ import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds, inWholeSeconds)
-import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Duration (Duration)
+import Redis.Internal.Command.Expiry (expireAt, expireIn)
 
 -- | @GET key@: the value, or 'Nothing' if there is none. \(O(1)\) on the
 -- server, since 1.0.0.
@@ -182,14 +182,6 @@ lifetimeOf = \case
   KeepExpiry -> [arg "KEEPTTL"]
   ExpireIn duration -> expireIn duration
   ExpireAt time -> expireAt time
-
-expireIn :: Duration -> [Argument]
-expireIn duration = case inWholeSeconds duration of
-  Just whole -> [arg "EX", int whole]
-  Nothing -> [arg "PX", int (inMilliseconds duration)]
-
-expireAt :: UTCTime -> [Argument]
-expireAt time = [arg "PXAT", arg (unixMilliseconds time)]
 
 -- | @SETNX key value@: whether it was set, which is if there was no value.
 -- \(O(1)\) on the server, since 1.0.0.

@@ -8,6 +8,8 @@ import Redis.Cases.Command
 import Redis.Cases.Config
 import Redis.Cases.Connection
 import Redis.Cases.Function
+import Redis.Cases.Hash
+import Redis.Cases.HashField
 import Redis.Cases.Keys
 import Redis.Cases.Latency
 import Redis.Cases.List
@@ -19,8 +21,12 @@ import Redis.Cases.Pubsub
 import Redis.Cases.Replication
 import Redis.Cases.Script
 import Redis.Cases.Server
+import Redis.Cases.Set
 import Redis.Cases.Slowlog
 import Redis.Cases.Sort
+import Redis.Cases.SortedSet
+import Redis.Cases.SortedSetAlgebra
+import Redis.Cases.SortedSetRange
 import Redis.Cases.String
 import Redis.Cases.Transfer
 import Redis.CommandCase
@@ -35,6 +41,8 @@ cases =
       configCases,
       connectionCases,
       functionCases,
+      hashCases,
+      hashFieldCases,
       keyCases,
       latencyCases,
       listCases,
@@ -46,8 +54,12 @@ cases =
       replicationCases,
       scriptCases,
       serverCases,
+      setCases,
       slowlogCases,
       sortCases,
+      sortedSetCases,
+      sortedSetAlgebraCases,
+      sortedSetRangeCases,
       stringCases,
       transferCases
     ]

@@ -159,7 +159,7 @@ replies = describe "reads the replies of" $ do
   it "SCAN" $ do
     let page cursor names = Array [BulkString cursor, Array (map BulkString names)]
         step = decoded (scan scanStart)
-    fmap scanKeys (step (page "17" ["a", "b"])) `shouldBe` Right ["a", "b"]
+    fmap scanFound (step (page "17" ["a", "b"])) `shouldBe` Right ["a", "b"]
     fmap scanNext (step (page "0" [])) `shouldBe` Right Nothing
     case step (page "18446744073709551615" []) of
       Right ScanPage {scanNext = Just next} ->
