@@ -4,6 +4,7 @@
 -- A command that is missing here is no further than 'raw'.
 module Redis.Commands
   ( module Redis.Commands.Acl,
+    module Redis.Commands.Bitmap,
     module Redis.Commands.Client,
     module Redis.Commands.Cluster,
     module Redis.Commands.ClusterAdmin,
@@ -12,8 +13,10 @@ module Redis.Commands
     module Redis.Commands.Config,
     module Redis.Commands.Connection,
     module Redis.Commands.Function,
+    module Redis.Commands.Geo,
     module Redis.Commands.Hash,
     module Redis.Commands.HashField,
+    module Redis.Commands.HyperLogLog,
     module Redis.Commands.Keys,
     module Redis.Commands.Latency,
     module Redis.Commands.List,
@@ -32,12 +35,16 @@ module Redis.Commands
     module Redis.Commands.SortedSet,
     module Redis.Commands.SortedSetAlgebra,
     module Redis.Commands.SortedSetRange,
+    module Redis.Commands.Stream,
+    module Redis.Commands.StreamGroup,
+    module Redis.Commands.StreamInfo,
     module Redis.Commands.String,
     module Redis.Commands.Transfer,
   )
 where
 
 import Redis.Commands.Acl
+import Redis.Commands.Bitmap
 import Redis.Commands.Client
 import Redis.Commands.Cluster
 import Redis.Commands.ClusterAdmin
@@ -46,8 +53,10 @@ import Redis.Commands.Command
 import Redis.Commands.Config
 import Redis.Commands.Connection
 import Redis.Commands.Function
+import Redis.Commands.Geo
 import Redis.Commands.Hash
 import Redis.Commands.HashField
+import Redis.Commands.HyperLogLog
 import Redis.Commands.Keys
 import Redis.Commands.Latency
 import Redis.Commands.List
@@ -66,5 +75,8 @@ import Redis.Commands.Sort
 import Redis.Commands.SortedSet
 import Redis.Commands.SortedSetAlgebra
 import Redis.Commands.SortedSetRange
+import Redis.Commands.Stream
+import Redis.Commands.StreamGroup
+import Redis.Commands.StreamInfo
 import Redis.Commands.String
 import Redis.Commands.Transfer

@@ -376,7 +376,7 @@ reconnecting = do
         next = fmap (beginAttempt (100 * second)) onTrial
     next `shouldBe` fmap Right onTrial
     fmap (lost (100 * second) (life (100 * second))) onTrial `shouldSatisfy` waitsUntil (104 * second)
-    fmap (lost (100 * second) (life (100 * second)) {lifeAnswered = True}) onTrial `shouldBe` Right untroubled
+    fmap (lost (100 * second) (life (100 * second)) {lifetimeAnswered = True}) onTrial `shouldBe` Right untroubled
     fmap (fst . failed (100 * second) "refused") onTrial `shouldBe` Right 4
 
   it "forgets the failures when nothing went wrong for the longest delay" $ do
@@ -395,20 +395,20 @@ reconnecting = do
     zipWith (-) (drop 1 begun) begun `shouldBe` map (* second) [1, 2, 4, 8, 16, 32, 60, 60]
 
   it "takes it for none if the connection answered, lived for long or was closed from here" $ do
-    lost (100 * second) (life (100 * second)) {lifeAnswered = True} untroubled `shouldBe` untroubled
+    lost (100 * second) (life (100 * second)) {lifetimeAnswered = True} untroubled `shouldBe` untroubled
     lost (160 * second) (life (100 * second)) untroubled `shouldBe` untroubled
-    lost (100 * second) (life (100 * second)) {lifeEnd = ClosedLocally} untroubled `shouldBe` untroubled
+    lost (100 * second) (life (100 * second)) {lifetimeEnd = ClosedLocally} untroubled `shouldBe` untroubled
 
   prop "does not change its mind after a failure for what began before it" $
     forAll (choose (0, 99)) $ \before -> forAll arbitrary $ \answered ->
       let troubled = snd (failed (100 * second) "refused" untroubled)
-          older = (life (before * second)) {lifeAnswered = answered}
+          older = (life (before * second)) {lifetimeAnswered = answered}
        in (lost (100 * second) older troubled, attemptSucceeded times (100 * second) troubled) === (troubled, troubled)
 
   prop "says the same if a connection is lost before it is known that it was had" $
     forAll (chooseInt (0, 5)) $ \count -> forAll arbitrary $ \answered ->
       let trying = troubledBy count >>= beginAttempt (100 * second)
-          end = lost (100 * second) (life (100 * second)) {lifeAnswered = answered}
+          end = lost (100 * second) (life (100 * second)) {lifetimeAnswered = answered}
           succeeded = attemptSucceeded times (100 * second)
        in fmap (succeeded . end) trying === fmap (end . succeeded) trying
   where
@@ -417,7 +417,7 @@ reconnecting = do
     failed now cause = attemptFailed times now 1 (ConnectFailed cause)
     lost now = connectionLost times now 1
     had now = Right . attemptSucceeded times now
-    life began = Life {lifeBegan = began, lifeAnswered = False, lifeEnd = ClosedByPeer}
+    life began = Lifetime {lifetimeBegan = began, lifetimeAnswered = False, lifetimeEnd = ClosedByPeer}
     -- After so many failures, the last of whose delays is over at 50 s.
     troubledBy count = foldM (\state _ -> snd . failed 0 "refused" <$> beginAttempt (50 * second) state) untroubled [1 .. count :: Int]
     waitsUntil time = \case

@@ -23,7 +23,7 @@ import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.Sender (writerLoop)
-import Redis.Internal.Network.Wakeup (Reader (AsleepUnwatched), Sender (Writing), asleep, wakeupReader, wakeupSender)
+import Redis.Internal.Network.Wakeup (ReaderState (AsleepUnwatched), Sender (Writing), asleep, wakeupReader, wakeupSender)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
 import System.CPUTime (getCPUTime)

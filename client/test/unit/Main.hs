@@ -1,6 +1,7 @@
 module Main (main) where
 
 import Redis.Commands.SplitSpec qualified
+import Redis.Commands.StreamSpec qualified
 import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
@@ -23,6 +24,7 @@ main :: IO ()
 main =
   hspec . timed $ do
     Redis.Commands.SplitSpec.spec
+    Redis.Commands.StreamSpec.spec
     Redis.CommandsSpec.spec
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec

@@ -100,11 +100,11 @@ configFromUrl url = do
         | isCluster -> Right (Cluster seeds)
         | otherwise -> wrong "host" "several are for a cluster: redis+cluster://, or the option cluster=true"
 
-data Transport = TcpTransport | UnixTransport
+data Carrier = TcpTransport | UnixTransport
   deriving stock (Eq)
 
 data Scheme = Scheme
-  { schemeTransport :: Transport,
+  { schemeTransport :: Carrier,
     schemeTls :: Bool,
     schemeCluster :: Bool
   }

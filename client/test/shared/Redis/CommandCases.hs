@@ -2,14 +2,17 @@
 module Redis.CommandCases (cases) where
 
 import Redis.Cases.Acl
+import Redis.Cases.Bitmap
 import Redis.Cases.Client
 import Redis.Cases.Cluster
 import Redis.Cases.Command
 import Redis.Cases.Config
 import Redis.Cases.Connection
 import Redis.Cases.Function
+import Redis.Cases.Geo
 import Redis.Cases.Hash
 import Redis.Cases.HashField
+import Redis.Cases.HyperLogLog
 import Redis.Cases.Keys
 import Redis.Cases.Latency
 import Redis.Cases.List
@@ -27,6 +30,9 @@ import Redis.Cases.Sort
 import Redis.Cases.SortedSet
 import Redis.Cases.SortedSetAlgebra
 import Redis.Cases.SortedSetRange
+import Redis.Cases.Stream
+import Redis.Cases.StreamGroup
+import Redis.Cases.StreamInfo
 import Redis.Cases.String
 import Redis.Cases.Transfer
 import Redis.CommandCase
@@ -35,14 +41,17 @@ cases :: [Case]
 cases =
   concat
     [ aclCases,
+      bitmapCases,
       clientCases,
       clusterCases,
       commandCases,
       configCases,
       connectionCases,
       functionCases,
+      geoCases,
       hashCases,
       hashFieldCases,
+      hyperLogLogCases,
       keyCases,
       latencyCases,
       listCases,
@@ -60,6 +69,9 @@ cases =
       sortedSetCases,
       sortedSetAlgebraCases,
       sortedSetRangeCases,
+      streamCases,
+      streamGroupCases,
+      streamInfoCases,
       stringCases,
       transferCases
     ]

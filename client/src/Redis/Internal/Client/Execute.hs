@@ -111,7 +111,7 @@ start core command =
       underway -> underway
 
 -- | The same, for a caller who may be about to wait.
-startFor :: Caller -> Core -> Command a -> IO (Started a)
+startFor :: NextMove -> Core -> Command a -> IO (Started a)
 startFor caller core given = case commandKind given of
   Ordinary -> startPlaced core given
   Special -> startSpecial caller core given
@@ -198,10 +198,10 @@ inBackground action = do
   pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | What the thread that starts a command does next.
-data Caller = CallerWaits | CallerGoesOn
+data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
-startSpecial :: Caller -> Core -> Command a -> IO (Started a)
+startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | AskServer keys <- commandRoute given =

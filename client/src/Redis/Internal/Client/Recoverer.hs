@@ -63,12 +63,12 @@ data Recoverer = Recoverer
     -- | Set when its thread has ended; nothing is taken any more.
     recovererEnded :: TVar Bool,
     -- | What is on its way to each node while a thread sends it.
-    recovererLanes :: IORef (Map LaneKey (Seq Departure)),
+    recovererOutboxes :: IORef (Map Destination (Seq Departure)),
     -- | Commands for which no node was known and that have not been sent since.
     recovererUnplaced :: IORef Int
   }
 
-type LaneKey = (Endpoint, ConnectionRole)
+type Destination = (Endpoint, ConnectionRole)
 
 -- | One command, as it is sent again.
 data Flight = Flight
@@ -119,9 +119,9 @@ newRecoverer :: Config -> Router -> IORef Bool -> IO Recoverer
 newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererMail <- newTQueueIO
   recovererEnded <- newTVarIO False
-  recovererLanes <- newIORef Map.empty
+  recovererOutboxes <- newIORef Map.empty
   recovererUnplaced <- newIORef 0
-  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererLanes, recovererUnplaced}
+  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced}
   recoverer <$ spawn "redis recovery" (drive recoverer)
 
 -- | Sends nothing any more: what has not left yet fails, and what has may still
@@ -330,7 +330,7 @@ perform recoverer actions = do
   missing <- newIORef Set.empty
   outcomes <- traverse (one missing) actions
   let leaving = [departure | Just (Right departure) <- outcomes]
-  for_ (Map.toList (Map.fromListWith (flip (<>)) [(laneOf departure, Seq.singleton departure) | departure <- leaving])) $
+  for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf departure, Seq.singleton departure) | departure <- leaving])) $
     uncurry (launch recoverer)
   pure [event | Just (Left event) <- outcomes]
   where
@@ -373,7 +373,7 @@ perform recoverer actions = do
       AskingNode _ -> WithAsking
       _ -> Plainly
 
-    laneOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
+    destinationOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
 
 failureNowhere :: Double -> Error -> FailedAttempt
 failureNowhere random failed =
@@ -387,17 +387,17 @@ failureNowhere random failed =
     }
 
 -- | Adds to what is on its way to a node, and has a thread for it.
-launch :: Recoverer -> LaneKey -> Seq Departure -> IO ()
+launch :: Recoverer -> Destination -> Seq Departure -> IO ()
 launch recoverer key departures = do
-  first <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+  first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
     Nothing -> (Map.insert key departures known, True)
     Just waiting -> (Map.insert key (waiting <> departures) known, False)
   when first . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
   where
-    lanes = recovererLanes recoverer
+    outboxes = recovererOutboxes recoverer
 
     work = do
-      batch <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+      batch <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
         Just waiting | not (Seq.null waiting) -> (Map.insert key Seq.empty known, waiting)
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do

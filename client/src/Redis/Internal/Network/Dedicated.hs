@@ -334,7 +334,7 @@ reap pool limit = do
     reap pool limit
 
 -- | A connection that had been opened is no more.
-lost :: DedicatedPool -> Life -> IO ()
+lost :: DedicatedPool -> Lifetime -> IO ()
 lost pool life = do
   now <- coarseNanos
   random <- randomRIO (0, 1)

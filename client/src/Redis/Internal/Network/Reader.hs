@@ -60,7 +60,7 @@ data Input = Input
   }
 
 -- | Why a round ended.
-data Round
+data Consumed
   = Received Input Haul
   | Ended ConnectionCause
 
@@ -199,7 +199,7 @@ withSpace mux input
     relocate to from = copyMutableByteArray to 0 from (inStart input) size
 
 -- | Delivers every complete reply.
-consume :: Reader -> Input -> IO Round
+consume :: Reader -> Input -> IO Consumed
 consume reader input = do
   before <- ringHead (muxRing mux)
   result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)

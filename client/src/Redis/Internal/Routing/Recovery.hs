@@ -88,10 +88,10 @@ data Case a = Case
 
 data Tracked a = Tracked
   { trackedCase :: Case a,
-    trackedStage :: Stage
+    trackedStage :: CaseStage
   }
 
-data Stage
+data CaseStage
   = Resting Nanos Target
   | Leaving Target Look
   | -- | With what it comes to if there is no news in time.
