@@ -92,8 +92,6 @@ refused =
   [ ("CLUSTER|SYNCSLOTS", "Between nodes that move slots."),
     ("DEBUG", "For tests of servers: each version has other subcommands, and some end the server. `raw` sends it."),
     ("MONITOR", "Its answer never ends: `withWire` reads it."),
-    ("PFDEBUG", "For tests of servers. `raw` sends it."),
-    ("PFSELFTEST", "For tests of servers. `raw` sends it."),
     ("PSYNC", "Between a replica and its primary: `withWire` speaks it."),
     ("REPLCONF", "Between a replica and its primary: `withWire` speaks it."),
     ("RESTORE-ASKING", "Between nodes that move slots: ASKING and RESTORE say the same."),
