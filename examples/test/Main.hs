@@ -21,6 +21,7 @@ import System.IO
 import System.IO.Temp (withSystemTempFile)
 import System.Timeout (timeout)
 import Test.Hspec
+import Transactions qualified
 
 main :: IO ()
 main = hspec . around_ withinAMinute $ do
@@ -53,6 +54,9 @@ main = hspec . around_ withinAMinute $ do
                      "server error: ERR unknown command 'JSON.GET'",
                      "JSON.GET example:document $"
                    ]
+    it "transactions run together, and after a look" $ \server -> do
+      printed <- linesOf Transactions.main (serverUrl server)
+      printed `shouldBe` ["(1,Just \"Ada\")", "(\"not a number\",2)", "Committed 2", "Abandoned"]
     it "options are fields of a record" $ \server -> do
       printed <- linesOf Options.main (serverUrl server)
       printed `shouldBe` ["True", "False", "Just \"mine\""]

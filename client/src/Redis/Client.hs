@@ -81,12 +81,6 @@ import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Routing.Nodes (NodeGauges (..), knownNodes, nodeGauges)
 import Redis.Internal.Routing.Router
 
--- | Connections to a server or a cluster. Any number of threads may use one
--- client at the same time; a program needs one per server or cluster.
---
--- @since 0.1.0.0
-newtype Client = Client Core
-
 -- | Makes a client, runs the action, and closes the client. Errors as
 -- 'newClient'.
 --
@@ -195,11 +189,6 @@ report core command nanos result =
   observeCommand
     (configHooks (coreConfig core))
     CommandTiming {timingCommand = commandName command, timingNanos = nanos, timingResult = void result}
-
--- | A command that was submitted.
---
--- @since 0.1.0.0
-newtype Pending a = Pending (Started a)
 
 -- | Submits a command without waiting for its reply. Blocks only while its
 -- connection is opened or its queue is full (at most the command timeout). Never

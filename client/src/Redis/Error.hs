@@ -266,6 +266,10 @@ data Refusal
   | -- | A contiguous run of so many commands, more than a connection may have in
     -- flight.
     RunTooLong Int
+  | -- | The command (its name) cannot stand in a transaction: it changes the state of
+    -- the connection, this library does not know whether it does, it is for nodes by
+    -- name, or its answer is one node's own.
+    NotInTransaction ByteString
   | -- | The command has no arguments at all.
     EmptyCommand
   | -- | What was to be sent as one line ('Redis.Command.Build.inline') is not one: it
@@ -358,6 +362,7 @@ renderRefusal = \case
   NeedsSeveralNodes name -> Char8.unpack name <> " is for several nodes, and this connection leads to one"
   NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
+  NotInTransaction name -> Char8.unpack name <> " cannot stand in a transaction"
   EmptyCommand -> "a command has at least a name"
   NotOneLine -> "what is sent as a line has no line break, no zero byte, and no asterisk at its beginning"
 

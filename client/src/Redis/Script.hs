@@ -15,8 +15,8 @@
 -- does not know runs after the commands behind it, as whatever is sent again does; and
 -- each of many calls of it sends the text. 'Redis.Commands.scriptLoad' before them avoids
 -- both. What is sent again for another reason, or was run before a node for it was known,
--- has its text with it. On a connection of one's own the text is always sent: there nothing
--- is sent twice, and within MULTI nothing can be.
+-- has its text with it. In a transaction and on a connection of one's own the text is always
+-- sent: the answer would come too late there.
 module Redis.Script
   ( Script,
     script,

@@ -125,8 +125,8 @@ spec = do
           Server.freeze server
           callers <- forM [1 .. 40 :: Int] $ \number -> async (tryRun client (Commands.set ("key" <> Char8.pack (show number)) value))
           eventually 5 "most wait" ((> 20) <$> waitingOf client)
-          queued <- sum . map gaugeQueuedBytes . concatMap gaugeConnections <$> clientGauges client
-          queued `shouldSatisfy` (<= 2 * megabyte)
+          waitingBytes <- sum . map gaugeQueuedBytes . concatMap gaugeConnections <$> clientGauges client
+          waitingBytes `shouldSatisfy` (<= 2 * megabyte)
           Server.thaw server
           results <- within 15 (mapM waitIt callers)
           map deliveryOf results `shouldBe` replicate 40 Nothing

@@ -10,6 +10,7 @@ import Redis.RepliesLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
 import Redis.ScriptLiveSpec qualified
 import Redis.SessionLiveSpec qualified
+import Redis.TransactionLiveSpec qualified
 import Redis.UnknownLiveSpec qualified
 import Redis.WireLiveSpec qualified
 import Test.Hspec (describe, hspec)
@@ -26,5 +27,6 @@ main = hspec $ do
   Redis.ScriptErrorLiveSpec.spec
   Redis.ScriptLiveSpec.spec
   Redis.SessionLiveSpec.spec
+  Redis.TransactionLiveSpec.spec
   Redis.UnknownLiveSpec.spec
   Redis.WireLiveSpec.spec

@@ -55,6 +55,10 @@ spec = around_ (within 60) . forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
         (,) first <$> runOn own (raw ["EXEC"])
       replies `shouldBe` (Integer 1, Array [Integer 3, Integer 6])
 
+    it "has its text in a transaction" $ \(_, client) -> do
+      run client Redis.ping
+      runTransaction client ((,) <$> queued (add "k" "2") <*> queued (add "k" "3")) `shouldReturn` (2, 5)
+
     it "is not run twice when it says itself that there is no script" $ \(_, client) ->
       forM_ [run client (Redis.scriptLoad (scriptText lying)), pure ""] $ \prepared -> do
         _ <- prepared

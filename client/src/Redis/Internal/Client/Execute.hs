@@ -9,7 +9,9 @@ module Redis.Internal.Client.Execute
   ( execute,
     start,
     Started,
+    Pending (..),
     awaitStarted,
+    resultIn,
     settled,
     onConnection,
     observed,
@@ -48,6 +50,15 @@ data Started a
     -- is kept of a command in flight: the collector copies it.
     Underway Core (Command a) Place {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
   | Started (IO (Either Error a))
+
+-- | A command that was submitted.
+--
+-- @since 0.1.0.0
+newtype Pending a = Pending (Started a)
+
+-- | One whose result will be in this cell.
+resultIn :: MVar (Either Error Value) -> (Value -> Either Error a) -> Started a
+resultIn cell reading = Started ((>>= reading) <$> readMVar cell)
 
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Started a -> IO (Either Error a)

@@ -13,9 +13,11 @@ module Redis.Internal.Client.Recoverer
     -- * Commands
     Flight,
     newFlight,
+    behindQueue,
     allowedSeconds,
     patienceOf,
     attend,
+    depart,
     awaitPlace,
     waitsForPlace,
   )
@@ -25,13 +27,13 @@ import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask_, try)
-import Control.Monad (unless, void, when)
+import Control.Monad (unless, void, when, (>=>))
 import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isNothing)
+import Data.Maybe (fromMaybe, isNothing, mapMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Data.Set qualified as Set
@@ -72,7 +74,10 @@ type Destination = (Endpoint, ConnectionRole)
 
 -- | One command, as it is sent again.
 data Flight = Flight
-  { -- | In its long form: whatever is sent again is sent whole.
+  { -- | What goes ahead of it, with nothing in between: MULTI and what is queued, if
+    -- this is EXEC.
+    flightQueue :: [Request],
+    -- | In its long form: whatever is sent again is sent whole.
     flightRequest :: Request,
     -- | Whether it was sent in a short form, which a server may not know.
     flightShortened :: Bool,
@@ -94,7 +99,22 @@ newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO
 newFlight asSent flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
-  pure Flight {flightRequest = requestWhole asSent, flightShortened = requestIsShortened asSent, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
+  pure
+    Flight
+      { flightQueue = [],
+        flightRequest = requestWhole asSent,
+        flightShortened = requestIsShortened asSent,
+        flightFacts,
+        flightAim,
+        flightBegan,
+        flightResult,
+        flightPhase,
+        flightHolds
+      }
+
+-- | An EXEC, behind MULTI and what is queued.
+behindQueue :: [Request] -> Flight -> Flight
+behindQueue queue flight = flight {flightQueue = map requestWhole queue}
 
 -- | How far the attempt under way has come.
 data Phase
@@ -162,6 +182,11 @@ sendWhole recoverer flight place failed = do
     target = case placeTakenFor place of
       Primary -> ToNode (nodeEndpoint (placeNode place))
       Replica -> SameRoute
+
+-- | Sends a command to its first place. Blocks as 'submitRunToNode'.
+depart :: Recoverer -> Flight -> Place -> IO ()
+depart recoverer flight place =
+  submitFlight (nodePoolFor (placeRole place) (placeNode place)) [] flight (attend recoverer flight place)
 
 -- | Has a command sent for which no node is known, as soon as one is. Never
 -- blocks.
@@ -337,7 +362,7 @@ perform recoverer actions = do
     router = recovererRouter recoverer
 
     one missing = \case
-      Send number flight target -> Just <$> depart missing number flight target
+      Send number flight target -> Just <$> leave missing number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
       Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
       Expire flight unsent sent -> do
@@ -346,7 +371,7 @@ perform recoverer actions = do
 
     -- A slot that had nobody a moment ago has nobody for those behind, although
     -- somebody may be known by now: they must not overtake.
-    depart missing number flight target = do
+    leave missing number flight target = do
       void (changePhase flight Aboard Ashore)
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
@@ -423,18 +448,44 @@ submit :: Recoverer -> Departure -> IO ()
 submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
   when wanted $ do
-    slot <- onArrival (arrived recoverer departure) >>= newAttendedSlot
-    case departureSent departure of
-      Plainly -> submitToNodeSlot (poolOf departure) patience encoded slot
-      WithAsking -> do
-        -- Its answer says nothing that the command's own does not.
-        beside <- newResponseSlot
-        submitRunToNode (poolOf departure) patience [(request ["ASKING"], beside), (encoded, slot)]
+    asking <- case departureSent departure of
+      Plainly -> pure []
+      -- Its answer says nothing that the command's own does not.
+      WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
+    submitFlight (poolOf departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
     flight = departureFlight departure
-    encoded = flightRequest flight
+
+-- | Submits a command with all that goes ahead of it. The action is given what comes.
+submitFlight :: MultiplexPool -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
+submitFlight pool ahead flight act = do
+  queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
+  slot <- onArrival (resultOfQueue (map snd queue) >=> act) >>= newAttendedSlot
+  case ahead <> queue of
+    [] -> submitToNodeSlot pool patience (flightRequest flight) slot
+    run -> submitRunToNode pool patience (run <> [(flightRequest flight, slot)])
+  where
     patience = patienceOf (flightFacts flight)
+
+-- | What EXEC came to, given the slots of MULTI and of what was queued, all of which
+-- are filled before EXEC's.
+--
+-- A server that would not queue a command answers EXECABORT in the end; why, it has
+-- said before. One that refused MULTI has run the commands as they came.
+resultOfQueue :: [ResponseSlot] -> Outcome -> IO Outcome
+resultOfQueue [] outcome = pure outcome
+resultOfQueue (multi : queue) outcome = do
+  begun <- refusal <$> trySlotResult multi
+  refused <- mapMaybe refusal <$> traverse trySlotResult queue
+  pure $ case (outcome, begun, refused) of
+    (_, Just text, _) -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
+    (Reply reply, _, text : _) | ErrorReply _ <- withoutAttributes reply -> Reply (ErrorReply text)
+    _ -> outcome
+  where
+    refusal = \case
+      Just (Reply reply) | ErrorReply text <- withoutAttributes reply -> Just text
+      _ -> Nothing
 
 -- | What a command came to that was sent again. On a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()

@@ -45,7 +45,7 @@ import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
-import Redis.Internal.Network.Wakeup hiding (Reader)
+import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
 
