@@ -71,7 +71,7 @@ import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.Clock (preciseNanos)
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
@@ -180,15 +180,9 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
     began <- preciseNanos
     result <- execute core command
     ended <- preciseNanos
-    report core command (ended - began) result
+    report core (commandName command) (ended - began) result
     keepOpen core
     pure result
-
-report :: Core -> Command a -> Nanos -> Either Error b -> IO ()
-report core command nanos result =
-  observeCommand
-    (configHooks (coreConfig core))
-    CommandTiming {timingCommand = commandName command, timingNanos = nanos, timingResult = void result}
 
 -- | Submits a command without waiting for its reply. Blocks only while its
 -- connection is opened or its queue is full (at most the command timeout). Never
@@ -205,14 +199,7 @@ report core command nanos result =
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
-submit (Client core) command = case hookCommand (configHooks (coreConfig core)) of
-  Nothing -> Pending <$> start core command
-  Just _ -> do
-    began <- preciseNanos
-    started <- start core command
-    fmap Pending . observed started $ \result -> do
-      ended <- preciseNanos
-      report core command (ended - began) result
+submit (Client core) command = Pending <$> timed core (commandName command) (start core command)
 
 -- | Waits for a submitted command. Throws 'Error'. May be called again and
 -- from several threads: all get the same result.

@@ -6,6 +6,7 @@ import Control.Concurrent.STM
 import Control.Monad (forM_, forever)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromLeft)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import FakeNode
@@ -99,7 +100,7 @@ spec = describe "a transaction" $ do
   it "is refused before anything is sent if its keys have several slots, or a command cannot stand in it" $
     limited . settled . withNode $ \node client -> do
       run client (Redis.get key) `shouldReturn` Just "v"
-      let refusalOf transaction = either id (const ClientClosed) <$> tryRunTransaction client transaction
+      let refusalOf transaction = fromLeft ClientClosed <$> tryRunTransaction client transaction
       refusalOf (queued (Redis.get "a") *> queued (Redis.get "b")) `shouldReturn` RefusedError (CrossSlot "MULTI")
       forM_
         [(raw ["SELECT", "1"], "SELECT"), (raw ["MULTI"], "MULTI"), (raw ["NOSUCH", key], "NOSUCH"), (raw ["DBSIZE"], "DBSIZE"), (raw ["INFO"], "INFO"), (onNode (fakeEndpoint node) (raw ["PING"]), "PING")]
@@ -136,7 +137,7 @@ spec = describe "a transaction" $ do
       told <- newTVarIO False
       setScript node $ \connection words' -> do
         now <- if take 1 words' == ["EXEC"] then atomically (not <$> swapTVar told True) else pure False
-        if now then serve connection ["DISCARD"] *> pure (Just (Say refusal)) else serve connection words'
+        if now then Just (Say refusal) <$ serve connection ["DISCARD"] else serve connection words'
 
     uncons' = \case
       one : rest -> Just (one, rest)

@@ -14,13 +14,15 @@ module Redis.Internal.Client.Execute
     resultIn,
     settled,
     onConnection,
-    observed,
+    timed,
+    report,
   )
 where
 
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, throwIO, try)
 import Control.Monad (void, when)
+import Data.ByteString (ByteString)
 import Data.IORef
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -32,6 +34,8 @@ import Redis.Internal.Client.Own
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Together
 import Redis.Internal.Command
+import Redis.Internal.Config
+import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
@@ -89,6 +93,22 @@ observed started note = do
     result <- awaitStarted started
     first <- atomicModifyIORef' unnoted ((,) False)
     result <$ when first (note result)
+
+-- | Starts something, and tells the user's hook of its result and how long that took.
+timed :: Core -> ByteString -> IO (Started a) -> IO (Started a)
+timed core name begin = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> begin
+  Just _ -> do
+    began <- preciseNanos
+    started <- begin
+    observed started $ \result -> do
+      ended <- preciseNanos
+      report core name (ended - began) result
+
+-- | Tells the user's hook of a command.
+report :: Core -> ByteString -> Nanos -> Either Error a -> IO ()
+report core timingCommand timingNanos result =
+  observeCommand (configHooks (coreConfig core)) CommandTiming {timingCommand, timingNanos, timingResult = void result}
 
 -- | Runs a command. Blocks until there is a result.
 execute :: Core -> Command a -> IO (Either Error a)
