@@ -115,7 +115,7 @@ others = do
       `shouldBe` Right (Just (AclPermissions {aclPermissionsCommands = "+@all", aclPermissionsKeys = "a* b*", aclPermissionsChannels = "", aclPermissionsOthers = []}))
 
   it "has clients of which old servers say less" $
-    fmap (map (\one -> (clientInfoName one, clientInfoUser one, clientInfoQueued one, clientInfoCommand one))) (decoded clientList (BulkString "id=3 addr=h:1 fd=8 name= age=1 idle=0 flags=N db=0 sub=0 psub=0 multi=2 cmd=NULL\n"))
+    fmap (map (\one -> (clientInfoName one, clientInfoUser one, clientInfoQueued one, clientInfoCommand one))) (decoded clientList (BulkString "id=3 addr=h:1 fd=8 name= age=1 idle=0 flags=x db=0 sub=0 psub=0 multi=2 cmd=NULL\n"))
       `shouldBe` Right [(Nothing, Nothing, Just 2, Nothing)]
 
   it "tracks keys for another connection" $

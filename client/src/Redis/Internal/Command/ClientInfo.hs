@@ -73,7 +73,9 @@ clientDescription line = do
   clientInfoDatabase <- one "db" Decode.integer
   clientInfoChannels <- one "sub" Decode.integer
   clientInfoPatterns <- one "psub" Decode.integer
-  clientInfoQueued <- (\count -> if count < 0 then Nothing else Just count) <$> one "multi" Decode.integer
+  queued <- one "multi" Decode.integer
+  -- The number alone does not tell: with Valkey it stays 0 after a transaction.
+  let clientInfoQueued = if Char8.elem 'x' clientInfoFlags then Just (max 0 queued) else Nothing
   clientInfoCommand <- (\word -> if word == Just "NULL" then Nothing else word) <$> named "cmd"
   clientInfoUser <- named "user"
   clientInfoProtocol <- perhaps "resp" Decode.integer
