@@ -20,7 +20,7 @@ module Redis.Commands.HashField
     hpexpireatWith,
     HexpireOptions (hexpireCondition),
     hexpireDefaults,
-    HexpireCondition (..),
+    ExpireCondition (..),
     HexpireResult (..),
     hpersist,
     HpersistResult (..),
@@ -35,6 +35,7 @@ module Redis.Commands.HashField
     hsetexWith,
     HsetexOptions (hsetexKey, hsetexFields, hsetexExpiry),
     hsetexDefaults,
+    Expiry (..),
     HsetexKey (..),
     HsetexFields (..),
     hgetex,
@@ -50,19 +51,18 @@ import Data.List.NonEmpty (NonEmpty)
 import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
-import Redis.Commands.String (Expiry (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
-import Redis.Internal.Command.Expiry (expireAt, expireIn)
+import Redis.Internal.Command.Expiry
 
 -- | How to let fields expire.
 --
 -- @since 0.1.0.0
 newtype HexpireOptions = HexpireOptions
   { -- | Which fields to change; 'Nothing' is all.
-    hexpireCondition :: Maybe HexpireCondition
+    hexpireCondition :: Maybe ExpireCondition
   }
   deriving stock (Eq, Show)
 
@@ -71,20 +71,6 @@ newtype HexpireOptions = HexpireOptions
 -- @since 0.1.0.0
 hexpireDefaults :: HexpireOptions
 hexpireDefaults = HexpireOptions {hexpireCondition = Nothing}
-
--- | When to change the expiry of a field.
---
--- @since 0.1.0.0
-data HexpireCondition
-  = -- | NX: if it has none.
-    HexpireNew
-  | -- | XX: if it has one.
-    HexpireExisting
-  | -- | GT: if it has one, and the new one is later.
-    HexpireLater
-  | -- | LT: if it has none, or the new one is sooner.
-    HexpireSooner
-  deriving stock (Eq, Show)
 
 -- | What became of a field that was to expire.
 --
@@ -161,12 +147,7 @@ hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString
 hpexpireatWith options name time = expiring "HPEXPIREAT" name (arg (unixMilliseconds time) : hexpireArguments options)
 
 hexpireArguments :: HexpireOptions -> [Argument]
-hexpireArguments HexpireOptions {hexpireCondition} = case hexpireCondition of
-  Nothing -> []
-  Just HexpireNew -> [arg "NX"]
-  Just HexpireExisting -> [arg "XX"]
-  Just HexpireLater -> [arg "GT"]
-  Just HexpireSooner -> [arg "LT"]
+hexpireArguments HexpireOptions {hexpireCondition} = expireConditionWord hexpireCondition
 
 expiring :: Name -> ByteString -> [Argument] -> NonEmpty ByteString -> Command [HexpireResult]
 expiring commandName name time fields =
@@ -320,7 +301,7 @@ hsetexWith options name entries = command "HSETEX" (hsetexArguments options name
 
 hsetexArguments :: HsetexOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> [Argument]
 hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entries =
-  key name : ofKey <> ofFields <> lifetime <> (arg "FIELDS" : size entries : fieldsWithValues entries)
+  key name : ofKey <> ofFields <> newLifetime hsetexExpiry <> (arg "FIELDS" : size entries : fieldsWithValues entries)
   where
     ofKey = case hsetexKey of
       Nothing -> []
@@ -330,11 +311,6 @@ hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entri
       Nothing -> []
       Just OnlyNewFields -> [arg "FNX"]
       Just OnlyExistingFields -> [arg "FXX"]
-    lifetime = case hsetexExpiry of
-      NoExpiry -> []
-      KeepExpiry -> [arg "KEEPTTL"]
-      ExpireIn duration -> expireIn duration
-      ExpireAt time -> expireAt time
 
 -- | @HGETEX key FIELDS n field …@: their values, in their order; their expiry stays.
 -- \(O(1)\) per field on the server, since Redis 8.0.0 and Valkey 9.0.0.
@@ -366,13 +342,7 @@ hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 -- @since 0.1.0.0
 hgetexWith :: HgetexOptions -> ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetexWith HgetexOptions {hgetexExpiry} name fields =
-  command "HGETEX" (key name : lifetime <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
-  where
-    lifetime = case hgetexExpiry of
-      NoExpiry -> [arg "PERSIST"]
-      KeepExpiry -> []
-      ExpireIn duration -> expireIn duration
-      ExpireAt time -> expireAt time
+  command "HGETEX" (key name : changedLifetime hgetexExpiry <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
 
 -- | @HGETDEL key FIELDS n field …@: their values, in their order; they are deleted.
 -- \(O(1)\) per field on the server, since Redis 8.0.0 and Valkey 9.1.0.

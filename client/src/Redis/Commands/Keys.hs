@@ -67,6 +67,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
+import Redis.Internal.Command.Expiry
 import Redis.Internal.Command.KeyType
 import Redis.Internal.Command.Scan
 
@@ -135,20 +136,6 @@ newtype ExpireOptions = ExpireOptions
 expireDefaults :: ExpireOptions
 expireDefaults = ExpireOptions {expireCondition = Nothing}
 
--- | When to change an expiry. To GT and LT a key without one lives for ever.
---
--- @since 0.1.0.0
-data ExpireCondition
-  = -- | NX: if it has none.
-    OnlyIfNoExpiry
-  | -- | XX: if it has one.
-    OnlyIfExpiry
-  | -- | GT: if it has one, and the new one is later.
-    OnlyIfLater
-  | -- | LT: if the new one is sooner, or it has none.
-    OnlyIfSooner
-  deriving stock (Eq, Show)
-
 -- | @EXPIRE key seconds [NX|XX|GT|LT]@: as 'expire'; whether the expiry was
 -- changed. The conditions since 7.0.0.
 --
@@ -197,12 +184,7 @@ pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
 pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireArguments options) Decode.boolean
 
 expireArguments :: ExpireOptions -> [Argument]
-expireArguments ExpireOptions {expireCondition} = case expireCondition of
-  Nothing -> []
-  Just OnlyIfNoExpiry -> [arg "NX"]
-  Just OnlyIfExpiry -> [arg "XX"]
-  Just OnlyIfLater -> [arg "GT"]
-  Just OnlyIfSooner -> [arg "LT"]
+expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCondition
 
 -- | @PERSIST key@: takes the expiry away; whether there was one. \(O(1)\) on
 -- the server, since 2.2.0.

@@ -67,12 +67,11 @@ import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
-import Redis.Internal.Command.Expiry (expireAt, expireIn)
+import Redis.Internal.Command.Expiry
 
 -- | @GET key@: the value, or 'Nothing' if there is none. \(O(1)\) on the
 -- server, since 1.0.0.
@@ -125,20 +124,6 @@ data SetCondition
     OnlyIfNotDigest ByteString
   deriving stock (Eq, Show)
 
--- | How long a value that is set shall live.
---
--- @since 0.1.0.0
-data Expiry
-  = -- | For ever, whatever the value it replaces had.
-    NoExpiry
-  | -- | KEEPTTL (since 6.0.0): as long as the value it replaces would have.
-    KeepExpiry
-  | -- | EX, or PX for what is no whole number of seconds.
-    ExpireIn Duration
-  | -- | PXAT (since 6.2.0).
-    ExpireAt UTCTime
-  deriving stock (Eq, Show)
-
 -- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: whether it was set.
 -- \(O(1)\) on the server, since 2.6.12.
 --
@@ -164,7 +149,7 @@ setGetWith options name new =
   command "SET" (key name : arg new : setArguments options <> [arg "GET"]) (Decode.nullable Decode.bytes)
 
 setArguments :: SetOptions -> [Argument]
-setArguments SetOptions {setCondition, setExpiry} = condition <> lifetimeOf setExpiry
+setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime setExpiry
   where
     condition = case setCondition of
       Nothing -> []
@@ -174,14 +159,6 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> lifetimeOf setE
       Just (OnlyIfNotEqual old) -> [arg "IFNE", arg old]
       Just (OnlyIfDigest digest) -> [arg "IFDEQ", arg digest]
       Just (OnlyIfNotDigest digest) -> [arg "IFDNE", arg digest]
-
--- | Of a value that is set.
-lifetimeOf :: Expiry -> [Argument]
-lifetimeOf = \case
-  NoExpiry -> []
-  KeepExpiry -> [arg "KEEPTTL"]
-  ExpireIn duration -> expireIn duration
-  ExpireAt time -> expireAt time
 
 -- | @SETNX key value@: whether it was set, which is if there was no value.
 -- \(O(1)\) on the server, since 1.0.0.
@@ -250,13 +227,7 @@ getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 --
 -- @since 0.1.0.0
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
-getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : lifetime) (Decode.nullable Decode.bytes)
-  where
-    lifetime = case getexExpiry of
-      NoExpiry -> [arg "PERSIST"]
-      KeepExpiry -> []
-      ExpireIn duration -> expireIn duration
-      ExpireAt time -> expireAt time
+getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
 -- | @DELIFEQ key value@: deletes it if it holds this; whether it did. For who gives a
 -- lock back. \(O(1)\) on the server, Valkey since 9.0.0.
@@ -406,7 +377,7 @@ data MsetexCondition
 -- @since 0.1.0.0
 msetexWith :: MsetexOptions -> NonEmpty (ByteString, ByteString) -> Command Bool
 msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
-  command "MSETEX" (int (fromIntegral (length entries)) : keysWithValues entries <> condition <> lifetimeOf msetexExpiry) Decode.boolean
+  command "MSETEX" (int (fromIntegral (length entries)) : keysWithValues entries <> condition <> newLifetime msetexExpiry) Decode.boolean
   where
     condition = case msetexCondition of
       Nothing -> []

@@ -7,7 +7,6 @@ import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.CommandCase
 import Redis.Commands.HashField
-import Redis.Commands.String (Expiry (..))
 import Redis.Duration
 
 hashFieldCases :: [Case]
@@ -31,25 +30,25 @@ expiryCases =
     after
       aExpires
       "hexpireWith"
-      (hexpireWith hexpireDefaults {hexpireCondition = Just HexpireNew} "k" (days 1) ("a" :| ["b"]))
+      (hexpireWith hexpireDefaults {hexpireCondition = Just OnlyIfNoExpiry} "k" (days 1) ("a" :| ["b"]))
       ["HEXPIRE", "k", "86400", "NX", "FIELDS", "2", "a", "b"]
       (Gives [HexpireUnchanged, HexpireSet]),
     after
       aExpires
       "hexpireWith"
-      (hexpireWith hexpireDefaults {hexpireCondition = Just HexpireExisting} "k" (days 1) ("a" :| ["b"]))
+      (hexpireWith hexpireDefaults {hexpireCondition = Just OnlyIfExpiry} "k" (days 1) ("a" :| ["b"]))
       ["HEXPIRE", "k", "86400", "XX", "FIELDS", "2", "a", "b"]
       (Gives [HexpireSet, HexpireUnchanged]),
     after
       aExpires
       "hexpireWith"
-      (hexpireWith hexpireDefaults {hexpireCondition = Just HexpireLater} "k" (days 1) ("a" :| ["b"]))
+      (hexpireWith hexpireDefaults {hexpireCondition = Just OnlyIfLater} "k" (days 1) ("a" :| ["b"]))
       ["HEXPIRE", "k", "86400", "GT", "FIELDS", "2", "a", "b"]
       (Gives [HexpireUnchanged, HexpireUnchanged]),
     after
       aExpires
       "hexpireWith"
-      (hexpireWith hexpireDefaults {hexpireCondition = Just HexpireSooner} "k" (days 1) ("a" :| ["b"]))
+      (hexpireWith hexpireDefaults {hexpireCondition = Just OnlyIfSooner} "k" (days 1) ("a" :| ["b"]))
       ["HEXPIRE", "k", "86400", "LT", "FIELDS", "2", "a", "b"]
       (Gives [HexpireSet, HexpireSet]),
     after
@@ -61,7 +60,7 @@ expiryCases =
     after
       aExpires
       "hpexpireWith"
-      (hpexpireWith hexpireDefaults {hexpireCondition = Just HexpireNew} "k" (seconds 99.5) ("a" :| []))
+      (hpexpireWith hexpireDefaults {hexpireCondition = Just OnlyIfNoExpiry} "k" (seconds 99.5) ("a" :| []))
       ["HPEXPIRE", "k", "99500", "NX", "FIELDS", "1", "a"]
       (Gives [HexpireUnchanged]),
     after
@@ -79,7 +78,7 @@ expiryCases =
     after
       aExpires
       "hexpireatWith"
-      (hexpireatWith hexpireDefaults {hexpireCondition = Just HexpireSooner} "k" (posixSecondsToUTCTime 2e9) ("a" :| []))
+      (hexpireatWith hexpireDefaults {hexpireCondition = Just OnlyIfSooner} "k" (posixSecondsToUTCTime 2e9) ("a" :| []))
       ["HEXPIREAT", "k", "2000000000", "LT", "FIELDS", "1", "a"]
       (Gives [HexpireSet]),
     after
@@ -91,7 +90,7 @@ expiryCases =
     after
       aExpires
       "hpexpireatWith"
-      (hpexpireatWith hexpireDefaults {hexpireCondition = Just HexpireLater} "k" (posixSecondsToUTCTime 2e9) ("a" :| []))
+      (hpexpireatWith hexpireDefaults {hexpireCondition = Just OnlyIfLater} "k" (posixSecondsToUTCTime 2e9) ("a" :| []))
       ["HPEXPIREAT", "k", "2000000000000", "GT", "FIELDS", "1", "a"]
       (Gives [HexpireUnchanged]),
     after
