@@ -1,7 +1,9 @@
 -- | All commands, as values. To be imported qualified, or by name: many are
 -- called like something else.
 --
--- A command that is missing here is no further than 'raw'.
+-- The repository's @docs/commands.md@ lists all commands and the functions that make
+-- them. One of a newer server is no further than 'raw', one of a module no further than
+-- "Redis.Command.Build".
 module Redis.Commands
   ( module Redis.Commands.Acl,
     module Redis.Commands.Bitmap,

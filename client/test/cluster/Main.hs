@@ -91,4 +91,18 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ScriptsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> TransactionSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> CommandsSpec.spec >> LiveSpec.spec)
+main = hspec $ do
+  PolicySpec.spec
+  RedirectSpec.spec
+  RefusedSpec.spec
+  ReplicaReadsSpec.spec
+  ScriptsSpec.spec
+  SlotCacheSpec.spec
+  UnknownCommandSpec.spec
+  TogetherSpec.spec
+  WaitersSpec.spec
+  LookingSpec.spec
+  LentSpec.spec
+  CommandsSpec.spec
+  TransactionSpec.spec
+  LiveSpec.spec

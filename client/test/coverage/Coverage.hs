@@ -13,7 +13,7 @@ module Coverage
 
     -- * The lists by hand
     refused,
-    asBytes,
+    otherwiseOffered,
   )
 where
 
@@ -23,8 +23,7 @@ import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Set (Set)
-import Data.Set qualified as Set
+import Data.Maybe (fromMaybe)
 import Redis.CommandCase (Case (..))
 import Redis.CommandCases (cases)
 import Redis.Internal.Protocol.CommandTable
@@ -65,7 +64,7 @@ offer entry docs
   | Just functions <- Map.lookup name typed = if entryBlocking entry then TypedBlocking functions else Typed functions
   | Just reason <- lookup name refused = Refused reason
   | fmap docGroup docs == Just "module" = Refused "A module's: `Redis.Command.Build` makes it."
-  | changesConnection entry = OnConnection (if name `Set.member` asBytes then "`withWire`, as bytes" else "`withDedicated`, by `raw`")
+  | changesConnection entry = OnConnection (fromMaybe "`withDedicated`, by `raw`" (lookup name otherwiseOffered))
   | otherwise = Missing
   where
     name = entryName entry
@@ -99,16 +98,17 @@ refused =
     ("SYNC", "Between a replica and its primary: `withWire` speaks it.")
   ]
 
--- | Of those that concern a connection: what is answered by no reply, or by more than
--- one.
-asBytes :: Set ByteString
-asBytes =
-  Set.fromList
-    [ "CLIENT|REPLY",
-      "PSUBSCRIBE",
-      "PUNSUBSCRIBE",
-      "SSUBSCRIBE",
-      "SUBSCRIBE",
-      "SUNSUBSCRIBE",
-      "UNSUBSCRIBE"
-    ]
+-- | Of those that concern a connection: what is offered in another way than by 'raw' on
+-- a connection that is lent.
+otherwiseOffered :: [(ByteString, String)]
+otherwiseOffered =
+  [ ("DISCARD", "`watching`"),
+    ("EXEC", "`runTransaction`"),
+    ("MULTI", "`runTransaction`"),
+    ("UNWATCH", "`watching`"),
+    ("WATCH", "`watching`")
+  ]
+    -- They are answered by no reply, or by more than one.
+    <> [ (name, "`withWire`, as bytes")
+         | name <- ["CLIENT|REPLY", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE"]
+       ]

@@ -83,9 +83,13 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
     attempted own words' = (,) words' <$> tryRunOn own (raw words')
     describe' identity =
       request settingObserver ["CLIENT", "LIST", "ID", Char8.pack (show identity)] >>= \case
-        Text line -> pure (filter ((`elem` telling) . fst) (map field (Char8.words line)))
+        Text line -> pure (filter ((`elem` telling) . fst) (map (outside . field) (Char8.words line)))
         other -> failure (show other)
     field = fmap (Char8.drop 1) . Char8.break (== '=')
+    -- After a transaction Valkey's number of what is queued stays 0; the flags tell.
+    outside = \case
+      ("multi", "-1") -> ("multi", "0")
+      other -> other
     telling = ["name", "flags", "db", "sub", "psub", "ssub", "multi", "watch", "user", "redir", "resp"]
     speaksAs = \case
       Right (Map _) -> settingProtocol == PreferResp3
