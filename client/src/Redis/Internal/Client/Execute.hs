@@ -104,6 +104,7 @@ timed core name begin = case hookCommand (configHooks (coreConfig core)) of
     observed started $ \result -> do
       ended <- preciseNanos
       report core name (ended - began) result
+{-# INLINE timed #-}
 
 -- | Tells the user's hook of a command.
 report :: Core -> ByteString -> Nanos -> Either Error a -> IO ()
