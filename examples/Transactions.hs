@@ -6,6 +6,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Transaction
 import Settings (configFromArguments)
 
 main :: IO ()

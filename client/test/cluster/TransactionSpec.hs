@@ -13,6 +13,7 @@ import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
+import Redis.Transaction
 import Support
 import Test.Hspec hiding (after, before)
 

@@ -10,6 +10,7 @@ import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
+import Redis.Transaction
 import Redis.Value (Value (..))
 import Test.Hspec
 

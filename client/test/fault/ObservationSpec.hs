@@ -16,6 +16,7 @@ import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns, within)
+import Redis.Transaction
 import Test.Hspec
 
 spec :: Spec

@@ -13,6 +13,7 @@ import Redis.Script
 import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Server (Server, commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (eventually, within)
+import Redis.Transaction
 import Redis.Value (Value (..))
 import Test.Hspec
 

@@ -14,6 +14,7 @@ import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Server (Server, commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
+import Redis.Transaction
 import Test.Hspec
 
 spec :: Spec

@@ -27,7 +27,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import GHC.Clock (getMonotonicTime)
-import Redis hiding (Watched (..))
+import Redis
 import Redis.Command (commandName)
 import Redis.Commands qualified as Redis
 import Redis.Value (Value (..))
