@@ -12,7 +12,7 @@
 -- not clash with others. The commands themselves have the servers' names, many of
 -- which do: they are in "Redis.Commands", to be imported qualified. So are
 -- "Redis.Value" (replies as they are) and "Redis.Command.Build" (commands of your
--- own).
+-- own). "Redis.Transaction" and "Redis.Script" are imported beside it.
 module Redis
   ( module Redis.Client,
     module Redis.Command,
