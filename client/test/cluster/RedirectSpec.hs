@@ -2,7 +2,7 @@
 -- now", from nodes that say them on demand.
 module RedirectSpec (spec) where
 
-import Control.Concurrent.Async (replicateConcurrently, replicateConcurrently_)
+import Control.Concurrent.Async (async, replicateConcurrently, replicateConcurrently_, wait)
 import Control.Concurrent.STM
 import Control.Monad (forM_, void, when)
 import Data.ByteString (ByteString)
@@ -10,6 +10,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isPrefixOf, nub)
 import FakeNode
+import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
@@ -268,6 +269,30 @@ askSpec = do
           forM_ (zip ([] : commands) commands) $ \(before, told') ->
             if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
 
+  -- One command in flight at a time. What is submitted as two has the other thread's
+  -- command, which waits for room behind the first of them, between them.
+  it "is followed with nothing between ASKING and the command, though both must wait for room and others wait behind them" $
+    limited . settled . withTwoNodes $ \a b -> do
+      let other = keyIn "other" (/= slotNumberOf key)
+          half = slotNumberOf other
+          view = shardsView [shard [(s, t) | (s, t) <- [(0, half - 1), (half + 1, 16383)], s <= t] a, shard [(half, half)] b]
+      mapM_ (`setView` view) [a, b]
+      answering <- newTVarIO False
+      setScript a (always (asked (at b)))
+      setScript b $ \_ words' -> Nothing <$ when (words' == ["GET", other]) (atomically (readTVar answering >>= check))
+      withClient (setRefreshThrottle (seconds 60) . setLimits defaultLimits {limitInFlight = 1} $ clusterOf [fakeEndpoint a]) $ \client -> do
+        let waitingAtTarget = sum . map gaugeWaiting . concatMap gaugeConnections . filter ((== fakeEndpoint b) . gaugeEndpoint) <$> clientGauges client
+        first <- submit client (Redis.get other)
+        eventually 5 "the target has the first" $ (== 1) <$> countHeard b ["GET"]
+        sentOn <- submit client (Redis.get key)
+        eventually 5 "the redirected command waits for room" $ (== 1) <$> waitingAtTarget
+        behind <- async (run client (Redis.get other))
+        eventually 5 "another waits behind it" $ (== 2) <$> waitingAtTarget
+        atomically (writeTVar answering True)
+        (,,) <$> awaitReply first <*> awaitReply sentOn <*> wait behind `shouldReturn` (servedBy b, servedBy b, servedBy b)
+        asks <- filter ((`elem` ["ASKING", "GET"]) . mconcat . take 1) <$> heard b
+        asks `shouldBe` [["GET", other], ["ASKING"], ["GET", key], ["GET", other]]
+
   it "is followed by a write that must not run twice, too" $
     limited . withTwoNodes $ \a b -> do
       setScript a (always (asked (at b)))
@@ -343,6 +368,24 @@ notNowSpec = do
             if "TRYAGAIN" `ByteString.isPrefixOf` text
               then pure ()
               else eventually 15 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
+
+  -- Delays of 50 to 100 ms; a machine that is busy makes some of them longer, not all.
+  forM_ [("a command", void . (`tryRun` Redis.get key)), ("a command that waits on the server", void . (`tryRun` Redis.blpop (pure key) (Just (seconds 1))))] $ \(what, ask) ->
+    it ("has " <> what <> " tried again after a time that is drawn anew each time") $
+      limited . withFakeNode $ \a -> do
+        arrivals <- newTVarIO []
+        setScript a $ \_ -> \case
+          name : _ | name `elem` ["GET", "BLPOP"] -> do
+            now <- getMonotonicTime
+            Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) <$ atomically (modifyTVar' arrivals (now :))
+          _ -> pure Nothing
+        let evenly = setMaxAttempts 13 . setBackoff defaultBackoff {backoffFirst = seconds 0.1, backoffCap = seconds 0.1}
+        withClient (evenly (clusterOf [fakeEndpoint a])) ask
+        times <- reverse <$> readTVarIO arrivals
+        let delays = zipWith (-) (drop 1 times) times
+        length delays `shouldBe` 12
+        minimum delays `shouldSatisfy` (\shortest -> shortest >= 0.05 && shortest < 0.095)
+        maximum delays `shouldSatisfy` (> 0.06)
 
   it "gives up at the deadline, and says what it was told" $
     limited . withFakeNode $ \a -> do

@@ -2,6 +2,7 @@
 -- actions ask for, in its own time, and writes down what it sees.
 module Redis.Internal.Routing.RecoverySpec (spec) where
 
+import Control.Monad (forM_)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -88,6 +89,24 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (halted, actions) = step 2 Stop seeking
     ([failed | Finish _ failed <- actions], recoveryIsOver halted) `shouldBe` ([ClientClosed], True)
+
+  it "has nothing wait for news that finds no node after the client was closed" $ do
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
+        (halted, none) = step 1 Stop entered
+        (over, actions) = step 2 (Unplaced 0 nowhere) halted
+    (length none, recoveryIsOver halted) `shouldBe` (0, False)
+    [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
+    (recoveryIsOver over, recoverySeeking over) `shouldBe` (True, False)
+
+  it "sends nothing that comes after the client was closed, and says what may have run" $ do
+    let (halted, _) = step 0 Stop newRecovery
+        doubtful = (newCase 2 writeFacts {factRepeatable = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factRepeatable = True} newCourse lost)}
+        lost = nowhere {failedError = ConnectionError MaybeExecuted (node 1) ClosedByPeer}
+        entering event = step 1 event halted
+    forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
+      let (machine, actions) = entering event
+      ([failed | Finish 1 failed <- actions], length actions, recoveryIsOver machine) `shouldBe` ([ClientClosed], 1, True)
+    [errorDelivery failed | Finish 2 failed <- snd (entering (Enter doubtful (RetryNow SameRoute)))] `shouldBe` [MaybeExecuted]
   where
     holds what law = prop what $ forAll (listOf anyMove) $ \moves -> law (settle (List.foldl' move emptyWorld moves))
 
