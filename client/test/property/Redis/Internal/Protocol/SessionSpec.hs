@@ -20,6 +20,9 @@ spec = describe "Redis.Internal.Protocol.Session" $ do
   it "is never as the handshake left it while the server is not, in any state that commands lead to" $
     [(session, server) | (session, server) <- Set.toList reachable, isAsLeft fresh session, server /= newServer] `shouldBe` []
 
+  it "is searched to the end" $
+    Set.size reachable `shouldSatisfy` (> 8000)
+
   it "is as the handshake left it again after what undoes it, in every state that is not spoilt" $
     [ (session, server)
       | (session, server) <- Set.toList reachable,

@@ -83,6 +83,21 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
     [(entryName entry, step) | entry <- allCommands, Just step <- [splitStep entry]]
       `shouldBe` [("DEL", 1), ("EXISTS", 1), ("MGET", 1), ("MSET", 2), ("TOUCH", 1), ("UNLINK", 1)]
 
+  it "finds each hand-written list by what it says, and none is empty" $
+    [title | (title, names) <- handLists <> policyLists <> timeoutLists, not (Set.null names)]
+      `shouldBe` [ "harmless to connections",
+                   "changes connections in spite of its categories",
+                   "overtakes",
+                   "stays with the primary",
+                   "changes nothing",
+                   "the same everywhere",
+                   "fails half-way",
+                   "the last word limits it",
+                   "the first word limits it",
+                   "the last word limits it, in milliseconds",
+                   "an option limits it"
+                 ]
+
   describe "has no name in a hand-written list that the table lacks:" $
     for_ (handLists <> policyLists <> timeoutLists) $ \(title, names) ->
       it title $ filter (not . inTable) (Set.toList names) `shouldBe` []
