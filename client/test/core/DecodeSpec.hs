@@ -131,6 +131,9 @@ notResp = do
     forM_
       [ "+a\rb\r\n",
         "+a\nb\r\n",
+        "+OK\rx",
+        "+OKx\n",
+        "+OK\n\n",
         "-\n\r\n",
         ":\r\n",
         ":-\r\n",
