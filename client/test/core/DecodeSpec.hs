@@ -132,7 +132,7 @@ notResp = do
       [ "+a\rb\r\n",
         "+a\nb\r\n",
         "+OK\rx",
-        "+OKx\n",
+        "+OKx\n ",
         "+OK\n\n",
         "-\n\r\n",
         ":\r\n",

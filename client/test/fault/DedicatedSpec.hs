@@ -220,6 +220,14 @@ spec = do
           goneFrom server client first
           eventuallyReturns 5 0 (blockedClients server)
 
+    it "is closed when a command on it is not answered by the end, whether or not somebody has waited for it" $
+      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
+        first <- withDedicated client Anywhere $ \own -> do
+          first <- runOn own Commands.clientId
+          first <$ submitOn own (Commands.blpop (pure "list") Nothing)
+        goneFrom server client first
+        eventuallyReturns 5 0 (blockedClients server)
+
     it "that is being opened for somebody who leaves makes room for the next one" $
       withServer $ \server -> leavingNothing . withClient (setConnectTimeout (seconds 40) (setMaxDedicated 1 (addressed server))) $ \client -> do
         -- It lets everybody in and says nothing.
