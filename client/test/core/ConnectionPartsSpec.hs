@@ -340,11 +340,12 @@ polling = do
 
 backoff :: Spec
 backoff = do
-  prop "lies between one half and the whole of the doubled delay, and never beyond the cap" $
+  prop "lies between one half and the whole of the doubled delay, as far as either, and never beyond the cap" $
     forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
       let delay = delayFor times attempt random
           full = min (inSeconds (backoffCap times)) (inSeconds (backoffFirst times) * 2 ^ (attempt - 1))
-       in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full)
+          ends = map (delayFor times attempt) [0, 1]
+       in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full) .&&. ends === [full / 2, full]
 
   prop "is anything in between, as the random number says" $
     forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
