@@ -9,7 +9,7 @@ module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
-import Control.Monad (forM_, replicateM, unless, void)
+import Control.Monad (forM_, replicateM, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
@@ -81,7 +81,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
   -- that there it may have some as well.
   it "has a thread wait for its reply where it certainly has commands in flight, and not where it only may have some" . within 20 $
     withServer defaultServerOptions $ \server ->
-      withPoolOf id server $ \pool -> do
+      withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
         openBoth pool
         key <- newEmptyMVar
         goOn <- newEmptyMVar
@@ -103,20 +103,21 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
 
   it "has a thread wait for its reply where it may have commands in flight, if it certainly has none" . within 20 $
     withServer defaultServerOptions $ \server ->
-      withPoolOf id server $ \pool -> do
+      withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
         openBoth pool
         said <- inThread $ do
           mine <- blocked pool "mine"
           shared <- orderKeyOf <$> myThreadId
           place <- (\counts -> if counts == [1, 0] then 0 else 1) . map gaugeInFlight <$> poolGauges pool
           theirs <- onCapability place (whenCellIs shared (blocked pool "theirs"))
-          now <- here
-          unless (now /= place) moveAway
           thawed <- newEmptyMVar
-          void . forkIO $ do
+          -- On that one, so that the runtime moves this thread away and not back.
+          void . forkOn place $ do
             result <- try (within 5 (waitUntil ((== [3]) . filter (/= 0) . map gaugeInFlight <$> poolGauges pool)))
             mapM_ (pushTo server) ["mine", "theirs"]
             putMVar thawed (result :: Either SomeException ())
+          now <- here
+          when (now == place) moveAway
           answer <- submitToNode pool Nothing (request ["PING"])
           mapM_ waitSlotResult [mine, theirs]
           takeMVar thawed >>= either throwIO (\() -> pure (arrivalText answer))
