@@ -4,7 +4,7 @@ module RedirectSpec (spec) where
 
 import Control.Concurrent.Async (async, replicateConcurrently, replicateConcurrently_, wait)
 import Control.Concurrent.STM
-import Control.Monad (forM_, replicateM, void, when)
+import Control.Monad (forM, forM_, replicateM, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -248,6 +248,22 @@ timeLimitSpec = do
     withClient (setMaxAttempts 1000000 (setCommandTimeout Nothing (clusterOf [fakeEndpoint a]))) $ \client ->
       tryRun client (timeLimit (seconds 0.3) (Redis.get key)) >>= (`shouldSatisfy` either (const True) (const False))
 
+  it "is not sent when that is over before its node can be connected to, and says so" . limited . withTwoNodes $ \a b -> do
+    letsIn <- newTVarIO False
+    setScript a $ \_ -> \case
+      name : _ | name `elem` ["INCR", "GET"] -> pure (Just (Say (asked (at b))))
+      _ -> pure Nothing
+    setScript b $ \_ words' -> Nothing <$ when (take 1 words' == ["CLIENT"]) (atomically (readTVar letsIn >>= check))
+    withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
+      short <- submit client (timeLimit (seconds 0.2) (Redis.incr key))
+      tryAwaitReply short `shouldReturn` Left (TimeoutError NotSent 0.2)
+      -- It would be sent before this one.
+      behind <- submit client (Redis.get key)
+      eventually 5 "it has been redirected" $ (== 1) <$> countHeard a ["GET"]
+      atomically (writeTVar letsIn True)
+      awaitReply behind `shouldReturn` servedBy b
+      countHeard b ["INCR"] `shouldReturn` 0
+
 askSpec :: Spec
 askSpec = do
   it "is followed with ASKING right before the command, among other traffic, and changes no map" $
@@ -268,6 +284,21 @@ askSpec = do
           let commands = map snd (filter ((== connection) . fst) told)
           forM_ (zip ([] : commands) commands) $ \(before, told') ->
             if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
+
+  it "is followed in the order of the commands, also by those that come while the target is being connected to" $
+    limited . settled . withTwoNodes $ \a b -> do
+      letsIn <- newTVarIO False
+      setScript a $ \_ words' -> pure (if take 1 words' == ["SET"] then Just (Say (asked (at b))) else Nothing)
+      setScript b $ \_ words' -> Nothing <$ when (take 1 words' == ["CLIENT"]) (atomically (readTVar letsIn >>= check))
+      withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
+        started <- forM [1 .. 10 :: Int] $ \n -> do
+          one <- submit client (Redis.set key (Char8.pack (show n)))
+          eventually 5 "it has been redirected" $ (== n) <$> countHeard a ["SET"]
+          one <$ eventually 5 "its redirect has come" (all ((== 0) . gaugeInFlight) . concatMap gaugeConnections <$> clientGauges client)
+        atomically (writeTVar letsIn True)
+        mapM_ awaitReply started
+        written <- filter ((== ["SET"]) . take 1) <$> heard b
+        map (drop 2) written `shouldBe` [[Char8.pack (show n)] | n <- [1 .. 10 :: Int]]
 
   -- One command in flight at a time. What is submitted as two has the other thread's
   -- command, which waits for room behind the first of them, between them.

@@ -8,12 +8,15 @@ import Control.Monad (forM, replicateM, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
 import Data.IORef
+import Fake (goodManners, newFake, say)
 import GHC.Conc (BlockReason (BlockedOnMVar), ThreadStatus (ThreadBlocked), threadStatus)
-import Peer (eventually, within)
+import Peer
 import Redis.Config
 import Redis.Duration (Duration, seconds)
+import Redis.Error
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.Credentials
+import Redis.Internal.Network.Multiplexer (abortMultiplexer)
 import Test.Hspec hiding (before)
 
 spec :: Spec
@@ -70,7 +73,54 @@ spec = describe "the store of credentials" $ do
     readIORef begun `shouldReturn` 2
     fmap fst <$> obtain store `shouldReturn` Right IssuedNow
     readIORef begun `shouldReturn` 3
+  describe "is followed by a connection" $ do
+    it "until that ends" . within 10 $ do
+      (store, issued) <- counting Nothing
+      following store $ \_ _ -> renewAll store >>= (`shouldBe` [])
+      -- It had newer ones, and nobody is there to have more.
+      readIORef issued >>= (`shouldSatisfy` (>= 2))
+      eventually $ do
+        before <- readIORef issued
+        renewAll store >>= (`shouldBe` [])
+        (== before) <$> readIORef issued
+
+    it "for whom an action that hangs is given up, because others wait for it" . within 10 $ do
+      count <- newIORef (0 :: Int)
+      never <- newEmptyMVar
+      store <- newCredentialStore . setConnectTimeout (seconds 0.1) . withAction $ do
+        number <- atomicModifyIORef' count (\before -> (before, before))
+        modifyIORef' count (+ 1)
+        if number == 0 then pure (issuedCredentials (named 0)) else takeMVar never
+      following store $ \_ _ ->
+        renewAll store >>= \failed -> [why | (_, CredentialsFailed why) <- failed] `shouldBe` ["none within 0.1 s"]
+
+    it "that tries again less and less often while it gets none" . within 20 $ do
+      times <- newIORef []
+      store <- newCredentialStore . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 1} . withAction $ do
+        now <- preciseNanos
+        before <- atomicModifyIORef' times (\known -> (now : known, known))
+        -- A twentieth of it is more than all pauses here.
+        if null before then pure (issuedCredentials (named 0)) {issuedFor = Just (seconds 100)} else throwIO (userError "the issuer is away")
+      following store $ \_ _ -> do
+        _ <- renewAll store
+        eventually ((>= 7) . length <$> readIORef times)
+        attempts <- drop 1 . reverse <$> readIORef times
+        let pauses = zipWith (-) (drop 1 attempts) attempts
+            least = [10000000 * 2 ^ doubled | doubled <- [0 :: Int ..]]
+        take 5 (zipWith (>=) pauses least) `shouldBe` replicate 5 True
   where
+    -- A connection that has credentials of the store, for the length of an action.
+    following store action = do
+      issue <- had store
+      fake <- newFake goodManners 1
+      withPeer fake (\_ -> say fake "+OK\r\n") $ do
+        mux <- openMux plainSettings fake
+        followCredentials store (TcpEndpoint "fake" 1) mux issue
+        () <- action fake mux
+        abortMultiplexer mux
+
+    withAction action = setCredentialsFrom action (standaloneConfig "127.0.0.1" 1)
+
     counting good = do
       issued <- newIORef (0 :: Int)
       store <- storeOf $ do
@@ -78,7 +128,7 @@ spec = describe "the store of credentials" $ do
         pure (issuedCredentials (named number)) {issuedFor = good}
       pure (store, issued)
 
-    storeOf action = newCredentialStore (setCredentialsFrom action (standaloneConfig "127.0.0.1" 1))
+    storeOf action = newCredentialStore (withAction action)
     named number = Credentials {credentialsUser = Just (Char8.pack ("user-" <> show (number :: Int))), credentialsPassword = toSecret "secret"}
     had store = obtain store >>= either (throwIO . userError . show) (pure . snd)
 

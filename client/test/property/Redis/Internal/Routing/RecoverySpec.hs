@@ -78,6 +78,27 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
         (_, actions) = step (nanosFromSeconds patience) Tick seeking
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
 
+  it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
+    let at seconds number = (newCase number writeFacts) {caseDeadline = Just (nanosFromSeconds seconds)}
+        enter machine fresh = fst (step 0 (EnterUnplaced fresh nowhere) machine)
+        (seeking, _) = step 0 (Unplaced 0 nowhere) (enter newRecovery (at 1 3))
+        two = List.foldl' enter seeking [at 5 6, at 5 9]
+        (left, ended') = step (nanosFromSeconds 1) Tick two
+        (behind, sent) = step (nanosFromSeconds 1) (EnterUnplaced (at 5 12) nowhere) left
+        (_, news) = step (nanosFromSeconds 2) News behind
+    ([number | Finish number _ <- ended'], map sends [sent, news]) `shouldBe` ([3], [[], [6, 9, 12]])
+
+  it "ends what rests for longer than its time when that is over, and says that it was not sent" $ do
+    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * patience) SameRoute)) newRecovery
+        (over, actions) = step (nanosFromSeconds patience) Tick resting
+    recoveryWake resting `shouldBe` Just (nanosFromSeconds patience)
+    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError NotSent patience], Nothing)
+
+  it "has a command that is on its way told whether it was sent when its time is over" $ do
+    let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
+        (_, actions) = step (nanosFromSeconds patience) Tick leaving
+    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError NotSent patience, TimeoutError MaybeExecuted patience)]
+
   it "takes no notice of a reply to what has ended" $ do
     let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
         (over, _) = step (nanosFromSeconds patience) Tick machine

@@ -78,6 +78,11 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failedRemaining = Just 0.001}
     verdictDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
 
+  it "waits only if the next attempt has some time left, or it would leave a doubt where there is none" $ do
+    let left seconds' = verdictDecision (decide cluster writeFacts newCourse (failure down) {failedRemaining = Just (waiting 1 + seconds')})
+        down = reply "CLUSTERDOWN The cluster is down"
+    map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
+
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
     verdictDecision (decide cluster writeFacts newCourse late) `shouldBe` GiveUp (reply "MOVED 1 10.0.0.2:6379")
@@ -206,7 +211,10 @@ readsAtPrimary :: [Row]
 readsAtPrimary =
   [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted (SilentPeer 5), RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (TimeoutError MaybeExecuted 5, GiveUp (TimeoutError MaybeExecuted 5), [])
+    (TimeoutError MaybeExecuted 5, GiveUp (TimeoutError MaybeExecuted 5), []),
+    -- It may be its own reply that nobody can read.
+    (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
+    (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))])
   ]
 
 writesAtStandalone :: [Row]
