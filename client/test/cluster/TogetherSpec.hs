@@ -2,8 +2,9 @@
 -- whether or not anybody waits for them.
 module TogetherSpec (spec) where
 
-import Control.Concurrent.Async (forConcurrently)
-import Control.Monad (forM, forM_, replicateM, replicateM_)
+import Control.Concurrent.Async (async, forConcurrently, poll, wait)
+import Control.Concurrent.STM
+import Control.Monad (forM, forM_, replicateM, replicateM_, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.List.NonEmpty qualified as NonEmpty
@@ -52,6 +53,25 @@ spec = describe "many commands together" $ do
           case problem of
             RoutingError MaybeExecuted (PartsFailed _ _ first) -> errorDelivery first `shouldBe` NotSent
             other -> expectationFailure (show other)
+
+  it "hold up nobody who comes after them once they have ended" $
+    limited . settled . withFakeNode $ \a -> do
+      answering <- newTVarIO True
+      setView a (shardsView [shard [(1, 16383)] a])
+      setScript a $ \_ words' -> Nothing <$ when (take 1 words' == ["GET"]) (atomically (readTVar answering >>= check))
+      withClient (setLimits defaultLimits {limitInFlight = 1} (clusterOf [fakeEndpoint a])) $ \client -> do
+        _ <- run client (Redis.get served)
+        ended <- submit client (timeLimit (seconds 0.2) (Redis.get lacking)) >>= tryAwaitReply
+        either clusterReason (const Nothing) ended `shouldBe` Just (UncoveredSlot 0)
+        atomically (writeTVar answering False)
+        first <- submit client (Redis.get served)
+        -- Waits for room by itself, as it does where nobody is before it.
+        second <- async (submit client (Redis.get served))
+        eventually 5 "it waits" $ (== 1) . sum . map gaugeWaiting . concatMap gaugeConnections <$> clientGauges client
+        maybe True (const False) <$> poll second `shouldReturn` True
+        atomically (writeTVar answering True)
+        _ <- awaitReply first
+        wait second >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))
 
   it "are served when the slot is, in the order in which they were submitted" $
     limited . settled . withFakeNode $ \a -> do
