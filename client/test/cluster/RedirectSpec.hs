@@ -8,14 +8,21 @@ import Control.Monad (forM, forM_, replicateM, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.IORef
 import Data.List (isPrefixOf, nub)
 import FakeNode
+import Foreign.Concurrent qualified
+import Foreign.Marshal.Alloc (free, mallocBytes)
+import Foreign.Marshal.Utils (fillBytes)
 import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually, pause)
+import Redis.Value (Value (..))
 import Support
+import System.Mem (performMajorGC)
 import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
 
@@ -193,6 +200,14 @@ movedSpec = do
         countHeard a ["CLUSTER", "SHARDS"] `shouldReturn` 1
         countHeard b ["CLUSTER", "SHARDS"] `shouldReturn` 0
 
+  it "leaves nothing behind of a command that was answered, though that may take any time" $
+    limited . withTwoNodes $ \a b -> do
+      setScript a (always (moved (at b)))
+      withClient (setCommandTimeout Nothing (clusterOf [fakeEndpoint a])) $ \client -> do
+        freed <- newIORef False
+        withMortal freed $ \value -> run client (raw ["GET", key, value]) >>= (`shouldBe` (BulkString <$> servedBy b)) . Just
+        eventually 10 "its words are gone" $ performMajorGC *> readIORef freed
+
   it "met on a dedicated connection is told to the rest of the client" $
     limited . withTwoNodes $ \a b -> do
       setScript a (always (moved (at b)))
@@ -230,6 +245,15 @@ movedSpec = do
         run client (Redis.get key) `shouldReturn` servedBy a
         eventually 5 "the map was asked for" $
           (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
+
+-- | A text that says when nobody has it any more.
+withMortal :: IORef Bool -> (ByteString -> IO a) -> IO a
+withMortal freed action = do
+  memory <- mallocBytes 10
+  fillBytes memory 120 10
+  mortal <- Foreign.Concurrent.newForeignPtr memory (free memory *> writeIORef freed True)
+  action (ByteString.Internal.fromForeignPtr mortal 0 10)
+{-# NOINLINE withMortal #-}
 
 timeLimitSpec :: Spec
 timeLimitSpec = do
