@@ -455,6 +455,15 @@ notNowSpec = do
         errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
         show problem `shouldContain` "CLUSTERDOWN"
 
+  it "ends the first time, with what it was told, if the time that is left is shorter than the delay" $
+    limited . withFakeNode $ \a -> do
+      setScript a (always (Failed "CLUSTERDOWN The cluster is down"))
+      let patiently = setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} . setCommandTimeout (Just (seconds 5))
+      withClient (patiently (clusterOf [fakeEndpoint a])) $ \client -> do
+        problem <- tryRun client (Redis.incr key) >>= expectError
+        problem `shouldBe` ReplyError (serverErrorFromText "CLUSTERDOWN The cluster is down")
+        countHeard a ["INCR"] `shouldReturn` 1
+
   it "READONLY from a believed primary leads to the new one" $
     limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
       run client (Redis.get key) `shouldReturn` servedBy a
