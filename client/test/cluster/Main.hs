@@ -80,6 +80,7 @@ import PolicySpec qualified
 import RedirectSpec qualified
 import RefusedSpec qualified
 import ReplicaReadsSpec qualified
+import ResendSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 import TogetherSpec qualified
@@ -87,4 +88,4 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ResendSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)

@@ -4,25 +4,17 @@ module RedirectSpec (spec) where
 
 import Control.Concurrent.Async (async, replicateConcurrently, replicateConcurrently_, wait)
 import Control.Concurrent.STM
-import Control.Monad (forM, forM_, replicateM, void, when)
+import Control.Monad (forM_, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.ByteString.Internal qualified as ByteString.Internal
-import Data.IORef
 import Data.List (isPrefixOf, nub)
 import FakeNode
-import Foreign.Concurrent qualified
-import Foreign.Marshal.Alloc (free, mallocBytes)
-import Foreign.Marshal.Utils (fillBytes)
-import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually, pause)
-import Redis.Value (Value (..))
 import Support
-import System.Mem (performMajorGC)
 import System.Timeout (timeout)
 import Test.Hspec hiding (after, before)
 
@@ -200,14 +192,6 @@ movedSpec = do
         countHeard a ["CLUSTER", "SHARDS"] `shouldReturn` 1
         countHeard b ["CLUSTER", "SHARDS"] `shouldReturn` 0
 
-  it "leaves nothing behind of a command that was answered, though that may take any time" $
-    limited . withTwoNodes $ \a b -> do
-      setScript a (always (moved (at b)))
-      withClient (setCommandTimeout Nothing (clusterOf [fakeEndpoint a])) $ \client -> do
-        freed <- newIORef False
-        withMortal freed $ \value -> run client (raw ["GET", key, value]) >>= (`shouldBe` (BulkString <$> servedBy b)) . Just
-        eventually 10 "its words are gone" $ performMajorGC *> readIORef freed
-
   it "met on a dedicated connection is told to the rest of the client" $
     limited . withTwoNodes $ \a b -> do
       setScript a (always (moved (at b)))
@@ -246,15 +230,6 @@ movedSpec = do
         eventually 5 "the map was asked for" $
           (> asks) <$> ((+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"])
 
--- | A text that says when nobody has it any more.
-withMortal :: IORef Bool -> (ByteString -> IO a) -> IO a
-withMortal freed action = do
-  memory <- mallocBytes 10
-  fillBytes memory 120 10
-  mortal <- Foreign.Concurrent.newForeignPtr memory (free memory *> writeIORef freed True)
-  action (ByteString.Internal.fromForeignPtr mortal 0 10)
-{-# NOINLINE withMortal #-}
-
 timeLimitSpec :: Spec
 timeLimitSpec = do
   it "has it on every way that it is sent" . limited . withTwoNodes $ \a b -> do
@@ -271,22 +246,6 @@ timeLimitSpec = do
     setScript a $ \_ words' -> pure (if take 1 words' == ["GET"] then Just (Say (Failed "TRYAGAIN later")) else Nothing)
     withClient (setMaxAttempts 1000000 (setCommandTimeout Nothing (clusterOf [fakeEndpoint a]))) $ \client ->
       tryRun client (timeLimit (seconds 0.3) (Redis.get key)) >>= (`shouldSatisfy` either (const True) (const False))
-
-  it "is not sent when that is over before its node can be connected to, and says so" . limited . withTwoNodes $ \a b -> do
-    letsIn <- newTVarIO False
-    setScript a $ \_ -> \case
-      name : _ | name `elem` ["INCR", "GET"] -> pure (Just (Say (asked (at b))))
-      _ -> pure Nothing
-    setScript b $ \_ words' -> Nothing <$ when (take 1 words' == ["CLIENT"]) (atomically (readTVar letsIn >>= check))
-    withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
-      short <- submit client (timeLimit (seconds 0.2) (Redis.incr key))
-      tryAwaitReply short `shouldReturn` Left (TimeoutError NotSent 0.2)
-      -- It would be sent before this one.
-      behind <- submit client (Redis.get key)
-      eventually 5 "it has been redirected" $ (== 1) <$> countHeard a ["GET"]
-      atomically (writeTVar letsIn True)
-      awaitReply behind `shouldReturn` servedBy b
-      countHeard b ["INCR"] `shouldReturn` 0
 
 askSpec :: Spec
 askSpec = do
@@ -308,21 +267,6 @@ askSpec = do
           let commands = map snd (filter ((== connection) . fst) told)
           forM_ (zip ([] : commands) commands) $ \(before, told') ->
             if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
-
-  it "is followed in the order of the commands, also by those that come while the target is being connected to" $
-    limited . settled . withTwoNodes $ \a b -> do
-      letsIn <- newTVarIO False
-      setScript a $ \_ words' -> pure (if take 1 words' == ["SET"] then Just (Say (asked (at b))) else Nothing)
-      setScript b $ \_ words' -> Nothing <$ when (take 1 words' == ["CLIENT"]) (atomically (readTVar letsIn >>= check))
-      withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
-        started <- forM [1 .. 10 :: Int] $ \n -> do
-          one <- submit client (Redis.set key (Char8.pack (show n)))
-          eventually 5 "it has been redirected" $ (== n) <$> countHeard a ["SET"]
-          one <$ eventually 5 "its redirect has come" (all ((== 0) . gaugeInFlight) . concatMap gaugeConnections <$> clientGauges client)
-        atomically (writeTVar letsIn True)
-        mapM_ awaitReply started
-        written <- filter ((== ["SET"]) . take 1) <$> heard b
-        map (drop 2) written `shouldBe` [[Char8.pack (show n)] | n <- [1 .. 10 :: Int]]
 
   -- One command in flight at a time. What is submitted as two has the other thread's
   -- command, which waits for room behind the first of them, between them.
@@ -424,29 +368,6 @@ notNowSpec = do
               then pure ()
               else eventually 15 "the map was asked for" $ (> 1) <$> countHeard a ["CLUSTER", "SHARDS"]
 
-  -- Delays of 50 to 100 ms; a machine that is busy makes some of them longer, not all.
-  forM_
-    [ (what <> often, rounds, attempts, ask)
-      | (what, ask) <- [("a command", void . (`tryRun` Redis.get key)), ("a command that waits on the server", void . (`tryRun` Redis.blpop (pure key) (Just (seconds 1))))],
-        (often, rounds, attempts) <- [(", once", 12, 2), (", again and again", 1, 13)]
-    ]
-    $ \(what, rounds, attempts, ask) -> it ("has " <> what <> ", tried again after a time that is drawn anew each time") $
-      limited . withFakeNode $ \a -> do
-        arrivals <- newTVarIO []
-        setScript a $ \_ -> \case
-          name : _ | name `elem` ["GET", "BLPOP"] -> do
-            now <- getMonotonicTime
-            Just (Say (Failed "TRYAGAIN Multiple keys request during rehashing of slot")) <$ atomically (modifyTVar' arrivals (now :))
-          _ -> pure Nothing
-        let evenly = setMaxAttempts attempts . setBackoff defaultBackoff {backoffFirst = seconds 0.1, backoffCap = seconds 0.1}
-        delays <- withClient (evenly (clusterOf [fakeEndpoint a])) $ \client -> fmap concat . replicateM rounds $ do
-          ask client
-          times <- reverse <$> atomically (swapTVar arrivals [])
-          pure (zipWith (-) (drop 1 times) times)
-        length delays `shouldBe` 12
-        minimum delays `shouldSatisfy` (\shortest -> shortest >= 0.05 && shortest < 0.095)
-        maximum delays `shouldSatisfy` (> 0.06)
-
   it "gives up at the deadline, and says what it was told" $
     limited . withFakeNode $ \a -> do
       setScript a (always (Failed "CLUSTERDOWN The cluster is down"))
@@ -454,15 +375,6 @@ notNowSpec = do
         problem <- tryRun client (Redis.incr key) >>= expectError
         errorDelivery problem `shouldSatisfy` (/= MaybeExecuted)
         show problem `shouldContain` "CLUSTERDOWN"
-
-  it "ends the first time, with what it was told, if the time that is left is shorter than the delay" $
-    limited . withFakeNode $ \a -> do
-      setScript a (always (Failed "CLUSTERDOWN The cluster is down"))
-      let patiently = setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} . setCommandTimeout (Just (seconds 5))
-      withClient (patiently (clusterOf [fakeEndpoint a])) $ \client -> do
-        problem <- tryRun client (Redis.incr key) >>= expectError
-        problem `shouldBe` ReplyError (serverErrorFromText "CLUSTERDOWN The cluster is down")
-        countHeard a ["INCR"] `shouldReturn` 1
 
   it "READONLY from a believed primary leads to the new one" $
     limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do

@@ -8,6 +8,7 @@ import Control.Monad (forM, forM_, replicateM, replicateM_, when)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Foldable (traverse_)
 import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (isNothing)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
@@ -68,7 +69,7 @@ spec = describe "many commands together" $ do
         -- Waits for room by itself, as it does where nobody is before it.
         second <- async (submit client (Redis.get served))
         eventually 5 "it waits" $ (== 1) . sum . map gaugeWaiting . concatMap gaugeConnections <$> clientGauges client
-        maybe True (const False) <$> poll second `shouldReturn` True
+        isNothing <$> poll second `shouldReturn` True
         atomically (writeTVar answering True)
         _ <- awaitReply first
         wait second >>= awaitReply >>= (`shouldSatisfy` (/= Nothing))

@@ -41,7 +41,7 @@ spec = describe "the store of credentials" $ do
 
   it "does not use again what was issued before somebody asked for newer ones, though they are the same" . within 10 $ do
     issued <- newIORef (0 :: Int)
-    store <- storeOf (modifyIORef' issued (+ 1) *> pure (issuedCredentials (named 0)) {issuedFor = Just (seconds 1000)})
+    store <- storeOf ((issuedCredentials (named 0)) {issuedFor = Just (seconds 1000)} <$ modifyIORef' issued (+ 1))
     issue <- had store
     isCurrent store issue `shouldReturn` True
     -- No connection follows.
