@@ -8,6 +8,7 @@ import Data.IORef
 import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Duration (inSeconds)
 import Settings (configFromArguments)
 
 main :: IO ()
@@ -37,9 +38,9 @@ main = do
 
 describe :: ConnectionEvent -> String
 describe = \case
-  Connected endpoint took -> "connected to " <> renderEndpoint endpoint <> " within " <> show took <> " s"
+  Connected endpoint took -> "connected to " <> renderEndpoint endpoint <> " within " <> show (inSeconds took) <> " s"
   ConnectAttemptFailed endpoint cause delay ->
-    displayException (ConnectionError NotSent endpoint cause) <> ", again in " <> show delay <> " s"
+    displayException (ConnectionError (ConnectionFailure NotSent endpoint cause)) <> ", again in " <> show (inSeconds delay) <> " s"
   Disconnected endpoint cause -> renderEndpoint endpoint <> " is gone: " <> show cause
   CredentialsNotRenewed endpoint cause -> "old credentials at " <> renderEndpoint endpoint <> ": " <> renderCause cause
   NodeAdded endpoint -> "new node " <> renderEndpoint endpoint

@@ -5,6 +5,7 @@ module Main (main) where
 
 import Bench.Decode qualified as Decode
 import Bench.Encode qualified as Encode
+import Bench.Recovery qualified as Recovery
 import Bench.Slot qualified as Slot
 import Bench.Submit qualified as Submit
 import Criterion.Main (defaultMain)
@@ -14,6 +15,7 @@ main =
   defaultMain
     [ Decode.benchmarks,
       Encode.benchmarks,
+      Recovery.benchmarks,
       Slot.benchmarks,
       Submit.benchmarks
     ]

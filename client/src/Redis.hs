@@ -21,6 +21,7 @@ module Redis
     module Redis.Duration,
     module Redis.Error,
     module Redis.Pipeline,
+    module Redis.Transaction,
     Value,
   )
 where
@@ -32,4 +33,5 @@ import Redis.Config
 import Redis.Duration (Duration, milliseconds, seconds)
 import Redis.Error
 import Redis.Pipeline
+import Redis.Transaction
 import Redis.Value (Value)

@@ -16,11 +16,13 @@ import Quickstart qualified
 import Redis.TestKit.Address
 import Redis.TestKit.Cluster
 import Redis.TestKit.Server
+import Scripts qualified
 import System.Environment (withArgs)
 import System.IO
 import System.IO.Temp (withSystemTempFile)
 import System.Timeout (timeout)
 import Test.Hspec
+import Transactions qualified
 
 main :: IO ()
 main = hspec . around_ withinAMinute $ do
@@ -53,6 +55,12 @@ main = hspec . around_ withinAMinute $ do
                      "server error: ERR unknown command 'JSON.GET'",
                      "JSON.GET example:document $"
                    ]
+    it "transactions run together, and after a look" $ \server -> do
+      printed <- linesOf Transactions.main (serverUrl server)
+      printed `shouldBe` ["(1,Just \"Ada\")", "(\"not a number\",2)", "Committed 2", "Abandoned"]
+    it "scripts go by their digests, and functions by their names" $ \server -> do
+      printed <- linesOf Scripts.main (serverUrl server)
+      printed `shouldBe` ["3", "[2,3]", "Just \"6\"", "2"]
     it "options are fields of a record" $ \server -> do
       printed <- linesOf Options.main (serverUrl server)
       printed `shouldBe` ["True", "False", "Just \"mine\""]

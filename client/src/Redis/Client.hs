@@ -71,7 +71,7 @@ import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.Clock (preciseNanos)
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
 import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
@@ -80,12 +80,6 @@ import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Routing.Nodes (NodeGauges (..), knownNodes, nodeGauges)
 import Redis.Internal.Routing.Router
-
--- | Connections to a server or a cluster. Any number of threads may use one
--- client at the same time; a program needs one per server or cluster.
---
--- @since 0.1.0.0
-newtype Client = Client Core
 
 -- | Makes a client, runs the action, and closes the client. Errors as
 -- 'newClient'.
@@ -107,7 +101,7 @@ withClient config = bracket (newClient config) closeClient
 newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
-  connector <- newConnector config >>= either (throwIO . ConnectionError NotSent (firstEndpoint (configTopology config))) pure
+  connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure NotSent (firstEndpoint (configTopology config))) pure
   herald <- newHerald (configHooks config)
   let hooks = heraldedHooks herald
       heralded = config {configHooks = hooks}
@@ -186,20 +180,9 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
     began <- preciseNanos
     result <- execute core command
     ended <- preciseNanos
-    report core command (ended - began) result
+    report core (commandName command) (ended - began) result
     keepOpen core
     pure result
-
-report :: Core -> Command a -> Nanos -> Either Error b -> IO ()
-report core command nanos result =
-  observeCommand
-    (configHooks (coreConfig core))
-    CommandTiming {timingCommand = commandName command, timingNanos = nanos, timingResult = void result}
-
--- | A command that was submitted.
---
--- @since 0.1.0.0
-newtype Pending a = Pending (Started a)
 
 -- | Submits a command without waiting for its reply. Blocks only while its
 -- connection is opened or its queue is full (at most the command timeout). Never
@@ -216,14 +199,7 @@ newtype Pending a = Pending (Started a)
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
-submit (Client core) command = case hookCommand (configHooks (coreConfig core)) of
-  Nothing -> Pending <$> start core command
-  Just _ -> do
-    began <- preciseNanos
-    started <- start core command
-    fmap Pending . observed started $ \result -> do
-      ended <- preciseNanos
-      report core command (ended - began) result
+submit (Client core) command = Pending <$> timed core (commandName command) (start core command)
 
 -- | Waits for a submitted command. Throws 'Error'. May be called again and
 -- from several threads: all get the same result.

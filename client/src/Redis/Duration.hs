@@ -7,6 +7,7 @@ module Redis.Duration
     -- * Making them
     seconds,
     milliseconds,
+    microseconds,
     minutes,
     hours,
     days,
@@ -15,6 +16,7 @@ module Redis.Duration
     inSeconds,
     inWholeSeconds,
     inMilliseconds,
+    inMicroseconds,
   )
 where
 
@@ -54,6 +56,12 @@ seconds amount
 -- @since 0.1.0.0
 milliseconds :: Int64 -> Duration
 milliseconds = times 1000
+
+-- | So many microseconds.
+--
+-- @since 0.1.0.0
+microseconds :: Int64 -> Duration
+microseconds = Duration
 
 -- | So many minutes.
 --
@@ -103,3 +111,9 @@ inMilliseconds :: Duration -> Int64
 inMilliseconds (Duration micros) = case micros `divMod` 1000 of
   (whole, 0) -> whole
   (whole, _) -> whole + 1
+
+-- | Microseconds.
+--
+-- @since 0.1.0.0
+inMicroseconds :: Duration -> Int64
+inMicroseconds (Duration micros) = micros

@@ -14,9 +14,14 @@ module Redis.Error
     Error (..),
     ServerError (..),
     serverErrorFromText,
+    ConnectionFailure (..),
     ConnectionCause (..),
     renderCause,
+    TimeoutFailure (..),
+    RoutingFailure (..),
     RoutingCause (..),
+    FailedParts (..),
+    FailedNodes (..),
     Refusal (..),
     DecodeError (..),
 
@@ -126,8 +131,8 @@ data ConnectionCause
     HandshakeRefused ServerError
   | -- | The action that issues credentials threw; the text is of its exception.
     CredentialsFailed String
-  | -- | Connect, TLS and handshake together took longer than allowed (seconds).
-    ConnectTimedOut Double
+  | -- | Connect, TLS and handshake together took longer than this, which was allowed.
+    ConnectTimedOut Duration
   | -- | The peer did not agree on TLS in this time. One that speaks plain text waits
     -- for more.
     TlsTimedOut Duration
@@ -135,8 +140,8 @@ data ConnectionCause
     ClosedByPeer
   | -- | Reading or writing failed.
     BrokenConnection String
-  | -- | Bytes were outstanding and nothing arrived for this long (seconds).
-    SilentPeer Double
+  | -- | Bytes were outstanding and nothing arrived for this long.
+    SilentPeer Duration
   | -- | What arrived was not RESP, or broke a limit.
     ProtocolViolation String
   | -- | This client closed the connection: it is being closed, or the node
@@ -157,13 +162,47 @@ renderCause = \case
   HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
     "the server refuses: " <> Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
   CredentialsFailed why -> "no credentials: " <> why
-  ConnectTimedOut seconds -> "no connection within " <> show seconds <> " s"
-  TlsTimedOut limit -> "no TLS within " <> show (inSeconds limit) <> " s: a port that speaks plain text does not answer (that is redis://, without setTls)"
+  ConnectTimedOut limit -> "no connection within " <> inWords limit
+  TlsTimedOut limit -> "no TLS within " <> inWords limit <> ": a port that speaks plain text does not answer (that is redis://, without setTls)"
   ClosedByPeer -> "the server closed the connection"
   BrokenConnection why -> "the connection broke: " <> why
-  SilentPeer seconds -> "nothing came for " <> show seconds <> " s"
+  SilentPeer quiet -> "nothing came for " <> inWords quiet
   ProtocolViolation why -> "it does not speak as Redis does: " <> why
   ClosedLocally -> "the connection was closed"
+
+-- | As it stands in a sentence.
+inWords :: Duration -> String
+inWords duration = show (inSeconds duration) <> " s"
+
+-- | A connection that could not be had, or was lost.
+--
+-- @since 0.1.0.0
+data ConnectionFailure = ConnectionFailure
+  { connectionDelivery :: Delivery,
+    -- | Where the connection led, or should have led.
+    connectionEndpoint :: Endpoint,
+    connectionCause :: ConnectionCause
+  }
+  deriving stock (Eq, Show)
+
+-- | A time that was over.
+--
+-- @since 0.1.0.0
+data TimeoutFailure = TimeoutFailure
+  { timeoutDelivery :: Delivery,
+    -- | The time that was allowed.
+    timeoutAfter :: Duration
+  }
+  deriving stock (Eq, Show)
+
+-- | A command for which no node was found, or not each of its nodes did it.
+--
+-- @since 0.1.0.0
+data RoutingFailure = RoutingFailure
+  { routingDelivery :: Delivery,
+    routingCause :: RoutingCause
+  }
+  deriving stock (Eq, Show)
 
 -- | Why no node could be chosen.
 --
@@ -176,12 +215,34 @@ data RoutingCause
   | -- | Too many redirects or retries; the nodes in the order they were tried
     -- and what each said last.
     AttemptsExhausted [(Endpoint, String)]
-  | -- | A command that was split over several slots: so many of its parts
-    -- failed, of so many; and the first failure. The other parts have run.
-    PartsFailed Int Int Error
-  | -- | A command for several nodes: those on which it failed, of so many. On the
-    -- others it has run.
-    NodesFailed (Map Endpoint Error) Int
+  | -- | A command that was split over several slots.
+    PartsFailed FailedParts
+  | -- | A command for several nodes.
+    NodesFailed FailedNodes
+  deriving stock (Eq, Show)
+
+-- | Parts of a command that was split over several slots. The other parts have run.
+--
+-- @since 0.1.0.0
+data FailedParts = FailedParts
+  { -- | How many failed,
+    partsFailed :: Int,
+    -- | of so many.
+    partsSent :: Int,
+    -- | What the first of them said.
+    partsFirst :: Error
+  }
+  deriving stock (Eq, Show)
+
+-- | Nodes on which a command for several nodes failed. On the others it has run.
+--
+-- @since 0.1.0.0
+data FailedNodes = FailedNodes
+  { -- | Each with its error.
+    nodesFailed :: Map Endpoint Error,
+    -- | How many nodes were asked.
+    nodesAsked :: Int
+  }
   deriving stock (Eq, Show)
 
 -- | Why this client would not even try.
@@ -205,6 +266,10 @@ data Refusal
   | -- | A contiguous run of so many commands, more than a connection may have in
     -- flight.
     RunTooLong Int
+  | -- | The command (its name) cannot stand in a transaction: it changes the state of
+    -- the connection, this library does not know whether it does, it is for nodes by
+    -- name, or its answer is one node's own.
+    NotInTransaction ByteString
   | -- | The command has no arguments at all.
     EmptyCommand
   | -- | What was to be sent as one line ('Redis.Command.Build.inline') is not one: it
@@ -235,11 +300,11 @@ data Error
   | -- | The reply has an unexpected shape; the connection is fine.
     UnexpectedReply DecodeError
   | -- | No connection, or it was lost while the command was in flight.
-    ConnectionError Delivery Endpoint ConnectionCause
-  | -- | No reply in time (seconds waited).
-    TimeoutError Delivery Double
-  | -- | No node to send it to.
-    RoutingError Delivery RoutingCause
+    ConnectionError ConnectionFailure
+  | -- | No reply in time.
+    TimeoutError TimeoutFailure
+  | -- | No node to send it to, or not all of its nodes did it.
+    RoutingError RoutingFailure
   | -- | Refused by this client before anything was sent.
     RefusedError Refusal
   | -- | The client has been closed.
@@ -260,11 +325,11 @@ instance Exception Error where
         <> decodeErrorExpected
         <> ", got "
         <> decodeErrorGot
-    ConnectionError delivery endpoint cause ->
-      renderEndpoint endpoint <> ": " <> renderCause cause <> deliveryNote delivery
-    TimeoutError delivery seconds ->
-      "no reply within " <> show seconds <> " s" <> deliveryNote delivery
-    RoutingError delivery cause -> renderRouting cause <> deliveryNote delivery
+    ConnectionError ConnectionFailure {connectionDelivery, connectionEndpoint, connectionCause} ->
+      renderEndpoint connectionEndpoint <> ": " <> renderCause connectionCause <> deliveryNote connectionDelivery
+    TimeoutError TimeoutFailure {timeoutDelivery, timeoutAfter} ->
+      "no reply within " <> inWords timeoutAfter <> deliveryNote timeoutDelivery
+    RoutingError RoutingFailure {routingDelivery, routingCause} -> renderRouting routingCause <> deliveryNote routingDelivery
     RefusedError refusal -> "refused: " <> renderRefusal refusal
     ClientClosed -> "the client is closed"
     where
@@ -297,6 +362,7 @@ renderRefusal = \case
   NeedsSeveralNodes name -> Char8.unpack name <> " is for several nodes, and this connection leads to one"
   NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
+  NotInTransaction name -> Char8.unpack name <> " cannot stand in a transaction"
   EmptyCommand -> "a command has at least a name"
   NotOneLine -> "what is sent as a line has no line break, no zero byte, and no asterisk at its beginning"
 
@@ -306,15 +372,15 @@ renderRouting = \case
   NoReachableNode [] -> "no node is known"
   NoReachableNode reasons -> "no node can be reached: " <> listed [(endpoint, reason endpoint why) | (endpoint, why) <- reasons]
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
-  NodesFailed failed asked ->
-    show (Map.size failed) <> " of " <> show asked <> " nodes failed: "
-      <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> displayException why | (endpoint, why) <- Map.toAscList failed]
-  PartsFailed failures parts first ->
-    show failures <> " of " <> show parts <> " parts failed, the others have run; the first: " <> displayException first
+  NodesFailed FailedNodes {nodesFailed, nodesAsked} ->
+    show (Map.size nodesFailed) <> " of " <> show nodesAsked <> " nodes failed: "
+      <> List.intercalate "; " [renderEndpoint endpoint <> ": " <> displayException why | (endpoint, why) <- Map.toAscList nodesFailed]
+  PartsFailed FailedParts {partsFailed, partsSent, partsFirst} ->
+    show partsFailed <> " of " <> show partsSent <> " parts failed, the others have run; the first: " <> displayException partsFirst
   where
     -- The node is named already.
     reason endpoint = \case
-      ConnectionError _ same cause | same == endpoint -> renderCause cause
+      ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
       other -> displayException other
 
     -- A server that is down says the same each time.
@@ -331,9 +397,9 @@ errorDelivery :: Error -> Delivery
 errorDelivery = \case
   ReplyError failed -> serverErrorDelivery failed
   UnexpectedReply _ -> MaybeExecuted
-  ConnectionError delivery _ _ -> delivery
-  TimeoutError delivery _ -> delivery
-  RoutingError delivery _ -> delivery
+  ConnectionError failure -> connectionDelivery failure
+  TimeoutError failure -> timeoutDelivery failure
+  RoutingError failure -> routingDelivery failure
   RefusedError _ -> NotSent
   ClientClosed -> NotSent
 
@@ -363,7 +429,6 @@ refusesBeforeRun code message
         "NOPERM",
         "NOPROTO",
         "NOREPLICAS",
-        "NOSCRIPT",
         "OOM",
         "REDIRECT",
         "UNBLOCKED",
@@ -377,6 +442,7 @@ wordsOfServers =
   [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),
     ("LOADING", [" is loading"]),
     ("MASTERDOWN", ["Link with MASTER is down"]),
+    ("NOSCRIPT", ["No matching script"]),
     ("READONLY", ["You can't write", "Can not run script with write flag"]),
     ("TRYAGAIN", ["Multiple keys"])
   ]

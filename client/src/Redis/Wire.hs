@@ -6,12 +6,14 @@
 -- >   forever (receiveBytes wire 65536 >>= ByteString.putStr)
 --
 -- Nothing is pooled, retried or timed here, and no reply is matched to a request:
--- what is sent and what comes are the caller's.
+-- what is sent and what comes are the caller's. 'receiveReply' gives a reply with the
+-- exact bytes in which the server said it, for programs that pass replies on.
 module Redis.Wire
   ( Wire,
     withWire,
     sendBytes,
     receiveBytes,
+    receiveReply,
   )
 where
 
@@ -32,8 +34,9 @@ import Redis.Internal.Network.Credentials (issueCredentials, newCredentialStore,
 import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
-import Redis.Internal.Protocol.Decode
+import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Internal.Protocol.Exact
 import Redis.Value (Value (Push))
 import System.IO.Error (ioeGetErrorString)
 
@@ -42,7 +45,8 @@ import System.IO.Error (ioeGetErrorString)
 -- @since 0.1.0.0
 data Wire = Wire
   { wireTransport :: Transport,
-    -- | What was read with the last reply of the handshake.
+    wireLimits :: DecodeLimits,
+    -- | What was read behind the last reply.
     wireUnread :: IORef ByteString
   }
 
@@ -76,7 +80,7 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
           connectWith stage connector endpoint >>= \case
             Left cause -> pure (Left cause)
             Right transport -> do
-              wire <- Wire transport <$> newIORef ByteString.empty
+              wire <- Wire transport (decodeLimits (configLimits config)) <$> newIORef ByteString.empty
               agreed <- agree config wire `onException` transportClose transport
               case agreed of
                 Left cause -> Left cause <$ transportClose transport
@@ -88,18 +92,30 @@ withWire unchecked endpoint = bracket open (transportClose . wireTransport)
         Right (_, issue) -> handshakeBy config (issueCredentials issue) Lent $ \requests -> do
           -- A server that has no room says so before it hangs up.
           _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
-          replies (configLimits config) wire requests
+          answers wire requests
 
     -- After a failure nothing more is waited for.
-    replies limits wire = \case
+    answers wire = \case
       [] -> pure []
       asked@(_ : others) ->
-        try (receiveReply limits wire) >>= \case
+        try (answer wire) >>= \case
           Left problem -> pure (Left (problem :: Error) <$ asked)
-          Right reply -> (Right reply :) <$> replies limits wire others
+          Right reply -> (Right reply :) <$> answers wire others
+
+    answer wire =
+      receiveReply wire >>= \case
+        (Push _, _) -> answer wire
+        (reply, _) -> pure reply
+
+    decodeLimits limits =
+      DecodeLimits
+        { decodeMaxBulk = limitBulkBytes limits,
+          decodeMaxElements = limitElements limits,
+          decodeMaxDepth = limitDepth limits
+        }
 
     failed :: ConnectionCause -> IO a
-    failed = throwIO . ConnectionError NotSent endpoint
+    failed = throwIO . ConnectionError . ConnectionFailure NotSent endpoint
 
 -- | Sends all of it. Blocks while the peer takes nothing. Throws 'ConnectionError'
 -- if the connection breaks.
@@ -135,34 +151,31 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = do
       got <- transportTryRead wireTransport memory most
       if got >= 0 then pure got else awaitAttempt wireTransport got >> attempt memory
 
--- | One reply of the handshake.
-receiveReply :: Limits -> Wire -> IO Value
-receiveReply limits wire = go ByteString.empty
+-- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say
+-- whether a double came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply.
+-- Blocks until it is whole. Throws 'ConnectionError' if the connection breaks, if the
+-- peer has finished, or if what comes is no reply or is beyond a limit of the
+-- configuration; then the wire cannot be used any more.
+--
+-- @since 0.1.0.0
+receiveReply :: Wire -> IO (Value, ByteString)
+receiveReply wire = received >>= go startExact
   where
-    go sofar = do
-      more <- receiveBytes wire 4096
-      if ByteString.null more then broken ClosedByPeer else found (sofar <> more)
+    received = do
+      more <- receiveBytes wire 16384
+      if ByteString.null more then broken ClosedByPeer else pure more
 
-    found bytes =
-      firstValue bytes >>= \case
-        Done (Push _) next -> writeIORef (wireUnread wire) (ByteString.drop next bytes) >> go ByteString.empty
-        Done value next -> value <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
-        NeedMore {} -> go bytes
-        Malformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
+    go begun bytes =
+      step begun bytes >>= \case
+        ExactDone value frame next -> (value, frame) <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
+        ExactMore begun' next _ -> received >>= go begun' . (ByteString.drop next bytes <>)
+        ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
 
-    -- From its beginning each time: a handshake's replies are short.
-    firstValue bytes =
+    step begun bytes =
       ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
-        decode decodeLimits (castPtr start) 0 size startFrames
+        decodeExact (wireLimits wire) (castPtr start) 0 size begun
 
-    decodeLimits =
-      DecodeLimits
-        { decodeMaxBulk = limitBulkBytes limits,
-          decodeMaxElements = limitElements limits,
-          decodeMaxDepth = limitDepth limits
-        }
-
-    broken = throwIO . ConnectionError NotSent (transportEndpoint (wireTransport wire))
+    broken = throwIO . ConnectionError . ConnectionFailure NotSent (transportEndpoint (wireTransport wire))
 
 awaitAttempt :: Transport -> Attempt -> IO ()
 awaitAttempt transport attempt
@@ -173,4 +186,4 @@ awaitAttempt transport attempt
 -- sent has arrived.
 unbroken :: Transport -> IO a -> IO a
 unbroken transport = handle $ \problem ->
-  throwIO (ConnectionError MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException))))
+  throwIO (ConnectionError (ConnectionFailure MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))

@@ -68,6 +68,7 @@
 --   redirect named. LiveSpec: uses a node that joins, and closes.
 -- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
 --   killed.
+-- [Scripts by their digests] ScriptsSpec.
 -- [Reads from replicas] LiveSpec: reads from replicas. RedirectSpec: from a replica;
 --   the primary answers. ReplicaReadsSpec: nothing that blocks, scripts by EVAL_RO
 --   and FCALL_RO only.
@@ -81,11 +82,13 @@ import RedirectSpec qualified
 import RefusedSpec qualified
 import ReplicaReadsSpec qualified
 import ResendSpec qualified
+import ScriptsSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
 import TogetherSpec qualified
+import TransactionSpec qualified
 import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ResendSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ResendSpec.spec >> ScriptsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> TransactionSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> LiveSpec.spec)

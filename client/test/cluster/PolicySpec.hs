@@ -132,7 +132,7 @@ namingSpec = do
       let refused = ReplyError (serverErrorFromText "NOPERM no") {serverErrorDelivery = RefusedBeforeRun}
       run client (onEach Primaries Redis.dbsize) `shouldReturn` Map.fromList [(fakeEndpoint a, Right 7), (fakeEndpoint b, Left refused)]
       problem <- tryRun client Redis.dbsize >>= expectError
-      problem `shouldBe` RoutingError RefusedBeforeRun (NodesFailed (Map.singleton (fakeEndpoint b) refused) 2)
+      problem `shouldBe` RoutingError (RoutingFailure RefusedBeforeRun (NodesFailed (FailedNodes (Map.singleton (fakeEndpoint b) refused) 2)))
       tryRun client (onEvery Primaries Redis.dbsize) `shouldReturn` Left problem
 
   it "says that a write on several nodes may have run when one of them failed" $
@@ -148,10 +148,19 @@ namingSpec = do
       forM_ [a, b] $ \node -> setView node (shardsView [shard [(0, 100)] a, shard [(200, 16383)] b])
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         problem <- tryRun client Redis.dbsize >>= expectError
-        problem `shouldBe` RoutingError NotSent (UncoveredSlot 101)
+        problem `shouldBe` RoutingError (RoutingFailure NotSent (UncoveredSlot 101))
         mapM (`countHeard` ["DBSIZE"]) [a, b] `shouldReturn` [0, 0]
         -- One is enough for this, and it must not wait.
         within 1 (run client Redis.scriptKill)
+
+  it "is for primaries, also of a client that prefers replicas" $
+    limited . withTwoNodes $ \a b -> do
+      mapM_ (`setView` replicated a b) [a, b]
+      withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
+        _ <- tryRun client Redis.dbsize
+        _ <- tryRun client (onEvery Primaries Redis.info)
+        mapM (countHeard a) [["DBSIZE"], ["INFO"]] `shouldReturn` [1, 1]
+        mapM (countHeard b) [["DBSIZE"], ["INFO"]] `shouldReturn` [0, 0]
 
   it "draws a key from the answers of all that have one" $
     limited . withShards $ \a b _ -> do
@@ -217,7 +226,7 @@ wholeSpec = do
         outcome <- tryRun client Redis.dbsize
         Server.thaw (nodeServer victim)
         case outcome of
-          Left (RoutingError _ (NodesFailed failed 3)) -> Map.keys failed `shouldBe` [endpoint]
+          Left (RoutingError (RoutingFailure _ (NodesFailed (FailedNodes failed 3)))) -> Map.keys failed `shouldBe` [endpoint]
           other -> failure ("expected one node to have failed, got " <> show other)
         Cluster.awaitAgreement cluster
         eventually 10 "all answer again" (either (const False) (== 0) <$> tryRun client Redis.dbsize)

@@ -461,7 +461,7 @@ notNowSpec = do
         -- whole time, it would end after 2.75 s at the earliest.
         answer <- timeout 2650000 (tryRun client (Redis.get key))
         fmap void answer `shouldSatisfy` \case
-          Just (Left (TimeoutError MaybeExecuted _)) -> True
+          Just (Left (TimeoutError (TimeoutFailure MaybeExecuted _))) -> True
           _ -> False
         countHeard a ["GET"] `shouldReturn` 4
         -- Closing the client would wait for the answer.

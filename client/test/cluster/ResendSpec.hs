@@ -64,7 +64,7 @@ spec = describe "a command that is sent again" $ do
     setScript b $ \_ words' -> Nothing <$ when (take 1 words' == ["CLIENT"]) (atomically (readTVar letsIn >>= check))
     withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
       short <- submit client (timeLimit (seconds 0.2) (Redis.incr key))
-      tryAwaitReply short `shouldReturn` Left (TimeoutError NotSent 0.2)
+      tryAwaitReply short `shouldReturn` Left (TimeoutError (TimeoutFailure NotSent (seconds 0.2)))
       -- It would be sent before this one.
       behind <- submit client (Redis.get key)
       eventually 5 "it has been redirected" $ (== 1) <$> countHeard a ["GET"]

@@ -93,7 +93,7 @@ expectError = \case
 -- | The trail of a command that was given up, if that is what happened.
 clusterReason :: Error -> Maybe RoutingCause
 clusterReason = \case
-  RoutingError _ cause -> Just cause
+  RoutingError RoutingFailure {routingCause = cause} -> Just cause
   _ -> Nothing
 
 slotNumberOf :: ByteString -> Int

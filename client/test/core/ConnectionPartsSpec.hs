@@ -12,7 +12,7 @@ import Data.List (nub)
 import Data.List qualified as List
 import Foreign.Ptr (castPtr)
 import Redis.Config (Backoff (..), Polling (..), defaultBackoff)
-import Redis.Duration (inSeconds, seconds)
+import Redis.Duration
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Network.OrderCounts
@@ -167,7 +167,7 @@ slots = do
     mapM_ (fillSlot slot) outcomes
     readIORef told `shouldReturn` [Right (Integer 1)]
   where
-    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError MaybeExecuted 1)]
+    outcomes = [Reply (Integer 1), Reply (ErrorReply "ERR"), Failure (TimeoutError (TimeoutFailure MaybeExecuted (seconds 1)))]
     asEither = \case
       Reply value -> Right value
       Failure failure -> Left failure
@@ -288,7 +288,7 @@ polling :: Spec
 polling = do
   prop "never polls for longer than the cap, whatever was waited" $
     forAll (chooseInt (-5, 2000)) $ \cap -> forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 100)) $ \replies ->
-      let budget = pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo cap))
+      let budget = pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo (microseconds (fromIntegral cap))))
        in counterexample (show budget) (budget >= 0 && budget <= 1000 * fromIntegral (max 0 cap))
 
   prop "never polls when it is told not to" $
@@ -297,34 +297,34 @@ polling = do
 
   prop "does not poll after a read that brought many replies" $
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (65, 100000)) $ \replies ->
-      pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo 200)) === 0
+      pollBudget (Haul replies (5 * replies)) (after waits (PollUpTo (microseconds 200))) === 0
 
   it "polls from the start" $ do
-    newPollPolicy (PollUpTo 200) `shouldSatisfy` wouldPoll
-    pollBudget (Haul 1 5) (newPollPolicy (PollUpTo 200)) `shouldSatisfy` (> 0)
+    newPollPolicy (PollUpTo (microseconds 200)) `shouldSatisfy` wouldPoll
+    pollBudget (Haul 1 5) (newPollPolicy (PollUpTo (microseconds 200))) `shouldSatisfy` (> 0)
 
   prop "polls for about twice as long as replies take" $
     forAll (choose (0, 200000)) $ \wait ->
-      let budget = pollBudget (Haul 1 5) (after (replicate 300 wait) (PollUpTo 200))
+      let budget = pollBudget (Haul 1 5) (after (replicate 300 wait) (PollUpTo (microseconds 200)))
           most = min 200000 (2 * wait + 20000)
        in counterexample (show budget) (budget <= most && budget >= most - 14)
 
   prop "stops for a server that is farther away than the cap, and begins again when it is near" $
     forAll (choose (200100, 10000000000)) $ \long -> forAll (choose (0, 150000)) $ \short ->
       let far = replicate 300 long
-       in (wouldPoll (after far (PollUpTo 200)), wouldPoll (after (far <> replicate 300 short) (PollUpTo 200))) === (False, True)
+       in (wouldPoll (after far (PollUpTo (microseconds 200))), wouldPoll (after (far <> replicate 300 short) (PollUpTo (microseconds 200)))) === (False, True)
 
   prop "waits for short replies to gather with many in flight only, and for a quarter of them at most" $
     forAll (listOf genWait) $ \waits -> forAll (chooseInt (0, 2000)) $ \busy ->
       forAll (chooseInt (0, 500)) $ \replies -> forAll (chooseInt (3, 200)) $ \size ->
-        let policy = after waits (PollUpTo 200)
+        let policy = after waits (PollUpTo (microseconds 200))
             wanted = worthGathering (Haul replies (size * replies)) busy policy
             worth = busy >= 128 && replies > 0 && size <= 64 && wouldPoll policy
          in if worth then fmap gatherBytes wanted === Just (size * min 256 (busy `quot` 4)) else wanted === Nothing
 
   prop "keeps its capability waiting for a tenth of a millisecond at most, and for less when less is in flight" $
     forAll (chooseInt (128, 20000)) $ \busy -> forAll (chooseInt (1, 500)) $ \replies ->
-      let limit = maybe 0 gatherMicros (worthGathering (Haul replies (5 * replies)) busy (newPollPolicy (PollUpTo 200)))
+      let limit = maybe 0 gatherMicros (worthGathering (Haul replies (5 * replies)) busy (newPollPolicy (PollUpTo (microseconds 200))))
        in counterexample (show limit) (limit >= 30 && limit <= if busy < 304 then 30 else 102)
 
   prop "does not wait for them when it is told not to poll" $
@@ -333,7 +333,7 @@ polling = do
 
   prop "goes on after one stall of a server that is near" $
     forAll (choose (0, 100000)) $ \wait -> forAll genWait $ \stall ->
-      wouldPoll (after (replicate 300 wait <> [stall]) (PollUpTo 200))
+      wouldPoll (after (replicate 300 wait <> [stall]) (PollUpTo (microseconds 200)))
   where
     after waits policy = List.foldl' (flip observeWait) (newPollPolicy policy) waits
     genWait = oneof [choose (0, 1000), choose (0, 1000000), choose (0, 100000000000)]
@@ -392,7 +392,7 @@ reconnecting = do
         next = fmap (beginAttempt (100 * second)) onTrial
     next `shouldBe` fmap Right onTrial
     fmap (lost (100 * second) (life (100 * second))) onTrial `shouldSatisfy` waitsUntil (104 * second)
-    fmap (lost (100 * second) (life (100 * second)) {lifeAnswered = True}) onTrial `shouldBe` Right untroubled
+    fmap (lost (100 * second) (life (100 * second)) {lifetimeAnswered = True}) onTrial `shouldBe` Right untroubled
     fmap (fst . failed (100 * second) "refused") onTrial `shouldBe` Right 4
 
   it "forgets the failures when nothing went wrong for the longest delay" $ do
@@ -416,20 +416,20 @@ reconnecting = do
       waitsUntil (100 * second + round (delay * fromIntegral second :: Double)) (Right (connectionLost times (100 * second) random (life (100 * second)) untroubled)) `shouldBe` True
 
   it "takes it for none if the connection answered, lived for long or was closed from here" $ do
-    lost (100 * second) (life (100 * second)) {lifeAnswered = True} untroubled `shouldBe` untroubled
+    lost (100 * second) (life (100 * second)) {lifetimeAnswered = True} untroubled `shouldBe` untroubled
     lost (160 * second) (life (100 * second)) untroubled `shouldBe` untroubled
-    lost (100 * second) (life (100 * second)) {lifeEnd = ClosedLocally} untroubled `shouldBe` untroubled
+    lost (100 * second) (life (100 * second)) {lifetimeEnd = ClosedLocally} untroubled `shouldBe` untroubled
 
   prop "does not change its mind after a failure for what began before it" $
     forAll (choose (0, 99)) $ \before -> forAll arbitrary $ \answered ->
       let troubled = snd (failed (100 * second) "refused" untroubled)
-          older = (life (before * second)) {lifeAnswered = answered}
+          older = (life (before * second)) {lifetimeAnswered = answered}
        in (lost (100 * second) older troubled, attemptSucceeded times (100 * second) troubled) === (troubled, troubled)
 
   prop "says the same if a connection is lost before it is known that it was had" $
     forAll (chooseInt (0, 5)) $ \count -> forAll arbitrary $ \answered ->
       let trying = troubledBy count >>= beginAttempt (100 * second)
-          end = lost (100 * second) (life (100 * second)) {lifeAnswered = answered}
+          end = lost (100 * second) (life (100 * second)) {lifetimeAnswered = answered}
           succeeded = attemptSucceeded times (100 * second)
        in fmap (succeeded . end) trying === fmap (end . succeeded) trying
   where
@@ -438,7 +438,7 @@ reconnecting = do
     failed now cause = attemptFailed times now 1 (ConnectFailed cause)
     lost now = connectionLost times now 1
     had now = Right . attemptSucceeded times now
-    life began = Life {lifeBegan = began, lifeAnswered = False, lifeEnd = ClosedByPeer}
+    life began = Lifetime {lifetimeBegan = began, lifetimeAnswered = False, lifetimeEnd = ClosedByPeer}
     -- After so many failures, the last of whose delays is over at 50 s.
     troubledBy count = foldM (\state _ -> snd . failed 0 "refused" <$> beginAttempt (50 * second) state) untroubled [1 .. count :: Int]
     waitsUntil time = \case

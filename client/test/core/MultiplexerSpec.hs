@@ -10,6 +10,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Fake
 import Peer
+import Redis.Duration
 import Redis.Error
 import Redis.Internal.Config (Polling (PollUpTo))
 import Redis.Internal.Network.Multiplexer
@@ -189,7 +190,7 @@ spec = describe "a multiplexer" $ do
       void . forkIO $ closeMultiplexer 20 mux *> putMVar closed ()
       eventually (not <$> isOpen mux)
       late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 10)
-      late `shouldBe` Left (ConnectionError NotSent (muxEndpoint mux) ClosedLocally)
+      late `shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally))
       putMVar gate ()
       takeMVar closed
       mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 9]])
@@ -220,7 +221,7 @@ givesEveryCallerItsOwn who disturbance =
     forAll (vectorOf 6 (vectorOf 12 (genAct disturbance))) $ \plans ->
       forAll genManners $ \manners ->
         forAll (elements [3, 5, 64]) $ \maxInFlight -> ioProperty . within 20 $ do
-          let settings = plainSettings {muxMaxInFlight = maxInFlight, muxMaxQueued = 200, muxPolling = PollUpTo 100}
+          let settings = plainSettings {muxMaxInFlight = maxInFlight, muxMaxQueued = 200, muxPolling = PollUpTo (microseconds 100)}
           found <- withMux settings manners echoing $ \fake mux -> do
             ends <- forM (zip [0 ..] plans) $ \(caller, plan) -> do
               end <- newEmptyMVar

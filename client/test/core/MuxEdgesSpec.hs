@@ -9,6 +9,7 @@ import Data.ByteString qualified as ByteString
 import Data.IORef
 import Fake
 import Peer
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
 import Redis.Internal.Network.Multiplexer
@@ -170,7 +171,7 @@ spec = do
       mux <- openMux plainSettings {muxMaxInFlight = 2} fake
       short <- submitCommandAsync mux (given 0.03) (tokenRequest 1)
       long <- submitCommandAsync mux (given 1000) (tokenRequest 2)
-      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.03))
+      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03))))
       -- The next deadline is that of the other.
       eventually $ do
         now <- coarseNanos
@@ -194,7 +195,7 @@ spec = do
       mapM_ waitSlotResult [long, short]
       (outcomeText <$> submitCommand mux usualTerms (tokenRequest 3)) >>= \outcome ->
         outcome `shouldSatisfy` \case
-          Left (ConnectionError MaybeExecuted _ (SilentPeer _)) -> True
+          Left (ConnectionError (ConnectionFailure MaybeExecuted _ (SilentPeer _))) -> True
           _ -> False
       awaitGone mux
 
@@ -212,7 +213,7 @@ spec = do
         withLock mux (readWord mux wordShortest) >>= (`shouldBe` maxBound)
   where
     given :: Double -> Terms
-    given seconds = usualTerms {termsPatience = Just (nanosFromSeconds seconds :: Nanos)}
+    given time = usualTerms {termsPatience = Just (nanosFromSeconds time :: Nanos)}
 
 -- | A connection with a reader and a writer only, over a transport made from the
 -- fake one.

@@ -10,6 +10,7 @@ import Data.List qualified as List
 import Fake
 import Foreign.C.Types (CInt (..), CUInt (..))
 import Peer
+import Redis.Duration
 import Redis.Error
 import Redis.Internal.Network.Clock (nanosFromSeconds)
 import Redis.Internal.Network.Multiplexer
@@ -190,7 +191,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       replicateM_ 2000 yield
     slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
     outcome <- outcomeText <$> waitSlotResult slot
-    outcome `shouldBe` Left (ConnectionError NotSent (muxEndpoint mux) ClosedLocally)
+    outcome `shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally))
     awaitGone mux
 
   it "gives nobody the right to send after a write has failed" . within 10 $ do
@@ -223,7 +224,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.03)} fake
       late <- outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)
-      late `shouldBe` Left (TimeoutError MaybeExecuted 0.03)
+      late `shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03)))
       say fake (bulk (token 1))
       eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
       slot <- submitCommandAsync mux usualTerms (tokenRequest 2)
@@ -236,14 +237,14 @@ spec = describe "a multiplexer whose connection fails" $ do
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.05), muxMaxInFlight = 16384} fake
       slots <- forM [1 .. 10000] (submitCommandAsync mux usualTerms . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
-      filter (/= Left (TimeoutError MaybeExecuted 0.05)) outcomes `shouldBe` []
+      filter (/= Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.05)))) outcomes `shouldBe` []
       abortMultiplexer mux
 
     it "wakes the watchdog that slept while nothing was in flight" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxCommandTimeout = Just (nanosFromSeconds 0.02)} fake
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
-      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.02))
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 1)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.02))))
       abortMultiplexer mux
 
     it "probes a silent peer, and leaves one alone that answers" . within 10 $ do
@@ -298,7 +299,7 @@ spec = describe "a multiplexer whose connection fails" $ do
   where
     command k j = tokenRequest (k * 10 + j :: Int)
     silent = \case
-      Left (ConnectionError MaybeExecuted _ (SilentPeer _)) -> True
+      Left (ConnectionError (ConnectionFailure MaybeExecuted _ (SilentPeer _))) -> True
       _ -> False
 
 -- | Lets no Haskell thread run for so many microseconds.

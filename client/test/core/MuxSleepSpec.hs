@@ -8,6 +8,7 @@ import Control.Monad
 import Data.IORef
 import Fake
 import Peer
+import Redis.Duration
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
@@ -113,7 +114,7 @@ spec = describe "a sleeping connection" $ do
       mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)
       pure (fake, mux)
     -- So long that no machine is too slow for it.
-    polling = plainSettings {muxPolling = PollUpTo 1000000}
+    polling = plainSettings {muxPolling = PollUpTo (microseconds 1000000)}
     ask mux n = (outcomeText <$> submitCommand mux usualTerms (tokenRequest n)) >>= (`shouldBe` Right (BulkString (token n)))
     sleeps mux = eventually (asleep <$> withLock mux (readerOf mux))
     readerOf mux = wakeupReader <$> wakeup mux

@@ -14,6 +14,7 @@ import Foreign.ForeignPtr (newForeignPtr_)
 import Foreign.Ptr (nullPtr)
 import GHC.Conc (BlockReason (BlockedOnMVar), ThreadStatus (ThreadBlocked), threadStatus)
 import Peer
+import Redis.Duration
 import Redis.Error
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
@@ -23,7 +24,7 @@ import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.Sender (writerLoop)
 import Redis.Internal.Network.Transport (Transport (..))
-import Redis.Internal.Network.Wakeup (Reader (AsleepUnwatched, AwaitsSender), Sender (Writing), asleep, wakeupReader, wakeupSender)
+import Redis.Internal.Network.Wakeup (ReaderState (AsleepUnwatched, AwaitsSender), Sender (Writing), asleep, wakeupReader, wakeupSender)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
 import System.CPUTime (getCPUTime)
@@ -38,7 +39,7 @@ spec = do
       before' <- submitCommandAsync mux usualTerms (tokenRequest 1)
       short <- submitCommandAsync mux (given 0.03) (tokenRequest 2)
       after' <- submitCommandAsync mux usualTerms (tokenRequest 3)
-      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError MaybeExecuted 0.03))
+      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03))))
       mapM_ (say fake . bulk . token) [1, 2, 3]
       mapM (fmap outcomeText . waitSlotResult) [before', after'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 3))])
       abortMultiplexer mux
@@ -49,7 +50,7 @@ spec = do
       long <- submitCommandAsync mux (given 1000) (tokenRequest 1)
       forever' <- submitCommandAsync mux usualTerms {termsPatience = Just maxBound} (tokenRequest 2)
       others <- replicateM 3 (submitCommandAsync mux usualTerms (tokenRequest 3))
-      mapM (fmap outcomeText . waitSlotResult) others >>= (`shouldBe` replicate 3 (Left (TimeoutError MaybeExecuted 0.03)))
+      mapM (fmap outcomeText . waitSlotResult) others >>= (`shouldBe` replicate 3 (Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03)))))
       mapM_ (say fake . bulk . token) [1, 2]
       mapM (fmap outcomeText . waitSlotResult) [long, forever'] >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 2))])
       abortMultiplexer mux
@@ -58,18 +59,18 @@ spec = do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings fake
       ended <- newIORef []
-      ends <- forM [0.3, 0.05, 0.4, 0.1 :: Double] $ \seconds -> do
+      ends <- forM [0.3, 0.05, 0.4, 0.1 :: Double] $ \limit -> do
         end <- newEmptyMVar
-        end <$ forkIO (submitCommand mux (given seconds) (tokenRequest 1) >>= \outcome -> modifyIORef' ended (outcomeText outcome :) *> putMVar end ())
+        end <$ forkIO (submitCommand mux (given limit) (tokenRequest 1) >>= \outcome -> modifyIORef' ended (outcomeText outcome :) *> putMVar end ())
       mapM_ takeMVar ends
-      reverse <$> readIORef ended >>= (`shouldBe` [Left (TimeoutError MaybeExecuted seconds) | seconds <- [0.05, 0.1, 0.3, 0.4]])
+      reverse <$> readIORef ended >>= (`shouldBe` [Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds limit))) | limit <- [0.05, 0.1, 0.3, 0.4]])
       abortMultiplexer mux
 
     it "waits that long for room" . within 10 $ do
       fake <- newFake goodManners 1
       mux <- openMux plainSettings {muxMaxInFlight = 1} fake
       void (submitCommandAsync mux usualTerms (tokenRequest 1))
-      (outcomeText <$> submitCommand mux (given 0.03) (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError NotSent 0.03))
+      (outcomeText <$> submitCommand mux (given 0.03) (tokenRequest 2)) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure NotSent (seconds 0.03))))
       abortMultiplexer mux
 
     it "is waited for although the peer is silent for longer than its limit" . within 20 $ do
@@ -87,7 +88,7 @@ spec = do
       mux <- openMux plainSettings {muxMaxInFlight = 16, muxCommandTimeout = Just (nanosFromSeconds 0.2)} fake
       slots <- forM [1 .. 1000] (submitCommandAsync mux usualTerms . tokenRequest)
       outcomes <- mapM (fmap outcomeText . waitSlotResult) slots
-      outcomes `shouldBe` replicate 16 (Left (TimeoutError MaybeExecuted 0.2)) <> replicate 984 (Left (TimeoutError NotSent 0.2))
+      outcomes `shouldBe` replicate 16 (Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.2)))) <> replicate 984 (Left (TimeoutError (TimeoutFailure NotSent (seconds 0.2))))
       abortMultiplexer mux
 
     it "lets callers wait for room again after a late answer" . within 10 $ do
@@ -117,7 +118,7 @@ spec = do
         end <$ forkIO (submitCommand mux usualTerms (tokenRequest n) >>= putMVar end . outcomeText)
       outcomes <- mapM takeMVar ends
       ended <- getCPUTime
-      length (filter (== Left (TimeoutError NotSent 2)) outcomes) `shouldBe` 19984
+      length (filter (== Left (TimeoutError (TimeoutFailure NotSent (seconds 2)))) outcomes) `shouldBe` 19984
       fromIntegral (ended - begun) / 1e12 `shouldSatisfy` (< (2 :: Double))
       abortMultiplexer mux
 
@@ -127,7 +128,7 @@ spec = do
       slot <- submitCommandAsync mux usualTerms (request ["SET", "key", ByteString.replicate 6400 120])
       waitSlotResult slot >>= \outcome ->
         outcomeText outcome `shouldSatisfy` \case
-          Left (ConnectionError NotSent _ (SilentPeer _)) -> True
+          Left (ConnectionError (ConnectionFailure NotSent _ (SilentPeer _))) -> True
           _ -> False
       awaitGone mux
 
@@ -199,7 +200,7 @@ spec = do
           eventually ((== AwaitsSender) . wakeupReader <$> withLock mux (wakeup mux))
         slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
         within 5 (awaitGone mux)
-        (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Left (ConnectionError NotSent (muxEndpoint mux) ClosedLocally))
+        (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally)))
 
     it "is closed at once when it is idle, whatever the grace" . within 10 $
       withoutWatchdog plainSettings goodManners $ \_ mux -> do
@@ -207,7 +208,7 @@ spec = do
         within 5 (closeMultiplexer 1000 mux)
 
     it "is closed at once although nothing but its own threads would wake its reader" . within 10 $
-      withoutWatchdog plainSettings {muxPolling = PollUpTo 1000000} goodManners $ \_ mux -> do
+      withoutWatchdog plainSettings {muxPolling = PollUpTo (microseconds 1000000)} goodManners $ \_ mux -> do
         eventually ((== AsleepUnwatched) . wakeupReader <$> withLock mux (wakeup mux))
         within 5 (abortMultiplexer mux)
 
@@ -247,7 +248,7 @@ spec = do
       abortMultiplexer mux
   where
     given :: Double -> Terms
-    given seconds = usualTerms {termsPatience = Just (nanosFromSeconds seconds :: Nanos)}
+    given limit = usualTerms {termsPatience = Just (nanosFromSeconds limit :: Nanos)}
     sleeps mux = eventually (asleep . wakeupReader <$> withLock mux (wakeup mux))
 
 -- | A connection with a reader and a writer only.

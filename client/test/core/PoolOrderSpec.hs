@@ -144,7 +144,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         waitUntil ((== [2, 2]) . map gaugeInFlight <$> poolGauges pool)
         waitUntil ((== 0) . sum . map gaugeWaiting <$> poolGauges pool)
         early <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
-        outcomeText early `shouldBe` Left (TimeoutError NotSent 1.5)
+        outcomeText early `shouldBe` Left (TimeoutError (TimeoutFailure NotSent (seconds 1.5)))
         mapM_ (pushTo server) ["third", "fourth", "fifth", "sixth"]
         mapM_ waitSlotResult others
         waitUntil ((== 0) . sum . map gaugeInFlight <$> poolGauges pool)

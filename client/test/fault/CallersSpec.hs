@@ -126,8 +126,8 @@ spec = do
           Server.freeze server
           callers <- forM [1 .. 40 :: Int] $ \number -> async (tryRun client (Commands.set ("key" <> Char8.pack (show number)) value))
           eventually 5 "most wait" ((> 20) <$> waitingOf client)
-          queued <- sum . map gaugeQueuedBytes . concatMap gaugeConnections <$> clientGauges client
-          queued `shouldSatisfy` (<= 2 * megabyte)
+          waitingBytes <- sum . map gaugeQueuedBytes . concatMap gaugeConnections <$> clientGauges client
+          waitingBytes `shouldSatisfy` (<= 2 * megabyte)
           Server.thaw server
           results <- within 15 (mapM waitIt callers)
           map deliveryOf results `shouldBe` replicate 40 Nothing
@@ -180,7 +180,7 @@ spec = do
             let delaysSoFar = (\events -> [delay | ConnectAttemptFailed _ _ delay <- events]) <$> journalEntries journal
             eventually 10 "six attempts have failed" (ask client *> ((>= 6) . length <$> delaysSoFar))
             delays <- take 6 <$> delaysSoFar
-            filter (\delay -> delay < 0.01 || delay > 0.02) delays `shouldBe` []
+            filter (\delay -> delay < seconds 0.01 || delay > seconds 0.02) delays `shouldBe` []
             length (nub delays) `shouldBe` 6
 
     it "does not keep anybody from a server that answered, and was started again" $

@@ -72,6 +72,16 @@ spec = do
           deliveryOf written `shouldBe` Just MaybeExecuted
           counterOf server key `shouldReturn` 0
 
+    it "within a transaction, at every byte, runs nothing of it" $
+      behindProxy $ \server proxy -> leavingNothing . withClient (single (through proxy)) $ \client ->
+        forM_ [0 .. 78] $ \bytes -> do
+          let keys@(a, b) = ("{h}a" <> Char8.pack (show bytes), "{h}b" <> Char8.pack (show bytes))
+          run client Commands.ping
+          Proxy.cutAfter proxy Proxy.ToServer bytes Proxy.Close
+          outcome <- tryRunTransaction client ((,) <$> queued (Commands.incr a) <*> queued (Commands.incr b))
+          counts <- (,) <$> counterOf server a <*> counterOf server b
+          (keys, deliveryOf outcome, counts) `shouldBe` (keys, Just MaybeExecuted, (0, 0))
+
     it "within a reply, at every byte, gives nobody half of it" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (single (through proxy)) $ \client -> do
         run client (Commands.set "here" "0123456789")
@@ -149,7 +159,7 @@ spec = do
           run client (Commands.set "key" "value")
           withDedicated client Anywhere $ \dedicated -> do
             let timedOut = \case
-                  Left (TimeoutError _ _) -> True
+                  Left (TimeoutError _) -> True
                   _ -> False
             within 15 (tryRun client (timeLimit (seconds 0.2) (Commands.blpop (pure "list") Nothing))) >>= (`shouldSatisfy` timedOut)
             Server.freeze server

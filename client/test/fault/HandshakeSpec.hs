@@ -100,8 +100,8 @@ spec = do
             causes <- refusals 150 config $ \client -> tryRun client Commands.ping
             lent <- refusals 50 config $ \client -> try (withDedicated client Anywhere (`runOn` Commands.ping))
             wires <- replicateM 50 (try (withWire config (firstOf (getEndpoints config)) (const (pure ()))))
-            nub (filter (not . noRoom) (causes <> lent <> [cause | Left (ConnectionError NotSent _ cause) <- wires])) `shouldBe` []
-            length [() | Left (ConnectionError NotSent _ _) <- wires] `shouldBe` 50
+            nub (filter (not . noRoom) (causes <> lent <> [cause | Left (ConnectionError (ConnectionFailure NotSent _ cause)) <- wires])) `shouldBe` []
+            length [() | Left (ConnectionError (ConnectionFailure NotSent _ _)) <- wires] `shouldBe` 50
 
     it "that has no room is asked again until there is some, for as long as a command may take" $
       Server.withServer defaultServerOptions {optionsConfig = ["maxclients 1"]} $ \server -> leavingNothing $ do
@@ -219,8 +219,8 @@ spec = do
             case result of
               -- It waits for the rest of what it takes for a line; by chance there
               -- is the end of a line in it.
-              Left (ConnectionError NotSent _ (TlsTimedOut limit)) -> limit `shouldBe` seconds 0.5
-              Left (ConnectionError NotSent _ (TlsFailed _)) -> pure ()
+              Left (ConnectionError (ConnectionFailure NotSent _ (TlsTimedOut limit))) -> limit `shouldBe` seconds 0.5
+              Left (ConnectionError (ConnectionFailure NotSent _ (TlsFailed _))) -> pure ()
               other -> expectationFailure (show other)
             either displayException show result `shouldSatisfy` \text -> all (`isInfixOf` text) ["plain text", "redis://", "setTls"]
 
@@ -234,7 +234,7 @@ spec = do
     it "with a file of authorities that is not there is an error before any connection" $
       newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))
         `shouldThrow` \case
-          ConnectionError NotSent _ (TlsFailed _) -> True
+          ConnectionError (ConnectionFailure NotSent _ (TlsFailed _)) -> True
           _ -> False
 
 -- | One attempt for each command, and hardly a pause between two.
@@ -261,7 +261,7 @@ refusals wanted plain ask = do
             then pure told
             else
               ask client >>= \case
-                Left (ConnectionError NotSent _ cause) -> go (cause : told)
+                Left (ConnectionError (ConnectionFailure NotSent _ cause)) -> go (cause : told)
                 Left other -> failure (show other)
                 Right _ -> failure "it was let in"
      in within 60 (go [])
@@ -281,7 +281,7 @@ refusedOnce options change text =
       leavingNothing . withClient (change (through proxy)) $ \client -> do
         result <- tryRun client Commands.ping
         case result of
-          Left (ConnectionError NotSent _ (HandshakeRefused _)) -> pure ()
+          Left (ConnectionError (ConnectionFailure NotSent _ (HandshakeRefused _))) -> pure ()
           other -> expectationFailure (show other)
         show result `shouldSatisfy` (text `isInfixOf`)
         -- The password of those that send one.
@@ -294,7 +294,7 @@ tlsRefusedOnce tls port =
   Proxy.withProxy (TcpAddress "127.0.0.1" port) $ \proxy ->
     leavingNothing . withClient (setTls (Just tls) (through proxy)) $ \client -> do
       tryRun client Commands.ping >>= \case
-        Left (ConnectionError NotSent _ (TlsFailed reason)) -> reason `shouldSatisfy` not . null
+        Left (ConnectionError (ConnectionFailure NotSent _ (TlsFailed reason))) -> reason `shouldSatisfy` not . null
         other -> expectationFailure (show other)
       traffic <- atomically (Proxy.proxyTraffic proxy)
       Proxy.trafficAccepted traffic `shouldBe` 1

@@ -136,6 +136,18 @@ spec = do
         seen <- reverse <$> readTVarIO timings
         map timingCommand seen `shouldBe` ["INCR", "SET"]
 
+    it "come once for a transaction, by the name of its end" $
+      withServer defaultServerOptions $ \server -> leavingNothing $ do
+        timings <- newTVarIO []
+        let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
+        withClient (setHooks hooks (addressed server)) $ \client -> do
+          _ <- runTransaction client (queued (Commands.set "here" "value") *> queued (Commands.get "here"))
+          _ <- tryRunTransaction client (queued (Commands.incr "here"))
+          pure ()
+        seen <- reverse <$> readTVarIO timings
+        [(timingCommand timing, either (const False) (const True) (timingResult timing)) | timing <- seen]
+          `shouldBe` [("EXEC", True), ("EXEC", False)]
+
   describe "gauges" $ do
     it "show connections lent out, kept, and waited for" $
       withServer defaultServerOptions $ \server -> leavingNothing . withClient (setMaxDedicated 1 (single (addressed server))) $ \client -> do

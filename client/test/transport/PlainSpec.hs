@@ -17,6 +17,7 @@ import GHC.Clock (getMonotonicTime)
 import GHC.IO.Encoding (setFileSystemEncoding, utf8)
 import Network.Socket (SockAddr (SockAddrInet, SockAddrInet6, SockAddrUnix))
 import Network.Socket qualified as Socket
+import Redis.Duration qualified as Duration
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Network.Connect
@@ -178,7 +179,7 @@ spec = around_ (within 20) $ do
     it "times out when nothing is heard from any" $
       withDeadListener loopback4 $ \dead -> do
         outcome <- dialAddresses (DialTimes 0.3 0.1) [dead, dead]
-        failureOf outcome `shouldBe` Just (ConnectTimedOut 0.3)
+        failureOf outcome `shouldBe` Just (ConnectTimedOut (Duration.seconds 0.3))
 
     it "leaves no descriptor open, won, lost or interrupted" $
       withDeadListener loopback4 $ \dead -> withEcho loopback4 $ \good -> do

@@ -1,11 +1,13 @@
 module Main (main) where
 
 import Redis.Commands.SplitSpec qualified
+import Redis.Commands.StreamSpec qualified
 import Redis.CommandsSpec qualified
 import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
+import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
 import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
@@ -21,11 +23,13 @@ main :: IO ()
 main =
   hspec . timed $ do
     Redis.Commands.SplitSpec.spec
+    Redis.Commands.StreamSpec.spec
     Redis.CommandsSpec.spec
     Redis.ConfigSpec.spec
     Redis.DecodeSpec.spec
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
+    Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
     Redis.Internal.Protocol.CommandTable.DocumentationSpec.spec

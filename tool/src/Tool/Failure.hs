@@ -64,15 +64,15 @@ describe exception
 -- | What a node said, without its name.
 reason :: Redis.Error -> String
 reason = \case
-  Redis.ConnectionError _ _ cause -> Redis.renderCause cause
+  Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} -> Redis.renderCause cause
   problem -> displayException problem
 
 -- | What a person at a command line needs of it, each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
-  Redis.ConnectionError _ endpoint cause -> Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
-  Redis.RoutingError _ (Redis.NoReachableNode tried) -> "no node can be reached: " <> reasons (map (fmap reason) tried)
-  Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> "no node answers: " <> reasons tried
+  Redis.ConnectionError (Redis.ConnectionFailure _ endpoint cause) -> Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
+  Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) -> "no node can be reached: " <> reasons (map (fmap reason) tried)
+  Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) -> "no node answers: " <> reasons tried
   problem -> displayException problem
   where
     reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> why | (endpoint, why) <- tried])

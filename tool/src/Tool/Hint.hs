@@ -31,22 +31,22 @@ withHint options action
     tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls) (connectionUrl options)
     line problem hint = place problem <> serverProblem problem <> "; " <> hint
     place = \case
-      Redis.TimeoutError _ _ -> Text.unpack (targetNodeName (targetOf options)) <> ": "
+      Redis.TimeoutError _ -> Text.unpack (targetNodeName (targetOf options)) <> ": "
       _ -> ""
 
 -- | The question for an error, if there is one; given whether TLS was spoken.
 hintFor :: Bool -> Redis.Error -> Maybe String
 hintFor tls problem
   | tls = case problem of
-    Redis.TimeoutError Redis.NotSent _ -> Just withoutTls
-    Redis.ConnectionError _ _ (Redis.ConnectTimedOut _) -> Just withoutTls
-    Redis.ConnectionError _ _ (Redis.TlsTimedOut _) -> Just withoutTls
-    Redis.ConnectionError _ _ (Redis.TlsFailed why) | "what the peer answers is not TLS" `isPrefixOf` why -> Just withoutTls
+    Redis.TimeoutError (Redis.TimeoutFailure Redis.NotSent _) -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.ConnectTimedOut _)) -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsTimedOut _)) -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsFailed why)) | "what the peer answers is not TLS" `isPrefixOf` why -> Just withoutTls
     _ -> Nothing
   | otherwise = case problem of
-    Redis.ConnectionError _ _ cause | hungUp (Redis.renderCause cause) -> Just withTls
-    Redis.RoutingError _ (Redis.NoReachableNode tried) -> ended (map (reason . snd) tried)
-    Redis.RoutingError _ (Redis.AttemptsExhausted tried) -> ended (map snd tried)
+    Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} | hungUp (Redis.renderCause cause) -> Just withTls
+    Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) -> ended (map (reason . snd) tried)
+    Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) -> ended (map snd tried)
     _ -> Nothing
   where
     withoutTls = "is this a port without TLS? It would leave TLS unanswered"

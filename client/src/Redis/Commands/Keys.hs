@@ -1,4 +1,11 @@
 -- | Keys, whatever they hold: deleting, expiring, renaming, walking.
+--
+-- > run client (expireWith expireDefaults {expireCondition = Just OnlyIfLater} "session" (minutes 30))
+--
+-- How they are held: "Redis.Commands.Object". To other databases and servers:
+-- "Redis.Commands.Transfer". The servers' pages:
+-- <https://valkey.io/commands/#generic>,
+-- <https://redis.io/docs/latest/commands/?group=generic>.
 module Redis.Commands.Keys
   ( -- * Presence
     del,
@@ -10,13 +17,23 @@ module Redis.Commands.Keys
 
     -- * Expiry
     expire,
+    expireWith,
     pexpire,
+    pexpireWith,
     expireat,
+    expireatWith,
     pexpireat,
+    pexpireatWith,
+    ExpireOptions (expireCondition),
+    expireDefaults,
+    ExpireCondition (..),
     persist,
     ttl,
     pttl,
     KeyTtl (..),
+    expiretime,
+    pexpiretime,
+    KeyExpiry (..),
 
     -- * Names
     rename,
@@ -36,13 +53,6 @@ module Redis.Commands.Keys
     ScanOptions (scanMatch, scanCount, scanType),
     scanDefaults,
     ScanPage (..),
-
-    -- * Moving values
-    dump,
-    restore,
-    restoreWith,
-    RestoreOptions (restoreExpiry, restoreReplace),
-    restoreDefaults,
   )
 where
 
@@ -53,11 +63,12 @@ import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build hiding (keys)
 import Redis.Command.Build qualified as Build
-import Redis.Commands.String (Expiry (..))
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
+import Redis.Internal.Command.Expiry
+import Redis.Internal.Command.Scan
 
 -- | @DEL key …@: how many there were. \(O(n)\) on the server in keys, and in
 -- elements of what they hold; since 1.0.0. Keys of several slots make one DEL
@@ -134,14 +145,42 @@ type_ name = command "TYPE" [key name] $ \reply -> do
 --
 -- @since 0.1.0.0
 expire :: ByteString -> Duration -> Command Bool
-expire name lifetime = command "EXPIRE" [key name, wholeSeconds lifetime] Decode.boolean
+expire = expireWith expireDefaults
+
+-- | When to change an expiry.
+--
+-- @since 0.1.0.0
+newtype ExpireOptions = ExpireOptions
+  { -- | 'Nothing' in any case.
+    expireCondition :: Maybe ExpireCondition
+  }
+  deriving stock (Eq, Show)
+
+-- | In any case.
+--
+-- @since 0.1.0.0
+expireDefaults :: ExpireOptions
+expireDefaults = ExpireOptions {expireCondition = Nothing}
+
+-- | @EXPIRE key seconds [NX|XX|GT|LT]@: as 'expire'; whether the expiry was
+-- changed. The conditions since 7.0.0.
+--
+-- @since 0.1.0.0
+expireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
+expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireArguments options) Decode.boolean
 
 -- | @PEXPIRE key milliseconds@: as 'expire', to the millisecond. \(O(1)\) on the
 -- server, since 2.6.0.
 --
 -- @since 0.1.0.0
 pexpire :: ByteString -> Duration -> Command Bool
-pexpire name lifetime = command "PEXPIRE" [key name, wholeMilliseconds lifetime] Decode.boolean
+pexpire = pexpireWith expireDefaults
+
+-- | @PEXPIRE key milliseconds [NX|XX|GT|LT]@: 'pexpire' as 'expireWith'.
+--
+-- @since 0.1.0.0
+pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
+pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireArguments options) Decode.boolean
 
 -- | @EXPIREAT key time@: whether there was such a key. The time is rounded up to
 -- seconds; one that is past deletes the key. \(O(1)\) on the server, since
@@ -149,14 +188,29 @@ pexpire name lifetime = command "PEXPIRE" [key name, wholeMilliseconds lifetime]
 --
 -- @since 0.1.0.0
 expireat :: ByteString -> UTCTime -> Command Bool
-expireat name time = command "EXPIREAT" [key name, arg (unixSeconds time)] Decode.boolean
+expireat = expireatWith expireDefaults
+
+-- | @EXPIREAT key time [NX|XX|GT|LT]@: 'expireat' as 'expireWith'.
+--
+-- @since 0.1.0.0
+expireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
+expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
 
 -- | @PEXPIREAT key time@: as 'expireat', to the millisecond. \(O(1)\) on the
 -- server, since 2.6.0.
 --
 -- @since 0.1.0.0
 pexpireat :: ByteString -> UTCTime -> Command Bool
-pexpireat name time = command "PEXPIREAT" [key name, arg (unixMilliseconds time)] Decode.boolean
+pexpireat = pexpireatWith expireDefaults
+
+-- | @PEXPIREAT key time [NX|XX|GT|LT]@: 'pexpireat' as 'expireWith'.
+--
+-- @since 0.1.0.0
+pexpireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
+pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilliseconds time) : expireArguments options) Decode.boolean
+
+expireArguments :: ExpireOptions -> [Argument]
+expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCondition
 
 -- | @PERSIST key@: takes the expiry away; whether there was one. \(O(1)\) on
 -- the server, since 2.2.0.
@@ -200,6 +254,40 @@ keyTtl unit reply = do
     -1 -> Right NeverExpires
     _
       | time >= 0 -> Right (LivesFor (milliseconds (time * unit)))
+      | otherwise -> Decode.mismatch "a time, -1 or -2" reply
+
+-- | When a key expires.
+--
+-- @since 0.1.0.0
+data KeyExpiry
+  = -- | There is no such key.
+    NothingExpires
+  | -- | It lives for ever.
+    ExpiresNever
+  | ExpiresAt UTCTime
+  deriving stock (Eq, Show)
+
+-- | @EXPIRETIME key@: when it expires, to the second. \(O(1)\) on the server, since
+-- 7.0.0.
+--
+-- @since 0.1.0.0
+expiretime :: ByteString -> Command KeyExpiry
+expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
+
+-- | @PEXPIRETIME key@: when it expires, to the millisecond. \(O(1)\) on the server,
+-- since 7.0.0.
+--
+-- @since 0.1.0.0
+pexpiretime :: ByteString -> Command KeyExpiry
+pexpiretime name = command "PEXPIRETIME" [key name] (keyExpiry Decode.unixMilliseconds)
+
+keyExpiry :: Decoder UTCTime -> Decoder KeyExpiry
+keyExpiry point reply =
+  Decode.integer reply >>= \case
+    -2 -> Right NothingExpires
+    -1 -> Right ExpiresNever
+    number
+      | number >= 0 -> ExpiresAt <$> point reply
       | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
 -- | @RENAME from to@; what was at @to@ is gone. An error if there is no
@@ -270,19 +358,6 @@ randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 keys :: ByteString -> Command [ByteString]
 keys glob = command "KEYS" [arg glob] (Decode.list Decode.bytes)
 
--- | Where a walk stands: only the server knows what it means, and only the
--- server that gave it.
---
--- @since 0.1.0.0
-newtype ScanCursor = ScanCursor ByteString
-  deriving stock (Eq, Show)
-
--- | The beginning of a walk.
---
--- @since 0.1.0.0
-scanStart :: ScanCursor
-scanStart = ScanCursor "0"
-
 -- | What to walk over.
 --
 -- @since 0.1.0.0
@@ -302,21 +377,10 @@ data ScanOptions = ScanOptions
 scanDefaults :: ScanOptions
 scanDefaults = ScanOptions {scanMatch = Nothing, scanCount = Nothing, scanType = Nothing}
 
--- | One step of a walk.
---
--- @since 0.1.0.0
-data ScanPage = ScanPage
-  { -- | Where to go on; 'Nothing' at the end.
-    scanNext :: Maybe ScanCursor,
-    -- | Maybe none, though the walk goes on.
-    scanKeys :: [ByteString]
-  }
-  deriving stock (Eq, Show)
-
 -- | @SCAN cursor@: as 'scanWith', over all keys.
 --
 -- @since 0.1.0.0
-scan :: ScanCursor -> Command ScanPage
+scan :: ScanCursor -> Command (ScanPage ByteString)
 scan = scanWith scanDefaults
 
 -- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: a step of a walk over the keys
@@ -328,63 +392,9 @@ scan = scanWith scanDefaults
 -- with 'Redis.Command.onNode'.
 --
 -- @since 0.1.0.0
-scanWith :: ScanOptions -> ScanCursor -> Command ScanPage
-scanWith ScanOptions {scanMatch, scanCount, scanType} (ScanCursor cursor) =
-  command "SCAN" (arg cursor : options) $ \reply ->
-    Decode.listOf 2 Decode.value reply >>= \case
-      [next, found] -> do
-        nextCursor <- Decode.bytes next
-        scanKeys <- Decode.list Decode.bytes found
-        pure ScanPage {scanNext = if nextCursor == "0" then Nothing else Just (ScanCursor nextCursor), scanKeys}
-      _ -> Decode.mismatch "a cursor and keys" reply
-  where
-    options =
-      option "MATCH" arg scanMatch <> option "COUNT" int scanCount <> option "TYPE" (arg . keyTypeWord) scanType
-
--- | @DUMP key@: its value in the server's own form, for 'restore'. \(O(n)\) on
--- the server in the size of the value, since 2.6.0.
---
--- @since 0.1.0.0
-dump :: ByteString -> Command (Maybe ByteString)
-dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
-
--- | @RESTORE key 0 payload@: puts what 'dump' gave at a key that does not exist,
--- for ever. \(O(n)\) on the server in the size of the value, since 2.6.0.
---
--- @since 0.1.0.0
-restore :: ByteString -> ByteString -> Command ()
-restore = restoreWith restoreDefaults
-
--- | How to restore.
---
--- @since 0.1.0.0
-data RestoreOptions = RestoreOptions
-  { -- | How long it shall live: from now (to the millisecond), or until a time
-    -- (ABSTTL, since 5.0.0). There is nothing to keep: 'KeepExpiry' is for ever.
-    restoreExpiry :: Expiry,
-    -- | REPLACE (since 3.0.0): whatever is there, which otherwise is an error.
-    restoreReplace :: Bool
-  }
-  deriving stock (Eq, Show)
-
--- | Lives for ever and replaces nothing.
---
--- @since 0.1.0.0
-restoreDefaults :: RestoreOptions
-restoreDefaults = RestoreOptions {restoreExpiry = NoExpiry, restoreReplace = False}
-
--- | @RESTORE key ttl payload [REPLACE] [ABSTTL]@: as 'restore'.
---
--- @since 0.1.0.0
-restoreWith :: RestoreOptions -> ByteString -> ByteString -> Command ()
-restoreWith RestoreOptions {restoreExpiry, restoreReplace} name payload =
+scanWith :: ScanOptions -> ScanCursor -> Command (ScanPage ByteString)
+scanWith ScanOptions {scanMatch, scanCount, scanType} cursor =
   command
-    "RESTORE"
-    ([key name, lifetime, arg payload] <> flag "REPLACE" restoreReplace <> flag "ABSTTL" absolute)
-    Decode.okay
-  where
-    (lifetime, absolute) = case restoreExpiry of
-      NoExpiry -> (int 0, False)
-      KeepExpiry -> (int 0, False)
-      ExpireIn duration -> (wholeMilliseconds duration, False)
-      ExpireAt time -> (arg (unixMilliseconds time), True)
+    "SCAN"
+    (scanArguments cursor scanMatch scanCount <> option "TYPE" (arg . keyTypeWord) scanType)
+    (scanPage (Decode.list Decode.bytes))

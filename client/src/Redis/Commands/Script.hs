@@ -1,36 +1,41 @@
--- | Programs that run on the server: scripts and functions.
+-- | Scripts: programs that a client sends to the server, or names by their digest when
+-- the server knows them. "Redis.Script" does the latter by itself.
+--
+-- > run client (eval "return redis.call('INCRBY', KEYS[1], ARGV[1])" ["counter"] ["5"] `decodedBy` Decode.integer)
 --
 -- Each takes its keys and its other arguments; the keys must share a slot in a
 -- cluster. The answer is whatever the program returns: see
--- 'Redis.Decode.decodedBy'. A script that fails half-way leaves what it did.
+-- 'Redis.Command.decodedBy'. A script that fails half-way leaves what it did.
+--
+-- SCRIPT DEBUG is not among these: it turns its connection into a debugger's. The
+-- servers' pages: <https://valkey.io/commands/#scripting>,
+-- <https://redis.io/docs/latest/commands/?group=scripting>.
 module Redis.Commands.Script
-  ( -- * Scripts
+  ( -- * Running
     eval,
     evalRo,
     evalsha,
     evalshaRo,
+
+    -- * What the server knows
     scriptLoad,
     scriptExists,
+    scriptShow,
     scriptFlush,
+    scriptFlushWith,
     scriptKill,
-
-    -- * Functions
-    fcall,
-    fcallRo,
-    functionLoad,
-    functionLoadWith,
-    FunctionLoadOptions (functionLoadReplace),
-    functionLoadDefaults,
-    functionKill,
+    scriptHelp,
   )
 where
 
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty)
 import Redis.Command (Command)
-import Redis.Command.Build hiding (keys)
-import Redis.Command.Build qualified as Build
+import Redis.Command.Build
+import Redis.Commands.Server (FlushOptions, flushDefaults)
 import Redis.Decode qualified as Decode
+import Redis.Internal.Command.Flush (flushArguments)
+import Redis.Internal.Command.Program
 import Redis.Value (Value)
 
 -- | @EVAL script numkeys key … argument …@. Costs what the script costs; since
@@ -64,23 +69,6 @@ evalsha = program "EVALSHA"
 evalshaRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 evalshaRo = program "EVALSHA_RO"
 
--- | @FCALL function numkeys key … argument …@. Since 7.0.0.
---
--- @since 0.1.0.0
-fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-fcall = program "FCALL"
-
--- | @FCALL_RO …@: a function that writes nothing. Since 7.0.0.
---
--- @since 0.1.0.0
-fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
-fcallRo = program "FCALL_RO"
-
--- | Its text, digest or name, then its keys and its other arguments.
-program :: Name -> ByteString -> [ByteString] -> [ByteString] -> Command Value
-program name which keys arguments =
-  command name (arg which : int (fromIntegral (length keys)) : Build.keys keys <> args arguments) Decode.value
-
 -- | @SCRIPT LOAD script@: its digest. In a cluster every node learns it.
 -- \(O(n)\) on the server in its length, since 2.6.0.
 --
@@ -101,7 +89,20 @@ scriptExists digests =
 --
 -- @since 0.1.0.0
 scriptFlush :: Command ()
-scriptFlush = command "SCRIPT FLUSH" [] Decode.okay
+scriptFlush = scriptFlushWith flushDefaults
+
+-- | @SCRIPT FLUSH [SYNC|ASYNC]@: as 'scriptFlush'. The words since 6.2.0.
+--
+-- @since 0.1.0.0
+scriptFlushWith :: FlushOptions -> Command ()
+scriptFlushWith options = command "SCRIPT FLUSH" (flushArguments options) Decode.okay
+
+-- | @SCRIPT SHOW digest@: the text of a script that the server knows; the error
+-- @NOSCRIPT@ if it does not. One node's own. \(O(1)\) on the server, Valkey since 8.0.0.
+--
+-- @since 0.1.0.0
+scriptShow :: ByteString -> Command ByteString
+scriptShow digest = command "SCRIPT SHOW" [arg digest] Decode.bytes
 
 -- | @SCRIPT KILL@: ends the script that runs, unless it has written; an error if
 -- none does. Does not wait behind it. In a cluster every primary is asked, and one
@@ -113,38 +114,9 @@ scriptFlush = command "SCRIPT FLUSH" [] Decode.okay
 scriptKill :: Command ()
 scriptKill = command "SCRIPT KILL" [] Decode.okay
 
--- | @FUNCTION KILL@: as 'scriptKill', for a function; on primaries only, too. Since
--- 7.0.0.
+-- | @SCRIPT HELP@: the server's own words, a line each. \(O(1)\) on the server, since
+-- 5.0.0.
 --
 -- @since 0.1.0.0
-functionKill :: Command ()
-functionKill = command "FUNCTION KILL" [] Decode.okay
-
--- | @FUNCTION LOAD code@: the name of the library, which must be new. In a
--- cluster every primary learns it. \(O(1)\) on the server, since 7.0.0.
---
--- @since 0.1.0.0
-functionLoad :: ByteString -> Command ByteString
-functionLoad = functionLoadWith functionLoadDefaults
-
--- | How to load a library.
---
--- @since 0.1.0.0
-newtype FunctionLoadOptions = FunctionLoadOptions
-  { -- | REPLACE: a library of that name, which otherwise is an error.
-    functionLoadReplace :: Bool
-  }
-  deriving stock (Eq, Show)
-
--- | Replaces nothing.
---
--- @since 0.1.0.0
-functionLoadDefaults :: FunctionLoadOptions
-functionLoadDefaults = FunctionLoadOptions {functionLoadReplace = False}
-
--- | @FUNCTION LOAD [REPLACE] code@: as 'functionLoad'.
---
--- @since 0.1.0.0
-functionLoadWith :: FunctionLoadOptions -> ByteString -> Command ByteString
-functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
-  command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
+scriptHelp :: Command [ByteString]
+scriptHelp = command "SCRIPT HELP" [] (Decode.list Decode.bytes)

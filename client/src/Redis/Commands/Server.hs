@@ -7,11 +7,15 @@ module Redis.Commands.Server
     flushdbWith,
     flushall,
     flushallWith,
+    FlushOptions (flushMode),
+    flushDefaults,
     FlushMode (..),
     info,
     infoOf,
     time,
     wait,
+    waitaof,
+    Fsynced (..),
     shutdown,
 
     -- * Settings
@@ -47,6 +51,7 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds, seconds)
+import Redis.Internal.Command.Flush
 
 -- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on
 -- the server, since 1.0.0.
@@ -55,46 +60,31 @@ import Redis.Duration (Duration, inMilliseconds, seconds)
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
 
--- | How to give the memory back.
---
--- @since 0.1.0.0
-data FlushMode
-  = -- | While everybody waits.
-    FlushSync
-  | -- | In the background.
-    FlushAsync
-  deriving stock (Eq, Show)
-
 -- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries.
 -- \(O(n)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 flushdb :: Command ()
-flushdb = command "FLUSHDB" [] Decode.okay
+flushdb = flushdbWith flushDefaults
 
--- | @FLUSHDB SYNC|ASYNC@: as 'flushdb'. ASYNC since 4.0.0, SYNC since 6.2.0.
+-- | @FLUSHDB [SYNC|ASYNC]@: as 'flushdb'. ASYNC since 4.0.0, SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
-flushdbWith :: FlushMode -> Command ()
-flushdbWith mode = command "FLUSHDB" [flushMode mode] Decode.okay
+flushdbWith :: FlushOptions -> Command ()
+flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 
 -- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all
 -- primaries. \(O(n)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 flushall :: Command ()
-flushall = command "FLUSHALL" [] Decode.okay
+flushall = flushallWith flushDefaults
 
--- | @FLUSHALL SYNC|ASYNC@: as 'flushall'. ASYNC since 4.0.0, SYNC since 6.2.0.
+-- | @FLUSHALL [SYNC|ASYNC]@: as 'flushall'. ASYNC since 4.0.0, SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
-flushallWith :: FlushMode -> Command ()
-flushallWith mode = command "FLUSHALL" [flushMode mode] Decode.okay
-
-flushMode :: FlushMode -> Argument
-flushMode = \case
-  FlushSync -> arg "SYNC"
-  FlushAsync -> arg "ASYNC"
+flushallWith :: FlushOptions -> Command ()
+flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
 -- | @INFO@: the fields of the default sections in order, the headings left out.
 -- One node's own. \(O(1)\) on the server, since 1.0.0.
@@ -145,6 +135,29 @@ wait :: Int64 -> Maybe Duration -> Command Int64
 wait replicas limit =
   -- Zero is for ever.
   command "WAIT" [int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] Decode.integer
+
+-- | @WAITAOF local replicas milliseconds@: how many have on disk what was written on this
+-- very connection, as soon as these many have, or after that time, if there is one. The
+-- first number is 0 or 1: the server itself, which refuses 1 if it keeps no append-only
+-- file. Means something only on a connection of one's own, as 'wait'. \(O(1)\) on the
+-- server, since 7.2.0.
+--
+-- @since 0.1.0.0
+waitaof :: Int64 -> Int64 -> Maybe Duration -> Command Fsynced
+waitaof local replicas limit =
+  command "WAITAOF" [int local, int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] $
+    fmap (uncurry Fsynced) . Decode.pair Decode.integer Decode.integer
+
+-- | Who has on disk what was written.
+--
+-- @since 0.1.0.0
+data Fsynced = Fsynced
+  { -- | The server itself: 0 or 1.
+    fsyncedLocally :: Int64,
+    -- | How many replicas.
+    fsyncedReplicas :: Int64
+  }
+  deriving stock (Eq, Show)
 
 -- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It
 -- does not answer: the connection ends, which is the success. Does not wait behind

@@ -1,4 +1,9 @@
 -- | Strings: values of bytes, counters, and several of either at once.
+--
+-- > run client (setWith setDefaults {setCondition = Just OnlyIfAbsent, setExpiry = ExpireIn (seconds 30)} "lock" "me")
+--
+-- The servers' pages: <https://valkey.io/commands/#string>,
+-- <https://redis.io/docs/latest/commands/?group=string>.
 module Redis.Commands.String
   ( -- * One value
     get,
@@ -17,9 +22,15 @@ module Redis.Commands.String
     getdel,
     getex,
     getexWith,
+    GetexOptions (getexExpiry),
+    getexDefaults,
+    delifeq,
+
+    -- * Parts of a value
     append,
     strlen,
     getrange,
+    substr,
     setrange,
 
     -- * Counters
@@ -33,18 +44,34 @@ module Redis.Commands.String
     mget,
     mset,
     msetnx,
+    msetex,
+    msetexWith,
+    MsetexOptions (msetexCondition, msetexExpiry),
+    msetexDefaults,
+    MsetexCondition (..),
+
+    -- * What two values have in common
+    lcs,
+    lcsLen,
+    lcsIdx,
+    lcsIdxWith,
+    LcsOptions (lcsMinmatchlen),
+    lcsDefaults,
+    LcsMatches (..),
+    LcsMatch (..),
+    ByteRange (..),
   )
 where
 
+import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
 import Data.List.NonEmpty (NonEmpty)
-import Data.Time.Clock (UTCTime)
 import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, inMilliseconds, inWholeSeconds)
-import Redis.Internal.Command.Argument (unixMilliseconds)
+import Redis.Duration (Duration)
+import Redis.Internal.Command.Expiry
 
 -- | @GET key@: the value, or 'Nothing' if there is none. \(O(1)\) on the
 -- server, since 1.0.0.
@@ -87,23 +114,17 @@ data SetCondition
     OnlyIfAbsent
   | -- | XX
     OnlyIfPresent
+  | -- | IFEQ: if the value is this (Valkey since 8.1, Redis since 8.4).
+    OnlyIfEqual ByteString
+  | -- | IFNE: if there is none, or another (Redis since 8.4).
+    OnlyIfNotEqual ByteString
+  | -- | IFDEQ: if the value has this digest (Redis since 8.4).
+    OnlyIfDigest ByteString
+  | -- | IFDNE: if there is none, or one of another digest (Redis since 8.4).
+    OnlyIfNotDigest ByteString
   deriving stock (Eq, Show)
 
--- | How long a value that is set shall live.
---
--- @since 0.1.0.0
-data Expiry
-  = -- | For ever, whatever the value it replaces had.
-    NoExpiry
-  | -- | KEEPTTL (since 6.0.0): as long as the value it replaces would have.
-    KeepExpiry
-  | -- | EX, or PX for what is no whole number of seconds.
-    ExpireIn Duration
-  | -- | PXAT (since 6.2.0).
-    ExpireAt UTCTime
-  deriving stock (Eq, Show)
-
--- | @SET key value [NX|XX] [EX|PX|PXAT|KEEPTTL]@: whether it was set.
+-- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: whether it was set.
 -- \(O(1)\) on the server, since 2.6.12.
 --
 -- @since 0.1.0.0
@@ -128,25 +149,16 @@ setGetWith options name new =
   command "SET" (key name : arg new : setArguments options <> [arg "GET"]) (Decode.nullable Decode.bytes)
 
 setArguments :: SetOptions -> [Argument]
-setArguments SetOptions {setCondition, setExpiry} = condition <> lifetime
+setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime setExpiry
   where
     condition = case setCondition of
       Nothing -> []
       Just OnlyIfAbsent -> [arg "NX"]
       Just OnlyIfPresent -> [arg "XX"]
-    lifetime = case setExpiry of
-      NoExpiry -> []
-      KeepExpiry -> [arg "KEEPTTL"]
-      ExpireIn duration -> expireIn duration
-      ExpireAt time -> expireAt time
-
-expireIn :: Duration -> [Argument]
-expireIn duration = case inWholeSeconds duration of
-  Just whole -> [arg "EX", int whole]
-  Nothing -> [arg "PX", int (inMilliseconds duration)]
-
-expireAt :: UTCTime -> [Argument]
-expireAt time = [arg "PXAT", arg (unixMilliseconds time)]
+      Just (OnlyIfEqual old) -> [arg "IFEQ", arg old]
+      Just (OnlyIfNotEqual old) -> [arg "IFNE", arg old]
+      Just (OnlyIfDigest digest) -> [arg "IFDEQ", arg digest]
+      Just (OnlyIfNotDigest digest) -> [arg "IFDNE", arg digest]
 
 -- | @SETNX key value@: whether it was set, which is if there was no value.
 -- \(O(1)\) on the server, since 1.0.0.
@@ -172,8 +184,8 @@ setex name lifetime new = command "SETEX" [key name, wholeSeconds lifetime, arg 
 psetex :: ByteString -> Duration -> ByteString -> Command ()
 psetex name lifetime new = command "PSETEX" [key name, wholeMilliseconds lifetime, arg new] Decode.okay
 
--- | @GETSET key value@: sets, and answers with what was there before.
--- \(O(1)\) on the server, since 1.0.0.
+-- | @GETSET key value@: sets, and answers with what was there before. Since 6.2.0
+-- 'setGet' does that. \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 getset :: ByteString -> ByteString -> Command (Maybe ByteString)
@@ -191,20 +203,38 @@ getdel name = command "GETDEL" [key name] (Decode.nullable Decode.bytes)
 --
 -- @since 0.1.0.0
 getex :: ByteString -> Command (Maybe ByteString)
-getex = getexWith KeepExpiry
+getex = getexWith getexDefaults
 
--- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value, and a new expiry; 'NoExpiry'
--- takes the one it has away. \(O(1)\) on the server, since 6.2.0.
+-- | What becomes of the expiry.
 --
 -- @since 0.1.0.0
-getexWith :: Expiry -> ByteString -> Command (Maybe ByteString)
-getexWith expiry name = command "GETEX" (key name : lifetime) (Decode.nullable Decode.bytes)
-  where
-    lifetime = case expiry of
-      NoExpiry -> [arg "PERSIST"]
-      KeepExpiry -> []
-      ExpireIn duration -> expireIn duration
-      ExpireAt time -> expireAt time
+newtype GetexOptions = GetexOptions
+  { -- | PERSIST is 'NoExpiry'.
+    getexExpiry :: Expiry
+  }
+  deriving stock (Eq, Show)
+
+-- | It stays.
+--
+-- @since 0.1.0.0
+getexDefaults :: GetexOptions
+getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
+
+-- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value, and a new expiry. \(O(1)\) on the
+-- server, since 6.2.0.
+--
+-- > getexWith getexDefaults {getexExpiry = ExpireIn (minutes 30)} "session"
+--
+-- @since 0.1.0.0
+getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
+getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
+
+-- | @DELIFEQ key value@: deletes it if it holds this; whether it did. For who gives a
+-- lock back. \(O(1)\) on the server, Valkey since 9.0.0.
+--
+-- @since 0.1.0.0
+delifeq :: ByteString -> ByteString -> Command Bool
+delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
 
 -- | @APPEND key value@: the length after it. \(O(1)\) amortised on the server,
 -- since 2.0.0.
@@ -227,6 +257,14 @@ strlen name = command "STRLEN" [key name] Decode.integer
 getrange :: ByteString -> Int64 -> Int64 -> Command ByteString
 getrange name start end =
   command "GETRANGE" [key name, int start, int end] Decode.bytes
+
+-- | @SUBSTR key start end@: what 'getrange' was called before 2.0.0. \(O(n)\) in the
+-- length of the answer on the server, since 1.0.0.
+--
+-- @since 0.1.0.0
+substr :: ByteString -> Int64 -> Int64 -> Command ByteString
+substr name start end =
+  command "SUBSTR" [key name, int start, int end] Decode.bytes
 
 -- | @SETRANGE key offset value@: overwrites from an offset, zeros filling the
 -- gap; the length after it. \(O(n)\) in the length of the value on the server,
@@ -298,3 +336,131 @@ msetnx entries = command "MSETNX" (keysWithValues entries) Decode.boolean
 
 keysWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
 keysWithValues = concatMap (\(name, new) -> [key name, arg new])
+
+-- | @MSETEX n key value …@: sets all. Unlike 'mset', in a cluster the keys must share a
+-- slot. \(O(n)\) on the server, Valkey since 9.1.0, Redis since 8.4.0.
+--
+-- @since 0.1.0.0
+msetex :: NonEmpty (ByteString, ByteString) -> Command ()
+msetex = void . msetexWith msetexDefaults
+
+-- | How to set several.
+--
+-- @since 0.1.0.0
+data MsetexOptions = MsetexOptions
+  { -- | When to set; 'Nothing' in any case.
+    msetexCondition :: Maybe MsetexCondition,
+    -- | How long all of them shall live.
+    msetexExpiry :: Expiry
+  }
+  deriving stock (Eq, Show)
+
+-- | In any case, and without an expiry.
+--
+-- @since 0.1.0.0
+msetexDefaults :: MsetexOptions
+msetexDefaults = MsetexOptions {msetexCondition = Nothing, msetexExpiry = NoExpiry}
+
+-- | When to set several.
+--
+-- @since 0.1.0.0
+data MsetexCondition
+  = -- | NX
+    OnlyIfAllAbsent
+  | -- | XX
+    OnlyIfAllPresent
+  deriving stock (Eq, Show)
+
+-- | @MSETEX n key value … [NX|XX] [EX|PX|PXAT|KEEPTTL]@: as 'msetex', all or none;
+-- whether it did.
+--
+-- @since 0.1.0.0
+msetexWith :: MsetexOptions -> NonEmpty (ByteString, ByteString) -> Command Bool
+msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
+  command "MSETEX" (int (fromIntegral (length entries)) : keysWithValues entries <> condition <> newLifetime msetexExpiry) Decode.boolean
+  where
+    condition = case msetexCondition of
+      Nothing -> []
+      Just OnlyIfAllAbsent -> [arg "NX"]
+      Just OnlyIfAllPresent -> [arg "XX"]
+
+-- | @LCS key key@: the longest that comes in both values in the same order, not
+-- necessarily in one piece; a missing key is empty. In a cluster both must share a slot.
+-- \(O(n m)\) on the server in the lengths of both, since 7.0.0.
+--
+-- @since 0.1.0.0
+lcs :: ByteString -> ByteString -> Command ByteString
+lcs one other = command "LCS" [key one, key other] Decode.bytes
+
+-- | @LCS key key LEN@: only how long it is. As 'lcs' besides.
+--
+-- @since 0.1.0.0
+lcsLen :: ByteString -> ByteString -> Command Int64
+lcsLen one other = command "LCS" [key one, key other, arg "LEN"] Decode.integer
+
+-- | @LCS key key IDX@: where its pieces are. As 'lcs' besides.
+--
+-- @since 0.1.0.0
+lcsIdx :: ByteString -> ByteString -> Command LcsMatches
+lcsIdx = lcsIdxWith lcsDefaults
+
+-- | Which pieces to tell of.
+--
+-- @since 0.1.0.0
+newtype LcsOptions = LcsOptions
+  { -- | MINMATCHLEN: those of at least so many bytes.
+    lcsMinmatchlen :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | All.
+--
+-- @since 0.1.0.0
+lcsDefaults :: LcsOptions
+lcsDefaults = LcsOptions {lcsMinmatchlen = 0}
+
+-- | What two values have in common.
+--
+-- @since 0.1.0.0
+data LcsMatches = LcsMatches
+  { -- | The pieces, the last one first.
+    lcsMatches :: [LcsMatch],
+    -- | How many bytes, those of short pieces included.
+    lcsLength :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | A piece. It is as long as its range, so WITHMATCHLEN would say nothing new.
+--
+-- @since 0.1.0.0
+data LcsMatch = LcsMatch
+  { -- | In the first value.
+    lcsInFirst :: ByteRange,
+    -- | In the second.
+    lcsInSecond :: ByteRange
+  }
+  deriving stock (Eq, Show)
+
+-- | From byte to byte, counted from 0, both included.
+--
+-- @since 0.1.0.0
+data ByteRange = ByteRange
+  { rangeFrom :: Int64,
+    rangeTo :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | @LCS key key IDX [MINMATCHLEN n]@: as 'lcsIdx'.
+--
+-- @since 0.1.0.0
+lcsIdxWith :: LcsOptions -> ByteString -> ByteString -> Command LcsMatches
+lcsIdxWith LcsOptions {lcsMinmatchlen} one other =
+  command "LCS" ([key one, key other, arg "IDX"] <> shortest) $ \reply -> do
+    fields <- Decode.record reply
+    lcsMatches <- Decode.field "matches" (Decode.list match) fields
+    lcsLength <- Decode.field "len" Decode.integer fields
+    pure LcsMatches {lcsMatches, lcsLength}
+  where
+    shortest = concat [[arg "MINMATCHLEN", int lcsMinmatchlen] | lcsMinmatchlen /= 0]
+    match reply = uncurry LcsMatch <$> Decode.pair range range reply
+    range reply = uncurry ByteRange <$> Decode.pair Decode.integer Decode.integer reply

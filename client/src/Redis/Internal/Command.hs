@@ -14,7 +14,8 @@ module Redis.Internal.Command
     decodedBy,
     decoded,
     fromReply,
-    nodesFailed,
+    failureOfNodes,
+    unknownScript,
 
     -- * Where it goes
     Route (..),
@@ -228,7 +229,7 @@ onEvery audience given =
     case Map.mapEither (either Left Right) results of
       (failed, done)
         | Map.null failed -> Right done
-        | otherwise -> Left (nodesFailed (commandFacts given) failed (Map.size results))
+        | otherwise -> Left (failureOfNodes (commandFacts given) failed (Map.size results))
 
 -- | Sends the command to each of these nodes, at the same time, and tells what
 -- became of it on each.
@@ -265,12 +266,18 @@ fromReply facts reply = case withoutAttributes reply of
       | factFailsHalfway facts = failed
       | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
 
+-- | Whether a server says that it does not know the script of this digest.
+unknownScript :: Error -> Bool
+unknownScript = \case
+  ReplyError ServerError {serverErrorCode = "NOSCRIPT", serverErrorDelivery = RefusedBeforeRun} -> True
+  _ -> False
+
 -- | The error of a command that failed on some of so many nodes. Where nothing
 -- was changed, or no node has run it, that is the worst of theirs; otherwise it
 -- has run in part.
-nodesFailed :: Facts -> Map Endpoint Error -> Int -> Error
-nodesFailed facts failed asked =
-  RoutingError delivery (NodesFailed failed asked)
+failureOfNodes :: Facts -> Map Endpoint Error -> Int -> Error
+failureOfNodes facts failed asked =
+  RoutingError (RoutingFailure delivery (NodesFailed (FailedNodes failed asked)))
   where
     worst = maximum (map errorDelivery (Map.elems failed))
     delivery

@@ -28,7 +28,7 @@ where
 
 import Data.ByteString (ByteString)
 import Data.List.NonEmpty (NonEmpty)
-import Redis.Duration (Duration, milliseconds, seconds)
+import Redis.Duration (Duration, microseconds, milliseconds, seconds)
 import Redis.Error (Endpoint)
 import Redis.Internal.Hooks (Hooks, noHooks)
 
@@ -201,8 +201,8 @@ data ProtocolVersion
 --
 -- @since 0.1.0.0
 data Polling
-  = -- | While the observed delay is short, for at most so many microseconds.
-    PollUpTo Int
+  = -- | While the observed delay is short, for at most so long.
+    PollUpTo Duration
   | -- | It sleeps until it is woken. Nor does it wait in the kernel for several
     -- short replies together.
     NeverPoll
@@ -292,7 +292,7 @@ defaultConfig topology =
       configLimits = defaultLimits,
       configMaxAttempts = 16,
       configBackoff = defaultBackoff,
-      configPolling = PollUpTo 200,
+      configPolling = PollUpTo (microseconds 200),
       configSilenceLimit = Just 2.5,
       configKeepAlive = Just 60,
       configTcpUserTimeout = Just 15,

@@ -14,7 +14,7 @@ import Data.ByteString qualified as ByteString
 import Data.Foldable (for_, toList)
 import Data.Maybe (isJust)
 import Data.Typeable (cast)
-import Redis.Duration (inSeconds)
+import Redis.Duration (inSeconds, microseconds, seconds)
 import Redis.Error (Endpoint (..))
 import Redis.Internal.Config
 
@@ -81,7 +81,8 @@ validateConfig config = do
   positive "backoff cap" (inSeconds (backoffCap backoff))
   check "backoff cap" "must not be less than the first backoff" (backoffCap backoff >= backoffFirst backoff)
   case configPolling config of
-    PollUpTo micros -> between "polling" 1 1000000 micros
+    PollUpTo limit ->
+      check "polling" "must be between a microsecond and a second" (limit >= microseconds 1 && limit <= seconds 1)
     NeverPoll -> Right ()
   for_ (configSilenceLimit config) (positive "silence limit")
   for_ (configKeepAlive config) (between "keepalive" 1 32767)
@@ -112,8 +113,8 @@ check configErrorPart configErrorReason holds =
 
 -- | A number of seconds. Neither zero nor infinite nor NaN.
 positive :: String -> Double -> Either ConfigError ()
-positive part seconds =
-  check part "must be a number of seconds, more than 0 and at most 1000000000" (seconds > 0 && seconds <= 1e9)
+positive part amount =
+  check part "must be a number of seconds, more than 0 and at most 1000000000" (amount > 0 && amount <= 1e9)
 
 atLeastOne :: String -> Int -> Either ConfigError ()
 atLeastOne part number = check part "must be at least 1" (number >= 1)

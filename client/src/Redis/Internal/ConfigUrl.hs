@@ -26,6 +26,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
+import Redis.Duration (microseconds)
 import Redis.Error (Endpoint (..), Host, Port)
 import Redis.Internal.Config
 import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
@@ -99,11 +100,11 @@ configFromUrl url = do
         | isCluster -> Right (Cluster seeds)
         | otherwise -> wrong "host" "several are for a cluster: redis+cluster://, or the option cluster=true"
 
-data Transport = TcpTransport | UnixTransport
+data Carrier = TcpTransport | UnixTransport
   deriving stock (Eq)
 
 data Scheme = Scheme
-  { schemeTransport :: Transport,
+  { schemeTransport :: Carrier,
     schemeTls :: Bool,
     schemeCluster :: Bool
   }
@@ -234,7 +235,7 @@ applyOption config (name, value) = case name of
     | otherwise -> (\new -> config {configMuxCount = Just new}) <$> whole part value
   "polling"
     | value == "off" -> Right config {configPolling = NeverPoll}
-    | otherwise -> (\new -> config {configPolling = PollUpTo new}) <$> whole part value
+    | otherwise -> (\new -> config {configPolling = PollUpTo (microseconds (fromIntegral (new :: Int)))}) <$> whole part value
   "protocol" -> case value of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}

@@ -17,6 +17,7 @@ where
 import Control.Exception (SomeAsyncException, SomeException, fromException, throwIO, try)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
+import Redis.Duration (Duration)
 import Redis.Error (ConnectionCause, Endpoint, Error)
 import Redis.Value (Value)
 
@@ -73,10 +74,10 @@ guarded action =
 --
 -- @since 0.1.0.0
 data ConnectionEvent
-  = -- | Open and ready after so many seconds.
-    Connected Endpoint Double
-  | -- | An attempt failed; the next one is made no sooner than in so many seconds.
-    ConnectAttemptFailed Endpoint ConnectionCause Double
+  = -- | Open and ready after so long.
+    Connected Endpoint Duration
+  | -- | An attempt failed; the next one is made no sooner than after this time.
+    ConnectAttemptFailed Endpoint ConnectionCause Duration
   | -- | A connection of which 'Connected' was told has ended, and why.
     Disconnected Endpoint ConnectionCause
   | -- | The connection goes on with the credentials it has, because others could

@@ -2,10 +2,12 @@
 -- the same expectation.
 module Redis.CommandsLiveSpec (spec) where
 
+import Control.Exception (IOException, try)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes)
 import Redis
 import Redis.CommandCase
 import Redis.CommandCases
@@ -19,36 +21,60 @@ spec :: Spec
 spec =
   describe "every command" $
     forM_ [OnlyResp2, PreferResp3] $ \protocol ->
-      it ("does on a server what it should, with " <> show protocol) $
-        within 120 . withServer defaultServerOptions $ \server ->
+      it ("does on a server what it should, with " <> show protocol) . within 120 $ do
+        lasting <- withServer defaultServerOptions $ \server ->
           withServerConnection server $ \bare -> do
             version <- serverVersion bare
             withClient (config protocol server) $ \client ->
-              forM_ cases (tried version bare client)
+              traverse (tried version bare client) (filter (not . endsServer) cases)
+        ending <- traverse (ended protocol) (filter endsServer cases)
+        -- All that is wrong, not only the first.
+        case catMaybes (lasting <> ending) of
+          [] -> pure ()
+          failures -> expectationFailure (unlines failures)
 
 config :: ProtocolVersion -> Server -> Config
 config protocol server =
   setProtocol protocol (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
--- | Runs one and judges what comes back.
-tried :: (Family, Version) -> Connection -> Client -> Case -> Expectation
-tried version bare client Case {caseName, caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds, caseLent} = do
+-- | Runs one that ends its server, on a server of its own; says what is wrong.
+ended :: ProtocolVersion -> Case -> IO (Maybe String)
+ended protocol one@Case {caseCommand} =
+  withServer defaultServerOptions $ \server -> do
+    outcome <- withClient (config protocol server) (`tryRun` caseCommand)
+    after' <- try (withServerConnection server (`request` ["PING"]))
+    pure $ case (outcome, after') of
+      -- It says nothing, and is closed.
+      (Left (ConnectionError {}), Left (_ :: IOException)) -> Nothing
+      (got, Left _) -> Just (wrong one ("it said " <> show got))
+      (_, Right reply) -> Just (wrong one ("the server is still there, and said " <> show reply))
+
+endsServer :: Case -> Bool
+endsServer Case {caseOutcome} = case caseOutcome of
+  EndsServer -> True
+  _ -> False
+
+-- | Runs one and says what is wrong with what comes back.
+tried :: (Family, Version) -> Connection -> Client -> Case -> IO (Maybe String)
+tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds, caseLent} = do
   forM_ ([["FLUSHALL"], ["FUNCTION", "FLUSH"], ["SCRIPT", "FLUSH"]] <> caseGiven) $ \given ->
     request bare given
   known <- isKnown bare caseWords
   outcome <- if caseLent then withDedicated client Anywhere (`tryRunOn` caseCommand) else tryRun client caseCommand
-  case (known && fits version caseNeeds, outcome, caseOutcome) of
+  pure . fmap (wrong one) $ case (known && fits version caseNeeds, outcome, caseOutcome) of
     -- One that is too old says so, and nothing else is an excuse.
-    (False, Left (ReplyError _), _) -> pure ()
-    (False, other, _) -> wrong ("a server too old for it takes it: " <> show other)
-    (True, Right got, Gives expected) | got == expected -> pure ()
-    (True, Right got, Such _ holds) | holds got -> pure ()
-    (True, Left (ReplyError ServerError {serverErrorCode}), Fails code) | serverErrorCode == code -> pure ()
-    (True, got, Gives expected) -> wrong ("expected " <> show expected <> ", got " <> show got)
-    (True, got, Such sentence _) -> wrong ("expected what " <> sentence <> ", got " <> show got)
-    (True, got, Fails code) -> wrong ("expected an error " <> show code <> ", got " <> show got)
-  where
-    wrong why = expectationFailure (caseName <> ", " <> Char8.unpack (Char8.unwords caseWords) <> ": " <> why)
+    (False, Left (ReplyError _), _) -> Nothing
+    (False, other, _) -> Just ("a server too old for it takes it: " <> show other)
+    (True, Right got, Gives expected) | got == expected -> Nothing
+    (True, Right got, Such _ holds) | holds got -> Nothing
+    (True, Left (ReplyError ServerError {serverErrorCode}), Fails code) | serverErrorCode == code -> Nothing
+    (True, got, Gives expected) -> Just ("expected " <> show expected <> ", got " <> show got)
+    (True, got, Such sentence _) -> Just ("expected what " <> sentence <> ", got " <> show got)
+    (True, got, Fails code) -> Just ("expected an error " <> show code <> ", got " <> show got)
+    (True, got, EndsServer) -> Just ("it should end the server, and said " <> show got)
+
+wrong :: Case -> String -> String
+wrong Case {caseName, caseWords} why = caseName <> ", " <> Char8.unpack (Char8.unwords caseWords) <> ": " <> why
 
 fits :: (Family, Version) -> Needs -> Bool
 fits (family, version) = \case

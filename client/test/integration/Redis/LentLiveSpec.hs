@@ -35,10 +35,10 @@ spec = around_ (within 60) $ do
                     Text info | Just count <- Map.lookup "total_connections_received" (infoFields info) -> pure (read (Char8.unpack count) :: Int)
                     other -> failure (show other)
             before <- received
-            watching <- newTVarIO (0 :: Int)
+            watchers <- newTVarIO (0 :: Int)
             identities <- newTVarIO Set.empty
             attempts <- forConcurrently [1 .. threads] $ \_ ->
-              sum <$> forM [1 .. 200 `div` threads] (\number -> incremented client identities (if number == 1 then meeting watching else pure ()))
+              sum <$> forM [1 .. 200 `div` threads] (\number -> incremented client identities (if number == 1 then meeting watchers else pure ()))
             run client (Commands.get "counter") `shouldReturn` Just "200"
             -- In the first round all have watched before anybody goes on, and one wins.
             sum attempts `shouldSatisfy` (>= 200 + threads - 1)

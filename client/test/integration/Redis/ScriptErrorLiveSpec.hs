@@ -11,7 +11,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = around_ (within 60) . describe "a script that writes, then says" $
-  forM_ ["LOADING", "TRYAGAIN", "READONLY", "CLUSTERDOWN", "MASTERDOWN"] $ \code ->
+  forM_ ["LOADING", "TRYAGAIN", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "NOSCRIPT"] $ \code ->
     it (Char8.unpack code <> " of its own accord, has run once") . withServer defaultServerOptions $ \server ->
       withClient (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))) $ \client -> do
         said <- tryRun client (Commands.eval ("redis.call('INCR', KEYS[1]) return redis.error_reply('" <> code <> " says the script')") ["counter"] [])

@@ -14,6 +14,7 @@ import Redis.ScriptedPeer
 import Redis.TestKit.Certificates
 import Redis.TestKit.Server (ClientCertificates (..), Server, ServerOptions (..), TlsOptions (..), defaultServerOptions, serverHost, serverPort, serverTlsPort, withServer)
 import Redis.TestKit.Wait (descriptorsReturnTo, failure, openDescriptors, within)
+import Redis.Value (Value (..))
 import Redis.Wire
 import System.Timeout (timeout)
 import Test.Hspec
@@ -42,6 +43,49 @@ spec = around_ (within 60) . describe "a wire" $ do
         receiveExactly wire 5 `shouldReturn` "+OK\r\n"
         receiveBytes wire 10 `shouldReturn` ""
 
+  it "gives replies with the bytes in which they were said, however they are cut" $
+    withServer defaultServerOptions $ \server ->
+      leavingNothing . opened (addressed server) $ \wire -> do
+        let large = ByteString.replicate 100000 120
+        -- One after the other, so that the wire cuts them where it likes.
+        sendBytes wire (ByteString.concat (map inline ["PING", "DEBUG PROTOCOL double", "DEBUG PROTOCOL attrib", "DEBUG PROTOCOL null", "NOSUCH", "DEBUG PROTOCOL push"]))
+        sendBytes wire ("*2\r\n$4\r\nECHO\r\n$100000\r\n" <> large <> "\r\n" <> inline "ECHO behind")
+        receiveReply wire `shouldReturn` (SimpleString "PONG", "+PONG\r\n")
+        (double, said) <- receiveReply wire
+        (double, said) `shouldSatisfy` \case
+          (Double _, bytes) -> "," `ByteString.isPrefixOf` bytes && "\r\n" `ByteString.isSuffixOf` bytes
+          _ -> False
+        (attributed, frame) <- receiveReply wire
+        (attributed, frame) `shouldSatisfy` \case
+          (WithAttributes _ _, bytes) -> "|1\r\n" `ByteString.isPrefixOf` bytes
+          _ -> False
+        receiveReply wire `shouldReturn` (Null, "_\r\n")
+        (failed, line) <- receiveReply wire
+        (failed, line) `shouldSatisfy` \case
+          (ErrorReply text, bytes) -> bytes == "-" <> text <> "\r\n"
+          _ -> False
+        (pushed, _) <- receiveReply wire
+        pushed `shouldSatisfy` \case
+          Push _ -> True
+          _ -> False
+        -- What DEBUG says behind its push.
+        _ <- receiveReply wire
+        receiveReply wire `shouldReturn` (BulkString large, "$100000\r\n" <> large <> "\r\n")
+        receiveReply wire `shouldReturn` (BulkString "behind", "$6\r\nbehind\r\n")
+        sendBytes wire (inline "QUIT")
+        receiveReply wire `shouldReturn` (SimpleString "OK", "+OK\r\n")
+        try (receiveReply wire) >>= \case
+          Left (ConnectionError ConnectionFailure {connectionCause = ClosedByPeer}) -> pure ()
+          other -> expectationFailure (show other)
+
+  it "on which something else than a reply comes says so" $
+    withPeer (\said -> if said == ["PING"] then "what?\r\n" else "+OK\r\n") $ \peer ->
+      leavingNothing . opened (setProtocol OnlyResp2 (peerConfig peer)) $ \wire -> do
+        sendBytes wire "*1\r\n$4\r\nPING\r\n"
+        try (receiveReply wire) >>= \case
+          Left (ConnectionError ConnectionFailure {connectionCause = ProtocolViolation _}) -> pure ()
+          other -> expectationFailure (show other)
+
   it "carries them over TLS" $
     withCertificates $ \certificates -> do
       let tls = TlsOptions {tlsKeyPair = certificatesServer certificates, tlsAuthority = certificatesAuthority certificates, tlsClients = ClientCertificatesIgnored}
@@ -56,14 +100,14 @@ spec = around_ (within 60) . describe "a wire" $ do
     withServer defaultServerOptions {optionsPassword = Just "right"} $ \server ->
       leavingNothing $
         try (opened (password "wrong" (addressed server)) (const (pure ()))) >>= \case
-          Left (ConnectionError NotSent _ (HandshakeRefused said)) -> serverErrorCode said `shouldBe` "WRONGPASS"
+          Left (ConnectionError (ConnectionFailure NotSent _ (HandshakeRefused said))) -> serverErrorCode said `shouldBe` "WRONGPASS"
           other -> expectationFailure (show other)
 
   it "that is not answered fails when the time to connect is over, and leaves nothing" $
     withPeer (const "") $ \peer ->
       leavingNothing $
         try (opened (setConnectTimeout (milliseconds 200) (peerConfig peer)) (const (pure ()))) >>= \case
-          Left (ConnectionError NotSent _ (ConnectTimedOut _)) -> pure ()
+          Left (ConnectionError (ConnectionFailure NotSent _ (ConnectTimedOut _))) -> pure ()
           other -> expectationFailure (show other)
 
   it "that is interrupted while it is opened leaves nothing" $
@@ -73,6 +117,9 @@ spec = around_ (within 60) . describe "a wire" $ do
       begun <- newTVarIO False
       withAsync (atomically (writeTVar begun True) *> opened (peerConfig peer) (const (pure ()))) $ \_ ->
         atomically (readTVar begun >>= check)
+
+inline :: ByteString -> ByteString
+inline = (<> "\r\n")
 
 opened :: Config -> (Wire -> IO a) -> IO a
 opened config = withWire config (firstOf (getEndpoints config))

@@ -49,6 +49,8 @@ data Outcome a
     Such String (a -> Bool)
   | -- | An error reply of this code, as from a server that stands alone.
     Fails ByteString
+  | -- | Nothing: the server ends. It is one that nothing else is asked of.
+    EndsServer
 
 -- | Which servers take it.
 data Needs

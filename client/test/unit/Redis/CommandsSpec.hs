@@ -6,14 +6,14 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isAlphaNum, isLower, toLower)
 import Data.Either (isLeft)
-import Data.List (isInfixOf, isPrefixOf, nub, sort, stripPrefix)
+import Data.List (isInfixOf, isPrefixOf, nub, stripPrefix)
+import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (mapMaybe)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.CommandCase (Case (..))
 import Redis.CommandCases (cases)
-import Redis.CommandGoldens
 import Redis.Commands
 import Redis.Duration
 import Redis.Error (Delivery (..), errorDelivery)
@@ -35,37 +35,33 @@ spec = describe "Redis.Commands" $ do
       requestBytes (commandRequest (set "key" "a\r\nb")) `shouldBe` "*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$4\r\na\r\nb\r\n"
       requestBytes (commandRequest ping) `shouldBe` "*1\r\n$4\r\nPING\r\n"
       requestBytes (commandRequest (del ("" :| []))) `shouldBe` "*2\r\n$3\r\nDEL\r\n$0\r\n\r\n"
-    forM_ written $ \(Golden _ command expected) ->
-      it ("is " <> sentence expected) $ do
-        commandWords command `shouldBe` expected
-        requestBytes (commandRequest command) `shouldBe` naiveRequest expected
+    forM_ cases $ \Case {caseCommand, caseWords} ->
+      it ("is " <> sentence caseWords) $ do
+        commandWords caseCommand `shouldBe` caseWords
+        requestBytes (commandRequest caseCommand) `shouldBe` naiveRequest caseWords
 
   describe "agrees with what servers say of" $
-    forM_ written $ \(Golden _ command expected) ->
-      it (sentence expected) $ case lookupCommand expected of
+    forM_ cases $ \Case {caseCommand, caseWords} ->
+      it (sentence caseWords) $ case lookupCommand caseWords of
         Nothing -> expectationFailure "the servers have no such command"
         Just entry -> do
-          commandName command `shouldBe` Char8.map bar (entryName entry)
-          expected `shouldSatisfy` arityFits entry
-          Just (commandKeys command) `shouldBe` Table.commandKeys entry expected
+          commandName caseCommand `shouldBe` Char8.map bar (entryName entry)
+          caseWords `shouldSatisfy` arityFits entry
+          Just (commandKeys caseCommand) `shouldBe` Table.commandKeys entry caseWords
 
   it "is written down word for word for every command that is exported, by its name" $ do
     exported <- exportedCommands
     length exported `shouldSatisfy` (> 50)
     -- What it is on the wire is the caller's.
-    sort (nub [name | Golden name _ _ <- written]) `shouldBe` filter (/= "raw") exported
+    List.sort (nub (map caseName cases)) `shouldBe` filter (/= "raw") exported
 
   it "has the server's name, subcommand and all, and at most a word more" $
-    [(name, commandName command) | Golden name command _ <- written, not (plain (Char8.unpack (commandName command)) `isPrefixOf` plain name)]
+    [(caseName, commandName caseCommand) | Case {caseName, caseCommand} <- cases, not (plain (Char8.unpack (commandName caseCommand)) `isPrefixOf` plain caseName)]
       `shouldBe` []
 
   replies
   deliveries
   rawCommands
-
--- | Every command in use, and its words.
-written :: [Golden]
-written = goldens <> [Golden caseName caseCommand caseWords | Case {caseName, caseCommand, caseWords} <- cases]
 
 plain :: String -> String
 plain = map toLower . filter isAlphaNum
@@ -87,7 +83,7 @@ exportedCommands :: IO [String]
 exportedCommands = do
   facade <- source "Redis/Commands.hs"
   let modules = mapMaybe (fmap (takeWhile (/= ',')) . stripPrefix "module " . dropWhile (`elem` (" (" :: String))) (drop 1 (dropWhile (not . ("module " `isPrefixOf`)) (lines facade)))
-  sort . concat <$> traverse (fmap commandsOf . source . pathOf) modules
+  List.sort . concat <$> traverse (fmap commandsOf . source . pathOf) modules
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
 
@@ -163,7 +159,7 @@ replies = describe "reads the replies of" $ do
   it "SCAN" $ do
     let page cursor names = Array [BulkString cursor, Array (map BulkString names)]
         step = decoded (scan scanStart)
-    fmap scanKeys (step (page "17" ["a", "b"])) `shouldBe` Right ["a", "b"]
+    fmap scanFound (step (page "17" ["a", "b"])) `shouldBe` Right ["a", "b"]
     fmap scanNext (step (page "0" [])) `shouldBe` Right Nothing
     case step (page "18446744073709551615" []) of
       Right ScanPage {scanNext = Just next} ->

@@ -11,7 +11,7 @@ import Data.List (isInfixOf)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Client (newClient)
 import Redis.Config
-import Redis.Duration (seconds)
+import Redis.Duration (microseconds, seconds)
 import Redis.Error (Error (ClientClosed))
 import Redis.Internal.Config (Config (..), Topology (..), fixedCredentials, revealSecret)
 import Test.Hspec
@@ -65,7 +65,7 @@ spec = describe "Redis.Config" $ do
       field configRefreshThrottle 0.5
       fmap configCommandTimeout (configFromUrl "redis://h?timeout=none") `shouldBe` Right Nothing
       fmap configMuxCount (configFromUrl "redis://h?mux_count=auto") `shouldBe` Right Nothing
-      fmap configPolling (configFromUrl "redis://h?polling=50") `shouldBe` Right (PollUpTo 50)
+      fmap configPolling (configFromUrl "redis://h?polling=50") `shouldBe` Right (PollUpTo (microseconds 50))
       fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=replica") `shouldBe` Right PreferReplica
       fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=primary") `shouldBe` Right ReadPrimary
 
@@ -258,7 +258,7 @@ nonsense =
     ("max attempts", setMaxAttempts 0),
     ("first backoff", setBackoff defaultBackoff {backoffFirst = seconds 0}),
     ("backoff cap", setBackoff defaultBackoff {backoffCap = seconds 0.001}),
-    ("polling", setPolling (PollUpTo 0)),
+    ("polling", setPolling (PollUpTo (microseconds 0))),
     ("silence limit", setSilenceLimit (Just (seconds 0))),
     ("keepalive", setKeepAlive (Just (seconds 0))),
     ("TCP user timeout", setTcpUserTimeout (Just (seconds (-1)))),

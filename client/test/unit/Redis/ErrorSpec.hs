@@ -2,6 +2,7 @@ module Redis.ErrorSpec (spec) where
 
 import Control.Exception (Exception (displayException, toException), SomeException, throwIO, try)
 import Data.List (isInfixOf)
+import Redis.Duration
 import Redis.Error
 import Test.Hspec
 
@@ -14,17 +15,17 @@ spec = describe "Redis.Error, said to people" $ do
       ( UnexpectedReply (DecodeError ["element 3", "field \"epoch\""] "an integer" "null"),
         "unexpected reply: element 3: field \"epoch\": expected an integer, got null"
       ),
-      (ConnectionError NotSent here (ConnectFailed "127.0.0.1:1: Connection refused"), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
-      (ConnectionError MaybeExecuted here ClosedByPeer, "db:1: the server closed the connection (it may have run)"),
-      (ConnectionError NotSent here (HandshakeRefused wrongType), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
-      (TimeoutError MaybeExecuted 5, "no reply within 5.0 s (it may have run)"),
-      (RoutingError NotSent (UncoveredSlot 7), "no node is known to serve slot 7 (not sent)"),
-      (RoutingError NotSent (NoReachableNode []), "no node is known (not sent)"),
-      (RoutingError NotSent (NoReachableNode [(here, ConnectionError NotSent here ClosedByPeer), (there, TimeoutError NotSent 2)]), "no node can be reached: db:1: the server closed the connection; [::1]:2: no reply within 2.0 s (not sent) (not sent)"),
-      ( RoutingError RefusedBeforeRun (AttemptsExhausted [(here, "a"), (here, "a"), (there, "a"), (here, "a")]),
+      (ConnectionError (ConnectionFailure NotSent here (ConnectFailed "127.0.0.1:1: Connection refused")), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
+      (ConnectionError (ConnectionFailure MaybeExecuted here ClosedByPeer), "db:1: the server closed the connection (it may have run)"),
+      (ConnectionError (ConnectionFailure NotSent here (HandshakeRefused wrongType)), "db:1: the server refuses: WRONGTYPE Operation against a key (not sent)"),
+      (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), "no reply within 5.0 s (it may have run)"),
+      (RoutingError (RoutingFailure NotSent (UncoveredSlot 7)), "no node is known to serve slot 7 (not sent)"),
+      (RoutingError (RoutingFailure NotSent (NoReachableNode [])), "no node is known (not sent)"),
+      (RoutingError (RoutingFailure NotSent (NoReachableNode [(here, ConnectionError (ConnectionFailure NotSent here ClosedByPeer)), (there, TimeoutError (TimeoutFailure NotSent (seconds 2)))])), "no node can be reached: db:1: the server closed the connection; [::1]:2: no reply within 2.0 s (not sent) (not sent)"),
+      ( RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(here, "a"), (here, "a"), (there, "a"), (here, "a")])),
         "given up after 4 attempts: db:1: a (2 times); [::1]:2: a; db:1: a (refused before it ran)"
       ),
-      ( RoutingError MaybeExecuted (PartsFailed 1 3 (ReplyError wrongType)),
+      ( RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 1 3 (ReplyError wrongType)))),
         "1 of 3 parts failed, the others have run; the first: server error: WRONGTYPE Operation against a key (it may have run)"
       )
     ]
@@ -51,14 +52,14 @@ spec = describe "Redis.Error, said to people" $ do
             NameNotResolved "why",
             TlsFailed "why",
             HandshakeRefused wrongType,
-            ConnectTimedOut 1,
+            ConnectTimedOut (seconds 1),
             ClosedByPeer,
             BrokenConnection "why",
-            SilentPeer 1,
+            SilentPeer (seconds 1),
             ProtocolViolation "why",
             ClosedLocally
           ],
-        let text = displayException (ConnectionError NotSent here cause),
+        let text = displayException (ConnectionError (ConnectionFailure NotSent here cause)),
         takeWhile (/= ' ') (show cause) `isInfixOf` text
     ]
       `shouldBe` []

@@ -215,14 +215,14 @@ errorClass :: Error -> String
 errorClass = \case
   ReplyError failed -> "reply " <> Char8.unpack (serverErrorCode failed)
   UnexpectedReply _ -> "unexpected reply"
-  ConnectionError _ _ cause -> "connection: " <> causeClass cause
-  TimeoutError _ _ -> "timeout"
-  RoutingError _ cause -> case cause of
+  ConnectionError ConnectionFailure {connectionCause = cause} -> "connection: " <> causeClass cause
+  TimeoutError _ -> "timeout"
+  RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot _ -> "routing: uncovered slot"
     NoReachableNode _ -> "routing: no reachable node"
     AttemptsExhausted _ -> "routing: attempts exhausted"
-    PartsFailed _ _ first -> "parts: " <> errorClass first
-    NodesFailed failed _ -> "nodes: " <> maybe "none" (errorClass . fst) (Map.minView failed)
+    PartsFailed (FailedParts _ _ first) -> "parts: " <> errorClass first
+    NodesFailed (FailedNodes failed _) -> "nodes: " <> maybe "none" (errorClass . fst) (Map.minView failed)
   RefusedError refusal -> "refused: " <> takeWhile (/= ' ') (show refusal)
   ClientClosed -> "client closed"
 
@@ -245,7 +245,7 @@ causeClass = \case
 isExpected :: Error -> Bool
 isExpected = \case
   ReplyError failed -> serverErrorCode failed `elem` passing
-  ConnectionError _ _ cause -> case cause of
+  ConnectionError ConnectionFailure {connectionCause = cause} -> case cause of
     ConnectFailed _ -> True
     ConnectTimedOut _ -> True
     ClosedByPeer -> True
@@ -254,10 +254,10 @@ isExpected = \case
     ClosedLocally -> True
     HandshakeRefused failed -> serverErrorCode failed `elem` passing
     _ -> False
-  TimeoutError _ _ -> True
-  RoutingError _ cause -> case cause of
-    PartsFailed _ _ first -> isExpected first
-    NodesFailed failed _ -> all isExpected failed
+  TimeoutError _ -> True
+  RoutingError RoutingFailure {routingCause = cause} -> case cause of
+    PartsFailed (FailedParts _ _ first) -> isExpected first
+    NodesFailed (FailedNodes failed _) -> all isExpected failed
     NoReachableNode reasons -> all (isExpected . snd) reasons
     UncoveredSlot _ -> True
     AttemptsExhausted _ -> True

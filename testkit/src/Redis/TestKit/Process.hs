@@ -30,12 +30,13 @@ import Control.Concurrent.STM
     retry,
     writeTVar,
   )
-import Control.Exception (SomeException, mask_, throwIO, try)
-import Control.Monad (void)
+import Control.Exception (SomeException, handleJust, mask_, throwIO, try)
+import Control.Monad (guard, void)
 import Redis.TestKit.Wait (failure)
 import System.Directory (findExecutable)
 import System.Exit (ExitCode)
 import System.IO (IOMode (AppendMode), withFile)
+import System.IO.Error (isDoesNotExistError)
 import System.Posix.Signals (Signal, sigKILL, signalProcess)
 import System.Posix.Types (ProcessID)
 import System.Process
@@ -105,7 +106,8 @@ awaitExit process = atomically (exitStatus process >>= maybe retry pure)
 signal :: Signal -> Process -> IO ()
 signal which process =
   readTVarIO (processExit process) >>= \case
-    Nothing -> signalProcess which (processId process)
+    -- It may have ended by itself a moment ago.
+    Nothing -> handleJust (guard . isDoesNotExistError) pure (signalProcess which (processId process))
     Just _ -> pure ()
 
 -- | Ends it without a chance to object, frozen or not, and blocks until the

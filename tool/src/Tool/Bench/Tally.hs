@@ -47,7 +47,7 @@ import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray,
 import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Exts (RealWorld)
-import Redis.Error (ConnectionCause, Error (..), ServerError (serverErrorCode))
+import Redis.Error (ConnectionFailure (..), Error (..), RoutingFailure (..), ServerError (serverErrorCode), TimeoutFailure (timeoutDelivery))
 import Redis.Error qualified as Redis
 import Tool.Bench.Atomic qualified as Atomic
 import Tool.Bench.Cpu (Nanos)
@@ -305,16 +305,18 @@ errorClass :: Error -> String
 errorClass = \case
   ReplyError problem -> "ReplyError " <> filter (/= '"') (show (serverErrorCode problem))
   UnexpectedReply _ -> "UnexpectedReply"
-  ConnectionError delivery _ cause -> "ConnectionError " <> show delivery <> " " <> constructor cause
-  TimeoutError delivery _ -> "TimeoutError " <> show delivery
-  RoutingError delivery _ -> "RoutingError " <> show delivery
+  ConnectionError failure -> "ConnectionError " <> show (connectionDelivery failure) <> " " <> connection (connectionCause failure)
+  TimeoutError failure -> "TimeoutError " <> show (timeoutDelivery failure)
+  RoutingError failure -> "RoutingError " <> show (routingDelivery failure) <> " " <> constructor (routingCause failure)
   RefusedError _ -> "RefusedError"
   ClientClosed -> "ClientClosed"
   where
-    constructor :: ConnectionCause -> String
-    constructor = \case
+    connection = \case
       Redis.ConnectFailed _ -> "ConnectFailed"
-      cause -> takeWhile (/= ' ') (show cause)
+      cause -> constructor cause
+
+    constructor :: Show cause => cause -> String
+    constructor = takeWhile (/= ' ') . show
 
 -- Past the first cache line: the side that is counted into, its slice, when that
 -- ends, and when something is to be done next; the slice that the other side

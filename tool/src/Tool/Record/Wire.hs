@@ -17,7 +17,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
 import Redis.Config (ProtocolVersion (OnlyResp2), setProtocol)
-import Redis.Error (Endpoint (..), Error (ConnectionError), renderCause)
+import Redis.Error (ConnectionFailure (..), Endpoint (..), Error (ConnectionError), renderCause)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Wire qualified as Redis
 import System.Timeout (timeout)
@@ -83,5 +83,5 @@ send wire bytes = mended wire (Redis.sendBytes (wireBytes wire) bytes)
 -- Says which connection broke.
 mended :: Wire -> IO a -> IO a
 mended wire = handle $ \case
-  ConnectionError _ _ cause -> blame wire (renderCause cause)
+  ConnectionError ConnectionFailure {connectionCause = cause} -> blame wire (renderCause cause)
   other -> throwIO other

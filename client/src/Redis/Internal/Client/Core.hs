@@ -1,6 +1,7 @@
 -- | What running a command needs.
 module Redis.Internal.Client.Core
   ( Core (..),
+    Client (..),
     Learnt (..),
     keepOpen,
     remainingSeconds,
@@ -38,6 +39,12 @@ data Core = Core
     -- can use the client any more.
     coreHandle :: IORef ()
   }
+
+-- | Connections to a server or a cluster. Any number of threads may use one
+-- client at the same time; a program needs one per server or cluster.
+--
+-- @since 0.1.0.0
+newtype Client = Client Core
 
 -- | To be done after everything that waits. Before it the client is in use, and its
 -- finaliser does not run.

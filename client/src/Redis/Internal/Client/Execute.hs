@@ -9,16 +9,20 @@ module Redis.Internal.Client.Execute
   ( execute,
     start,
     Started,
+    Pending (..),
     awaitStarted,
+    resultIn,
     settled,
     onConnection,
-    observed,
+    timed,
+    report,
   )
 where
 
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, throwIO, try)
 import Control.Monad (void, when)
+import Data.ByteString (ByteString)
 import Data.IORef
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -30,6 +34,8 @@ import Redis.Internal.Client.Own
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Together
 import Redis.Internal.Command
+import Redis.Internal.Config
+import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
@@ -48,6 +54,15 @@ data Started a
     -- is kept of a command in flight: the collector copies it.
     Underway Core (Command a) Place {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
   | Started (IO (Either Error a))
+
+-- | A command that was submitted.
+--
+-- @since 0.1.0.0
+newtype Pending a = Pending (Started a)
+
+-- | One whose result will be in this cell.
+resultIn :: MVar (Either Error Value) -> (Value -> Either Error a) -> Started a
+resultIn cell reading = Started ((>>= reading) <$> readMVar cell)
 
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Started a -> IO (Either Error a)
@@ -78,6 +93,22 @@ observed started note = do
     result <- awaitStarted started
     first <- atomicModifyIORef' unnoted ((,) False)
     result <$ when first (note result)
+
+-- | Starts something, and tells the user's hook of its result and how long that took.
+timed :: Core -> ByteString -> IO (Started a) -> IO (Started a)
+timed core name begin = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> begin
+  Just _ -> do
+    began <- preciseNanos
+    started <- begin
+    observed started $ \result -> do
+      ended <- preciseNanos
+      report core name (ended - began) result
+
+-- | Tells the user's hook of a command.
+report :: Core -> ByteString -> Nanos -> Either Error a -> IO ()
+report core timingCommand timingNanos result =
+  observeCommand (configHooks (coreConfig core)) CommandTiming {timingCommand, timingNanos, timingResult = void result}
 
 -- | Runs a command. Blocks until there is a result.
 execute :: Core -> Command a -> IO (Either Error a)
@@ -111,7 +142,7 @@ start core command =
       underway -> underway
 
 -- | The same, for a caller who may be about to wait.
-startFor :: Caller -> Core -> Command a -> IO (Started a)
+startFor :: NextMove -> Core -> Command a -> IO (Started a)
 startFor caller core given = case commandKind given of
   Ordinary -> startPlaced core given
   Special -> startSpecial caller core given
@@ -198,10 +229,10 @@ inBackground action = do
   pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
 -- | What the thread that starts a command does next.
-data Caller = CallerWaits | CallerGoesOn
+data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
-startSpecial :: Caller -> Core -> Command a -> IO (Started a)
+startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | AskServer keys <- commandRoute given =

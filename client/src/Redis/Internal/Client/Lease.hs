@@ -25,7 +25,7 @@ import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Protocol.Encode (requestIsOne)
+import Redis.Internal.Protocol.Encode (requestIsOne, requestWhole)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -149,7 +149,7 @@ tryRunOn dedicated given
     case answered of
       Reply value -> either failed (pure . decoded given) (fromReply facts value)
       -- Says nothing of the node.
-      Failure late@(TimeoutError _ _) -> pure (Left late)
+      Failure late@(TimeoutError _) -> pure (Left late)
       Failure failure -> failed failure
   where
     facts = commandFacts given
@@ -193,8 +193,10 @@ submitOnLoan dedicated given = mask_ $ do
   -- Before it is sent: an exception in between must find it noted.
   change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
   slot <- onArrival (change dedicated . answered) >>= newAttendedSlot
-  slot <$ submitTo (dedicatedMux dedicated) (termsWithin (patienceOf dedicated (commandFacts given))) (commandRequest given) slot
+  slot <$ submitTo (dedicatedMux dedicated) (termsWithin (patienceOf dedicated (commandFacts given))) whole slot
   where
+    -- Nothing is sent again here, and within MULTI nothing could be.
+    whole = requestWhole (commandRequest given)
     effect = effectOf (commandWords given)
     answered outcome loan = case outcome of
       Reply value ->

@@ -24,7 +24,7 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo)
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Protocol.Encode (request)
+import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Retry
@@ -72,6 +72,10 @@ go errand course target = do
         Failure failed -> Left failed <$ noteFailure router place failed
       case result of
         Right value -> pure (Right value)
+        Left failed
+          | requestIsShortened (commandRequest given) && unknownScript failed ->
+            -- Once: the long form has none.
+            go errand {errandCommand = given {commandRequest = requestWhole (commandRequest given)}} course target
         Left failed ->
           judge
             errand
@@ -85,7 +89,8 @@ go errand course target = do
   where
     core = errandCore errand
     router = coreRouter core
-    facts = commandFacts (errandCommand errand)
+    given = errandCommand errand
+    facts = commandFacts given
     sent = case target of
       AskingNode _ -> WithAsking
       _ -> Plainly

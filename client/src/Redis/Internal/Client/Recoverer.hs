@@ -13,9 +13,11 @@ module Redis.Internal.Client.Recoverer
     -- * Commands
     Flight,
     newFlight,
+    behindQueue,
     allowedSeconds,
     patienceOf,
     attend,
+    depart,
     awaitPlace,
     waitsForPlace,
   )
@@ -25,13 +27,13 @@ import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, mask_, try)
-import Control.Monad (unless, void, when)
+import Control.Monad (unless, void, when, (>=>))
 import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, isNothing)
+import Data.Maybe (fromMaybe, isNothing, mapMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Data.Set qualified as Set
@@ -44,8 +46,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
-import Redis.Internal.Protocol.Encode (Request, request, requestWords)
-import Redis.Internal.Protocol.Slot (Slot)
+import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestWords)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -64,16 +65,22 @@ data Recoverer = Recoverer
     -- | Set when its thread has ended; nothing is taken any more.
     recovererEnded :: TVar Bool,
     -- | What is on its way to each node while a thread sends it.
-    recovererLanes :: IORef (Map LaneKey (Seq Departure)),
+    recovererOutboxes :: IORef (Map Destination (Seq Departure)),
     -- | Commands for which no node was known and that have not been sent since.
     recovererUnplaced :: IORef Int
   }
 
-type LaneKey = (Endpoint, ConnectionRole)
+type Destination = (Endpoint, ConnectionRole)
 
 -- | One command, as it is sent again.
 data Flight = Flight
-  { flightRequest :: Request,
+  { -- | What goes ahead of it, with nothing in between: MULTI and what is queued, if
+    -- this is EXEC.
+    flightQueue :: [Request],
+    -- | In its long form: whatever is sent again is sent whole.
+    flightRequest :: Request,
+    -- | Whether it was sent in a short form, which a server may not know.
+    flightShortened :: Bool,
     flightFacts :: Facts,
     flightAim :: Aim,
     -- | When it was begun.
@@ -89,10 +96,25 @@ data Flight = Flight
 -- | A command that failed or found no node, before it is sent again. The cell is
 -- for its result.
 newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO Flight
-newFlight flightRequest flightFacts flightAim flightBegan flightResult = do
+newFlight asSent flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
-  pure Flight {flightRequest, flightFacts, flightAim, flightBegan, flightResult, flightPhase, flightHolds}
+  pure
+    Flight
+      { flightQueue = [],
+        flightRequest = requestWhole asSent,
+        flightShortened = requestIsShortened asSent,
+        flightFacts,
+        flightAim,
+        flightBegan,
+        flightResult,
+        flightPhase,
+        flightHolds
+      }
+
+-- | An EXEC, behind MULTI and what is queued.
+behindQueue :: [Request] -> Flight -> Flight
+behindQueue queue flight = flight {flightQueue = map requestWhole queue}
 
 -- | How far the attempt under way has come.
 data Phase
@@ -117,9 +139,9 @@ newRecoverer :: Config -> Router -> IORef Bool -> IO Recoverer
 newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererMail <- newTQueueIO
   recovererEnded <- newTVarIO False
-  recovererLanes <- newIORef Map.empty
+  recovererOutboxes <- newIORef Map.empty
   recovererUnplaced <- newIORef 0
-  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererLanes, recovererUnplaced}
+  let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced}
   recoverer <$ spawn "redis recovery" (drive recoverer)
 
 -- | Sends nothing any more: what has not left yet fails, and what has may still
@@ -132,6 +154,7 @@ attend :: Recoverer -> Flight -> Place -> Outcome -> IO ()
 attend recoverer flight place outcome =
   understood recoverer flight place outcome >>= \case
     Right value -> conclude recoverer flight (Right value)
+    Left failed | flightShortened flight && unknownScript failed -> sendWhole recoverer flight place failed
     Left failed -> do
       random <- randomRIO (0, 1)
       now <- coarseNanos
@@ -144,6 +167,26 @@ attend recoverer flight place outcome =
       case verdictDecision of
         GiveUp final -> conclude recoverer flight (Left final)
         again -> enter recoverer flight (Enter fresh {caseCourse = verdictCourse} again)
+
+-- | Sends a script with its text to the node that did not know its digest. That is no
+-- further attempt: nothing has failed. Which replica gets the text does not matter, and a
+-- named one would be taken for a primary.
+sendWhole :: Recoverer -> Flight -> Place -> Error -> IO ()
+sendWhole recoverer flight place failed = do
+  closed <- readIORef (recovererClosed recoverer)
+  policy <- policyFor recoverer flight
+  if closed
+    then conclude recoverer flight (Left failed)
+    else enter recoverer flight (Enter (caseOf recoverer policy flight) (RetryNow target))
+  where
+    target = case placeTakenFor place of
+      Primary -> ToNode (nodeEndpoint (placeNode place))
+      Replica -> SameRoute
+
+-- | Sends a command to its first place. Blocks as 'submitRunToNode'.
+depart :: Recoverer -> Flight -> Place -> IO ()
+depart recoverer flight place =
+  submitFlight (nodePoolFor (placeRole place) (placeNode place)) [] flight (attend recoverer flight place)
 
 -- | Has a command sent for which no node is known, as soon as one is. Never
 -- blocks.
@@ -179,7 +222,7 @@ caseOf recoverer policy flight =
   Case
     { casePayload = flight,
       caseFacts = flightFacts flight,
-      caseSlot = slotOf flight,
+      caseSlot = slotOf (flightAim flight),
       casePolicy = policy,
       caseCourse = newCourse,
       caseDeadline = (flightBegan flight +) . nanosFromSeconds <$> limit,
@@ -198,11 +241,6 @@ patienceOf facts = case factPatience facts of
   Nothing -> Nothing
   Just limit -> Just (nanosFromSeconds limit)
 {-# INLINE patienceOf #-}
-
-slotOf :: Flight -> Maybe Slot
-slotOf flight = case flightAim flight of
-  AtSlot slot -> Just slot
-  _ -> Nothing
 
 -- | The bounds of this client. A command for a named node follows no redirect.
 -- Once the client is closed there is no next attempt.
@@ -317,14 +355,14 @@ perform recoverer actions = do
   missing <- newIORef Set.empty
   outcomes <- traverse (one missing) actions
   let leaving = [departure | Just (Right departure) <- outcomes]
-  for_ (Map.toList (Map.fromListWith (flip (<>)) [(laneOf departure, Seq.singleton departure) | departure <- leaving])) $
+  for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf departure, Seq.singleton departure) | departure <- leaving])) $
     uncurry (launch recoverer)
   pure [event | Just (Left event) <- outcomes]
   where
     router = recovererRouter recoverer
 
     one missing = \case
-      Send number flight target -> Just <$> depart missing number flight target
+      Send number flight target -> Just <$> leave missing number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
       Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
       Expire flight unsent sent -> do
@@ -333,7 +371,7 @@ perform recoverer actions = do
 
     -- A slot that had nobody a moment ago has nobody for those behind, although
     -- somebody may be known by now: they must not overtake.
-    depart missing number flight target = do
+    leave missing number flight target = do
       void (changePhase flight Aboard Ashore)
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
@@ -351,16 +389,16 @@ perform recoverer actions = do
           Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
       where
         lookUp facts = do
-          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf flight)
+          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf (flightAim flight))
           found <- if behind then pure Nothing else placeAimed router facts (flightAim flight)
-          when (isNothing found) $ for_ (slotOf flight) (modifyIORef' missing . Set.insert)
+          when (isNothing found) $ for_ (slotOf (flightAim flight)) (modifyIORef' missing . Set.insert)
           pure (maybe (Left ()) (Right . Right) found)
 
     manner = \case
       AskingNode _ -> WithAsking
       _ -> Plainly
 
-    laneOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
+    destinationOf departure = (nodeEndpoint (placeNode (departurePlace departure)), placeRole (departurePlace departure))
 
 failureNowhere :: Double -> Error -> FailedAttempt
 failureNowhere random failed =
@@ -374,17 +412,17 @@ failureNowhere random failed =
     }
 
 -- | Adds to what is on its way to a node, and has a thread for it.
-launch :: Recoverer -> LaneKey -> Seq Departure -> IO ()
+launch :: Recoverer -> Destination -> Seq Departure -> IO ()
 launch recoverer key departures = do
-  first <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+  first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
     Nothing -> (Map.insert key departures known, True)
     Just waiting -> (Map.insert key (waiting <> departures) known, False)
   when first . void $ spawn ("redis resend " <> renderEndpoint (fst key)) work
   where
-    lanes = recovererLanes recoverer
+    outboxes = recovererOutboxes recoverer
 
     work = do
-      batch <- atomicModifyIORef' lanes $ \known -> case Map.lookup key known of
+      batch <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
         Just waiting | not (Seq.null waiting) -> (Map.insert key Seq.empty known, waiting)
         _ -> (Map.delete key known, Seq.empty)
       unless (Seq.null batch) $ do
@@ -394,7 +432,7 @@ launch recoverer key departures = do
             Right (Right ()) -> traverse_ (submit recoverer) batch
             Right (Left failed) -> traverse_ (unsent failed) batch
             Left (problem :: SomeException) ->
-              traverse_ (unsent (ConnectionError NotSent (fst key) (ConnectFailed (displayException problem)))) batch
+              traverse_ (unsent (ConnectionError (ConnectionFailure NotSent (fst key) (ConnectFailed (displayException problem))))) batch
         work
 
     unsent failed departure = arrived recoverer departure (Failure failed)
@@ -410,18 +448,44 @@ submit :: Recoverer -> Departure -> IO ()
 submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
   when wanted $ do
-    slot <- onArrival (arrived recoverer departure) >>= newAttendedSlot
-    case departureSent departure of
-      Plainly -> submitToNodeSlot (poolOf departure) patience encoded slot
-      WithAsking -> do
-        -- Its answer says nothing that the command's own does not.
-        beside <- newResponseSlot
-        submitRunToNode (poolOf departure) patience [(request ["ASKING"], beside), (encoded, slot)]
+    asking <- case departureSent departure of
+      Plainly -> pure []
+      -- Its answer says nothing that the command's own does not.
+      WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
+    submitFlight (poolOf departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
     flight = departureFlight departure
-    encoded = flightRequest flight
+
+-- | Submits a command with all that goes ahead of it. The action is given what comes.
+submitFlight :: MultiplexPool -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
+submitFlight pool ahead flight act = do
+  queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
+  slot <- onArrival (resultOfQueue (map snd queue) >=> act) >>= newAttendedSlot
+  case ahead <> queue of
+    [] -> submitToNodeSlot pool patience (flightRequest flight) slot
+    run -> submitRunToNode pool patience (run <> [(flightRequest flight, slot)])
+  where
     patience = patienceOf (flightFacts flight)
+
+-- | What EXEC came to, given the slots of MULTI and of what was queued, all of which
+-- are filled before EXEC's.
+--
+-- A server that would not queue a command answers EXECABORT in the end; why, it has
+-- said before. One that refused MULTI has run the commands as they came.
+resultOfQueue :: [ResponseSlot] -> Outcome -> IO Outcome
+resultOfQueue [] outcome = pure outcome
+resultOfQueue (multi : queue) outcome = do
+  begun <- refusal <$> trySlotResult multi
+  refused <- mapMaybe refusal <$> traverse trySlotResult queue
+  pure $ case (outcome, begun, refused) of
+    (_, Just text, _) -> Failure (ReplyError (serverErrorFromText text) {serverErrorDelivery = MaybeExecuted})
+    (Reply reply, _, text : _) | ErrorReply _ <- withoutAttributes reply -> Reply (ErrorReply text)
+    _ -> outcome
+  where
+    refusal = \case
+      Just (Reply reply) | ErrorReply text <- withoutAttributes reply -> Just text
+      _ -> Nothing
 
 -- | What a command came to that was sent again. On a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()

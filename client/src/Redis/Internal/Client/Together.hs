@@ -77,7 +77,7 @@ mergeParts facts results = case partitionEithers [(,) part <$> result | (part, r
   (failures@(failed : _), done)
     | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left failed
     -- The failed part alone would say that nothing has run.
-    | otherwise -> Left (RoutingError MaybeExecuted (PartsFailed (length failures) (length results) failed))
+    | otherwise -> Left (RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts (length failures) (length results) failed))))
   where
     placed (part, reply) = case withoutAttributes reply of
       Array elements
@@ -89,11 +89,11 @@ mergeNodes :: Facts -> Merge -> [(Endpoint, Either Error Value)] -> Either Error
 mergeNodes facts how results = case partitionEithers [first ((,) endpoint) result | (endpoint, result) <- results] of
   (failures, reply : replies)
     | null failures || oneIsEnough how -> mergedBy how (reply :| replies)
-  ([], []) -> Left (RoutingError NotSent (NoReachableNode []))
+  ([], []) -> Left (RoutingError (RoutingFailure NotSent (NoReachableNode [])))
   -- All say the same, as when none runs a script that could be killed.
   ((_, failed) : failures, [])
     | all ((== failed) . snd) failures -> Left failed
-  (failures, _) -> Left (nodesFailed facts (Map.fromList failures) (length results))
+  (failures, _) -> Left (failureOfNodes facts (Map.fromList failures) (length results))
 
 mergedBy :: Merge -> NonEmpty Value -> Either Error Value
 mergedBy how = either (Left . UnexpectedReply) Right . merge how

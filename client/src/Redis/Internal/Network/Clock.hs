@@ -9,12 +9,14 @@ module Redis.Internal.Network.Clock
     preciseNanos,
     coarseNanos,
     nanosFromSeconds,
+    durationFromNanos,
     secondsFromNanos,
   )
 where
 
 import Data.Int (Int64)
 import GHC.Clock (getMonotonicTimeNSec)
+import Redis.Duration (Duration, seconds)
 
 -- | Nanoseconds. @Int64@ holds 292 years of them.
 type Nanos = Int64
@@ -33,7 +35,11 @@ foreign import ccall unsafe "redis_client_coarse_nanos"
 
 -- | Whole nanoseconds in a number of seconds, saturating far below overflow.
 nanosFromSeconds :: Double -> Nanos
-nanosFromSeconds seconds = round (min 1e9 (max 0 seconds) * 1e9)
+nanosFromSeconds amount = round (min 1e9 (max 0 amount) * 1e9)
+
+-- | A number of nanoseconds, to the microsecond.
+durationFromNanos :: Nanos -> Duration
+durationFromNanos = seconds . secondsFromNanos
 
 -- | Seconds in a number of nanoseconds.
 secondsFromNanos :: Nanos -> Double

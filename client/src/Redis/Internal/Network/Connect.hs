@@ -71,7 +71,7 @@ openWithin :: Opening a -> (Stage -> IO (Either ConnectionCause a)) -> IO (Eithe
 openWithin Opening {openingEndpoint, openingLimit, openingGone, openingDispose} attempt = do
   stageShaking <- newIORef False
   expired <- expiry openingLimit
-  let stageOver = (ClosedLocally <$ openingGone) `orElse` (ConnectTimedOut openingLimit <$ expired)
+  let stageOver = (ClosedLocally <$ openingGone) `orElse` (ConnectTimedOut (seconds openingLimit) <$ expired)
   supervised ("redis open " <> renderEndpoint openingEndpoint) stageOver (mapM_ openingDispose) (attempt Stage {stageShaking, stageOver}) >>= \case
     Right result -> pure result
     Left cause@(ConnectTimedOut _) -> do

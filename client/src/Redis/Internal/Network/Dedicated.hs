@@ -39,6 +39,7 @@ import Data.Foldable (for_, traverse_)
 import Data.Function (on)
 import Data.List qualified as List
 import Data.Maybe (isNothing)
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -216,18 +217,18 @@ takeTurn pool = do
         else -- It died while it lay idle, or newer credentials were issued.
           (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
-    Nothing -> Left (TimeoutError NotSent (sum limit)) <$ leave caller
+    Nothing -> Left (TimeoutError (TimeoutFailure NotSent (foldMap seconds limit))) <$ leave caller
   where
     limit = configCommandTimeout (setupConfig (dedicatedSetup pool))
 
     await caller = case limit of
       Nothing -> Just <$> atomically (takeTMVar (callerTurn caller))
-      Just seconds -> do
+      Just allowed -> do
         now <- atomically (tryTakeTMVar (callerTurn caller))
         case now of
           Just turn -> pure (Just turn)
           Nothing -> do
-            expired <- registerDelay (ceiling (min 1e9 seconds * 1e6))
+            expired <- registerDelay (ceiling (min 1e9 allowed * 1e6))
             atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ (readTVar expired >>= check))
 
     -- Its turn may have come meanwhile; then it goes to the next.
@@ -252,7 +253,7 @@ takeTurn pool = do
         Left failed -> Left failed <$ happened pool NotOpened
 
 closedLocally :: DedicatedPool -> Error
-closedLocally pool = ConnectionError NotSent (dedicatedEndpoint pool) ClosedLocally
+closedLocally pool = ConnectionError (ConnectionFailure NotSent (dedicatedEndpoint pool) ClosedLocally)
 
 -- | Opens a connection, unless the node is left alone for the moment. Masked.
 opening :: DedicatedPool -> IO (Either Error Established)
@@ -265,7 +266,7 @@ opening pool = do
     config = setupConfig (dedicatedSetup pool)
     endpoint = dedicatedEndpoint pool
     reconnect = dedicatedReconnect pool
-    failed = ConnectionError NotSent endpoint
+    failed = ConnectionError . ConnectionFailure NotSent endpoint
     begin now state = either (\cause -> (Left cause, state)) ((,) (Right ())) (beginAttempt now state)
 
     attempt = do
@@ -289,7 +290,7 @@ opening pool = do
         Left cause -> do
           random <- randomRIO (0, 1)
           delay <- atomically (noLonger dial >> stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
-          observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause delay)
+          observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause (seconds delay))
           pure (Left (failed cause))
         Right established -> do
           atomically (noLonger dial >> modifyTVar' reconnect (attemptSucceeded (configBackoff config) now))
@@ -309,8 +310,8 @@ giveBack pool held = do
     when alone (writeTVar (dedicatedReaping pool) True)
     pure (closing, alone)
   traverse_ (abortMultiplexer . heldMux) closing
-  when alone . for_ (configDedicatedIdle (setupConfig (dedicatedSetup pool))) $ \seconds ->
-    spawn ("redis idle " <> renderEndpoint (dedicatedEndpoint pool)) (reap pool (nanosFromSeconds seconds))
+  when alone . for_ (configDedicatedIdle (setupConfig (dedicatedSetup pool))) $ \idle ->
+    spawn ("redis idle " <> renderEndpoint (dedicatedEndpoint pool)) (reap pool (nanosFromSeconds idle))
 
 -- | Closes what has been idle for so long, until nothing is idle.
 reap :: DedicatedPool -> Nanos -> IO ()
@@ -333,7 +334,7 @@ reap pool limit = do
     reap pool limit
 
 -- | A connection that had been opened is no more.
-lost :: DedicatedPool -> Life -> IO ()
+lost :: DedicatedPool -> Lifetime -> IO ()
 lost pool life = do
   now <- coarseNanos
   random <- randomRIO (0, 1)

@@ -44,6 +44,7 @@ import GHC.IO.Exception (ioe_description)
 import Network.Socket (SockAddr (SockAddrInet, SockAddrInet6, SockAddrUnix), Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.Address (pokeSocketAddress, sizeOfSocketAddress)
+import Redis.Duration (seconds)
 import Redis.Error (ConnectionCause (..), Host, Port)
 import Redis.Internal.Network.Worker (expiry, spawn)
 
@@ -103,7 +104,7 @@ data Candidate = Candidate
   }
 
 -- | What starting to connect, or waiting for it, came to.
-data Outcome
+data DialOutcome
   = Connected Socket
   | Refused SockAddr String
   | UnderWay Candidate
@@ -151,17 +152,17 @@ dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
 
     failed failures = ConnectFailed (List.intercalate "; " (map reasoned failures))
     reasoned (address, reason) = show address <> ": " <> reason
-    silent [] _ = ConnectTimedOut dialDeadline
+    silent [] _ = ConnectTimedOut (seconds dialDeadline)
     silent failures waiting = failed (failures <> [(address, "no answer") | address <- waiting])
 
 -- | What a race waits for.
-data Event = Decided Candidate | Next | Expired
+data DialEvent = Decided Candidate | Next | Expired
 
-anyDecided :: [Candidate] -> STM Event
+anyDecided :: [Candidate] -> STM DialEvent
 anyDecided = asum . map (\candidate -> Decided candidate <$ candidateDecided candidate)
 
 -- | Opens a socket, notes it among the opened ones and starts to connect it.
-start :: IORef [Socket] -> SockAddr -> IO Outcome
+start :: IORef [Socket] -> SockAddr -> IO DialOutcome
 start opened address =
   try (openNoted opened address) >>= \case
     Left failure -> pure (Refused address (ioe_description failure))
@@ -173,7 +174,7 @@ start opened address =
           pure (UnderWay Candidate {candidateAddress = address, candidateSocket = socket, candidateDecided = decided})
         negated -> concluded opened address socket (negate negated)
 
-conclude :: IORef [Socket] -> Candidate -> IO Outcome
+conclude :: IORef [Socket] -> Candidate -> IO DialOutcome
 conclude opened Candidate {candidateAddress, candidateSocket} =
   Socket.getSocketOption candidateSocket Socket.SoError
     >>= concluded opened candidateAddress candidateSocket . fromIntegral
@@ -181,7 +182,7 @@ conclude opened Candidate {candidateAddress, candidateSocket} =
 -- | From the final error number of a connect, 0 being success. A connection
 -- that met itself is a closed port: taking it for a server would make every
 -- command its own reply.
-concluded :: IORef [Socket] -> SockAddr -> Socket -> CInt -> IO Outcome
+concluded :: IORef [Socket] -> SockAddr -> Socket -> CInt -> IO DialOutcome
 concluded opened address socket number = do
   itself <- if number == 0 then meetsItself socket else pure False
   if number == 0 && not itself
@@ -247,7 +248,7 @@ dialUnix DialTimes {dialDeadline} path =
         _
           | number == 0 -> pure (Right socket)
           | Errno number /= eAGAIN -> closeQuietly socket *> refused (describe (Errno number))
-          | left <= 0 -> Left (ConnectTimedOut dialDeadline) <$ closeQuietly socket
+          | left <= 0 -> Left (ConnectTimedOut (seconds dialDeadline)) <$ closeQuietly socket
           | otherwise -> threadDelay 5000 *> connectPath bytes (left - 1) socket
     closeQuietly = uninterruptibleMask_ . Socket.close
     -- sun_path holds 104 bytes on the BSDs and 108 on Linux, with its end.

@@ -49,7 +49,7 @@ data ConnectionUse
   deriving stock (Eq, Show)
 
 -- | One thing to say, and what its refusal means.
-data Step = Step Importance Request
+data Greeting = Greeting Importance Request
 
 data Importance
   = Required
@@ -95,12 +95,12 @@ handshakeBy config credentials use exchange = case configProtocol config of
 
     speak seen steps = send seen steps >>= \replies -> pure (replies >>= verdict credentials tolerant steps)
 
-    send :: ([Either ConnectionCause Value] -> [Either ConnectionCause Value]) -> [Step] -> IO (Either ConnectionCause [Value])
-    send seen steps = agreed steps . seen . map outcome <$> exchange [encoded | Step _ encoded <- steps]
+    send :: ([Either ConnectionCause Value] -> [Either ConnectionCause Value]) -> [Greeting] -> IO (Either ConnectionCause [Value])
+    send seen steps = agreed steps . seen . map outcome <$> exchange [encoded | Greeting _ encoded <- steps]
 
     -- What a server says before it hangs up tells more than that it did. One that
     -- turns this client away has not heard what was asked first.
-    agreed (Step importance _ : _) (Right refused@(ErrorReply text) : rest)
+    agreed (Greeting importance _ : _) (Right refused@(ErrorReply text) : rest)
       | turnsAway (serverErrorFromText text) || (importance == Required && not (lacksHello credentials refused)),
         or [True | Left _ <- rest] =
         Left (refusal credentials text)
@@ -108,26 +108,26 @@ handshakeBy config credentials use exchange = case configProtocol config of
 
     outcome = \case
       Right value -> Right (withoutAttributes value)
-      Left (ConnectionError _ _ cause) -> Left cause
+      Left (ConnectionError ConnectionFailure {connectionCause = cause}) -> Left cause
       Left other -> Left (BrokenConnection (show other))
 
     hello =
-      Step Required . request $
+      Greeting Required . request $
         ["HELLO", "3"]
           <> maybe [] (\known -> ["AUTH", userOf known, passwordOf known]) credentials
           <> maybe [] (\name -> ["SETNAME", name]) (configClientName config)
 
     resp2 =
       catMaybes
-        [ Step Required . authentication <$> credentials,
-          Step (if use == SharedFor ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
+        [ Greeting Required . authentication <$> credentials,
+          Greeting (if use == SharedFor ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
         ]
 
     common =
-      [Step Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, use /= SharedFor ForControl]
-        <> [Step Required (request ["READONLY"]) | use == SharedFor ForReplica]
-        <> [ Step Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
-             Step Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
+      [Greeting Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, use /= SharedFor ForControl]
+        <> [Greeting Required (request ["READONLY"]) | use == SharedFor ForReplica]
+        <> [ Greeting Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
+             Greeting Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
            ]
 
     userOf = fromMaybe "default" . credentialsUser
@@ -152,9 +152,9 @@ libraryVersion = "0.1.0"
 
 -- | The first refusal that matters. A server that wants a password says so to
 -- every command, also to the optional ones; with the flag that is no refusal.
-verdict :: Maybe Credentials -> Bool -> [Step] -> [Value] -> Either ConnectionCause ()
+verdict :: Maybe Credentials -> Bool -> [Greeting] -> [Value] -> Either ConnectionCause ()
 verdict credentials tolerant steps replies =
-  case [text | (Step importance _, ErrorReply text) <- zip steps replies, matters importance text] of
+  case [text | (Greeting importance _, ErrorReply text) <- zip steps replies, matters importance text] of
     text : _ -> Left (refusal credentials text)
     [] -> Right ()
   where

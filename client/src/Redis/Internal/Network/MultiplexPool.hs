@@ -39,6 +39,7 @@ import Data.Foldable (for_)
 import Data.IORef
 import Data.Maybe (catMaybes, fromMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -70,7 +71,7 @@ data MultiplexPool = MultiplexPool
   }
 
 data PoolState = PoolState
-  { stateAttempt :: Maybe Attempt,
+  { stateAttempt :: Maybe Connecting,
     stateReconnect :: Reconnect,
     -- | When 'reconnectNode' last dropped the connections, and which of those that
     -- it has ever dropped were not gone by then.
@@ -79,7 +80,7 @@ data PoolState = PoolState
   }
 
 -- | An attempt to connect: full when it is over.
-newtype Attempt = Attempt {attemptResult :: TMVar (Either ConnectionCause ())}
+newtype Connecting = Connecting {attemptResult :: TMVar (Either ConnectionCause ())}
 
 -- | A pool without any connection yet. Never blocks. The action is told of
 -- every failed attempt and every lost connection.
@@ -293,7 +294,7 @@ settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
         _ -> do
           waited <- subtract began <$> coarseNanos
           if waited >= limit
-            then pure (Left (TimeoutError NotSent (secondsFromNanos limit)))
+            then pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
             else do
               if turns < 100 then yield else threadDelay 100
               go (turns + 1) began
@@ -320,12 +321,12 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
     _ -> case beginAttempt now (stateReconnect state) of
       Left cause -> pure (state, pure (notSent cause))
       Right begun -> do
-        attempt <- Attempt <$> newEmptyTMVarIO
+        attempt <- Connecting <$> newEmptyTMVarIO
         void (spawn ("redis connect " <> renderEndpoint (poolEndpoint pool)) (runAttempt pool index attempt))
         pure (state {stateAttempt = Just attempt, stateReconnect = begun}, await attempt)
   where
     cell = indexArray (poolCells pool) index
-    notSent = Left . ConnectionError NotSent (poolEndpoint pool)
+    notSent = Left . ConnectionError . ConnectionFailure NotSent (poolEndpoint pool)
     limit = patienceOf pool patience
     -- Nothing is thrown to the caller when its time is over.
     awaitAttempt attempt = do
@@ -334,10 +335,10 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
       case result of
         Just (Left cause) -> pure (notSent cause)
         Just (Right ()) -> openCell submitter pool patience index
-        Nothing -> pure (Left (TimeoutError NotSent (secondsFromNanos limit)))
+        Nothing -> pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
 
 -- | The body of an attempt: opens one connection and tells everybody.
-runAttempt :: MultiplexPool -> Int -> Attempt -> IO ()
+runAttempt :: MultiplexPool -> Int -> Connecting -> IO ()
 runAttempt pool index attempt = do
   let setup = poolSetup pool
       endpoint = poolEndpoint pool
@@ -367,7 +368,7 @@ runAttempt pool index attempt = do
             ( state {stateAttempt = Nothing, stateReconnect = reconnect},
               ( Left cause,
                 do
-                  observe pool (ConnectAttemptFailed endpoint cause delay)
+                  tellHooks pool (ConnectAttemptFailed endpoint cause (seconds delay))
                   poolOnTrouble pool cause
               )
             )
@@ -376,16 +377,16 @@ runAttempt pool index attempt = do
 
 -- | What a multiplexer says when it ends. The cell keeps it: the next command
 -- finds it closed and replaces it.
-lost :: MultiplexPool -> Life -> IO ()
+lost :: MultiplexPool -> Lifetime -> IO ()
 lost pool life = do
   now <- coarseNanos
   random <- randomRIO (0, 1)
   modifyMVar_ (poolState pool) $ \state ->
     pure state {stateReconnect = connectionLost (configBackoff (setupConfig (poolSetup pool))) now random life (stateReconnect state)}
-  unless (lifeEnd life == ClosedLocally) (poolOnTrouble pool (lifeEnd life))
+  unless (lifetimeEnd life == ClosedLocally) (poolOnTrouble pool (lifetimeEnd life))
 
-observe :: MultiplexPool -> ConnectionEvent -> IO ()
-observe pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
+tellHooks :: MultiplexPool -> ConnectionEvent -> IO ()
+tellHooks pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
 
 -- | Of the open connections. Takes the lock of each for a moment.
 poolGauges :: MultiplexPool -> IO [MuxGauges]

@@ -388,14 +388,14 @@ waitForRoom mux !submission waiter =
 
 -- | Fails slots of commands that never found room.
 tooLate :: Submission -> IO ()
-tooLate submission = failBatch (TimeoutError NotSent (secondsFromNanos (submissionPatience submission))) (submissionBatch submission)
+tooLate submission = failBatch (TimeoutError (TimeoutFailure NotSent (durationFromNanos (submissionPatience submission)))) (submissionBatch submission)
 
 -- | Fails slots of commands that came too late. Has the lock, gives it back.
 refuse :: Multiplexer -> Batch -> IO ()
 refuse mux batch = do
   cause <- deathCause mux
   putMVar (muxLock mux) ()
-  failBatch (ConnectionError NotSent (muxEndpoint mux) cause) batch
+  failBatch (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) cause)) batch
 
 failBatch :: Error -> Batch -> IO ()
 failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))

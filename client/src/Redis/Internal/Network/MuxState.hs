@@ -62,7 +62,7 @@ import Control.Monad (void, when)
 import Control.Monad.Primitive (RealWorld)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
-import Redis.Error (ConnectionCause (ClosedLocally), Delivery (NotSent), Error (ConnectionError))
+import Redis.Error (ConnectionCause (ClosedLocally), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
 import Redis.Internal.Config (Polling)
 import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.OrderCounts (OrderCounts)
@@ -149,7 +149,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   muxBuffer <- newWriteBuffer $ case muxWeight muxSettings of
     ManyCallers -> 16 * 1024
     OneCaller -> 1024
-  nobody <- newFilledSlot (Failure (ConnectionError NotSent (transportEndpoint muxTransport) ClosedLocally))
+  nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure NotSent (transportEndpoint muxTransport) ClosedLocally)))
   -- Room for a handshake however low the limit: it is one run.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
   muxLeftover <- newIORef Nothing

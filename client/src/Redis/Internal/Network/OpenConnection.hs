@@ -18,13 +18,13 @@ import Data.Foldable (for_)
 import Redis.Error (ConnectionCause, Endpoint)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos)
 import Redis.Internal.Network.Connect (Connector, Opening (..), connectWith, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (repliesUntilEnd)
-import Redis.Internal.Network.Reconnect (Life (..))
+import Redis.Internal.Network.Reconnect (Lifetime (..))
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 
@@ -62,7 +62,7 @@ data Ready = Ready
 -- it any more ('Redis.Error.ClosedLocally'). Leaves nothing behind when it fails or is
 -- interrupted. The end of a connection is told only if its beginning was, and after it: to the hook, and then to the action, on
 -- the connection's own thread, when everybody who waited has been told.
-openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Life -> IO ()) -> Endpoint -> IO (Either ConnectionCause Established)
+openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Lifetime -> IO ()) -> Endpoint -> IO (Either ConnectionCause Established)
 openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
   -- Masked throughout, so that what was opened is either returned or closed;
@@ -72,7 +72,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
   case result of
     Left cause -> pure (Left cause)
     Right (announced, ready, issue) -> do
-      observe (Connected endpoint (secondsFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
+      observe (Connected endpoint (durationFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
       putMVar announced (Just ready)
       pure (Right Established {establishedMux = readyMux ready, establishedIssue = issue})
   where
@@ -122,7 +122,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
       for_ known $ \Ready {readyMux, readySince, readyReplies} -> do
         replies <- repliesUntilEnd readyMux
         observe (Disconnected endpoint cause)
-        onEnd Life {lifeBegan = readySince, lifeAnswered = replies > readyReplies, lifeEnd = cause}
+        onEnd Lifetime {lifetimeBegan = readySince, lifetimeAnswered = replies > readyReplies, lifetimeEnd = cause}
 
 -- | For a connection that all callers share.
 sharedSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings

@@ -25,6 +25,7 @@ module Redis.Internal.Network.PollPolicy
   )
 where
 
+import Redis.Duration (inMicroseconds)
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Clock (Nanos)
 
@@ -40,7 +41,7 @@ newPollPolicy :: Polling -> PollPolicy
 newPollPolicy polling = PollPolicy {policyCap = cap, policyAverage = cap `quot` 2}
   where
     cap = case polling of
-      PollUpTo micros -> fromIntegral (max 0 micros) * 1000
+      PollUpTo limit -> max 0 (inMicroseconds limit) * 1000
       NeverPoll -> 0
 
 -- | Takes a wait into the average. A single long one (a stall, an idle server)

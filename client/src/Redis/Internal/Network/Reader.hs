@@ -34,7 +34,7 @@ import Data.Maybe (isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr, plusPtr)
-import Redis.Error (ConnectionCause (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
+import Redis.Error (ConnectionCause (..), ConnectionFailure (..), Delivery (..), Error (ConnectionError), serverErrorFromText)
 import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (countAnswered)
@@ -45,7 +45,7 @@ import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
 import Redis.Internal.Network.Sender (flushQueued)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
-import Redis.Internal.Network.Wakeup hiding (Reader)
+import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..), withoutAttributes)
 
@@ -60,7 +60,7 @@ data Input = Input
   }
 
 -- | Why a round ended.
-data Round
+data Consumed
   = Received Input Haul
   | Ended ConnectionCause
 
@@ -199,7 +199,7 @@ withSpace mux input
     relocate to from = copyMutableByteArray to 0 from (inStart input) size
 
 -- | Delivers every complete reply.
-consume :: Reader -> Input -> IO Round
+consume :: Reader -> Input -> IO Consumed
 consume reader input = do
   before <- ringHead (muxRing mux)
   result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
@@ -402,5 +402,5 @@ failAll mux sent cause = do
     let -- A command whose last byte never left cannot have run.
         delivery = if pendingEnd pending <= sent then MaybeExecuted else NotSent
         endpoint = transportEndpoint (muxTransport mux)
-    fillSlot (pendingSlot pending) (Failure (ConnectionError delivery endpoint cause))
+    fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure delivery endpoint cause)))
     failAll mux sent cause

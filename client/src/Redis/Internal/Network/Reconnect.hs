@@ -21,7 +21,7 @@ module Redis.Internal.Network.Reconnect
     attemptSucceeded,
     attemptFailed,
     attemptAbandoned,
-    Life (..),
+    Lifetime (..),
     connectionLost,
     failing,
   )
@@ -36,21 +36,21 @@ import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
 -- | What is known of the attempts so far.
 data Reconnect
   = Untroubled
-  | Troubled Trouble
+  | Troubled Setback
   deriving stock (Eq, Show)
 
-data Trouble = Trouble
+data Setback = Setback
   { -- | Failures since the node was last known to be well.
-    troubleFailures :: Int,
-    troubleCause :: ConnectionCause,
+    setbackFailures :: Int,
+    setbackCause :: ConnectionCause,
     -- | When the last of them was.
-    troubleAt :: Nanos,
-    troubleNotBefore :: Nanos,
-    troubleStage :: Stage
+    setbackAt :: Nanos,
+    setbackNotBefore :: Nanos,
+    setbackStage :: SetbackStage
   }
   deriving stock (Eq, Show)
 
-data Stage
+data SetbackStage
   = -- | No attempt may begin before its time.
     Waiting
   | -- | The attempt that may end it is under way.
@@ -68,17 +68,17 @@ untroubled = Untroubled
 beginAttempt :: Nanos -> Reconnect -> Either ConnectionCause Reconnect
 beginAttempt now state = case tried now state of
   Untroubled -> Right Untroubled
-  Troubled trouble -> case troubleStage trouble of
+  Troubled trouble -> case setbackStage trouble of
     OnTrial _ -> Right (Troubled trouble)
-    Waiting | now >= troubleNotBefore trouble -> Right (Troubled trouble {troubleStage = Trying})
-    _ -> Left (troubleCause trouble)
+    Waiting | now >= setbackNotBefore trouble -> Right (Troubled trouble {setbackStage = Trying})
+    _ -> Left (setbackCause trouble)
 
 -- | An attempt came to a connection. One that began before a failure that is
 -- known by now does not shorten the wait. \(O(1)\).
 attemptSucceeded :: Backoff -> Nanos -> Reconnect -> Reconnect
 attemptSucceeded backoff now = \case
   Troubled trouble
-    | Trying <- troubleStage trouble -> Troubled trouble {troubleStage = OnTrial (now + nanosFromSeconds (inSeconds (backoffCap backoff)))}
+    | Trying <- setbackStage trouble -> Troubled trouble {setbackStage = OnTrial (now + nanosFromSeconds (inSeconds (backoffCap backoff)))}
   other -> other
 
 -- | An attempt failed: given a random number between 0 and 1, the seconds
@@ -87,9 +87,9 @@ attemptFailed :: Backoff -> Nanos -> Double -> ConnectionCause -> Reconnect -> (
 attemptFailed backoff now random cause state = case tried now state of
   Troubled trouble
     -- It began before the failure that is known already.
-    | Waiting <- troubleStage trouble ->
-      ( max 0 (secondsFromNanos (troubleNotBefore trouble - now)),
-        Troubled trouble {troubleCause = cause}
+    | Waiting <- setbackStage trouble ->
+      ( max 0 (secondsFromNanos (setbackNotBefore trouble - now)),
+        Troubled trouble {setbackCause = cause}
       )
   other -> oneMore (delayAfter backoff random) now now cause other
 
@@ -97,42 +97,42 @@ attemptFailed backoff now random cause state = case tried now state of
 attemptAbandoned :: Reconnect -> Reconnect
 attemptAbandoned = \case
   Troubled trouble
-    | Trying <- troubleStage trouble -> Troubled trouble {troubleStage = Waiting}
+    | Trying <- setbackStage trouble -> Troubled trouble {setbackStage = Waiting}
   other -> other
 
 -- | A connection that was had, and is no more.
-data Life = Life
+data Lifetime = Lifetime
   { -- | Since when commands could use it.
-    lifeBegan :: Nanos,
+    lifetimeBegan :: Nanos,
     -- | Whether any of them was answered.
-    lifeAnswered :: Bool,
-    lifeEnd :: ConnectionCause
+    lifetimeAnswered :: Bool,
+    lifetimeEnd :: ConnectionCause
   }
   deriving stock (Eq, Show)
 
 -- | A connection was lost; given is a random number between 0 and 1. If that is
 -- a failure, the delay counts from when the connection was had: so nobody waits
 -- for a node whose connection lived longer than the delay. \(O(1)\).
-connectionLost :: Backoff -> Nanos -> Double -> Life -> Reconnect -> Reconnect
-connectionLost backoff now random Life {lifeBegan, lifeAnswered, lifeEnd} state = case tried now state of
+connectionLost :: Backoff -> Nanos -> Double -> Lifetime -> Reconnect -> Reconnect
+connectionLost backoff now random Lifetime {lifetimeBegan, lifetimeAnswered, lifetimeEnd} state = case tried now state of
   -- It says nothing of what has happened since the failure that is known.
-  before@(Troubled trouble) | lifeBegan < troubleAt trouble -> before
+  before@(Troubled trouble) | lifetimeBegan < setbackAt trouble -> before
   before
-    | lifeAnswered || now - lifeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> Untroubled
-    | ClosedLocally <- lifeEnd -> before
-    | otherwise -> snd (oneMore (delayAfter backoff random) now lifeBegan lifeEnd before)
+    | lifetimeAnswered || now - lifetimeBegan >= nanosFromSeconds (inSeconds (backoffCap backoff)) -> Untroubled
+    | ClosedLocally <- lifetimeEnd -> before
+    | otherwise -> snd (oneMore (delayAfter backoff random) now lifetimeBegan lifetimeEnd before)
 
 -- | Why the last attempt failed, until one succeeds. \(O(1)\).
 failing :: Reconnect -> Maybe ConnectionCause
 failing = \case
-  Troubled trouble | Waiting <- troubleStage trouble -> Just (troubleCause trouble)
-  Troubled trouble | Trying <- troubleStage trouble -> Just (troubleCause trouble)
+  Troubled trouble | Waiting <- setbackStage trouble -> Just (setbackCause trouble)
+  Troubled trouble | Trying <- setbackStage trouble -> Just (setbackCause trouble)
   _ -> Nothing
 
 -- | The state, without a trial that is over.
 tried :: Nanos -> Reconnect -> Reconnect
 tried now = \case
-  Troubled trouble | OnTrial end <- troubleStage trouble, now >= end -> Untroubled
+  Troubled trouble | OnTrial end <- setbackStage trouble, now >= end -> Untroubled
   other -> other
 
 -- | One more failure, given the delay after so many, known now, whose delay counts from
@@ -141,19 +141,19 @@ oneMore :: (Int -> Double) -> Nanos -> Nanos -> ConnectionCause -> Reconnect -> 
 oneMore delayOf now from cause state =
   ( delay,
     Troubled
-      Trouble
-        { troubleFailures = failures,
-          troubleCause = cause,
-          troubleAt = now,
-          troubleNotBefore = from + nanosFromSeconds delay,
-          troubleStage = Waiting
+      Setback
+        { setbackFailures = failures,
+          setbackCause = cause,
+          setbackAt = now,
+          setbackNotBefore = from + nanosFromSeconds delay,
+          setbackStage = Waiting
         }
   )
   where
     delay = delayOf failures
     failures = case state of
       Untroubled -> 1
-      Troubled trouble -> troubleFailures trouble + 1
+      Troubled trouble -> setbackFailures trouble + 1
 
 -- | The delay after so many failures, by a random number.
 delayAfter :: Backoff -> Double -> Int -> Double

@@ -53,7 +53,7 @@ data RoomQueue = RoomQueue
 -- | Somebody who waits.
 data Waiter = Waiter
   { waiterCall :: MVar Call,
-    waiterPlace :: IORef Place,
+    waiterPlace :: IORef Standing,
     waiterWish :: Wish
   }
 
@@ -66,7 +66,7 @@ data Wish = Wish
   }
 
 -- | Where a caller stands.
-data Place = InQueue | Promised | Gone
+data Standing = InQueue | Promised | Gone
   deriving stock (Eq)
 
 -- | How a wait ends.

@@ -68,7 +68,7 @@ watchReadable fd action =
       pure (killThread waiting)
 
 -- | Whether the descriptor's number is still ours.
-data Life = Open | Closed
+data SocketState = Open | Closed
   deriving stock (Eq)
 
 tryRead :: CInt -> Ptr Word8 -> Int -> IO Attempt
@@ -88,12 +88,12 @@ orThrow call answer
 -- its reader asleep, a close that does not happen leaks a descriptor. Each
 -- holds the lock for one system call that does not wait, and the IO manager's
 -- own bookkeeping.
-shutdown :: MVar Life -> CInt -> IO ()
+shutdown :: MVar SocketState -> CInt -> IO ()
 shutdown life descriptor =
   uninterruptibleMask_ . withMVar life $ \now ->
     unless (now == Closed) (c_shutdown descriptor)
 
-close :: MVar Life -> Socket -> IO ()
+close :: MVar SocketState -> Socket -> IO ()
 close life socket =
   uninterruptibleMask_ . modifyMVar_ life $ \_ -> do
     Socket.close' socket

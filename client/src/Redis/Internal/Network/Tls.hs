@@ -61,7 +61,7 @@ data TlsContext = TlsContext
 data Context
 
 -- | An @SSL@ and its lock.
-data Session
+data TlsSession
 
 -- | Reads the files that the configuration names. 'TlsFailed' if one of them
 -- cannot be used; it says which and why, and never asks for a password.
@@ -104,7 +104,7 @@ tlsTransport context@TlsContext {contextVerify} endpoint socket =
             Right () -> Right . over plain session <$> newMVar True
 
 -- | With whether the session is not freed yet.
-over :: Transport -> Ptr Session -> MVar Bool -> Transport
+over :: Transport -> Ptr TlsSession -> MVar Bool -> Transport
 over plain session lives =
   plain
     { transportTryRead = \memory size ->
@@ -137,7 +137,7 @@ verifiedName TlsContext {contextServerName} endpoint =
       | otherwise = name
 
 -- | 'nullPtr' if the name cannot be used.
-newSession :: TlsContext -> Socket -> Maybe ByteString -> IO (Ptr Session)
+newSession :: TlsContext -> Socket -> Maybe ByteString -> IO (Ptr TlsSession)
 newSession TlsContext {contextPointer, contextVerify} socket name
   | maybe False (ByteString.elem 0) name = pure nullPtr
   | otherwise =
@@ -149,7 +149,7 @@ newSession TlsContext {contextPointer, contextVerify} socket name
 
 -- | A connection that ends meanwhile says nothing of TLS: a server without room for
 -- another client ends it so. That may be tried again.
-handshake :: Transport -> Ptr Session -> IO (Either ConnectionCause ())
+handshake :: Transport -> Ptr TlsSession -> IO (Either ConnectionCause ())
 handshake plain session = go
   where
     go = c_handshake session >>= next
@@ -198,27 +198,27 @@ foreign import ccall "&redis_client_tls_context_free"
   c_contextFree :: FinalizerPtr Context
 
 foreign import ccall unsafe "redis_client_tls_new"
-  c_new :: Ptr Context -> CInt -> CString -> CInt -> IO (Ptr Session)
+  c_new :: Ptr Context -> CInt -> CString -> CInt -> IO (Ptr TlsSession)
 
 foreign import ccall unsafe "redis_client_tls_shutdown"
-  c_shutdown :: Ptr Session -> IO ()
+  c_shutdown :: Ptr TlsSession -> IO ()
 
 foreign import ccall unsafe "redis_client_tls_free"
-  c_free :: Ptr Session -> IO ()
+  c_free :: Ptr TlsSession -> IO ()
 
 -- Safe, because its signatures take about a millisecond, during which an
 -- unsafe call would hold up the whole capability.
 foreign import ccall safe "redis_client_tls_handshake"
-  c_handshake :: Ptr Session -> IO Int
+  c_handshake :: Ptr TlsSession -> IO Int
 
 foreign import ccall unsafe "redis_client_tls_read"
-  c_read :: Ptr Session -> Ptr Word8 -> Int -> IO Int
+  c_read :: Ptr TlsSession -> Ptr Word8 -> Int -> IO Int
 
 foreign import ccall unsafe "redis_client_tls_write"
-  c_write :: Ptr Session -> Ptr Word8 -> Int -> IO Int
+  c_write :: Ptr TlsSession -> Ptr Word8 -> Int -> IO Int
 
 foreign import ccall unsafe "redis_client_tls_read_reason"
-  c_readReason :: Ptr Session -> IO CString
+  c_readReason :: Ptr TlsSession -> IO CString
 
 foreign import ccall unsafe "redis_client_tls_write_reason"
-  c_writeReason :: Ptr Session -> IO CString
+  c_writeReason :: Ptr TlsSession -> IO CString

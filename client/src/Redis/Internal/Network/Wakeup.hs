@@ -90,7 +90,7 @@
 module Redis.Internal.Network.Wakeup
   ( -- * The state
     Wakeup,
-    Reader (Awake, AsleepWatched, AsleepUnwatched, AwaitsSender),
+    ReaderState (Awake, AsleepWatched, AsleepUnwatched, AwaitsSender),
     Sender (Idle, Helping, Writing, Closed),
     Watchdog (Ticking, Resting),
     Life (Open, Draining, Dead),
@@ -151,18 +151,18 @@ instance Show Wakeup where
         <> ["polls" | wakeupPolls state]
 
 -- | The reader, as the others see it.
-newtype Reader = Reader Int
+newtype ReaderState = ReaderState Int
   deriving newtype (Eq, Ord)
 
-pattern Awake, AsleepWatched, AsleepUnwatched, AwaitsSender :: Reader
-pattern Awake = Reader 0
-pattern AsleepWatched = Reader 1
-pattern AsleepUnwatched = Reader 2
-pattern AwaitsSender = Reader 3
+pattern Awake, AsleepWatched, AsleepUnwatched, AwaitsSender :: ReaderState
+pattern Awake = ReaderState 0
+pattern AsleepWatched = ReaderState 1
+pattern AsleepUnwatched = ReaderState 2
+pattern AwaitsSender = ReaderState 3
 
 {-# COMPLETE Awake, AsleepWatched, AsleepUnwatched, AwaitsSender #-}
 
-instance Show Reader where
+instance Show ReaderState where
   show = \case
     Awake -> "Awake"
     AsleepWatched -> "AsleepWatched"
@@ -226,8 +226,8 @@ instance Show Life where
 atFirst :: Wakeup
 atFirst = Wakeup 0
 
-wakeupReader :: Wakeup -> Reader
-wakeupReader (Wakeup word) = Reader (word .&. 3)
+wakeupReader :: Wakeup -> ReaderState
+wakeupReader (Wakeup word) = ReaderState (word .&. 3)
 
 wakeupSender :: Wakeup -> Sender
 wakeupSender (Wakeup word) = Sender (word `shiftR` 2 .&. 3)
@@ -250,8 +250,8 @@ wakeupPolls (Wakeup word) = word .&. 256 /= 0
 wakeupUnsent :: Wakeup -> Int
 wakeupUnsent (Wakeup word) = word `shiftR` 9
 
-setReader :: Reader -> Wakeup -> Wakeup
-setReader (Reader reader) (Wakeup word) = Wakeup (word .&. complement 3 .|. reader)
+setReader :: ReaderState -> Wakeup -> Wakeup
+setReader (ReaderState reader) (Wakeup word) = Wakeup (word .&. complement 3 .|. reader)
 
 setSender :: Sender -> Wakeup -> Wakeup
 setSender (Sender sender) (Wakeup word) = Wakeup (word .&. complement 12 .|. sender `shiftL` 2)
@@ -272,7 +272,7 @@ setUnsent :: Int -> Wakeup -> Wakeup
 setUnsent unsent (Wakeup word) = Wakeup (word .&. 511 .|. unsent `shiftL` 9)
 
 -- | Whether the reader sleeps and may be woken to send or to read.
-asleep :: Reader -> Bool
+asleep :: ReaderState -> Bool
 asleep reader = reader == AsleepWatched || reader == AsleepUnwatched
 
 -- | What a party tells.

@@ -25,7 +25,7 @@ where
 import Control.Concurrent.STM
 import Control.Monad (unless, when)
 import Data.Maybe (catMaybes, fromMaybe)
-import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError))
+import Redis.Error (ConnectionCause (SilentPeer), Delivery (MaybeExecuted), Error (TimeoutError), TimeoutFailure (..))
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.PendingRing
@@ -98,7 +98,7 @@ watchdogLoop mux sendProbe = do
             quiet = now - watchReadAt watch
         case watchProbedAt watch of
           Just probed
-            | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (secondsFromNanos quiet))
+            | now - probed >= limit -> watch <$ killMultiplexer mux (SilentPeer (durationFromNanos quiet))
           Nothing
             | quiet >= limit -> watch {watchProbedAt = Just now} <$ sendProbe
           _ -> pure watch
@@ -130,13 +130,13 @@ longestPatience mux = withLock mux $ do
   pure (max (fromIntegral own) (fromMaybe 0 (muxCommandTimeout (muxSettings mux))))
 
 -- | What a look at those in flight has found.
-data Found = Found
+data Deadlines = Deadlines
   { -- | The earliest deadline of those who have time left.
-    foundEarliest :: Nanos,
+    deadlinesEarliest :: Nanos,
     -- | Whether anybody has.
-    foundInTime :: Bool,
+    deadlinesInTime :: Bool,
     -- | Those who have none, and have not been told.
-    foundLate :: [Pending]
+    deadlinesLate :: [Pending]
   }
 
 -- | Fails everybody in flight who has waited too long. \(O(1)\) while there is
@@ -150,7 +150,7 @@ expire mux now = do
   when due $ do
     from <- ringHead (muxRing mux)
     to <- ringTail (muxRing mux)
-    go from from to Found {foundEarliest = maxBound, foundInTime = False, foundLate = []}
+    go from from to Deadlines {deadlinesEarliest = maxBound, deadlinesInTime = False, deadlinesLate = []}
   where
     go began from to found
       | from < to = do
@@ -158,12 +158,12 @@ expire mux now = do
         found' <- withLock mux $ do
           answered <- ringHead (muxRing mux)
           collect (max from answered) next found
-        mapM_ tellLate (foundLate found')
-        go began next to found' {foundLate = []}
+        mapM_ tellLate (deadlinesLate found')
+        go began next to found' {deadlinesLate = []}
       | otherwise = withLock mux $ do
         known <- readWord mux wordEarliest
-        writeWord mux wordEarliest (min known (fromIntegral (foundEarliest found)))
-        unless (foundInTime found) $ do
+        writeWord mux wordEarliest (min known (fromIntegral (deadlinesEarliest found)))
+        unless (deadlinesInTime found) $ do
           writeWord mux wordOverdueFrom began
           writeWord mux wordOverdue to
 
@@ -175,10 +175,10 @@ expire mux now = do
         when (deadline <= now) (ringExpire (muxRing mux) from)
         collect (from + 1) to $
           if deadline > now
-            then found {foundEarliest = min deadline (foundEarliest found), foundInTime = True}
-            else if deadline == expired then found else found {foundLate = pending : foundLate found}
+            then found {deadlinesEarliest = min deadline (deadlinesEarliest found), deadlinesInTime = True}
+            else if deadline == expired then found else found {deadlinesLate = pending : deadlinesLate found}
 
-    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError MaybeExecuted (secondsFromNanos (pendingPatience pending))))
+    tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure MaybeExecuted (durationFromNanos (pendingPatience pending)))))
 
 -- | A twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos

@@ -59,9 +59,9 @@ data Frames
   = Bottom
   | -- | What it becomes, its depth, how many elements are missing (at least
     -- one), and those that are there, last first.
-    Frame Kind Int Int [Value] Frames
+    Frame Aggregate Int Int [Value] Frames
 
-data Kind
+data Aggregate
   = ArrayOf
   | SetOf
   | PushOf
@@ -154,7 +154,7 @@ decodeWhile limits base onValue = element
         | missing > 1 -> element at end (Frame kind depth (missing - 1) (value : elements) below)
         | otherwise -> close kind depth (value : elements) at end below
 
-    close :: Kind -> Int -> [Value] -> Int -> Int -> Frames -> IO Step
+    close :: Aggregate -> Int -> [Value] -> Int -> Int -> Frames -> IO Step
     close kind depth elements !at !end below = case kind of
       ArrayOf -> complete (Array (reverse elements)) at end below
       SetOf -> complete (Set (reverse elements)) at end below
@@ -164,7 +164,7 @@ decodeWhile limits base onValue = element
       -- Never closed by counting: 'complete' takes its value at once.
       AttributedBy _ -> malformed "attributes without a value"
 
-    aggregate :: Int -> Int -> Frames -> Kind -> Int -> IO Step
+    aggregate :: Int -> Int -> Frames -> Aggregate -> Int -> IO Step
     aggregate !at !end frames kind perEntry = number OnlyMinusOne at end frames $ \count64 next ->
       let count = fromIntegral count64 :: Int
           depth = 1 + depthOf frames

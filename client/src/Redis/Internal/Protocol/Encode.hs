@@ -20,6 +20,9 @@ module Redis.Internal.Protocol.Encode
     request,
     requestInline,
     requestIsOne,
+    requestShortened,
+    requestIsShortened,
+    requestWhole,
     Header,
     headerOf,
     headerWords,
@@ -55,6 +58,10 @@ data Request
   | Words3 Header ByteString ByteString ByteString
   | -- | Any words, and the size of all.
     Words Int [ByteString]
+  | -- | The same of a short form, and the long one that says the same to a server that
+    -- does not know what the short one names. The long one is not made unless it is
+    -- needed.
+    Shortened Int [ByteString] ~Request
   | -- | One line as a person would type it.
     Line ByteString
 
@@ -88,6 +95,7 @@ requestWords = \case
   Words2 header a b -> headerWords header <> [a, b]
   Words3 header a b c -> headerWords header <> [a, b, c]
   Words _ allWords -> allWords
+  Shortened _ allWords _ -> allWords
   Line line -> [line]
 
 -- | So many bytes will be written. \(O(1)\).
@@ -98,6 +106,7 @@ requestSize = \case
   Words2 header a b -> headerSize header 2 + bulkSize a + bulkSize b
   Words3 header a b c -> headerSize header 3 + bulkSize a + bulkSize b + bulkSize c
   Words size _ -> size
+  Shortened size _ _ -> size
   Line line -> ByteString.length line + 2
 {-# INLINE requestSize #-}
 
@@ -121,14 +130,18 @@ requestPoke encoded !at = case encoded of
     pokeBulk first a
     pokeBulk second b
     pokeBulk (second `plusPtr` bulkSize b) c
-  Words _ allWords -> do
-    let count = length allWords
-    pokeCount at count
-    pokeBulks (at `plusPtr` countSize count) allWords
+  Words _ allWords -> pokeWords at allWords
+  Shortened _ allWords _ -> pokeWords at allWords
   Line line ->
     ByteString.Unsafe.unsafeUseAsCStringLen line $ \(from, size) -> do
       copyBytes at (castPtr from) size
       pokeCrLf (at `plusPtr` size)
+
+pokeWords :: Ptr Word8 -> [ByteString] -> IO ()
+pokeWords at allWords = do
+  let count = length allWords
+  pokeCount at count
+  pokeBulks (at `plusPtr` countSize count) allWords
 
 -- | The bytes of a request. \(O(n)\).
 requestBytes :: Request -> ByteString
@@ -137,7 +150,26 @@ requestBytes encoded =
 
 -- | Any words, the name first. \(O(n)\).
 request :: [ByteString] -> Request
-request allWords = Words (countSize (length allWords) + bulkSizes allWords) allWords
+request allWords = Words (wordsSize allWords) allWords
+
+-- | Words that say in short what the request says. \(O(n)\).
+requestShortened :: [ByteString] -> Request -> Request
+requestShortened allWords = Shortened (wordsSize allWords) allWords
+
+-- | Whether there is a longer form.
+requestIsShortened :: Request -> Bool
+requestIsShortened = \case
+  Shortened {} -> True
+  _ -> False
+
+-- | The long form, if there are two.
+requestWhole :: Request -> Request
+requestWhole = \case
+  Shortened _ _ whole -> whole
+  encoded -> encoded
+
+wordsSize :: [ByteString] -> Int
+wordsSize allWords = countSize (length allWords) + bulkSizes allWords
 
 -- | A command without arguments.
 requestOf0 :: Header -> Request

@@ -35,9 +35,9 @@ module Redis.Internal.Protocol.Session
     isAsLeft,
 
     -- * One step
-    Effect (..),
+    Change (..),
     effectOf,
-    Answer (..),
+    Heard (..),
     answerOf,
     step,
   )
@@ -58,7 +58,7 @@ data Session
   = -- | Commands run as they come.
     Running Memory
   | -- | After MULTI: what EXEC would do, the latest command first.
-    Queueing Memory [Effect]
+    Queueing Memory [Change]
   | -- | It is not known, or there is no way back.
     Spoilt
   deriving stock (Eq, Ord, Show)
@@ -94,7 +94,7 @@ isAsLeft before = \case
   now -> now == before
 
 -- | What a command does to a connection when the server accepts it.
-data Effect
+data Change
   = -- | Nothing.
     Harmless
   | -- | MULTI
@@ -113,7 +113,7 @@ data Effect
 
 -- | The effect of a command with these words, the name first. A command that the
 -- table lacks may do anything. \(O(\log n)\) in the size of the table.
-effectOf :: [ByteString] -> Effect
+effectOf :: [ByteString] -> Change
 effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
   ["MULTI"] -> BeginsQueue
   ["EXEC"] -> RunsQueue
@@ -146,7 +146,7 @@ effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
       | otherwise = character
 
 -- | A reply, as far as it tells what a command has done.
-data Answer
+data Heard
   = -- | None of the others.
     Accepted
   | -- | An error of this code.
@@ -160,7 +160,7 @@ data Answer
   deriving stock (Eq, Show)
 
 -- | \(O(n)\) in the number of elements of a list.
-answerOf :: Value -> Answer
+answerOf :: Value -> Heard
 answerOf value = case withoutAttributes value of
   ErrorReply text -> Refused (serverErrorCode (serverErrorFromText text))
   SimpleString "QUEUED" -> Queued
@@ -174,7 +174,7 @@ answerOf value = case withoutAttributes value of
 
 -- | The session after a command with this effect and this answer. \(O(1)\), but
 -- for EXEC, which is linear in what was queued.
-step :: Effect -> Answer -> Session -> Session
+step :: Change -> Heard -> Session -> Session
 step effect answer = \case
   Spoilt -> Spoilt
   _ | Spoils <- effect -> Spoilt
@@ -183,7 +183,7 @@ step effect answer = \case
   Running memory -> running effect answer memory
   Queueing memory queue -> queueing effect answer memory queue
 
-running :: Effect -> Answer -> Memory -> Session
+running :: Change -> Heard -> Memory -> Session
 running effect answer memory = case (effect, answer) of
   (RunsQueue, Refused "ERR") -> Running (withoutMode Asking memory)
   (RunsQueue, _) -> Spoilt
@@ -193,7 +193,7 @@ running effect answer memory = case (effect, answer) of
   (TurnsOn Asking, _) -> Running (applied effect memory)
   _ -> Running (applied effect (withoutMode Asking memory))
 
-queueing :: Effect -> Answer -> Memory -> [Effect] -> Session
+queueing :: Change -> Heard -> Memory -> [Change] -> Session
 queueing effect answer memory queue = case (effect, answer) of
   (RunsQueue, Ran accepted)
     | length accepted == length queue ->
@@ -211,7 +211,7 @@ queueing effect answer memory queue = case (effect, answer) of
     mayBeQueued = effect `notElem` [BeginsQueue, DropsQueue, TurnsOn Watching]
     over = Running . withoutMode Watching . withoutMode Asking
 
-applied :: Effect -> Memory -> Memory
+applied :: Change -> Memory -> Memory
 applied effect memory = case effect of
   Selects database -> memory {memoryDatabase = database}
   Names name -> memory {memoryName = name}

@@ -42,6 +42,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isJust, listToMaybe)
 import Data.Primitive.Array (Array, arrayFromList, indexArray, sizeofArray)
 import Data.Set qualified as Set
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -131,7 +132,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
             clusterStop
           }
   random <- newStdGen
-  now <- seconds
+  now <- secondsNow
   void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig clusterConfig seeds) random now)
   pure cluster
 
@@ -227,15 +228,15 @@ newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
 newsIsLasting :: ClusterClient -> IO Bool
 newsIsLasting cluster = do
   (ended, reasons) <- readIORef (clusterReasons cluster)
-  now <- seconds
+  now <- secondsNow
   pure (not (null reasons) && all (isLasting . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
 
 -- | Whether the client is closed, so that there will be no news.
 clusterStopped :: ClusterClient -> STM Bool
 clusterStopped = readTVar . clusterStop
 
-seconds :: IO Seconds
-seconds = secondsFromNanos <$> preciseNanos
+secondsNow :: IO Seconds
+secondsNow = secondsFromNanos <$> preciseNanos
 
 -- | The driver: waits for an event or for the time, steps, acts.
 --
@@ -248,9 +249,9 @@ drive cluster = loop
     loop state = do
       stopped <- readTVarIO (clusterStop cluster)
       unless stopped $ do
-        now <- seconds
+        now <- secondsNow
         event <- nextEvent (nextWake state - now)
-        later <- seconds
+        later <- secondsNow
         let (state', actions) = step later event state
         for_ actions $ \action ->
           try (act cluster action) >>= either failed pure
@@ -302,7 +303,7 @@ act cluster = \case
   NodesNew _ -> pure ()
   NodesGone endpoints -> forget (Set.fromList endpoints)
   RefreshFailed reasons -> do
-    now <- seconds
+    now <- secondsNow
     writeIORef (clusterReasons cluster) (now, reasons)
     announce cluster
     observeConnection hooks (TopologyRefreshFailed reasons)
@@ -316,7 +317,7 @@ act cluster = \case
       late <- expiry limit
       let over =
             (ClientClosed <$ (readTVar (clusterStop cluster) >>= check))
-              `orElse` (TimeoutError NotSent limit <$ late)
+              `orElse` (TimeoutError (TimeoutFailure NotSent (seconds limit)) <$ late)
       answer <- try (supervised ("redis question " <> renderEndpoint endpoint) over (\_ -> pure ()) question)
       let view = case answer of
             Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
@@ -343,7 +344,7 @@ act cluster = \case
 
 -- | What was thrown instead of an answer.
 unforeseen :: Endpoint -> SomeException -> Error
-unforeseen endpoint problem = ConnectionError NotSent endpoint (BrokenConnection (displayException problem))
+unforeseen endpoint problem = ConnectionError (ConnectionFailure NotSent endpoint (BrokenConnection (displayException problem)))
 
 -- | Looks the nodes of a map up and puts it in force.
 publish :: ClusterClient -> SlotMap -> IO ()
@@ -370,7 +371,7 @@ askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
 askAnew cluster endpoint =
   mask_ $
     openConnection setup purpose (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
-      Left cause -> pure (Left (ConnectionError NotSent endpoint cause))
+      Left cause -> pure (Left (ConnectionError (ConnectionFailure NotSent endpoint cause)))
       Right Established {establishedMux} -> askView cluster endpoint (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
   where
     setup = clusterSetup cluster

@@ -65,17 +65,17 @@ slotsNode asked reply = do
 parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
 parseClusterShards asked = fmap slotMapFromClaims . Decode.list (shardClaim asked)
 
-data NodeRole = PrimaryRole | ReplicaRole
+data ReportedRole = PrimaryRole | ReplicaRole
   deriving stock (Eq)
 
 -- | In the order of preference.
-data Health = Online | LoadingData | Failed
+data ReportedHealth = Online | LoadingData | Failed
   deriving stock (Eq, Ord)
 
 data ShardNode = ShardNode
   { nodeEndpoint :: Maybe Endpoint,
-    nodeRole :: NodeRole,
-    nodeHealth :: Health
+    nodeRole :: ReportedRole,
+    nodeHealth :: ReportedHealth
   }
 
 shardClaim :: Asked -> Decoder Claim
@@ -111,7 +111,7 @@ shardNode asked reply = do
         nodeHealth
       }
 
-role :: Decoder NodeRole
+role :: Decoder ReportedRole
 role reply =
   Decode.bytes reply >>= \case
     "master" -> Right PrimaryRole
@@ -120,7 +120,7 @@ role reply =
     "slave" -> Right ReplicaRole
     _ -> Decode.mismatch "the role of a node" reply
 
-healthFromWord :: ByteString -> Health
+healthFromWord :: ByteString -> ReportedHealth
 healthFromWord = \case
   "online" -> Online
   "loading" -> LoadingData

@@ -13,7 +13,7 @@ import Redis.Internal.Network.Handshake (lacksRoom)
 -- that is not believed, a server that is no node of a cluster.
 isLasting :: Error -> Bool
 isLasting = \case
-  ConnectionError _ _ cause -> lastingCause cause
+  ConnectionError ConnectionFailure {connectionCause = cause} -> lastingCause cause
   ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
     serverErrorCode == "NOPERM"
       || serverErrorCode == "ERR" && "This instance has cluster support disabled" `Char8.isPrefixOf` serverErrorMessage

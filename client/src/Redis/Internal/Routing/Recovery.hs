@@ -49,6 +49,7 @@ import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Set (Set)
 import Data.Set qualified as Set
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts)
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
@@ -89,10 +90,10 @@ data Case a = Case
 
 data Tracked a = Tracked
   { trackedCase :: Case a,
-    trackedStage :: Stage
+    trackedStage :: CaseStage
   }
 
-data Stage
+data CaseStage
   = Resting Nanos Target
   | Leaving Target Look
   | -- | With what it comes to if there is no news in time.
@@ -209,7 +210,7 @@ due now number Tracked {trackedCase, trackedStage} recovery
   where
     payload = casePayload trackedCase
     overdue = maybe False (<= now) (caseDeadline trackedCase)
-    late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (TimeoutError delivery (caseLimit trackedCase))
+    late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (TimeoutError (TimeoutFailure delivery (seconds (caseLimit trackedCase))))
 
 -- | The client is closed: nothing is sent any more, what is on its way may still
 -- be answered.

@@ -192,7 +192,7 @@ decide policy facts before failure
     exhausted
       | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failedError failure)
       | otherwise =
-        giveUp (RoutingError (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course)))
+        giveUp (RoutingError (RoutingFailure (errorDelivery (failedError failure)) (AttemptsExhausted (courseTrail course))))
 
     giveUp failed =
       Verdict
@@ -217,10 +217,10 @@ concluding :: Facts -> Course -> Error -> Error
 concluding facts course failed
   | factReadOnly facts || not (courseMaybeRan course) || errorDelivery failed == MaybeExecuted = failed
   | otherwise = case failed of
-    ConnectionError _ endpoint cause -> ConnectionError MaybeExecuted endpoint cause
-    TimeoutError _ seconds -> TimeoutError MaybeExecuted seconds
-    RoutingError _ cause -> RoutingError MaybeExecuted cause
-    _ -> RoutingError MaybeExecuted (AttemptsExhausted (courseTrail course))
+    ConnectionError lost -> ConnectionError lost {connectionDelivery = MaybeExecuted}
+    TimeoutError late -> TimeoutError late {timeoutDelivery = MaybeExecuted}
+    RoutingError unrouted -> RoutingError unrouted {routingDelivery = MaybeExecuted}
+    _ -> RoutingError (RoutingFailure MaybeExecuted (AttemptsExhausted (courseTrail course)))
 
 noteAttempt :: FailedAttempt -> Course -> Course
 noteAttempt FailedAttempt {failedError, failedNode, failedSent} course =
@@ -242,15 +242,15 @@ noteAttempt FailedAttempt {failedError, failedNode, failedSent} course =
     said = \case
       ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
         Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
-      ConnectionError _ _ cause -> renderCause cause
+      ConnectionError ConnectionFailure {connectionCause = cause} -> renderCause cause
       other -> displayException other
 
 -- | The table.
 adviseOn :: Policy -> Course -> FailedAttempt -> ([Effect], Advice)
 adviseOn policy course failure = case failedError failure of
   ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy course failure) (parseRedirect serverError)
-  ConnectionError _ node cause -> adviseOnConnection policy failure node cause
-  RoutingError _ cause -> case cause of
+  ConnectionError (ConnectionFailure _ node cause) -> adviseOnConnection policy failure node cause
+  RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot number
       | clustered -> (maybe [] (\slot -> [Tell (SawUncovered slot)]) (slotFromInt number), Later SameRoute)
     NoReachableNode reasons
@@ -259,8 +259,8 @@ adviseOn policy course failure = case failedError failure of
     _ -> ([], HandOver)
   -- The deadline is over: nobody waits for another attempt.
   -- Not even sent: what it waited for is what the nodes said before.
-  TimeoutError NotSent _ -> ([], Conclude)
-  TimeoutError _ _ -> ([], HandOver)
+  TimeoutError (TimeoutFailure NotSent _) -> ([], Conclude)
+  TimeoutError _ -> ([], HandOver)
   UnexpectedReply _ -> ([], HandOver)
   RefusedError _ -> ([], HandOver)
   ClientClosed -> ([], HandOver)

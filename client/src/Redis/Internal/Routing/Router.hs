@@ -15,6 +15,7 @@ module Redis.Internal.Routing.Router
     placeOf,
     Aim (..),
     aimOf,
+    slotOf,
     placeAimed,
     placeEventually,
     placeAt,
@@ -118,6 +119,8 @@ data Aim
     AtAnyNode
   | -- | Who serves the slot.
     AtSlot Slot
+  | -- | The primary of the slot, also if replicas are preferred.
+    AtPrimary Slot
   | -- | The node at this endpoint.
     AtNode Endpoint
   deriving stock (Eq, Show)
@@ -128,7 +131,7 @@ aimOf = \case
   OneKey key -> AtSlot (keySlot key)
   SameSlot (key :| _) -> AtSlot (keySlot key)
   Splittable _ (key :| _) -> AtSlot (keySlot key)
-  OneSlot slot -> AtSlot slot
+  OneSlot slot -> AtPrimary slot
   OneNode endpoint -> AtNode endpoint
   AnyNode -> AtAnyNode
   NodesOwn -> AtAnyNode
@@ -136,6 +139,14 @@ aimOf = \case
   PerNode _ _ -> AtAnyNode
   AskServer _ -> AtAnyNode
 {-# INLINE aimOf #-}
+
+-- | The slot that decides, if one does.
+slotOf :: Aim -> Maybe Slot
+slotOf = \case
+  AtSlot slot -> Just slot
+  AtPrimary slot -> Just slot
+  AtAnyNode -> Nothing
+  AtNode _ -> Nothing
 
 -- | Where a command with these facts and keys goes as things stand. \(O(1)\)
 -- besides hashing the key; never blocks.
@@ -155,6 +166,7 @@ placeAimed router facts aim = case router of
       AtSlot slot
         | PreferReplica <- readFrom, mayLeavePrimary facts -> reader cluster slot
         | otherwise -> fmap onPrimary <$> ownerOf cluster slot
+      AtPrimary slot -> fmap onPrimary <$> ownerOf cluster slot
       AtNode endpoint -> knownNode (clusterNodes cluster) endpoint >>= traverse (named cluster)
   where
     -- A replica answers reads on a connection that has asked for it.
@@ -192,18 +204,18 @@ reader cluster slot =
 -- | Why nobody could be found, when the last refresh has ended.
 nobodyFor :: Router -> Aim -> IO Error
 nobodyFor router aim =
-  RoutingError NotSent <$> case router of
+  RoutingError . RoutingFailure NotSent <$> case router of
     StandaloneRouter _ _ -> pure (NoReachableNode [])
     ClusterRouter _ cluster -> do
       reasons <- newsReasons cluster
-      pure $ case (reasons, aim) of
-        ([], AtSlot slot) -> UncoveredSlot (slotNumber slot)
+      pure $ case (reasons, slotOf aim) of
+        ([], Just slot) -> UncoveredSlot (slotNumber slot)
         _ -> NoReachableNode reasons
 
 -- | Asks for news of the cluster because nobody was found.
 missedNode :: Router -> Aim -> IO ()
-missedNode router aim = case (router, aim) of
-  (ClusterRouter _ cluster, AtSlot slot) -> tellCluster cluster (SawUncovered slot)
+missedNode router aim = case (router, slotOf aim) of
+  (ClusterRouter _ cluster, Just slot) -> tellCluster cluster (SawUncovered slot)
   (ClusterRouter _ cluster, _) -> tellCluster cluster SawNobody
   (StandaloneRouter _ _, _) -> pure ()
 
@@ -369,7 +381,7 @@ noteFailure router place failure = case router of
   ClusterRouter _ cluster -> for_ observation (observeNode cluster (nodeEndpoint (placeNode place)))
   where
     observation = case failure of
-      TimeoutError MaybeExecuted _ -> Just MissedReply
-      ConnectionError _ _ ClosedLocally -> Nothing
+      TimeoutError (TimeoutFailure MaybeExecuted _) -> Just MissedReply
+      ConnectionError (ConnectionFailure _ _ ClosedLocally) -> Nothing
       ConnectionError {} -> Just LostConnection
       _ -> Nothing

@@ -49,6 +49,7 @@ import Data.Map.Strict qualified as Map
 import Data.Ord (Down (Down))
 import Data.Set (Set)
 import Data.Set qualified as Set
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config (Backoff, Config (..))
@@ -419,7 +420,7 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
           )
   where
     ended = state {stateRefresh = Nothing}
-    reasons = [(endpoint, TimeoutError NotSent (settingsAnswerWithin stateSettings)) | endpoint <- Set.toDescList (refreshWaiting refresh)] <> refreshReasons refresh
+    reasons = [(endpoint, TimeoutError (TimeoutFailure NotSent (seconds (settingsAnswerWithin stateSettings)))) | endpoint <- Set.toDescList (refreshWaiting refresh)] <> refreshReasons refresh
 
 chunks :: Int -> [a] -> [[a]]
 chunks size list = case splitAt size list of

@@ -33,7 +33,141 @@ listCases =
       ["BLMOVE", "{k}a", "{k}b", "LEFT", "RIGHT", "30"]
       (Gives (Just "x"))
   ]
+    <> putting
+    <> taking
+    <> looking
+    <> moving
+
+putting :: [Case]
+putting =
+  [ after [abc] "lpushx" (lpushx "k" ("x" :| ["y"])) ["LPUSHX", "k", "x", "y"] (Gives 5),
+    onEmpty "lpushx" (lpushx "k" ("x" :| [])) ["LPUSHX", "k", "x"] (Gives 0),
+    after [abc] "rpushx" (rpushx "k" ("x" :| ["y"])) ["RPUSHX", "k", "x", "y"] (Gives 5),
+    onEmpty "rpushx" (rpushx "k" ("x" :| [])) ["RPUSHX", "k", "x"] (Gives 0),
+    after [abc] "linsert" (linsert "k" (BeforeElement "b") "x") ["LINSERT", "k", "BEFORE", "b", "x"] (Gives (Inserted 4)),
+    after [abc] "linsert" (linsert "k" (AfterElement "c") "x") ["LINSERT", "k", "AFTER", "c", "x"] (Gives (Inserted 4)),
+    after [abc] "linsert" (linsert "k" (AfterElement "d") "x") ["LINSERT", "k", "AFTER", "d", "x"] (Gives NoSuchElement),
+    onEmpty "linsert" (linsert "k" (AfterElement "d") "x") ["LINSERT", "k", "AFTER", "d", "x"] (Gives NoSuchList),
+    after [abc] "lset" (lset "k" (-1) "x") ["LSET", "k", "-1", "x"] (Gives ()),
+    after [abc] "lset" (lset "k" 3 "x") ["LSET", "k", "3", "x"] (Fails "ERR")
+  ]
+
+taking :: [Case]
+taking =
+  [ after [abc] "lpopCount" (lpopCount "k" 2) ["LPOP", "k", "2"] (Gives ["a", "b"]),
+    onEmpty "lpopCount" (lpopCount "k" 2) ["LPOP", "k", "2"] (Gives []),
+    after [abc] "lpopCount" (lpopCount "k" 0) ["LPOP", "k", "0"] (Gives []),
+    after [abc] "rpopCount" (rpopCount "k" 5) ["RPOP", "k", "5"] (Gives ["c", "b", "a"]),
+    onEmpty "rpopCount" (rpopCount "k" 2) ["RPOP", "k", "2"] (Gives []),
+    after
+      [["RPUSH", "{k}b", "x", "y"]]
+      "lmpop"
+      (lmpop ("{k}a" :| ["{k}b"]) RightEnd)
+      ["LMPOP", "2", "{k}a", "{k}b", "RIGHT"]
+      (Gives (Just ("{k}b", ["y"]))),
+    onEmpty "lmpop" (lmpop ("k" :| []) LeftEnd) ["LMPOP", "1", "k", "LEFT"] (Gives Nothing),
+    after
+      [abc]
+      "lmpopWith"
+      (lmpopWith lmpopDefaults {lmpopCount = Just 2} ("k" :| []) LeftEnd)
+      ["LMPOP", "1", "k", "LEFT", "COUNT", "2"]
+      (Gives (Just ("k", ["a", "b"]))),
+    after
+      [["RPUSH", "{k}b", "x", "y"]]
+      "blmpop"
+      (blmpop ("{k}a" :| ["{k}b"]) LeftEnd Nothing)
+      ["BLMPOP", "0", "2", "{k}a", "{k}b", "LEFT"]
+      (Gives (Just ("{k}b", ["x"]))),
+    onEmpty
+      "blmpop"
+      (blmpop ("k" :| []) RightEnd (Just (milliseconds 5)))
+      ["BLMPOP", "0.005000", "1", "k", "RIGHT"]
+      (Gives Nothing),
+    after
+      [abc]
+      "blmpopWith"
+      (blmpopWith lmpopDefaults {lmpopCount = Just 9} ("k" :| []) RightEnd (Just (seconds 3)))
+      ["BLMPOP", "3", "1", "k", "RIGHT", "COUNT", "9"]
+      (Gives (Just ("k", ["c", "b", "a"]))),
+    after [abca] "lrem" (lrem "k" RemoveAll "a") ["LREM", "k", "0", "a"] (Gives 3),
+    after [abca] "lrem" (lrem "k" (RemoveFirst 2) "a") ["LREM", "k", "2", "a"] (Gives 2),
+    after [abca] "lrem" (lrem "k" (RemoveLast 1) "a") ["LREM", "k", "-1", "a"] (Gives 1),
+    onEmpty "lrem" (lrem "k" RemoveAll "a") ["LREM", "k", "0", "a"] (Gives 0),
+    after [abc] "ltrim" (ltrim "k" 1 (-1)) ["LTRIM", "k", "1", "-1"] (Gives ())
+  ]
+
+looking :: [Case]
+looking =
+  [ after [abc] "lindex" (lindex "k" (-1)) ["LINDEX", "k", "-1"] (Gives (Just "c")),
+    after [abc] "lindex" (lindex "k" 3) ["LINDEX", "k", "3"] (Gives Nothing),
+    after [abca] "lpos" (lpos "k" "b") ["LPOS", "k", "b"] (Gives (Just 1)),
+    after [abca] "lpos" (lpos "k" "x") ["LPOS", "k", "x"] (Gives Nothing),
+    after
+      [abca]
+      "lposWith"
+      (lposWith lposDefaults {lposRank = Just (-1)} "k" "a")
+      ["LPOS", "k", "a", "RANK", "-1"]
+      (Gives (Just 4)),
+    after
+      [abca]
+      "lposWith"
+      (lposWith lposDefaults {lposMaxlen = Just 2} "k" "c")
+      ["LPOS", "k", "c", "MAXLEN", "2"]
+      (Gives Nothing),
+    after [abca] "lposWith" (lposWith lposDefaults {lposRank = Just 0} "k" "a") ["LPOS", "k", "a", "RANK", "0"] (Fails "ERR"),
+    after [abca] "lposCount" (lposCount 0 "k" "a") ["LPOS", "k", "a", "COUNT", "0"] (Gives [0, 3, 4]),
+    onEmpty "lposCount" (lposCount 2 "k" "a") ["LPOS", "k", "a", "COUNT", "2"] (Gives []),
+    after
+      [abca]
+      "lposCountWith"
+      (lposCountWith lposDefaults {lposRank = Just (-1), lposMaxlen = Just 2} 5 "k" "a")
+      ["LPOS", "k", "a", "COUNT", "5", "RANK", "-1", "MAXLEN", "2"]
+      (Gives [4, 3])
+  ]
+
+moving :: [Case]
+moving =
+  [ after
+      [["RPUSH", "{k}a", "x", "y"]]
+      "lmove"
+      (lmove ("{k}a", RightEnd) ("{k}b", LeftEnd))
+      ["LMOVE", "{k}a", "{k}b", "RIGHT", "LEFT"]
+      (Gives (Just "y")),
+    after [abc] "lmove" (lmove ("k", LeftEnd) ("k", RightEnd)) ["LMOVE", "k", "k", "LEFT", "RIGHT"] (Gives (Just "a")),
+    onEmpty
+      "lmove"
+      (lmove ("{k}a", LeftEnd) ("{k}b", RightEnd))
+      ["LMOVE", "{k}a", "{k}b", "LEFT", "RIGHT"]
+      (Gives Nothing),
+    after
+      [["RPUSH", "{k}a", "x", "y"]]
+      "rpoplpush"
+      (rpoplpush "{k}a" "{k}b")
+      ["RPOPLPUSH", "{k}a", "{k}b"]
+      (Gives (Just "y")),
+    onEmpty "rpoplpush" (rpoplpush "{k}a" "{k}b") ["RPOPLPUSH", "{k}a", "{k}b"] (Gives Nothing),
+    after
+      [["RPUSH", "{k}a", "x", "y"]]
+      "brpoplpush"
+      (brpoplpush "{k}a" "{k}b" (Just (seconds 3)))
+      ["BRPOPLPUSH", "{k}a", "{k}b", "3"]
+      (Gives (Just "y")),
+    onEmpty
+      "brpoplpush"
+      (brpoplpush "{k}a" "{k}b" (Just (milliseconds 5)))
+      ["BRPOPLPUSH", "{k}a", "{k}b", "0.005000"]
+      (Gives Nothing),
+    onEmpty
+      "blmove"
+      (blmove ("{k}a", RightEnd) ("{k}b", LeftEnd) (Just (milliseconds 5)))
+      ["BLMOVE", "{k}a", "{k}b", "RIGHT", "LEFT", "0.005000"]
+      (Gives Nothing)
+  ]
 
 -- | A list of three.
 abc :: [ByteString]
 abc = ["RPUSH", "k", "a", "b", "c"]
+
+-- | A list in which one element is three times.
+abca :: [ByteString]
+abca = ["RPUSH", "k", "a", "b", "c", "a", "a"]

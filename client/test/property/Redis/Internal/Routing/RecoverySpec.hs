@@ -6,6 +6,7 @@ import Control.Monad (forM_)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (defaultBackoff)
@@ -79,7 +80,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
 
   it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
-    let at seconds number = (newCase number writeFacts) {caseDeadline = Just (nanosFromSeconds seconds)}
+    let at time number = (newCase number writeFacts) {caseDeadline = Just (nanosFromSeconds time)}
         enter machine fresh = fst (step 0 (EnterUnplaced fresh nowhere) machine)
         (seeking, _) = step 0 (Unplaced 0 nowhere) (enter newRecovery (at 1 3))
         two = List.foldl' enter seeking [at 5 6, at 5 9]
@@ -92,12 +93,12 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
     let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * patience) SameRoute)) newRecovery
         (over, actions) = step (nanosFromSeconds patience) Tick resting
     recoveryWake resting `shouldBe` Just (nanosFromSeconds patience)
-    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError NotSent patience], Nothing)
+    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure NotSent (seconds patience))], Nothing)
 
   it "has a command that is on its way told whether it was sent when its time is over" $ do
     let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
         (_, actions) = step (nanosFromSeconds patience) Tick leaving
-    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError NotSent patience, TimeoutError MaybeExecuted patience)]
+    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure NotSent (seconds patience)), TimeoutError (TimeoutFailure MaybeExecuted (seconds patience)))]
 
   it "takes no notice of a reply to what has ended" $ do
     let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
@@ -122,7 +123,7 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
   it "sends nothing that comes after the client was closed, and says what may have run" $ do
     let (halted, _) = step 0 Stop newRecovery
         doubtful = (newCase 2 writeFacts {factRepeatable = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factRepeatable = True} newCourse lost)}
-        lost = nowhere {failedError = ConnectionError MaybeExecuted (node 1) ClosedByPeer}
+        lost = nowhere {failedError = ConnectionError (ConnectionFailure MaybeExecuted (node 1) ClosedByPeer)}
         entering event = step 1 event halted
     forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
       let (machine, actions) = entering event
@@ -137,7 +138,7 @@ sends actions = [number | Send _ number _ <- actions]
 nowhere :: FailedAttempt
 nowhere =
   FailedAttempt
-    { failedError = RoutingError NotSent (UncoveredSlot 7),
+    { failedError = RoutingError (RoutingFailure NotSent (UncoveredSlot 7)),
       failedNode = Nothing,
       failedRole = Primary,
       failedSent = Plainly,
@@ -188,10 +189,10 @@ anyMove =
 anyError :: Gen Error
 anyError =
   elements
-    [ ConnectionError NotSent (node 1) ClosedByPeer,
-      ConnectionError MaybeExecuted (node 1) ClosedByPeer,
-      TimeoutError MaybeExecuted patience,
-      RoutingError NotSent (UncoveredSlot 7),
+    [ ConnectionError (ConnectionFailure NotSent (node 1) ClosedByPeer),
+      ConnectionError (ConnectionFailure MaybeExecuted (node 1) ClosedByPeer),
+      TimeoutError (TimeoutFailure MaybeExecuted (seconds patience)),
+      RoutingError (RoutingFailure NotSent (UncoveredSlot 7)),
       ReplyError (serverErrorFromText "MOVED 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "ASK 7 10.0.0.2:6379"),
       ReplyError (serverErrorFromText "TRYAGAIN Multiple keys request during rehashing of slot"),
@@ -253,7 +254,7 @@ move world = \case
           world {worldDoubtful = doubtful <> worldDoubtful world}
   Misses which -> onLeaving which $ \number _ -> happen (Unplaced number nowhere) world
   Hears -> happen News world
-  Waits seconds -> passing (worldNow world + nanosFromSeconds seconds) world
+  Waits amount -> passing (worldNow world + nanosFromSeconds amount) world
   where
     onLeaving which act
       | Map.null (worldLeaving world) = world

@@ -2,7 +2,7 @@ module Redis.Internal.Routing.RetrySpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.List qualified as List
-import Redis.Duration (seconds)
+import Redis.Duration
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
 import Redis.Internal.Config (Backoff (..))
@@ -41,7 +41,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
       `shouldBe` [RetryAfter (part * firstDelay) SameRoute | part <- [0.5, 0.625, 0.75, 1]]
 
   it "says why no node can be reached when none was ever tried" $ do
-    let unreachable = RoutingError NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))])
+    let unreachable = RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))]))
         nowhere = (failure unreachable) {failedNode = Nothing}
         first = decide cluster readFacts newCourse nowhere
         last' = decide cluster readFacts (verdictCourse first) nowhere {failedRemaining = Just 0}
@@ -68,7 +68,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
         second = decide policy writeFacts (verdictCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedSent = WithAsking}
     verdictDecision second
       `shouldBe` GiveUp
-        (RoutingError RefusedBeforeRun (AttemptsExhausted [(node 1, "ASK 1 10.0.0.2:6379"), (node 2, "(ASKING) CLUSTERDOWN The cluster is down")]))
+        (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, "ASK 1 10.0.0.2:6379"), (node 2, "(ASKING) CLUSTERDOWN The cluster is down")])))
 
   it "gives the plain error when one attempt is all there may be" $
     verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
@@ -174,15 +174,15 @@ writesAtPrimary =
     (lost NotSent (ConnectFailed "refused"), wait SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost NotSent ClosedLocally, wait SameRoute, []),
-    (RoutingError NotSent (UncoveredSlot 7), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
-    (RoutingError NotSent (NoReachableNode []), wait SameRoute, []),
-    (RoutingError NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)]), wait SameRoute, []),
-    handedOver (RoutingError NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)]))
+    (RoutingError (RoutingFailure NotSent (UncoveredSlot 7)), wait SameRoute, [Tell (SawUncovered (slotAt 7))]),
+    (RoutingError (RoutingFailure NotSent (NoReachableNode [])), wait SameRoute, []),
+    (RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, refusal), (node 2, lost NotSent ClosedByPeer)])), wait SameRoute, []),
+    handedOver (RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, refusal), (node 2, refusal)])))
   ]
     <> [ (failed, GiveUp failed, [Tell (LostNode (node 1))])
          | failed <-
              [ lost MaybeExecuted ClosedByPeer,
-               lost MaybeExecuted (SilentPeer 5),
+               lost MaybeExecuted (SilentPeer (seconds 5)),
                lost MaybeExecuted (ProtocolViolation "x"),
                lost NotSent (TlsFailed "certificate has expired"),
                lost NotSent (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair"))
@@ -210,8 +210,8 @@ readsAtReplica =
 readsAtPrimary :: [Row]
 readsAtPrimary =
   [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (lost MaybeExecuted (SilentPeer 5), RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (TimeoutError MaybeExecuted 5, GiveUp (TimeoutError MaybeExecuted 5), []),
+    (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow SameRoute, [Tell (LostNode (node 1))]),
+    (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5))), []),
     -- It may be its own reply that nobody can read.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
     (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))])
@@ -251,10 +251,10 @@ alwaysHandedOver =
       "NOSCRIPT No matching script",
       "EXECABORT Transaction discarded"
     ]
-    <> [ TimeoutError NotSent 5,
-         TimeoutError MaybeExecuted 5,
+    <> [ TimeoutError (TimeoutFailure NotSent (seconds 5)),
+         TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)),
          UnexpectedReply (DecodeError [] "a" "b"),
-         RoutingError NotSent (AttemptsExhausted []),
+         RoutingError (RoutingFailure NotSent (AttemptsExhausted [])),
          RefusedError EmptyCommand,
          ClientClosed
        ]
@@ -285,7 +285,7 @@ reply :: ByteString -> Error
 reply = ReplyError . serverErrorFromText
 
 lost :: Delivery -> ConnectionCause -> Error
-lost delivery = ConnectionError delivery (node 1)
+lost delivery = ConnectionError . ConnectionFailure delivery (node 1)
 
 wait :: Target -> Decision
 wait = RetryAfter (waiting 1)
@@ -356,9 +356,9 @@ anyError =
   oneof
     [ elements [failed | (failed, _, _) <- concat [writesAtPrimary, readsAtReplica, readsAtPrimary, writesAtStandalone]],
       reply <$> anyBytes,
-      ConnectionError <$> anyDelivery <*> anyNode <*> elements [ClosedByPeer, ClosedLocally, SilentPeer 1, NameNotResolved "", ConnectTimedOut 5, BrokenConnection ""],
-      TimeoutError <$> anyDelivery <*> choose (0, 5),
-      RoutingError <$> anyDelivery <*> elements [UncoveredSlot 5, UncoveredSlot 70000, NoReachableNode [], AttemptsExhausted []]
+      ConnectionError <$> (ConnectionFailure <$> anyDelivery <*> anyNode <*> elements [ClosedByPeer, ClosedLocally, SilentPeer (seconds 1), NameNotResolved "", ConnectTimedOut (seconds 5), BrokenConnection ""]),
+      TimeoutError <$> (TimeoutFailure <$> anyDelivery <*> (seconds <$> choose (0, 5))),
+      RoutingError <$> (RoutingFailure <$> anyDelivery <*> elements [UncoveredSlot 5, UncoveredSlot 70000, NoReachableNode [], AttemptsExhausted []])
     ]
   where
     anyDelivery = elements [minBound .. maxBound]

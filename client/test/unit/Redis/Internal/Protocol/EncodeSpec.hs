@@ -29,7 +29,7 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
 
   prop "writes as many bytes as it said, and none behind them" $
     forAll (listOf argument) $ \others ->
-      conjoin (map (ioProperty . keepsToItsSize) (request others : map fst (prepared others) <> map requestInline (take 1 others)))
+      conjoin (map (ioProperty . keepsToItsSize) (request others : requestShortened others (request []) : map fst (prepared others) <> map requestInline (take 1 others)))
 
   prop "encodes a name once and the arguments behind it, as all words together" $
     forAll (listOf argument) $ \others ->
@@ -38,6 +38,14 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
   prop "gives its words back" $
     forAll (listOf argument) $ \others ->
       conjoin ((requestWords (request others) === others) : [requestWords encoded === expected | (encoded, expected) <- prepared others])
+
+  prop "sends the short form of two, and has the long one" $
+    forAll ((,) <$> listOf argument <*> listOf argument) $ \(short, long) ->
+      let both = requestShortened short (request long)
+       in requestBytes both === naiveRequest short
+            .&&. requestWords both === short
+            .&&. requestWords (requestWhole both) === long
+            .&&. map requestIsShortened [both, requestWhole both] === [True, False]
 
   prop "sends a line as it is, and its break" $
     forAll argument $ \line ->

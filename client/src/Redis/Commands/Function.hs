@@ -1,0 +1,342 @@
+-- | Functions: programs that are loaded into the server once, as libraries, and called
+-- by their names. The server keeps them as it keeps keys: replicas have them, too.
+--
+-- > run client (functionLoad "#!lua name=mylib\nredis.register_function('add', function(keys, args) … end)")
+-- > run client (fcall "add" ["counter"] ["5"] `decodedBy` Decode.integer)
+--
+-- A call takes its keys and its other arguments; the keys must share a slot in a
+-- cluster. The answer is whatever the function returns: see 'Redis.Command.decodedBy'.
+-- One that fails half-way leaves what it did.
+--
+-- In a cluster each primary has libraries of its own. What changes them is for every
+-- primary; what asks for them is one node's own and refused unless a node is named
+-- ('Redis.Command.onNode', 'Redis.Command.onEvery').
+--
+-- The servers' pages: <https://valkey.io/commands/#scripting>,
+-- <https://redis.io/docs/latest/commands/?group=scripting>.
+module Redis.Commands.Function
+  ( -- * Calling
+    fcall,
+    fcallRo,
+    functionKill,
+    functionStats,
+    FunctionStats (..),
+    RunningFunction (..),
+    FunctionEngine (..),
+
+    -- * Libraries
+    functionLoad,
+    functionLoadWith,
+    FunctionLoadOptions (functionLoadReplace),
+    functionLoadDefaults,
+    functionDelete,
+    functionFlush,
+    functionFlushWith,
+    functionList,
+    functionListWith,
+    FunctionListOptions (functionListLibraryname, functionListWithcode),
+    functionListDefaults,
+    FunctionLibrary (..),
+    FunctionInfo (..),
+
+    -- * All of them, in the server's own form
+    functionDump,
+    functionRestore,
+    functionRestoreWith,
+    FunctionRestoreOptions (functionRestorePolicy),
+    functionRestoreDefaults,
+    FunctionRestorePolicy (..),
+
+    -- * Help
+    functionHelp,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Commands.Server (FlushOptions, flushDefaults)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Duration (Duration, milliseconds)
+import Redis.Internal.Command.Flush (flushArguments)
+import Redis.Internal.Command.Program
+import Redis.Value (Value)
+
+-- | @FCALL function numkeys key … argument …@. Costs what the function costs; since
+-- 7.0.0.
+--
+-- In a cluster it goes to the node of its keys. Without keys it goes to any primary:
+-- give it a key, or name the node ('Redis.Command.onNode').
+--
+-- @since 0.1.0.0
+fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
+fcall = program "FCALL"
+
+-- | @FCALL_RO …@: as 'fcall', for a function that is registered as writing nothing, so
+-- that it may run on a replica and may be sent again. Since 7.0.0.
+--
+-- @since 0.1.0.0
+fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
+fcallRo = program "FCALL_RO"
+
+-- | @FUNCTION KILL@: ends the function that runs, unless it has written; an error if
+-- none does. Does not wait behind it. In a cluster every primary is asked, and one that
+-- had a function is enough; replicas are not asked (see 'Redis.Commands.Script.scriptKill').
+-- \(O(1)\) on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionKill :: Command ()
+functionKill = command "FUNCTION KILL" [] Decode.okay
+
+-- | @FUNCTION STATS@: what runs, and what there is. Does not wait behind a function that
+-- runs; while a script of EVAL does, the server says @BUSY@. One node's own. \(O(1)\) on
+-- the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionStats :: Command FunctionStats
+functionStats = command "FUNCTION STATS" [] $ \reply -> do
+  fields <- Decode.record reply
+  functionRunning <- Decode.field "running_script" (Decode.nullable running) fields
+  engines <- Decode.field "engines" (Decode.pairs Decode.bytes counts) fields
+  let functionEngines = [FunctionEngine {engineName, engineLibraries, engineFunctions} | (engineName, (engineLibraries, engineFunctions)) <- engines]
+  pure FunctionStats {functionRunning, functionEngines}
+  where
+    counts reply = do
+      fields <- Decode.record reply
+      (,) <$> Decode.field "libraries_count" Decode.integer fields <*> Decode.field "functions_count" Decode.integer fields
+
+-- | What runs, and what there is.
+--
+-- @since 0.1.0.0
+data FunctionStats = FunctionStats
+  { functionRunning :: Maybe RunningFunction,
+    functionEngines :: [FunctionEngine]
+  }
+  deriving stock (Eq, Show)
+
+-- | A call that has not ended.
+--
+-- @since 0.1.0.0
+data RunningFunction = RunningFunction
+  { runningName :: ByteString,
+    -- | The words of the command that called it.
+    runningCommand :: [ByteString],
+    -- | For how long it has run.
+    runningDuration :: Duration
+  }
+  deriving stock (Eq, Show)
+
+-- | A language of functions.
+--
+-- @since 0.1.0.0
+data FunctionEngine = FunctionEngine
+  { -- | Such as @LUA@.
+    engineName :: ByteString,
+    engineLibraries :: Int64,
+    engineFunctions :: Int64
+  }
+  deriving stock (Eq, Show)
+
+running :: Decoder RunningFunction
+running reply = do
+  fields <- Decode.record reply
+  runningName <- Decode.field "name" Decode.bytes fields
+  runningCommand <- Decode.field "command" (Decode.list Decode.bytes) fields
+  runningDuration <- milliseconds <$> Decode.field "duration_ms" Decode.integer fields
+  pure RunningFunction {runningName, runningCommand, runningDuration}
+
+-- | @FUNCTION LOAD code@: the name of the library, which must be new. In a
+-- cluster every primary learns it. \(O(1)\) on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionLoad :: ByteString -> Command ByteString
+functionLoad = functionLoadWith functionLoadDefaults
+
+-- | How to load a library.
+--
+-- @since 0.1.0.0
+newtype FunctionLoadOptions = FunctionLoadOptions
+  { -- | REPLACE: a library of that name, which otherwise is an error.
+    functionLoadReplace :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Replaces nothing.
+--
+-- @since 0.1.0.0
+functionLoadDefaults :: FunctionLoadOptions
+functionLoadDefaults = FunctionLoadOptions {functionLoadReplace = False}
+
+-- | @FUNCTION LOAD [REPLACE] code@: as 'functionLoad'.
+--
+-- @since 0.1.0.0
+functionLoadWith :: FunctionLoadOptions -> ByteString -> Command ByteString
+functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
+  command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
+
+-- | @FUNCTION DELETE library@: with its functions; an error if there is none of that
+-- name. In a cluster on every primary. \(O(1)\) on the server, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionDelete :: ByteString -> Command ()
+functionDelete library = command "FUNCTION DELETE" [arg library] Decode.okay
+
+-- | @FUNCTION FLUSH@: deletes all libraries; in a cluster on every primary. \(O(n)\) on
+-- the server in functions, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionFlush :: Command ()
+functionFlush = functionFlushWith flushDefaults
+
+-- | @FUNCTION FLUSH [SYNC|ASYNC]@: as 'functionFlush'.
+--
+-- @since 0.1.0.0
+functionFlushWith :: FlushOptions -> Command ()
+functionFlushWith options = command "FUNCTION FLUSH" (flushArguments options) Decode.okay
+
+-- | @FUNCTION LIST@: all libraries, without their code. One node's own. \(O(n)\) on the
+-- server in functions, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionList :: Command [FunctionLibrary]
+functionList = functionListWith functionListDefaults
+
+-- | What to tell.
+--
+-- @since 0.1.0.0
+data FunctionListOptions = FunctionListOptions
+  { -- | LIBRARYNAME: a glob.
+    functionListLibraryname :: Maybe ByteString,
+    -- | WITHCODE.
+    functionListWithcode :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Of all libraries, and without their code.
+--
+-- @since 0.1.0.0
+functionListDefaults :: FunctionListOptions
+functionListDefaults = FunctionListOptions {functionListLibraryname = Nothing, functionListWithcode = False}
+
+-- | @FUNCTION LIST [LIBRARYNAME glob] [WITHCODE]@: as 'functionList'.
+--
+-- @since 0.1.0.0
+functionListWith :: FunctionListOptions -> Command [FunctionLibrary]
+functionListWith FunctionListOptions {functionListLibraryname, functionListWithcode} =
+  command
+    "FUNCTION LIST"
+    (option "LIBRARYNAME" arg functionListLibraryname <> flag "WITHCODE" functionListWithcode)
+    (Decode.list libraryInfo)
+
+-- | A library of functions.
+--
+-- @since 0.1.0.0
+data FunctionLibrary = FunctionLibrary
+  { libraryName :: ByteString,
+    -- | Its language, such as @LUA@.
+    libraryEngine :: ByteString,
+    libraryFunctions :: [FunctionInfo],
+    -- | If it was asked for.
+    libraryCode :: Maybe ByteString,
+    -- | What newer servers say besides.
+    libraryOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | A function of a library.
+--
+-- @since 0.1.0.0
+data FunctionInfo = FunctionInfo
+  { functionName :: ByteString,
+    functionDescription :: Maybe ByteString,
+    -- | Such as @no-writes@.
+    functionFlags :: [ByteString],
+    -- | What newer servers say besides.
+    functionOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+libraryInfo :: Decoder FunctionLibrary
+libraryInfo reply = do
+  fields <- Decode.record reply
+  libraryName <- Decode.field "library_name" Decode.bytes fields
+  libraryEngine <- Decode.field "engine" Decode.bytes fields
+  libraryFunctions <- Decode.field "functions" (Decode.list functionInfo) fields
+  libraryCode <- Decode.optionalField "library_code" Decode.bytes fields
+  let libraryOthers = without ["library_name", "engine", "functions", "library_code"] fields
+  pure FunctionLibrary {libraryName, libraryEngine, libraryFunctions, libraryCode, libraryOthers}
+
+functionInfo :: Decoder FunctionInfo
+functionInfo reply = do
+  fields <- Decode.record reply
+  functionName <- Decode.field "name" Decode.bytes fields
+  functionDescription <- Decode.field "description" (Decode.nullable Decode.bytes) fields
+  functionFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
+  let functionOthers = without ["name", "description", "flags"] fields
+  pure FunctionInfo {functionName, functionDescription, functionFlags, functionOthers}
+
+without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
+without known = filter ((`notElem` known) . fst)
+
+-- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. One
+-- node's own. \(O(n)\) on the server in functions, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionDump :: Command ByteString
+functionDump = command "FUNCTION DUMP" [] Decode.bytes
+
+-- | @FUNCTION RESTORE payload@: adds what 'functionDump' gave; an error, and nothing is
+-- added, if a library is there already. In a cluster on every primary. \(O(n)\) on the
+-- server in functions, since 7.0.0.
+--
+-- @since 0.1.0.0
+functionRestore :: ByteString -> Command ()
+functionRestore = functionRestoreWith functionRestoreDefaults
+
+-- | How to restore libraries.
+--
+-- @since 0.1.0.0
+newtype FunctionRestoreOptions = FunctionRestoreOptions
+  { functionRestorePolicy :: FunctionRestorePolicy
+  }
+  deriving stock (Eq, Show)
+
+-- | What becomes of libraries that are there.
+--
+-- @since 0.1.0.0
+data FunctionRestorePolicy
+  = -- | APPEND: they stay; one of the same name is an error.
+    AppendLibraries
+  | -- | REPLACE: one of the same name goes.
+    ReplaceLibraries
+  | -- | FLUSH: all go.
+    FlushLibraries
+  deriving stock (Eq, Show)
+
+-- | They stay.
+--
+-- @since 0.1.0.0
+functionRestoreDefaults :: FunctionRestoreOptions
+functionRestoreDefaults = FunctionRestoreOptions {functionRestorePolicy = AppendLibraries}
+
+-- | @FUNCTION RESTORE payload [FLUSH|APPEND|REPLACE]@: as 'functionRestore'.
+--
+-- @since 0.1.0.0
+functionRestoreWith :: FunctionRestoreOptions -> ByteString -> Command ()
+functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
+  command "FUNCTION RESTORE" (arg payload : policy) Decode.okay
+  where
+    policy = case functionRestorePolicy of
+      -- What the server does without a word.
+      AppendLibraries -> []
+      ReplaceLibraries -> [arg "REPLACE"]
+      FlushLibraries -> [arg "FLUSH"]
+
+-- | @FUNCTION HELP@: the server's own words, a line each. \(O(1)\) on the server, since
+-- 7.0.0.
+--
+-- @since 0.1.0.0
+functionHelp :: Command [ByteString]
+functionHelp = command "FUNCTION HELP" [] (Decode.list Decode.bytes)

@@ -1,0 +1,590 @@
+-- | Places on a map, by longitude and latitude, and what lies near them.
+--
+-- > run client (geoadd "towns" ((GeoPoint 13.361389 38.115556, "Palermo") :| []))
+-- > run client (geosearch "towns" (ByRadius (FromLonlat (GeoPoint 15 37)) (GeoRadius 200 Kilometres)))
+--
+-- To all other commands such a key holds a sorted set: @ZREM@ takes a place away. The
+-- server keeps places to less than a metre, so what comes back differs a little from what
+-- was added.
+--
+-- What the server says of them: <https://valkey.io/commands/#geo>.
+module Redis.Commands.Geo
+  ( -- * Places
+    geoadd,
+    geoaddWith,
+    GeoaddOptions (geoaddCondition, geoaddChanged),
+    geoaddDefaults,
+    GeoaddCondition (..),
+    geopos,
+    geohash,
+    geodist,
+    GeoPoint (..),
+    GeoUnit (..),
+
+    -- * Searching
+    geosearch,
+    geosearchWith,
+    geosearchDetails,
+    geosearchDetailsWith,
+    GeosearchOptions (geosearchOrder, geosearchCount),
+    geosearchDefaults,
+    GeoArea (..),
+    GeoCentre (..),
+    GeoRadius (..),
+    GeoOrder (..),
+    GeoCount (..),
+    GeoDetail (..),
+    GeoFound (..),
+    geosearchstore,
+    geosearchstoreWith,
+    GeosearchstoreOptions (geosearchstoreOrder, geosearchstoreCount, geosearchstoreStoredist),
+    geosearchstoreDefaults,
+
+    -- * On servers before 6.2
+    georadius,
+    georadiusWith,
+    georadiusDetails,
+    georadiusDetailsWith,
+    georadiusStore,
+    georadiusStoreWith,
+    GeoStore (..),
+    georadiusbymember,
+    georadiusbymemberWith,
+    georadiusbymemberDetails,
+    georadiusbymemberDetailsWith,
+    georadiusbymemberStore,
+    georadiusbymemberStoreWith,
+
+    -- ** To be answered by replicas
+    georadiusRo,
+    georadiusRoWith,
+    georadiusRoDetails,
+    georadiusRoDetailsWith,
+    georadiusbymemberRo,
+    georadiusbymemberRoWith,
+    georadiusbymemberRoDetails,
+    georadiusbymemberRoDetailsWith,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Foldable (toList)
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+
+-- | A place, in degrees. The server takes longitudes from -180 to 180 and latitudes
+-- from -85.05112878 to 85.05112878.
+--
+-- @since 0.1.0.0
+data GeoPoint = GeoPoint
+  { geoPointLongitude :: Double,
+    geoPointLatitude :: Double
+  }
+  deriving stock (Eq, Ord, Show)
+
+-- | What distances are measured in.
+--
+-- @since 0.1.0.0
+data GeoUnit
+  = -- | m
+    Metres
+  | -- | km
+    Kilometres
+  | -- | ft
+    Feet
+  | -- | mi
+    Miles
+  deriving stock (Eq, Show)
+
+unit :: GeoUnit -> Argument
+unit = \case
+  Metres -> arg "m"
+  Kilometres -> arg "km"
+  Feet -> arg "ft"
+  Miles -> arg "mi"
+
+point :: GeoPoint -> [Argument]
+point GeoPoint {geoPointLongitude, geoPointLatitude} = [double geoPointLongitude, double geoPointLatitude]
+
+readPoint :: Decoder GeoPoint
+readPoint = fmap (uncurry GeoPoint) . Decode.pair Decode.double Decode.double
+
+-- | @GEOADD key longitude latitude member …@: adds them, or moves those that are there;
+-- how many are new. \(O(\log n)\) each on the server, since 3.2.0.
+--
+-- @since 0.1.0.0
+geoadd :: ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
+geoadd = geoaddWith geoaddDefaults
+
+-- | How to add.
+--
+-- @since 0.1.0.0
+data GeoaddOptions = GeoaddOptions
+  { -- | 'Nothing' adds and moves.
+    geoaddCondition :: Maybe GeoaddCondition,
+    -- | CH (since 6.2.0): the answer counts those that were moved, too.
+    geoaddChanged :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | Which places to take.
+--
+-- @since 0.1.0.0
+data GeoaddCondition
+  = -- | NX (since 6.2.0): none is moved.
+    OnlyNewPlaces
+  | -- | XX (since 6.2.0): none is added.
+    OnlyKnownPlaces
+  deriving stock (Eq, Show)
+
+-- | Adds and moves, and counts what is new.
+--
+-- @since 0.1.0.0
+geoaddDefaults :: GeoaddOptions
+geoaddDefaults = GeoaddOptions {geoaddCondition = Nothing, geoaddChanged = False}
+
+-- | @GEOADD key [NX|XX] [CH] longitude latitude member …@: as 'geoadd'.
+--
+-- @since 0.1.0.0
+geoaddWith :: GeoaddOptions -> ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
+geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
+  command "GEOADD" (key name : condition <> flag "CH" geoaddChanged <> concatMap place places) Decode.integer
+  where
+    place (where', member) = point where' <> [arg member]
+    condition = case geoaddCondition of
+      Nothing -> []
+      Just OnlyNewPlaces -> [arg "NX"]
+      Just OnlyKnownPlaces -> [arg "XX"]
+
+-- | @GEOPOS key member …@: where they are, in their order; 'Nothing' for one that is not
+-- there. \(O(1)\) each on the server, since 3.2.0.
+--
+-- @since 0.1.0.0
+geopos :: ByteString -> NonEmpty ByteString -> Command [Maybe GeoPoint]
+geopos name members =
+  command "GEOPOS" (key name : args members) (Decode.listOf (length members) (Decode.nullable readPoint))
+
+-- | @GEOHASH key member …@: their geohashes of eleven letters, as other programs know
+-- them; 'Nothing' for one that is not there. \(O(1)\) each on the server, since 3.2.0.
+--
+-- @since 0.1.0.0
+geohash :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
+geohash name members =
+  command "GEOHASH" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.bytes))
+
+-- | @GEODIST key member member m|km|ft|mi@: how far they are apart; 'Nothing' if one is
+-- not there. \(O(1)\) on the server, since 3.2.0.
+--
+-- @since 0.1.0.0
+geodist :: ByteString -> ByteString -> ByteString -> GeoUnit -> Command (Maybe Double)
+geodist name one other in' =
+  command "GEODIST" [key name, arg one, arg other, unit in'] (Decode.nullable Decode.double)
+
+-- | Where to search.
+--
+-- @since 0.1.0.0
+data GeoArea
+  = -- | BYRADIUS: within a circle.
+    ByRadius GeoCentre GeoRadius
+  | -- | BYBOX: within so much from west to east, and from south to north.
+    ByBox GeoCentre Double Double GeoUnit
+  | -- | BYPOLYGON (Valkey, since 9.0): within these three or more corners.
+    ByPolygon GeoPoint GeoPoint GeoPoint [GeoPoint]
+  deriving stock (Eq, Show)
+
+-- | The middle of a search.
+--
+-- @since 0.1.0.0
+data GeoCentre
+  = -- | A place that is there. The server refuses one that is not.
+    FromMember ByteString
+  | FromLonlat GeoPoint
+  deriving stock (Eq, Show)
+
+-- | A distance from the middle.
+--
+-- @since 0.1.0.0
+data GeoRadius = GeoRadius Double GeoUnit
+  deriving stock (Eq, Show)
+
+area :: GeoArea -> [Argument]
+area = \case
+  ByRadius centre circle -> from centre <> (arg "BYRADIUS" : radius circle)
+  ByBox centre width height in' -> from centre <> [arg "BYBOX", double width, double height, unit in']
+  ByPolygon a b c more ->
+    let corners = a : b : c : more
+     in [arg "BYPOLYGON", int (fromIntegral (length corners))] <> concatMap point corners
+  where
+    from = \case
+      FromMember member -> [arg "FROMMEMBER", arg member]
+      FromLonlat where' -> arg "FROMLONLAT" : point where'
+
+radius :: GeoRadius -> [Argument]
+radius (GeoRadius far in') = [double far, unit in']
+
+-- | Which comes first.
+--
+-- @since 0.1.0.0
+data GeoOrder
+  = -- | ASC
+    NearestFirst
+  | -- | DESC
+    FarthestFirst
+  deriving stock (Eq, Show)
+
+-- | How many to find. The server refuses a number that is not positive.
+--
+-- @since 0.1.0.0
+data GeoCount
+  = -- | COUNT n: at most so many, the nearest unless the order is another.
+    CountNearest Int64
+  | -- | COUNT n ANY (since 6.2.0): the first so many that the server comes across, which is
+    -- quicker.
+    CountAny Int64
+  deriving stock (Eq, Show)
+
+orderAndCount :: Maybe GeoOrder -> Maybe GeoCount -> [Argument]
+orderAndCount order count = maybe [] inOrder order <> maybe [] atMost count
+  where
+    inOrder = \case
+      NearestFirst -> [arg "ASC"]
+      FarthestFirst -> [arg "DESC"]
+    atMost = \case
+      CountNearest most -> [arg "COUNT", int most]
+      CountAny most -> [arg "COUNT", int most, arg "ANY"]
+
+-- | What to give of what is found.
+--
+-- @since 0.1.0.0
+data GeosearchOptions = GeosearchOptions
+  { -- | 'Nothing' is any order.
+    geosearchOrder :: Maybe GeoOrder,
+    -- | 'Nothing' is all.
+    geosearchCount :: Maybe GeoCount
+  }
+  deriving stock (Eq, Show)
+
+-- | All, in any order.
+--
+-- @since 0.1.0.0
+geosearchDefaults :: GeosearchOptions
+geosearchDefaults = GeosearchOptions {geosearchOrder = Nothing, geosearchCount = Nothing}
+
+searchOptions :: GeosearchOptions -> [Argument]
+searchOptions GeosearchOptions {geosearchOrder, geosearchCount} = orderAndCount geosearchOrder geosearchCount
+
+-- | @GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS …|BYBOX …@, or
+-- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies
+-- around and in all there is, since 6.2.0.
+--
+-- @since 0.1.0.0
+geosearch :: ByteString -> GeoArea -> Command [ByteString]
+geosearch = geosearchWith geosearchDefaults
+
+-- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]]@: as 'geosearch'.
+--
+-- @since 0.1.0.0
+geosearchWith :: GeosearchOptions -> ByteString -> GeoArea -> Command [ByteString]
+geosearchWith options name within =
+  command "GEOSEARCH" (key name : area within <> searchOptions options) foundMembers
+
+foundMembers :: Decoder [ByteString]
+foundMembers = Decode.list Decode.bytes
+
+-- | What else to tell of what is found.
+--
+-- @since 0.1.0.0
+data GeoDetail
+  = -- | WITHDIST: how far from the middle it is.
+    WithDist
+  | -- | WITHHASH: the number that the server keeps for the place.
+    WithHash
+  | -- | WITHCOORD: where it is.
+    WithCoord
+  deriving stock (Eq, Show)
+
+-- | A place that was found, and what was asked of it.
+--
+-- @since 0.1.0.0
+data GeoFound = GeoFound
+  { geoFoundMember :: ByteString,
+    -- | In the unit of the search; from the middle of a polygon in metres.
+    geoFoundDist :: Maybe Double,
+    -- | Its score in the sorted set.
+    geoFoundHash :: Maybe Int64,
+    geoFoundCoord :: Maybe GeoPoint
+  }
+  deriving stock (Eq, Show)
+
+details :: NonEmpty GeoDetail -> [Argument]
+details = map word . toList
+  where
+    word = \case
+      WithDist -> arg "WITHDIST"
+      WithHash -> arg "WITHHASH"
+      WithCoord -> arg "WITHCOORD"
+
+found :: NonEmpty GeoDetail -> Decoder [GeoFound]
+found asked = Decode.list $ \reply -> do
+  elements <- Decode.list Decode.value reply
+  geoFoundMember <- Decode.element 0 Decode.bytes elements
+  geoFoundDist <- detail WithDist [] Decode.double elements
+  geoFoundHash <- detail WithHash [WithDist] Decode.integer elements
+  geoFoundCoord <- detail WithCoord [WithDist, WithHash] readPoint elements
+  pure GeoFound {geoFoundMember, geoFoundDist, geoFoundHash, geoFoundCoord}
+  where
+    -- They stand in the server's order, whatever the order in which they were asked.
+    detail one before decoder elements
+      | one `elem` asked = Just <$> Decode.element (1 + length (filter (`elem` asked) before)) decoder elements
+      | otherwise = Right Nothing
+
+-- | @GEOSEARCH key … WITHDIST|WITHHASH|WITHCOORD …@: as 'geosearch', with more about
+-- each.
+--
+-- > geosearchDetails (WithDist :| []) "towns" (ByRadius (FromMember "Palermo") (GeoRadius 200 Miles))
+--
+-- @since 0.1.0.0
+geosearchDetails :: NonEmpty GeoDetail -> ByteString -> GeoArea -> Command [GeoFound]
+geosearchDetails asked = geosearchDetailsWith asked geosearchDefaults
+
+-- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]] WITHDIST|WITHHASH|WITHCOORD …@: as
+-- 'geosearchWith', with more about each.
+--
+-- @since 0.1.0.0
+geosearchDetailsWith :: NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoArea -> Command [GeoFound]
+geosearchDetailsWith asked options name within =
+  command "GEOSEARCH" (key name : area within <> searchOptions options <> details asked) (found asked)
+
+-- | @GEOSEARCHSTORE destination source …@: stores what 'geosearch' would find at the
+-- destination, in place of what is there, or deletes that if nothing is found; how many
+-- there are. In a cluster both must share a slot. \(O(n+\log m)\) on the server in what
+-- lies around and in all there is, since 6.2.0.
+--
+-- @since 0.1.0.0
+geosearchstore :: ByteString -> ByteString -> GeoArea -> Command Int64
+geosearchstore = geosearchstoreWith geosearchstoreDefaults
+
+-- | What to store of what is found, and how.
+--
+-- @since 0.1.0.0
+data GeosearchstoreOptions = GeosearchstoreOptions
+  { -- | It matters together with a count.
+    geosearchstoreOrder :: Maybe GeoOrder,
+    -- | 'Nothing' is all.
+    geosearchstoreCount :: Maybe GeoCount,
+    -- | STOREDIST: a sorted set of distances in the unit of the search, which is no
+    -- place any more.
+    geosearchstoreStoredist :: Bool
+  }
+  deriving stock (Eq, Show)
+
+-- | All, as places.
+--
+-- @since 0.1.0.0
+geosearchstoreDefaults :: GeosearchstoreOptions
+geosearchstoreDefaults =
+  GeosearchstoreOptions {geosearchstoreOrder = Nothing, geosearchstoreCount = Nothing, geosearchstoreStoredist = False}
+
+-- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: as
+-- 'geosearchstore'.
+--
+-- @since 0.1.0.0
+geosearchstoreWith :: GeosearchstoreOptions -> ByteString -> ByteString -> GeoArea -> Command Int64
+geosearchstoreWith options destination source within =
+  command
+    "GEOSEARCHSTORE"
+    ( [key destination, key source]
+        <> area within
+        <> orderAndCount (geosearchstoreOrder options) (geosearchstoreCount options)
+        <> flag "STOREDIST" (geosearchstoreStoredist options)
+    )
+    Decode.integer
+
+-- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: what is there. The server takes
+-- it for a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server
+-- in what lies around and in all there is, since 3.2.0. Deprecated since 6.2.0: 'geosearch'.
+--
+-- @since 0.1.0.0
+georadius :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
+georadius = georadiusWith geosearchDefaults
+
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadius'. Deprecated since 6.2.0:
+-- 'geosearchWith'.
+--
+-- @since 0.1.0.0
+georadiusWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
+georadiusWith options name where' circle =
+  command "GEORADIUS" (key name : around where' circle <> searchOptions options) foundMembers
+
+around :: GeoPoint -> GeoRadius -> [Argument]
+around where' circle = point where' <> radius circle
+
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadius', with more about each.
+-- Deprecated since 6.2.0: 'geosearchDetails'.
+--
+-- @since 0.1.0.0
+georadiusDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
+georadiusDetails asked = georadiusDetailsWith asked geosearchDefaults
+
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
+-- 'georadiusWith', with more about each. Deprecated since 6.2.0: 'geosearchDetailsWith'.
+--
+-- @since 0.1.0.0
+georadiusDetailsWith ::
+  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
+georadiusDetailsWith asked options name where' circle =
+  command "GEORADIUS" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
+
+-- | Where to store what is found, and as what.
+--
+-- @since 0.1.0.0
+data GeoStore
+  = -- | STORE: as places.
+    StorePlaces ByteString
+  | -- | STOREDIST: as a sorted set of distances, in the unit of the search.
+    StoreDistances ByteString
+  deriving stock (Eq, Show)
+
+store :: GeoStore -> [Argument]
+store = \case
+  StorePlaces destination -> [arg "STORE", key destination]
+  StoreDistances destination -> [arg "STOREDIST", key destination]
+
+-- | @GEORADIUS key … STORE|STOREDIST destination@: stores what 'georadius' would find; how
+-- many there are. In a cluster both keys must share a slot. Deprecated since 6.2.0:
+-- 'geosearchstore'.
+--
+-- @since 0.1.0.0
+georadiusStore :: GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
+georadiusStore = georadiusStoreWith geosearchDefaults
+
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as
+-- 'georadiusStore'. Deprecated since 6.2.0: 'geosearchstoreWith'.
+--
+-- @since 0.1.0.0
+georadiusStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
+georadiusStoreWith options destination name where' circle =
+  command "GEORADIUS" (key name : around where' circle <> searchOptions options <> store destination) Decode.integer
+
+-- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: as 'georadius', around a place that
+-- is there. Since 3.2.0. Deprecated since 6.2.0: 'geosearch'.
+--
+-- @since 0.1.0.0
+georadiusbymember :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
+georadiusbymember = georadiusbymemberWith geosearchDefaults
+
+-- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymember'.
+-- Deprecated since 6.2.0: 'geosearchWith'.
+--
+-- @since 0.1.0.0
+georadiusbymemberWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
+georadiusbymemberWith options name member circle =
+  command "GEORADIUSBYMEMBER" (key name : arg member : radius circle <> searchOptions options) foundMembers
+
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusbymember', with
+-- more about each. Deprecated since 6.2.0: 'geosearchDetails'.
+--
+-- @since 0.1.0.0
+georadiusbymemberDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
+georadiusbymemberDetails asked = georadiusbymemberDetailsWith asked geosearchDefaults
+
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
+-- 'georadiusbymemberWith', with more about each. Deprecated since 6.2.0:
+-- 'geosearchDetailsWith'.
+--
+-- @since 0.1.0.0
+georadiusbymemberDetailsWith ::
+  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
+georadiusbymemberDetailsWith asked options name member circle =
+  command
+    "GEORADIUSBYMEMBER"
+    (key name : arg member : radius circle <> searchOptions options <> details asked)
+    (found asked)
+
+-- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores what 'georadiusbymember'
+-- would find; how many there are. In a cluster both keys must share a slot. Deprecated since
+-- 6.2.0: 'geosearchstore'.
+--
+-- @since 0.1.0.0
+georadiusbymemberStore :: GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
+georadiusbymemberStore = georadiusbymemberStoreWith geosearchDefaults
+
+-- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as
+-- 'georadiusbymemberStore'. Deprecated since 6.2.0: 'geosearchstoreWith'.
+--
+-- @since 0.1.0.0
+georadiusbymemberStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
+georadiusbymemberStoreWith options destination name member circle =
+  command
+    "GEORADIUSBYMEMBER"
+    (key name : arg member : radius circle <> searchOptions options <> store destination)
+    Decode.integer
+
+-- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: as 'georadius', but only a
+-- read. Since 3.2.10. Deprecated since 6.2.0: 'geosearch'.
+--
+-- @since 0.1.0.0
+georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
+georadiusRo = georadiusRoWith geosearchDefaults
+
+-- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusWith'. Deprecated since
+-- 6.2.0: 'geosearchWith'.
+--
+-- @since 0.1.0.0
+georadiusRoWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
+georadiusRoWith options name where' circle =
+  command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options) foundMembers
+
+-- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusDetails'. Deprecated
+-- since 6.2.0: 'geosearchDetails'.
+--
+-- @since 0.1.0.0
+georadiusRoDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
+georadiusRoDetails asked = georadiusRoDetailsWith asked geosearchDefaults
+
+-- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
+-- 'georadiusDetailsWith'. Deprecated since 6.2.0: 'geosearchDetailsWith'.
+--
+-- @since 0.1.0.0
+georadiusRoDetailsWith ::
+  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
+georadiusRoDetailsWith asked options name where' circle =
+  command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
+
+-- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: as 'georadiusbymember', but only a
+-- read. Since 3.2.10. Deprecated since 6.2.0: 'geosearch'.
+--
+-- @since 0.1.0.0
+georadiusbymemberRo :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
+georadiusbymemberRo = georadiusbymemberRoWith geosearchDefaults
+
+-- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymemberWith'.
+-- Deprecated since 6.2.0: 'geosearchWith'.
+--
+-- @since 0.1.0.0
+georadiusbymemberRoWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
+georadiusbymemberRoWith options name member circle =
+  command "GEORADIUSBYMEMBER_RO" (key name : arg member : radius circle <> searchOptions options) foundMembers
+
+-- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as
+-- 'georadiusbymemberDetails'. Deprecated since 6.2.0: 'geosearchDetails'.
+--
+-- @since 0.1.0.0
+georadiusbymemberRoDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
+georadiusbymemberRoDetails asked = georadiusbymemberRoDetailsWith asked geosearchDefaults
+
+-- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@:
+-- as 'georadiusbymemberDetailsWith'. Deprecated since 6.2.0: 'geosearchDetailsWith'.
+--
+-- @since 0.1.0.0
+georadiusbymemberRoDetailsWith ::
+  NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
+georadiusbymemberRoDetailsWith asked options name member circle =
+  command
+    "GEORADIUSBYMEMBER_RO"
+    (key name : arg member : radius circle <> searchOptions options <> details asked)
+    (found asked)

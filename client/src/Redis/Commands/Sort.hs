@@ -1,0 +1,210 @@
+-- | Lists, sets and sorted sets, sorted by the server: by their elements, or by what
+-- other keys say of each.
+--
+-- > run client (sortWith sortDefaults {sortOrder = Descending, sortCount = Just 10} "scores")
+-- > run client (sortGet (GetElement :| [GetKey "name:*"]) "users") -- [[Just "7", Just "Ada"], …]
+--
+-- A pattern names a key for each element, which takes the place of the asterisk; and a
+-- field of a hash behind an arrow: @user:*->name@. A cluster does not know where
+-- these keys are: there the server refuses patterns, but for those that lie in the slot
+-- of the key whatever the element is (@{users}:*@; Redis since 7.4, Valkey since 8.0).
+--
+-- The servers' pages: <https://valkey.io/commands/sort/>,
+-- <https://redis.io/docs/latest/commands/sort/>.
+module Redis.Commands.Sort
+  ( -- * Elements
+    sort,
+    sortWith,
+    sortRo,
+    sortRoWith,
+
+    -- * What other keys say of them
+    sortGet,
+    sortGetWith,
+    sortRoGet,
+    sortRoGetWith,
+    SortGet (..),
+
+    -- * Into a key
+    sortStore,
+    sortStoreWith,
+
+    -- * How
+    SortOptions (sortBy, sortOrder, sortAs, sortSkip, sortCount),
+    sortDefaults,
+    SortBy (..),
+    SortOrder (..),
+    SortAs (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty qualified as NonEmpty
+import Data.Maybe (fromMaybe, isJust)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+
+-- | How to sort.
+--
+-- @since 0.1.0.0
+data SortOptions = SortOptions
+  { -- | BY: what is compared.
+    sortBy :: SortBy,
+    sortOrder :: SortOrder,
+    sortAs :: SortAs,
+    -- | LIMIT: how many to leave out at the beginning.
+    sortSkip :: Int64,
+    -- | LIMIT: how many to return at most.
+    sortCount :: Maybe Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | All, by themselves, as numbers, the smallest first.
+--
+-- @since 0.1.0.0
+sortDefaults :: SortOptions
+sortDefaults =
+  SortOptions {sortBy = ByElement, sortOrder = Ascending, sortAs = AsNumbers, sortSkip = 0, sortCount = Nothing}
+
+-- | What is compared.
+--
+-- @since 0.1.0.0
+data SortBy
+  = -- | The elements themselves.
+    ByElement
+  | -- | The keys, or the fields of hashes, that this pattern names.
+    ByKey ByteString
+  | -- | Nothing: the elements stay in the order that they have.
+    Unsorted
+  deriving stock (Eq, Show)
+
+-- | Which comes first.
+--
+-- @since 0.1.0.0
+data SortOrder
+  = -- | ASC: the smallest.
+    Ascending
+  | -- | DESC: the largest.
+    Descending
+  deriving stock (Eq, Show)
+
+-- | How to compare.
+--
+-- @since 0.1.0.0
+data SortAs
+  = -- | What is no number is an error.
+    AsNumbers
+  | -- | ALPHA: by the locale of the server.
+    AsText
+  deriving stock (Eq, Show)
+
+-- | What to return of each element.
+--
+-- @since 0.1.0.0
+data SortGet
+  = -- | GET #: the element itself.
+    GetElement
+  | -- | GET: the key, or the field of a hash, that this pattern names.
+    GetKey ByteString
+  deriving stock (Eq, Show)
+
+-- | @SORT key@: the elements, as numbers, the smallest first. Some that is no number is
+-- an error. \(O(n \log n)\) on the server, since 1.0.0. The server takes it for a
+-- write; 'sortRo' may go to a replica.
+--
+-- @since 0.1.0.0
+sort :: ByteString -> Command [ByteString]
+sort = sortWith sortDefaults
+
+-- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@: as 'sort'.
+-- \(O(n + m \log m)\) on the server for n elements of which m are returned.
+--
+-- @since 0.1.0.0
+sortWith :: SortOptions -> ByteString -> Command [ByteString]
+sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
+
+-- | @SORT_RO key@: as 'sort', as a read. Since 7.0.0.
+--
+-- @since 0.1.0.0
+sortRo :: ByteString -> Command [ByteString]
+sortRo = sortRoWith sortDefaults
+
+-- | @SORT_RO key …@: as 'sortWith', as a read. Since 7.0.0.
+--
+-- @since 0.1.0.0
+sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
+sortRoWith options name = command "SORT_RO" (key name : sortArguments options []) (Decode.list Decode.bytes)
+
+-- | @SORT key GET pattern …@: for each element, in their order, what the patterns name;
+-- 'Nothing' where there is no such key. As 'sort' besides.
+--
+-- @since 0.1.0.0
+sortGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+sortGet = sortGetWith sortDefaults
+
+-- | @SORT key … GET pattern …@: 'sortGet' as 'sortWith'.
+--
+-- @since 0.1.0.0
+sortGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+sortGetWith options gets name =
+  command "SORT" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
+
+-- | @SORT_RO key GET pattern …@: as 'sortGet', as a read. Since 7.0.0.
+--
+-- @since 0.1.0.0
+sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+sortRoGet = sortRoGetWith sortDefaults
+
+-- | @SORT_RO key … GET pattern …@: as 'sortGetWith', as a read. Since 7.0.0.
+--
+-- @since 0.1.0.0
+sortRoGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
+sortRoGetWith options gets name =
+  command "SORT_RO" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
+
+-- | @SORT key STORE destination@: puts the elements in order into a list; how many there
+-- are. What was at the destination is gone. In a cluster both must share a slot. As
+-- 'sort' besides.
+--
+-- @since 0.1.0.0
+sortStore :: ByteString -> ByteString -> Command Int64
+sortStore = sortStoreWith sortDefaults []
+
+-- | @SORT key … [GET pattern …] STORE destination@: as 'sortStore', of what the patterns
+-- name, if there are any, one after the other; where there is no such key an empty
+-- string.
+--
+-- @since 0.1.0.0
+sortStoreWith :: SortOptions -> [SortGet] -> ByteString -> ByteString -> Command Int64
+sortStoreWith options gets name destination =
+  command "SORT" (key name : sortArguments options gets <> [arg "STORE", key destination]) Decode.integer
+
+sortArguments :: SortOptions -> [SortGet] -> [Argument]
+sortArguments SortOptions {sortBy, sortOrder, sortAs, sortSkip, sortCount} gets =
+  by <> limit <> concatMap got gets <> flag "DESC" (sortOrder == Descending) <> flag "ALPHA" (sortAs == AsText)
+  where
+    by = case sortBy of
+      ByElement -> []
+      ByKey glob -> [arg "BY", arg glob]
+      -- Any pattern without an asterisk.
+      Unsorted -> [arg "BY", arg "nosort"]
+    limit
+      | sortSkip /= 0 || isJust sortCount = [arg "LIMIT", int sortSkip, int (fromMaybe (-1) sortCount)]
+      | otherwise = []
+    got = \case
+      GetElement -> [arg "GET", arg "#"]
+      GetKey glob -> [arg "GET", arg glob]
+
+-- | So many for each element.
+rowsOf :: Int -> Decoder [[Maybe ByteString]]
+rowsOf width reply = Decode.list (Decode.nullable Decode.bytes) reply >>= rows
+  where
+    rows found = case splitAt width found of
+      ([], _) -> Right []
+      (row, rest)
+        | length row == width -> (row :) <$> rows rest
+        | otherwise -> Decode.mismatch ("an array of " <> show width <> " for each element") reply

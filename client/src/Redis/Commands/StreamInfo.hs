@@ -1,0 +1,403 @@
+-- | What servers know of streams, of their groups and of those groups' consumers.
+--
+-- > run client (xinfoStream "events")
+--
+-- What the server says of them: <https://valkey.io/commands/xinfo/>.
+module Redis.Commands.StreamInfo
+  ( -- * A stream
+    xinfoStream,
+    StreamInfo (..),
+
+    -- * A stream with all that belongs to it
+    xinfoStreamFull,
+    xinfoStreamFullWith,
+    XinfoStreamFullOptions (xinfoStreamFullCount),
+    xinfoStreamFullDefaults,
+    StreamDetails (..),
+    GroupDetails (..),
+    ConsumerDetails (..),
+    PendingDelivery (..),
+
+    -- * Groups and consumers
+    xinfoGroups,
+    GroupInfo (..),
+    xinfoConsumers,
+    ConsumerInfo (..),
+    xinfoHelp,
+  )
+where
+
+import Control.Monad (join)
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Data.Time.Clock (UTCTime)
+import Redis.Command (Command)
+import Redis.Command.Build
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Duration (Duration, milliseconds)
+import Redis.Error (DecodeError)
+import Redis.Internal.Command.Stream
+import Redis.Value (Value)
+
+-- | What a server knows of a stream.
+--
+-- @since 0.1.0.0
+data StreamInfo = StreamInfo
+  { -- | How many entries there are.
+    streamInfoLength :: Int64,
+    streamInfoRadixTreeKeys :: Int64,
+    streamInfoRadixTreeNodes :: Int64,
+    -- | The highest id that any entry had; 0-0 if there was none yet.
+    streamInfoLastGeneratedId :: StreamId,
+    -- | The highest id of those deleted, if any were; known since 7.0.0.
+    streamInfoMaxDeletedEntryId :: Maybe StreamId,
+    -- | How many were ever added; known since 7.0.0.
+    streamInfoEntriesAdded :: Maybe Int64,
+    -- | The id of the first entry, if there is one; known since 7.0.0.
+    streamInfoRecordedFirstEntryId :: Maybe StreamId,
+    -- | How many groups there are.
+    streamInfoGroups :: Int64,
+    streamInfoFirstEntry :: Maybe StreamEntry,
+    streamInfoLastEntry :: Maybe StreamEntry,
+    -- | What other servers say.
+    streamInfoOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @XINFO STREAM key@. An error if there is no such stream. \(O(1)\) on the server, since
+-- 5.0.0.
+--
+-- @since 0.1.0.0
+xinfoStream :: ByteString -> Command StreamInfo
+xinfoStream name = command "XINFO STREAM" [key name] $ \reply -> do
+  fields <- Decode.record reply
+  streamInfoLength <- Decode.field "length" Decode.integer fields
+  streamInfoRadixTreeKeys <- Decode.field "radix-tree-keys" Decode.integer fields
+  streamInfoRadixTreeNodes <- Decode.field "radix-tree-nodes" Decode.integer fields
+  streamInfoLastGeneratedId <- Decode.field "last-generated-id" readId fields
+  streamInfoMaxDeletedEntryId <- maybeField "max-deleted-entry-id" idOrNone fields
+  streamInfoEntriesAdded <- Decode.optionalField "entries-added" Decode.integer fields
+  streamInfoRecordedFirstEntryId <- maybeField "recorded-first-entry-id" idOrNone fields
+  streamInfoGroups <- Decode.field "groups" Decode.integer fields
+  streamInfoFirstEntry <- Decode.field "first-entry" (Decode.nullable readEntry) fields
+  streamInfoLastEntry <- Decode.field "last-entry" (Decode.nullable readEntry) fields
+  pure
+    StreamInfo
+      { streamInfoLength,
+        streamInfoRadixTreeKeys,
+        streamInfoRadixTreeNodes,
+        streamInfoLastGeneratedId,
+        streamInfoMaxDeletedEntryId,
+        streamInfoEntriesAdded,
+        streamInfoRecordedFirstEntryId,
+        streamInfoGroups,
+        streamInfoFirstEntry,
+        streamInfoLastEntry,
+        streamInfoOthers = without (streamFields <> ["first-entry", "last-entry"]) fields
+      }
+
+streamFields :: [ByteString]
+streamFields =
+  [ "length",
+    "radix-tree-keys",
+    "radix-tree-nodes",
+    "last-generated-id",
+    "max-deleted-entry-id",
+    "entries-added",
+    "recorded-first-entry-id",
+    "groups"
+  ]
+
+-- | To servers 0-0 is none.
+idOrNone :: Decoder (Maybe StreamId)
+idOrNone reply = do
+  found <- readId reply
+  pure (if found == StreamId 0 0 then Nothing else Just found)
+
+-- | A field that may be absent, or there without saying anything.
+maybeField :: ByteString -> Decoder (Maybe a) -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
+maybeField name decoder = fmap join . Decode.optionalField name decoder
+
+without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
+without known = filter ((`notElem` known) . fst)
+
+-- | All that a server knows of a stream.
+--
+-- @since 0.1.0.0
+data StreamDetails = StreamDetails
+  { streamDetailsLength :: Int64,
+    streamDetailsRadixTreeKeys :: Int64,
+    streamDetailsRadixTreeNodes :: Int64,
+    -- | As in 'StreamInfo'.
+    streamDetailsLastGeneratedId :: StreamId,
+    -- | As in 'StreamInfo'.
+    streamDetailsMaxDeletedEntryId :: Maybe StreamId,
+    -- | As in 'StreamInfo'.
+    streamDetailsEntriesAdded :: Maybe Int64,
+    -- | As in 'StreamInfo'.
+    streamDetailsRecordedFirstEntryId :: Maybe StreamId,
+    -- | The first ones.
+    streamDetailsEntries :: [StreamEntry],
+    streamDetailsGroups :: [GroupDetails],
+    -- | What other servers say.
+    streamDetailsOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | All that a server knows of a group.
+--
+-- @since 0.1.0.0
+data GroupDetails = GroupDetails
+  { groupDetailsName :: ByteString,
+    groupDetailsLastDeliveredId :: StreamId,
+    -- | How many entries it has had, if the server can tell; since 7.0.0.
+    groupDetailsEntriesRead :: Maybe Int64,
+    -- | How many it has not had yet, if the server can tell; since 7.0.0.
+    groupDetailsLag :: Maybe Int64,
+    -- | How many entries are pending.
+    groupDetailsPelCount :: Int64,
+    -- | The first of them.
+    groupDetailsPending :: [PendingDelivery],
+    groupDetailsConsumers :: [ConsumerDetails],
+    -- | What other servers say.
+    groupDetailsOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | All that a server knows of a consumer.
+--
+-- @since 0.1.0.0
+data ConsumerDetails = ConsumerDetails
+  { consumerDetailsName :: ByteString,
+    -- | When it last asked for something.
+    consumerDetailsSeenTime :: UTCTime,
+    -- | When it last got something, if ever; known since 7.2.0.
+    consumerDetailsActiveTime :: Maybe UTCTime,
+    -- | How many entries are pending with it.
+    consumerDetailsPelCount :: Int64,
+    -- | The first of them.
+    consumerDetailsPending :: [PendingDelivery],
+    -- | What other servers say.
+    consumerDetailsOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | An entry that is pending.
+--
+-- @since 0.1.0.0
+data PendingDelivery = PendingDelivery
+  { pendingDeliveryId :: StreamId,
+    -- | The name of the consumer that has it.
+    pendingDeliveryConsumer :: ByteString,
+    -- | Since when.
+    pendingDeliveryTime :: UTCTime,
+    -- | How often it was given out.
+    pendingDeliveryCount :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | @XINFO STREAM key FULL@: with the first ten entries, groups, consumers, and the first ten
+-- of what is pending with each. \(O(n)\) on the server in what it gives, since 6.0.0.
+--
+-- @since 0.1.0.0
+xinfoStreamFull :: ByteString -> Command StreamDetails
+xinfoStreamFull = xinfoStreamFullWith xinfoStreamFullDefaults
+
+-- | How much to tell.
+--
+-- @since 0.1.0.0
+newtype XinfoStreamFullOptions = XinfoStreamFullOptions
+  { -- | COUNT: so many entries, and so many that are pending; 0 is all, 'Nothing' ten.
+    xinfoStreamFullCount :: Maybe Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | Ten of each.
+--
+-- @since 0.1.0.0
+xinfoStreamFullDefaults :: XinfoStreamFullOptions
+xinfoStreamFullDefaults = XinfoStreamFullOptions {xinfoStreamFullCount = Nothing}
+
+-- | @XINFO STREAM key FULL [COUNT n]@: as 'xinfoStreamFull'.
+--
+-- @since 0.1.0.0
+xinfoStreamFullWith :: XinfoStreamFullOptions -> ByteString -> Command StreamDetails
+xinfoStreamFullWith XinfoStreamFullOptions {xinfoStreamFullCount} name =
+  command "XINFO STREAM" ([key name, arg "FULL"] <> option "COUNT" int xinfoStreamFullCount) streamDetails
+
+streamDetails :: Decoder StreamDetails
+streamDetails reply = do
+  fields <- Decode.record reply
+  streamDetailsLength <- Decode.field "length" Decode.integer fields
+  streamDetailsRadixTreeKeys <- Decode.field "radix-tree-keys" Decode.integer fields
+  streamDetailsRadixTreeNodes <- Decode.field "radix-tree-nodes" Decode.integer fields
+  streamDetailsLastGeneratedId <- Decode.field "last-generated-id" readId fields
+  streamDetailsMaxDeletedEntryId <- maybeField "max-deleted-entry-id" idOrNone fields
+  streamDetailsEntriesAdded <- Decode.optionalField "entries-added" Decode.integer fields
+  streamDetailsRecordedFirstEntryId <- maybeField "recorded-first-entry-id" idOrNone fields
+  streamDetailsEntries <- Decode.field "entries" readEntries fields
+  streamDetailsGroups <- Decode.field "groups" (Decode.list groupDetails) fields
+  pure
+    StreamDetails
+      { streamDetailsLength,
+        streamDetailsRadixTreeKeys,
+        streamDetailsRadixTreeNodes,
+        streamDetailsLastGeneratedId,
+        streamDetailsMaxDeletedEntryId,
+        streamDetailsEntriesAdded,
+        streamDetailsRecordedFirstEntryId,
+        streamDetailsEntries,
+        streamDetailsGroups,
+        streamDetailsOthers = without ("entries" : streamFields) fields
+      }
+
+groupDetails :: Decoder GroupDetails
+groupDetails reply = do
+  fields <- Decode.record reply
+  groupDetailsName <- Decode.field "name" Decode.bytes fields
+  groupDetailsLastDeliveredId <- Decode.field "last-delivered-id" readId fields
+  groupDetailsEntriesRead <- maybeField "entries-read" (Decode.nullable Decode.integer) fields
+  groupDetailsLag <- maybeField "lag" (Decode.nullable Decode.integer) fields
+  groupDetailsPelCount <- Decode.field "pel-count" Decode.integer fields
+  groupDetailsPending <- Decode.field "pending" (Decode.list pendingInGroup) fields
+  groupDetailsConsumers <- Decode.field "consumers" (Decode.list consumerDetails) fields
+  pure
+    GroupDetails
+      { groupDetailsName,
+        groupDetailsLastDeliveredId,
+        groupDetailsEntriesRead,
+        groupDetailsLag,
+        groupDetailsPelCount,
+        groupDetailsPending,
+        groupDetailsConsumers,
+        groupDetailsOthers =
+          without ["name", "last-delivered-id", "entries-read", "lag", "pel-count", "pending", "consumers"] fields
+      }
+
+consumerDetails :: Decoder ConsumerDetails
+consumerDetails reply = do
+  fields <- Decode.record reply
+  consumerDetailsName <- Decode.field "name" Decode.bytes fields
+  consumerDetailsSeenTime <- Decode.field "seen-time" Decode.unixMilliseconds fields
+  consumerDetailsActiveTime <- maybeField "active-time" (unlessNegative Decode.unixMilliseconds) fields
+  consumerDetailsPelCount <- Decode.field "pel-count" Decode.integer fields
+  consumerDetailsPending <- Decode.field "pending" (Decode.list (pendingWith consumerDetailsName)) fields
+  pure
+    ConsumerDetails
+      { consumerDetailsName,
+        consumerDetailsSeenTime,
+        consumerDetailsActiveTime,
+        consumerDetailsPelCount,
+        consumerDetailsPending,
+        consumerDetailsOthers = without ["name", "seen-time", "active-time", "pel-count", "pending"] fields
+      }
+
+-- | To servers -1 is never.
+unlessNegative :: Decoder a -> Decoder (Maybe a)
+unlessNegative decoder reply = do
+  number <- Decode.integer reply
+  if number < 0 then Right Nothing else Just <$> decoder reply
+
+-- | In a group's list each names its consumer.
+pendingInGroup :: Decoder PendingDelivery
+pendingInGroup reply = do
+  elements <- Decode.list Decode.value reply
+  pendingDeliveryConsumer <- Decode.element 1 Decode.bytes elements
+  pendingDelivery pendingDeliveryConsumer 2 elements
+
+-- | In a consumer's list none does.
+pendingWith :: ByteString -> Decoder PendingDelivery
+pendingWith name reply = Decode.list Decode.value reply >>= pendingDelivery name 1
+
+pendingDelivery :: ByteString -> Int -> [Value] -> Either DecodeError PendingDelivery
+pendingDelivery pendingDeliveryConsumer timeAt elements = do
+  pendingDeliveryId <- Decode.element 0 readId elements
+  pendingDeliveryTime <- Decode.element timeAt Decode.unixMilliseconds elements
+  pendingDeliveryCount <- Decode.element (timeAt + 1) Decode.integer elements
+  pure PendingDelivery {pendingDeliveryId, pendingDeliveryConsumer, pendingDeliveryTime, pendingDeliveryCount}
+
+-- | What a server knows of a group.
+--
+-- @since 0.1.0.0
+data GroupInfo = GroupInfo
+  { groupInfoName :: ByteString,
+    -- | How many consumers it has.
+    groupInfoConsumers :: Int64,
+    -- | How many entries are pending.
+    groupInfoPending :: Int64,
+    groupInfoLastDeliveredId :: StreamId,
+    -- | How many entries it has had, if the server can tell; since 7.0.0.
+    groupInfoEntriesRead :: Maybe Int64,
+    -- | How many it has not had yet, if the server can tell; since 7.0.0.
+    groupInfoLag :: Maybe Int64,
+    -- | What other servers say.
+    groupInfoOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @XINFO GROUPS key@: the groups of a stream. An error if there is no such stream.
+-- \(O(n)\) on the server in groups, since 5.0.0.
+--
+-- @since 0.1.0.0
+xinfoGroups :: ByteString -> Command [GroupInfo]
+xinfoGroups name = command "XINFO GROUPS" [key name] . Decode.list $ \reply -> do
+  fields <- Decode.record reply
+  groupInfoName <- Decode.field "name" Decode.bytes fields
+  groupInfoConsumers <- Decode.field "consumers" Decode.integer fields
+  groupInfoPending <- Decode.field "pending" Decode.integer fields
+  groupInfoLastDeliveredId <- Decode.field "last-delivered-id" readId fields
+  groupInfoEntriesRead <- maybeField "entries-read" (Decode.nullable Decode.integer) fields
+  groupInfoLag <- maybeField "lag" (Decode.nullable Decode.integer) fields
+  pure
+    GroupInfo
+      { groupInfoName,
+        groupInfoConsumers,
+        groupInfoPending,
+        groupInfoLastDeliveredId,
+        groupInfoEntriesRead,
+        groupInfoLag,
+        groupInfoOthers = without ["name", "consumers", "pending", "last-delivered-id", "entries-read", "lag"] fields
+      }
+
+-- | What a server knows of a consumer.
+--
+-- @since 0.1.0.0
+data ConsumerInfo = ConsumerInfo
+  { consumerInfoName :: ByteString,
+    -- | How many entries are pending with it.
+    consumerInfoPending :: Int64,
+    -- | For how long it has not asked for anything.
+    consumerInfoIdle :: Duration,
+    -- | For how long it has not got anything, if it ever did; known since 7.2.0.
+    consumerInfoInactive :: Maybe Duration,
+    -- | What other servers say.
+    consumerInfoOthers :: [(ByteString, Value)]
+  }
+  deriving stock (Eq, Show)
+
+-- | @XINFO CONSUMERS key group@: the consumers of a group. @NOGROUP@ if there is no such group.
+-- \(O(n)\) on the server in consumers, since 5.0.0.
+--
+-- @since 0.1.0.0
+xinfoConsumers :: ByteString -> ByteString -> Command [ConsumerInfo]
+xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . Decode.list $ \reply -> do
+  fields <- Decode.record reply
+  consumerInfoName <- Decode.field "name" Decode.bytes fields
+  consumerInfoPending <- Decode.field "pending" Decode.integer fields
+  consumerInfoIdle <- milliseconds <$> Decode.field "idle" Decode.integer fields
+  consumerInfoInactive <- fmap milliseconds <$> maybeField "inactive" (unlessNegative Decode.integer) fields
+  pure
+    ConsumerInfo
+      { consumerInfoName,
+        consumerInfoPending,
+        consumerInfoIdle,
+        consumerInfoInactive,
+        consumerInfoOthers = without ["name", "pending", "idle", "inactive"] fields
+      }
+
+-- | @XINFO HELP@: what the server says of these commands, for people. Since 5.0.0.
+--
+-- @since 0.1.0.0
+xinfoHelp :: Command [ByteString]
+xinfoHelp = command "XINFO HELP" [] (Decode.list Decode.bytes)

@@ -1,0 +1,75 @@
+-- | Transactions: in one piece over a shared connection, or on a lent one.
+module Redis.Internal.Client.Transaction
+  ( startTransaction,
+    tryTransactionOn,
+  )
+where
+
+import Control.Concurrent.MVar (newEmptyMVar)
+import Data.Either (lefts)
+import Data.Maybe (fromMaybe, listToMaybe)
+import Redis.Error
+import Redis.Internal.Client.Core
+import Redis.Internal.Client.Execute
+import Redis.Internal.Client.Lease
+import Redis.Internal.Client.Recoverer
+import Redis.Internal.Command
+import Redis.Internal.Command.Make (fromWords)
+import Redis.Internal.Command.Transaction
+import Redis.Internal.Network.Clock (coarseNanos)
+import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Router
+import Redis.Value (Value (Array))
+
+-- | Submits MULTI, what is queued, and EXEC as one run, with nothing in between. What
+-- fails goes the way of every command ("Redis.Internal.Client.Recoverer"), all of it
+-- together. Blocks only while there is no room for it or no connection.
+startTransaction :: Core -> Transaction a -> IO (Started a)
+startTransaction core transaction
+  | Just refusal <- transactionRefusal (isClustered router) transaction = pure (settled (Left (RefusedError refusal)))
+  | null commands = pure (settled (conclude (Array [])))
+  | otherwise = do
+    began <- coarseNanos
+    result <- newEmptyMVar
+    flight <- behindQueue (map commandRequest (multi : commands)) <$> newFlight (commandRequest exec) facts aim began result
+    behind <- waitsForPlace recoverer
+    place <- if behind then pure Nothing else placeAimed router facts aim
+    maybe (awaitPlace recoverer flight) (depart recoverer flight) place
+    keepOpen core
+    pure (resultIn result conclude)
+  where
+    router = coreRouter core
+    recoverer = coreRecoverer core
+    commands = transactionCommands transaction
+    facts = transactionFacts transaction
+    aim = case transactionKeys transaction of
+      key : _ -> AtSlot (keySlot key)
+      [] -> AtAnyNode
+
+    conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
+    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, although no key is watched"}
+
+-- | Runs a transaction on a lent connection, behind what was watched there. 'Nothing'
+-- if a watched key had changed, and then nothing was done.
+tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
+tryTransactionOn dedicated transaction
+  | Just refusal <- transactionRefusal False transaction = pure (Left (RefusedError refusal))
+  | otherwise = do
+    begun <- startOn dedicated multi
+    queue <- traverse (startOn dedicated) (transactionCommands transaction)
+    ended <- startOn dedicated exec
+    started <- awaitStarted begun
+    refused <- lefts <$> traverse awaitStarted queue
+    result <- awaitStarted ended
+    pure $ case (started, result) of
+      -- Without it the commands ran as they came.
+      (Left (ReplyError failed), _) -> Left (ReplyError failed {serverErrorDelivery = MaybeExecuted})
+      (Left failed, _) -> Left failed
+      -- EXECABORT does not say why; the command that was not queued does.
+      (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe refused))
+      (_, Left failed) -> Left failed
+      (_, Right reply) -> transactionResult transaction reply
+
+multi, exec :: Command Value
+multi = fromWords ["MULTI"]
+exec = fromWords ["EXEC"]

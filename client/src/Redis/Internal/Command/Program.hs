@@ -1,0 +1,13 @@
+-- | What scripts and functions have in common.
+module Redis.Internal.Command.Program (program) where
+
+import Data.ByteString (ByteString)
+import Redis.Command.Build
+import Redis.Decode qualified as Decode
+import Redis.Internal.Command (Command)
+import Redis.Value (Value)
+
+-- | Runs a program: its text, digest or name, then its keys and its other arguments.
+program :: Name -> ByteString -> [ByteString] -> [ByteString] -> Command Value
+program name which names arguments =
+  command name (arg which : int (fromIntegral (length names)) : keys names <> args arguments) Decode.value

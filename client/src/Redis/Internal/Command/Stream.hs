@@ -1,0 +1,163 @@
+-- | Ids and entries of streams, as servers write them.
+module Redis.Internal.Command.Stream
+  ( StreamId (..),
+    streamIdAt,
+    streamIdTime,
+    idWord,
+    idArgument,
+    decimalWord64,
+    readId,
+    StreamEntry (..),
+    readEntry,
+    readEntries,
+    readFields,
+    readStreams,
+    StreamBound (..),
+    bound,
+    StreamWait (..),
+    block,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Char (isDigit, ord)
+import Data.Maybe (fromMaybe)
+import Data.Time.Clock (UTCTime)
+import Data.Time.Clock.POSIX (posixSecondsToUTCTime, utcTimeToPOSIXSeconds)
+import Data.Word (Word64)
+import Redis.Command.Build (Argument, arg, int)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Duration (Duration, inMilliseconds)
+
+-- | The id of an entry, @milliseconds-sequence@. A stream has them in this order. Those
+-- that the server makes have the milliseconds of its clock since 1970, and a number that
+-- tells those of one millisecond apart.
+--
+-- @since 0.1.0.0
+data StreamId = StreamId
+  { streamIdMilliseconds :: Word64,
+    streamIdSequence :: Word64
+  }
+  deriving stock (Eq, Ord, Show)
+
+-- | The lowest id of a time, to the millisecond, rounded up. Times before 1970 are taken
+-- for that.
+--
+-- > xtrim "events" (Minid TrimExactly (streamIdAt yesterday))
+--
+-- @since 0.1.0.0
+streamIdAt :: UTCTime -> StreamId
+streamIdAt time = StreamId (fromInteger (max 0 (min longest (ceiling (utcTimeToPOSIXSeconds time * 1000))))) 0
+  where
+    longest = toInteger (maxBound :: Word64)
+
+-- | When the server made this id.
+--
+-- @since 0.1.0.0
+streamIdTime :: StreamId -> UTCTime
+streamIdTime = posixSecondsToUTCTime . (/ 1000) . fromIntegral . streamIdMilliseconds
+
+idWord :: StreamId -> ByteString
+idWord StreamId {streamIdMilliseconds, streamIdSequence} =
+  strict (Builder.word64Dec streamIdMilliseconds <> Builder.char7 '-' <> Builder.word64Dec streamIdSequence)
+
+idArgument :: StreamId -> Argument
+idArgument = arg . idWord
+
+decimalWord64 :: Word64 -> ByteString
+decimalWord64 = strict . Builder.word64Dec
+
+strict :: Builder.Builder -> ByteString
+strict = Lazy.toStrict . Builder.toLazyByteString
+
+readId :: Decoder StreamId
+readId reply = do
+  word <- Decode.bytes reply
+  let (milliseconds, rest) = Char8.break (== '-') word
+  case (digits milliseconds, digits (Char8.drop 1 rest)) of
+    (Just one, Just other) -> Right (StreamId one other)
+    _ -> Decode.mismatch "the id of an entry" reply
+
+-- | Of 64 bits.
+digits :: ByteString -> Maybe Word64
+digits text
+  | Char8.null text || Char8.length text > 20 || not (Char8.all isDigit text) = Nothing
+  | Char8.length text < 20 = Just (number (\total digit -> total * 10 + fromIntegral digit))
+  | otherwise =
+    let whole = number (\total digit -> total * 10 + toInteger digit)
+     in if whole > toInteger (maxBound :: Word64) then Nothing else Just (fromInteger whole)
+  where
+    number :: Num a => (a -> Int -> a) -> a
+    number add = Char8.foldl' (\total char -> add total (ord char - ord '0')) 0 text
+
+-- | An entry of a stream.
+--
+-- @since 0.1.0.0
+data StreamEntry = StreamEntry
+  { streamEntryId :: StreamId,
+    -- | In the order in which they were added. A name may be there twice.
+    streamEntryFields :: [(ByteString, ByteString)]
+  }
+  deriving stock (Eq, Show)
+
+readEntry :: Decoder StreamEntry
+readEntry = fmap (uncurry StreamEntry) . Decode.pair readId readFields
+
+readFields :: Decoder [(ByteString, ByteString)]
+readFields = Decode.pairs Decode.bytes Decode.bytes
+
+-- | None may be a null.
+readEntries :: Decoder [StreamEntry]
+readEntries = orNone (Decode.list readEntry)
+
+-- | Streams by their keys; none may be a null.
+readStreams :: Decoder entry -> Decoder [(ByteString, [entry])]
+readStreams entry = orNone (Decode.pairs Decode.bytes (Decode.list entry))
+
+orNone :: Decoder [a] -> Decoder [a]
+orNone decoder = fmap (fromMaybe []) . Decode.nullable decoder
+
+-- | An end of a range of ids.
+--
+-- @since 0.1.0.0
+data StreamBound
+  = -- | @-@: the lowest of all.
+    LowestId
+  | -- | @+@: the highest of all.
+    HighestId
+  | -- | This one and what lies on that side. All of a millisecond begins with
+    -- @StreamId m 0@ and ends with @StreamId m maxBound@.
+    IncludingId StreamId
+  | -- | @(@ (since 6.2.0): what lies on that side of it.
+    ExcludingId StreamId
+  deriving stock (Eq, Show)
+
+bound :: StreamBound -> Argument
+bound = \case
+  LowestId -> arg "-"
+  HighestId -> arg "+"
+  IncludingId one -> idArgument one
+  ExcludingId one -> arg ("(" <> idWord one)
+
+-- | Whether to wait if there is nothing yet.
+--
+-- @since 0.1.0.0
+data StreamWait
+  = -- | No.
+    DoNotWait
+  | -- | BLOCK: for so long, to the millisecond, and for one of these at least.
+    WaitFor Duration
+  | -- | @BLOCK 0@: until something comes.
+    WaitForever
+  deriving stock (Eq, Show)
+
+block :: StreamWait -> [Argument]
+block = \case
+  DoNotWait -> []
+  -- Zero would be for ever.
+  WaitFor limit -> [arg "BLOCK", int (max 1 (inMilliseconds limit))]
+  WaitForever -> [arg "BLOCK", int 0]

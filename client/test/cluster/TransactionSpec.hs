@@ -1,0 +1,176 @@
+-- | Transactions whose node says what a real one does not say on demand.
+module TransactionSpec (spec) where
+
+import Control.Concurrent.Async (replicateConcurrently_, withAsync)
+import Control.Concurrent.STM
+import Control.Monad (forM_, forever)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Either (fromLeft)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import FakeNode
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Command (Reply (..))
+import Support
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = describe "a transaction" $ do
+  it "goes in one piece, whatever others do on the connection" $
+    limited . settled . withNode $ \node client ->
+      withAsync (replicateConcurrently_ 16 (forever (run client (Redis.get key)))) $ \_ -> do
+        forM_ [1 .. 200 :: Int] $ \_ -> runTransaction client visit `shouldReturn` (1, Just "v")
+        -- The names, in the order in which they came on the connection.
+        names <- map (take 1) <$> heard node
+        length (filter (== ["MULTI"]) names) `shouldBe` 200
+        length (positions [["MULTI"], ["INCR"], ["GET"], ["EXEC"]] names) `shouldBe` 200
+
+  it "follows MOVED, said of what was to be queued, with all of it" $
+    limited . settled . withTwo $ \a b client -> do
+      refuseAtQueue a [moved b]
+      runTransaction client visit `shouldReturn` (1, Just "v")
+      ran b `shouldReturn` [["MULTI"], ["INCR", key], ["GET", key], ["EXEC"]]
+
+  it "follows MOVED, said to EXEC, with all of it" $
+    limited . settled . withTwo $ \a b client -> do
+      refuseAtExec a (moved b)
+      runTransaction client visit `shouldReturn` (1, Just "v")
+      ran b `shouldReturn` [["MULTI"], ["INCR", key], ["GET", key], ["EXEC"]]
+
+  it "follows ASK with ASKING ahead of it, in one piece" $
+    limited . settled . withTwo $ \a b client -> do
+      refuseAtQueue a [Failed (Char8.unwords ["ASK", slotText, fakeAddress b])]
+      runTransaction client visit `shouldReturn` (1, Just "v")
+      ran b `shouldReturn` [["ASKING"], ["MULTI"], ["INCR", key], ["GET", key], ["EXEC"]]
+
+  it "is sent again while the server says TRYAGAIN" $
+    limited . settled . withNode $ \node client -> do
+      refuseAtQueue node (replicate 2 (Failed "TRYAGAIN Multiple keys request during rehashing of slot"))
+      runTransaction client visit `shouldReturn` (1, Just "v")
+      countHeard node ["EXEC"] `shouldReturn` 3
+
+  it "of which a command cannot be queued fails with what was said of that, and did nothing" $
+    limited . settled . withNode $ \node client -> do
+      refuseAtQueue node [Failed "ERR wrong number of arguments for 'incr' command"]
+      failed <- tryRunTransaction client visit >>= expectError
+      failed `shouldBe` ReplyError (ServerError "ERR" "wrong number of arguments for 'incr' command" RefusedBeforeRun)
+      countHeard node ["EXEC"] `shouldReturn` 1
+
+  it "whose EXEC is not answered is in doubt, and is not sent again" $
+    limited . settled . withNode $ \node client -> do
+      setScript node =<< hangingUp 1 "EXEC" =<< serving
+      failed <- tryRunTransaction client visit >>= expectError
+      errorDelivery failed `shouldBe` MaybeExecuted
+      run client (Redis.get key) `shouldReturn` Just "v"
+      countHeard node ["EXEC"] `shouldReturn` 1
+
+  it "whose EXEC is not answered is sent again if each of its commands may be" $
+    limited . settled . withNode $ \node client -> do
+      setScript node =<< hangingUp 1 "EXEC" =<< serving
+      runTransaction client (queued (repeatable (Redis.incr key)) *> queued (Redis.get key)) `shouldReturn` Just "v"
+      countHeard node ["EXEC"] `shouldReturn` 2
+
+  it "whose MULTI was refused is in doubt: what followed ran as it came" $
+    limited . settled . withNode $ \node client -> do
+      serve <- serving
+      setScript node $ \connection -> \case
+        "MULTI" : _ -> pure (Just (Say (Failed "NOPERM this user has no permissions to run the 'multi' command")))
+        words' -> serve connection words'
+      failed <- tryRunTransaction client visit >>= expectError
+      failed `shouldSatisfy` \case
+        ReplyError ServerError {serverErrorCode = "NOPERM", serverErrorDelivery = MaybeExecuted} -> True
+        _ -> False
+      countHeard node ["EXEC"] `shouldReturn` 1
+
+  it "waits for a node, and keeps its place before what is submitted after it" $
+    limited . settled . withFakeNode $ \node -> do
+      setScript node =<< serving
+      setView node (List [])
+      withClient (clusterOf [fakeEndpoint node]) $ \client -> do
+        first <- submitTransaction client visit
+        second <- submit client (Redis.set key "w")
+        setView node (shardsView [shard allSlots node])
+        awaitReply first `shouldReturn` (1, Just "v")
+        awaitReply second `shouldReturn` ()
+        names <- filter (`elem` [["EXEC"], ["SET"]]) . map (take 1) <$> heard node
+        names `shouldBe` [["EXEC"], ["SET"]]
+
+  it "is refused before anything is sent if its keys have several slots, or a command cannot stand in it" $
+    limited . settled . withNode $ \node client -> do
+      run client (Redis.get key) `shouldReturn` Just "v"
+      let refusalOf transaction = fromLeft ClientClosed <$> tryRunTransaction client transaction
+      refusalOf (queued (Redis.get "a") *> queued (Redis.get "b")) `shouldReturn` RefusedError (CrossSlot "MULTI")
+      forM_
+        [(raw ["SELECT", "1"], "SELECT"), (raw ["MULTI"], "MULTI"), (raw ["NOSUCH", key], "NOSUCH"), (raw ["DBSIZE"], "DBSIZE"), (raw ["INFO"], "INFO"), (onNode (fakeEndpoint node) (raw ["PING"]), "PING")]
+        $ \(command, name) -> refusalOf (queued command) `shouldReturn` RefusedError (NotInTransaction name)
+      countHeard node ["MULTI"] `shouldReturn` 0
+
+  it "of no commands asks nobody" $
+    limited . settled . withNode $ \node client -> do
+      runTransaction client (pure 'x') `shouldReturn` 'x'
+      countHeard node ["MULTI"] `shouldReturn` 0
+  where
+    key = "{u}visits"
+    slotText = Char8.pack (show (slotNumberOf key))
+    moved node = Failed (Char8.unwords ["MOVED", slotText, fakeAddress node])
+    visit = (,) <$> queued (Redis.incr key) <*> queued (Redis.get key)
+
+    withNode action = withFakeNode $ \node -> do
+      setScript node =<< serving
+      withClient (clusterOf [fakeEndpoint node]) (action node)
+
+    withTwo action = withTwoNodes $ \a b -> do
+      setScript a =<< serving
+      setScript b =<< serving
+      withClient (clusterOf [fakeEndpoint a]) (action a b)
+
+    -- What belongs to the transaction, in the order in which it came.
+    ran node = filter (\words' -> any (`elem` take 1 words') ["ASKING", "MULTI", "INCR", "GET", "EXEC"]) <$> heard node
+
+    refuseAtQueue node refusals = do
+      left <- newTVarIO refusals
+      setScript node =<< servingBut (\_ -> atomically (stateTVar left (\all' -> (fst <$> uncons' all', drop 1 all'))))
+    refuseAtExec node refusal = do
+      serve <- serving
+      told <- newTVarIO False
+      setScript node $ \connection words' -> do
+        now <- if take 1 words' == ["EXEC"] then atomically (not <$> swapTVar told True) else pure False
+        if now then Just (Say refusal) <$ serve connection ["DISCARD"] else serve connection words'
+
+    uncons' = \case
+      one : rest -> Just (one, rest)
+      [] -> Nothing
+
+-- | A server that knows transactions: what INCR and GET answer between MULTI and EXEC.
+serving :: IO Script
+serving = servingBut (const (pure Nothing))
+
+-- | The same, but for what it says of INCR when it is to be queued.
+servingBut :: (ByteString -> IO (Maybe Reply)) -> IO Script
+servingBut atQueue = do
+  -- Of each connection in MULTI: what EXEC will answer, the last first, or nothing
+  -- if a command was refused.
+  begun <- newTVarIO (Map.empty :: Map Int (Maybe [Reply]))
+  pure $ \connection words' -> do
+    queue <- Map.lookup connection <$> readTVarIO begun
+    let become state = atomically (modifyTVar' begun (Map.alter (const state) connection))
+        say = pure . Just . Say
+    case (words', queue) of
+      (["MULTI"], _) -> become (Just (Just [])) *> say (Status "OK")
+      (["DISCARD"], _) -> become Nothing *> say (Status "OK")
+      (["EXEC"], Just (Just replies)) -> become Nothing *> say (List (reverse replies))
+      (["EXEC"], Just Nothing) -> become Nothing *> say (Failed "EXECABORT Transaction discarded because of previous errors.")
+      (["EXEC"], Nothing) -> say (Failed "ERR EXEC without MULTI")
+      ("INCR" : key : _, Just replies) ->
+        atQueue key >>= \case
+          Just refusal -> become (Just Nothing) *> say refusal
+          Nothing -> become (Just ((Number 1 :) <$> replies)) *> say (Status "QUEUED")
+      ("GET" : _, Just replies) -> become (Just ((Text "v" :) <$> replies)) *> say (Status "QUEUED")
+      ("GET" : _, Nothing) -> say (Text "v")
+      _ -> pure Nothing
+
+-- | Where these stand side by side.
+positions :: Eq a => [a] -> [a] -> [Int]
+positions wanted list = [position | position <- [0 .. length list - length wanted], take (length wanted) (drop position list) == wanted]

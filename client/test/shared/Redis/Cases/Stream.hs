@@ -1,0 +1,180 @@
+module Redis.Cases.Stream (streamCases, threeEntries) where
+
+import Data.ByteString (ByteString)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
+import Redis.CommandCase
+import Redis.Commands.Stream
+import Redis.Duration
+
+streamCases :: [Case]
+streamCases = adding <> ranges <> reading <> removing
+
+adding :: [Case]
+adding =
+  [ onEmpty
+      "xadd"
+      (xadd "k" (("f", "1") :| [("g", "2")]))
+      ["XADD", "k", "*", "f", "1", "g", "2"]
+      (Such "has the time of the server's clock" ((> posixSecondsToUTCTime 1600000000) . streamIdTime)),
+    after [["SET", "k", "v"]] "xadd" (xadd "k" (("f", "1") :| [])) ["XADD", "k", "*", "f", "1"] (Fails "WRONGTYPE"),
+    onEmpty
+      "xaddWith"
+      (xaddWith xaddDefaults {xaddNomkstream = True} "k" field)
+      ["XADD", "k", "NOMKSTREAM", "*", "f", "1"]
+      (Gives Nothing),
+    after
+      threeEntries
+      "xaddWith"
+      (xaddWith xaddDefaults {xaddId = NextIdAt 3} "k" field)
+      ["XADD", "k", "3-*", "f", "1"]
+      (Gives (Just (StreamId 3 1))),
+    after
+      threeEntries
+      "xaddWith"
+      (xaddWith xaddDefaults {xaddId = GivenId (StreamId 3 0)} "k" field)
+      ["XADD", "k", "3-0", "f", "1"]
+      (Fails "ERR"),
+    onEmpty
+      "xaddWith"
+      (xaddWith xaddDefaults {xaddId = GivenId (StreamId maxBound maxBound)} "k" field)
+      ["XADD", "k", "18446744073709551615-18446744073709551615", "f", "1"]
+      (Gives (Just (StreamId maxBound maxBound))),
+    after
+      threeEntries
+      "xaddWith"
+      (xaddWith xaddDefaults {xaddId = GivenId (StreamId 4 5), xaddTrim = Just (Maxlen TrimExactly 2)} "k" field)
+      ["XADD", "k", "MAXLEN", "2", "4-5", "f", "1"]
+      (Gives (Just (StreamId 4 5))),
+    after
+      threeEntries
+      "xaddWith"
+      ( xaddWith
+          xaddDefaults {xaddId = NextIdAt 9, xaddNomkstream = True, xaddTrim = Just (Minid (TrimRoughly (Just 50)) (StreamId 2 0))}
+          "k"
+          field
+      )
+      ["XADD", "k", "NOMKSTREAM", "MINID", "~", "2-0", "LIMIT", "50", "9-*", "f", "1"]
+      (Gives (Just (StreamId 9 0)))
+  ]
+  where
+    field = ("f", "1") :| []
+
+ranges :: [Case]
+ranges =
+  [ after threeEntries "xrange" (xrange "k" LowestId HighestId) ["XRANGE", "k", "-", "+"] (Gives [one, two, three]),
+    onEmpty "xrange" (xrange "k" LowestId HighestId) ["XRANGE", "k", "-", "+"] (Gives []),
+    after
+      threeEntries
+      "xrange"
+      (xrange "k" (ExcludingId (StreamId 1 1)) (IncludingId (StreamId 2 maxBound)))
+      ["XRANGE", "k", "(1-1", "2-18446744073709551615"]
+      (Gives [two]),
+    after
+      threeEntries
+      "xrangeWith"
+      (xrangeWith xrangeDefaults {xrangeCount = Just 2} "k" LowestId HighestId)
+      ["XRANGE", "k", "-", "+", "COUNT", "2"]
+      (Gives [one, two]),
+    after
+      threeEntries
+      "xrangeWith"
+      (xrangeWith xrangeDefaults {xrangeCount = Just 0} "k" LowestId HighestId)
+      ["XRANGE", "k", "-", "+", "COUNT", "0"]
+      (Gives []),
+    after threeEntries "xrevrange" (xrevrange "k" HighestId LowestId) ["XREVRANGE", "k", "+", "-"] (Gives [three, two, one]),
+    after
+      threeEntries
+      "xrevrangeWith"
+      (xrevrangeWith xrangeDefaults {xrangeCount = Just 1} "k" (ExcludingId (StreamId 3 0)) LowestId)
+      ["XREVRANGE", "k", "(3-0", "-", "COUNT", "1"]
+      (Gives [two]),
+    after threeEntries "xlen" (xlen "k") ["XLEN", "k"] (Gives 3),
+    onEmpty "xlen" (xlen "k") ["XLEN", "k"] (Gives 0)
+  ]
+
+reading :: [Case]
+reading =
+  [ after
+      (threeEntries <> [["XADD", "{k}b", "7-0", "f", "7"]])
+      "xread"
+      (xread (("{k}a", ReadNew) :| [("{k}b", ReadAfter (StreamId 0 0))]))
+      ["XREAD", "STREAMS", "{k}a", "{k}b", "$", "0-0"]
+      (Gives [("{k}b", [StreamEntry (StreamId 7 0) [("f", "7")]])]),
+    after
+      [["XADD", "{k}a", "6-0", "f", "6"], ["XADD", "{k}b", "7-0", "f", "7"]]
+      "xread"
+      (xread (("{k}b", ReadAfter (StreamId 0 0)) :| [("{k}a", ReadAfter (StreamId 0 0))]))
+      ["XREAD", "STREAMS", "{k}b", "{k}a", "0-0", "0-0"]
+      (Gives [("{k}b", [StreamEntry (StreamId 7 0) [("f", "7")]]), ("{k}a", [StreamEntry (StreamId 6 0) [("f", "6")]])]),
+    onEmpty "xread" (xread (("k", ReadAfter (StreamId 0 0)) :| [])) ["XREAD", "STREAMS", "k", "0-0"] (Gives []),
+    needs [(IsRedis, (7, 4)), (IsValkey, (8, 0))] $
+      after threeEntries "xread" (xread (("k", ReadLast) :| [])) ["XREAD", "STREAMS", "k", "+"] (Gives [("k", [three])]),
+    after
+      threeEntries
+      "xreadWith"
+      (xreadWith xreadDefaults {xreadCount = Just 1, xreadBlock = WaitForever} (("k", ReadAfter (StreamId 1 1)) :| []))
+      ["XREAD", "COUNT", "1", "BLOCK", "0", "STREAMS", "k", "1-1"]
+      (Gives [("k", [two])]),
+    after
+      threeEntries
+      "xreadWith"
+      (xreadWith xreadDefaults {xreadBlock = WaitFor (milliseconds 5)} (("k", ReadNew) :| []))
+      ["XREAD", "BLOCK", "5", "STREAMS", "k", "$"]
+      (Gives []),
+    onEmpty
+      "xreadWith"
+      (xreadWith xreadDefaults {xreadBlock = WaitFor (seconds 0)} (("k", ReadNew) :| []))
+      ["XREAD", "BLOCK", "1", "STREAMS", "k", "$"]
+      (Gives [])
+  ]
+
+removing :: [Case]
+removing =
+  [ after
+      threeEntries
+      "xdel"
+      (xdel "k" (StreamId 1 1 :| [StreamId 9 9, StreamId 3 0]))
+      ["XDEL", "k", "1-1", "9-9", "3-0"]
+      (Gives 2),
+    after threeEntries "xtrim" (xtrim "k" (Maxlen TrimExactly 1)) ["XTRIM", "k", "MAXLEN", "1"] (Gives 2),
+    after
+      threeEntries
+      "xtrim"
+      (xtrim "k" (Maxlen (TrimRoughly Nothing) 1))
+      ["XTRIM", "k", "MAXLEN", "~", "1"]
+      (Gives 0),
+    after
+      threeEntries
+      "xtrim"
+      (xtrim "k" (Maxlen (TrimRoughly (Just 0)) 0))
+      ["XTRIM", "k", "MAXLEN", "~", "0", "LIMIT", "0"]
+      (Gives 3),
+    after
+      threeEntries
+      "xtrim"
+      (xtrim "k" (Minid TrimExactly (streamIdAt (posixSecondsToUTCTime 0.0015))))
+      ["XTRIM", "k", "MINID", "2-0"]
+      (Gives 1),
+    after threeEntries "xsetid" (xsetid "k" (StreamId 9 9)) ["XSETID", "k", "9-9"] (Gives ()),
+    after threeEntries "xsetid" (xsetid "k" (StreamId 2 9)) ["XSETID", "k", "2-9"] (Fails "ERR"),
+    after
+      threeEntries
+      "xsetidWith"
+      (xsetidWith xsetidDefaults {xsetidEntriesadded = Just 20, xsetidMaxdeletedid = Just (StreamId 8 8)} "k" (StreamId 9 9))
+      ["XSETID", "k", "9-9", "ENTRIESADDED", "20", "MAXDELETEDID", "8-8"]
+      (Gives ())
+  ]
+
+one, two, three :: StreamEntry
+one = StreamEntry (StreamId 1 1) [("a", "1"), ("a", "2")]
+two = StreamEntry (StreamId 2 0) [("b", "")]
+three = StreamEntry (StreamId 3 0) [("c", "3")]
+
+-- | A stream of three.
+threeEntries :: [[ByteString]]
+threeEntries =
+  [ ["XADD", "k", "1-1", "a", "1", "a", "2"],
+    ["XADD", "k", "2-0", "b", ""],
+    ["XADD", "k", "3-0", "c", "3"]
+  ]

@@ -1,0 +1,51 @@
+-- | A script that is named by its digest, and a function that is called by its name.
+module Scripts (main) where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Decode qualified as Decode
+import Redis.Script
+import Settings (configFromArguments)
+
+-- | Takes from a counter what it has, and no more. At the top level, so that its digest
+-- is computed once.
+takeSome :: Script
+takeSome =
+  script
+    "local left = tonumber(redis.call('GET', KEYS[1]) or 0)\n\
+    \local taken = math.min(left, tonumber(ARGV[1]))\n\
+    \redis.call('SET', KEYS[1], left - taken)\n\
+    \return taken"
+
+-- | A command like any other.
+takeFrom :: ByteString -> ByteString -> Command Int64
+takeFrom counter amount = evalScript takeSome [counter] [amount] `decodedBy` Decode.integer
+
+-- | The same as a function.
+library :: ByteString
+library =
+  "#!lua name=example\n\
+  \redis.register_function{function_name='example_get', flags={'no-writes'},\n\
+  \  callback=function(keys, args) return redis.call('GET', keys[1]) end}"
+
+main :: IO ()
+main = do
+  config <- configFromArguments "redis://127.0.0.1:6379"
+  withClient config $ \client -> do
+    run client (Redis.mset (("{tickets}a", "5") :| [("{tickets}b", "9")]))
+
+    -- The server does not know the script: it gets the text, and nobody notices.
+    run client (takeFrom "{tickets}a" "3") >>= print
+    -- Now it does. In a pipeline, too.
+    taken <- runPipeline client (traverse (pipelined . uncurry takeFrom) [("{tickets}a", "3"), ("{tickets}b", "3")])
+    print taken
+
+    -- A function is loaded once, and replicas may run it if it only reads.
+    _ <- run client (Redis.functionLoadWith Redis.functionLoadDefaults {Redis.functionLoadReplace = True} library)
+    left <- run client (Redis.fcallRo "example_get" ["{tickets}b"] [] `decodedBy` Decode.nullable Decode.bytes)
+    print left
+    run client (Redis.functionDelete "example")
+    run client (Redis.del ("{tickets}a" :| ["{tickets}b"])) >>= print

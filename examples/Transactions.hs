@@ -1,0 +1,39 @@
+-- | Commands that run together, and a look before them.
+module Transactions (main) where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Commands qualified as Redis
+import Settings (configFromArguments)
+
+main :: IO ()
+main = do
+  config <- configFromArguments "redis://127.0.0.1:6379"
+  withClient config $ \client -> do
+    _ <- run client (Redis.del ("{ada}visits" :| ["{ada}name", "{ada}balance"]))
+    run client (Redis.set "{ada}name" "Ada")
+    run client (Redis.set "{ada}balance" "7")
+
+    -- One round trip, in line with everybody's commands; all or nothing is queued.
+    (visits, name) <- runTransaction client ((,) <$> queued (Redis.incr "{ada}visits") <*> queued (Redis.get "{ada}name"))
+    print (visits, name)
+
+    -- A command that fails when it runs fails alone.
+    (failed, again) <- runTransaction client ((,) <$> tryQueued (Redis.incr "{ada}name") <*> queued (Redis.incr "{ada}visits"))
+    print (either (const "not a number") show failed, again)
+
+    -- What must look first watches what it looks at. If others change that meanwhile,
+    -- it looks again.
+    pay client "{ada}balance" 5 >>= print
+    pay client "{ada}balance" 5 >>= print
+
+-- | Takes an amount from a balance that has it; what is left.
+pay :: Client -> ByteString -> Int -> IO (Watched Int)
+pay client account amount = watching client (account :| []) $ \connection -> do
+  balance <- maybe 0 (maybe 0 fst . Char8.readInt) <$> runOn connection (Redis.get account)
+  pure $
+    if balance < amount
+      then Abandon
+      else Commit (fromIntegral <$> queued (Redis.decrby account (fromIntegral amount)))
