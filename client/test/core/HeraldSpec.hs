@@ -38,10 +38,8 @@ spec = describe "the herald" $ do
   it "calls a hook that can be interrupted, whoever has something to tell" . within 10 $ do
     states <- newIORef []
     herald <- telling (\_ -> getMaskingState >>= \state -> modifyIORef' states (state :))
-    push herald 1
-    mask_ (push herald 2)
-    uninterruptibleMask_ (push herald 3)
-    awaitTold 10 herald
+    -- Each on a thread of its own.
+    forM_ [id, mask_, uninterruptibleMask_] $ \whose -> whose (push herald 1) *> awaitTold 10 herald
     readIORef states `shouldReturn` [Unmasked, Unmasked, Unmasked]
   where
     telling hook = newHerald noHooks {hookPush = Just (const hook)}
