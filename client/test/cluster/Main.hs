@@ -82,6 +82,7 @@ import PolicySpec qualified
 import RedirectSpec qualified
 import RefusedSpec qualified
 import ReplicaReadsSpec qualified
+import ResendSpec qualified
 import ScriptsSpec qualified
 import SlotCacheSpec qualified
 import Test.Hspec (hspec)
@@ -91,18 +92,4 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec $ do
-  PolicySpec.spec
-  RedirectSpec.spec
-  RefusedSpec.spec
-  ReplicaReadsSpec.spec
-  ScriptsSpec.spec
-  SlotCacheSpec.spec
-  UnknownCommandSpec.spec
-  TogetherSpec.spec
-  WaitersSpec.spec
-  LookingSpec.spec
-  LentSpec.spec
-  CommandsSpec.spec
-  TransactionSpec.spec
-  LiveSpec.spec
+main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ScriptsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> CommandsSpec.spec >> TransactionSpec.spec >> LiveSpec.spec >> ResendSpec.spec)

@@ -2,7 +2,7 @@
 -- now", from nodes that say them on demand.
 module RedirectSpec (spec) where
 
-import Control.Concurrent.Async (replicateConcurrently, replicateConcurrently_)
+import Control.Concurrent.Async (async, replicateConcurrently, replicateConcurrently_, wait)
 import Control.Concurrent.STM
 import Control.Monad (forM_, void, when)
 import Data.ByteString (ByteString)
@@ -267,6 +267,30 @@ askSpec = do
           let commands = map snd (filter ((== connection) . fst) told)
           forM_ (zip ([] : commands) commands) $ \(before, told') ->
             if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
+
+  -- One command in flight at a time. What is submitted as two has the other thread's
+  -- command, which waits for room behind the first of them, between them.
+  it "is followed with nothing between ASKING and the command, though both must wait for room and others wait behind them" $
+    limited . settled . withTwoNodes $ \a b -> do
+      let other = keyIn "other" (/= slotNumberOf key)
+          half = slotNumberOf other
+          view = shardsView [shard [(s, t) | (s, t) <- [(0, half - 1), (half + 1, 16383)], s <= t] a, shard [(half, half)] b]
+      mapM_ (`setView` view) [a, b]
+      answering <- newTVarIO False
+      setScript a (always (asked (at b)))
+      setScript b $ \_ words' -> Nothing <$ when (words' == ["GET", other]) (atomically (readTVar answering >>= check))
+      withClient (setRefreshThrottle (seconds 60) . setLimits defaultLimits {limitInFlight = 1} $ clusterOf [fakeEndpoint a]) $ \client -> do
+        let waitingAtTarget = sum . map gaugeWaiting . concatMap gaugeConnections . filter ((== fakeEndpoint b) . gaugeEndpoint) <$> clientGauges client
+        first <- submit client (Redis.get other)
+        eventually 5 "the target has the first" $ (== 1) <$> countHeard b ["GET"]
+        sentOn <- submit client (Redis.get key)
+        eventually 5 "the redirected command waits for room" $ (== 1) <$> waitingAtTarget
+        behind <- async (run client (Redis.get other))
+        eventually 5 "another waits behind it" $ (== 2) <$> waitingAtTarget
+        atomically (writeTVar answering True)
+        (,,) <$> awaitReply first <*> awaitReply sentOn <*> wait behind `shouldReturn` (servedBy b, servedBy b, servedBy b)
+        asks <- filter ((`elem` ["ASKING", "GET"]) . mconcat . take 1) <$> heard b
+        asks `shouldBe` [["GET", other], ["ASKING"], ["GET", key], ["GET", other]]
 
   it "is followed by a write that must not run twice, too" $
     limited . withTwoNodes $ \a b -> do

@@ -146,6 +146,21 @@ slots = do
       outcome <- waitSlotResult slot
       show (asEither outcome) `shouldBe` show (asEither first)
 
+  it "keeps it beside somebody who deals with trouble, who is told once, and of nothing that comes after a plain reply" $
+    forM_ [(first, second) | first <- outcomes, second <- outcomes] $ \(first, second) -> do
+      told <- newIORef []
+      slot <- newAttendedSlot (OnTrouble () (\() outcome result -> modifyIORef' told (asEither outcome :) *> void (tryPutMVar result (Right Null))))
+      mapM_ (fillSlot slot) [first, second]
+      arrival <- waitArrival slot
+      troubles <- readIORef told
+      case (asEither first, arrival) of
+        (Right value@(Integer _), Plain kept) -> (kept, troubles) `shouldBe` (value, [])
+        (trouble, Troubled kept (Attended result)) -> do
+          (asEither kept, troubles) `shouldBe` (trouble, [trouble])
+          -- The cell that the one who dealt with it has filled.
+          tryReadMVar result `shouldReturn` Just (Right Null)
+        _ -> expectationFailure (show (asEither first) <> " was kept as something else")
+
   it "tells its attendant once, of what came first" $ do
     told <- newIORef []
     slot <- onArrival (\outcome -> modifyIORef' told (asEither outcome :)) >>= newAttendedSlot
@@ -325,11 +340,12 @@ polling = do
 
 backoff :: Spec
 backoff = do
-  prop "lies between one half and the whole of the doubled delay, and never beyond the cap" $
+  prop "lies between one half and the whole of the doubled delay, as far as either, and never beyond the cap" $
     forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
       let delay = delayFor times attempt random
           full = min (inSeconds (backoffCap times)) (inSeconds (backoffFirst times) * 2 ^ (attempt - 1))
-       in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full)
+          ends = map (delayFor times attempt) [0, 1]
+       in counterexample (show (delay, full)) (delay >= full / 2 && delay <= full) .&&. ends === [full / 2, full]
 
   prop "is anything in between, as the random number says" $
     forAll genBackoff $ \times -> forAll (chooseInt (1, 30)) $ \attempt -> forAll (choose (0, 1)) $ \random ->
@@ -393,6 +409,11 @@ reconnecting = do
         round' (now, state) = untilAllowed now (hangingUp now state)
         begun = map fst (take 9 (iterate round' (0, untroubled)))
     zipWith (-) (drop 1 begun) begun `shouldBe` map (* second) [1, 2, 4, 8, 16, 32, 60, 60]
+
+  it "waits for anything from one half of the delay to the whole, as the random number says" $ do
+    [fst (attemptFailed times 0 random (ConnectFailed "refused") untroubled) | random <- [0, 0.5, 1]] `shouldBe` [0.5, 0.75, 1]
+    forM_ [(0, 0.5), (0.5, 0.75), (1, 1)] $ \(random, delay) ->
+      waitsUntil (100 * second + round (delay * fromIntegral second :: Double)) (Right (connectionLost times (100 * second) random (life (100 * second)) untroubled)) `shouldBe` True
 
   it "takes it for none if the connection answered, lived for long or was closed from here" $ do
     lost (100 * second) (life (100 * second)) {lifetimeAnswered = True} untroubled `shouldBe` untroubled

@@ -3,7 +3,7 @@
 module DecodeSpec (spec) where
 
 import Control.Exception (evaluate)
-import Control.Monad (forM_)
+import Control.Monad (forM_, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -116,6 +116,11 @@ cutValues = do
 
 notResp :: Spec
 notResp = do
+  it "takes a size that is zero, and digits that are zeros within one" $ do
+    forM_ [("$0\r\n\r\n", BulkString ""), ("*0\r\n", Array []), ("%0\r\n", Map []), ("$10\r\n0123456789\r\n", BulkString "0123456789")] $ \(bytes, value) ->
+      decodeBytes generous bytes `shouldBe` Right (value, "")
+    void (decodeBytes generous ("*100\r\n" <> ByteString.concat (replicate 100 ":1\r\n"))) `shouldBe` Right ()
+
   it "refuses streamed types" $
     forM_ ["$?\r\n", "*?\r\n", "%?\r\n", "~?\r\n", ">?\r\n", "|?\r\n", "=?\r\n", ";4\r\n", ";0\r\n", ".\r\n"] refused
 
@@ -126,6 +131,9 @@ notResp = do
     forM_
       [ "+a\rb\r\n",
         "+a\nb\r\n",
+        "+OK\rx",
+        "+OKx\n ",
+        "+OK\n\n",
         "-\n\r\n",
         ":\r\n",
         ":-\r\n",
@@ -169,6 +177,19 @@ notResp = do
         "~+0\r\n",
         ">+0\r\n",
         "|+0\r\n:1\r\n",
+        "$03\r\nabc\r\n",
+        "$00\r\n\r\n",
+        "$-01\r\n",
+        "$0000000000000000003\r\nabc\r\n",
+        "=05\r\ntxt:a\r\n",
+        "!01\r\na\r\n",
+        "*03\r\n:1\r\n:1\r\n:1\r\n",
+        "*00\r\n",
+        "*-01\r\n",
+        "%01\r\n:1\r\n:1\r\n",
+        "~01\r\n:1\r\n",
+        ">01\r\n:1\r\n",
+        "|01\r\n:1\r\n:1\r\n:1\r\n",
         "PING\r\n",
         "\r\n"
       ]

@@ -2,14 +2,18 @@ module Main (main) where
 
 import ConnectionPartsSpec qualified
 import Control.Concurrent (setNumCapabilities)
+import CredentialStoreSpec qualified
 import DecodeSpec qualified
 import ExactSpec qualified
+import HeraldSpec qualified
 import MultiplexerSpec qualified
+import MuxEdgesSpec qualified
 import MuxFaultsSpec qualified
 import MuxRoomSpec qualified
 import MuxSleepSpec qualified
 import MuxTimeSpec qualified
 import PoolOrderSpec qualified
+import RoomQueueSpec qualified
 import System.Timeout (timeout)
 import Test.Hspec
 import WakeupSpec qualified
@@ -19,6 +23,9 @@ main = hspec . timed $ do
   DecodeSpec.spec
   ExactSpec.spec
   ConnectionPartsSpec.spec
+  RoomQueueSpec.spec
+  HeraldSpec.spec
+  CredentialStoreSpec.spec
   WakeupSpec.spec
   mapM_ onCapabilities [1, 2]
   PoolOrderSpec.spec
@@ -36,6 +43,7 @@ onCapabilities count =
     MuxRoomSpec.spec
     MuxSleepSpec.spec
     MuxTimeSpec.spec
+    MuxEdgesSpec.spec
 
 -- | Fails every test that takes longer than half a minute.
 timed :: Spec -> Spec

@@ -23,7 +23,8 @@ import Redis.Internal.Network.MuxState
 import Redis.Internal.Network.OrderCounts (newOrderCounts)
 import Redis.Internal.Network.Reader (readerLoop)
 import Redis.Internal.Network.Sender (writerLoop)
-import Redis.Internal.Network.Wakeup (ReaderState (AsleepUnwatched), Sender (Writing), asleep, wakeupReader, wakeupSender)
+import Redis.Internal.Network.Transport (Transport (..))
+import Redis.Internal.Network.Wakeup (ReaderState (AsleepUnwatched, AwaitsSender), Sender (Writing), asleep, wakeupReader, wakeupSender)
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
 import System.CPUTime (getCPUTime)
@@ -153,6 +154,54 @@ spec = do
         withPeer fake (echoing fake) $
           mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 20]])
 
+    -- Between its last look at what is queued and its sleep: it is awake, so nobody
+    -- wakes it, and only it can know (R10).
+    it "sends what is queued when its reader is about to sleep" . within 10 $ do
+      queueing <- newIORef (pure ())
+      let once action = writeIORef queueing (pure ()) *> action
+          noticed transport = transport {transportWatchReadable = \whenReadable -> join (readIORef queueing) *> transportWatchReadable transport whenReadable}
+      withoutWatchdogOver noticed plainSettings goodManners $ \fake mux -> do
+        slots <- mapM (submitCommandAsync mux usualTerms . tokenRequest) [1 .. 64]
+        mapM_ (say fake . bulk . token) [1 .. 64]
+        mapM_ waitSlotResult slots
+        late <- newEmptyMVar
+        forM_ [65, 67 .. 99] $ \n -> do
+          sleeps mux
+          sent <- heardBytes fake
+          let heard numbers = eventually ((== sent + sum (map (ByteString.length . requestBytes . tokenRequest) numbers)) <$> heardBytes fake)
+          slot <- submitCommandAsync mux usualTerms (tokenRequest n)
+          heard [n]
+          sleeps mux
+          -- The reply has its reader run once more, and ask once more to be woken.
+          writeIORef queueing (once (submitCommandAsync mux usualTerms (tokenRequest (n + 1)) >>= putMVar late))
+          say fake (bulk (token n))
+          void (waitSlotResult slot)
+          heard [n, n + 1]
+          say fake (bulk (token (n + 1)))
+          (takeMVar late >>= fmap outcomeText . waitSlotResult) >>= (`shouldBe` Right (BulkString (token (n + 1))))
+
+    it "sends what was queued while a caller was sending" . within 10 $
+      withoutWatchdog plainSettings goodManners $ \fake mux -> do
+        sleeps mux
+        writeIORef (fakeBeforeWrite fake) $ do
+          writeIORef (fakeBeforeWrite fake) (pure ())
+          void (submitCommandAsync mux usualTerms (tokenRequest 2))
+        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        eventually ((== sum [ByteString.length (requestBytes (tokenRequest n)) | n <- [1, 2]]) <$> heardBytes fake)
+        say fake (bulk (token 1))
+        (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString (token 1)))
+
+    it "ends when it is killed while a caller is sending, as soon as that is done" . within 10 $
+      withoutWatchdog plainSettings goodManners $ \fake mux -> do
+        sleeps mux
+        writeIORef (fakeBeforeWrite fake) $ do
+          writeIORef (fakeBeforeWrite fake) (pure ())
+          killMultiplexer mux ClosedLocally
+          eventually ((== AwaitsSender) . wakeupReader <$> withLock mux (wakeup mux))
+        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        within 5 (awaitGone mux)
+        (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally)))
+
     it "is closed at once when it is idle, whatever the grace" . within 10 $
       withoutWatchdog plainSettings goodManners $ \_ mux -> do
         sleeps mux
@@ -204,9 +253,13 @@ spec = do
 
 -- | A connection with a reader and a writer only.
 withoutWatchdog :: MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
-withoutWatchdog settings manners action = do
+withoutWatchdog = withoutWatchdogOver id
+
+-- | The same over another transport, made from the fake one.
+withoutWatchdogOver :: (Transport -> Transport) -> MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
+withoutWatchdogOver change settings manners action = do
   fake <- newFake manners 1
-  mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)
+  mux <- newOrderCounts >>= newMuxState settings (change (fakeTransport fake))
   mapM_ (mask_ . forkIO) [readerLoop mux, writerLoop mux]
   action fake mux
   within 5 (abortMultiplexer mux)

@@ -9,7 +9,7 @@ module PoolOrderSpec (spec) where
 
 import Control.Concurrent
 import Control.Exception (SomeException, bracket, bracket_, finally, mask_, throwIO, try)
-import Control.Monad (forM_, replicateM, unless, void)
+import Control.Monad (forM_, replicateM, unless, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
@@ -77,6 +77,52 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           (,) <$> (outcomeText <$> waitSlotResult first) <*> pure (arrivalText answer)
         said `shouldBe` (Right (Integer 1), Right (Integer 2))
 
+  -- Two others that count as the same thread have theirs on the other connection, so
+  -- that there it may have some as well.
+  it "has a thread wait for its reply where it certainly has commands in flight, and not where it only may have some" . within 20 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
+        openBoth pool
+        key <- newEmptyMVar
+        goOn <- newEmptyMVar
+        end <- newEmptyMVar
+        void . forkOn 1 $ do
+          mine <- blocked pool "mine"
+          myThreadId >>= putMVar key . orderKeyOf
+          takeMVar goOn
+          answer <- submitToNode pool Nothing (request ["PING"])
+          waitSlotResult mine >>= putMVar end . (,) (arrivalText answer) . outcomeText
+        shared <- takeMVar key
+        theirs <- mapM (onCapability 0 . whenCellIs shared . blocked pool) ["first", "second"]
+        putMVar goOn ()
+        within 5 (waitUntil ((== [2, 2]) . map gaugeInFlight <$> poolGauges pool))
+        mapM_ (pushTo server) ["mine", "first", "second"]
+        (said, _) <- takeMVar end
+        said `shouldBe` Right (SimpleString "PONG")
+        mapM_ waitSlotResult theirs
+
+  it "has a thread wait for its reply where it may have commands in flight, if it certainly has none" . within 20 $
+    withServer defaultServerOptions $ \server ->
+      withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
+        openBoth pool
+        said <- inThread $ do
+          mine <- blocked pool "mine"
+          shared <- orderKeyOf <$> myThreadId
+          place <- (\counts -> if counts == [1, 0] then 0 else 1) . map gaugeInFlight <$> poolGauges pool
+          theirs <- onCapability place (whenCellIs shared (blocked pool "theirs"))
+          thawed <- newEmptyMVar
+          -- On that one, so that the runtime moves this thread away and not back.
+          void . forkOn place $ do
+            result <- try (within 5 (waitUntil ((== [3]) . filter (/= 0) . map gaugeInFlight <$> poolGauges pool)))
+            mapM_ (pushTo server) ["mine", "theirs"]
+            putMVar thawed (result :: Either SomeException ())
+          now <- here
+          when (now == place) moveAway
+          answer <- submitToNode pool Nothing (request ["PING"])
+          mapM_ waitSlotResult [mine, theirs]
+          takeMVar thawed >>= either throwIO (\() -> pure (arrivalText answer))
+        said `shouldBe` Right (SimpleString "PONG")
+
   -- Threads that count as one are brought to have two commands on a connection
   -- each: the first two wait for room on their own, and so are not counted yet when
   -- the others look.
@@ -84,7 +130,6 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
     withServer defaultServerOptions $ \server ->
       withPoolOf (setCommandTimeout (Just (seconds 1.5)) . setLimits defaultLimits {limitInFlight = 2}) server $ \pool -> do
         openBoth pool
-        let push list = void (command server ["RPUSH", list, "element"])
         mapM_ (onCapability 0 . void . blocked pool) ["first", "second"]
         key <- newEmptyMVar
         void . forkOn 0 $ do
@@ -95,12 +140,12 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         void . forkOn 0 . void $ whenCellIs shared (blocked pool "fourth")
         waitUntil ((== 2) . sum . map gaugeWaiting <$> poolGauges pool)
         others <- mapM (onCapability 1 . whenCellIs shared . blocked pool) ["fifth", "sixth"]
-        mapM_ push ["first", "second"]
+        mapM_ (pushTo server) ["first", "second"]
         waitUntil ((== [2, 2]) . map gaugeInFlight <$> poolGauges pool)
         waitUntil ((== 0) . sum . map gaugeWaiting <$> poolGauges pool)
         early <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
         outcomeText early `shouldBe` Left (TimeoutError (TimeoutFailure NotSent (seconds 1.5)))
-        mapM_ push ["third", "fourth", "fifth", "sixth"]
+        mapM_ (pushTo server) ["third", "fourth", "fifth", "sixth"]
         mapM_ waitSlotResult others
         waitUntil ((== 0) . sum . map gaugeInFlight <$> poolGauges pool)
         again <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
@@ -135,6 +180,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         longest `shouldSatisfy` (< 0.7)
   where
     blocked pool list = submitToNodeAsync pool Nothing (request ["BLPOP", list, "0"])
+    pushTo server list = void (command server ["RPUSH", list, "element"])
 
 arrivalText :: Arrival -> Either Error Value
 arrivalText = \case

@@ -5,10 +5,11 @@ import Control.Concurrent.Async
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
 import Control.Exception (try)
-import Control.Monad (forM, forM_, forever, replicateM, replicateM_)
+import Control.Monad (forM, forM_, forever, replicateM, replicateM_, void)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
+import Data.List (nub)
 import Data.Map.Strict qualified as Map
 import GHC.Clock (getMonotonicTime)
 import Harness
@@ -169,6 +170,18 @@ spec = do
             (ended - began) `shouldSatisfy` (> 0.5)
             beFriendly hangUps
             eventually 5 "it is let in" (either (const False) (const True) <$> tryRun client Commands.ping)
+
+    forM_ [("shared", void . (`tryRun` Commands.ping)), ("lent", void . (`tryRun` Commands.blpop (pure "list") (Just (seconds 0.01))))] $ \(what, ask) ->
+      it ("opens a " <> what <> " connection after delays that are drawn anew each time") $
+        Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
+          Server.kill9 server
+          (journal, config) <- journalled (single . setMaxAttempts 1 $ setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.02} (addressed server))
+          withClient config $ \client -> do
+            let delaysSoFar = (\events -> [delay | ConnectAttemptFailed _ _ delay <- events]) <$> journalEntries journal
+            eventually 10 "six attempts have failed" (ask client *> ((>= 6) . length <$> delaysSoFar))
+            delays <- take 6 <$> delaysSoFar
+            filter (\delay -> delay < seconds 0.01 || delay > seconds 0.02) delays `shouldBe` []
+            length (nub delays) `shouldBe` 6
 
     it "does not keep anybody from a server that answered, and was started again" $
       Server.withServer durable $ \server -> leavingNothing $ do

@@ -2,11 +2,12 @@
 -- what a connection is.
 module DedicatedSpec (spec) where
 
+import Control.Concurrent (forkOn, killThread, newEmptyMVar, putMVar, takeMVar)
 import Control.Concurrent.Async
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.STM
-import Control.Exception (Exception, throwIO, try)
-import Control.Monad (forM, forM_, forever, when)
+import Control.Exception (AsyncException (ThreadKilled), Exception, SomeException, throwIO, try)
+import Control.Monad (forM, forM_, forever, void, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isRight)
@@ -220,6 +221,14 @@ spec = do
           goneFrom server client first
           eventuallyReturns 5 0 (blockedClients server)
 
+    it "is closed when a command on it is not answered by the end, whether or not somebody has waited for it" $
+      withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client -> do
+        first <- withDedicated client Anywhere $ \own -> do
+          first <- runOn own Commands.clientId
+          first <$ submitOn own (Commands.blpop (pure "list") Nothing)
+        goneFrom server client first
+        eventuallyReturns 5 0 (blockedClients server)
+
     it "that is being opened for somebody who leaves makes room for the next one" $
       withServer $ \server -> leavingNothing . withClient (setConnectTimeout (seconds 40) (setMaxDedicated 1 (addressed server))) $ \client -> do
         -- It lets everybody in and says nothing.
@@ -244,6 +253,24 @@ spec = do
           gaugeLeasesWaiting <$> gaugesOf client `shouldReturn` 1
           pure (held, second)
         within 5 (Async.wait second) `shouldReturn` held
+
+    -- All on one capability: who is interrupted runs on when its turn has come.
+    forM_ [("a connection", False), ("leave to open one", True)] $ \(what, spoilt) ->
+      it ("is for the next one when who leaves has just been given " <> what) $
+        withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client ->
+          forM_ [1 .. 5 :: Int] $ \_ -> do
+            left <- newEmptyMVar
+            ended <- newEmptyMVar
+            let holding :: Dedicated s -> IO ()
+                holding own = do
+                  when spoilt (void (runOn own (raw ["CLIENT", "REPLY", "ON"])))
+                  leaver <- forkOn 0 (try (withDedicated client Anywhere (\_ -> pure ())) >>= putMVar left)
+                  eventuallyReturns 5 1 (gaugeLeasesWaiting <$> gaugesOf client)
+                  killThread leaver
+            _ <- forkOn 0 (try @SomeException (withDedicated client Anywhere holding) >>= putMVar ended)
+            takeMVar ended >>= either throwIO pure
+            takeMVar left `shouldReturn` Left ThreadKilled
+            within 5 (withDedicated client Anywhere (`runOn` Commands.ping))
 
     it "is replaced when it died while idle" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (through proxy) $ \client -> do

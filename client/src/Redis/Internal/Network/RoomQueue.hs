@@ -35,6 +35,7 @@ import Control.Monad (when)
 import Control.Monad.Primitive (RealWorld)
 import Data.Foldable (toList)
 import Data.IORef
+import Data.List qualified as List
 import Data.Primitive.ByteArray
 import Data.Sequence (Seq (..), (|>))
 import Data.Sequence qualified as Seq
@@ -198,7 +199,8 @@ callLate queue now = do
         inTime = filter (not . late) waiters
     mapM_ tellLate (filter late waiters)
     setWaiters queue (Seq.fromList inTime)
-    writeIORef (roomEarliest queue) (foldl min maxBound (map (wishDeadline . waiterWish) inTime))
+    -- Forced: it would keep them all, and cost the next look their number.
+    writeIORef (roomEarliest queue) $! List.foldl' min maxBound (map (wishDeadline . waiterWish) inTime)
   where
     tellLate waiter = do
       writeIORef (waiterPlace waiter) Gone

@@ -1,3 +1,5 @@
+{-# LANGUAGE MagicHash #-}
+
 -- | The only place that starts threads, and that throws to one.
 --
 -- A worker is labelled, begins masked, and is tied to one capability: a
@@ -21,21 +23,29 @@ import Control.Concurrent (ThreadId, forkIO, forkOn, killThread)
 import Control.Concurrent.STM
 import Control.Exception (SomeException, mask_, onException, throwIO, try, uninterruptibleMask_)
 import GHC.Conc (labelThread)
+import GHC.Exts (maskAsyncExceptions#)
+import GHC.IO (IO (IO))
 
 -- | Starts a masked thread on a capability. Its body must end by itself and must
 -- not leak exceptions.
 spawnOn :: Int -> String -> IO () -> IO ThreadId
 spawnOn capability label body = mask_ $ do
-  thread <- forkOn capability body
+  thread <- forkOn capability (masked body)
   labelThread thread label
   pure thread
 
 -- | Starts a masked thread wherever the runtime likes.
 spawn :: String -> IO () -> IO ThreadId
 spawn label body = mask_ $ do
-  thread <- forkIO body
+  thread <- forkIO (masked body)
   labelThread thread label
   pure thread
+
+-- | Runs the body of a thread masked, from its first instruction, and interruptible.
+-- Who starts it may be neither: a client that is closed by a clean-up of the user's may
+-- begin to tell the user's hooks there, and those must be interruptible.
+masked :: IO () -> IO ()
+masked (IO body) = IO (maskAsyncExceptions# body)
 
 -- | Runs an action, masked, on a thread of its own that has this label, until it has a
 -- result or the transaction says why nobody waits for one any more. Then, or when the

@@ -11,8 +11,12 @@
 --
 -- A peer may be hostile or broken. Sizes, counts and depth are limited, and a
 -- count allocates nothing before its elements arrive. Streamed strings and
--- aggregates (@$?@, @*?@ …), which no server sends to clients, are refused, and
--- so is a size that is not plain digits (@$+3@), which none sends either.
+-- aggregates (@$?@, @*?@ …), which no server sends to clients, are refused. So is
+-- a size that is not plain digits, or has more of them than it needs (@$+3@,
+-- @$03@, @*-01@): servers write sizes as they write integers, without a sign and
+-- without leading zeros, so such a size is what is left of something else. Integers
+-- themselves (@:@) may have both, because modules and proxies write those as they
+-- like.
 module Redis.Internal.Protocol.Decode
   ( decode,
     decodeWhile,
@@ -234,8 +238,10 @@ decodeWhile limits base onValue = element
                     then pure (NeedMore frames at (position - at + 2))
                     else do
                       lf <- byteAt (position + 1)
+                      first <- byteAt from
                       if
                           | lf /= 10 -> malformed "carriage return without line feed"
+                          | OnlyMinusOne <- signs, first == 48, position - from > 1 -> malformed "size with leading zeros"
                           | negative -> case signs of
                             OnlyMinusOne | value /= 1 -> malformed "negative size"
                             AnySign | value > 9223372036854775808 -> malformed "number out of range"

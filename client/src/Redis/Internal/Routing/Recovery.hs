@@ -22,6 +22,8 @@
 -- > Seeking      Tick, time over           as Failed
 -- > Leaving      Tick, time over           the end          Expire
 -- > Resting, Seeking     Stop              the end          Finish
+-- > Leaving, stopped     Unplaced          as Failed
+-- > (new), stopped       Enter, EnterUnplaced      the end   Finish
 --
 -- An event about a case that has ended changes nothing: its reply came too late.
 module Redis.Internal.Routing.Recovery
@@ -158,11 +160,13 @@ recoveryWake = fmap fst . Set.lookupMin . recoveryWakes
 -- case.
 step :: Nanos -> Event a -> Recovery a -> (Recovery a, [Action a])
 step now event recovery = case event of
+  Enter fresh _ | recoveryStopped recovery -> (recovery, [tooLate fresh])
+  EnterUnplaced fresh _ | recoveryStopped recovery -> (recovery, [tooLate fresh])
   Enter fresh decision ->
     let (number, entered) = admit recovery in proceed now number fresh decision entered
   EnterUnplaced fresh failure ->
     let (number, entered) = admit recovery
-     in if behindSeekers fresh && not (recoveryStopped recovery)
+     in if behindSeekers fresh
           then (place number Tracked {trackedCase = fresh, trackedStage = Seeking SameRoute failure} entered, [])
           else leave FirstLook number fresh SameRoute entered
   Failed number failure -> withCase number $ \tracked -> judge now number (trackedCase tracked) failure recovery
@@ -213,10 +217,11 @@ due now number Tracked {trackedCase, trackedStage} recovery
 stopped :: CaseId -> Tracked a -> Recovery a -> (Recovery a, [Action a])
 stopped number Tracked {trackedCase, trackedStage} recovery = case trackedStage of
   Leaving _ _ -> (recovery, [])
-  _ ->
-    ( forget number recovery,
-      [Finish (casePayload trackedCase) (concluding (caseFacts trackedCase) (caseCourse trackedCase) ClientClosed)]
-    )
+  _ -> (forget number recovery, [tooLate trackedCase])
+
+-- | The client is closed before it could be sent.
+tooLate :: Case a -> Action a
+tooLate current = Finish (casePayload current) (concluding (caseFacts current) (caseCourse current) ClientClosed)
 
 -- | Asks the policy what becomes of a failed attempt.
 judge :: Nanos -> CaseId -> Case a -> FailedAttempt -> Recovery a -> (Recovery a, [Action a])

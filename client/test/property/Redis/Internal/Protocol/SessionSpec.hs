@@ -20,6 +20,9 @@ spec = describe "Redis.Internal.Protocol.Session" $ do
   it "is never as the handshake left it while the server is not, in any state that commands lead to" $
     [(session, server) | (session, server) <- Set.toList reachable, isAsLeft fresh session, server /= newServer] `shouldBe` []
 
+  it "is searched to the end" $
+    Set.size reachable `shouldSatisfy` (> 8000)
+
   it "is as the handshake left it again after what undoes it, in every state that is not spoilt" $
     [ (session, server)
       | (session, server) <- Set.toList reachable,
@@ -50,6 +53,35 @@ spec = describe "Redis.Internal.Protocol.Session" $ do
   forM_ [["GET", "k"], ["EVAL", "return 1", "0"], ["WAIT", "0", "0"], ["CLIENT", "ID"], ["client", "list"], ["PUBLISH", "c", "m"], ["HELLO"]] $ \words' ->
     it ("is not changed by " <> Char8.unpack (Char8.unwords words')) $
       step (effectOf words') Accepted fresh `shouldBe` fresh
+
+  it "runs what was queued in its order, and nothing of what EXEC says was refused" $ do
+    let queueing = List.foldl' (\session database -> step (Selects database) Queued session) (step BeginsQueue Accepted fresh)
+        ranAll databases accepted = step RunsQueue (Ran accepted) (queueing databases)
+    ranAll [5, 0] [True, True] `shouldBe` fresh
+    ranAll [5, 0] [False, True] `shouldBe` fresh
+    ranAll [5, 0] [False, False] `shouldBe` fresh
+    ranAll [5, 0] [True, False] `shouldBe` step (Selects 5) Accepted fresh
+    ranAll [0, 5] [True, True] `shouldBe` step (Selects 5) Accepted fresh
+
+  it "is spoilt by what no server says between MULTI and EXEC, and by EXEC's answers to something else" $ do
+    let queueing = step Harmless Queued (step BeginsQueue Accepted fresh)
+        strange =
+          [(effect, Queued) | effect <- [BeginsQueue, DropsQueue, TurnsOn Watching]]
+            <> [(Harmless, Accepted), (Harmless, Missing), (RunsQueue, Accepted), (RunsQueue, Queued)]
+            <> [(RunsQueue, Ran accepted) | accepted <- [[], [True, True]]]
+            <> [(RunsQueue, Refused code) | code <- ["ERR", "MOVED", "OOM"]]
+    [step effect answer queueing | (effect, answer) <- strange] `shouldBe` map (const spoilt) strange
+
+  it "is as it was after an EXEC or a DISCARD that had nothing to end, and was refused; not if it was accepted" $ do
+    [step effect (Refused "ERR") fresh | effect <- [RunsQueue, DropsQueue]] `shouldBe` [fresh, fresh]
+    [step effect answer fresh | (effect, answer) <- [(RunsQueue, Ran []), (RunsQueue, Missing), (RunsQueue, Refused "EXECABORT"), (DropsQueue, Accepted)]]
+      `shouldBe` replicate 4 spoilt
+
+  it "is asked for one command only, whatever becomes of that" $
+    forM_ [Accepted, Refused "MOVED", Missing] $ \answer -> do
+      let asking = step (TurnsOn Asking) Accepted fresh
+      asking `shouldSatisfy` (/= fresh)
+      step Harmless answer asking `shouldBe` fresh
 
   it "is spoilt when the server has forgotten who it is" $
     step Harmless (answerOf (ErrorReply "NOAUTH Authentication required.")) fresh `shouldBe` spoilt

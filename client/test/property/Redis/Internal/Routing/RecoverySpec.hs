@@ -2,6 +2,7 @@
 -- actions ask for, in its own time, and writes down what it sees.
 module Redis.Internal.Routing.RecoverySpec (spec) where
 
+import Control.Monad (forM_)
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -78,6 +79,27 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
         (_, actions) = step (nanosFromSeconds patience) Tick seeking
     [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
 
+  it "keeps commands in order behind those of their slot that still wait, when one of these has ended" $ do
+    let at time number = (newCase number writeFacts) {caseDeadline = Just (nanosFromSeconds time)}
+        enter machine fresh = fst (step 0 (EnterUnplaced fresh nowhere) machine)
+        (seeking, _) = step 0 (Unplaced 0 nowhere) (enter newRecovery (at 1 3))
+        two = List.foldl' enter seeking [at 5 6, at 5 9]
+        (left, ended') = step (nanosFromSeconds 1) Tick two
+        (behind, sent) = step (nanosFromSeconds 1) (EnterUnplaced (at 5 12) nowhere) left
+        (_, news) = step (nanosFromSeconds 2) News behind
+    ([number | Finish number _ <- ended'], map sends [sent, news]) `shouldBe` ([3], [[], [6, 9, 12]])
+
+  it "ends what rests for longer than its time when that is over, and says that it was not sent" $ do
+    let (resting, _) = step 0 (Enter (newCase 1 readFacts) (RetryAfter (2 * patience) SameRoute)) newRecovery
+        (over, actions) = step (nanosFromSeconds patience) Tick resting
+    recoveryWake resting `shouldBe` Just (nanosFromSeconds patience)
+    ([failed | Finish _ failed <- actions], recoveryWake over) `shouldBe` ([TimeoutError (TimeoutFailure NotSent (seconds patience))], Nothing)
+
+  it "has a command that is on its way told whether it was sent when its time is over" $ do
+    let (leaving, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
+        (_, actions) = step (nanosFromSeconds patience) Tick leaving
+    [(unsent, sent) | Expire _ unsent sent <- actions] `shouldBe` [(TimeoutError (TimeoutFailure NotSent (seconds patience)), TimeoutError (TimeoutFailure MaybeExecuted (seconds patience)))]
+
   it "takes no notice of a reply to what has ended" $ do
     let (machine, _) = step 0 (Enter (newCase 1 readFacts) (RetryNow SameRoute)) newRecovery
         (over, _) = step (nanosFromSeconds patience) Tick machine
@@ -89,6 +111,24 @@ spec = describe "Recovery" . modifyMaxSuccess (const 500) $ do
         (seeking, _) = step 1 (Unplaced 0 nowhere) entered
         (halted, actions) = step 2 Stop seeking
     ([failed | Finish _ failed <- actions], recoveryIsOver halted) `shouldBe` ([ClientClosed], True)
+
+  it "has nothing wait for news that finds no node after the client was closed" $ do
+    let (entered, _) = step 0 (EnterUnplaced (newCase 1 writeFacts) nowhere) newRecovery
+        (halted, none) = step 1 Stop entered
+        (over, actions) = step 2 (Unplaced 0 nowhere) halted
+    (length none, recoveryIsOver halted) `shouldBe` (0, False)
+    [failed | Finish _ failed <- actions] `shouldBe` [failedError nowhere]
+    (recoveryIsOver over, recoverySeeking over) `shouldBe` (True, False)
+
+  it "sends nothing that comes after the client was closed, and says what may have run" $ do
+    let (halted, _) = step 0 Stop newRecovery
+        doubtful = (newCase 2 writeFacts {factRepeatable = True}) {caseCourse = verdictCourse (decide (casePolicy (newCase 2 writeFacts)) writeFacts {factRepeatable = True} newCourse lost)}
+        lost = nowhere {failedError = ConnectionError (ConnectionFailure MaybeExecuted (node 1) ClosedByPeer)}
+        entering event = step 1 event halted
+    forM_ [EnterUnplaced (newCase 1 writeFacts) nowhere, Enter (newCase 1 writeFacts) (RetryNow SameRoute), Enter (newCase 1 writeFacts) (RetryAfter 0.01 SameRoute)] $ \event -> do
+      let (machine, actions) = entering event
+      ([failed | Finish 1 failed <- actions], length actions, recoveryIsOver machine) `shouldBe` ([ClientClosed], 1, True)
+    [errorDelivery failed | Finish 2 failed <- snd (entering (Enter doubtful (RetryNow SameRoute)))] `shouldBe` [MaybeExecuted]
   where
     holds what law = prop what $ forAll (listOf anyMove) $ \moves -> law (settle (List.foldl' move emptyWorld moves))
 

@@ -4,9 +4,8 @@ import Data.ByteString (ByteString)
 import Data.List qualified as List
 import Redis.Duration
 import Redis.Error
-import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
-import Redis.Internal.Config (defaultBackoff)
+import Redis.Internal.Config (Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Topology (Trigger (..))
 import Support
@@ -35,6 +34,11 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     verdictDecision first `shouldBe` RetryNow (ToNode (node 2))
     verdictDecision second `shouldBe` RetryAfter (waiting 1) (AskingNode (node 3))
     verdictDecision third `shouldBe` RetryAfter (waiting 2) (ToNode (node 2))
+
+  it "waits for anything from one half of the delay to the whole, as the random number says" $ do
+    let drawing random = decide cluster writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")) {failedRandom = random}
+    map (verdictDecision . drawing) [0, 0.25, 0.5, 1]
+      `shouldBe` [RetryAfter (part * firstDelay) SameRoute | part <- [0.5, 0.625, 0.75, 1]]
 
   it "says why no node can be reached when none was ever tried" $ do
     let unreachable = RoutingError (RoutingFailure NotSent (NoReachableNode [(node 1, lost NotSent (ConnectFailed "refused"))]))
@@ -73,6 +77,11 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
   it "does not wait past the deadline" $ do
     let short = (failure (reply "CLUSTERDOWN The cluster is down")) {failedRemaining = Just 0.001}
     verdictDecision (decide cluster writeFacts newCourse short) `shouldBe` GiveUp (reply "CLUSTERDOWN The cluster is down")
+
+  it "waits only if the next attempt has some time left, or it would leave a doubt where there is none" $ do
+    let left seconds' = verdictDecision (decide cluster writeFacts newCourse (failure down) {failedRemaining = Just (waiting 1 + seconds')})
+        down = reply "CLUSTERDOWN The cluster is down"
+    map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
 
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
@@ -202,7 +211,10 @@ readsAtPrimary :: [Row]
 readsAtPrimary =
   [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow SameRoute, [Tell (LostNode (node 1))]),
-    (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5))), [])
+    (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5))), []),
+    -- It may be its own reply that nobody can read.
+    (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
+    (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))])
   ]
 
 writesAtStandalone :: [Row]
@@ -251,7 +263,7 @@ handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
 cluster, standalone :: Policy
-cluster = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True}
+cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True}
 standalone = cluster {policyClustered = False}
 
 -- | At a primary with the number 1, with time left.
@@ -278,9 +290,14 @@ lost delivery = ConnectionError . ConnectionFailure delivery (node 1)
 wait :: Target -> Decision
 wait = RetryAfter (waiting 1)
 
--- | The delay of a retry, by its number.
+-- | The delay of a retry, by its number: half-way between one half and the whole of
+-- the first, doubled.
 waiting :: Int -> Double
-waiting count = delayFor (policyBackoff cluster) count 0.5
+waiting count = 0.75 * firstDelay * 2 ^ (count - 1)
+
+-- | In seconds, and in binary without a rest.
+firstDelay :: Double
+firstDelay = 0.015625
 
 isGiveUp :: Decision -> Bool
 isGiveUp = \case

@@ -45,12 +45,13 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Merge" $ do
     merge MergeSum (WithAttributes [] (Integer 1) :| [Integer 2]) `shouldBe` Right (Integer 3)
 
   describe "refuses" $ do
-    it "a sum that no server could say" $
+    it "a sum that no server could say" $ do
       merge MergeSum (Integer maxBound :| [Integer 1]) `shouldSatisfy` isLeft
+      merge MergeSum (Integer minBound :| [Integer (-1)]) `shouldSatisfy` isLeft
     it "arrays of different lengths where it merges their elements" $
       merge MergeSum (numbers [1] :| [numbers [1, 2]]) `shouldSatisfy` isLeft
     it "numbers that are no truths" $
-      merge MergeAnd (Integer 2 :| [Integer 1]) `shouldSatisfy` isLeft
+      [(one, other) | (one, other) <- [(2, 1), (1, 2), (0, -1)], not (isLeft (merge MergeAnd (Integer one :| [Integer other])))] `shouldBe` []
     it "arrays beside sets" $
       merge MergeConcatenated (Array [] :| [Set []]) `shouldSatisfy` isLeft
     it "a shape that does not fit, also from one node alone" $

@@ -78,10 +78,33 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
     [entryName entry | entry <- allCommands, overtakes entry]
       `shouldBe` ["CLIENT|KILL", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "FUNCTION|KILL", "FUNCTION|STATS", "SCRIPT|KILL", "SHUTDOWN"]
 
+  it "has these reads, and no others, stay with the primary" $
+    [entryName entry | entry <- allCommands, staysWithPrimary entry]
+      `shouldBe` ["CLUSTERSCAN", "HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
+
+  it "takes these for questions, and no others but for HELP" $
+    [entryName entry | entry <- allCommands, changesNothing entry, not ("|HELP" `Char8.isSuffixOf` entryName entry)]
+      `shouldBe` questions
+
   it "splits these, and no others, by slots" $
     -- The keys of MSETEX are counted, and options follow them.
     [(entryName entry, step) | entry <- allCommands, Just step <- [splitStep entry]]
       `shouldBe` [("DEL", 1), ("EXISTS", 1), ("MGET", 1), ("MSET", 2), ("TOUCH", 1), ("UNLINK", 1)]
+
+  it "finds each hand-written list by what it says, and none is empty" $
+    [title | (title, names) <- handLists <> policyLists <> timeoutLists, not (Set.null names)]
+      `shouldBe` [ "harmless to connections",
+                   "changes connections in spite of its categories",
+                   "overtakes",
+                   "stays with the primary",
+                   "changes nothing",
+                   "the same everywhere",
+                   "fails half-way",
+                   "the last word limits it",
+                   "the first word limits it",
+                   "the last word limits it, in milliseconds",
+                   "an option limits it"
+                 ]
 
   describe "has no name in a hand-written list that the table lacks:" $
     for_ (handLists <> policyLists <> timeoutLists) $ \(title, names) ->
@@ -194,3 +217,17 @@ connectionChanging =
     \CLIENT|SETINFO CLIENT|SETNAME CLIENT|TRACKING CLUSTER|SYNCSLOTS DISCARD EXEC HELLO MONITOR MULTI PSUBSCRIBE PSYNC \
     \PUNSUBSCRIBE QUIT READONLY READWRITE REPLCONF RESET SCRIPT|DEBUG SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC \
     \UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH"
+
+-- | Sent again without asking, because they change nothing.
+questions :: [ByteString]
+questions =
+  Char8.words
+    "ACL|CAT ACL|GETUSER ACL|LIST ACL|USERS ACL|WHOAMI CLIENT|GETNAME CLIENT|GETREDIR CLIENT|ID CLIENT|INFO \
+    \CLIENT|LIST CLIENT|TRACKINGINFO CLUSTER|COUNT-FAILURE-REPORTS CLUSTER|COUNTKEYSINSLOT CLUSTER|GETKEYSINSLOT \
+    \CLUSTER|INFO CLUSTER|KEYSLOT CLUSTER|LINKS CLUSTER|MYID CLUSTER|MYSHARDID CLUSTER|NODES CLUSTER|REPLICAS \
+    \CLUSTER|SHARDS CLUSTER|SLAVES CLUSTER|SLOT-STATS CLUSTER|SLOTS COMMAND COMMANDLOG|GET COMMANDLOG|LEN \
+    \COMMAND|COUNT COMMAND|DOCS COMMAND|GETKEYS COMMAND|GETKEYSANDFLAGS COMMAND|INFO COMMAND|LIST CONFIG|GET ECHO \
+    \FUNCTION|DUMP FUNCTION|LIST FUNCTION|STATS INFO LASTSAVE LATENCY|DOCTOR LATENCY|GRAPH LATENCY|HISTOGRAM \
+    \LATENCY|HISTORY LATENCY|LATEST MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|STATS MODULE|LIST PING PUBSUB|CHANNELS \
+    \PUBSUB|NUMPAT PUBSUB|NUMSUB PUBSUB|SHARDCHANNELS PUBSUB|SHARDNUMSUB ROLE SCRIPT|EXISTS SCRIPT|SHOW SLOWLOG|GET \
+    \SLOWLOG|LEN TIME"

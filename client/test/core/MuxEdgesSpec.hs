@@ -1,0 +1,226 @@
+-- | What a connection keeps, gives back and remembers, where only a look inside can
+-- tell: words, memory, promises.
+module MuxEdgesSpec (spec) where
+
+import Control.Concurrent
+import Control.Exception
+import Control.Monad
+import Data.ByteString qualified as ByteString
+import Data.IORef
+import Fake
+import Peer
+import Redis.Duration (seconds)
+import Redis.Error
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, nanosFromSeconds)
+import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.MuxState
+import Redis.Internal.Network.OrderCounts (InFlight (..), inFlightOf, newOrderCounts, orderKeyOf)
+import Redis.Internal.Network.PendingRing (ringCapacity, ringReady)
+import Redis.Internal.Network.Reader (readerLoop)
+import Redis.Internal.Network.RoomQueue
+import Redis.Internal.Network.Sender (writerLoop)
+import Redis.Internal.Network.Transport (Transport (..))
+import Redis.Internal.Network.Wakeup (Watchdog (Resting), asleep, wakeupReader, wakeupWatchdog)
+import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Value
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  describe "a reader" $ do
+    it "calls who queued for room while it was about to sleep" . within 10 $ do
+      arrived <- newEmptyMVar
+      goOn <- newEmptyMVar
+      stops <- newIORef False
+      let stopping transport =
+            transport
+              { transportWatchReadable = \whenReadable -> do
+                  now <- readIORef stops
+                  when now (putMVar arrived () *> takeMVar goOn)
+                  transportWatchReadable transport whenReadable
+              }
+      over stopping plainSettings {muxMaxInFlight = 1} $ \fake mux -> do
+        slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+        eventually ((> 0) <$> heardBytes fake)
+        eventually (asleep . wakeupReader <$> wakeup mux)
+        writeIORef stops True
+        say fake (bulk (token 1))
+        void (waitSlotResult slot)
+        takeMVar arrived
+        -- As a caller does that found no room before the reply had come.
+        waiter <- withLock mux (joinQueue (muxRoom mux) Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound})
+        writeIORef stops False
+        putMVar goOn ()
+        within 5 (awaitCall waiter) >>= (`shouldBe` ComeIn)
+
+    it "lets callers in however many pushes come" . within 20 $ do
+      feed <- newIORef (pure ())
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 1, muxOnPush = const (join (readIORef feed))} fake
+      first <- submitCommandAsync mux usualTerms (tokenRequest 1)
+      second <- newEmptyMVar
+      void (forkIO (submitCommand mux usualTerms (tokenRequest 2) >>= putMVar second . outcomeText))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      -- Every push is followed by another one: there is always something to read.
+      writeIORef feed (say fake ">1\r\n+again\r\n")
+      say fake (bulk (token 1) <> ">1\r\n+again\r\n")
+      void (waitSlotResult first)
+      eventually ((== (0, 1)) . (\gauges -> (gaugeWaiting gauges, gaugeInFlight gauges)) <$> muxGauges mux)
+      writeIORef feed (pure ())
+      say fake (bulk (token 2))
+      takeMVar second >>= (`shouldBe` Right (BulkString (token 2)))
+      abortMultiplexer mux
+
+    it "gives memory back that one large reply took" . within 20 $ do
+      sizes <- newIORef []
+      let noting transport = transport {transportTryRead = \memory size -> modifyIORef' sizes (size :) *> transportTryRead transport memory size}
+      over noting plainSettings $ \fake mux -> do
+        let largest = maximum . (0 :) <$> atomicModifyIORef' sizes ((,) [])
+            asks text = do
+              slot <- submitCommandAsync mux usualTerms (request ["GET", "key"])
+              say fake (bulk text)
+              (outcomeText <$> waitSlotResult slot) >>= (`shouldBe` Right (BulkString text))
+        asks "small"
+        atRest <- largest
+        asks (ByteString.replicate (8 * 1024 * 1024) 120)
+        largest >>= (`shouldSatisfy` (> 1024 * 1024))
+        asks "small"
+        eventually (asleep . wakeupReader <$> wakeup mux)
+        void largest
+        asks "small"
+        largest >>= (`shouldBe` atRest)
+
+    it "lets the place of each answered command be used again" . within 10 $
+      withMux plainSettings {muxMaxInFlight = 4} goodManners echoing $ \_ mux -> do
+        void (submitCommand mux usualTerms (tokenRequest 1))
+        eventually (asleep . wakeupReader <$> wakeup mux)
+        withLock mux (ringReady (muxRing mux) (ringCapacity (muxRing mux))) >>= (`shouldBe` True)
+
+    it "withdraws its request to be woken when it ends" . within 10 $ do
+      withdrawn <- newIORef (0 :: Int)
+      let noting transport = transport {transportWatchReadable = fmap (modifyIORef' withdrawn (+ 1) *>) . transportWatchReadable transport}
+      over noting plainSettings $ \_ mux -> do
+        eventually (asleep . wakeupReader <$> wakeup mux)
+        abortMultiplexer mux
+        readIORef withdrawn >>= (`shouldBe` 1)
+
+    it "takes bytes like those of TLS for that at the beginning only" . within 10 $
+      forM_ [False, True] $ \answered -> do
+        ends <- newEmptyMVar
+        fake <- newFake goodManners 1
+        mux <- openMux plainSettings {muxOnDeath = putMVar ends} fake
+        when answered $ do
+          slot <- submitCommandAsync mux usualTerms (tokenRequest 1)
+          say fake (bulk (token 1))
+          void (waitSlotResult slot)
+        say fake "\x15\x03\x01\x00\x02\x02\x46"
+        takeMVar ends >>= \end ->
+          (answered, end) `shouldSatisfy` \case
+            (False, TlsFailed _) -> True
+            (True, ProtocolViolation _) -> True
+            _ -> False
+        awaitGone mux
+
+    it "counts commands as answered that fail with their connection" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings fake
+      key <- orderKeyOf <$> myThreadId
+      slot <- submitCommandAsync mux usualTerms {termsOrderKey = key} (tokenRequest 1)
+      inFlightOf (muxOrder mux) key >>= (`shouldBe` Some)
+      hangUp fake
+      void (waitSlotResult slot)
+      awaitGone mux
+      inFlightOf (muxOrder mux) key >>= (`shouldBe` None)
+
+  describe "who waits for room" $ do
+    it "gives up what was promised when it is interrupted before it has come in" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 1} fake
+      void (submitCommandAsync mux usualTerms (tokenRequest 1))
+      leaver <- forkIO (void (submitCommand mux usualTerms (tokenRequest 2)))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      -- With the lock held it has been called, and cannot come in.
+      withLock mux $ do
+        callWhile (muxRoom mux) (\_ _ _ _ -> True)
+        replicateM_ 2000 yield
+        killThread leaver
+      eventually ((== 0) . gaugeWaiting <$> muxGauges mux)
+      other <- newEmptyMVar
+      void (forkIO (submitCommand mux usualTerms (tokenRequest 3) >>= putMVar other . outcomeText))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      say fake (bulk (token 1))
+      eventually ((== 0) . gaugeWaiting <$> muxGauges mux)
+      say fake (bulk (token 3))
+      takeMVar other >>= (`shouldBe` Right (BulkString (token 3)))
+      abortMultiplexer mux
+
+    it "has the watchdog look as often as its own time wants it" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 1} fake
+      void (submitCommandAsync mux usualTerms (tokenRequest 1))
+      readWord mux wordShortest >>= (`shouldBe` maxBound)
+      waits <- forkIO (void (submitCommand mux (given 1000) (tokenRequest 2)))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      readWord mux wordShortest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
+      killThread waits
+      abortMultiplexer mux
+
+  describe "a watchdog" $ do
+    it "forgets whose time is over, and lets others wait for room while anybody has time left" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxMaxInFlight = 2} fake
+      short <- submitCommandAsync mux (given 0.03) (tokenRequest 1)
+      long <- submitCommandAsync mux (given 1000) (tokenRequest 2)
+      (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03))))
+      -- The next deadline is that of the other.
+      eventually $ do
+        now <- coarseNanos
+        (> fromIntegral now) <$> readWord mux wordEarliest
+      end <- newEmptyMVar
+      void (forkIO (submitCommand mux (given 1000) (tokenRequest 3) >>= putMVar end . outcomeText))
+      eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
+      mapM_ (say fake . bulk . token) [1, 2]
+      (outcomeText <$> waitSlotResult long) >>= (`shouldBe` Right (BulkString (token 2)))
+      say fake (bulk (token 3))
+      takeMVar end >>= (`shouldBe` Right (BulkString (token 3)))
+      abortMultiplexer mux
+
+    it "goes by the longest time of those in flight, and not by that of one that was answered" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05)} fake
+      long <- submitCommandAsync mux (given 1000) (tokenRequest 1)
+      short <- submitCommandAsync mux (given 500) (tokenRequest 2)
+      readWord mux wordLongest >>= (`shouldBe` fromIntegral (nanosFromSeconds 1000))
+      mapM_ (say fake . bulk . token) [1, 2]
+      mapM_ waitSlotResult [long, short]
+      (outcomeText <$> submitCommand mux usualTerms (tokenRequest 3)) >>= \outcome ->
+        outcome `shouldSatisfy` \case
+          Left (ConnectionError (ConnectionFailure MaybeExecuted _ (SilentPeer _))) -> True
+          _ -> False
+      awaitGone mux
+
+    it "asks nothing of a peer that there is no room to ask" . within 10 $ do
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.05), muxMaxInFlight = 2} fake
+      mapM (submitCommandAsync mux usualTerms . tokenRequest) [1, 2] >>= mapM_ waitSlotResult
+      awaitGone mux
+      heardBytes fake >>= (`shouldBe` sum (map (ByteString.length . requestBytes . tokenRequest) [1, 2]))
+
+    it "that has rested looks no more often than those want who come then" . within 10 $
+      withMux plainSettings goodManners echoing $ \_ mux -> do
+        void (submitCommand mux (given 0.1) (tokenRequest 1))
+        eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
+        withLock mux (readWord mux wordShortest) >>= (`shouldBe` maxBound)
+  where
+    given :: Double -> Terms
+    given time = usualTerms {termsPatience = Just (nanosFromSeconds time :: Nanos)}
+
+-- | A connection with a reader and a writer only, over a transport made from the
+-- fake one.
+over :: (Transport -> Transport) -> MuxSettings -> (Fake -> Multiplexer -> IO ()) -> IO ()
+over change settings action = do
+  fake <- newFake goodManners 1
+  mux <- newOrderCounts >>= newMuxState settings (change (fakeTransport fake))
+  mapM_ (mask_ . forkIO) [readerLoop mux, writerLoop mux]
+  action fake mux
+  within 5 (abortMultiplexer mux)

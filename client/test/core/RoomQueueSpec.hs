@@ -1,0 +1,112 @@
+-- | The queue of those who wait for room, by itself: who is called, and what it costs.
+module RoomQueueSpec (spec) where
+
+import Control.Concurrent
+import Control.Exception (bracket, evaluate)
+import Control.Monad (forM, forM_, replicateM, void)
+import Data.IORef
+import Data.Int (Int64)
+import GHC.Conc (ThreadStatus (..), threadStatus)
+import Redis.Internal.Network.RoomQueue
+import System.Mem (getAllocationCounter, setAllocationCounter)
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = describe "the queue for room" $ do
+  it "has room for nobody that was promised to another, who has not come in yet" $
+    forM_ [(wish {wishCommands = 2}, \commands _ more _ -> commands + more <= 3), (wish {wishBytes = 200}, \_ bytes _ more -> bytes + more <= 300)] $ \(each, fits) -> do
+      queue <- newRoomQueue
+      waiters <- replicateM 3 (joinQueue queue each)
+      callWhile queue fits
+      callWhile queue fits
+      called waiters `shouldReturn` [Just ComeIn, Nothing, Nothing]
+      waitingForRoom queue `shouldReturn` 3
+      -- Once it is taken it is no promise any more, and the caller counts it itself.
+      mapM_ (takePromised queue) (take 1 waiters)
+      callWhile queue fits
+      called (drop 1 waiters) `shouldReturn` [Just ComeIn, Nothing]
+      mapM_ (leaveQueue queue) (drop 1 waiters)
+      waitingForRoom queue `shouldReturn` 0
+
+  it "has what was promised to somebody who leaves for the next one" $ do
+    queue <- newRoomQueue
+    waiters <- replicateM 2 (joinQueue queue wish)
+    callWhile queue one
+    mapM_ (leaveQueue queue) (take 1 waiters)
+    -- A second time changes nothing.
+    mapM_ (leaveQueue queue) (take 1 waiters)
+    waitingForRoom queue `shouldReturn` 1
+    callWhile queue one
+    called (drop 1 waiters) `shouldReturn` [Just ComeIn]
+
+  it "calls nobody past one that there is no room for" $ do
+    queue <- newRoomQueue
+    waiters <- forM [5, 1, 1] $ \commands -> joinQueue queue wish {wishCommands = commands}
+    callWhile queue (\commands _ more _ -> commands + more <= 2)
+    called waiters `shouldReturn` [Nothing, Nothing, Nothing]
+
+  it "tells those whose time is over at that moment, and nobody before it" $ do
+    queue <- newRoomQueue
+    waiters <- forM [30, 10, 20, 10] $ \deadline -> joinQueue queue wish {wishDeadline = deadline}
+    told <- forM [9, 10, 19, 20, 29, 30] $ \now -> callLate queue now *> called waiters
+    let late = Just TooLate
+        nobody = [Nothing, Nothing, Nothing, Nothing]
+    told
+      `shouldBe` [ nobody,
+                   [Nothing, late, Nothing, late],
+                   nobody,
+                   [Nothing, Nothing, late, Nothing],
+                   nobody,
+                   [late, Nothing, Nothing, Nothing]
+                 ]
+    waitingForRoom queue `shouldReturn` 0
+
+  it "looks at nobody while nobody's time is over, also after some were told" $ do
+    queue <- newRoomQueue
+    forM_ (10 : replicate many 1000) $ \deadline -> joinQueue queue wish {wishDeadline = deadline}
+    callLate queue 10
+    cost (forM_ [11 .. 20] (callLate queue)) >>= (`shouldSatisfy` (< 200000))
+
+  it "keeps no more places of those who have left than of those who wait" $ do
+    queue <- newRoomQueue
+    waiters <- replicateM many (joinQueue queue wish)
+    stays <- joinQueue queue wish {wishDeadline = 5}
+    mapM_ (leaveQueue queue) waiters
+    cost (callLate queue 5) >>= (`shouldSatisfy` (< 200000))
+    called [stays] `shouldReturn` [Just TooLate]
+
+  it "is swept for what has gathered only, whoever was called over" $ do
+    queue <- newRoomQueue
+    gone <- replicateM many (joinQueue queue wish)
+    kept <- replicateM (many + 1) (joinQueue queue wish)
+    mapM_ (leaveQueue queue) gone
+    -- Goes over their places.
+    callWhile queue one
+    called (take 1 kept) `shouldReturn` [Just ComeIn]
+    cost (mapM_ (leaveQueue queue) (take 10 (drop 1 kept))) >>= (`shouldSatisfy` (< 200000))
+  where
+    wish = Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound}
+    one commands _ more _ = commands + more <= 1
+    many = 5000 :: Int
+
+-- | What each has been told since, without waiting for it.
+called :: [Waiter] -> IO [Maybe Call]
+called = mapM $ \waiter -> do
+  end <- newEmptyMVar
+  bracket (forkIO (awaitCall waiter >>= putMVar end)) killThread $ \thread -> do
+    let look =
+          threadStatus thread >>= \case
+            ThreadBlocked _ -> pure Nothing
+            ThreadFinished -> tryTakeMVar end
+            _ -> yield *> look
+    look
+
+-- | Bytes that the thread allocates for an action.
+cost :: IO () -> IO Int64
+cost action = do
+  result <- newIORef ()
+  setAllocationCounter maxBound
+  before <- getAllocationCounter
+  void (action >>= evaluate) *> writeIORef result ()
+  after <- getAllocationCounter
+  pure (before - after)
