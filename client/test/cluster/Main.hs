@@ -92,4 +92,19 @@ import UnknownCommandSpec qualified
 import WaitersSpec qualified
 
 main :: IO ()
-main = hspec (PolicySpec.spec >> RedirectSpec.spec >> RefusedSpec.spec >> ReplicaReadsSpec.spec >> ScriptsSpec.spec >> SlotCacheSpec.spec >> UnknownCommandSpec.spec >> TogetherSpec.spec >> WaitersSpec.spec >> LookingSpec.spec >> LentSpec.spec >> CommandsSpec.spec >> TransactionSpec.spec >> LiveSpec.spec >> ResendSpec.spec)
+main = hspec $ do
+  PolicySpec.spec
+  RedirectSpec.spec
+  RefusedSpec.spec
+  ReplicaReadsSpec.spec
+  ResendSpec.spec
+  ScriptsSpec.spec
+  SlotCacheSpec.spec
+  UnknownCommandSpec.spec
+  TogetherSpec.spec
+  WaitersSpec.spec
+  LookingSpec.spec
+  LentSpec.spec
+  CommandsSpec.spec
+  TransactionSpec.spec
+  LiveSpec.spec
