@@ -54,9 +54,11 @@ spec =
 
     serves bare = maybe False ("cluster_state:ok" `ByteString.isInfixOf`) . replyText <$> request bare ["CLUSTER", "INFO"]
 
--- | One that goes where its keys are.
+-- | One that goes where its keys are. Cases of a cluster's own commands say what a
+-- server answers that is none.
 keyed :: Case -> Bool
-keyed Case {caseCommand, caseLent} = not caseLent && not (null (commandKeys caseCommand))
+keyed Case {caseName, caseCommand, caseLent} =
+  not caseLent && not (null (commandKeys caseCommand)) && not ("cluster" `isPrefixOf` caseName)
 
 clusterOf :: ProtocolVersion -> Server -> Config
 clusterOf protocol server =
