@@ -272,6 +272,9 @@ data Refusal
     NotInTransaction ByteString
   | -- | The command has no arguments at all.
     EmptyCommand
+  | -- | The command (its name) has an argument that no server takes, and why: a score
+    -- that is not a number, a count below what the command takes.
+    UnfitArgument ByteString String
   | -- | The command (its name) has a word of more than 'Redis.Config.limitBulkBytes'. A
     -- server would end the connection, and with it what others have on it.
     ArgumentTooLong ByteString
@@ -367,6 +370,7 @@ renderRefusal = \case
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
   NotInTransaction name -> Char8.unpack name <> " cannot stand in a transaction"
   EmptyCommand -> "a command has at least a name"
+  UnfitArgument name why -> Char8.unpack name <> " does not take " <> why
   ArgumentTooLong name -> "an argument of " <> Char8.unpack name <> " is longer than limitBulkBytes allows"
   NotOneLine -> "what is sent as a line has no line break, no zero byte, and no asterisk at its beginning"
 

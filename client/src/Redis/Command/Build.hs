@@ -25,6 +25,8 @@ module Redis.Command.Build
     arg,
     args,
     int,
+    natural,
+    positive,
     double,
     wholeSeconds,
     wholeMilliseconds,
@@ -94,11 +96,32 @@ int :: Int64 -> Argument
 int = Plain . decimal
 {-# INLINE int #-}
 
--- | A number as servers read it: @inf@, @-inf@ and @nan@ for what has no digits.
+-- | A number that is not negative. With another the command is refused before it is
+-- sent ('UnfitArgument').
+--
+-- @since 0.1.0.0
+natural :: Int64 -> Argument
+natural = atLeast 0
+
+-- | A number of at least one. With another the command is refused before it is sent.
+--
+-- @since 0.1.0.0
+positive :: Int64 -> Argument
+positive = atLeast 1
+
+atLeast :: Int64 -> Int64 -> Argument
+atLeast least number
+  | number >= least = int number
+  | otherwise = Unfit (show number <> ", which is less than " <> show least) (decimal number)
+
+-- | A number as servers read it: @inf@ and @-inf@ for what has no digits. With NaN the
+-- command is refused before it is sent.
 --
 -- @since 0.1.0.0
 double :: Double -> Argument
-double = Plain . floating
+double number
+  | isNaN number = Unfit "what is not a number" (floating number)
+  | otherwise = Plain (floating number)
 
 -- | A duration in whole seconds, rounded up.
 --

@@ -90,6 +90,6 @@ clusterscanWith ClusterscanOptions {clusterscanMatch, clusterscanCount, clusters
   where
     options =
       option "MATCH" arg clusterscanMatch
-        <> option "COUNT" int clusterscanCount
+        <> option "COUNT" positive clusterscanCount
         <> option "TYPE" (arg . keyTypeWord) clusterscanType
         <> option "SLOT" slotArgument clusterscanSlot

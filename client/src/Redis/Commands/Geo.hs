@@ -254,8 +254,8 @@ orderAndCount order count = maybe [] inOrder order <> maybe [] atMost count
       NearestFirst -> [arg "ASC"]
       FarthestFirst -> [arg "DESC"]
     atMost = \case
-      CountNearest most -> [arg "COUNT", int most]
-      CountAny most -> [arg "COUNT", int most, arg "ANY"]
+      CountNearest most -> [arg "COUNT", positive most]
+      CountAny most -> [arg "COUNT", positive most, arg "ANY"]
 
 -- | What to give of what is found.
 --

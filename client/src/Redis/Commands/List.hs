@@ -167,14 +167,14 @@ rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 --
 -- @since 0.1.0.0
 lpopCount :: ByteString -> Int64 -> Command [ByteString]
-lpopCount name count = command "LPOP" [key name, int count] elementsOrNone
+lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
 
 -- | @RPOP key count@: as 'lpopCount', from the right: the last comes first.
 -- Since 6.2.0.
 --
 -- @since 0.1.0.0
 rpopCount :: ByteString -> Int64 -> Command [ByteString]
-rpopCount name count = command "RPOP" [key name, int count] elementsOrNone
+rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone
 
 elementsOrNone :: Decoder [ByteString]
 elementsOrNone = fmap (fromMaybe []) . Decode.nullable (Decode.list Decode.bytes)
@@ -203,8 +203,8 @@ newtype LmpopOptions = LmpopOptions
 lmpopDefaults :: LmpopOptions
 lmpopDefaults = LmpopOptions {lmpopCount = Nothing}
 
--- | @LMPOP numkeys key … LEFT|RIGHT [COUNT n]@: as 'lmpop'. The server refuses a
--- count that is not positive.
+-- | @LMPOP numkeys key … LEFT|RIGHT [COUNT n]@: as 'lmpop'. A
+-- count is at least 1.
 --
 -- @since 0.1.0.0
 lmpopWith :: LmpopOptions -> NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
@@ -213,13 +213,13 @@ lmpopWith options names from =
 
 lmpopArguments :: LmpopOptions -> NonEmpty ByteString -> ListEnd -> [Argument]
 lmpopArguments LmpopOptions {lmpopCount} names from =
-  (int (fromIntegral (length names)) : keys names) <> [listEnd from] <> option "COUNT" int lmpopCount
+  (int (fromIntegral (length names)) : keys names) <> [listEnd from] <> option "COUNT" positive lmpopCount
 
 keyAndElements :: Decoder (ByteString, [ByteString])
 keyAndElements = Decode.pair Decode.bytes (Decode.list Decode.bytes)
 
--- | Which of the elements that are equal. A number has to be positive: the server
--- reads 0 as all of them.
+-- | Which of the elements that are equal. Numbers are at least 1; others are refused
+-- before they are sent, because a server reads 0 as all of them.
 --
 -- @since 0.1.0.0
 data LremCount
@@ -237,12 +237,14 @@ data LremCount
 --
 -- @since 0.1.0.0
 lrem :: ByteString -> LremCount -> ByteString -> Command Int64
-lrem name which element = command "LREM" [key name, int count, arg element] Decode.integer
+lrem name which element = command "LREM" [key name, count, arg element] Decode.integer
   where
     count = case which of
-      RemoveAll -> 0
-      RemoveFirst most -> most
-      RemoveLast most -> negate most
+      RemoveAll -> int 0
+      RemoveFirst most -> positive most
+      RemoveLast most
+        | most >= 1 -> int (negate most)
+        | otherwise -> positive most
 
 -- | @LTRIM key start stop@: keeps what is from element to element, both included,
 -- negative from the end, and drops the rest; an empty range deletes the list.
@@ -324,12 +326,12 @@ lposCountWith :: LposOptions -> Int64 -> ByteString -> ByteString -> Command [In
 lposCountWith options count name element =
   command
     "LPOS"
-    ([key name, arg element, arg "COUNT", int count] <> lposArguments options)
+    ([key name, arg element, arg "COUNT", natural count] <> lposArguments options)
     (Decode.list Decode.integer)
 
 lposArguments :: LposOptions -> [Argument]
 lposArguments LposOptions {lposRank, lposMaxlen} =
-  option "RANK" int lposRank <> option "MAXLEN" int lposMaxlen
+  option "RANK" int lposRank <> option "MAXLEN" natural lposMaxlen
 
 -- | @LMOVE source destination LEFT|RIGHT LEFT|RIGHT@: takes from one end of the
 -- source and puts it at one end of the destination, which may be the same list; the

@@ -118,7 +118,7 @@ spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 --
 -- @since 0.1.0.0
 spopCount :: ByteString -> Int64 -> Command [ByteString]
-spopCount name count = command "SPOP" [key name, int count] (Decode.list Decode.bytes)
+spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 
 -- | @SRANDMEMBER key@: any member, which stays. \(O(1)\) on the server, since 1.0.0.
 --
@@ -206,7 +206,7 @@ sintercardWith :: SintercardOptions -> NonEmpty ByteString -> Command Int64
 sintercardWith SintercardOptions {sintercardLimit} names =
   command
     "SINTERCARD"
-    (int (fromIntegral (length names)) : keys names <> option "LIMIT" int sintercardLimit)
+    (int (fromIntegral (length names)) : keys names <> option "LIMIT" natural sintercardLimit)
     Decode.integer
 
 -- | What to walk over.

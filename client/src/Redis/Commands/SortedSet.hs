@@ -243,7 +243,7 @@ zpopmin name = command "ZPOPMIN" [key name] (fmap listToMaybe . Decode.scored)
 --
 -- @since 0.1.0.0
 zpopminCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
-zpopminCount name count = command "ZPOPMIN" [key name, int count] Decode.scored
+zpopminCount name count = command "ZPOPMIN" [key name, natural count] Decode.scored
 
 -- | @ZPOPMAX key@: takes the member of the highest score, with its score. \(O(\log n)\)
 -- on the server, since 5.0.0.
@@ -258,7 +258,7 @@ zpopmax name = command "ZPOPMAX" [key name] (fmap listToMaybe . Decode.scored)
 --
 -- @since 0.1.0.0
 zpopmaxCount :: ByteString -> Int64 -> Command [(ByteString, Double)]
-zpopmaxCount name count = command "ZPOPMAX" [key name, int count] Decode.scored
+zpopmaxCount name count = command "ZPOPMAX" [key name, natural count] Decode.scored
 
 -- | An end of a sorted set.
 --
@@ -340,7 +340,7 @@ bzmpopWith options names end limit =
     (Decode.nullable (Decode.pair Decode.bytes Decode.scored))
 
 mpopArguments :: ZmpopOptions -> NonEmpty ByteString -> ScoreEnd -> [Argument]
-mpopArguments ZmpopOptions {zmpopCount} names end = int (fromIntegral (length names)) : keys names <> [endWord] <> option "COUNT" int zmpopCount
+mpopArguments ZmpopOptions {zmpopCount} names end = int (fromIntegral (length names)) : keys names <> [endWord] <> option "COUNT" positive zmpopCount
   where
     endWord = case end of
       MinEnd -> arg "MIN"

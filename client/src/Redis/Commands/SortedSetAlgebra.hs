@@ -207,7 +207,7 @@ zintercardDefaults = ZintercardOptions {zintercardLimit = Nothing}
 -- @since 0.1.0.0
 zintercardWith :: ZintercardOptions -> NonEmpty ByteString -> Command Int64
 zintercardWith ZintercardOptions {zintercardLimit} names =
-  command "ZINTERCARD" (numbered names <> option "LIMIT" int zintercardLimit) Decode.integer
+  command "ZINTERCARD" (numbered names <> option "LIMIT" natural zintercardLimit) Decode.integer
 
 -- | @ZDIFF n key …@: the members of the first that are in none of the others, in the order
 -- of their scores there. In a cluster the keys must share a slot.

@@ -145,12 +145,12 @@ data TrimPrecision
 
 trim :: StreamTrim -> [Argument]
 trim = \case
-  Maxlen precision most -> arg "MAXLEN" : keeping precision (int most)
+  Maxlen precision most -> arg "MAXLEN" : keeping precision (natural most)
   Minid precision lowest -> arg "MINID" : keeping precision (idArgument lowest)
   where
     keeping precision threshold = case precision of
       TrimExactly -> [threshold]
-      TrimRoughly limit -> [arg "~", threshold] <> option "LIMIT" int limit
+      TrimRoughly limit -> [arg "~", threshold] <> option "LIMIT" natural limit
 
 -- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; how many.
 -- \(O(n)\) on the server in these, since 5.0.0.

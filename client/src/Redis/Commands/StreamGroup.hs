@@ -418,7 +418,7 @@ xautoclaimWith options name claimer idle start =
 
 xautoclaimArguments :: XautoclaimOptions -> ByteString -> Consumer -> Duration -> StreamId -> [Argument]
 xautoclaimArguments XautoclaimOptions {xautoclaimCount} name claimer idle start =
-  (key name : consumer claimer) <> [wholeMilliseconds idle, idArgument start] <> option "COUNT" int xautoclaimCount
+  (key name : consumer claimer) <> [wholeMilliseconds idle, idArgument start] <> option "COUNT" positive xautoclaimCount
 
 autoclaimed :: Decoder [entry] -> Decoder (Autoclaimed entry)
 autoclaimed entries reply = do

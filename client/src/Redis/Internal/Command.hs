@@ -108,6 +108,7 @@ commandKeys given = case commandRoute given of
   AnyNode -> []
   Everywhere _ _ -> []
   NodesOwn -> []
+  Unsendable _ -> tableKeys
   where
     tableKeys = fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words'))
     words' = commandWords given
@@ -171,6 +172,8 @@ data Route a
     OneSlot Slot
   | -- | The answer is one node's own: in a cluster a node must be named.
     NodesOwn
+  | -- | No server would take it, and why.
+    Unsendable Refusal
   | -- | What the command does is not known here; the server is asked. With its
     -- keys, if they are known.
     AskServer (Maybe [ByteString])
@@ -192,6 +195,7 @@ mapTogether change = \case
   OneNode endpoint -> OneNode endpoint
   OneSlot slot -> OneSlot slot
   NodesOwn -> NodesOwn
+  Unsendable why -> Unsendable why
   AskServer keys -> AskServer keys
 
 -- | Which nodes of a cluster. A server alone is all of them, whichever are asked
@@ -215,7 +219,9 @@ data Audience
 --
 -- @since 0.1.0.0
 onNode :: Endpoint -> Command a -> Command a
-onNode endpoint given = given {commandRoute = OneNode endpoint}
+onNode endpoint given = case commandRoute given of
+  Unsendable _ -> given
+  _ -> given {commandRoute = OneNode endpoint}
 
 -- | Sends the command to each of these nodes, at the same time. Fails if one of
 -- them does; the error names each that did.
@@ -242,7 +248,9 @@ perNode :: Audience -> Command a -> (Map Endpoint (Either Error a) -> Either Err
 perNode audience given conclude =
   Command
     { commandRequest = commandRequest given,
-      commandRoute = PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
+      commandRoute = case commandRoute given of
+        Unsendable why -> Unsendable why
+        _ -> PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
       commandFacts = commandFacts given,
       -- One node alone is not told apart from the others.
       commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}

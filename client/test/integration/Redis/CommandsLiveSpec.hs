@@ -95,6 +95,7 @@ tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutco
   known <- isKnown bare caseWords
   outcome <- if caseLent then withDedicated client Anywhere (`tryRunOn` caseCommand) else tryRun client caseCommand
   pure . fmap (wrong one) $ case (known && fits version caseNeeds, outcome, caseOutcome) of
+    (_, Left (RefusedError (UnfitArgument _ _)), Unfit) -> Nothing
     -- One that is too old says so, and nothing else is an excuse.
     (False, Left (ReplyError _), _) -> Nothing
     (False, other, _) -> Just ("a server too old for it takes it: " <> show other)
@@ -104,6 +105,7 @@ tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutco
     (True, got, Gives expected) -> Just ("expected " <> show expected <> ", got " <> show got)
     (True, got, Such sentence _) -> Just ("expected what " <> sentence <> ", got " <> show got)
     (True, got, Fails code) -> Just ("expected an error " <> show code <> ", got " <> show got)
+    (True, got, Unfit) -> Just ("it should be refused here, and said " <> show got)
     (True, got, EndsServer) -> Just ("it should end the server, and said " <> show got)
 
 wrong :: Case -> String -> String

@@ -49,6 +49,8 @@ data Outcome a
     Such String (a -> Bool)
   | -- | An error reply of this code, as from a server that stands alone.
     Fails ByteString
+  | -- | A refusal, before anything is sent: no server takes such an argument.
+    Unfit
   | -- | Nothing: the server ends. It is one that nothing else is asked of.
     EndsServer
 

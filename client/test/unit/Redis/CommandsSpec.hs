@@ -16,7 +16,7 @@ import Redis.CommandCase (Case (..))
 import Redis.CommandCases (cases)
 import Redis.Commands
 import Redis.Duration
-import Redis.Error (Delivery (..), errorDelivery)
+import Redis.Error (Delivery (..), Endpoint (..), Refusal (..), errorDelivery)
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable (CommandEntry (..), lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
@@ -281,6 +281,19 @@ rawCommands = describe "raw" $ do
       requestBytes (commandRequest (raw words')) === naiveRequest words'
         .&&. commandWords (raw words') === words'
 
+  it "with an argument that no server takes is not sent, whatever is said of its route" $ do
+    let nan = 0 / 0
+        unfit name why = show (UnfitArgument name why)
+    map
+      described
+      [zadd "k" ((("m", nan) :| [])), zadd "k" ((("a", 1) :| [("b", nan)])), onNode (UnixEndpoint "/s") (zadd "k" ((("m", nan) :| [])))]
+      `shouldBe` replicate 3 (unfit "ZADD" "what is not a number")
+    described (incrbyfloat "k" nan) `shouldBe` unfit "INCRBYFLOAT" "what is not a number"
+    described (lpopCount "k" (-1)) `shouldBe` unfit "LPOP" "-1, which is less than 0"
+    described (lrem "k" (RemoveLast 0) "x") `shouldBe` unfit "LREM" "0, which is less than 1"
+    described (onEvery AllNodes (lpopCount "k" (-1))) `shouldBe` unfit "LPOP" "-1, which is less than 0"
+    described (scanWith scanDefaults {scanCount = Just 0} scanStart) `shouldBe` unfit "SCAN" "0, which is less than 1"
+
   it "may be declared repeatable, and nothing else changes" $
     commandFacts (repeatable (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factRepeatable = True}
 
@@ -295,4 +308,5 @@ described command = case commandRoute command of
   OneNode _ -> "the node"
   OneSlot _ -> "the slot"
   NodesOwn -> "a node's own"
+  Unsendable why -> show why
   AskServer _ -> "ask"

@@ -241,6 +241,7 @@ data NextMove = CallerWaits | CallerGoesOn
 startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
+  | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
   | requestSize (commandRequest given) > largeRequest,
     requestLongest (commandRequest given) > limitBulkBytes (configLimits (coreConfig core)) =
     refused ArgumentTooLong

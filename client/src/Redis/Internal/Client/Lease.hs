@@ -170,6 +170,7 @@ refusedOn :: Dedicated s -> Command a -> Maybe Refusal
 refusedOn Dedicated {dedicatedMux} given
   | null (commandWords given) = Just EmptyCommand
   | not (requestIsOne (commandRequest given)) = Just NotOneLine
+  | Unsendable why <- commandRoute given = Just why
   | requestLongest (commandRequest given) > decodeMaxBulk (muxDecodeLimits (muxSettings dedicatedMux)) = Just (ArgumentTooLong (commandName given))
   | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
   | otherwise = Nothing

@@ -29,6 +29,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.String (IsString (fromString))
 import Redis.Decode (Decoder)
+import Redis.Error (Refusal (UnfitArgument))
 import Redis.Internal.Command
 import Redis.Internal.Protocol.CommandTable hiding (commandKeys)
 import Redis.Internal.Protocol.CommandTable qualified as Table
@@ -81,6 +82,8 @@ data Argument
     Keys [ByteString]
   | -- | Anything else.
     Plain ByteString
+  | -- | What no server takes, and why.
+    Unfit String ByteString
 
 -- | What is sent.
 argumentWords :: [Argument] -> [ByteString]
@@ -88,12 +91,14 @@ argumentWords = concatMap $ \case
   Key name -> [name]
   Keys names -> names
   Plain bytes -> [bytes]
+  Unfit _ bytes -> [bytes]
 
 argumentKeys :: [Argument] -> [ByteString]
 argumentKeys = concatMap $ \case
   Key name -> [name]
   Keys names -> names
   Plain _ -> []
+  Unfit _ _ -> []
 
 -- | The command of this name with these arguments, and how its reply is read.
 --
@@ -128,6 +133,7 @@ requestFor header = \case
     word = \case
       Key name -> Just name
       Plain bytes -> Just bytes
+      Unfit _ bytes -> Just bytes
       Keys _ -> Nothing
 {-# INLINE requestFor #-}
 
@@ -136,13 +142,16 @@ routeFor name = \case
   [Key key] -> OneKey key
   [Key key, Plain _] -> OneKey key
   [Key key, Plain _, Plain _] -> OneKey key
-  arguments -> routeOfArguments name (argumentKeys arguments)
+  arguments -> routeOfArguments name arguments
 {-# INLINE routeFor #-}
 
-routeOfArguments :: Name -> [ByteString] -> Route a
-routeOfArguments name names = case nameEntry name of
-  Just entry -> routeOfKeys entry names
-  Nothing -> AskServer (Just names)
+routeOfArguments :: Name -> [Argument] -> Route a
+routeOfArguments name arguments = case ([why | Unfit why _ <- arguments], nameEntry name) of
+  (why : _, _) -> Unsendable (UnfitArgument (commandWordsName (headerWords (nameHeader name))) why)
+  ([], Just entry) -> routeOfKeys entry names
+  ([], Nothing) -> AskServer (Just names)
+  where
+    names = argumentKeys arguments
 {-# NOINLINE routeOfArguments #-}
 
 -- | Of a command whose facts depend on its arguments, or that the table lacks.
@@ -150,7 +159,7 @@ uncommon :: Name -> [Argument] -> Decoder a -> Command a
 uncommon name arguments decoder =
   Command
     { commandRequest = encoded,
-      commandRoute = routeOfArguments name (argumentKeys arguments),
+      commandRoute = routeOfArguments name arguments,
       commandFacts = maybe writeFacts (`factsFromEntry` requestWords encoded) (nameEntry name),
       commandDecode = decoder
     }

@@ -48,4 +48,4 @@ scanPage found reply = do
 -- | The cursor, MATCH and COUNT.
 scanArguments :: ScanCursor -> Maybe ByteString -> Maybe Int64 -> [Argument]
 scanArguments (ScanCursor cursor) glob count =
-  arg cursor : option "MATCH" arg glob <> option "COUNT" int count
+  arg cursor : option "MATCH" arg glob <> option "COUNT" positive count

@@ -105,6 +105,7 @@ queuedOf given =
     malformed
       | null (commandWords given) = Just EmptyCommand
       | not (requestIsOne (commandRequest given)) = Just NotOneLine
+      | Unsendable why <- commandRoute given = Just why
       | otherwise = Nothing
     stateful = case factScope (commandFacts given) of
       SharedConnection -> Nothing

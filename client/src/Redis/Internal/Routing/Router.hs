@@ -135,6 +135,7 @@ aimOf = \case
   OneNode endpoint -> AtNode endpoint
   AnyNode -> AtAnyNode
   NodesOwn -> AtAnyNode
+  Unsendable _ -> AtAnyNode
   Everywhere _ _ -> AtAnyNode
   PerNode _ _ -> AtAnyNode
   AskServer _ -> AtAnyNode

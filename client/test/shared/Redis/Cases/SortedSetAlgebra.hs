@@ -85,7 +85,7 @@ sortedSetAlgebraCases =
       "zintercardWith"
       (zintercardWith zintercardDefaults {zintercardLimit = Just (-1)} names)
       ["ZINTERCARD", "2", "{k}a", "{k}b", "LIMIT", "-1"]
-      (Fails "ERR"),
+      Unfit,
     after two "zdiff" (zdiff names) ["ZDIFF", "2", "{k}a", "{k}b"] (Gives ["x"]),
     after
       two
