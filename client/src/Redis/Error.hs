@@ -272,6 +272,9 @@ data Refusal
     NotInTransaction ByteString
   | -- | The command has no arguments at all.
     EmptyCommand
+  | -- | The command (its name) has a word of more than 'Redis.Config.limitBulkBytes'. A
+    -- server would end the connection, and with it what others have on it.
+    ArgumentTooLong ByteString
   | -- | What was to be sent as one line ('Redis.Command.Build.inline') is not one: it
     -- has a line break or a zero byte, or it begins with an asterisk.
     NotOneLine
@@ -364,6 +367,7 @@ renderRefusal = \case
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
   NotInTransaction name -> Char8.unpack name <> " cannot stand in a transaction"
   EmptyCommand -> "a command has at least a name"
+  ArgumentTooLong name -> "an argument of " <> Char8.unpack name <> " is longer than limitBulkBytes allows"
   NotOneLine -> "what is sent as a line has no line break, no zero byte, and no asterisk at its beginning"
 
 renderRouting :: RoutingCause -> String

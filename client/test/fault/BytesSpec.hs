@@ -10,8 +10,10 @@ import Harness
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns)
+import Redis.Transaction
 import Redis.Value (Value (..))
 import Test.Hspec
 
@@ -70,6 +72,21 @@ spec = do
         Proxy.slice proxy Proxy.ToServer 3
         tally <- underLoadOf 4 server (through proxy) (\_ _ -> pure ())
         tallyMaybe tally `shouldBe` 0
+
+  describe "an argument that the server does not take" $
+    it "is refused before it ends the connection for everybody" $
+      withServer defaultServerOptions {Server.optionsConfig = ["proto-max-bulk-len 1mb"]} $ \server -> leavingNothing $ do
+        let small = setLimits defaultLimits {limitBulkBytes = 1024 * 1024} (single (addressed server))
+            long = Commands.set "here" (ByteString.replicate (1024 * 1024 + 1) 120)
+        (journal, config) <- journalled small
+        withClient config $ \client -> do
+          tryRun client long `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
+          tryRunTransaction client (queued long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
+          withDedicated client Anywhere (`tryRunOn` long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
+          run client (Commands.set "here" (ByteString.replicate (1024 * 1024) 120))
+          run client (Commands.strlen "here") `shouldReturn` 1024 * 1024
+        ended <- journalEntries journal
+        [cause | Disconnected _ cause <- ended, cause /= ClosedLocally] `shouldBe` []
 
   describe "garbage instead of a reply" $ do
     it "ends the connection, tells everybody in flight, and the next one works" $

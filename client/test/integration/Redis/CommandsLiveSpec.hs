@@ -5,22 +5,26 @@ module Redis.CommandsLiveSpec (spec) where
 import Control.Exception (IOException, try)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.List (isInfixOf, isPrefixOf)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes)
 import Redis
+import Redis.Command (commandKeys)
 import Redis.CommandCase
 import Redis.CommandCases
 import Redis.Internal.Protocol.CommandTable (CommandEntry (entryName), lookupCommand)
 import Redis.TestKit.Command (Connection, Reply (..), infoFields, replyText, request)
-import Redis.TestKit.Server (Server, defaultServerOptions, serverHost, serverPort, withServer, withServerConnection)
-import Redis.TestKit.Wait (within)
+import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer, withServerConnection)
+import Redis.TestKit.Wait (eventuallyReturns, within)
 import Test.Hspec
 
 spec :: Spec
 spec =
   describe "every command" $
-    forM_ [OnlyResp2, PreferResp3] $ \protocol ->
+    forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
       it ("does on a server what it should, with " <> show protocol) . within 120 $ do
         lasting <- withServer defaultServerOptions $ \server ->
           withServerConnection server $ \bare -> do
@@ -32,6 +36,33 @@ spec =
         case catMaybes (lasting <> ending) of
           [] -> pure ()
           failures -> expectationFailure (unlines failures)
+
+      it ("does in a cluster what it should, if it has keys, with " <> show protocol) . within 120 $
+        withServer defaultServerOptions {optionsCluster = True} $ \server ->
+          withServerConnection server $ \bare -> do
+            _ <- request bare ("CLUSTER" : "ADDSLOTS" : map (Char8.pack . show) [0 .. 16383 :: Int])
+            eventuallyReturns 10 True (serves bare)
+            version <- serverVersion bare
+            withClient (clusterOf protocol server) $ \client -> do
+              judged <- traverse (tried version bare client) (filter keyed cases)
+              case filter (not . hasNone) (catMaybes judged) of
+                [] -> pure ()
+                failures -> expectationFailure (unlines failures)
+  where
+    -- A cluster has one database, and no keys by pattern; the server says so.
+    hasNone failure = any (`isPrefixOf` failure) ["copyWith,", "move,", "sort"] && any (`isInfixOf` failure) ["luster mode", "DB index is out of range"]
+
+    serves bare = maybe False ("cluster_state:ok" `ByteString.isInfixOf`) . replyText <$> request bare ["CLUSTER", "INFO"]
+
+-- | One that goes where its keys are. Cases of a cluster's own commands say what a
+-- server answers that is none.
+keyed :: Case -> Bool
+keyed Case {caseName, caseCommand, caseLent} =
+  not caseLent && not (null (commandKeys caseCommand)) && not ("cluster" `isPrefixOf` caseName)
+
+clusterOf :: ProtocolVersion -> Server -> Config
+clusterOf protocol server =
+  setProtocol protocol (clusterConfig (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)) :| []))
 
 config :: ProtocolVersion -> Server -> Config
 config protocol server =

@@ -41,7 +41,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (MergeFound), oneIsEnough)
-import Redis.Internal.Protocol.Encode (requestIsOne)
+import Redis.Internal.Protocol.Encode (requestIsOne, requestLongest, requestSize)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
@@ -203,11 +203,16 @@ unsplit = lazy
 data Kind = Ordinary | Special
 
 commandKind :: Command a -> Kind
-commandKind Command {commandRoute, commandFacts = Facts {factBlocking, factScope}} = case commandRoute of
+commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factBlocking, factScope}} = case commandRoute of
+  _ | requestSize commandRequest > largeRequest -> Special
   OneKey _ | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
   AnyNode | NonBlocking <- factBlocking, SharedConnection <- factScope -> Ordinary
   _ -> Special
 {-# INLINE commandKind #-}
+
+-- | Bytes from which a request is looked at before it is sent.
+largeRequest :: Int
+largeRequest = 1024 * 1024
 
 poolOf :: Place -> MultiplexPool
 poolOf place = nodePoolFor (placeRole place) (placeNode place)
@@ -236,6 +241,9 @@ data NextMove = CallerWaits | CallerGoesOn
 startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
+  | requestSize (commandRequest given) > largeRequest,
+    requestLongest (commandRequest given) > limitBulkBytes (configLimits (coreConfig core)) =
+    refused ArgumentTooLong
   | AskServer keys <- commandRoute given =
     -- Learns what it is first, then starts it for good.
     learn core (execute core) (commandWords given) keys >>= \case

@@ -24,8 +24,10 @@ import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
+import Redis.Internal.Network.MuxState (Multiplexer (muxSettings))
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Protocol.Encode (requestIsOne, requestWhole)
+import Redis.Internal.Protocol.Decode (DecodeLimits (decodeMaxBulk))
+import Redis.Internal.Protocol.Encode (requestIsOne, requestLongest, requestWhole)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -140,7 +142,7 @@ learnFrom core place facts failure = do
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
 tryRunOn dedicated given
-  | Just refusal <- refusedOn given = pure (Left (RefusedError refusal))
+  | Just refusal <- refusedOn dedicated given = pure (Left (RefusedError refusal))
   | otherwise = do
     answered <-
       (submitOnLoan dedicated given >>= waitSlotResult)
@@ -158,16 +160,17 @@ tryRunOn dedicated given
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)
 startOn dedicated given
-  | Just refusal <- refusedOn given = pure (settled (Left (RefusedError refusal)))
+  | Just refusal <- refusedOn dedicated given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
     slot <- submitOnLoan dedicated given
     pure (onConnection given slot)
 
 -- | Why a command is not sent on a lent connection.
-refusedOn :: Command a -> Maybe Refusal
-refusedOn given
+refusedOn :: Dedicated s -> Command a -> Maybe Refusal
+refusedOn Dedicated {dedicatedMux} given
   | null (commandWords given) = Just EmptyCommand
   | not (requestIsOne (commandRequest given)) = Just NotOneLine
+  | requestLongest (commandRequest given) > decodeMaxBulk (muxDecodeLimits (muxSettings dedicatedMux)) = Just (ArgumentTooLong (commandName given))
   | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
   | otherwise = Nothing
 

@@ -16,7 +16,9 @@ import Redis.Internal.Client.Recoverer
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (fromWords)
 import Redis.Internal.Command.Transaction
+import Redis.Internal.Config
 import Redis.Internal.Network.Clock (coarseNanos)
+import Redis.Internal.Protocol.Encode (requestLongest)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))
@@ -27,6 +29,7 @@ import Redis.Value (Value (Array))
 startTransaction :: Core -> Transaction a -> IO (Started a)
 startTransaction core transaction
   | Just refusal <- transactionRefusal (isClustered router) transaction = pure (settled (Left (RefusedError refusal)))
+  | given : _ <- filter tooLong commands = pure (settled (Left (RefusedError (ArgumentTooLong (commandName given)))))
   | null commands = pure (settled (conclude (Array [])))
   | otherwise = do
     began <- coarseNanos
@@ -42,6 +45,7 @@ startTransaction core transaction
     recoverer = coreRecoverer core
     commands = transactionCommands transaction
     facts = transactionFacts transaction
+    tooLong given = requestLongest (commandRequest given) > limitBulkBytes (configLimits (coreConfig core))
     aim = case transactionKeys transaction of
       key : _ -> AtSlot (keySlot key)
       [] -> AtAnyNode

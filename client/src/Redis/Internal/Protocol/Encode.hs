@@ -20,6 +20,7 @@ module Redis.Internal.Protocol.Encode
     request,
     requestInline,
     requestIsOne,
+    requestLongest,
     requestShortened,
     requestIsShortened,
     requestWhole,
@@ -202,6 +203,10 @@ requestOf header arguments = request (headerWords header <> arguments)
 -- server splits it at spaces; the library itself never sends this form.
 requestInline :: ByteString -> Request
 requestInline = Line
+
+-- | Bytes of its longest word. \(O(n)\) in their number.
+requestLongest :: Request -> Int
+requestLongest = List.foldl' (\longest word -> max longest (ByteString.length word)) 0 . requestWords
 
 -- | Whether a server takes it for one command. A line could hold several; it could
 -- begin one in the other form, which takes in what follows; and servers do not look
