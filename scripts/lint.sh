@@ -3,7 +3,8 @@
 # README shows the quick start that is compiled (dev/check-readme.sh), and that the
 # command table is what dev/command-table.py makes of dev/commands, and docs/commands.md
 # what "make coverage" writes. No function of the library has more than five parameters
-# (dev/check-parameters.py).
+# (dev/check-parameters.py). What docs/guide/from-hedis.md names is there
+# (dev/check-hedis-guide.sh).
 # "scripts/lint.sh --fix" formats instead of complaining.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,6 +31,8 @@ echo "== parameters"
 dev/check-parameters.py || status=1
 echo "== readme"
 dev/check-readme.sh || status=1
+echo "== guide from hedis"
+dev/check-hedis-guide.sh || status=1
 echo "== command table"
 dev/command-table.py check || status=1
 echo "== commands"
