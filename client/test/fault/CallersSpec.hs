@@ -158,9 +158,8 @@ spec = do
 
     forM_ [1, 2] $ \count ->
       it ("spares a server that lets it in and hangs up at once, with connections: " <> show count) $
-        behindProxy $ \_ proxy -> leavingNothing $ do
-          (hangUps, config) <- hangingUp proxy (setMuxCount (Just count) (through proxy))
-          withClient config $ \client -> do
+        leavingNothing . hangingUp $ \hangUps config ->
+          withClient (setMuxCount (Just count) config) $ \client -> do
             began <- getMonotonicTime
             withAsync (mapConcurrently (const (forever (tryRun client Commands.ping))) [1 .. 8 :: Int]) $ \_ ->
               eventually 20 "it has hung up often" ((>= 20 * count) <$> hangUpsSoFar hangUps)

@@ -135,8 +135,7 @@ spec = do
           eventually 5 "it is opened" $ isRight <$> tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
 
     it "to a server that lets it in and hangs up at once is asked for less and less often" $
-      behindProxy $ \_ proxy -> leavingNothing $ do
-        (hangUps, config) <- hangingUp proxy (through proxy)
+      leavingNothing . hangingUp $ \hangUps config ->
         withClient config $ \client -> do
           let pop = tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01)))
           began <- getMonotonicTime

@@ -286,7 +286,7 @@ rawCommands = describe "raw" $ do
         unfit name why = show (UnfitArgument name why)
     map
       described
-      [zadd "k" ((("m", nan) :| [])), zadd "k" ((("a", 1) :| [("b", nan)])), onNode (UnixEndpoint "/s") (zadd "k" ((("m", nan) :| [])))]
+      [zadd "k" (("m", nan) :| []), zadd "k" (("a", 1) :| [("b", nan)]), onNode (UnixEndpoint "/s") (zadd "k" (("m", nan) :| []))]
       `shouldBe` replicate 3 (unfit "ZADD" "what is not a number")
     described (incrbyfloat "k" nan) `shouldBe` unfit "INCRBYFLOAT" "what is not a number"
     described (lpopCount "k" (-1)) `shouldBe` unfit "LPOP" "-1, which is less than 0"
