@@ -2,8 +2,9 @@
 -- called like something else.
 --
 -- The repository's @docs/commands.md@ lists all commands and the functions that make
--- them. One of a newer server is no further than 'raw', one of a module no further than
--- "Redis.Command.Build".
+-- them. In @examples/Tour@ there is a short program for each group, and the first lines
+-- of the groups' modules show parts of it; the tests run it. A newer server's command is no
+-- further than 'raw', a module's no further than "Redis.Command.Build".
 module Redis.Commands
   ( module Redis.Commands.Acl,
     module Redis.Commands.Bitmap,

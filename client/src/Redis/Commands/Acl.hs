@@ -1,6 +1,7 @@
 -- | Users and what they may do: the server's access control lists.
 --
--- > run client (Redis.aclSetuser "app" [Redis.AclOn, Redis.AclPassword secret, Redis.AclKeys "app:*", Redis.AclCommand "get"])
+-- > run client (Redis.aclSetuser "example:access" [Redis.AclOn, Redis.AclPassword (toSecret "open sesame"), Redis.AclKeys "example:*", Redis.AclCategory "read"])
+-- > mayWrite <- run client (onNode node (Redis.aclDryrun "example:access" ("SET" :| ["example:key", "value"])))
 --
 -- In a cluster each node has lists of its own. What changes them is sent to every
 -- node; what is asked of them is one node's own ('Redis.Command.onNode'). The

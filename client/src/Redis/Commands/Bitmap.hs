@@ -1,7 +1,7 @@
 -- | Bitmaps: strings as rows of bits, and of numbers of any width.
 --
--- > run client (setbit "seen" 1000 True)
--- > run client (bitcount "seen")
+-- > run client (Redis.setbit "example:{bitmaps}:may" 1000 True)
+-- > run client (Redis.bitcount "example:{bitmaps}:may")
 --
 -- Bit 0 is the highest one of the first byte. What lies past the end of the string is
 -- 0, and a missing key is an empty string.

@@ -2,11 +2,11 @@
 -- needs; these are for whoever looks after one.
 --
 -- > shards <- run client Redis.clusterShards
--- > map (map Redis.shardNodeEndpoint . Redis.shardNodes) shards
+-- > ids <- run client (onEvery AllNodes Redis.clusterMyid)
 --
 -- All nodes say the same of 'clusterShards', 'clusterSlots' and 'clusterKeyslot'. The
 -- rest is one node's own ('Redis.Command.onNode'). A server that is no cluster answers
--- all of them with an error. What changes a cluster is in
+-- all of them with an error, but Valkey's tells of 'clusterKeyslot'. What changes a cluster is in
 -- "Redis.Commands.ClusterAdmin". The server's page:
 -- <https://valkey.io/topics/cluster-spec/>.
 module Redis.Commands.Cluster

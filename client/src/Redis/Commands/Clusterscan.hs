@@ -1,7 +1,7 @@
 -- | Walking over all keys of a cluster of Valkey.
 --
--- > page <- run client (Redis.clusterscan Redis.clusterscanStart)
--- > traverse (run client . Redis.clusterscan) (Redis.clusterscanNext page)
+-- > page <- run client (Redis.clusterscan cursor)
+-- > rest <- traverse (everyKey client) (Redis.clusterscanNext page)
 --
 -- The server's page: <https://valkey.io/commands/clusterscan/>.
 module Redis.Commands.Clusterscan

@@ -1,6 +1,7 @@
 -- | What a server says of its own commands. Each node of a cluster says the same.
 --
--- > described <- run client (Redis.commandInfo ("get" :| ["config|get"]))
+-- > known <- run client (Redis.commandInfo ("get" :| ["config|get"]))
+-- > print (map (fmap Redis.commandInfoArity) known) -- [Just 2,Just (-3)]
 --
 -- The server's pages: <https://valkey.io/commands/command/> and those beside it.
 module Redis.Commands.Command

@@ -1,6 +1,7 @@
 -- | A server's settings, while it runs.
 --
--- > run client (Redis.configSet (("maxmemory", "2gb") :| []))
+-- > before <- run client (onNode node (Redis.configGet ("slowlog-log-slower-than" :| ["latency-monitor-threshold"])))
+-- > run client (Redis.configSet (("slowlog-log-slower-than", "0") :| []))
 --
 -- The server's page: <https://valkey.io/topics/valkey.conf/>.
 module Redis.Commands.Config

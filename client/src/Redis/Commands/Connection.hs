@@ -1,6 +1,8 @@
 -- | The connection itself: who is there, who is asking, and in which state.
 --
--- > name <- run client Redis.clientGetname
+-- > withDedicated client (AtNode node) $ \connection -> do
+-- >   runOn connection (Redis.clientSetname "example:access")
+-- >   name <- runOn connection Redis.clientGetname
 --
 -- Those that change the state of a connection are refused where callers share
 -- one; the handshake sends them, and so may who holds a connection alone

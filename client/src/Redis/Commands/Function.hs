@@ -1,8 +1,8 @@
 -- | Functions: programs that are loaded into the server once, as libraries, and called
 -- by their names. The server keeps them as it keeps keys: replicas have them, too.
 --
--- > run client (functionLoad "#!lua name=mylib\nredis.register_function('add', function(keys, args) … end)")
--- > run client (fcall "add" ["counter"] ["5"] `decodedBy` Decode.integer)
+-- > run client (Redis.functionLoadWith Redis.functionLoadDefaults {Redis.functionLoadReplace = True} library)
+-- > run client (Redis.fcall "example_add" ["example:scripts"] ["5"] `decodedBy` Decode.integer)
 --
 -- A call takes its keys and its other arguments; the keys must share a slot in a
 -- cluster. The answer is whatever the function returns: see 'Redis.Command.decodedBy'.

@@ -1,7 +1,7 @@
 -- | Places on a map, by longitude and latitude, and what lies near them.
 --
--- > run client (geoadd "towns" ((GeoPoint 13.361389 38.115556, "Palermo") :| []))
--- > run client (geosearch "towns" (ByRadius (FromLonlat (GeoPoint 15 37)) (GeoRadius 200 Kilometres)))
+-- > run client (Redis.geoadd "example:geo" ((palermo, "Palermo") :| [(catania, "Catania")]))
+-- > run client (Redis.geosearch "example:geo" (Redis.ByBox (Redis.FromMember "Catania") 100 100 Redis.Kilometres))
 --
 -- To all other commands such a key holds a sorted set: @ZREM@ takes a place away. The
 -- server keeps places to less than a metre, so what comes back differs a little from what

@@ -1,8 +1,8 @@
 -- | Hashes: fields with values under one key. For fields that expire on their own see
 -- "Redis.Commands.HashField".
 --
--- > _ <- run client (hset "user:7" (("name", "Ada") :| [("born", "1815")]))
--- > name <- run client (hget "user:7" "name")
+-- > run client (Redis.hset "example:hashes" (("name", "Ada") :| [("born", "1815")]))
+-- > run client (Redis.hget "example:hashes" "name")
 --
 -- The first field makes the hash and the last to go takes it along: a key without
 -- fields does not exist, and reads as a hash of none. On a key of another type each of

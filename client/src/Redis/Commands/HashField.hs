@@ -1,7 +1,7 @@
 -- | Fields of hashes that expire on their own.
 --
--- > run client (hset "session" (("user", "ada") :| [("token", "…")]))
--- > run client (hexpire "session" (minutes 30) ("token" :| []))
+-- > run client (Redis.hset "example:hashfields" (("user", "ada") :| [("token", "a1b2"), ("code", "1234")]))
+-- > expired <- tryRun client (Redis.hexpire "example:hashfields" (minutes 30) ("token" :| ["mail"]))
 --
 -- Redis has these since 7.4, some since 8.0, Valkey since 9.0. Each names its fields, and
 -- answers for each of them in their order. A field whose time is over is gone; with the

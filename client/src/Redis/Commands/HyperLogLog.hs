@@ -1,8 +1,8 @@
 -- | HyperLogLogs: how many different elements there were, roughly, in 12 kB at most
 -- however many they are. The error is 0.81 % on average.
 --
--- > run client (pfadd "visitors" ["ann", "bob", "ann"])
--- > run client (pfcount ("visitors" :| []))
+-- > run client (Redis.pfadd "example:{hyperloglogs}:may" ["ada", "grace", "ada"])
+-- > run client (Redis.pfcount ("example:{hyperloglogs}:may" :| []))
 --
 -- To all other commands such a key holds a string.
 --

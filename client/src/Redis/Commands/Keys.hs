@@ -1,6 +1,7 @@
 -- | Keys, whatever they hold: deleting, expiring, renaming, walking.
 --
--- > run client (expireWith expireDefaults {expireCondition = Just OnlyIfLater} "session" (minutes 30))
+-- > run client (Redis.expire "example:{keys}" (minutes 30))
+-- > run client (Redis.ttl "example:{keys}")
 --
 -- How they are held: "Redis.Commands.Object". To other databases and servers:
 -- "Redis.Commands.Transfer". The servers' pages:

@@ -1,7 +1,7 @@
 -- | Lists: queues with two ends, and elements by their place.
 --
--- > run client (rpush "jobs" ("first" :| ["second"]))
--- > run client (lpop "jobs")
+-- > run client (Redis.rpush "example:{lists}" ("first" :| ["second", "third"]))
+-- > run client (Redis.lpop "example:{lists}")
 --
 -- A list without elements does not exist: taking the last one deletes the key, and
 -- each command that puts an element makes it, unless it says otherwise. An index

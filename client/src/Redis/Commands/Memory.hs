@@ -1,6 +1,6 @@
 -- | Where a server's memory is.
 --
--- > heavy <- run client (Redis.memoryUsage "user:1")
+-- > heavy <- run client (Redis.memoryUsage "example:server")
 --
 -- The server's pages: <https://valkey.io/commands/memory-usage/> and those beside it.
 module Redis.Commands.Memory

@@ -1,7 +1,7 @@
 -- | What a server knows of a value besides the value: how it is stored, and how it
 -- was used.
 --
--- > run client (objectEncoding "k") -- Just ListpackEncoding
+-- > run client (Redis.objectEncoding "example:{keys}") -- Just IntEncoding
 --
 -- Looking does not count as use. The servers' pages:
 -- <https://valkey.io/commands/object/>,

@@ -1,6 +1,7 @@
 -- | What a server keeps on its disk.
 --
 -- > run client (onEvery Primaries Redis.bgsave)
+-- > saved <- run client (onNode node Redis.lastsave)
 --
 -- All of these are one node's own. The server's page:
 -- <https://valkey.io/topics/persistence/>.

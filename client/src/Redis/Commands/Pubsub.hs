@@ -1,6 +1,7 @@
 -- | Publishing messages, and asking who listens.
 --
--- > listeners <- run client (Redis.publish "news" "it rains")
+-- > run client (Redis.publish "example:publish" "it rains")
+-- > run client (onNode node (Redis.pubsubNumsub ("example:publish" :| [])))
 --
 -- Whoever listens has a connection for it: SUBSCRIBE and the like are not here. The
 -- server's page: <https://valkey.io/topics/pubsub/>.

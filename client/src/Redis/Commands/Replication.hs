@@ -1,7 +1,8 @@
 -- | Who follows whom, for servers that are no cluster; a cluster's nodes are told by
 -- "Redis.Commands.ClusterAdmin".
 --
--- > role <- run client Redis.role
+-- > role <- run client (onNode node Redis.role)
+-- > print [length (Redis.primaryReplicas primary) | Redis.RolePrimary primary <- [role]]
 --
 -- All of these are one node's own. The server's page:
 -- <https://valkey.io/topics/replication/>.

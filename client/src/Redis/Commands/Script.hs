@@ -1,7 +1,7 @@
 -- | Scripts: programs that a client sends to the server, or names by their digest when
 -- the server knows them. "Redis.Script" does the latter by itself.
 --
--- > run client (eval "return redis.call('INCRBY', KEYS[1], ARGV[1])" ["counter"] ["5"] `decodedBy` Decode.integer)
+-- > run client (Redis.eval "return redis.call('INCRBY', KEYS[1], ARGV[1])" ["example:scripts"] ["5"] `decodedBy` Decode.integer)
 --
 -- Each takes its keys and its other arguments; the keys must share a slot in a
 -- cluster. The answer is whatever the program returns: see

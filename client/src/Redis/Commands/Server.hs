@@ -2,6 +2,7 @@
 -- each says; the others are one node's own and refused unless a node is named
 -- ('Redis.Command.onNode', 'Redis.Command.onEvery').
 --
+-- > facts <- run client (onNode node (Redis.infoOf ("server" :| ["replication"])))
 -- > count <- run client Redis.dbsize
 --
 -- The server's pages: <https://valkey.io/commands/#server>.

@@ -1,7 +1,7 @@
 -- | Sets: members without order, each once.
 --
--- > _ <- run client (sadd "online" ("ada" :| ["grace"]))
--- > there <- run client (sismember "online" "ada")
+-- > run client (Redis.sadd "example:{sets}:may" ("ada" :| ["grace", "ada"]))
+-- > run client (Redis.sismember "example:{sets}:may" "ada")
 --
 -- The first member makes the set and the last to go takes it along: a key without
 -- members does not exist, and reads as a set of none. On a key of another type each of

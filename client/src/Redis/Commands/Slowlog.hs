@@ -1,6 +1,6 @@
 -- | What a server has noted of commands that took long, or, with Valkey, were large.
 --
--- > slow <- run client (onNode node (Redis.slowlogGet 10))
+-- > slow <- run client (Redis.slowlogGet 10)
 --
 -- The server's pages: <https://valkey.io/commands/slowlog/> and
 -- <https://valkey.io/commands/commandlog/>.

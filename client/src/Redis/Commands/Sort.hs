@@ -1,8 +1,8 @@
 -- | Lists, sets and sorted sets, sorted by the server: by their elements, or by what
 -- other keys say of each.
 --
--- > run client (sortWith sortDefaults {sortOrder = Descending, sortCount = Just 10} "scores")
--- > run client (sortGet (GetElement :| [GetKey "name:*"]) "users") -- [[Just "7", Just "Ada"], …]
+-- > run client (Redis.sortWith Redis.sortDefaults {Redis.sortOrder = Redis.Descending, Redis.sortCount = Just 2} "example:{lists}")
+-- > run client (Redis.sortGet (Redis.GetElement :| [Redis.GetKey "name:*"]) "users") -- [[Just "7", Just "Ada"], …]
 --
 -- A pattern names a key for each element, which takes the place of the asterisk; and a
 -- field of a hash behind an arrow: @user:*->name@. A cluster does not know where

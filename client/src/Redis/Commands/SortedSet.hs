@@ -1,8 +1,8 @@
 -- | Sorted sets: members, each once, in the order of their scores. For parts of one see
 -- "Redis.Commands.SortedSetRange", for several together "Redis.Commands.SortedSetAlgebra".
 --
--- > _ <- run client (zadd "board" (("ada", 41) :| [("grace", 58)]))
--- > best <- run client (zpopmax "board")
+-- > run client (Redis.zadd "example:{sortedsets}:may" (("ada", 41) :| [("grace", 58), ("barbara", 50)]))
+-- > run client (Redis.zpopmax "example:{sortedsets}:may")
 --
 -- Members of the same score come in the order of their bytes. The first member makes the
 -- sorted set and the last to go takes it along: a key without members does not exist, and

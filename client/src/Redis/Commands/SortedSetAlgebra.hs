@@ -1,6 +1,6 @@
 -- | Several sorted sets together: unions, intersections, differences.
 --
--- > both <- run client (zinterWithscores ("{board}may" :| ["{board}june"]))
+-- > run client (Redis.zinterWithscores ("example:{sortedsets}:may" :| ["example:{sortedsets}:june"]))
 --
 -- Sets may be among the keys: their members count as of score 1. A key that is not there
 -- is a sorted set without members.

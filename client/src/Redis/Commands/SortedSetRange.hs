@@ -1,7 +1,8 @@
 -- | Parts of a sorted set: by place, by score, or by the members themselves.
 --
--- > best <- run client (zrangeWithscoresWith zrangeDefaults {zrangeRev = True} "board" (ByRank 0 9))
--- > good <- run client (zcount "board" (ScoreInclusive 50) ScoreHighest)
+-- > let down = Redis.zrangeDefaults {Redis.zrangeRev = True}
+-- > run client (Redis.zrangeWithscoresWith down "example:{sortedsets}:may" (Redis.ByRank 0 1))
+-- > run client (Redis.zcount "example:{sortedsets}:may" (Redis.ScoreExclusive 58) Redis.ScoreHighest)
 --
 -- Ranges by the members themselves mean something only if all scores are the same: then
 -- members are in the order of their bytes.

@@ -1,7 +1,7 @@
 -- | Streams: logs of entries, each of fields with values, in the order of their ids.
 --
--- > run client (xadd "events" (("kind", "login") :| [("user", "ann")]))
--- > run client (xread (("events", ReadAfter (StreamId 0 0)) :| []))
+-- > first <- run client (Redis.xadd "example:streams" (("kind", "login") :| [("user", "ada")]))
+-- > news <- run client (Redis.xread (("example:streams", Redis.ReadAfter first) :| []))
 --
 -- Groups of consumers, each of which gets its share, are in "Redis.Commands.StreamGroup",
 -- what there is to know of a stream in "Redis.Commands.StreamInfo".

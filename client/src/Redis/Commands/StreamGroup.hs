@@ -1,9 +1,10 @@
 -- | Groups of consumers, who share the entries of a stream: each entry goes to one of them
 -- and is pending until that one acknowledges it.
 --
--- > run client (xgroupCreate "events" "mailers" GroupAfterLast)
--- > run client (xreadgroup (Consumer "mailers" "one") ("events" :| []))
--- > run client (xack "events" "mailers" (entryId :| []))
+-- > run client (Redis.xgroupCreate "example:streams" "mailers" (Redis.GroupAfter (Redis.StreamId 0 0)))
+-- > let one = Redis.Consumer "mailers" "one"
+-- > got <- run client (Redis.xreadgroupWith Redis.xreadgroupDefaults {Redis.xreadgroupCount = Just 1} one ("example:streams" :| []))
+-- > run client (Redis.xack "example:streams" "mailers" ids)
 --
 -- What a consumer that is gone leaves pending others claim: 'xautoclaim'.
 --

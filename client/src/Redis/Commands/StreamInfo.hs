@@ -1,6 +1,7 @@
 -- | What servers know of streams, of their groups and of those groups' consumers.
 --
--- > run client (xinfoStream "events")
+-- > known <- run client (Redis.xinfoStream "example:streams")
+-- > print (Redis.streamInfoLength known, Redis.streamInfoGroups known)
 --
 -- What the server says of them: <https://valkey.io/commands/xinfo/>.
 module Redis.Commands.StreamInfo

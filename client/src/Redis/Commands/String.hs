@@ -1,6 +1,8 @@
 -- | Strings: values of bytes, counters, and several of either at once.
 --
--- > run client (setWith setDefaults {setCondition = Just OnlyIfAbsent, setExpiry = ExpireIn (seconds 30)} "lock" "me")
+-- > run client (Redis.set "example:strings" "hello")
+-- > let options = Redis.setDefaults {Redis.setCondition = Just Redis.OnlyIfAbsent, Redis.setExpiry = Redis.ExpireIn (seconds 30)}
+-- > run client (Redis.setWith options "example:strings:lock" "me")
 --
 -- The servers' pages: <https://valkey.io/commands/#string>,
 -- <https://redis.io/docs/latest/commands/?group=string>.

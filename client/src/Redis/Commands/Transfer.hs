@@ -1,7 +1,7 @@
 -- | Values on their way to another key, another database or another server.
 --
--- > Just payload <- run here (dump "k")
--- > run there (restore "k" payload)
+-- > payload <- run client (Redis.dump "example:{keys}:new")
+-- > mapM_ (run client . Redis.restore "example:{keys}") payload
 --
 -- The servers' pages: <https://valkey.io/commands/#generic>,
 -- <https://redis.io/docs/latest/commands/?group=generic>.

@@ -1,0 +1,41 @@
+-- | A cluster: its slots, its shards, its nodes.
+module Tour.Cluster (tour) where
+
+import Control.Exception (displayException)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Commands qualified as Redis
+import Tour.Fresh (fresh)
+
+-- A server that is no cluster answers the first with an error.
+tour :: Client -> IO ()
+tour client =
+  tryRun client Redis.clusterSlots >>= \case
+    Left failure -> putStrLn (takeWhile (/= ',') (displayException failure))
+    Right served -> do
+      print (length served)
+      fresh client ("example:cluster" :| []) (inCluster client)
+
+inCluster :: Client -> IO ()
+inCluster client = do
+  -- Every node says the same of who serves what, and of which slot a key has.
+  shards <- run client Redis.clusterShards
+  print (length shards, sum (map size (concatMap Redis.shardSlots shards)))
+  slot <- run client (Redis.clusterKeyslot "example:cluster")
+  print slot
+
+  -- The rest is each node's own: all are asked, or one is named.
+  healthy <- run client (onEvery AllNodes Redis.clusterInfo)
+  print (all ((== Redis.ClusterOk) . Redis.clusterInfoState) healthy)
+  ids <- run client (onEvery AllNodes Redis.clusterMyid)
+  seen <- run client (onEvery AllNodes Redis.clusterNodes)
+  print (all ((== length ids) . length) seen)
+
+  -- A key is where its slot is, and nowhere else.
+  run client (Redis.set "example:cluster" "value")
+  counts <- run client (onEvery Primaries (Redis.clusterCountkeysinslot slot))
+  print (sum counts)
+  found <- run client (onEvery Primaries (Redis.clusterGetkeysinslot slot 10))
+  print (concat found)
+  where
+    size (Redis.SlotRange from to) = to - from + 1

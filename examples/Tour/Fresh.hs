@@ -1,0 +1,15 @@
+-- | Leaves nothing behind, and minds nothing that was left.
+module Tour.Fresh (fresh) where
+
+import Control.Exception (bracket_)
+import Control.Monad (void)
+import Data.ByteString (ByteString)
+import Data.List.NonEmpty (NonEmpty)
+import Redis
+import Redis.Commands qualified as Redis
+
+-- | Deletes these keys first and last.
+fresh :: Client -> NonEmpty ByteString -> IO a -> IO a
+fresh client names = bracket_ delete delete
+  where
+    delete = void (run client (Redis.del names))

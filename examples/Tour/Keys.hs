@@ -1,0 +1,44 @@
+-- | Keys, whatever they hold: how long they live, what they are called, where they are.
+module Tour.Keys (tour) where
+
+import Data.ByteString (ByteString)
+import Data.List (sort)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Duration (minutes)
+import Tour.Fresh (fresh)
+
+-- The braces put all three keys in one slot of a cluster: RENAME and COPY want that.
+tour :: Client -> IO ()
+tour client = fresh client ("example:{keys}" :| ["example:{keys}:new", "example:{keys}:copy"]) $ do
+  run client (Redis.set "example:{keys}" "7")
+  run client (Redis.type_ "example:{keys}") >>= print
+  run client (Redis.objectEncoding "example:{keys}") >>= print
+
+  -- How long it lives. The second time is no later than the first, and changes nothing.
+  let later = Redis.expireDefaults {Redis.expireCondition = Just Redis.OnlyIfLater}
+  run client (Redis.expire "example:{keys}" (minutes 30)) >>= print
+  run client (Redis.expireWith later "example:{keys}" (minutes 20)) >>= print
+  run client (Redis.persist "example:{keys}") >>= print
+  run client (Redis.ttl "example:{keys}") >>= print
+
+  -- By another name, and twice: by the server, or as bytes that any server takes.
+  run client (Redis.rename "example:{keys}" "example:{keys}:new")
+  run client (Redis.copy "example:{keys}:new" "example:{keys}:copy") >>= print
+  payload <- run client (Redis.dump "example:{keys}:new")
+  mapM_ (run client . Redis.restore "example:{keys}") payload
+
+  -- A walk over all keys, node by node, which takes a while on a large server.
+  nodes <- clientNodes client
+  found <- traverse (\node -> walk (run client . onNode (clientNodeEndpoint node))) nodes
+  print (sort (concat found))
+  run client (Redis.unlink ("example:{keys}" :| ["example:{keys}:new", "example:{keys}:none"])) >>= print
+
+walk :: (Command (Redis.ScanPage ByteString) -> IO (Redis.ScanPage ByteString)) -> IO [ByteString]
+walk ask = from Redis.scanStart
+  where
+    from cursor = do
+      page <- ask (Redis.scanWith Redis.scanDefaults {Redis.scanMatch = Just "example:{keys}*"} cursor)
+      rest <- maybe (pure []) from (Redis.scanNext page)
+      pure (Redis.scanFound page <> rest)

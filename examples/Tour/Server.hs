@@ -1,0 +1,55 @@
+-- | A server: what it says of itself, its settings, and where its time and memory went.
+module Tour.Server (tour) where
+
+import Control.Exception (finally)
+import Data.Foldable (for_)
+import Data.List.NonEmpty (NonEmpty ((:|)), nonEmpty)
+import Redis
+import Redis.Commands qualified as Redis
+import Tour.Fresh (fresh)
+
+-- Much of this is one node's own. On a server alone it need not be named.
+tour :: Client -> IO ()
+tour client = fresh client ("example:server" :| []) $ do
+  nodes <- clientNodes client
+  for_ (clientNodeEndpoint <$> take 1 nodes) $ \node -> do
+    -- What it is: sections of INFO as it words them, or what commands of their own tell.
+    facts <- run client (onNode node (Redis.infoOf ("server" :| ["replication"])))
+    print (lookup "role" facts)
+    role <- run client (onNode node Redis.role)
+    print [length (Redis.primaryReplicas primary) | Redis.RolePrimary primary <- [role]]
+    saved <- run client (onNode node Redis.lastsave)
+    now <- run client (onNode node Redis.time)
+    print (saved <= now)
+    known <- run client (Redis.commandInfo ("get" :| ["config|get"]))
+    print (map (fmap Redis.commandInfoArity) known)
+    names <- map Redis.moduleName <$> run client (onNode node Redis.moduleList)
+    print ("search" `elem` names)
+
+    -- Its settings. In a cluster all nodes get them.
+    before <- run client (onNode node (Redis.configGet ("slowlog-log-slower-than" :| ["latency-monitor-threshold"])))
+    run client (Redis.configSet (("slowlog-log-slower-than", "0") :| []))
+    slowest client node `finally` for_ (nonEmpty before) (run client . Redis.configSet)
+  count <- run client Redis.dbsize
+  print (count >= 1)
+
+slowest :: Client -> Endpoint -> IO ()
+slowest client node = do
+  -- Commands that took at least so long: now, any.
+  run client Redis.slowlogReset
+  run client (Redis.set "example:server" "value")
+  slow <- run client (Redis.slowlogGet 10)
+  print [Redis.slowlogCommand entry | entry <- slow, take 1 (Redis.slowlogCommand entry) == ["SET"]]
+
+  -- What else took 100 ms, on each node; and how long commands take.
+  run client (Redis.configSet (("latency-monitor-threshold", "100") :| []))
+  worst <- run client (onEvery AllNodes Redis.latencyLatest)
+  print (all (all ((>= milliseconds 100) . Redis.latencyEventMaximum)) worst)
+  times <- run client (onNode node (Redis.latencyHistogramOf ("info" :| [])))
+  print (map fst times)
+
+  -- Where its memory is: bytes for a key, and for all together.
+  heavy <- run client (Redis.memoryUsage "example:server")
+  print (fmap (> 0) heavy)
+  stats <- run client (onNode node Redis.memoryStats)
+  print (Redis.memoryStatsTotal stats > Redis.memoryStatsDataset stats)

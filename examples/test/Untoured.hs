@@ -1,0 +1,21 @@
+-- | What the headers of modules show and the tour does not run: it wants another server,
+-- or changes more than an example may. It compiles.
+module Untoured (untoured) where
+
+import Data.ByteString (ByteString)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Commands qualified as Redis
+
+untoured :: Client -> Endpoint -> IO ()
+untoured client replica = do
+  run client (onNode replica Redis.clusterFailover)
+  _ <- run client (onEvery Primaries Redis.bgsave)
+  everyKey client Redis.clusterscanStart >>= print
+  run client (Redis.sortGet (Redis.GetElement :| [Redis.GetKey "name:*"]) "users") >>= print
+
+everyKey :: Client -> Redis.ClusterscanCursor -> IO [ByteString]
+everyKey client cursor = do
+  page <- run client (Redis.clusterscan cursor)
+  rest <- traverse (everyKey client) (Redis.clusterscanNext page)
+  pure (Redis.clusterscanFound page <> concat rest)
