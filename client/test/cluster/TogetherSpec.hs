@@ -41,7 +41,7 @@ spec = describe "many commands together" $ do
         _ <- run client (Redis.get served)
         unserved <- forM [1 :: Int .. 20] $ \_ -> submit client (Redis.get lacking)
         _ <- within 1 (run client (Redis.get served))
-        results <- within 2 (mapM tryAwaitReply unserved)
+        results <- within 2.5 (mapM tryAwaitReply unserved)
         map (either clusterReason (const Nothing)) results `shouldBe` replicate 20 (Just (UncoveredSlot 0))
 
   it "of which some belong to a slot that nobody serves: a split write ends within its time" $
