@@ -63,7 +63,7 @@ import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Error (DecodeError (..))
-import Redis.Internal.Protocol.Decode (parseDouble)
+import Redis.Internal.Protocol.Double (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
 
 -- | Reads one reply.

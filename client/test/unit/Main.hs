@@ -14,6 +14,7 @@ import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
 import Redis.Internal.Protocol.CommandTable.MergeSpec qualified
 import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
+import Redis.Internal.Protocol.DoubleSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
 import Redis.ServerRepliesSpec qualified
@@ -37,6 +38,7 @@ main =
     Redis.Internal.Protocol.CommandTable.MergeSpec.spec
     Redis.Internal.Protocol.CommandTable.PolicySpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec
+    Redis.Internal.Protocol.DoubleSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec
     Redis.Internal.Protocol.KeySpecSpec.spec
     Redis.ServerRepliesSpec.spec
