@@ -7,6 +7,7 @@ import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
+import Redis.Internal.Command.ArgumentSpec qualified
 import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
@@ -31,6 +32,7 @@ main =
     Redis.DecodeSpec.spec
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
+    Redis.Internal.Command.ArgumentSpec.spec
     Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
