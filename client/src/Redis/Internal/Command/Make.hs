@@ -136,6 +136,7 @@ routeFor name = \case
   [Key key] -> OneKey key
   [Key key, Plain _] -> OneKey key
   [Key key, Plain _, Plain _] -> OneKey key
+  [Keys names] -> routeOfArguments name names
   arguments -> routeOfArguments name (argumentKeys arguments)
 {-# INLINE routeFor #-}
 
