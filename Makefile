@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate bench-pair compile-cost coverage campaign-smoke soak compare-client compare-rest profile lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate bench-pair bench-replies compile-cost coverage campaign-smoke soak compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -31,6 +31,9 @@ bench-gate: setup ## Measure the speed demanded; fail where it is certainly miss
 
 bench-pair: setup ## Measure against another revision, in pairs: REV=...; ROWS= PAIRS= SECONDS=
 	@scripts/bench-pair.sh --revision "$(REV)" $(if $(ROWS),--rows "$(ROWS)") $(if $(PAIRS),--pairs "$(PAIRS)") $(if $(SECONDS),--seconds "$(SECONDS)")
+
+bench-replies: setup ## Measure large replies beside hiredis, and typed commands beside raw; ROUNDS=
+	@scripts/bench-replies.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 compile-cost: setup ## Say what the commands cost to compile; REV=...: of another revision
 	@dev/compile-cost.sh $(REV)

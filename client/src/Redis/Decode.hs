@@ -63,7 +63,7 @@ import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis.Error (DecodeError (..))
-import Redis.Internal.Protocol.Decode (parseDouble)
+import Redis.Internal.Protocol.Double (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
 
 -- | Reads one reply.
@@ -99,6 +99,12 @@ ignored _ = Right ()
 bytes :: Decoder ByteString
 bytes reply = case reply of
   BulkString string -> Right string
+  _ -> otherBytes reply
+-- With 'nullable', so that MGET does not pay for it twice an element.
+{-# INLINE bytes #-}
+
+otherBytes :: Decoder ByteString
+otherBytes reply = case reply of
   SimpleString string -> Right string
   VerbatimString _ string -> Right string
   WithAttributes _ inner -> bytes inner
@@ -167,12 +173,16 @@ unixMilliseconds = fmap (posixSecondsToUTCTime . (/ 1000) . fromIntegral) . inte
 --
 -- @since 0.1.0.0
 nullable :: Decoder a -> Decoder (Maybe a)
-nullable decoder reply = case reply of
-  Null -> Right Nothing
-  WithAttributes _ inner -> nullable decoder inner
-  _ -> case decoder reply of
-    Right result -> Right $! Just $! result
-    Left failure -> Left failure
+nullable decoder = \case
+  WithAttributes _ inner -> plain (withoutAttributes inner)
+  reply -> plain reply
+  where
+    plain reply = case reply of
+      Null -> Right Nothing
+      _ -> case decoder reply of
+        Right result -> Right $! Just $! result
+        Left failure -> Left failure
+{-# INLINE nullable #-}
 
 -- | 'False' for a null, 'True' for what the decoder takes.
 --

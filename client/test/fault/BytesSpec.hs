@@ -9,6 +9,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.TestKit.Command (Reply (Status))
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
@@ -138,7 +139,7 @@ spec = do
       Server.withServer Server.defaultServerOptions $ \server -> leavingNothing $ do
         (journal, config) <- journalled (setMuxCount (Just 1) (setLimits defaultLimits {limitBulkBytes = 1024 * 1024} (addressed server)))
         withClient config $ \client -> do
-          run client (Commands.set "large" large)
+          Server.command server ["SET", "large", large] `shouldReturn` Status "OK"
           tryRun client (Commands.get "large") >>= \case
             Left (ConnectionError (ConnectionFailure MaybeExecuted _ (ProtocolViolation _))) -> pure ()
             other -> expectationFailure (either show (const "a reply") other)

@@ -128,7 +128,10 @@ spec = do
     it "that runs a script and would not select a database is asked again when it is done" $
       Server.withServer defaultServerOptions {optionsConfig = ["busy-reply-threshold 1"]} $ \server -> leavingNothing $ do
         (journal, config) <- journalled (single (setDatabase 3 (setCommandTimeout (Just (seconds 20)) (addressed server))))
-        withAsync (Server.command server ["EVAL", "while true do end", "0"]) $ \_ ->
+        withAsync (Server.command server ["EVAL", "while true do end", "0"]) $ \_ -> do
+          -- A client that came before the script would be let in.
+          eventually 10 "the script runs" . Plain.withConnection (Server.serverAddress server) $ \one ->
+            (\case Plain.Failed said -> "BUSY" `Char8.isPrefixOf` said; _ -> False) <$> Plain.request one ["PING"]
           withClient (setMaxAttempts 1000 config) $ \client -> do
             waiting <- submit client (Commands.incr "hits")
             eventually 10 "it was refused" (any (\case ConnectAttemptFailed _ (HandshakeRefused said) _ -> serverErrorCode said == "BUSY"; _ -> False) <$> journalEntries journal)

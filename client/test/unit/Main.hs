@@ -7,6 +7,7 @@ import Redis.ConfigSpec qualified
 import Redis.DecodeSpec qualified
 import Redis.DurationSpec qualified
 import Redis.ErrorSpec qualified
+import Redis.Internal.Command.ArgumentSpec qualified
 import Redis.Internal.Command.Sha1Spec qualified
 import Redis.Internal.Command.ShownSpec qualified
 import Redis.Internal.Command.WaitingSpec qualified
@@ -14,6 +15,7 @@ import Redis.Internal.Protocol.CommandTable.DocumentationSpec qualified
 import Redis.Internal.Protocol.CommandTable.MergeSpec qualified
 import Redis.Internal.Protocol.CommandTable.PolicySpec qualified
 import Redis.Internal.Protocol.CommandTableSpec qualified
+import Redis.Internal.Protocol.DoubleSpec qualified
 import Redis.Internal.Protocol.EncodeSpec qualified
 import Redis.Internal.Protocol.KeySpecSpec qualified
 import Redis.ServerRepliesSpec qualified
@@ -30,6 +32,7 @@ main =
     Redis.DecodeSpec.spec
     Redis.DurationSpec.spec
     Redis.ErrorSpec.spec
+    Redis.Internal.Command.ArgumentSpec.spec
     Redis.Internal.Command.Sha1Spec.spec
     Redis.Internal.Command.ShownSpec.spec
     Redis.Internal.Command.WaitingSpec.spec
@@ -37,6 +40,7 @@ main =
     Redis.Internal.Protocol.CommandTable.MergeSpec.spec
     Redis.Internal.Protocol.CommandTable.PolicySpec.spec
     Redis.Internal.Protocol.CommandTableSpec.spec
+    Redis.Internal.Protocol.DoubleSpec.spec
     Redis.Internal.Protocol.EncodeSpec.spec
     Redis.Internal.Protocol.KeySpecSpec.spec
     Redis.ServerRepliesSpec.spec

@@ -18,19 +18,24 @@ import Data.Time.Clock (UTCTime)
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Numeric (showFFloat)
 import Redis.Duration
+import Redis.Internal.Protocol.Encode (decimalThen)
 
 -- | Decimal digits.
 decimal :: Int64 -> ByteString
 decimal number
-  | number >= 0 && number < 10 = Char8.singleton (toEnum (48 + fromIntegral number))
+  | number >= 0 = fromIntegral number `decimalThen` ""
   | otherwise = Lazy.toStrict (Builder.toLazyByteString (Builder.int64Dec number))
 
--- | A floating-point number; what has no digits is a word.
+-- | A floating-point number as it is shown; what has no digits is a word.
 floating :: Double -> ByteString
 floating number
+  -- Most scores are such, and to show one takes half a microsecond.
+  | number >= 1 && number < 10000000 && fromIntegral whole == number = whole `decimalThen` ".0"
   | isNaN number = "nan"
   | isInfinite number = if number > 0 then "inf" else "-inf"
   | otherwise = Char8.pack (show number)
+  where
+    whole = truncate number :: Int
 
 -- | Whole seconds, rounded up.
 secondsUp :: Duration -> ByteString

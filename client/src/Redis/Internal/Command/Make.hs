@@ -142,17 +142,21 @@ routeFor name = \case
   [Key key] -> OneKey key
   [Key key, Plain _] -> OneKey key
   [Key key, Plain _, Plain _] -> OneKey key
+  [Keys names] -> routeOfNames name names
   arguments -> routeOfArguments name arguments
 {-# INLINE routeFor #-}
 
 routeOfArguments :: Name -> [Argument] -> Route a
-routeOfArguments name arguments = case ([why | Unfit why _ <- arguments], nameEntry name) of
-  (why : _, _) -> Unsendable (UnfitArgument (commandWordsName (headerWords (nameHeader name))) why)
-  ([], Just entry) -> routeOfKeys entry names
-  ([], Nothing) -> AskServer (Just names)
-  where
-    names = argumentKeys arguments
+routeOfArguments name arguments = case [why | Unfit why _ <- arguments] of
+  why : _ -> Unsendable (UnfitArgument (commandWordsName (headerWords (nameHeader name))) why)
+  [] -> routeOfNames name (argumentKeys arguments)
 {-# NOINLINE routeOfArguments #-}
+
+routeOfNames :: Name -> [ByteString] -> Route a
+routeOfNames name names = case nameEntry name of
+  Just entry -> routeOfKeys entry names
+  Nothing -> AskServer (Just names)
+{-# NOINLINE routeOfNames #-}
 
 -- | Of a command whose facts depend on its arguments, or that the table lacks.
 uncommon :: Name -> [Argument] -> Decoder a -> Command a

@@ -26,7 +26,6 @@ module Redis.Internal.Protocol.Decode
     betweenReplies,
     DecodeLimits (..),
     decodeBytes,
-    parseDouble,
   )
 where
 
@@ -35,12 +34,12 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Internal qualified as ByteString.Internal
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
-import Data.Char (isDigit)
 import Data.Int (Int64)
 import Data.Word (Word64, Word8)
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Foreign.Storable (peekByteOff)
+import Redis.Internal.Protocol.Double (parseDouble)
 import Redis.Value (NullForm (..), Value (..))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
@@ -330,52 +329,6 @@ parseBigNumber :: ByteString -> Maybe Integer
 parseBigNumber text = case Char8.readInteger text of
   Just (number, "") -> Just number
   _ -> Nothing
-
--- | A number as servers write it, in any version of the protocol:
--- digits with an optional fraction and exponent, or @inf@, @-inf@, @nan@.
---
--- By way of 'Rational', so the result is correctly rounded; the exponent is
--- clamped first, or a short text could ask for gigabytes of digits.
-parseDouble :: ByteString -> Maybe Double
-parseDouble text = case text of
-  "inf" -> Just infinity
-  "+inf" -> Just infinity
-  "-inf" -> Just (negate infinity)
-  "nan" -> Just (0 / 0)
-  "-nan" -> Just (0 / 0)
-  _ -> case Char8.uncons text of
-    Just ('-', rest) -> negate <$> unsigned rest
-    Just ('+', rest) -> unsigned rest
-    _ -> unsigned text
-  where
-    infinity = 1 / 0
-    unsigned body = do
-      let (whole, afterWhole) = Char8.span isDigit body
-          (fraction, afterFraction) = case Char8.uncons afterWhole of
-            Just ('.', rest) -> Char8.span isDigit rest
-            _ -> ("", afterWhole)
-          mantissaDigits = whole <> fraction
-      if ByteString.null mantissaDigits then Nothing else Just ()
-      mantissa <- parseBigNumber mantissaDigits
-      power <- case Char8.uncons afterFraction of
-        Nothing -> Just 0
-        Just (e, rest) | e == 'e' || e == 'E' -> clampExponent (ByteString.length mantissaDigits) <$> exponentOf rest
-        _ -> Nothing
-      let scaled = power - ByteString.length fraction
-      Just (fromRational (fromInteger mantissa * 10 ^^ scaled))
-    exponentOf rest = case Char8.uncons rest of
-      Just ('-', digits) -> negate <$> natural digits
-      Just ('+', digits) -> natural digits
-      _ -> natural rest
-    natural digits
-      | not (ByteString.null digits), Char8.all isDigit digits = parseBigNumber digits
-      | otherwise = Nothing
-    -- Beyond this a double is zero or infinite, whatever so many digits are:
-    -- a few bytes must not ask for a number of thousands of digits.
-    clampExponent :: Int -> Integer -> Int
-    clampExponent digits = fromInteger . max (negate bound) . min bound
-      where
-        bound = fromIntegral digits + 400
 
 -- | One value from complete bytes that do not come from a connection, and what
 -- follows it. \(O(n)\).

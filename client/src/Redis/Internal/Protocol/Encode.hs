@@ -32,6 +32,9 @@ module Redis.Internal.Protocol.Encode
     requestOf2,
     requestOf3,
     requestOf,
+
+    -- * Numbers
+    decimalThen,
   )
 where
 
@@ -266,6 +269,16 @@ pokeCrLf at = do
   poke at 13
   poke (at `plusPtr` 1) (10 :: Word8)
 {-# INLINE pokeCrLf #-}
+
+-- | The decimal digits of a number that is not negative, and these bytes.
+decimalThen :: Int -> ByteString -> ByteString
+decimalThen number rest =
+  -- Dupable: it only fills memory that it has just allocated.
+  unsafeDupablePerformIO . ByteString.Internal.create (digits + ByteString.length rest) $ \at -> do
+    pokeDecimal at digits number
+    pokeBytes (at `plusPtr` digits) rest
+  where
+    digits = decimalDigits number
 
 -- | So many decimal digits of a number that is not negative and has that many.
 pokeDecimal :: Ptr Word8 -> Int -> Int -> IO ()

@@ -1,0 +1,32 @@
+-- | A reply, as a connection's reader and the caller's thread go about it.
+module Bench.Reply
+  ( parsed,
+    result,
+  )
+where
+
+import Control.Exception (throwIO)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Foreign.Ptr (castPtr)
+import Redis.Internal.Command (Command (commandFacts), decoded, fromReply)
+import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decode, startFrames)
+import Redis.Value (Value)
+
+-- | The value that the bytes are. In 'IO', so that it is made each time.
+parsed :: ByteString -> IO Value
+parsed bytes =
+  ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
+    decode limits (castPtr start) 0 size startFrames >>= \case
+      Done value end | end == ByteString.length bytes -> pure value
+      Done _ _ -> throwIO (userError "bytes are left over")
+      NeedMore {} -> throwIO (userError "the reply is not whole")
+      Malformed reason -> throwIO (userError reason)
+
+-- | What the command makes of the value.
+result :: Command a -> Value -> IO a
+result given value = either throwIO pure (fromReply (commandFacts given) value >>= decoded given)
+
+limits :: DecodeLimits
+limits = DecodeLimits {decodeMaxBulk = 512 * 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 32}
