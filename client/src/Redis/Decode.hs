@@ -365,7 +365,7 @@ mismatch expected got = missing expected (rendered got)
 
 missing :: String -> String -> Either DecodeError a
 missing expected got =
-  Left DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = shortened got}
+  Left DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = shortened got, decodeErrorCommand = ""}
 
 within :: String -> Either DecodeError a -> Either DecodeError a
 within place = first (inside place)

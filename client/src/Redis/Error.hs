@@ -293,7 +293,10 @@ data DecodeError = DecodeError
     -- | What the decoder was looking for.
     decodeErrorExpected :: String,
     -- | What came instead, shortened.
-    decodeErrorGot :: String
+    decodeErrorGot :: String,
+    -- | The command that was answered so, by its name; empty where a decoder was
+    -- used by itself.
+    decodeErrorCommand :: ByteString
   }
   deriving stock (Eq, Show)
 
@@ -325,8 +328,11 @@ instance Exception Error where
   displayException = \case
     ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
       "server error: " <> Char8.unpack serverErrorCode <> " " <> Char8.unpack serverErrorMessage <> redirectNote serverErrorCode
-    UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot} ->
-      "unexpected reply: " <> concatMap (<> ": ") decodeErrorPath
+    UnexpectedReply DecodeError {decodeErrorPath, decodeErrorExpected, decodeErrorGot, decodeErrorCommand} ->
+      "unexpected reply"
+        <> (if ByteString.null decodeErrorCommand then "" else " to " <> Char8.unpack decodeErrorCommand)
+        <> ": "
+        <> concatMap (<> ": ") decodeErrorPath
         <> "expected "
         <> decodeErrorExpected
         <> ", got "

@@ -253,7 +253,7 @@ perNode audience given conclude =
         _ -> PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
       commandFacts = commandFacts given,
       -- One node alone is not told apart from the others.
-      commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply"}
+      commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply", decodeErrorCommand = ""}
     }
 
 -- | What the command's decoder makes of a reply that is no error: for tests of
@@ -261,7 +261,9 @@ perNode audience given conclude =
 --
 -- @since 0.1.0.0
 decoded :: Command a -> Value -> Either Error a
-decoded given value = either (Left . UnexpectedReply) Right (commandDecode given value)
+decoded given value = case commandDecode given value of
+  Right result -> Right result
+  Left unexpected -> Left (UnexpectedReply unexpected {decodeErrorCommand = commandName given})
 
 -- | The reply without its attributes, or the error that it is. An error that says
 -- that nothing was done, as those of most commands do, is so marked.

@@ -15,6 +15,8 @@ import Redis
 import Redis.Command (commandKeys)
 import Redis.CommandCase
 import Redis.CommandCases
+import Redis.Commands (clientId, get, set)
+import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.CommandTable (CommandEntry (entryName), lookupCommand)
 import Redis.TestKit.Command (Connection, Reply (..), infoFields, replyText, request)
 import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer, withServerConnection)
@@ -22,7 +24,19 @@ import Redis.TestKit.Wait (eventuallyReturns, within)
 import Test.Hspec
 
 spec :: Spec
-spec =
+spec = do
+  it "a reply of another shape than expected is named with its command, and the connection goes on" . within 60 $
+    withServer defaultServerOptions $ \server ->
+      withClient (setMuxCount (Just 1) (config PreferResp3 server)) $ \client -> do
+        own <- run client clientId
+        run client (set "key" "value")
+        tryRun client (raw ["GET", "key"] `decodedBy` Decode.list Decode.bytes) >>= \case
+          Left (UnexpectedReply problem) ->
+            (decodeErrorCommand problem, decodeErrorExpected problem, decodeErrorGot problem) `shouldBe` ("GET", "an array", "BulkString \"value\"")
+          other -> expectationFailure (show other)
+        run client (get "key") `shouldReturn` Just "value"
+        run client clientId `shouldReturn` own
+
   describe "every command" $
     forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
       it ("does on a server what it should, with " <> show protocol) . within 120 $ do

@@ -11,9 +11,9 @@ spec = describe "Redis.Error, said to people" $ do
   mapM_
     (\(failure, text) -> it ("says " <> show text) (displayException failure `shouldBe` text))
     [ (ReplyError wrongType, "server error: WRONGTYPE Operation against a key"),
-      (UnexpectedReply (DecodeError [] "OK" "Integer 3"), "unexpected reply: expected OK, got Integer 3"),
-      ( UnexpectedReply (DecodeError ["element 3", "field \"epoch\""] "an integer" "null"),
-        "unexpected reply: element 3: field \"epoch\": expected an integer, got null"
+      (UnexpectedReply (DecodeError [] "OK" "Integer 3" ""), "unexpected reply: expected OK, got Integer 3"),
+      ( UnexpectedReply (DecodeError ["element 3", "field \"epoch\""] "an integer" "null" "CLUSTER SHARDS"),
+        "unexpected reply to CLUSTER SHARDS: element 3: field \"epoch\": expected an integer, got null"
       ),
       (ConnectionError (ConnectionFailure NotSent here (ConnectFailed "127.0.0.1:1: Connection refused")), "db:1: cannot be connected to (127.0.0.1:1: Connection refused) (not sent)"),
       (ConnectionError (ConnectionFailure MaybeExecuted here ClosedByPeer), "db:1: the server closed the connection (it may have run)"),

@@ -99,4 +99,4 @@ mergedBy :: Merge -> NonEmpty Value -> Either Error Value
 mergedBy how = either (Left . UnexpectedReply) Right . merge how
 
 unfit :: String -> Value -> Error
-unfit expected got = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = take 100 (show got)}
+unfit expected got = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = expected, decodeErrorGot = take 100 (show got), decodeErrorCommand = ""}

@@ -51,7 +51,7 @@ startTransaction core transaction
       [] -> AtAnyNode
 
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
-    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, although no key is watched"}
+    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, although no key is watched", decodeErrorCommand = "EXEC"}
 
 -- | Runs a transaction on a lent connection, behind what was watched there. 'Nothing'
 -- if a watched key had changed, and then nothing was done.

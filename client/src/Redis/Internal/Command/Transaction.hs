@@ -165,4 +165,4 @@ transactionResult (Transaction queue reading) = \case
 
 unexpected :: String -> String -> Error
 unexpected decodeErrorExpected decodeErrorGot =
-  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot}
+  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand = "EXEC"}

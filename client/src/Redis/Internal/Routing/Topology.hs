@@ -300,7 +300,7 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
         { refreshViews = view : refreshViews refresh,
           refreshUntil = min (refreshUntil refresh) (now + settingsGather stateSettings)
         }
-    | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a map that covers slots", decodeErrorGot = "one that covers none"})
+    | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a map that covers slots", decodeErrorGot = "one that covers none", decodeErrorCommand = ""})
   Left reason -> failed reason
   where
     heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}

@@ -253,7 +253,7 @@ alwaysHandedOver =
     ]
     <> [ TimeoutError (TimeoutFailure NotSent (seconds 5)),
          TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)),
-         UnexpectedReply (DecodeError [] "a" "b"),
+         UnexpectedReply (DecodeError [] "a" "b" ""),
          RoutingError (RoutingFailure NotSent (AttemptsExhausted [])),
          RefusedError EmptyCommand,
          ClientClosed
