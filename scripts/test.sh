@@ -36,7 +36,7 @@ for cabal_file in */*.cabal lab/*/*.cabal compare/*/*.cabal compare/*/*/*.cabal;
     binary="$(cabal list-bin -v0 "$package:test:$suite")"
     status=0
     (cd "$folder" && timeout --kill-after=30 "$limit" "$binary") 2>&1 | tee "$log" || status=$?
-    summary="$(grep -oE '[0-9]+ examples?, [0-9]+ failures?' "$log" | tail -n 1 || true)"
+    summary="$(grep -aoE '[0-9]+ examples?, [0-9]+ failures?' "$log" | tail -n 1 || true)"
     if [ -z "$summary" ]; then
       echo "== $package: $suite ended (status $status) without saying how many tests it ran"
       failed=$((failed + 1))
@@ -70,7 +70,7 @@ counted_check() { # NAME COMMAND...
   shift
   echo "== $name"
   timeout --kill-after=30 "$limit" "$@" 2>&1 | tee "$log" || broken+=("${name//: /:}")
-  summary="$(grep -oE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 || true)"
+  summary="$(grep -aoE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1 || true)"
   if [ -z "$summary" ]; then
     failed=$((failed + 1))
   else

@@ -4,7 +4,7 @@ import Control.Exception (IOException, try)
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.Char (isAlphaNum, isLower, toLower)
+import Data.Char (isAlphaNum, isAscii, isLower, isPrint, toLower)
 import Data.Either (isLeft)
 import Data.List (isInfixOf, isPrefixOf, nub, stripPrefix)
 import Data.List qualified as List
@@ -69,8 +69,13 @@ plain = map toLower . filter isAlphaNum
 bar :: Char -> Char
 bar char = if char == '|' then ' ' else char
 
+-- | As it is typed; what cannot be printed, as Haskell writes it.
 sentence :: [ByteString] -> String
-sentence = Char8.unpack . Char8.unwords
+sentence = concatMap printed . Char8.unpack . Char8.unwords
+  where
+    printed char
+      | isAscii char && isPrint char = [char]
+      | otherwise = takeWhile (/= '\'') (drop 1 (show char))
 
 arityFits :: CommandEntry -> [ByteString] -> Bool
 arityFits entry commandWords'
