@@ -38,7 +38,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Redis.Client
 import Redis.Commands.Raw (raw)
 import Redis.Error
-import Redis.Internal.Client.Core (Client (..), Core (coreRouter), keepOpen)
+import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
 import Redis.Internal.Client.Execute (Pending (..), timed)
 import Redis.Internal.Client.Transaction
 import Redis.Internal.Command.Transaction
@@ -69,7 +69,7 @@ tryRunTransaction client transaction = submitTransaction client transaction >>= 
 --
 -- @since 0.1.0.0
 submitTransaction :: Client -> Transaction a -> IO (Pending a)
-submitTransaction (Client core) transaction = Pending <$> timed core "EXEC" (startTransaction core transaction) <* keepOpen core
+submitTransaction (Client core) transaction = Pending <$> timed core "EXEC" (startTransaction core transaction)
 
 -- | What is done after a look.
 --

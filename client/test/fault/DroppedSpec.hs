@@ -16,6 +16,7 @@ import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns, within)
+import Redis.Transaction
 import System.Mem (performMajorGC)
 import Test.Hspec
 
@@ -42,6 +43,14 @@ spec = describe "a client that is dropped" $ do
       tryAwaitReply submitted `shouldReturn` Right (Just "value")
       collected
 
+  it "is not closed while somebody holds a transaction" $
+    behindProxy $ \server proxy -> leavingNothing . within 30 $ do
+      Proxy.freeze proxy Proxy.ToServer
+      submitted <- leftTransaction proxy
+      repeatedAfterCollecting server proxy
+      tryAwaitReply submitted `shouldReturn` Right (Just "value")
+      collected
+
 -- | Leaves a client with an open connection behind.
 used :: Server -> IO ()
 used server = do
@@ -62,6 +71,13 @@ left proxy = do
   client <- newClient (single (setMaxAttempts 20 (through proxy)))
   submit client (Commands.get "key")
 {-# NOINLINE left #-}
+
+-- | What is left of a client is a transaction. It only reads, so it is repeated.
+leftTransaction :: Proxy -> IO (Pending (Maybe ByteString))
+leftTransaction proxy = do
+  client <- newClient (single (setMaxAttempts 20 (through proxy)))
+  submitTransaction client (queued (Commands.get "key"))
+{-# NOINLINE leftTransaction #-}
 
 -- | Breaks the connection of a command in flight, so that only a client that is open
 -- gets it answered.

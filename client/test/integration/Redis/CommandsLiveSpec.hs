@@ -58,6 +58,7 @@ spec = do
             eventuallyReturns 10 True (serves bare)
             version <- serverVersion bare
             withClient (clusterOf protocol server) $ \client -> do
+              length (filter keyed cases) `shouldSatisfy` (> 400)
               judged <- traverse (tried version bare client) (filter keyed cases)
               case filter (not . hasNone) (catMaybes judged) of
                 [] -> pure ()

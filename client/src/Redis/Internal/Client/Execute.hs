@@ -12,6 +12,7 @@ module Redis.Internal.Client.Execute
     Pending (..),
     awaitStarted,
     resultIn,
+    heldOpen,
     settled,
     onConnection,
     timed,
@@ -41,7 +42,7 @@ import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (MergeFound), oneIsEnough)
-import Redis.Internal.Protocol.Encode (requestIsOne, requestLongest, requestSize)
+import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestSize)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
@@ -84,6 +85,13 @@ settled = Started . pure
 -- | One on a connection that its caller holds: nothing is sent again.
 onConnection :: Command a -> ResponseSlot -> Started a
 onConnection given slot = Started (outcomeOf given <$> waitSlotResult slot)
+
+-- | The same, and the client is not closed while somebody holds it.
+heldOpen :: Core -> Started a -> Started a
+heldOpen core = \case
+  Started await -> Started (await <* keepOpen core)
+  underway -> underway
+{-# INLINE heldOpen #-}
 
 -- | Adds an action for when the result is had first, however many await it.
 observed :: Started a -> (Either Error a -> IO ()) -> IO (Started a)
@@ -137,10 +145,7 @@ execute core command = case commandKind given of
 -- asked for before the cluster's map is known.
 start :: Core -> Command a -> IO (Started a)
 start core command =
-  startFor CallerGoesOn core (unsplit command) >>= \started ->
-    pure $! case started of
-      Started await -> Started (await <* keepOpen core)
-      underway -> underway
+  startFor CallerGoesOn core (unsplit command) >>= \started -> pure $! heldOpen core started
 
 -- | The same, for a caller who may be about to wait.
 startFor :: NextMove -> Core -> Command a -> IO (Started a)
@@ -188,7 +193,7 @@ startUnplaced core given = do
   result <- newEmptyMVar
   flight <- flightOf given began result
   awaitPlace (coreRecoverer core) flight
-  pure (Started (decodedFrom given <$> readMVar result))
+  pure (resultIn result (decoded given))
 
 flightOf :: Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
 flightOf given = newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given))
@@ -242,9 +247,7 @@ startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
-  | requestSize (commandRequest given) > largeRequest,
-    requestLongest (commandRequest given) > limitBulkBytes (configLimits (coreConfig core)) =
-    refused ArgumentTooLong
+  | commandRequest given `requestExceeds` limitBulkBytes (configLimits (coreConfig core)) = refused ArgumentTooLong
   | AskServer keys <- commandRoute given =
     -- Learns what it is first, then starts it for good.
     learn core (execute core) (commandWords given) keys >>= \case

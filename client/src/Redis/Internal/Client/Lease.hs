@@ -27,7 +27,7 @@ import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (Multiplexer (muxSettings))
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Decode (DecodeLimits (decodeMaxBulk))
-import Redis.Internal.Protocol.Encode (requestIsOne, requestLongest, requestWhole)
+import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestWhole)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
@@ -171,7 +171,7 @@ refusedOn Dedicated {dedicatedMux} given
   | null (commandWords given) = Just EmptyCommand
   | not (requestIsOne (commandRequest given)) = Just NotOneLine
   | Unsendable why <- commandRoute given = Just why
-  | requestLongest (commandRequest given) > decodeMaxBulk (muxDecodeLimits (muxSettings dedicatedMux)) = Just (ArgumentTooLong (commandName given))
+  | commandRequest given `requestExceeds` decodeMaxBulk (muxDecodeLimits (muxSettings dedicatedMux)) = Just (ArgumentTooLong (commandName given))
   | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
   | otherwise = Nothing
 

@@ -18,7 +18,7 @@ import Redis.Internal.Command.Make (fromWords)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock (coarseNanos)
-import Redis.Internal.Protocol.Encode (requestLongest)
+import Redis.Internal.Protocol.Encode (requestExceeds)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))
@@ -38,14 +38,13 @@ startTransaction core transaction
     behind <- waitsForPlace recoverer
     place <- if behind then pure Nothing else placeAimed router facts aim
     maybe (awaitPlace recoverer flight) (depart recoverer flight) place
-    keepOpen core
-    pure (resultIn result conclude)
+    pure (heldOpen core (resultIn result conclude))
   where
     router = coreRouter core
     recoverer = coreRecoverer core
     commands = transactionCommands transaction
     facts = transactionFacts transaction
-    tooLong given = requestLongest (commandRequest given) > limitBulkBytes (configLimits (coreConfig core))
+    tooLong given = commandRequest given `requestExceeds` limitBulkBytes (configLimits (coreConfig core))
     aim = case transactionKeys transaction of
       key : _ -> AtSlot (keySlot key)
       [] -> AtAnyNode

@@ -20,7 +20,7 @@ module Redis.Internal.Protocol.Encode
     request,
     requestInline,
     requestIsOne,
-    requestLongest,
+    requestExceeds,
     requestShortened,
     requestIsShortened,
     requestWhole,
@@ -207,9 +207,13 @@ requestOf header arguments = request (headerWords header <> arguments)
 requestInline :: ByteString -> Request
 requestInline = Line
 
--- | Bytes of its longest word. \(O(n)\) in their number.
-requestLongest :: Request -> Int
-requestLongest = List.foldl' (\longest word -> max longest (ByteString.length word)) 0 . requestWords
+-- | Whether it has a word of more bytes, in its long form if it has two. \(O(1)\) for a
+-- request that is no longer itself, otherwise \(O(n)\).
+requestExceeds :: Request -> Int -> Bool
+requestExceeds encoded most =
+  requestSize whole > most && any ((> most) . ByteString.length) (requestWords whole)
+  where
+    whole = requestWhole encoded
 
 -- | Whether a server takes it for one command. A line could hold several; it could
 -- begin one in the other form, which takes in what follows; and servers do not look
