@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup build test bench bench-differential bench-gate bench-pair bench-replies compile-cost coverage campaign-smoke soak compare-client compare-rest profile lint format doc clean
+.PHONY: help setup build test bench bench-differential bench-gate bench-pair bench-replies bench-fanin bench-scan compile-cost coverage figures campaign-smoke soak campaign compare-client compare-rest profile lint format doc clean
 
 CABAL := source scripts/cabal-env.sh && cabal
 
@@ -26,14 +26,20 @@ bench: setup ## Measure GET, SET and mixed on a private server and cluster
 bench-differential: setup ## Hold our figures against those of redis-benchmark
 	@scripts/bench.sh differential
 
-bench-gate: setup ## Measure the speed demanded; fail where it is certainly missed
+bench-gate: setup ## Measure what is demanded of speed and of the program itself; fail where it is certainly missed
 	@scripts/bench.sh gate
 
 bench-pair: setup ## Measure against another revision, in pairs: REV=...; ROWS= PAIRS= SECONDS=
 	@scripts/bench-pair.sh --revision "$(REV)" $(if $(ROWS),--rows "$(ROWS)") $(if $(PAIRS),--pairs "$(PAIRS)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
+bench-scan: setup ## Measure a walk over ten million keys beside redis-cli --scan; ROUNDS=
+	@scripts/bench-scan.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+
 bench-replies: setup ## Measure large replies beside hiredis, and typed commands beside raw; ROUNDS=
 	@scripts/bench-replies.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
+
+bench-fanin: setup ## Measure taking messages of one channel beside hiredis; ROUNDS=
+	@scripts/bench-fanin.sh $(if $(ROUNDS),--rounds "$(ROUNDS)")
 
 compile-cost: setup ## Say what the commands cost to compile; REV=...: of another revision
 	@dev/compile-cost.sh $(REV)
@@ -41,12 +47,18 @@ compile-cost: setup ## Say what the commands cost to compile; REV=...: of anothe
 coverage: setup ## Say how each command is offered, fail if one is not; writes docs/commands.md
 	@$(CABAL) run -v1 redis-client:test:coverage -- write docs/commands.md
 
+figures: ## Draw README's and docs/speed.md's tables and pictures from the raw data
+	@dev/figures.py write
+
 compare-client: setup ## Compare the libraries alone with their peers; QUICK=1: 6 minutes
 	@scripts/setup.sh peers || echo "compare: some peers will be absent" >&2
 	@compare/run-client.sh
 
 compare-rest: setup ## Compare two REST services, ours and one in C#; QUICK=1: 6 minutes
 	@compare/rest/run.sh
+
+campaign: setup ## Measure what keeping the data costs, as a series on AWS did: three hours; AT= goes on with one
+	@$(if $(AT),AT="$(AT)") scripts/campaign.sh
 
 campaign-smoke: setup ## Run a whole campaign, small, and write its report
 	@scripts/campaign-smoke.sh
@@ -64,8 +76,8 @@ lint: setup ## Check style and layers
 format: setup ## Format every module
 	@scripts/lint.sh --fix
 
-doc: setup ## Write the Haddock pages
-	@$(CABAL) haddock -v1 lib:redis-client
+doc: setup ## Write the Haddock pages, as Hackage wants them
+	@scripts/doc.sh
 
 clean: ## Remove what was built and measured
 	@rm -rf dist-newstyle dist-profile results build/pair

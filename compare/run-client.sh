@@ -16,7 +16,9 @@ cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
 
 workloads=(one-server cluster crowd operations values free)
+# Nothing is overwritten: the second run of a day has its time in its name, too.
 output="compare/results/$(date +%F)-client"
+[ ! -e "$output" ] || output="compare/results/$(date +%F-%H%M)-client"
 flags=(--warmup 0.5 --duration 0.7)
 if [ -n "${QUICK:-}" ]; then
   workloads=(quick quick-operations)

@@ -7,6 +7,7 @@ module InCluster (main) where
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Settings (configFromArguments)
 
 main :: IO ()
@@ -31,10 +32,10 @@ main = do
     run client Redis.dbsize >>= print . (>= 0)
 
     -- The nodes that were talked to, and how many connections each has open.
-    gauges <- clientGauges client
+    gauges <- snapshotNodes <$> clientSnapshot client
     mapM_ (putStrLn . describe) gauges
   where
-    describe NodeGauges {gaugeEndpoint, gaugeConnections} =
+    describe NodeSnapshot {gaugeEndpoint, gaugeConnections} =
       renderEndpoint gaugeEndpoint <> ": " <> show (length gaugeConnections) <> " connections, "
         <> show (sum (map gaugeInFlight gaugeConnections))
         <> " commands in flight"

@@ -1,40 +1,54 @@
--- | Hooks: what the library has to tell, for logs and metrics. It prints
--- nothing by itself.
+-- | What a client has to tell: events of its connections, spans of its commands, those
+-- that were slow, and a page of metrics. It prints nothing by itself.
 module Observing (main) where
 
 import Control.Exception (displayException)
+import Data.ByteString.Builder (toLazyByteString)
 import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy.Char8 qualified as Lazy
+import Data.Foldable (for_)
 import Data.IORef
-import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Duration (inSeconds)
+import Redis.Metrics
+import Redis.Tracing
 import Settings (configFromArguments)
 
 main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
-  events <- newIORef []
-  counts <- newIORef Map.empty
-  let hooks =
+  lines' <- newIORef []
+  let note line = atomicModifyIORef' lines' (\earlier -> (line : earlier, ()))
+      hooks =
         noHooks
-          { hookConnection = Just $ \event -> atomicModifyIORef' events (\earlier -> (event : earlier, ())),
-            hookCommand = Just $ \timing -> atomicModifyIORef' counts (\known -> (note timing known, ()))
+          { hookConnection = Just (note . describe),
+            hookCommand = Just (spans note <> slowCommands (milliseconds 50) (\slow -> note ("slow: " <> Char8.unpack (begunText (slowBegun slow)))))
           }
-  withClient (setHooks hooks config) $ \client -> do
+  page <- withClient (setHooks hooks config) $ \client -> do
     run client (Redis.set "example:observed" "1")
     _ <- runPipeline client (traverse (pipelined . Redis.get) ["example:observed", "example:absent"])
+    _ <- tryRun client (Redis.lpush "example:observed" (pure "an element"))
+    _ <- run client (Redis.blpop (pure "example:queue") (Just (milliseconds 60)))
     _ <- run client (Redis.unlink (pure "example:observed"))
-    pure ()
+    clientSnapshot client
 
-  readIORef events >>= mapM_ (putStrLn . describe) . reverse
-  readIORef counts >>= mapM_ putStrLn . Map.foldrWithKey line []
+  readIORef lines' >>= mapM_ putStrLn . reverse
+  for_ (snapshotNodes page) $ \node ->
+    putStrLn (show (roundTripCount (roundTrips node)) <> " replies on shared connections, half of them within " <> maybe "?" (\time -> show (inSeconds time) <> " s") (roundTripWithin 0.5 (roundTrips node)))
+  Lazy.putStr (toLazyByteString (prometheusText page))
+
+-- | As a library for traces would have it: a span that begins, with its attributes, and
+-- ends with others.
+spans :: (String -> IO ()) -> CommandHook
+spans note begun = do
+  note ("begin " <> Char8.unpack (spanName begun) <> concatMap shown (begunAttributes begun))
+  pure $ \ended -> note ("end " <> Char8.unpack (spanName begun) <> concatMap shown (endedAttributes ended))
   where
-    note CommandTiming {timingCommand, timingNanos, timingResult} =
-      Map.insertWith add timingCommand (1 :: Int, timingNanos, either (const 1) (const 0) timingResult)
-    add (count, nanos, failures) (count', nanos', failures') = (count + count', nanos + nanos', failures + failures' :: Int)
-    line name (count, nanos, failures) rest =
-      (Char8.unpack name <> ": " <> show count <> ", " <> show failures <> " failed, " <> show (nanos `quot` 1000) <> " us in all") : rest
+    shown (name, value) =
+      " " <> Char8.unpack name <> "=" <> case value of
+        TextAttribute words' -> show (Char8.unpack words')
+        NumberAttribute number -> show number
 
 describe :: ConnectionEvent -> String
 describe = \case
@@ -47,4 +61,5 @@ describe = \case
   NodeRemoved endpoint -> "node left: " <> renderEndpoint endpoint
   TopologyChanged covered -> "new map of the cluster, " <> show covered <> " slots"
   TopologyRefreshFailed reasons -> "no map of the cluster: " <> show reasons
+  NobodyInZone zone -> "no node is known in the zone " <> show zone
   EventsDropped count -> show count <> " events came too fast to be told"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Runs the program's benchmark: "suite" (default) measures GET, SET and mixed
-# against a server and a cluster of its own; "gate" holds the speed against
-# what is demanded and fails where it is certainly missed; "differential" holds our figures against
-# those of redis-benchmark; "campaign" varies persistence, sizes, callers and more. Further arguments are handed on.
+# Runs what this project measures itself with (lab/bench): "suite" (default) measures GET,
+# SET and mixed against a server and a cluster of its own; "gate" holds the speed against
+# what is demanded, and what the program itself costs against its bounds, and fails where
+# one is certainly missed; "differential" holds our figures against those of
+# redis-benchmark. And the program's "campaign", which varies persistence, sizes, callers
+# and more. Further arguments are handed on.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
@@ -10,15 +12,20 @@ cd "$(dirname "$0")/.."
 mode="${1:-suite}"
 [ "$#" -eq 0 ] || shift
 mkdir -p results
+program=redis-client-lab
 case "$mode" in
-suite) set -- --json results/bench.json "$@" ;;
-differential) set -- --json results/differential.json "$@" ;;
-gate | campaign) ;;
+suite) set -- suite --json results/bench.json "$@" ;;
+differential) set -- differential --json results/differential.json "$@" ;;
+gate) set -- gate "$@" ;;
+campaign)
+  program=redis-client
+  set -- bench campaign "$@"
+  ;;
 *)
   echo "bench: unknown mode '$mode': suite, gate, differential or campaign" >&2
   exit 2
   ;;
 esac
 
-cabal build -v1 exe:redis-client
-exec "$(cabal list-bin -v0 exe:redis-client)" bench "$mode" "$@"
+cabal build -v1 "exe:$program"
+exec "$(cabal list-bin -v0 "exe:$program")" "$@"

@@ -12,6 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/cabal-env.sh
+. scripts/free-port.sh
 
 seconds="${1:-5}"
 out="$PWD/results/profile"
@@ -50,13 +51,6 @@ client() { # NAME TITLE FLAG...
   "$bench" bench --operation get --duration "$seconds" --warmup 1 --brief --no-sampling --allow saturation,little "$@" \
     +RTS -p "-po$out/$name" >"$out/$name.txt"
   table "$name" "$title"
-}
-
-# A port that nobody listens on, as far as one can know.
-free_port() {
-  local port
-  while port=$((20000 + RANDOM % 20000)); (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do :; done
-  echo "$port"
 }
 
 rest() { # NAME TITLE SCRIPT

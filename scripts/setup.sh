@@ -17,6 +17,7 @@ programs=(
   hlint:hlint
   ormolu:ormolu
   openssl:openssl
+  pkg-config:pkg-config
   python3:python3
   redis-cli:redis-tools
   redis-benchmark:redis-tools
@@ -35,6 +36,7 @@ libraries=(
   case-insensitive:libghc-case-insensitive-dev
   criterion:libghc-criterion-dev
   hedis:libghc-hedis-dev
+  cryptohash-sha1:libghc-cryptohash-sha1-dev
   cryptohash-sha256:libghc-cryptohash-sha256-dev
   hspec:libghc-hspec-dev
   http-types:libghc-http-types-dev

@@ -80,6 +80,9 @@ counted_check() { # NAME COMMAND...
   fi
 }
 
+# What would be published stands alone.
+counted_check "package: from its sdist" scripts/check-sdist.sh
+
 # The comparison's programs: ours, StackExchange.Redis in each version that restores,
 # and those that take a compiler and no download. One that this machine lacks a
 # library for is named, and is no failure.
@@ -95,6 +98,16 @@ if QUICK=1 timeout --kill-after=30 "$limit" compare/run-client.sh --no-verdict; 
 else
   failed=$((failed + 1))
   broken+=("compare:client")
+fi
+
+# Our figures and those of redis-benchmark, each by what the server counted meanwhile:
+# what a busy machine does to speed cannot fail it, a wrong count or factor does.
+echo "== differential, short"
+if timeout --kill-after=30 "$limit" "$(cabal list-bin -v0 exe:redis-client-lab)" differential --test get,incr --iterations 1 --duration 1 --counts-only; then
+  passed=$((passed + 1))
+else
+  failed=$((failed + 1))
+  broken+=("differential")
 fi
 
 # A whole campaign, small: every axis, a soak, and the report.

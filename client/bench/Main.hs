@@ -3,19 +3,23 @@
 -- the whole is, @redis-client bench@ says.
 module Main (main) where
 
+import Bench.Cached qualified as Cached
 import Bench.Decode qualified as Decode
 import Bench.Encode qualified as Encode
 import Bench.Recovery qualified as Recovery
 import Bench.Slot qualified as Slot
 import Bench.Submit qualified as Submit
+import Bench.Transaction qualified as Transaction
 import Criterion.Main (defaultMain)
 
 main :: IO ()
 main =
   defaultMain
-    [ Decode.benchmarks,
+    [ Cached.benchmarks,
+      Decode.benchmarks,
       Encode.benchmarks,
       Recovery.benchmarks,
       Slot.benchmarks,
-      Submit.benchmarks
+      Submit.benchmarks,
+      Transaction.benchmarks
     ]

@@ -12,7 +12,8 @@
 -- not clash with others. The commands themselves have the servers' names, many of
 -- which do: they are in "Redis.Commands", to be imported qualified. So are
 -- "Redis.Value" (replies as they are) and "Redis.Command.Build" (commands of your
--- own). "Redis.Transaction" and "Redis.Script" are imported beside it.
+-- own). "Redis.Transaction", "Redis.Cache", "Redis.Scan", "Redis.Script", "Redis.Metrics"
+-- and "Redis.Tracing" are imported beside it.
 module Redis
   ( module Redis.Client,
     module Redis.Command,
@@ -26,7 +27,7 @@ module Redis
 where
 
 import Redis.Client
-import Redis.Command (Audience (..), Command, decodedBy, onEach, onEvery, onNode, repeatable, timeLimit)
+import Redis.Command (Audience (..), Command, decodedBy, onEach, onEvery, onNode, readFrom, repeatable, timeLimit)
 import Redis.Commands.Raw (raw)
 import Redis.Config
 import Redis.Duration (Duration, milliseconds, seconds)

@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
-# A row by autocannon (npm), for who compares with numbers that were taken with
-# it: autocannon.sh FOLDER WARMUP SECONDS NAME=PROGRAM... Its latency is in whole milliseconds,
-# and its one thread is busier than the service; see README.md before quoting it.
+# Every scenario by autocannon (npm), for who compares with numbers that were taken
+# with it: autocannon.sh FOLDER WARMUP SECONDS ROUNDS NAME=PROGRAM... Services take
+# turns; every second round goes backwards; each measurement has a fresh database
+# and a fresh Redis. A line for each in FOLDER/autocannon.jsonl, which the report
+# shows; what autocannon printed is in FOLDER/autocannon. What a folder has is not
+# measured again. Its one thread is busier than the service; see README.md before
+# quoting it.
 set -euo pipefail
 cd "$(dirname "$0")"
+. ../../scripts/free-port.sh
 
 out="$(realpath "$1")"
 warmup="$2"
 seconds="$3"
-shift 3
-command -v npm >/dev/null || { echo "autocannon: npm is missing; the row is absent" >&2; exit 3; }
-(cd autocannon && npm ci --no-audit --no-fund >/dev/null) || { echo "autocannon: npm could not install it; the row is absent" >&2; exit 3; }
+rounds="$4"
+shift 4
+command -v npm >/dev/null || { echo "autocannon: npm is missing; its rows are absent" >&2; exit 3; }
+(cd autocannon && npm ci --no-audit --no-fund >/dev/null) || { echo "autocannon: npm could not install it; its rows are absent" >&2; exit 3; }
 
 work="$(mktemp -d)"
 pids=()
@@ -23,19 +29,23 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+next_id() { python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1], timeout=10).execute("SELECT max(id) + 1 FROM users").fetchone()[0])' "$work/users.db"; }
 
-for entry in "$@"; do
-  name="${entry%%=*}"
-  program="${entry#*=}"
+mkdir -p "$out/autocannon"
+touch "$out/autocannon.jsonl"
+
+measure() { # NAME PROGRAM SCENARIO CONNECTIONS ROUND
+  local name="$1" program="$2" scenario="$3" connections="$4" round="$5" redis port file
+  file="$out/autocannon/$name-$scenario-$connections-$round.json"
+  [ ! -s "$file" ] || return 0
   redis="$(free_port)"
   port="$(free_port)"
   rm -f "$work"/users.db*
-  "$SEED_PROGRAM" shared/statements.sql "$work/users.db"
+  "$SEED_PROGRAM" shared/statements.sql "$work/users.db" >/dev/null
   taskset -c 0 redis-server --bind 127.0.0.1 --port "$redis" --save "" --dir "$work" >"$work/redis.log" 2>&1 &
   pids=("$!")
   PORT="$port" REDIS_PORT="$redis" SQLITE_DB="$work/users.db" SQL_FILE=shared/statements.sql \
-    DOTNET_ReadyToRun=0 DOTNET_HillClimbing_Disable=1 DOTNET_GCDynamicAdaptationMode=0 \
+    DOTNET_ReadyToRun=0 DOTNET_HillClimbing_Disable=1 DOTNET_GCDynamicAdaptationMode=0 DOTNET_TieredPGO=1 \
     taskset -c 1 "$program" >"$work/service.log" 2>&1 &
   pids+=("$!")
   for _ in $(seq 300); do
@@ -47,21 +57,37 @@ for entry in "$@"; do
     echo "autocannon: $name does not listen: $(tail -n 1 "$work/service.log")" >&2
     exit 2
   }
-  echo "autocannon: $name, $((warmup + seconds)) s"
   # It draws a table on standard error.
-  [ "$warmup" -eq 0 ] || taskset -c 0 node autocannon/run.js "$port" "$warmup" 100 >/dev/null 2>&1 || true
-  taskset -c 0 node autocannon/run.js "$port" "$seconds" 100 2>"$work/autocannon.log" >"$out/autocannon-$name.json" || {
-    echo "autocannon: $name failed requests, or it failed itself: $(tail -n 1 "$work/autocannon.log")" >&2
+  [ "$warmup" -eq 0 ] || taskset -c 0 node autocannon/run.js "$port" "$warmup" "$connections" "$scenario" "$(next_id)" warm >/dev/null 2>&1 || true
+  taskset -c 0 node autocannon/run.js "$port" "$seconds" "$connections" "$scenario" "$(next_id)" run 2>"$work/autocannon.log" >"$work/result.json" || {
+    echo "autocannon: $name failed requests of $scenario, or it failed itself: $(tail -n 1 "$work/autocannon.log")" >&2
     exit 2
   }
-  python3 - "$name" "$out/autocannon-$name.json" <<'PY'
+  python3 - "$name" "$scenario" "$connections" "$round" "$work/result.json" >>"$out/autocannon.jsonl" <<'PY'
 import json, sys
-result = json.load(open(sys.argv[2]))
-print(f"autocannon, GET one, 100 connections: {sys.argv[1]:16} {result['requests']['average']:9.0f}/s, "
-      f"p50 {result['latency']['p50']} ms, p97.5 {result['latency']['p97_5']} ms, p99 {result['latency']['p99']} ms, "
-      f"generator busy {100 * result['generatorBusy']:.0f} %")
+name, scenario, connections, number = sys.argv[1:5]
+result = json.load(open(sys.argv[5]))
+print(json.dumps({
+    "row": name, "scenario": scenario, "connections": int(connections), "iteration": int(number),
+    "perSecond": sum(result["statuses"].values()) / result["duration"],
+    "p50": result["responseTimesMs"]["p50"], "p95": result["responseTimesMs"]["p95"], "p99": result["responseTimesMs"]["p99"],
+    "statuses": result["statuses"], "generatorBusy": result["generatorBusy"],
+}))
 PY
+  mv "$work/result.json" "$file"
+  tail -n 1 "$out/autocannon.jsonl"
   kill "${pids[@]}"
   wait "${pids[@]}" 2>/dev/null || true
   pids=()
+}
+
+for round in $(seq "$rounds"); do
+  for cell in "single 100" "single 10" "list 100" "post 10" "post 100" "mixed 20"; do
+    read -r scenario connections <<<"$cell"
+    entries=("$@")
+    for place in "${!entries[@]}"; do
+      [ $((round % 2)) -eq 1 ] || place=$((${#entries[@]} - 1 - place))
+      measure "${entries[$place]%%=*}" "${entries[$place]#*=}" "$scenario" "$connections" "$round"
+    done
+  done
 done

@@ -1,29 +1,32 @@
 #!/usr/bin/env bash
 # The REST comparison: builds both services, holds both to the contract, measures
 # and reports. "QUICK=1" is a form of at most six minutes with the same rules, of a
-# part of the goals with a core each.
+# part of the cells with a core each. It has rates and no ratios: in five seconds of
+# warm-up .NET is not yet as fast as it gets. --warmup 12 gives it the time, and the
+# ratios.
 #
 #   compare/rest/run.sh [PART] [FLAG...]
 #
 #   goals        the next two into one report: all goals, in an hour (default)
-#   standalone   one Redis, a core each: the goals and the naive design
+#   standalone   one Redis, a core each: the goals, and the naive design in turns with them
 #   free         the same goals with both cores for all
 #   cluster      a cluster of five (run-cluster.sh)
 #   study        the runtime, the HTTP layer, JSON (run-gc-tuning.sh)
-#   autocannon   each service by autocannon, for who compares with old numbers
+#   autocannon   each service and scenario by autocannon, for who compares with old numbers
 #   all          all but autocannon, one after the other
 #
 # Flags follow the part: --plan only says what would be measured and how long that
 # takes; --iterations 5, --seconds 4, --open-seconds 4, --warmup 12 are what there
-# is by default; --only TEXT (several) takes the groups of the part whose names
-# begin so, such as standalone-pinned-post (--plan lists them).
+# is by default (autocannon: 3, 10, -, 10); --only TEXT (several) takes the groups of
+# the part whose names begin so, such as standalone-pinned-post (--plan lists them).
 #
-# OUT=FOLDER continues a folder of results; only what it lacks is measured.
+# Results go to a folder that is named by the time, so that none is overwritten.
+# OUT=FOLDER continues one; only what it lacks is measured.
 # SE_REDIS_DIR=FOLDER (several, with colons between) holds the assemblies of a
 # version of StackExchange.Redis: each is a row more where Redis is asked.
 # CONFORMANCE=0 leaves out the contract, for who has just held the services to it.
 #
-# Ends with the goals as ratios. Exit codes: 0 all met, 1 some missed, 2 the run
+# Ends with the goals as ratios. Exit codes: 0 all met or none judged, 1 some missed, 2 the run
 # or a service broke its rules, 3 something is not installed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -62,6 +65,7 @@ part="${part:-goals}"
 flags=()
 plan=""
 # Those of autocannon, which has no runner.
+rounds=3
 seconds=10
 warmup=10
 while [ $# -gt 0 ]; do
@@ -80,12 +84,17 @@ while [ $# -gt 0 ]; do
   [[ "${2:-}" =~ $pattern ]] || wrong "$1 cannot be '${2:-}'"
   flags+=("$1" "$2")
   case "$1" in
+  --iterations) rounds="$2" ;;
   --seconds) seconds="$2" ;;
   --warmup) warmup="${2%.*}" ;;
   esac
   shift 2
 done
-out="${OUT:-compare/results/$(date +%F)-rest${quick:+-quick}}"
+case "$part" in
+goals) suffix="" ;;
+*) suffix="-$part" ;;
+esac
+out="${OUT:-compare/results/$(date +%F-%H%M%S)-rest$suffix}"
 
 for program in wrk redis-server taskset; do
   command -v "$program" >/dev/null || {
@@ -153,7 +162,6 @@ hold() {
 }
 if [ "${CONFORMANCE:-1}" = 1 ] && [ -z "$plan" ]; then
   held=""
-  : >"$out/conformance.log"
   for row in "${rows[@]}"; do
     [ "$row" = --dotnet ] && continue
     hold "${row#*=}"
@@ -171,11 +179,11 @@ measure() { # a flag of the user's comes before the part's own, and wins
 case "$part" in
 quick) measure --what quick --iterations 2 --seconds 2 --open-seconds 2 --warmup 5 ;;
 all)
-  measure --what goals --what naive --place standalone-pinned --place standalone-free --place cluster-pinned
+  measure --what goals
   measure --what study --warmup 4
   ;;
-goals) measure --what goals --what naive --place standalone-pinned --place standalone-free ;;
-standalone) measure --what goals --what naive --place standalone-pinned ;;
+goals) measure --what goals --place standalone-pinned --place standalone-free ;;
+standalone) measure --what goals --place standalone-pinned ;;
 free) measure --what goals --place standalone-free ;;
 cluster) measure --what goals --place cluster-pinned ;;
 study) measure --what study --warmup 4 ;; # nothing of it compiles while it runs
@@ -185,12 +193,14 @@ autocannon)
     [ "$row" = --dotnet ] || entries+=("$row")
   done
   if [ -n "$plan" ]; then
-    echo "${#entries[@]} measurements of $seconds s, each after $warmup s of warm-up: about $(((${#entries[@]} * (seconds + warmup + 3) + 59) / 60)) min"
+    # Six scenarios.
+    count=$((6 * rounds * ${#entries[@]}))
+    echo "$count measurements of $seconds s, each after $warmup s of warm-up: about $(((count * (seconds + warmup + 3) + 59) / 60)) min"
     exit
   fi
   cabal build -v1 exe:rest-seed
-  SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" compare/rest/autocannon.sh "$out" "$warmup" "$seconds" "${entries[@]}"
-  exit
+  "$compare" manifest --out "$out" "${rows[@]}"
+  SEED_PROGRAM="$(cabal list-bin -v0 exe:rest-seed)" compare/rest/autocannon.sh "$out" "$warmup" "$seconds" "$rounds" "${entries[@]}"
   ;;
 esac
 if [ -z "$plan" ]; then

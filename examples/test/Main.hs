@@ -3,26 +3,39 @@ module Main (main) where
 
 import AsOne qualified
 import Blocking qualified
+import CacheAside qualified
+import Caching qualified
 import Data.Foldable (for_)
+import Data.List (isPrefixOf)
 import ErrorsAndRetries qualified
 import InCluster qualified
+import InGroup qualified
+import Jobs qualified
+import Limiter qualified
+import Lock qualified
 import Observing qualified
 import Options qualified
 import OwnCommand qualified
 import Pipelining qualified
 import Printed
 import Quickstart qualified
+import Reading qualified
 import Redis.TestKit.Cluster
+import Redis.TestKit.Group
 import Redis.TestKit.Server
+import Redis.TestKit.Wait (within)
+import Scanning qualified
 import Scripts qualified
-import System.Timeout (timeout)
+import Subscriptions qualified
 import Test.Hspec
+import Testing qualified
 import Tour qualified
 import Toured
 import Transactions qualified
+import Worker qualified
 
 main :: IO ()
-main = hspec . around_ withinAMinute $ do
+main = hspec . around_ (within 60) $ do
   describe "on a server" . aroundAll (withServer defaultServerOptions) $ do
     it "the quick start stores, reads, counts and is told what went wrong" $ \server -> do
       printed <- linesOf Quickstart.main [serverUrl server]
@@ -55,16 +68,60 @@ main = hspec . around_ withinAMinute $ do
     it "transactions run together, and after a look" $ \server -> do
       printed <- linesOf Transactions.main [serverUrl server]
       printed `shouldBe` ["(1,Just \"Ada\")", "(\"not a number\",2)", "Committed 2", "Abandoned"]
+    it "a lock lets in one at a time, and its fencing token keeps out who is late" $ \server -> do
+      printed <- linesOf Lock.main [serverUrl server]
+      printed `shouldBe` ["Just \"8\"", "True", "False", "Just (True,Just \"main\",Nothing)"]
+    it "limiters allow what they should" $ \server -> do
+      printed <- linesOf Limiter.main [serverUrl server]
+      printed
+        `shouldBe` [ "[(True,2),(True,1),(True,0),(False,0)]",
+                     "[(True,1),(False,1)]",
+                     "(200,Just \"1\")",
+                     "(200,Just \"0\")",
+                     "(429,Just \"0\")"
+                   ]
+    it "a cache computes once, and keeps nothing stale" $ \server -> do
+      printed <- linesOf CacheAside.main [serverUrl server]
+      printed `shouldBe` ["(20,1)", "Just \"Grace\"", "(Just \"too old\",Just \"right\")"]
+    it "walks see everything, also in two parts" $ \server -> do
+      printed <- linesOf Scanning.main [serverUrl server]
+      printed `shouldBe` ["2500 users", "3.0", "2500 users in two parts"]
+    it "reads are kept until what they read has changed" $ \server -> do
+      printed <- linesOf Caching.main [serverUrl server]
+      printed `shouldBe` ["True", "Just \"blue\"", "(1,1)", "Just \"green\"", "[Just \"1\",Just \"2\"]", "Just \"green\""]
+    it "subscriptions hear what is published, and what happens to keys" $ \server -> do
+      printed <- linesOf Subscriptions.main [serverUrl server]
+      printed
+        `shouldBe` [ "example:news: it rains",
+                     "example:user:7: came in",
+                     "1 listens",
+                     "example:other: hello",
+                     "Just (KeyEvent {keyEventDatabase = 0, keyEventKey = \"example:key\", keyEventName = \"set\"})"
+                   ]
     it "scripts go by their digests, and functions by their names" $ \server -> do
       printed <- linesOf Scripts.main [serverUrl server]
       printed `shouldBe` ["3", "[2,3]", "Just \"6\"", "2"]
+    it "a worker handles what it can, and buries what it cannot" $ \server -> do
+      printed <- linesOf Worker.main [serverUrl server]
+      printed `shouldBe` ["[\"ada\",\"grace\"]", "[Just \"nobody\",Just \"user error (no such address)\",Just \"2\"]"]
+    it "jobs run at once, later, or fail, and a page tells" $ \server -> do
+      printed <- linesOf Jobs.main [serverUrl server]
+      printed
+        `shouldBe` [ "True",
+                     "(2,1)",
+                     "(2,1)",
+                     "Just (JobFailed,Just (0.5,\"written\"),Just \"user error (no such address)\")"
+                   ]
     it "options are fields of a record" $ \server -> do
       printed <- linesOf Options.main [serverUrl server]
       printed `shouldBe` ["True", "False", "Just \"mine\""]
-    it "hooks see connections and commands" $ \server -> do
+    it "hooks see connections and commands, and metrics what came of them" $ \server -> do
       printed <- linesOf Observing.main [serverUrl server]
-      map (takeWhile (/= ',')) (drop 3 printed) `shouldSatisfy` elem "GET: 2"
       printed `shouldSatisfy` any ((== "connected") . takeWhile (/= ' '))
+      printed `shouldSatisfy` any ("begin PIPELINE GET" `isPrefixOf`)
+      printed `shouldSatisfy` any ("end LPUSH" `isPrefixOf`)
+      printed `shouldSatisfy` elem "slow: BLPOP example:queue 0.060000"
+      printed `shouldSatisfy` elem "# TYPE redis_client_round_trip_seconds histogram"
     describe "the tour" . for_ (toured <> [withoutCluster]) $ \(group, expected) ->
       it group $ \server -> do
         printed <- linesOf Tour.main [serverUrl server, group]
@@ -72,6 +129,9 @@ main = hspec . around_ withinAMinute $ do
     it "fields of hashes expire, where the server is new enough" $ \server -> do
       printed <- linesOf Tour.main [serverUrl server, "hashfields"]
       drop 2 printed `shouldSatisfy` (`elem` [newHashFields, oldHashFields])
+  it "a service is tested by a script, a server of its own and a proxy" $ do
+    printed <- linesOf Testing.main []
+    printed `shouldBe` ["all as expected"]
   -- A busy machine must not make a node count as failed.
   describe "in a cluster" . aroundAll (withCluster defaultClusterOptions {clusterNodeTimeout = 15000}) $ do
     it "keys go to their nodes, several at once too" $ \cluster -> do
@@ -82,6 +142,12 @@ main = hspec . around_ withinAMinute $ do
                      "True"
                    ]
       length (drop 3 printed) `shouldSatisfy` (>= 2)
+    it "reads go where they are told, and writes where they must" $ \cluster -> do
+      printed <- clusterUrl cluster >>= linesOf Reading.main . pure
+      printed `shouldBe` ["Just \"text\"", "True", "5", "5 nodes"]
+    it "walks see everything on every node" $ \cluster -> do
+      printed <- clusterUrl cluster >>= linesOf Scanning.main . pure
+      printed `shouldBe` ["2500 users", "3.0", "2500 users in two parts"]
     it "the cluster answers as one" $ \cluster -> do
       printed <- clusterUrl cluster >>= linesOf AsOne.main . pure
       printed `shouldBe` ["True", "RefusedError (NeedsNode \"INFO\")", "True", "True", show (replicate 5 (True, True))]
@@ -90,10 +156,10 @@ main = hspec . around_ withinAMinute $ do
         url <- clusterUrl cluster
         printed <- linesOf Tour.main [url, group]
         printed `shouldBe` (group <> ":") : expected
+  describe "in a group" $
+    it "the primary is found by sentinels, and each server answers by its name" $
+      withGroup defaultGroupOptions {groupSentinelCount = 3} $ \group -> do
+        printed <- sentinelUrl group >>= linesOf InGroup.main . pure
+        printed `shouldBe` ["\"written\"", "1", "2", "True"]
   describe "the headers of modules" $
     it "show what the tour runs" headersAreToured
-
-withinAMinute :: IO () -> IO ()
-withinAMinute test = do
-  ended <- timeout 60000000 test
-  maybe (expectationFailure "took longer than a minute") pure ended

@@ -1,11 +1,12 @@
 -- | What a program prints.
-module Printed (linesOf, serverUrl, clusterUrl) where
+module Printed (linesOf, serverUrl, clusterUrl, sentinelUrl) where
 
 import Control.Exception (bracket, finally)
 import Data.List (intercalate)
 import GHC.IO.Handle (hDuplicate, hDuplicateTo)
 import Redis.TestKit.Address
 import Redis.TestKit.Cluster
+import Redis.TestKit.Group
 import Redis.TestKit.Server
 import System.Environment (withArgs)
 import System.IO
@@ -18,6 +19,11 @@ clusterUrl :: Cluster -> IO String
 clusterUrl cluster = do
   addresses <- clusterAddresses cluster
   pure ("redis+cluster://" <> intercalate "," [host <> ":" <> show port | TcpAddress host port <- take 2 addresses])
+
+sentinelUrl :: Group -> IO String
+sentinelUrl group = do
+  addresses <- map clientAddress <$> groupSentinels group
+  pure ("redis+sentinel://" <> intercalate "," [host <> ":" <> show port | TcpAddress host port <- addresses] <> "/mymaster")
 
 -- | Given these arguments.
 linesOf :: IO () -> [String] -> IO [String]

@@ -134,7 +134,9 @@ def run(row, pair, side, build, place, seconds):
     before = place.calls(row.operation)
     arguments = ["taskset", "-c", row.cores, str(build.load), "run", place.argument, row.operation]
     arguments += [str(row.threads), str(row.batch), str(seconds), str(WARMUP), "+RTS", f"-N{row.capabilities}", *row.runtime, "-RTS"]
-    found = {"row": row.name, "pair": pair, "side": side, "command": arguments, "problem": None}
+    # Raw data are kept: where the repository lies is nobody's business.
+    told = [argument.replace(f"{builds.ROOT}/", "") for argument in arguments]
+    found = {"row": row.name, "pair": pair, "side": side, "command": told, "problem": None}
     try:
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=60 + 5 * seconds)
     except subprocess.TimeoutExpired:

@@ -25,9 +25,7 @@ class Place:
         return total
 
     def version(self):
-        fields = dict(line.split(":", 1) for line in info(self.ports[0], "server").splitlines() if ":" in line)
-        name = "valkey" if "valkey_version" in fields else "redis"
-        return f"{name} {fields[name + '_version']}"
+        return version_of(info(self.ports[0], "server"))
 
 
 @contextlib.contextmanager
@@ -49,6 +47,14 @@ def running(program, names):
         keeper.stdin.close()
         keeper.stdout.close()
         keeper.wait()
+
+
+def version_of(told):
+    """Name and version, from what INFO server says."""
+    fields = dict(line.split(":", 1) for line in told.splitlines() if ":" in line)
+    # Valkey also says for which Redis it stands.
+    name = "valkey" if "valkey_version" in fields else "redis"
+    return f"{name} {fields[name + '_version']}"
 
 
 def info(port, section):

@@ -31,11 +31,9 @@ import os
 import pathlib
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -43,6 +41,7 @@ sys.path.insert(0, str(HERE.parent / "pair"))
 
 import builds  # noqa: E402
 import judge  # noqa: E402
+import lone  # noqa: E402
 import pair  # noqa: E402
 from builds import Trouble  # noqa: E402
 
@@ -83,70 +82,23 @@ def fill():
     yield ["SET", "large", "x" * 10_000_000]
 
 
-class Server:
-    """A private one, and one connection to it."""
-
-    def __init__(self, folder):
-        program = os.environ.get("REDIS_TESTKIT_SERVER") or shutil.which("redis-server") or shutil.which("valkey-server")
-        if not program:
-            raise Trouble("there is no redis-server")
-        path = os.path.join(folder, "socket")
-        self.process = subprocess.Popen(
-            [program, "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder], stdout=subprocess.DEVNULL
-        )
-        for _ in range(500):
-            if os.path.exists(path):
-                break
-            time.sleep(0.02)
-        else:
-            self.close()
-            raise Trouble("the server did not start")
-        self.connection = socket.socket(socket.AF_UNIX)
-        self.connection.connect(path)
-
-    def says(self, words):
-        """The bytes of the reply: what comes before that to a marker."""
-        marker = b"end of the reply"
-        self.connection.sendall(request(words) + request(["ECHO", marker]))
-        end = b"$%d\r\n%s\r\n" % (len(marker), marker)
-        said = bytearray()
-        while not said.endswith(end):
-            got = self.connection.recv(1 << 20)
-            if not got:
-                raise Trouble("the server hung up")
-            said += got
-        reply = bytes(said[: -len(end)])
-        if reply.startswith(b"-"):
-            raise Trouble(f"the server says {reply.decode()}")
-        return reply
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-def request(words):
-    words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-
-
 def record(folder):
     """Writes the replies. The server's version, and for each kind its protocols: one
     if they say the same."""
-    with tempfile.TemporaryDirectory() as place, contextlib.closing(Server(place)) as server:
-        version = next(line for line in server.says(["INFO", "server"]).decode().splitlines() if line.startswith("redis_version:"))
+    with tempfile.TemporaryDirectory() as place, contextlib.closing(lone.Server(place)) as server:
+        version = server.version()
         for words in fill():
-            server.says(words)
-        said = {kind: [server.says(words)] for kind, (_, _, words) in LARGE.items()}
-        server.says(["HELLO", 3])
+            server.says(*words)
+        said = {kind: [server.says(*words)] for kind, (_, _, words) in LARGE.items()}
+        server.says("HELLO", 3)
         for kind, (_, _, words) in LARGE.items():
-            said[kind].append(server.says(words))
+            said[kind].append(server.says(*words))
     protocols = {}
     for kind, (two, three) in said.items():
         protocols[kind] = [2] if two == three else [2, 3]
         for protocol, reply in ((2, two), (3, three)):
             (folder / file_of(kind, protocol)).write_bytes(reply)
-    return version.split(":")[1], protocols, {kind: [len(reply) for reply in both] for kind, both in said.items()}
+    return version, protocols, {kind: [len(reply) for reply in both] for kind, both in said.items()}
 
 
 def file_of(kind, protocol):

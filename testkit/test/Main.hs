@@ -3,7 +3,10 @@ module Main (main) where
 import Redis.TestKit.CertificatesSpec qualified as CertificatesSpec
 import Redis.TestKit.ClusterSpec qualified as ClusterSpec
 import Redis.TestKit.CommandSpec qualified as CommandSpec
+import Redis.TestKit.DiskSpec qualified as DiskSpec
+import Redis.TestKit.GroupSpec qualified as GroupSpec
 import Redis.TestKit.ProxySpec qualified as ProxySpec
+import Redis.TestKit.ScriptedSpec qualified as ScriptedSpec
 import Redis.TestKit.ServerSpec qualified as ServerSpec
 import Redis.TestKit.Wait (within)
 import Redis.TestKit.WaitSpec qualified as WaitSpec
@@ -23,5 +26,8 @@ main =
         describe "Command" CommandSpec.spec
         describe "Certificates" CertificatesSpec.spec
         describe "Server" ServerSpec.spec
+        describe "Disk" DiskSpec.spec
         describe "Proxy" ProxySpec.spec
+        describe "Scripted" ScriptedSpec.spec
         describe "Cluster" ClusterSpec.spec
+        describe "Group" GroupSpec.spec

@@ -1,18 +1,16 @@
 -- | All tests of the program; and, when a test starts it again, the program.
 module Main (main) where
 
+import Redis.TestKit.Wait (within)
 import System.Environment (lookupEnv)
 import System.Exit (exitWith)
 import Test.Hspec (around_, hspec)
-import TestTimeout (timed)
 import Tool.Bench.ArrivalsSpec qualified
-import Tool.Bench.DifferentialSpec qualified
+import Tool.Bench.AssembleSpec qualified
 import Tool.Bench.Document.ConsistencySpec qualified
 import Tool.Bench.Document.JsonSpec qualified
-import Tool.Bench.Driver.ForesightSpec qualified
 import Tool.Bench.EventsSpec qualified
 import Tool.Bench.Format.FormatSpec qualified
-import Tool.Bench.GateSpec qualified
 import Tool.Bench.Histogram.HdrSpec qualified
 import Tool.Bench.HistogramSpec qualified
 import Tool.Bench.HtmlSpec qualified
@@ -22,10 +20,10 @@ import Tool.Bench.RedisBenchmarkSpec qualified
 import Tool.Bench.ReportSpec qualified
 import Tool.Bench.ServerFactsSpec qualified
 import Tool.Bench.SteadySpec qualified
-import Tool.Bench.SuiteSpec qualified
 import Tool.Bench.SweepSpec qualified
 import Tool.Bench.TallySpec qualified
 import Tool.Bench.TrustSpec qualified
+import Tool.Bench.Workload.AloneSpec qualified
 import Tool.Bench.Workload.DistributionSpec qualified
 import Tool.Bench.Workload.KeysSpec qualified
 import Tool.Bench.Workload.NamedSpec qualified
@@ -60,9 +58,10 @@ main =
   (,) <$> lookupEnv Tool.ProgramSpec.actAsProgram <*> lookupEnv Tool.MergeSpec.actAsSampler >>= \case
     (Just _, _) -> runProgram >>= exitWith
     (_, Just _) -> Tool.MergeSpec.sampler
-    (Nothing, Nothing) -> (useUtf8 >>) . hspec . around_ (timed 120) $ do
+    (Nothing, Nothing) -> (useUtf8 >>) . hspec . around_ (within 120) $ do
       Tool.OptionsSpec.spec
       Tool.Bench.ArrivalsSpec.spec
+      Tool.Bench.AssembleSpec.spec
       Tool.ChangePointSpec.spec
       Tool.ChartSpec.spec
       Tool.MonitorSpec.spec
@@ -74,6 +73,7 @@ main =
       Tool.Bench.HistogramSpec.spec
       Tool.Bench.Histogram.HdrSpec.spec
       Tool.Bench.WorkloadSpec.spec
+      Tool.Bench.Workload.AloneSpec.spec
       Tool.Bench.Workload.DistributionSpec.spec
       Tool.Bench.Workload.KeysSpec.spec
       Tool.Bench.Workload.NamedSpec.spec
@@ -90,14 +90,10 @@ main =
       Tool.Bench.Document.ConsistencySpec.spec
       Tool.Bench.Document.JsonSpec.spec
       Tool.Bench.ReconcileSpec.spec
-      Tool.Bench.GateSpec.spec
-      Tool.Bench.DifferentialSpec.spec
       Tool.Bench.SteadySpec.spec
-      Tool.Bench.Driver.ForesightSpec.spec
       Tool.Bench.EventsSpec.spec
       Tool.Bench.TrustSpec.spec
       Tool.Bench.ServerFactsSpec.spec
-      Tool.Bench.SuiteSpec.spec
       Tool.Bench.SweepSpec.spec
       Tool.Bench.TallySpec.spec
       Tool.Bench.KnownAnswerSpec.spec

@@ -10,9 +10,7 @@
 -- Commands that the server may keep waiting (BLPOP) get connections of their
 -- own without asking. Those that change what a connection is (SELECT, MULTI,
 -- WATCH) are refused here; 'withDedicated' lends a connection for them.
--- There is no interface for subscriptions yet: with RESP3 SUBSCRIBE is
--- answered by a push, which goes to a hook, and whoever waits for a reply to
--- it waits in vain.
+-- "Redis.Subscription" listens to what others publish.
 --
 -- Nothing in this module connects before a command needs it, except that a
 -- cluster's seeds are asked for its slot map at once.
@@ -22,6 +20,8 @@ module Redis.Client
     withClient,
     newClient,
     closeClient,
+    closeClientWithin,
+    Drained (..),
     reauthenticate,
 
     -- * Running commands
@@ -47,39 +47,38 @@ module Redis.Client
     clientNodes,
     ClientNode (..),
     NodeRole (..),
-
-    -- * Looking
-    clientGauges,
-    NodeGauges (..),
-    MuxGauges (..),
-    DedicatedGauges (..),
   )
 where
 
 import Control.Exception (bracket, throwIO)
-import Control.Monad (void)
+import Control.Monad (join, void)
+import Data.Foldable (for_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
 import Redis.Command
 import Redis.Config (ConfigError, validateConfig)
+import Redis.Duration (Duration, inSeconds)
 import Redis.Error
+import Redis.Internal.Client.CacheStore (CacheStore, heardPush, lostConnection, newCacheStore, ownersChanged)
 import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Herald
 import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.Subscriptions (closeHub, newHub)
+import Redis.Internal.Client.Trace (beginTrace, oneCommand)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (preciseNanos)
 import Redis.Internal.Network.Connect (newConnector)
 import Redis.Internal.Network.Credentials (newCredentialStore, renewAll)
-import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
-import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Network.RoundTrips (roundTripCount)
+import Redis.Internal.Network.Tally (newTally)
 import Redis.Internal.Network.Worker (spawn)
-import Redis.Internal.Routing.Nodes (NodeGauges (..), knownNodes, nodeGauges)
+import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNodes)
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)
 
 -- | Makes a client, runs the action, and closes the client. Errors as
 -- 'newClient'.
@@ -101,49 +100,106 @@ withClient config = bracket (newClient config) closeClient
 newClient :: Config -> IO Client
 newClient unchecked = do
   config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
-  connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure NotSent (firstEndpoint (configTopology config))) pure
+  let firstSeed :| _ = topologySeeds (configTopology config)
+  connector <- newConnector config >>= either (throwIO . ConnectionError . ConnectionFailure NotSent firstSeed) pure
   herald <- newHerald (configHooks config)
-  let hooks = heraldedHooks herald
+  cache <- traverse newCacheStore (configCaching config)
+  owners <- newIORef (pure emptySlotMap)
+  let hooks = maybe id (\store -> beforeConnectionHook (followOwners store owners)) cache (heraldedHooks herald)
       heralded = config {configHooks = hooks}
-      onPush endpoint push = mapM_ (\hook -> hook endpoint push) (hookPush hooks)
+      onPush endpoint push = do
+        -- Here and now: behind the replies that came before it, and ahead of the next.
+        for_ cache $ \store -> heardPush store endpoint push
+        mapM_ (\hook -> hook endpoint push) (hookPush hooks)
   credentials <- newCredentialStore heralded
-  let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupOnPush = onPush}
+  tally <- newTally 1
+  let setup = ConnectionSetup {setupConfig = heralded, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = onPush, setupOnUntracked = lostConnection <$> cache}
   router <- newRouter setup >>= either throwIO pure
+  writeIORef owners (routerSlotMap router)
   closed <- newIORef False
   learnt <- newIORef Map.empty
   recoverer <- newRecoverer config router closed
+  hub <- newHub setup router
   spare <- newIORef ()
   let core =
         Core
           { coreConfig = config,
             coreRouter = router,
             coreRecoverer = recoverer,
+            coreHub = hub,
             coreCredentials = credentials,
             coreClosed = closed,
             coreLearnt = learnt,
+            coreCache = cache,
             coreHerald = herald,
+            coreJourney = Nothing,
             coreHandle = spare
           }
   -- What closes it must not hold the handle whose end it waits for.
   handle <- newIORef ()
-  _ <- mkWeakIORef handle (void (spawn "redis close" (closeCore core)))
+  _ <- mkWeakIORef handle (void (spawn "redis close" (void (closeCore (usualGrace core) core))))
   pure (Client core {coreHandle = handle})
 
--- | Takes no more commands, waits up to the command timeout (at most 5 s) for
--- those in flight, and closes every connection. Commands that come later fail
--- with 'ClientClosed'. Hooks that still have something to be told have one second
--- for it. Idempotent.
+-- | Drops what is kept of slots that have moved, as soon as that is known.
+followOwners :: CacheStore -> IORef (IO SlotMap) -> ConnectionEvent -> IO ()
+followOwners store owners = \case
+  TopologyChanged _ -> join (readIORef owners) >>= ownersChanged store
+  _ -> pure ()
+
+-- | Closes as 'closeClientWithin' does, within the command timeout, at most 5 s.
 --
 -- @since 0.1.0.0
 closeClient :: Client -> IO ()
-closeClient (Client core) = closeCore core
+closeClient (Client core) = void (closeCore (usualGrace core) core)
 
-closeCore :: Core -> IO ()
-closeCore core = do
+-- | Takes no more commands, waits for those in flight, but no longer than this, and
+-- closes every connection. What is in flight when the time is over fails, and its error says
+-- whether it was sent. So every caller has a result or an error that tells the truth, when this
+-- returns or soon after.
+--
+-- Not waited for: commands that wait for room or for a connection, and those that would have to be
+-- sent again; they fail at once, as do all that come later, with 'ClientClosed' if they were not sent.
+-- Subscriptions end with it.
+-- Waited for as all others: a command that the server keeps waiting (BLPOP), and
+-- connections that are lent.
+--
+-- Hooks that still have something to be told have one second more. A second time it does
+-- nothing.
+--
+-- @since 0.1.0.0
+closeClientWithin :: Duration -> Client -> IO Drained
+closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core
+
+-- | What became of the commands that were in flight when a client was closed.
+--
+-- @since 0.1.0.0
+data Drained = Drained
+  { -- | Replies that came since, and those that had just been handed over.
+    drainedAnswered :: Int,
+    -- | Commands that were cut off after they had been sent: nobody knows whether they
+    -- ran. They failed with 'MaybeExecuted'.
+    drainedInDoubt :: Int,
+    -- | Commands that were cut off before.
+    drainedUnsent :: Int
+  }
+  deriving stock (Eq, Show)
+
+usualGrace :: Core -> Double
+usualGrace core = maybe 5 (min 5) (configCommandTimeout (coreConfig core))
+
+closeCore :: Double -> Core -> IO Drained
+closeCore grace core = do
   writeIORef (coreClosed core) True
+  nodes <- presentNodes (routerNodes (coreRouter core))
+  before <- traverse nodeSnapshot nodes
   stopRecoverer (coreRecoverer core)
-  closeRouter (maybe 5 (min 5) (configCommandTimeout (coreConfig core))) (coreRouter core)
+  closeHub (coreHub core)
+  closeRouter grace (coreRouter core)
+  after <- traverse nodeSnapshot nodes
   awaitTold 1 (coreHerald core)
+  let since field = sum (map field after) - sum (map field before)
+      answered node = sum (map roundTripCount [roundTrips node, roundTripsReplica node, roundTripsControl node, roundTripsDedicated node])
+  pure Drained {drainedAnswered = since answered, drainedInDoubt = since countCutSent, drainedUnsent = since countCutUnsent}
 
 -- | Has the action of 'Redis.Config.setCredentialsFrom' run now, for a password that
 -- was replaced: the shared connections that live are authenticated anew, in line with
@@ -176,13 +232,9 @@ run client command = tryRun client command >>= either throwIO pure
 tryRun :: Client -> Command a -> IO (Either Error a)
 tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> execute core command <* keepOpen core
-  Just _ -> do
-    began <- preciseNanos
-    result <- execute core command
-    ended <- preciseNanos
-    report core (commandName command) (ended - began) result
-    keepOpen core
-    pure result
+  Just hook -> do
+    trace <- beginTrace core hook (oneCommand (commandWords command))
+    executeTraced trace command <* keepOpen core
 
 -- | Submits a command without waiting for its reply. Blocks only while its
 -- connection is opened or its queue is full (at most the command timeout). Never
@@ -199,7 +251,7 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
-submit (Client core) command = Pending <$> timed core (commandName command) (start core command)
+submit (Client core) command = Pending <$> traced core (oneCommand (commandWords command)) (`start` command)
 
 -- | Waits for a submitted command. Throws 'Error'. May be called again and
 -- from several threads: all get the same result.
@@ -269,17 +321,3 @@ submitOn dedicated command = Pending <$> startOn dedicated command
 -- @since 0.1.0.0
 clientNodes :: Client -> IO [ClientNode]
 clientNodes (Client core) = routerMembers (coreRouter core)
-
--- | The open connections of every node, and what is queued on them: of the one
--- server, or of a cluster's nodes as its map has them, and those that a
--- redirect has named since. A node that has left the cluster is not among them.
--- Takes each shared connection's lock for a moment.
---
--- @since 0.1.0.0
-clientGauges :: Client -> IO [NodeGauges]
-clientGauges (Client core) = knownNodes (routerNodes (coreRouter core)) >>= traverse nodeGauges
-
-firstEndpoint :: Topology -> Endpoint
-firstEndpoint = \case
-  Standalone endpoint -> endpoint
-  Cluster (endpoint :| _) -> endpoint

@@ -14,6 +14,7 @@ module Redis.Command
     decodedBy,
     repeatable,
     timeLimit,
+    readFrom,
 
     -- * Naming nodes
     onNode,

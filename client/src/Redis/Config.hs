@@ -1,7 +1,7 @@
 -- | What a client has to know before it connects.
 --
--- Begin with 'standaloneConfig', 'unixConfig', 'clusterConfig' or
--- 'configFromUrl', and change what you like:
+-- Begin with 'standaloneConfig', 'unixConfig', 'clusterConfig', 'groupConfig',
+-- 'sentinelConfig' or 'configFromUrl', and change what you like:
 --
 -- > setClientName (Just "worker") (standaloneConfig "localhost" 6379)
 --
@@ -14,6 +14,8 @@ module Redis.Config
     standaloneConfig,
     unixConfig,
     clusterConfig,
+    groupConfig,
+    sentinelConfig,
     configFromUrl,
     Endpoint (..),
 
@@ -24,6 +26,7 @@ module Redis.Config
     IssuedCredentials (issuedAs, issuedFor),
     issuedCredentials,
     setCallerAuthenticates,
+    setSentinelCredentials,
     Secret,
     toSecret,
     setDatabase,
@@ -33,6 +36,7 @@ module Redis.Config
     setTls,
     TlsConfig (tlsVerify, tlsServerName, tlsCaFile, tlsCertificate),
     defaultTlsConfig,
+    setSentinelTls,
     setProtocol,
     ProtocolVersion (..),
     setMuxCount,
@@ -62,13 +66,21 @@ module Redis.Config
     -- * From where
     setReadFrom,
     ReadFrom (..),
+    setAddressMapping,
+    setFollowRedirects,
+
+    -- * What is kept
+    setCaching,
+    Caching (cachingBytes, cachingTracking),
+    defaultCaching,
+    Tracking (..),
 
     -- * Watching
     setHooks,
     Hooks (hookConnection, hookCommand, hookPush),
     noHooks,
     ConnectionEvent (..),
-    CommandTiming (..),
+    CommandHook,
 
     -- * What it says
     getEndpoints,
@@ -85,7 +97,7 @@ module Redis.Config
 where
 
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty (NonEmpty)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error (Endpoint (..), Host, Port)
 import Redis.Internal.Config
@@ -111,6 +123,30 @@ unixConfig path = defaultConfig (Standalone (UnixEndpoint path))
 clusterConfig :: NonEmpty Endpoint -> Config
 clusterConfig seeds = defaultConfig (Cluster seeds)
 
+-- | A primary and its replicas, by some of them; one that answers is enough. Who is
+-- the primary is found by asking them, and asked again when a connection is lost, when
+-- a write is refused as by a replica, and periodically.
+--
+-- A node is taken for the primary only when it says itself that it is one.
+--
+-- @since 0.1.0.0
+groupConfig :: NonEmpty Endpoint -> Config
+groupConfig seeds = defaultConfig (Group seeds)
+
+-- | A primary and its replicas, by the name under which sentinels watch them, and by
+-- some of the sentinels; one that answers is enough, and the others are learnt from
+-- it. Their default port is 26379.
+--
+-- > sentinelConfig "mymaster" (TcpEndpoint "sentinel-1" 26379 :| [TcpEndpoint "sentinel-2" 26379])
+--
+-- The primary that the sentinels name is used only when it says itself that it is one.
+-- They are asked again when they announce that they have switched, when a connection
+-- is lost, when a write is refused as by a replica, and periodically.
+--
+-- @since 0.1.0.0
+sentinelConfig :: ByteString -> NonEmpty Endpoint -> Config
+sentinelConfig name seeds = defaultConfig (Sentinels name seeds)
+
 -- | What to authenticate with; 'Nothing' (the default) for not at all.
 --
 -- @since 0.1.0.0
@@ -121,7 +157,9 @@ setCredentials new config = config {configCredentials = maybe NoCredentials Fixe
 -- connection is opened, as a part of the connect timeout, by one thread at a time:
 -- connections that are opened together share what it issues. What it throws is the
 -- error of the connection, which is tried again like one that could not be had. It may
--- be interrupted.
+-- be interrupted. When a server refuses what it issued, it is run again, after growing
+-- pauses and for at most a second, before that is the error of the connection: a
+-- password is replaced in two places, and never in both at once.
 --
 -- When the action says how long its credentials are good for, they are used for every
 -- connection until four fifths of that time are over. Then it is run again, and the
@@ -145,7 +183,15 @@ setCredentialsFrom action config = config {configCredentials = CredentialsFrom a
 setCallerAuthenticates :: Bool -> Config -> Config
 setCallerAuthenticates new config = config {configCallerAuthenticates = new}
 
--- | The database to SELECT; 0 by default.
+-- | What to authenticate with at sentinels; 'Nothing' (the default) for not at all.
+-- 'setCredentials' is for the servers alone, and is not told to sentinels.
+--
+-- @since 0.1.0.0
+setSentinelCredentials :: Maybe Credentials -> Config -> Config
+setSentinelCredentials new config = config {configSentinelCredentials = new}
+
+-- | The database to SELECT; 0 by default. A cluster has others since Valkey 9
+-- (@cluster-databases@); where it has not, each command fails with the server's reason.
 --
 -- @since 0.1.0.0
 setDatabase :: Int -> Config -> Config
@@ -162,6 +208,13 @@ setClientName new config = config {configClientName = new}
 -- @since 0.1.0.0
 setTls :: Maybe TlsConfig -> Config -> Config
 setTls new config = config {configTls = new}
+
+-- | How to speak TLS to sentinels; 'Nothing' for plain text. By default as to the
+-- servers ('setTls').
+--
+-- @since 0.1.0.0
+setSentinelTls :: Maybe TlsConfig -> Config -> Config
+setSentinelTls new config = config {configSentinelTls = Just new}
 
 -- | Which protocol to ask for; 'PreferResp3' by default.
 --
@@ -250,24 +303,68 @@ setMaxDedicated new config = config {configMaxDedicated = new}
 setDedicatedIdle :: Maybe Duration -> Config -> Config
 setDedicatedIdle new config = config {configDedicatedIdle = inSeconds <$> new}
 
--- | The time between periodic checks of a cluster's slot map; 60 s by default.
+-- | The time between periodic checks of a cluster's slot map, or of who is the primary
+-- of a group; 60 s by default.
 --
 -- @since 0.1.0.0
 setRefreshInterval :: Duration -> Config -> Config
 setRefreshInterval new config = config {configRefreshInterval = inSeconds new}
 
--- | The least time between two refreshes of a cluster's slot map; 1 s by default.
+-- | The least time between two such checks; 1 s by default. What sentinels announce is
+-- not made to wait for it.
 --
 -- @since 0.1.0.0
 setRefreshThrottle :: Duration -> Config -> Config
 setRefreshThrottle new config = config {configRefreshThrottle = inSeconds new}
 
--- | Which nodes of a cluster answer commands that only read. Default: the
--- primary.
+-- | Which nodes of a cluster, or of a primary with replicas, answer commands that only
+-- read. Default: the primary. 'Redis.Command.readFrom' says it of one command.
 --
 -- @since 0.1.0.0
 setReadFrom :: ReadFrom -> Config -> Config
 setReadFrom readFrom config = config {configReadFrom = readFrom}
+
+-- | Where this client reaches a node that a server names, when that is not where the
+-- server says: behind address translation, through a tunnel, or from outside the
+-- network of containers. Default: where the server says.
+--
+-- The function is given each address that comes from a server, in a slot map or a
+-- redirect, and its result is the node's endpoint everywhere: in connections, errors,
+-- hooks, and what 'Redis.Command.onNode' takes. Not the seeds, which are given as this
+-- client reaches them. A server that does not know its own host is asked for at the
+-- host by which it was reached, so the function is given that host, with the port that
+-- the server says. With TLS, the certificate must be valid for the host that results,
+-- or for 'tlsServerName'.
+--
+-- It should answer at once and always the same. Nodes that it sends to one endpoint
+-- are taken for one node. Where it throws, the address stays as it is.
+--
+-- > setAddressMapping (\\named -> Map.findWithDefault named named tunnels)
+--
+-- @since 0.1.0.0
+setAddressMapping :: (Endpoint -> Endpoint) -> Config -> Config
+setAddressMapping mapping config = config {configAddressMapping = AddressMapping mapping}
+
+-- | What is kept of what was read, for "Redis.Cache"; 'Nothing' (the default) for
+-- nothing at all. With it the connections that callers share, to primaries, ask their
+-- servers to tell of changes. That takes RESP3 and a server since 6.0, and a user who may
+-- run CLIENT TRACKING and CLIENT CACHING; where it is refused there is no connection.
+--
+-- > setCaching (Just defaultCaching) (standaloneConfig "localhost" 6379)
+--
+-- @since 0.1.0.0
+setCaching :: Maybe Caching -> Config -> Config
+setCaching new config = config {configCaching = new}
+
+-- | Whether a server alone may send this client's commands to another: a replica of
+-- Valkey 8 or later answers reads and writes with the address of its primary
+-- (@CLIENT CAPA redirect@), and the client goes there from then on. 'False' by default,
+-- for who reads from a replica on purpose. A server that does not know this goes on as
+-- without. Clients of 'groupConfig' and 'sentinelConfig' always follow.
+--
+-- @since 0.1.0.0
+setFollowRedirects :: Bool -> Config -> Config
+setFollowRedirects new config = config {configFollowsRedirects = new}
 
 -- | What to tell the program; 'noHooks' by default.
 --
@@ -275,21 +372,20 @@ setReadFrom readFrom config = config {configReadFrom = readFrom}
 setHooks :: Hooks -> Config -> Config
 setHooks new config = config {configHooks = new}
 
--- | The server, or those of the cluster's nodes that it was made with.
+-- | The server, or those nodes of the cluster or group, or those sentinels, that it was
+-- made with.
 --
 -- @since 0.1.0.0
 getEndpoints :: Config -> NonEmpty Endpoint
-getEndpoints config = case configTopology config of
-  Standalone endpoint -> endpoint :| []
-  Cluster seeds -> seeds
+getEndpoints = topologySeeds . configTopology
 
 -- | Whether it is of a cluster.
 --
 -- @since 0.1.0.0
 isClusterConfig :: Config -> Bool
 isClusterConfig config = case configTopology config of
-  Standalone _ -> False
   Cluster _ -> True
+  _ -> False
 
 -- | The database to SELECT.
 --

@@ -213,8 +213,8 @@ data RoutingCause
   | -- | No seed answered; each with its reason.
     NoReachableNode [(Endpoint, Error)]
   | -- | Too many redirects or retries; the nodes in the order they were tried
-    -- and what each said last.
-    AttemptsExhausted [(Endpoint, String)]
+    -- and how each failed.
+    AttemptsExhausted [(Endpoint, Error)]
   | -- | A command that was split over several slots.
     PartsFailed FailedParts
   | -- | A command for several nodes.
@@ -316,6 +316,9 @@ data Error
     RoutingError RoutingFailure
   | -- | Refused by this client before anything was sent.
     RefusedError Refusal
+  | -- | A subscription that ends when its queue is full: so many events waited for who
+    -- takes them. No command failed.
+    SubscriberTooSlow Int
   | -- | The client has been closed.
     ClientClosed
   deriving stock (Eq, Show)
@@ -343,6 +346,7 @@ instance Exception Error where
       "no reply within " <> inWords timeoutAfter <> deliveryNote timeoutDelivery
     RoutingError RoutingFailure {routingDelivery, routingCause} -> renderRouting routingCause <> deliveryNote routingDelivery
     RefusedError refusal -> "refused: " <> renderRefusal refusal
+    SubscriberTooSlow waiting -> "the subscription has ended: " <> show waiting <> " events waited, and nobody took them"
     ClientClosed -> "the client is closed"
     where
       redirectNote code
@@ -384,7 +388,7 @@ renderRouting :: RoutingCause -> String
 renderRouting = \case
   UncoveredSlot slot -> "no node is known to serve slot " <> show slot
   NoReachableNode [] -> "no node is known"
-  NoReachableNode reasons -> "no node can be reached: " <> listed [(endpoint, reason endpoint why) | (endpoint, why) <- reasons]
+  NoReachableNode reasons -> "no node can be reached: " <> listed reasons
   AttemptsExhausted trail -> "given up after " <> show (length trail) <> " attempts: " <> listed trail
   NodesFailed FailedNodes {nodesFailed, nodesAsked} ->
     show (Map.size nodesFailed) <> " of " <> show nodesAsked <> " nodes failed: "
@@ -392,13 +396,14 @@ renderRouting = \case
   PartsFailed FailedParts {partsFailed, partsSent, partsFirst} ->
     show partsFailed <> " of " <> show partsSent <> " parts failed, the others have run; the first: " <> displayException partsFirst
   where
-    -- The node is named already.
+    -- The node is named already, and what it did with the command is said of all.
     reason endpoint = \case
       ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
+      ReplyError ServerError {serverErrorCode, serverErrorMessage} -> Char8.unpack (Char8.unwords [serverErrorCode, serverErrorMessage])
       other -> displayException other
 
     -- A server that is down says the same each time.
-    listed = List.intercalate "; " . map told . NonEmpty.group
+    listed = List.intercalate "; " . map told . NonEmpty.group . map (\(endpoint, why) -> (endpoint, reason endpoint why))
     told same@((endpoint, why) :| _) =
       renderEndpoint endpoint <> ": " <> why <> case length same of
         1 -> ""
@@ -415,6 +420,7 @@ errorDelivery = \case
   TimeoutError failure -> timeoutDelivery failure
   RoutingError failure -> routingDelivery failure
   RefusedError _ -> NotSent
+  SubscriberTooSlow _ -> NotSent
   ClientClosed -> NotSent
 
 -- | Codes with which a server turns a command away before running it.

@@ -17,25 +17,51 @@ module Redis.Pipeline
   )
 where
 
-import Control.Exception (throwIO)
+import Control.Exception (onException, throwIO)
 import Control.Monad (join)
-import Redis.Client
-import Redis.Command (Command)
-import Redis.Error (Error)
+import Data.ByteString (ByteString)
+import Data.IORef
+import Redis.Error (Error (ClientClosed))
+import Redis.Internal.Client.Core
+import Redis.Internal.Client.Execute
+import Redis.Internal.Client.Trace
+import Redis.Internal.Command (Command, commandWords)
+import Redis.Internal.Config
+import Redis.Internal.Hooks
 
 -- | Commands, and what becomes of their results.
 --
 -- @since 0.1.0.0
-newtype Pipeline a = Pipeline (Client -> IO (IO (Either Error a)))
+newtype Pipeline a = Pipeline (Pass -> IO (IO (Either Error a)))
+
+-- | What a walk over a pipeline is for.
+data Pass
+  = -- | To submit its commands.
+    Submitting Core
+  | -- | The same, and somebody traces the whole.
+    Tracing Trace
+  | -- | To know what it has before it begins: nothing is sent, and there is no result.
+    -- The latest is first.
+    Listing (IORef [[ByteString]])
+
+-- | One command's part in a walk.
+passing :: Command a -> Pass -> IO (Started a)
+passing command = \case
+  Submitting core -> start core command
+  Tracing trace -> pipeTraced trace command
+  Listing known -> do
+    modifyIORef' known (commandWords command :)
+    pure (settled (Left ClientClosed))
+{-# INLINE passing #-}
 
 instance Functor Pipeline where
   fmap f (Pipeline begin) = Pipeline (fmap (fmap (fmap f)) . begin)
 
 instance Applicative Pipeline where
   pure a = Pipeline (\_ -> pure (pure (Right a)))
-  Pipeline beginF <*> Pipeline beginA = Pipeline $ \client -> do
-    finishF <- beginF client
-    finishA <- beginA client
+  Pipeline beginF <*> Pipeline beginA = Pipeline $ \pass -> do
+    finishF <- beginF pass
+    finishA <- beginA pass
     pure $ do
       f <- finishF
       -- Also when the first failed: when the pipeline returns, every command
@@ -48,13 +74,13 @@ instance Applicative Pipeline where
 --
 -- @since 0.1.0.0
 pipelined :: Command a -> Pipeline a
-pipelined command = Pipeline (fmap tryAwaitReply . (`submit` command))
+pipelined command = Pipeline (fmap awaitStarted . passing command)
 
 -- | One command, with its own result or 'Error': it fails alone.
 --
 -- @since 0.1.0.0
 tryPipelined :: Command a -> Pipeline (Either Error a)
-tryPipelined command = Pipeline (fmap (fmap Right . tryAwaitReply) . (`submit` command))
+tryPipelined command = Pipeline (fmap (fmap Right . awaitStarted) . passing command)
 
 -- | Runs a pipeline. Blocks until every command has a result, or has failed;
 -- throws the first 'Error' of a 'pipelined' command, in the order of the
@@ -69,4 +95,18 @@ runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO 
 --
 -- @since 0.1.0.0
 tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
-tryRunPipeline client (Pipeline begin) = join (begin client)
+tryRunPipeline (Client core) pipeline@(Pipeline begin) = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> join (begin (Submitting core))
+  Just hook -> do
+    listed <- pipelineWords pipeline
+    trace <- beginTrace core hook (pipelineOf listed)
+    result <- join (begin (Tracing trace)) `onException` endTrace trace CommandInterrupted
+    endTrace trace (outcomeFrom result)
+    result <$ keepOpen core
+
+-- | The words of its commands. Sends nothing.
+pipelineWords :: Pipeline a -> IO [[ByteString]]
+pipelineWords (Pipeline begin) = do
+  listed <- newIORef []
+  _ <- begin (Listing listed)
+  reverse <$> readIORef listed

@@ -39,8 +39,10 @@ import Redis.Client
 import Redis.Commands.Raw (raw)
 import Redis.Error
 import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
-import Redis.Internal.Client.Execute (Pending (..), timed)
+import Redis.Internal.Client.Execute (Pending (..), runTraced, traced)
+import Redis.Internal.Client.Trace (Subject, transactionOf)
 import Redis.Internal.Client.Transaction
+import Redis.Internal.Command (commandWords)
 import Redis.Internal.Command.Transaction
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router (isClustered)
@@ -63,13 +65,16 @@ runTransaction client transaction = tryRunTransaction client transaction >>= eit
 --
 -- @since 0.1.0.0
 tryRunTransaction :: Client -> Transaction a -> IO (Either Error a)
-tryRunTransaction client transaction = submitTransaction client transaction >>= tryAwaitReply
+tryRunTransaction (Client core) transaction = runTraced core (subjectOf transaction) (`startTransaction` transaction)
 
 -- | Submits a transaction without waiting for its results. Blocks as 'submit'.
 --
 -- @since 0.1.0.0
 submitTransaction :: Client -> Transaction a -> IO (Pending a)
-submitTransaction (Client core) transaction = Pending <$> timed core "EXEC" (startTransaction core transaction)
+submitTransaction (Client core) transaction = Pending <$> traced core (subjectOf transaction) (`startTransaction` transaction)
+
+subjectOf :: Transaction a -> Subject
+subjectOf = transactionOf . map commandWords . transactionCommands
 
 -- | What is done after a look.
 --

@@ -6,7 +6,7 @@
 -- a connection negotiated. Source: the RESP3 specification
 -- (<https://github.com/redis/redis-specifications/blob/master/protocol/RESP3.md>).
 --
--- To be imported qualified, or by name: 'Map', 'Set' and 'Double' have famous
+-- To be imported qualified, or by name: @Map@, @Set@ and @Double@ have famous
 -- namesakes.
 module Redis.Value
   ( Value (.., Null),

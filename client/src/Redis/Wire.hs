@@ -18,37 +18,16 @@ module Redis.Wire
 where
 
 import Control.Concurrent.STM (retry)
-import Control.Exception (IOException, bracket, handle, onException, throwIO, try)
-import Control.Monad (unless)
-import Data.ByteString (ByteString)
-import Data.ByteString qualified as ByteString
-import Data.ByteString.Internal qualified as ByteString.Internal
-import Data.ByteString.Unsafe qualified as ByteString.Unsafe
-import Data.IORef
-import Foreign.Ptr (castPtr, plusPtr)
+import Control.Exception (bracket, throwIO)
 import Redis.Config (ConfigError, validateConfig)
 import Redis.Error
 import Redis.Internal.Config
-import Redis.Internal.Network.Connect (Opening (..), connectWith, newConnector, openWithin)
-import Redis.Internal.Network.Credentials (issueCredentials, newCredentialStore, obtain)
-import Redis.Internal.Network.Handshake (ConnectionUse (Lent), handshakeBy)
-import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
-import Redis.Internal.Network.Transport
-import Redis.Internal.Protocol.Decode (DecodeLimits (..))
-import Redis.Internal.Protocol.Encode (requestBytes)
-import Redis.Internal.Protocol.Exact
-import Redis.Value (Value (Push))
-import System.IO.Error (ioeGetErrorString)
-
--- | An open connection. One thread may send and another receive at the same time.
---
--- @since 0.1.0.0
-data Wire = Wire
-  { wireTransport :: Transport,
-    wireLimits :: DecodeLimits,
-    -- | What was read behind the last reply.
-    wireUnread :: IORef ByteString
-  }
+import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Credentials (newCredentialStore)
+import Redis.Internal.Network.Handshake (ConnectionUse (Lent))
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Tally (newTally)
+import Redis.Internal.Network.Wire
 
 -- | Connects to this endpoint, whatever server or cluster the configuration is of,
 -- makes the handshake that the configuration asks for (TLS, HELLO or AUTH, the
@@ -58,132 +37,25 @@ data Wire = Wire
 --
 -- @since 0.1.0.0
 withWire :: Config -> Endpoint -> (Wire -> IO a) -> IO a
-withWire unchecked endpoint = bracket open (transportClose . wireTransport)
+withWire unchecked endpoint = bracket open closeWire
   where
     open = do
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
+      store <- newCredentialStore config
+      tally <- newTally 1
       -- Masked by 'bracket': what was opened is either returned or closed.
-      openWithin
-        Opening
-          { openingEndpoint = endpoint,
-            openingLimit = configConnectTimeout config,
-            openingGone = retry,
-            openingDispose = transportClose . wireTransport
-          }
-        (attempt config)
-        >>= either failed pure
+      newConnector config >>= either failed pure >>= \connector ->
+        openWire (setup config store tally connector) Purpose {purposeUse = Lent, purposeGone = retry} endpoint >>= either failed pure
 
-    attempt config stage =
-      newConnector config >>= \case
-        Left cause -> pure (Left cause)
-        Right connector ->
-          connectWith stage connector endpoint >>= \case
-            Left cause -> pure (Left cause)
-            Right transport -> do
-              wire <- Wire transport (decodeLimits (configLimits config)) <$> newIORef ByteString.empty
-              agreed <- agree config wire `onException` transportClose transport
-              case agreed of
-                Left cause -> Left cause <$ transportClose transport
-                Right () -> pure (Right wire)
-
-    agree config wire =
-      newCredentialStore config >>= obtain >>= \case
-        Left cause -> pure (Left cause)
-        Right (_, issue) -> handshakeBy config (issueCredentials issue) Lent $ \requests -> do
-          -- A server that has no room says so before it hangs up.
-          _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
-          answers wire requests
-
-    -- After a failure nothing more is waited for.
-    answers wire = \case
-      [] -> pure []
-      asked@(_ : others) ->
-        try (answer wire) >>= \case
-          Left problem -> pure (Left (problem :: Error) <$ asked)
-          Right reply -> (Right reply :) <$> answers wire others
-
-    answer wire =
-      receiveReply wire >>= \case
-        (Push _, _) -> answer wire
-        (reply, _) -> pure reply
-
-    decodeLimits limits =
-      DecodeLimits
-        { decodeMaxBulk = limitBulkBytes limits,
-          decodeMaxElements = limitElements limits,
-          decodeMaxDepth = limitDepth limits
+    setup config store tally connector =
+      ConnectionSetup
+        { setupConfig = config,
+          setupConnector = connector,
+          setupCredentials = store,
+          setupTally = tally,
+          setupOnPush = \_ _ -> pure (),
+          setupOnUntracked = Nothing
         }
 
     failed :: ConnectionCause -> IO a
     failed = throwIO . ConnectionError . ConnectionFailure NotSent endpoint
-
--- | Sends all of it. Blocks while the peer takes nothing. Throws 'ConnectionError'
--- if the connection breaks.
---
--- @since 0.1.0.0
-sendBytes :: Wire -> ByteString -> IO ()
-sendBytes Wire {wireTransport} bytes =
-  unbroken wireTransport $
-    ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) -> go (castPtr start) size
-  where
-    go from left = unless (left == 0) $ do
-      sent <- transportTryWrite wireTransport from left
-      if sent >= 0
-        then go (from `plusPtr` sent) (left - sent)
-        else awaitAttempt wireTransport sent >> go from left
-
--- | Receives what has come, up to so many bytes (at least one); empty when the peer
--- has finished. Blocks until there is something. Throws 'ConnectionError' if the
--- connection breaks.
---
--- @since 0.1.0.0
-receiveBytes :: Wire -> Int -> IO ByteString
-receiveBytes Wire {wireTransport, wireUnread} wanted = do
-  unread <- readIORef wireUnread
-  if ByteString.null unread
-    then unbroken wireTransport (ByteString.Internal.createAndTrim most attempt)
-    else do
-      let (now, later) = ByteString.splitAt most unread
-      now <$ writeIORef wireUnread later
-  where
-    most = max 1 wanted
-    attempt memory = do
-      got <- transportTryRead wireTransport memory most
-      if got >= 0 then pure got else awaitAttempt wireTransport got >> attempt memory
-
--- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say
--- whether a double came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply.
--- Blocks until it is whole. Throws 'ConnectionError' if the connection breaks, if the
--- peer has finished, or if what comes is no reply or is beyond a limit of the
--- configuration; then the wire cannot be used any more.
---
--- @since 0.1.0.0
-receiveReply :: Wire -> IO (Value, ByteString)
-receiveReply wire = received >>= go startExact
-  where
-    received = do
-      more <- receiveBytes wire 16384
-      if ByteString.null more then broken ClosedByPeer else pure more
-
-    go begun bytes =
-      step begun bytes >>= \case
-        ExactDone value frame next -> (value, frame) <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
-        ExactMore begun' next _ -> received >>= go begun' . (ByteString.drop next bytes <>)
-        ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
-
-    step begun bytes =
-      ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
-        decodeExact (wireLimits wire) (castPtr start) 0 size begun
-
-    broken = throwIO . ConnectionError . ConnectionFailure NotSent (transportEndpoint (wireTransport wire))
-
-awaitAttempt :: Transport -> Attempt -> IO ()
-awaitAttempt transport attempt
-  | attempt == attemptWouldWrite = transportWaitWritable transport
-  | otherwise = transportWaitReadable transport
-
--- | Throws the library's error for the system's. Nobody knows how much of what was
--- sent has arrived.
-unbroken :: Transport -> IO a -> IO a
-unbroken transport = handle $ \problem ->
-  throwIO (ConnectionError (ConnectionFailure MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))

@@ -41,35 +41,28 @@ module FakeNode
   )
 where
 
-import Control.Concurrent (ThreadId, forkFinally, forkIOWithUnmask, killThread)
 import Control.Concurrent.STM
-import Control.Exception (IOException, bracket, finally, mask_, try)
-import Control.Monad (forever, void)
 import Data.ByteString (ByteString)
-import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toUpper)
-import Data.Map.Strict (Map)
-import Data.Map.Strict qualified as Map
-import Network.Socket (Socket)
-import Network.Socket qualified as Socket
-import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis (Endpoint (..), renderEndpoint)
-import Redis.TestKit.Address (Address (..), freePorts, listenOn)
-import Redis.TestKit.Command (Reply (..))
+import Redis.TestKit.Command (Protocol (Resp2), Reply (..), encodeReply)
+import Redis.TestKit.Listener (AndThen, Caller, Listener, callerNumber, listenerPort, sayTo, withListener)
+import Redis.TestKit.Listener qualified as Listener
 
 -- | A node.
 data FakeNode = FakeNode
   { fakeHost :: ByteString,
-    -- | Where it listens.
-    fakePort :: Int,
+    fakeListener :: Listener,
     fakeScript :: TVar Script,
     fakeView :: TVar View,
     -- | The latest first, with the number of the connection.
-    fakeHeard :: TVar [(Int, [ByteString])],
-    fakeOpen :: TVar (Map Int Socket),
-    fakeEver :: TVar Int
+    fakeHeard :: TVar [(Int, [ByteString])]
   }
+
+-- | Where it listens.
+fakePort :: FakeNode -> Int
+fakePort = listenerPort . fakeListener
 
 fakeEndpoint :: FakeNode -> Endpoint
 fakeEndpoint node = TcpEndpoint (fakeHost node) (fromIntegral (fakePort node))
@@ -123,14 +116,14 @@ countHeard :: FakeNode -> [ByteString] -> IO Int
 countHeard node beginning = length . filter ((== beginning) . take (length beginning)) <$> heard node
 
 connectionsNow :: FakeNode -> IO Int
-connectionsNow node = Map.size <$> readTVarIO (fakeOpen node)
+connectionsNow = atomically . Listener.connectionsNow . fakeListener
 
 connectionsEver :: FakeNode -> IO Int
-connectionsEver node = readTVarIO (fakeEver node)
+connectionsEver = atomically . Listener.connectionsEver . fakeListener
 
 -- | Closes every connection. One that ends by itself meanwhile is as good.
 hangUpAll :: FakeNode -> IO ()
-hangUpAll node = readTVarIO (fakeOpen node) >>= mapM_ (\socket -> void (try @IOException (Socket.shutdown socket Socket.ShutdownBoth)))
+hangUpAll = Listener.hangUpAll . fakeListener
 
 -- | Two nodes at 127.0.0.1, the first of which owns all slots, by both's view.
 withTwoNodes :: (FakeNode -> FakeNode -> IO a) -> IO a
@@ -144,53 +137,26 @@ withFakeNode = withFakeNodeAt "127.0.0.1"
 -- | A node at a numeric address, for the length of an action.
 withFakeNodeAt :: String -> (FakeNode -> IO a) -> IO a
 withFakeNodeAt host action = do
-  port <-
-    freePorts 1 >>= \case
-      free : _ -> pure free
-      [] -> ioError (userError "no free port")
   fakeScript <- newTVarIO quiet
   fakeHeard <- newTVarIO []
-  fakeOpen <- newTVarIO Map.empty
-  fakeEver <- newTVarIO 0
   fakeView <- newTVarIO (List [])
-  let node = FakeNode {fakeHost = Char8.pack host, fakePort = port, fakeScript, fakeView, fakeHeard, fakeOpen, fakeEver}
-  setView node (shardsView [shard allSlots node])
-  bracket (listenOn (TcpAddress host port)) Socket.close $ \socket ->
-    bracket (acceptor node socket) killThread $ \_ ->
-      action node `finally` hangUpAll node
+  let nodeOf fakeListener = FakeNode {fakeHost = Char8.pack host, fakeListener, fakeScript, fakeView, fakeHeard}
+  withListener host (serve . nodeOf) $ \listener -> do
+    let node = nodeOf listener
+    setView node (shardsView [shard allSlots node])
+    action node
 
-acceptor :: FakeNode -> Socket -> IO ThreadId
-acceptor node socket = forkIOWithUnmask $ \unmask ->
-  void . try @IOException . forever $ do
-    (client, _) <- unmask (Socket.accept socket)
-    mask_ $ do
-      number <- atomically $ do
-        modifyTVar' (fakeEver node) (+ 1)
-        number <- readTVar (fakeEver node)
-        number <$ modifyTVar' (fakeOpen node) (Map.insert number client)
-      void . forkFinally (serve node number client) $ \_ -> do
-        atomically (modifyTVar' (fakeOpen node) (Map.delete number))
-        Socket.close client
-
-serve :: FakeNode -> Int -> Socket -> IO ()
-serve node number client = do
-  Socket.setSocketOption client Socket.NoDelay 1
-  go ByteString.empty
-  where
-    go unread = case takeCommand unread of
-      Just (words', rest) -> do
-        let command = upperName words'
-        atomically (modifyTVar' (fakeHeard node) ((number, command) :))
-        script <- readTVarIO (fakeScript node)
-        script number command >>= \case
-          Just (Say reply) -> say reply >> go rest
-          Just Silence -> go rest
-          Just HangUp -> pure ()
-          Nothing -> ordinary node command >>= say >> go rest
-      Nothing -> do
-        bytes <- Socket.ByteString.recv client 65536
-        if ByteString.null bytes then pure () else go (unread <> bytes)
-    say = Socket.ByteString.sendAll client . encode
+serve :: FakeNode -> Caller -> [ByteString] -> IO AndThen
+serve node caller words' = do
+  let command = upperName words'
+      say reply = Listener.GoOn <$ sayTo caller (encodeReply Resp2 reply)
+  atomically (modifyTVar' (fakeHeard node) ((callerNumber caller, command) :))
+  script <- readTVarIO (fakeScript node)
+  script (callerNumber caller) command >>= \case
+    Just (Say reply) -> say reply
+    Just Silence -> pure Listener.GoOn
+    Just HangUp -> pure Listener.HangUp
+    Nothing -> ordinary node command >>= say
 
 -- What a healthy node says.
 ordinary :: FakeNode -> [ByteString] -> IO Reply
@@ -208,35 +174,6 @@ upperName = \case
   [] -> []
   where
     upper = Char8.map toUpper
-
-takeCommand :: ByteString -> Maybe ([ByteString], ByteString)
-takeCommand bytes = do
-  (count, rest) <- header '*' bytes
-  arguments count rest []
-  where
-    arguments :: Int -> ByteString -> [ByteString] -> Maybe ([ByteString], ByteString)
-    arguments 0 rest found = Just (reverse found, rest)
-    arguments left rest found = do
-      (size, body) <- header '$' rest
-      if ByteString.length body < size + 2
-        then Nothing
-        else arguments (left - 1) (ByteString.drop (size + 2) body) (ByteString.take size body : found)
-    header mark text = do
-      ('\r', _) <- Char8.uncons (Char8.dropWhile (/= '\r') text)
-      (found, body) <- Char8.uncons text
-      (number, rest) <- Char8.readInt body
-      if found == mark && ByteString.length rest >= 2 then Just (number, ByteString.drop 2 rest) else Nothing
-
-encode :: Reply -> ByteString
-encode = \case
-  Status text -> "+" <> text <> "\r\n"
-  Failed text -> "-" <> text <> "\r\n"
-  Number number -> ":" <> shown number <> "\r\n"
-  Text text -> "$" <> shown (toInteger (ByteString.length text)) <> "\r\n" <> text <> "\r\n"
-  Nil -> "$-1\r\n"
-  List items -> "*" <> shown (toInteger (length items)) <> "\r\n" <> ByteString.concat (map encode items)
-  where
-    shown = Char8.pack . show @Integer
 
 -- | The reply to CLUSTER SHARDS or CLUSTER SLOTS.
 type View = Reply

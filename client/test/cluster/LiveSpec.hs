@@ -19,6 +19,7 @@ import Data.Map.Strict qualified as Map
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
+import Redis.Metrics
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates
 import Redis.TestKit.Cluster
@@ -94,7 +95,7 @@ keysSpec = do
       somebody <- withDedicated client Anywhere (`runOn` me)
       somebody `shouldSatisfy` (`elem` map idOf masters)
       -- Each node needed one, and has it back.
-      lent <- map gaugeDedicated <$> clientGauges client
+      lent <- map gaugeDedicated . snapshotNodes <$> clientSnapshot client
       map gaugeLent lent `shouldBe` map (const 0) lent
       filter (/= 0) (map gaugeIdle lent) `shouldBe` map (const 1) masters
 
@@ -218,7 +219,7 @@ movingSpec = do
         migrateSlot cluster quietMigration slot node
         eventually 10 "the new node serves" $ do
           run client (Redis.get key) `shouldReturn` Just "1"
-          any ((== addressEndpoint (nodeAddress node)) . gaugeEndpoint) <$> clientGauges client
+          any ((== addressEndpoint (nodeAddress node)) . gaugeEndpoint) . snapshotNodes <$> clientSnapshot client
         migrateSlot cluster quietMigration slot home
         -- Somebody must meet the MOVED for the map to be asked for.
         run client (Redis.get key) `shouldReturn` Just "1"
@@ -227,7 +228,7 @@ movingSpec = do
           void (tryRun client (Redis.get key))
           -- As after the periodic check, which takes a minute.
           void (tryRun client (Redis.get "other"))
-          notElem (addressEndpoint (nodeAddress node)) . map gaugeEndpoint <$> clientGauges client
+          notElem (addressEndpoint (nodeAddress node)) . map gaugeEndpoint . snapshotNodes <$> clientSnapshot client
       verifyCounters client audit
       verifyTokens client audit
       -- One connection at most to each of the six that stay.
@@ -397,7 +398,7 @@ secureSpec =
           let keys = numbered "tls:" 50
           runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
           runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
-          endpoints <- map gaugeEndpoint <$> clientGauges client
+          endpoints <- map gaugeEndpoint . snapshotNodes <$> clientSnapshot client
           masters <- map (addressEndpoint . nodeAddress . fst) <$> clusterMasters cluster
           sort (filter (`elem` masters) endpoints) `shouldBe` sort masters
           master <- masterOf cluster (slotNumberOf "tls:1")

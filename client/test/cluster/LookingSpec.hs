@@ -7,6 +7,7 @@ import Data.ByteString (ByteString)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Cluster
 import Redis.TestKit.Wait
 import Redis.Value (Value (..))
@@ -51,7 +52,7 @@ spec = do
           _ <- run client (Redis.get "key")
           run client (Redis.set "key" "value")
           withDedicated client (AtKey "key") $ \_ -> do
-            gauges <- clientGauges client
+            gauges <- snapshotNodes <$> clientSnapshot client
             [(gaugeEndpoint each, length (gaugeConnections each), length (gaugeReplicaConnections each), gaugeLent (gaugeDedicated each)) | each <- gauges]
               `shouldMatchList` [(fakeEndpoint a, 1, 0, 1), (fakeEndpoint b, 0, 1, 0)]
 

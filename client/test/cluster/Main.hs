@@ -69,22 +69,37 @@
 -- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
 --   killed.
 -- [Scripts by their digests] ScriptsSpec.
+-- [Redirects and retries are counted and told] ObservedSpec.
 -- [Reads from replicas] LiveSpec: reads from replicas. RedirectSpec: from a replica;
 --   the primary answers. ReplicaReadsSpec: nothing that blocks, scripts by EVAL_RO
---   and FCALL_RO only.
+--   and FCALL_RO only. ReadingSpec: by zone, by latency, by the command; replicas that
+--   hang, die, or become primaries. @property@: ReadersSpec.
+-- [Addresses mapped] MappingSpec. [Databases] DatabasesSpec.
+-- [Credentials] RotationSpec: replaced node by node; expiring, through a fail-over.
 module Main (main) where
 
+import BeliefSpec qualified
+import CacheSpec qualified
 import CommandsSpec qualified
+import DatabasesSpec qualified
+import GroupSpec qualified
 import LentSpec qualified
 import LiveSpec qualified
 import LookingSpec qualified
+import MappingSpec qualified
+import ObservedSpec qualified
 import PolicySpec qualified
+import ReadingSpec qualified
 import RedirectSpec qualified
 import RefusedSpec qualified
 import ReplicaReadsSpec qualified
 import ResendSpec qualified
+import RotationSpec qualified
+import ScanSpec qualified
 import ScriptsSpec qualified
+import SentinelSpec qualified
 import SlotCacheSpec qualified
+import SubscriptionSpec qualified
 import Test.Hspec (hspec)
 import TogetherSpec qualified
 import TransactionSpec qualified
@@ -97,6 +112,10 @@ main = hspec $ do
   RedirectSpec.spec
   RefusedSpec.spec
   ReplicaReadsSpec.spec
+  ReadingSpec.spec
+  MappingSpec.spec
+  DatabasesSpec.spec
+  RotationSpec.spec
   ResendSpec.spec
   ScriptsSpec.spec
   SlotCacheSpec.spec
@@ -104,7 +123,14 @@ main = hspec $ do
   TogetherSpec.spec
   WaitersSpec.spec
   LookingSpec.spec
+  ObservedSpec.spec
   LentSpec.spec
   CommandsSpec.spec
+  CacheSpec.spec
   TransactionSpec.spec
+  SubscriptionSpec.spec
   LiveSpec.spec
+  GroupSpec.spec
+  BeliefSpec.spec
+  SentinelSpec.spec
+  ScanSpec.spec

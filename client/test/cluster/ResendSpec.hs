@@ -14,6 +14,7 @@ import Foreign.Marshal.Utils (fillBytes)
 import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually)
 import Redis.Value (Value (..))
@@ -84,7 +85,7 @@ spec = describe "a command that is sent again" $ do
         started <- forM [1 .. 10 :: Int] $ \n -> do
           one <- submit client (Redis.set key (Char8.pack (show n)))
           eventually 5 "it has been redirected" $ (== n) <$> countHeard a ["SET"]
-          one <$ eventually 5 "its redirect has come" ((== [0]) . map gaugeInFlight . concatMap gaugeConnections <$> clientGauges client)
+          one <$ eventually 5 "its redirect has come" ((== [0]) . map gaugeInFlight . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client)
         atomically (writeTVar letsIn True)
         mapM_ awaitReply started
         written <- filter ((== ["SET"]) . take 1) <$> heard b

@@ -14,6 +14,7 @@ import FakeNode
 import GHC.Conc (BlockReason (BlockedOnException), ThreadStatus (ThreadBlocked), threadStatus)
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Address (freePorts)
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually, within)
@@ -111,7 +112,7 @@ partialSpec = do
   it "may lack slots: their keys fail with a clear error in time, others work" $
     limited . withTwoNodes $ \a b -> do
       mapM_ (`setView` shardsView [shard lowSlots a, (shard highSlots b) {shardPrimaryAt = (Text "?", fakePort b)}]) [a, b]
-      withClient (setCommandTimeout (Just (seconds 1)) (clusterOf [fakeEndpoint a])) $ \client -> do
+      withClient (setCommandTimeout (Just (seconds 3)) (clusterOf [fakeEndpoint a])) $ \client -> do
         (missing, served) <- concurrently (timeout 5000000 (tryRun client (Redis.incr high))) (run client (Redis.get low))
         served `shouldBe` servedBy a
         case missing of
@@ -235,7 +236,7 @@ withTakenAway a b gate client action = do
       _ -> pure Nothing
     void (tryRun client (Redis.get again))
     setScript a quiet
-    eventually 5 "the map is known" $ notElem (fakeEndpoint b) . map gaugeEndpoint <$> clientGauges client
+    eventually 5 "the map is known" $ notElem (fakeEndpoint b) . map gaugeEndpoint . snapshotNodes <$> clientSnapshot client
     action inFlight
 
 survivalSpec :: Spec

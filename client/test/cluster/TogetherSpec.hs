@@ -12,6 +12,7 @@ import Data.Maybe (isNothing)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually, within)
 import Support
@@ -68,7 +69,7 @@ spec = describe "many commands together" $ do
         first <- submit client (Redis.get served)
         -- Waits for room by itself, as it does where nobody is before it.
         second <- async (submit client (Redis.get served))
-        eventually 5 "it waits" $ (== 1) . sum . map gaugeWaiting . concatMap gaugeConnections <$> clientGauges client
+        eventually 5 "it waits" $ (== 1) . sum . map gaugeWaiting . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
         isNothing <$> poll second `shouldReturn` True
         atomically (writeTVar answering True)
         _ <- awaitReply first

@@ -9,6 +9,7 @@ import Data.ByteString (ByteString)
 import Data.List (nub)
 import FakeNode
 import Redis
+import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually)
 import Redis.Value (Value (..))
@@ -53,7 +54,7 @@ spec = describe "a command that only the server knows" $ do
         "X.ADD" : _ -> Nothing <$ atomically (readTVar answering >>= check)
         other -> describedAs (firstKey "blocking") connection other
       withClient (clustered a) $ \client -> do
-        let lent = sum . map (gaugeLent . gaugeDedicated) <$> clientGauges client
+        let lent = sum . map (gaugeLent . gaugeDedicated) . snapshotNodes <$> clientSnapshot client
         withAsync (run client (raw ["X.ADD", high])) $ \waiting -> do
           eventually 5 "it waits there" $ (== 1) <$> countHeard a ["X.ADD"]
           lent `shouldReturn` 1

@@ -11,6 +11,7 @@ import Data.Int (Int64)
 import FakeNode
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Wait (eventually, within)
 import Support
@@ -47,7 +48,7 @@ spec = describe "a waiter that gives up" $ do
       cancel first
       atomically (writeTVar answering True)
       -- One connection to each node.
-      eventually 5 "it is answered" $ (== [0, 0]) . map gaugeInFlight . concatMap gaugeConnections <$> clientGauges client
+      eventually 5 "it is answered" $ (== [0, 0]) . map gaugeInFlight . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
       atomically (readTVar timeIsOver >>= check)
       tryAwaitReply started `shouldReturn` Right 1
 

@@ -6,6 +6,7 @@ import CredentialStoreSpec qualified
 import DecodeSpec qualified
 import ExactSpec qualified
 import HeraldSpec qualified
+import InboxSpec qualified
 import MultiplexerSpec qualified
 import MuxEdgesSpec qualified
 import MuxFaultsSpec qualified
@@ -13,15 +14,18 @@ import MuxRoomSpec qualified
 import MuxSleepSpec qualified
 import MuxTimeSpec qualified
 import PoolOrderSpec qualified
+import Redis.TestKit.Wait (within)
+import RepeatedSpec qualified
 import RoomQueueSpec qualified
-import System.Timeout (timeout)
 import Test.Hspec
 import WakeupSpec qualified
 
 main :: IO ()
-main = hspec . timed $ do
+main = hspec . around_ (within 30) $ do
   DecodeSpec.spec
   ExactSpec.spec
+  RepeatedSpec.spec
+  InboxSpec.spec
   ConnectionPartsSpec.spec
   RoomQueueSpec.spec
   HeraldSpec.spec
@@ -44,8 +48,3 @@ onCapabilities count =
     MuxSleepSpec.spec
     MuxTimeSpec.spec
     MuxEdgesSpec.spec
-
--- | Fails every test that takes longer than half a minute.
-timed :: Spec -> Spec
-timed = around_ $ \test ->
-  timeout 30000000 test >>= maybe (expectationFailure "took longer than half a minute") pure

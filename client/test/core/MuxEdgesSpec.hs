@@ -181,6 +181,8 @@ spec = do
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       mapM_ (say fake . bulk . token) [1, 2]
       (outcomeText <$> waitSlotResult long) >>= (`shouldBe` Right (BulkString (token 2)))
+      -- Whoever waited for room is let in now; a reply before that would be nobody's.
+      eventually ((== 1) . gaugeInFlight <$> muxGauges mux)
       say fake (bulk (token 3))
       takeMVar end >>= (`shouldBe` Right (BulkString (token 3)))
       abortMultiplexer mux

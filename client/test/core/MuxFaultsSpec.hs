@@ -15,7 +15,8 @@ import Redis.Error
 import Redis.Internal.Network.Clock (nanosFromSeconds)
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState
-import Redis.Internal.Network.Transport (Transport (..))
+import Redis.Internal.Network.ResponseSlot (newAttendedSlot, onArrival)
+import Redis.Internal.Network.Transport (Transport (..), attemptWouldRead)
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Protocol.Encode (request, requestBytes)
 import Redis.Value
@@ -181,6 +182,17 @@ spec = describe "a multiplexer whose connection fails" $ do
     mapM (fmap (either (Left . errorDelivery) Right . outcomeText) . waitSlotResult) slots
       >>= (`shouldBe` [Right (BulkString (token 1)), Right (BulkString (token 2)), Left MaybeExecuted])
 
+  it "whose server turns it away says so, although a send had failed before that was read" . within 10 $ do
+    fake <- newFake goodManners 1
+    told <- newEmptyMVar
+    failed <- newIORef False
+    let transport = fakeTransport fake
+        tryRead memory size = readIORef failed >>= \over -> if over then transportTryRead transport memory size else pure attemptWouldRead
+    mux <- openMultiplexer plainSettings {muxOnDeath = putMVar told} transport {transportTryRead = tryRead, transportShutdown = writeIORef failed True >> transportShutdown transport}
+    say fake "-ERR max number of clients reached\r\n"
+    killMultiplexer mux (BrokenConnection "send: broken pipe")
+    takeMVar told `shouldReturn` HandshakeRefused (serverErrorFromText "ERR max number of clients reached")
+
   it "ends also when it is killed while a caller finds the socket full" . within 10 $ do
     fake <- newFake goodManners {mannersWindow = 0} 1
     mux <- openMux plainSettings fake
@@ -193,6 +205,22 @@ spec = describe "a multiplexer whose connection fails" $ do
     outcome <- outcomeText <$> waitSlotResult slot
     outcome `shouldBe` Left (ConnectionError (ConnectionFailure NotSent (muxEndpoint mux) ClosedLocally))
     awaitGone mux
+
+  it "that ends says so behind the last push and reply, and before any waiter is told" . within 10 $
+    forM_ [1 .. 50 :: Int] $ \_ -> do
+      happened <- newIORef []
+      let note what = atomicModifyIORef' happened (\earlier -> ((what :: String) : earlier, ()))
+          noting what = onArrival (const (note what)) >>= newAttendedSlot
+      fake <- newFake goodManners 1
+      mux <- openMux plainSettings {muxOnPush = const (note "push"), muxOnLastWord = Just (note "the last word"), muxOnDeath = const (note "the end")} fake
+      slots <- mapM noting ["a reply", "a failure", "a failure"]
+      submitRunTo mux usualTerms (zip (map tokenRequest [1 ..]) slots)
+      eventually ((> 0) <$> heardBytes fake)
+      say fake "+OK\r\n>1\r\n+news\r\n"
+      hangUp fake
+      mapM_ waitSlotResult slots
+      awaitGone mux
+      reverse <$> readIORef happened `shouldReturn` ["a reply", "push", "the last word", "a failure", "a failure", "the end"]
 
   it "gives nobody the right to send after a write has failed" . within 10 $ do
     fake <- newFake goodManners 1

@@ -53,6 +53,14 @@ spec = describe "a sleeping connection" $ do
       say fake ">1\r\n+news\r\n"
       eventually ((== 2) <$> readIORef pushes)
 
+  it "on which pushes are expected asks at once, before the first" . within 20 $
+    withMux polling {muxOnLastWord = Just (pure ())} goodManners echoing $ \fake mux ->
+      forM_ [1 .. 50] $ \n -> do
+        ask mux n
+        sleeps mux
+        readerOf mux >>= (`shouldBe` AsleepWatched)
+        readTVarIO (fakeWatches fake) >>= (`shouldBe` 1)
+
   it "sees the parts of a push that come one by one after a long rest" . within 20 $ do
     pushes <- newIORef (0 :: Int)
     let settings = polling {muxCommandTimeout = Just 20000000, muxOnPush = const (modifyIORef' pushes (+ 1))}

@@ -15,7 +15,7 @@ module Peer
 where
 
 import Control.Concurrent (forkIO, killThread, yield)
-import Control.Exception (bracket, throwIO)
+import Control.Exception (bracket)
 import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -27,8 +27,8 @@ import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Encode
+import Redis.TestKit.Wait (within)
 import Redis.Value
-import System.Timeout (timeout)
 import Test.Hspec (shouldBe)
 
 -- | Runs a peer that hands every request to an action, for as long as the
@@ -81,7 +81,9 @@ plainSettings =
       muxAlone = True,
       muxWeight = ManyCallers,
       muxCapability = 0,
+      muxTally = Nothing,
       muxOnPush = const (pure ()),
+      muxOnLastWord = Nothing,
       muxOnDeath = const (pure ())
     }
 
@@ -101,12 +103,6 @@ withMux settings manners answer action = do
     closes fake >>= (`shouldBe` 1)
     breaches fake >>= (`shouldBe` [])
     pure result
-
--- | Fails after so many seconds.
-within :: Double -> IO a -> IO a
-within seconds action =
-  timeout (round (seconds * 1e6)) action
-    >>= maybe (throwIO (userError ("not done within " <> show seconds <> " s"))) pure
 
 -- | Waits until a condition holds; bounded by 'within' around it.
 eventually :: IO Bool -> IO ()

@@ -26,6 +26,7 @@ import Redis.Internal.Network.Multiplexer (MuxGauges (..))
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
 import Redis.Internal.Network.OrderCounts (OrderKey, orderKeyOf)
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Tally (newTally)
 import Redis.Internal.Protocol.Encode (request)
 import Redis.TestKit.Server
 import Redis.Value
@@ -252,7 +253,8 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
     open = do
       connector <- newConnector config >>= either (throwIO . userError . show) pure
       credentials <- newCredentialStore config
-      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupOnPush = \_ _ -> pure ()}
+      tally <- newTally 1
+      let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
 -- | A stopped server accepts no new connection.

@@ -108,7 +108,7 @@ otherwiseOffered =
     ("UNWATCH", "`watching`"),
     ("WATCH", "`watching`")
   ]
-    -- They are answered by no reply, or by more than one.
-    <> [ (name, "`withWire`, as bytes")
-         | name <- ["CLIENT|REPLY", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE"]
-       ]
+    -- It is answered by no reply.
+    <> [("CLIENT|REPLY", "`withWire`, as bytes")]
+    <> [(name, "`withSubscription`") | name <- ["PSUBSCRIBE", "SSUBSCRIBE", "SUBSCRIBE"]]
+    <> [(name, "`unsubscribe`") | name <- ["PUNSUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE"]]

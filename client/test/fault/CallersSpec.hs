@@ -10,11 +10,11 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.List (nub)
-import Data.Map.Strict qualified as Map
 import GHC.Clock (getMonotonicTime)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.Metrics
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server qualified as Server
@@ -126,7 +126,7 @@ spec = do
           Server.freeze server
           callers <- forM [1 .. 40 :: Int] $ \number -> async (tryRun client (Commands.set ("key" <> Char8.pack (show number)) value))
           eventually 5 "most wait" ((> 20) <$> waitingOf client)
-          waitingBytes <- sum . map gaugeQueuedBytes . concatMap gaugeConnections <$> clientGauges client
+          waitingBytes <- sum . map gaugeQueuedBytes . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
           waitingBytes `shouldSatisfy` (<= 2 * megabyte)
           Server.thaw server
           results <- within 15 (mapM waitIt callers)
@@ -208,14 +208,14 @@ spec = do
         run client (Commands.set "here" "value")
         Proxy.freeze proxy Proxy.ToClient
         started <- submit client (Commands.get "here")
-        eventuallyReturns 5 1 (callsOf server "get")
+        eventuallyReturns 5 1 (Server.callsOf callsRun "get" server)
         waiters <- forM [1 .. 10 :: Int] $ \_ -> async (tryAwaitReply started)
         Proxy.cut proxy Proxy.Reset
         Proxy.thaw proxy Proxy.ToClient
         results <- within 5 (mapM waitIt waiters)
         results `shouldBe` replicate 10 (Right (Just "value"))
         tryAwaitReply started `shouldReturn` Right (Just "value")
-        callsOf server "get" `shouldReturn` 2
+        Server.callsOf callsRun "get" server `shouldReturn` 2
 
     it "may be awaited again after its waiter gave up" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (single (setSilenceLimit Nothing (through proxy))) $ \client -> do
@@ -354,7 +354,3 @@ spec = do
       action >>= \case
         Left problem -> pure problem
         Right _ -> untilClosed action
-
--- | How often the server ran a command.
-callsOf :: Server.Server -> ByteString.ByteString -> IO Int
-callsOf server name = maybe 0 callsRun . Map.lookup name <$> Server.commandStatistics server

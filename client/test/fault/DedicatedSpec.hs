@@ -18,6 +18,7 @@ import Harness
 import Redis
 import Redis.Command.Build qualified as Build
 import Redis.Commands qualified as Commands
+import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions)
@@ -348,7 +349,7 @@ decimal = Char8.pack . show
 -- | The gauges of the one server's lent connections.
 gaugesOf :: Client -> IO DedicatedGauges
 gaugesOf client =
-  map gaugeDedicated <$> clientGauges client >>= \case
+  map gaugeDedicated . snapshotNodes <$> clientSnapshot client >>= \case
     [gauges] -> pure gauges
     other -> fail (show other)
 

@@ -152,7 +152,7 @@ spec = do
     it "whose name has no address is an error that says so" $
       leavingNothing . withClient (setMaxAttempts 2 (quick (standaloneConfig "no-such-host.invalid" 6379))) $ \client -> do
         result <- tryRun client Commands.ping
-        show result `shouldSatisfy` ("is not known (no-such-host.invalid" `isInfixOf`)
+        either displayException show result `shouldSatisfy` ("is not known (no-such-host.invalid" `isInfixOf`)
 
     it "is reached by its name" $
       Server.withServer defaultServerOptions $ \server ->

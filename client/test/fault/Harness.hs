@@ -15,6 +15,7 @@ module Harness
 
     -- * Surroundings
     behindProxy,
+    behindProxyOf,
     neverAnswering,
     durable,
     HangUps,
@@ -44,24 +45,23 @@ module Harness
   )
 where
 
-import Control.Concurrent (forkFinally, threadDelay)
-import Control.Concurrent.Async (async, cancel, waitCatch, withAsync)
+import Control.Concurrent (threadDelay)
+import Control.Concurrent.Async (async, cancel, waitCatch)
 import Control.Concurrent.STM
-import Control.Exception (IOException, bracket, finally, throwIO, try)
-import Control.Monad (forM, forM_, forever, unless)
+import Control.Exception (bracket, finally, throwIO)
+import Control.Monad (forM, forM_, unless)
 import Data.ByteString (ByteString)
-import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (lefts, rights)
 import Data.IORef
 import Data.List (nub)
-import Data.Maybe (listToMaybe)
 import Network.Socket qualified as Socket
-import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.Metrics
 import Redis.TestKit.Address (Address (TcpAddress), freePorts, listenOn)
 import Redis.TestKit.Command (Reply (Nil), replyText)
+import Redis.TestKit.Listener (AndThen (..), listenerPort, sayTo, withListener)
 import Redis.TestKit.Proxy (Proxy, proxyPort, withProxy)
 import Redis.TestKit.Server (Server, ServerOptions (optionsConfig), defaultServerOptions, serverAddress, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
@@ -90,8 +90,12 @@ single = setMuxCount (Just 1)
 
 -- | A server and a proxy in front of it.
 behindProxy :: (Server -> Proxy -> IO a) -> IO a
-behindProxy action =
-  withServer defaultServerOptions $ \server ->
+behindProxy = behindProxyOf defaultServerOptions
+
+-- | The same of a server that was started so.
+behindProxyOf :: ServerOptions -> (Server -> Proxy -> IO a) -> IO a
+behindProxyOf options action =
+  withServer options $ \server ->
     withProxy (serverAddress server) (action server)
 
 -- | The configuration of a client, with long times, of a server that accepts
@@ -116,51 +120,22 @@ data HangUps = HangUps (TVar Bool) (TVar Int)
 -- null to others. The configuration has one attempt for each command, and delays of 20
 -- to 200 ms.
 hangingUp :: (HangUps -> Config -> IO a) -> IO a
-hangingUp action =
-  freePorts 1 >>= \case
-    [] -> failure "no free port"
-    port : _ -> do
-      hostile <- newTVarIO True
-      count <- newTVarIO 0
-      let peer listener = forever $ do
-            (socket, _) <- Socket.accept listener
-            forkFinally (try @IOException (serve socket "")) (\_ -> Socket.close socket)
-          serve socket unread = case oneCommand unread of
-            Just (name, rest)
-              | name `elem` ["HELLO", "CLIENT"] -> Socket.ByteString.sendAll socket "-ERR unknown command\r\n" *> serve socket rest
-              | otherwise -> do
-                now <- readTVarIO hostile
-                if now
-                  then atomically (modifyTVar' count (+ 1))
-                  else Socket.ByteString.sendAll socket (if name == "PING" then "+PONG\r\n" else "*-1\r\n") *> serve socket rest
-            Nothing -> do
-              more <- Socket.ByteString.recv socket 4096
-              if ByteString.null more then pure () else serve socket (unread <> more)
-      bracket (listenOn (TcpAddress "127.0.0.1" port)) Socket.close $ \listener ->
-        withAsync (peer listener) $ \_ ->
-          action (HangUps hostile count)
-            . setMaxAttempts 1
-            . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.2}
-            . quick
-            $ standaloneConfig "127.0.0.1" (fromIntegral port)
-
--- | The name of the first command, and what follows it, if it is whole.
-oneCommand :: ByteString -> Maybe (ByteString, ByteString)
-oneCommand bytes = do
-  (count, rest) <- numbered '*' bytes
-  (words', behind) <- bulks count rest
-  (,) <$> listToMaybe words' <*> pure behind
-  where
-    bulks :: Int -> ByteString -> Maybe ([ByteString], ByteString)
-    bulks 0 rest = Just ([], rest)
-    bulks left rest = do
-      (size, body) <- numbered '$' rest
-      if ByteString.length body < size + 2 then Nothing else first' (ByteString.take size body) <$> bulks (left - 1) (ByteString.drop (size + 2) body)
-    first' word (others, rest) = (word : others, rest)
-    numbered mark text = do
-      (found, digits) <- Char8.uncons text
-      (number, rest) <- Char8.readInt digits
-      if found == mark && "\r\n" `ByteString.isPrefixOf` rest then Just (number, ByteString.drop 2 rest) else Nothing
+hangingUp action = do
+  hostile <- newTVarIO True
+  count <- newTVarIO 0
+  let answer _ caller words'
+        | take 1 words' `elem` [["HELLO"], ["CLIENT"]] = GoOn <$ sayTo caller "-ERR unknown command\r\n"
+        | otherwise = do
+          now <- readTVarIO hostile
+          if now
+            then HangUp <$ atomically (modifyTVar' count (+ 1))
+            else GoOn <$ sayTo caller (if words' == ["PING"] then "+PONG\r\n" else "*-1\r\n")
+  withListener "127.0.0.1" answer $ \listener ->
+    action (HangUps hostile count)
+      . setMaxAttempts 1
+      . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 0.2}
+      . quick
+      $ standaloneConfig "127.0.0.1" (fromIntegral (listenerPort listener))
 
 hangUpsSoFar :: HangUps -> IO Int
 hangUpsSoFar (HangUps _ count) = readTVarIO count
@@ -348,11 +323,11 @@ deliveryOf = either (Just . errorDelivery) (const Nothing)
 
 -- | Commands in flight on all connections.
 inFlightOf :: Client -> IO Int
-inFlightOf client = sum . map gaugeInFlight . concatMap gaugeConnections <$> clientGauges client
+inFlightOf client = sum . map gaugeInFlight . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
 
 -- | Callers waiting for room on all connections.
 waitingOf :: Client -> IO Int
-waitingOf client = sum . map gaugeWaiting . concatMap gaugeConnections <$> clientGauges client
+waitingOf client = sum . map gaugeWaiting . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
 
 -- | Runs an action that must leave no descriptor open.
 leavingNothing :: IO a -> IO a

@@ -1,7 +1,7 @@
 -- | What a client tells of itself.
 module ObservationSpec (spec) where
 
-import Control.Concurrent.Async (replicateConcurrently, withAsync)
+import Control.Concurrent.Async (withAsync)
 import Control.Concurrent.Async qualified as Async
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
@@ -12,11 +12,11 @@ import Harness
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.Internal.Client.Herald (maxWaitingEvents)
+import Redis.Metrics
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventuallyReturns, within)
-import Redis.Transaction
 import Test.Hspec
 
 spec :: Spec
@@ -109,50 +109,10 @@ spec = do
         -- The first is not in the queue any more, unless it was slow to leave.
         sum missed `shouldSatisfy` (\count -> count >= 99 && count <= 102)
 
-  describe "command timings" $ do
-    it "come once for each command, with its result" $
-      withServer defaultServerOptions $ \server -> leavingNothing $ do
-        timings <- newTVarIO []
-        let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
-        withClient (setHooks hooks (addressed server)) $ \client -> do
-          run client (Commands.set "here" "value")
-          _ <- submit client (Commands.get "here") >>= awaitReply
-          _ <- tryRun client (Commands.incr "here")
-          pure ()
-        seen <- reverse <$> readTVarIO timings
-        map timingCommand seen `shouldBe` ["SET", "GET", "INCR"]
-        map (either (const False) (const True) . timingResult) seen `shouldBe` [True, True, False]
-        map timingNanos seen `shouldSatisfy` all (> 0)
-
-    it "come once for a submitted command, however often and by whomever it is awaited" $
-      withServer defaultServerOptions $ \server -> leavingNothing $ do
-        timings <- newTVarIO []
-        let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
-        withClient (setHooks hooks (addressed server)) $ \client -> do
-          started <- submit client (Commands.incr "hits")
-          failing <- submit client (raw ["SET", "here"])
-          _ <- replicateConcurrently 10 (awaitReply started)
-          _ <- replicateConcurrently 10 (tryAwaitReply failing)
-          awaitReply started `shouldReturn` 1
-        seen <- reverse <$> readTVarIO timings
-        map timingCommand seen `shouldBe` ["INCR", "SET"]
-
-    it "come once for a transaction, by the name of its end" $
-      withServer defaultServerOptions $ \server -> leavingNothing $ do
-        timings <- newTVarIO []
-        let hooks = noHooks {hookCommand = Just (\timing -> atomically (modifyTVar' timings (timing :)))}
-        withClient (setHooks hooks (addressed server)) $ \client -> do
-          _ <- runTransaction client (queued (Commands.set "here" "value") *> queued (Commands.get "here"))
-          _ <- tryRunTransaction client (queued (Commands.incr "here"))
-          pure ()
-        seen <- reverse <$> readTVarIO timings
-        [(timingCommand timing, either (const False) (const True) (timingResult timing)) | timing <- seen]
-          `shouldBe` [("EXEC", True), ("EXEC", False)]
-
   describe "gauges" $ do
     it "show connections lent out, kept, and waited for" $
       withServer defaultServerOptions $ \server -> leavingNothing . withClient (setMaxDedicated 1 (single (addressed server))) $ \client -> do
-        let dedicated = map gaugeDedicated <$> clientGauges client
+        let dedicated = map gaugeDedicated . snapshotNodes <$> clientSnapshot client
             shown lent idle waiting =
               [DedicatedGauges {gaugeLent = lent, gaugeIdle = idle, gaugeOpening = 0, gaugeLeasesWaiting = waiting}]
         over <- newEmptyMVar
@@ -173,9 +133,9 @@ spec = do
 
     it "show what is open, in flight and waiting" $
       behindProxy $ \_ proxy -> leavingNothing . withClient (single . setSilenceLimit Nothing . setLimits defaultLimits {limitInFlight = 8} $ through proxy) $ \client -> do
-        fmap (map gaugeConnections) (clientGauges client) `shouldReturn` [[]]
+        fmap (map gaugeConnections) (snapshotNodes <$> clientSnapshot client) `shouldReturn` [[]]
         run client Commands.ping
-        map gaugeEndpoint <$> clientGauges client `shouldReturn` [endpointOf proxy]
+        map gaugeEndpoint . snapshotNodes <$> clientSnapshot client `shouldReturn` [endpointOf proxy]
         Proxy.freeze proxy Proxy.ToClient
         started <- replicateM 8 (submit client (Commands.incr "hits"))
         inFlightOf client `shouldReturn` 8
@@ -184,7 +144,7 @@ spec = do
         eventuallyReturns 5 0 (inFlightOf client)
         waitingOf client `shouldReturn` 0
         Proxy.cut proxy Proxy.Reset
-        eventuallyReturns 5 [[]] (map gaugeConnections <$> clientGauges client)
+        eventuallyReturns 5 [[]] (map gaugeConnections . snapshotNodes <$> clientSnapshot client)
 
 endpointOf :: Proxy.Proxy -> Endpoint
 endpointOf proxy = TcpEndpoint "127.0.0.1" (fromIntegral (Proxy.proxyPort proxy))

@@ -1,5 +1,6 @@
 module Main (main) where
 
+import Redis.CacheLiveSpec qualified
 import Redis.CommandsLiveSpec qualified
 import Redis.HandshakeLiveSpec qualified
 import Redis.KeysLiveSpec qualified
@@ -7,9 +8,11 @@ import Redis.LentLiveSpec qualified
 import Redis.ListeningLiveSpec qualified
 import Redis.MigrateLiveSpec qualified
 import Redis.RepliesLiveSpec qualified
+import Redis.ScanLiveSpec qualified
 import Redis.ScriptErrorLiveSpec qualified
 import Redis.ScriptLiveSpec qualified
 import Redis.SessionLiveSpec qualified
+import Redis.SubscriptionLiveSpec qualified
 import Redis.TransactionLiveSpec qualified
 import Redis.UnknownLiveSpec qualified
 import Redis.WireLiveSpec qualified
@@ -17,6 +20,7 @@ import Test.Hspec (describe, hspec)
 
 main :: IO ()
 main = hspec $ do
+  Redis.CacheLiveSpec.spec
   Redis.CommandsLiveSpec.spec
   describe "the handshake" Redis.HandshakeLiveSpec.spec
   Redis.KeysLiveSpec.spec
@@ -24,9 +28,11 @@ main = hspec $ do
   Redis.ListeningLiveSpec.spec
   Redis.MigrateLiveSpec.spec
   Redis.RepliesLiveSpec.spec
+  Redis.ScanLiveSpec.spec
   Redis.ScriptErrorLiveSpec.spec
   Redis.ScriptLiveSpec.spec
   Redis.SessionLiveSpec.spec
+  Redis.SubscriptionLiveSpec.spec
   Redis.TransactionLiveSpec.spec
   Redis.UnknownLiveSpec.spec
   Redis.WireLiveSpec.spec

@@ -1,30 +1,42 @@
 module Main (main) where
 
+import Redis.Internal.Client.CacheSpec qualified
+import Redis.Internal.Client.SubscribingSpec qualified
 import Redis.Internal.Network.LendingSpec qualified
+import Redis.Internal.Network.RoundTripsSpec qualified
 import Redis.Internal.Protocol.RedirectSpec qualified
 import Redis.Internal.Protocol.SessionSpec qualified
 import Redis.Internal.Protocol.SlotSpec qualified
 import Redis.Internal.Routing.ClusterReplySpec qualified
 import Redis.Internal.Routing.HealthSpec qualified
+import Redis.Internal.Routing.ReadersSpec qualified
 import Redis.Internal.Routing.RecoverySpec qualified
 import Redis.Internal.Routing.RetrySpec qualified
 import Redis.Internal.Routing.SimulationSpec qualified
 import Redis.Internal.Routing.SlotMapSpec qualified
 import Redis.Internal.Routing.TopologySpec qualified
+import Redis.Internal.Routing.ViewSpec qualified
+import Redis.Internal.Routing.WalkSpec qualified
 import Support (timed)
 import Test.Hspec (hspec)
 
 main :: IO ()
 main =
   hspec . timed $ do
+    Redis.Internal.Client.SubscribingSpec.spec
+    Redis.Internal.Client.CacheSpec.spec
     Redis.Internal.Network.LendingSpec.spec
+    Redis.Internal.Network.RoundTripsSpec.spec
     Redis.Internal.Protocol.RedirectSpec.spec
     Redis.Internal.Protocol.SessionSpec.spec
     Redis.Internal.Protocol.SlotSpec.spec
     Redis.Internal.Routing.ClusterReplySpec.spec
     Redis.Internal.Routing.HealthSpec.spec
+    Redis.Internal.Routing.ReadersSpec.spec
     Redis.Internal.Routing.RecoverySpec.spec
     Redis.Internal.Routing.RetrySpec.spec
     Redis.Internal.Routing.SimulationSpec.spec
     Redis.Internal.Routing.SlotMapSpec.spec
     Redis.Internal.Routing.TopologySpec.spec
+    Redis.Internal.Routing.ViewSpec.spec
+    Redis.Internal.Routing.WalkSpec.spec

@@ -184,22 +184,22 @@ spec = around_ (within 20) $ do
     it "leaves no descriptor open, won, lost or interrupted" $
       withDeadListener loopback4 $ \dead -> withEcho loopback4 $ \good -> do
         bad <- closedPort loopback4
-        open <- descriptors
+        open <- openDescriptors
         replicateM_ 20 $ do
           dialAddresses (DialTimes 5 0.001) [dead, bad, good, dead] >>= either (fail . show) Socket.close
           void (dialAddresses (DialTimes 0.01 0.001) [dead, bad, dead])
           void (timeout 5000 (dialAddresses (DialTimes 5 0.001) [dead, bad, dead]))
-        eventually ((<= open) <$> descriptors)
+        eventually ((<= open) <$> openDescriptors)
 
   describe "interruption" $
     it "of a connect that gets no answer returns at once and leaks no descriptor" $
       withDeadListener loopback4 $ \dead -> do
         let endpoint = TcpEndpoint "127.0.0.1" (portOf dead)
-        open <- descriptors
+        open <- openDescriptors
         replicateM_ 20 $ do
           outcome <- timeout 10000 (attemptConnect endpoint)
           (failureOf <$> outcome) `shouldBe` Nothing
-        descriptors `shouldReturn` open
+        openDescriptors `shouldReturn` open
 
   describe "shutdown" $ do
     it "wakes a waiting reader" $

@@ -4,7 +4,7 @@ module Servers
     withListener,
     withDeadListener,
     closedPort,
-    descriptors,
+    openDescriptors,
     within,
     eventually,
     sendAll,
@@ -13,7 +13,7 @@ module Servers
 where
 
 import Control.Concurrent (forkFinally, forkIO, killThread, threadDelay, yield)
-import Control.Exception (bracket, throwIO)
+import Control.Exception (bracket)
 import Control.Monad (forever, unless, void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
@@ -24,14 +24,8 @@ import Network.Socket (SockAddr, Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket
 import Redis.Internal.Network.Transport
-import System.Directory (listDirectory)
+import Redis.TestKit.Wait (openDescriptors, within)
 import System.Timeout (timeout)
-
--- | Fails after so many seconds.
-within :: Double -> IO a -> IO a
-within seconds action =
-  timeout (round (seconds * 1e6)) action
-    >>= maybe (throwIO (userError ("not done within " <> show seconds <> " s"))) pure
 
 -- | Waits until a condition holds; bounded by 'within' around it.
 eventually :: IO Bool -> IO ()
@@ -83,10 +77,6 @@ withDeadListener address use =
 -- | An address of this machine where nobody listens.
 closedPort :: SockAddr -> IO SockAddr
 closedPort address = withListener 1 address (\_ bound -> pure bound)
-
--- | How many descriptors this process has open.
-descriptors :: IO Int
-descriptors = length <$> listDirectory "/proc/self/fd"
 
 -- | Writes everything, waiting where it must.
 sendAll :: Transport -> ByteString -> IO ()

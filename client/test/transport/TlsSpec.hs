@@ -320,18 +320,18 @@ spec = aroundAll withWorld . describe "TLS" $ do
     check "can be interrupted in the handshake and leaks no descriptor" $ \world ->
       withListener 64 loopback $ \_ -> \case
         SockAddrInet port _ -> do
-          open <- descriptors
+          open <- openDescriptors
           replicateM_ 20 $ do
             outcome <- timeout 20000 (attemptConnect (trusting world) (TcpEndpoint "127.0.0.1" (fromIntegral port)))
             maybe "interrupted" (either show (const "connected")) outcome `shouldBe` "interrupted"
-          descriptors `shouldReturn` open
+          openDescriptors `shouldReturn` open
         address -> expectationFailure (show address)
 
     check "leaks no descriptor when a certificate is refused" $ \world ->
       withRedis world (worldExpired world) [] $ \port -> do
-        open <- descriptors
+        open <- openDescriptors
         replicateM_ 20 (refusal (trusting world) (TcpEndpoint "localhost" port))
-        descriptors `shouldReturn` open
+        openDescriptors `shouldReturn` open
 
   describe "the stream" $ do
     check "ends when the server ends it" $ \world ->

@@ -18,6 +18,10 @@ internal static class Connections
         for (var place = 0; place < opened.Length; place++)
         {
             opened[place] = ConnectionMultiplexer.Connect(Configuration(options));
+#if SE_REDIS_1
+            // Callers do not care whose reply is handed on first; later versions have no such order.
+            opened[place].PreserveAsyncOrder = false;
+#endif
         }
 
         return opened;

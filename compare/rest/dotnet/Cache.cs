@@ -36,40 +36,39 @@ internal sealed class Cache : IDisposable
         };
         options.EndPoints.Add(settings.RedisHost, settings.RedisPort);
         _connection = ConnectionMultiplexer.Connect(options);
+#if SE_REDIS_1
+        // Requests do not care which of them goes on first; later versions have no such order.
+        _connection.PreserveAsyncOrder = false;
+#endif
         _database = _connection.GetDatabase();
         _keeper = new Timer(_ => Keep(), null, 250, 250);
     }
 
-    /// <summary>The bytes of a user, or null; and the word with which what is read now may be stored, or null.</summary>
-    public async ValueTask<(byte[]? Bytes, string? Word)> Lookup(long id)
+    /// <summary>Whether the cache may be asked, and told, about a user. Asks for the one entry: whether a
+    /// concurrent dictionary is empty is found out by taking all of its locks.</summary>
+    public bool Trusts(long id) => !_doubtful.ContainsKey(id);
+
+    /// <summary>The bytes of a user, or null. Throws what <see cref="IsTrouble"/> knows.</summary>
+    public Task<RedisValue> Read(long id) => _database.StringGetAsync(UserKey(id));
+
+    /// <summary>The word with which what is read from now on may be stored. Throws likewise.</summary>
+    public async ValueTask<string> Reserve(long id)
     {
-        if (!_doubtful.IsEmpty && _doubtful.ContainsKey(id))
-            return (null, null);
-        try
-        {
-            RedisValue value = await _database.StringGetAsync(UserKey(id)).ConfigureAwait(false);
-            if (!value.IsNull)
-                return ((byte[]?)value, null);
-            string word = _prefix + Interlocked.Increment(ref _words);
-            await _database.StringSetAsync(FillKey(id), word, FillLife).ConfigureAwait(false);
-            return (null, word);
-        }
-        catch (Exception problem) when (IsRedisTrouble(problem))
-        {
-            return (null, null);
-        }
+        string word = _prefix + Interlocked.Increment(ref _words);
+        await _database.StringSetAsync(FillKey(id), word, FillLife).ConfigureAwait(false);
+        return word;
     }
 
     /// <summary>Stores a user if the word is still there. Does not wait.</summary>
     public void Store(long id, string word, byte[] bytes)
     {
-        if (!_doubtful.IsEmpty && _doubtful.ContainsKey(id))
+        if (!Trusts(id))
             return;
         try
         {
             _database.ScriptEvaluate(StoreScript, [UserKey(id), FillKey(id)], [word, bytes], CommandFlags.FireAndForget);
         }
-        catch (Exception problem) when (IsRedisTrouble(problem))
+        catch (Exception problem) when (IsTrouble(problem))
         {
         }
     }
@@ -81,7 +80,7 @@ internal sealed class Cache : IDisposable
         {
             await Delete(id).ConfigureAwait(false);
         }
-        catch (Exception problem) when (IsRedisTrouble(problem))
+        catch (Exception problem) when (IsTrouble(problem))
         {
             _doubtful[id] = Interlocked.Increment(ref _words);
         }
@@ -101,14 +100,15 @@ internal sealed class Cache : IDisposable
                 // Only if it has not failed anew in the meantime.
                 _doubtful.TryRemove(entry);
             }
-            catch (Exception problem) when (IsRedisTrouble(problem))
+            catch (Exception problem) when (IsTrouble(problem))
             {
             }
         }
         Volatile.Write(ref _keeping, 0);
     }
 
-    private static bool IsRedisTrouble(Exception problem) =>
+    /// <summary>Whether Redis is in trouble, and not the service.</summary>
+    public static bool IsTrouble(Exception problem) =>
         problem is RedisException or TimeoutException or ObjectDisposedException or InvalidOperationException or OperationCanceledException;
 
     private static RedisKey UserKey(long id)

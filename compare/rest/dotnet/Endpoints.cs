@@ -13,25 +13,67 @@ internal static class Endpoints
 {
     private const int LargestBody = 65536;
 
+    /// <summary>By the framework's routes, as the original had them.</summary>
     public static void Map(WebApplication app, IUsers users)
     {
-        app.MapGet("/users/{id}", (RequestDelegate)(context => WithId(context, users.Get)));
-        app.MapPut("/users/{id}", (RequestDelegate)(context => WithId(context, id => WithInput(context, input => users.Change(id, input)))));
-        app.MapDelete("/users/{id}", (RequestDelegate)(context => WithId(context, users.Delete)));
+        app.MapGet("/users/{id}", (RequestDelegate)(context => Get(context, users, Id(context))));
+        app.MapPut("/users/{id}", (RequestDelegate)(context => Put(context, users, Id(context))));
+        app.MapDelete("/users/{id}", (RequestDelegate)(context => Delete(context, users, Id(context))));
         app.Map("/users/{id}", (RequestDelegate)(context => NotAllowed(context, "GET, PUT, DELETE")));
-        app.MapGet("/users", (RequestDelegate)(context =>
-            TryPage(context.Request.QueryString.Value, out long page, out long limit)
-                ? Send(context, users.List(page, limit))
-                : Send(context, Reply.InvalidPage)));
-        app.MapPost("/users", (RequestDelegate)(context => Send(context, WithInput(context, users.Add))));
+        app.MapGet("/users", (RequestDelegate)(context => List(context, users)));
+        app.MapPost("/users", (RequestDelegate)(context => Post(context, users)));
         app.Map("/users", (RequestDelegate)(context => NotAllowed(context, "GET, POST")));
         app.MapFallback((RequestDelegate)(context => Send(context, Reply.NotFound)));
     }
 
-    private static Task WithId(HttpContext context, Func<long, ValueTask<Reply>> action) =>
-        TryId((string?)context.Request.RouteValues["id"], out long id)
-            ? Send(context, action(id))
-            : Send(context, Reply.InvalidId);
+    /// <summary>The same without routes: the two paths are told apart here, as the other service does it.</summary>
+    public static void Serve(WebApplication app, IUsers users) => app.Run(context => Answer(context, users));
+
+    private static Task Answer(HttpContext context, IUsers users)
+    {
+        string path = context.Request.Path.Value ?? "";
+        if (!path.StartsWith("/users", StringComparison.Ordinal))
+            return Send(context, Reply.NotFound);
+        string method = context.Request.Method;
+        ReadOnlySpan<char> rest = path.AsSpan("/users".Length);
+        if (rest.Length == 0 || rest is "/")
+        {
+            return HttpMethods.IsGet(method) ? List(context, users)
+                : HttpMethods.IsPost(method) ? Post(context, users)
+                : NotAllowed(context, "GET, POST");
+        }
+        if (rest[0] != '/')
+            return Send(context, Reply.NotFound);
+        // A slash at the end does not matter.
+        rest = rest[^1] == '/' ? rest[1..^1] : rest[1..];
+        if (rest.Length == 0 || rest.Contains('/'))
+            return Send(context, Reply.NotFound);
+        return HttpMethods.IsGet(method) ? Get(context, users, rest)
+            : HttpMethods.IsPut(method) ? Put(context, users, rest)
+            : HttpMethods.IsDelete(method) ? Delete(context, users, rest)
+            : NotAllowed(context, "GET, PUT, DELETE");
+    }
+
+    private static ReadOnlySpan<char> Id(HttpContext context) => (string?)context.Request.RouteValues["id"];
+
+    private static Task Get(HttpContext context, IUsers users, ReadOnlySpan<char> text) =>
+        TryDigits(text, 18, out long id) ? Send(context, users.Get(id)) : Send(context, Reply.InvalidId);
+
+    private static Task Put(HttpContext context, IUsers users, ReadOnlySpan<char> text) =>
+        TryDigits(text, 18, out long id) ? Change(context, users, id) : Send(context, Reply.InvalidId);
+
+    private static Task Change(HttpContext context, IUsers users, long id) =>
+        Send(context, WithInput(context, input => users.Change(id, input)));
+
+    private static Task Delete(HttpContext context, IUsers users, ReadOnlySpan<char> text) =>
+        TryDigits(text, 18, out long id) ? Send(context, users.Delete(id)) : Send(context, Reply.InvalidId);
+
+    private static Task List(HttpContext context, IUsers users) =>
+        TryPage(context.Request.QueryString.Value, out long page, out long limit)
+            ? Send(context, users.List(page, limit))
+            : Send(context, Reply.InvalidPage);
+
+    private static Task Post(HttpContext context, IUsers users) => Send(context, WithInput(context, users.Add));
 
     private static Task NotAllowed(HttpContext context, string allowed)
     {
@@ -87,12 +129,6 @@ internal static class Endpoints
         // Kestrel sends it when the request ends.
         response.BodyWriter.Write(body);
         return Task.CompletedTask;
-    }
-
-    private static bool TryId(string? text, out long id)
-    {
-        id = 0;
-        return text != null && TryDigits(text, 18, out id);
     }
 
     private static bool TryDigits(ReadOnlySpan<char> text, int most, out long value)

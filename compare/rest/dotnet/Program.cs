@@ -47,7 +47,7 @@ else
     Writer writer = new(statements, settings.Database);
     Readers readers = new(statements, settings.Database);
     Cache cache = new(settings);
-    Endpoints.Map(app, new TunedUsers(cache, readers, writer));
+    Endpoints.Serve(app, new TunedUsers(cache, readers, writer));
     parts = [writer, readers, cache];
 }
 

@@ -40,9 +40,20 @@ internal sealed class TunedUsers(Cache cache, Readers readers, Writer writer) : 
 {
     public async ValueTask<Reply> Get(long id)
     {
-        (byte[]? bytes, string? word) = await cache.Lookup(id).ConfigureAwait(false);
-        if (bytes != null)
-            return new Reply(200, bytes);
+        string? word = null;
+        if (cache.Trusts(id))
+        {
+            try
+            {
+                byte[]? bytes = await cache.Read(id).ConfigureAwait(false);
+                if (bytes != null)
+                    return new Reply(200, bytes);
+                word = await cache.Reserve(id).ConfigureAwait(false);
+            }
+            catch (Exception problem) when (Cache.IsTrouble(problem))
+            {
+            }
+        }
         try
         {
             User? user = readers.Find(id);

@@ -5,9 +5,12 @@ module AuditSpec (spec) where
 import Data.ByteString (ByteString)
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
+import Data.Time.Clock (UTCTime)
+import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
 import Redis
 import Soak.Audit
 import Soak.Book
+import Soak.Broadcast
 import Soak.Measure
 import Test.Hspec hiding (after, before)
 
@@ -96,6 +99,45 @@ spec = do
     it "fails when nobody asked the servers for a key" $
       verdict nothing (ledgerOf [Counted counter [Answered 1]]) `shouldSatisfy` telling "nobody looked"
 
+  describe "the audit of messages" $ do
+    it "passes when all that was taken is heard, in order" $ do
+      judgeRound False (told' [sent 1 True, sent 2 True] [message 1, message 2]) `shouldBe` []
+      roundOver (told' [sent 1 True, sent 2 True] [message 1, message 2]) `shouldBe` True
+      roundOver (told' [sent 1 True, sent 2 True] [message 1]) `shouldBe` False
+    it "passes when what is missing was not taken, or lies in a gap that is told before what follows" $ do
+      judgeRound False (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3]) `shouldBe` []
+      judgeRound False (told' [sent 1 True, sent 2 True, sent 3 True] [message 1, gap 1 2, message 3]) `shouldBe` []
+    it "fails when one is missing without a gap, or the gap is another, or comes late" $ do
+      let three = [sent 1 True, sent 2 True, sent 3 True, sent 4 True]
+      judgeRound False (told' three [message 1, message 3, message 4]) `shouldSatisfy` telling "missed [2]"
+      judgeRound False (told' three [message 1, gap 3 3, message 3, message 4]) `shouldSatisfy` telling "missed [2]"
+      judgeRound False (told' three [message 1, message 3, gap 1 2, message 4]) `shouldSatisfy` telling "missed [2]"
+    it "passes when one whose publishing is in doubt comes late" $ do
+      judgeRound False (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3, message 2]) `shouldBe` []
+      judgeRound False (told' [sent 1 True, sent 2 True, sent 3 True] [message 1, message 3, message 2]) `shouldSatisfy` telling "heard 2 after 3"
+      let later = nextRound (told' [sent 1 True, sent 2 False, sent 3 True] [message 1, message 3])
+      judgeRound False (heard (message 2) later) `shouldBe` []
+      judgeRound False (heard (message 1) later) `shouldSatisfy` telling "heard 1 after 3"
+    it "fails when one comes twice, unless two nodes had it within a gap" $ do
+      let twice = told' [sent 1 True, sent 2 True, sent 3 True] [message 1, gap 1 2, message 2, message 3, message 2]
+      judgeRound False twice `shouldSatisfy` telling "heard 2 after 3"
+      judgeRound True twice `shouldBe` []
+      judgeRound True (told' [sent 1 True, sent 2 True] [message 1, message 2, message 1]) `shouldSatisfy` telling "heard 1 after 2"
+
+  describe "the audit of a stream" $ do
+    let handling numbers book = foldl (flip handled) book numbers
+        three = added 3 done (added 2 inDoubt (added 1 done (mempty {streamTried = 3})))
+    it "passes when all that was acknowledged was handled, once or often" $ do
+      streamHolds "x" (handling [1, 3] three) `shouldBe` []
+      streamHolds "x" (handling [1, 2, 3, 3, 1] three) `shouldBe` []
+    it "fails when one was never handled" $
+      streamHolds "x" (handling [1, 2] three) `shouldSatisfy` telling "1 entries never handled, the first 3"
+    it "fails when one was handled that was refused, or that nobody added" $ do
+      streamHolds "x" (handling [1, 2] (added 2 notSent (added 1 done (mempty {streamTried = 2})))) `shouldSatisfy` telling "refused, the first 2"
+      streamHolds "x" (handling [1, 2, 3, 4] three) `shouldSatisfy` telling "never added, the first 4"
+    it "numbers entries from one" $
+      fst (nextEntry (snd (nextEntry mempty))) `shouldBe` 2
+
   describe "the audit of what the process holds" $ do
     it "passes when it is as before" $ grown small small `shouldBe` []
     it "fails when descriptors are left" $ grown small small {heldDescriptors = 60} `shouldSatisfy` telling "descriptors"
@@ -127,6 +169,21 @@ lists history left = verdict nothing {heldLists = Map.singleton key (map (valueF
 -- | What is wrong before anybody looks at the servers.
 told :: [Event] -> [String]
 told = ledgerWrong . ledgerOf
+
+told' :: [(Int, Sent)] -> [Heard] -> Round
+told' messages = foldl (flip heard) (foldl (flip (uncurry published)) newRound messages)
+
+sent :: Int -> Bool -> (Int, Sent)
+sent number taken = (number, Sent (at number) (at number) taken)
+
+message :: Int -> Heard
+message = HeardMessage
+
+gap :: Int -> Int -> Heard
+gap from to = HeardGap (at from) (at to)
+
+at :: Int -> UTCTime
+at = posixSecondsToUTCTime . fromIntegral
 
 counter, losing, key :: Key
 counter = Key "counter" Kept

@@ -1,10 +1,10 @@
--- | The mode @bench@: one run, the standard suite, the speed gate, and more.
+-- | The mode @bench@: one run, a campaign, a recording, and more.
 module Tool.Bench
   ( bench,
+    conclude,
   )
 where
 
-import Data.Aeson (encode)
 import Data.Foldable (for_)
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
@@ -12,18 +12,15 @@ import Data.Text qualified as Text
 import System.Directory (getTemporaryDirectory)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
-import Tool.Bench.Differential (differential)
 import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
 import Tool.Bench.Environment (manifest)
-import Tool.Bench.Gate (gate)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
 import Tool.Bench.Report (details, report)
 import Tool.Bench.Reports (compareReports, exitOf, mergeReports, printSchema, showReport)
 import Tool.Bench.Run (measure, measureWith)
-import Tool.Bench.Sink (withOutputs, withSinks)
-import Tool.Bench.Suite (suite)
+import Tool.Bench.Sink (withOutputs)
 import Tool.Bench.Sweep (sweep)
 import Tool.Bench.Usage (takeAllCores)
 import Tool.Bench.Workload.Chosen (chosenWorkloads)
@@ -33,8 +30,7 @@ import Tool.Failure (invalidRun)
 import Tool.Hint (withHint)
 import Tool.Options.Bench
 import Tool.Options.Connection (ConnectionOptions (..), TlsOptions (..), namesServer)
-import Tool.Options.Differential (DifferentialOptions (..))
-import Tool.Options.Load (Plan (..))
+import Tool.Options.Load (Plan (..), planSweep)
 import Tool.Options.Output (Outputs, toStandardOutput)
 import Tool.Options.Replay (RecordOptions (recordConnection), ReplayOptions (replayConnection))
 import Tool.Record (record)
@@ -43,23 +39,16 @@ import Tool.Replay (replay)
 -- | Does it, prints what it found, and says how to exit.
 bench :: BenchMode -> IO ExitCode
 bench = \case
-  BenchOnce options -> needFiles (benchConnection options) >> withHint (benchConnection options) (once options)
-  BenchSuite options -> standard options
+  BenchOnce options -> connecting (benchConnection options) (once options)
   BenchCampaign options -> campaign options
-  BenchRecord options -> needFiles (recordConnection options) >> withHint (recordConnection options) (record options)
-  BenchReplay options -> needFiles (replayConnection options) >> withHint (replayConnection options) (replay options)
-  BenchGate options -> do
-    progress <- newProgress
-    withSinks [("--json", path) | Just path <- [gateJson options]] $ \write ->
-      gate progress options (\value -> write [encode value <> "\n"])
-  BenchDifferential options -> do
-    progress <- newProgress
-    withSinks [("--json", path) | Just path <- [differentialJson options]] $ \write ->
-      differential progress options (\value -> write [encode value <> "\n"])
+  BenchRecord options -> connecting (recordConnection options) (record options)
+  BenchReplay options -> connecting (replayConnection options) (replay options)
   BenchReport options -> showReport options
   BenchCompare options -> compareReports options
   BenchMerge options -> mergeReports options
   BenchSchema -> printSchema
+  where
+    connecting connection act = needFiles connection >> withHint connection act
 
 once :: BenchOptions -> IO ExitCode
 once options = withOutputs (benchOutputs options) $ \write -> do
@@ -70,18 +59,15 @@ once options = withOutputs (benchOutputs options) $ \write -> do
       >>= traverse (runsOf progress target)
   disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
   let results = concatMap fst found
-  conclude (benchOutputs options) write disk (concatMap snd found) (concatMap (concatMap details . take 1 . fst) found) results
+      introduction = concatMap (concatMap details . take 1 . fst) found
+  conclude (benchOutputs options) write disk (concatMap snd found) introduction results
   where
     load = benchLoad options
-    runsOf progress target workload = case planSweep (loadPlan load) of
-      Just wanted -> sweep progress (\leniency -> measureWith leniency progress target workload) wanted load
-      Nothing -> (\result -> ([result], [])) <$> measure progress target workload load
-
-standard :: SuiteOptions -> IO ExitCode
-standard options = withOutputs (suiteOutputs options) $ \write -> do
-  progress <- newProgress
-  (notes, results) <- suite progress options
-  conclude (suiteOutputs options) write Nothing [] notes results
+    runsOf progress target workload =
+      let leniently leniency = measureWith leniency progress target workload
+       in case planSweep (loadPlan load) of
+            Just wanted -> sweep progress leniently wanted load
+            Nothing -> (\result -> ([result], [])) <$> measure progress target workload load
 
 -- The server that is named, or a private one.
 withTargetOf :: ConnectionOptions -> (Target -> IO a) -> IO a
@@ -103,13 +89,26 @@ withTargetOf options action
           targetProtocol = targetProtocol (targetOf options)
         }
 
--- Prints and writes the results; one that is not valid makes the exit code.
+-- | Prints and writes the results; one that is not valid makes the exit code.
 -- The table leaves the standard output to the file that goes there.
-conclude :: Outputs -> (Document -> IO ()) -> Maybe Disk -> [Text] -> [String] -> [Run] -> IO ExitCode
+conclude ::
+  Outputs ->
+  (Document -> IO ()) ->
+  Maybe Disk ->
+  [Text] ->
+  [String] ->
+  [Run] ->
+  IO ExitCode
 conclude outputs write disk notes introduction results = do
   about <- manifest
   for_ (introduction <> [""] <> report results <> map Text.unpack notes) (hPutStrLn handle)
-  let document = Document {documentManifest = about {manifestDisk = disk}, documentRuns = results, documentNotes = notes, documentOrigins = []}
+  let document =
+        Document
+          { documentManifest = about {manifestDisk = disk},
+            documentRuns = results,
+            documentNotes = notes,
+            documentOrigins = []
+          }
   write document
   pure (exitOf document)
   where

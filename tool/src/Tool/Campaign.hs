@@ -22,7 +22,13 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, isNothing)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import System.Directory (createDirectory, doesDirectoryExist, findExecutable, getTemporaryDirectory, removeDirectory)
+import System.Directory
+  ( createDirectory,
+    doesDirectoryExist,
+    findExecutable,
+    getTemporaryDirectory,
+    removeDirectory,
+  )
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
 import System.IO (hPutStrLn, stderr)
@@ -67,7 +73,8 @@ axesOf options = do
   servers <- maybe found pure (NonEmpty.nonEmpty (campaignServers options))
   for_ servers $ \server -> do
     exists <- findExecutable (namedPath server)
-    when (isNothing exists) (unavailable ("--spawn " <> namedPath server <> ": there is no such program"))
+    when (isNothing exists) $
+      unavailable ("--spawn " <> namedPath server <> ": there is no such program")
   temporary <- getTemporaryDirectory
   pure
     Axes
@@ -86,7 +93,9 @@ axesOf options = do
       known <- filterM (fmap (/= Nothing) . findExecutable) ["redis-server", "valkey-server"]
       case known of
         first : _ -> pure (Named first first :| [])
-        [] -> unavailable "neither redis-server nor valkey-server is on the search path: name one by --spawn"
+        [] ->
+          unavailable
+            "neither redis-server nor valkey-server is on the search path: name one by --spawn"
 
 planOf :: CampaignOptions -> Axes -> Either String Plan
 planOf options axes = plan costs (campaignBudget options) (campaignIterations options) soaks cells
@@ -101,14 +110,18 @@ planOf options axes = plan costs (campaignBudget options) (campaignIterations op
       ]
     referenced =
       campaignReference options
-        && any (maybe False ((/= Nothing) . workloadReference) . findWorkload) (campaignWorkloads options)
+        && any hasReference (campaignWorkloads options)
+    hasReference = maybe False ((/= Nothing) . workloadReference) . findWorkload
     costs =
       Costs
         { costsWarmup = campaignWarmup options,
           costsDuration = campaignDuration options,
           costsOverhead = 0.6,
           costsReference = if referenced then campaignDuration options + 0.5 else 0,
-          costsDurability = if campaignDurability options > 0 then 1 + 2 * campaignDurability options else 0
+          costsDurability =
+            if campaignDurability options > 0
+              then 2 + 4 * campaignDurability options
+              else 0
         }
 
 -- A place where servers cannot write is found before anything is measured.
@@ -125,7 +138,10 @@ measuringOf :: CampaignOptions -> Delayer -> Measuring
 measuringOf options delaying =
   Measuring
     { measuringSurroundings =
-        Surroundings {surroundingsCores = campaignServerCores options, surroundingsDelayer = delaying},
+        Surroundings
+          { surroundingsCores = campaignServerCores options,
+            surroundingsDelayer = delaying
+          },
       measuringCores = campaignClientCores options,
       measuringWarmup = campaignWarmup options,
       measuringDuration = campaignDuration options,
@@ -147,13 +163,14 @@ settings options delaying =
       ("server cores", cores (campaignServerCores options)),
       ("client cores", cores (campaignClientCores options)),
       ("reference", if campaignReference options then "redis-benchmark" else "none"),
-      ("allowed", if null (campaignAllowed options) then "nothing" else listed (map checkName (sort (nub (campaignAllowed options))))),
+      ("allowed", if null allowed then "nothing" else listed (map checkName (sort allowed))),
       ("durability", span' (campaignDurability options)),
       ("programs", listed [label <> "=" <> path | Named label path <- campaignServers options]),
       ("places", listed [label <> "=" <> path | Place label path <- campaignPlaces options]),
       ("round trips by", case delaying of DelayerNetem -> "netem"; DelayerRelay _ -> "relay")
     ]
   where
+    allowed = nub (campaignAllowed options)
     span' = Text.pack . renderSpan
     cores list = if null list then "all" else listed (map show list)
     listed = Text.pack . intercalate ","
@@ -170,7 +187,12 @@ measureAll store measuring planned = do
       total = length missing
       left number = sum (map (stepSeconds (planCosts planned)) (drop number missing))
   unless (total == length (steps planned)) $
-    say (show (length (steps planned) - total) <> " measurements are there already, " <> show total <> " are missing")
+    say
+      ( show (length (steps planned) - total)
+          <> " measurements are there already, "
+          <> show total
+          <> " are missing"
+      )
   catMaybes <$> traverse (one total left) (zip [1 ..] missing)
   where
     one total left (number, step) = do
@@ -183,21 +205,44 @@ measureAll store measuring planned = do
           pure (Just (stepName step, problem))
         Right document -> do
           keep store (stepName step) document
-          let rates = [thousands (round (iterationRate it)) | run <- documentRuns document, it <- runIterations run]
-              invalid = [Text.unpack problem | run <- documentRuns document, problem <- runProblems run]
-          say (prefix <> intercalate ", " rates <> " a second" <> concatMap ("; INVALID: " <>) (take 1 invalid) <> suffix)
+          let rates =
+                [ thousands (round (iterationRate it))
+                  | run <- documentRuns document,
+                    it <- runIterations run
+                ]
+              invalid =
+                [ Text.unpack problem
+                  | run <- documentRuns document,
+                    problem <- runProblems run
+                ]
+          say
+            ( prefix
+                <> intercalate ", " rates
+                <> " a second"
+                <> concatMap ("; INVALID: " <>) (take 1 invalid)
+                <> suffix
+            )
           pure Nothing
 
 say :: String -> IO ()
 say = hPutStrLn stderr
 
 -- The document of the whole, the report, the exit code.
-conclude :: Store -> CampaignOptions -> Delayer -> Plan -> [(FilePath, String)] -> IO ExitCode
+conclude ::
+  Store ->
+  CampaignOptions ->
+  Delayer ->
+  Plan ->
+  [(FilePath, String)] ->
+  IO ExitCode
 conclude store options delaying planned failures = do
   disks <- traverse (\place -> (,) (placeLabel place) <$> probeDisk (placePath place)) places
-  about <- (\facts -> facts {manifestDisk = firstOf disks, manifestFacts = Map.union (fsyncs disks) (manifestFacts facts)}) <$> manifest
-  cells <- traverse (\(_, cell) -> together [StepCell cell number | number <- [1 .. planIterations planned]]) (planCells planned)
-  soaks <- traverse (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)]) (planSoaks planned)
+  about <- described disks <$> manifest
+  cells <- traverse (together . iterationsOf . snd) (planCells planned)
+  soaks <-
+    traverse
+      (\(soak, cell) -> together [StepSoak cell (soakSeconds soak)])
+      (planSoaks planned)
   let document =
         Document
           { documentManifest = about,
@@ -215,6 +260,12 @@ conclude store options delaying planned failures = do
           then ExitSuccess
           else ExitFailure exitInvalid
   where
+    described disks facts =
+      facts
+        { manifestDisk = firstOf disks,
+          manifestFacts = Map.union (fsyncs disks) (manifestFacts facts)
+        }
+    iterationsOf cell = [StepCell cell number | number <- [1 .. planIterations planned]]
     -- Those that cells use, each once.
     places = nub (map (cellPlace . snd) (planCells planned))
     firstOf disks = case [disk | (_, Just disk) <- disks] of
@@ -260,7 +311,12 @@ conclude store options delaying planned failures = do
     soaked run = run {runName = "soak " <> runName run}
     -- The middle one of the references, by their rate.
     median' runs =
-      let found = Map.toAscList (Map.fromList [(referenceOpsPerSecond it, it) | run <- runs, Just it <- [runReference run]])
+      let found =
+            Map.toAscList . Map.fromList $
+              [ (referenceOpsPerSecond it, it)
+                | run <- runs,
+                  Just it <- [runReference run]
+              ]
        in case drop ((length found - 1) `div` 2) found of
             (_, middle) : _ -> Just middle
             [] -> Nothing
@@ -272,7 +328,8 @@ conclude store options delaying planned failures = do
                | any (/= NetLocal) (campaignNets options),
                  DelayerRelay reason <- [delaying]
              ]
-          <> [ "server and load share all processors: neither number is that of a machine of its own"
+          <> [ "server and load share all processors: \
+               \neither number is that of a machine of its own"
                | null (campaignServerCores options) || null (campaignClientCores options)
              ]
           <> ["not measured: " <> name <> ": " <> problem | (name, problem) <- failures]

@@ -89,8 +89,10 @@ cuts shortest noise values
   where
     size = sizeofPrimArray values
     penalty = 3 * noise * log (fromIntegral size)
-    sums = primArrayFromList (List.scanl' (+) 0 (map (indexPrimArray values) [0 .. size - 1])) :: PrimArray Double
-    squares = primArrayFromList (List.scanl' (+) 0 [v * v | i <- [0 .. size - 1], let v = indexPrimArray values i]) :: PrimArray Double
+    numbers = map (indexPrimArray values) [0 .. size - 1]
+    summed = primArrayFromList . List.scanl' (+) 0 :: [Double] -> PrimArray Double
+    sums = summed numbers
+    squares = summed [number * number | number <- numbers]
     -- The squared distances from the mean of the values from..to-1.
     cost from to =
       let held = fromIntegral (to - from)
@@ -100,13 +102,18 @@ cuts shortest noise values
     -- begins; filled from the front, each from those before it.
     table = List.foldl' extend [(0, 0, 0)] [shortest .. size]
     extend held end =
-      let from =
+      let better best (start, _, least) =
+            let new = least + cost start end + penalty
+             in if new < fst best then (new, start) else best
+          from =
             List.foldl'
-              (\best (start, _, least) -> let new = least + cost start end + penalty in if new < fst best then (new, start) else best)
+              better
               (1 / 0, 0)
               [entry | entry@(start, _, _) <- held, end - start >= shortest]
        in (end, snd from, fst from) : held
-    begins = primArrayFromList (starts 0 (reverse [(end, begin) | (end, begin, _) <- table])) :: PrimArray Int
+    begins =
+      primArrayFromList (starts 0 (reverse ends)) :: PrimArray Int
+    ends = [(end, begin) | (end, begin, _) <- table]
     -- Ends that are too near the front have no entry of their own.
     starts next = \case
       [] -> []
@@ -163,9 +170,11 @@ slice :: PrimArray Double -> Int -> Int -> [Double]
 slice values from to = map (indexPrimArray values) [from .. to - 1]
 
 mean :: [Double] -> Double
-mean list = case List.foldl' (\(total, held) value -> (total + value, held + 1)) (0, 0 :: Int) list of
+mean list = case List.foldl' add (0, 0 :: Int) list of
   (_, 0) -> 0
   (total, held) -> total / fromIntegral held
+  where
+    add (total, held) value = (total + value, held + 1)
 
 median :: [Double] -> Double
 median list = case drop ((size - 1) `div` 2) (sort list) of

@@ -69,7 +69,9 @@ standalone chart = render (svg [element "style" [] [chartStyle]] True wide chart
 styleSheet :: Markup
 styleSheet =
   chartStyle
-    <> raw ".narrow{display:none}@media (max-width:560px){.wide{display:none}.narrow{display:block}}"
+    <> raw
+      ".narrow{display:none}@media (max-width:560px){.wide{display:none}\
+      \.narrow{display:block}}"
 
 wide, narrow :: Size
 wide = Size {sizeWidth = 760, sizeNarrow = False}

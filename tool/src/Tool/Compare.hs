@@ -115,7 +115,13 @@ metricName = \case
 -- | The metric of that name.
 metricByName :: Text -> Maybe Metric
 metricByName name =
-  List.lookup name [(metricName metric, metric) | metric <- [Throughput, LatencyMean, LatencyMax, Cpu, MemoryPeak, Errors, Misses] <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]]
+  List.lookup
+    name
+    [ (metricName metric, metric)
+      | metric <-
+          [Throughput, LatencyMean, LatencyMax, Cpu, MemoryPeak, Errors, Misses]
+            <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]
+    ]
 
 -- | How it is written.
 metricUnit :: Metric -> Unit
@@ -134,10 +140,17 @@ higherIsBetter = (== Throughput)
 compareDocuments :: Document -> Document -> Comparison
 compareDocuments before after =
   Comparison
-    { comparisonCells = [cell one other | one <- documentRuns before, Just other <- [Map.lookup (runName one) others]],
+    { comparisonCells =
+        [ cell one other
+          | one <- documentRuns before,
+            Just other <- [Map.lookup (runName one) others]
+        ],
       comparisonMissing =
         ( [runName one | one <- documentRuns before, Map.notMember (runName one) others],
-          [runName other | other <- documentRuns after, runName other `notElem` map runName (documentRuns before)]
+          [ runName other
+            | other <- documentRuns after,
+              runName other `notElem` map runName (documentRuns before)
+          ]
         ),
       comparisonNotes = manifestNotes (documentManifest before) (documentManifest after)
     }
@@ -150,7 +163,8 @@ cell before after =
     { cellName = runName before,
       cellBefore = before,
       cellAfter = after,
-      cellChanges = map (changeOf before after) [Throughput, Latency 50, Latency 99, Latency 99.9, Cpu],
+      cellChanges =
+        map (changeOf before after) [Throughput, Latency 50, Latency 99, Latency 99.9, Cpu],
       cellNotes = specNotes before after <> bySeconds
     }
   where
@@ -197,7 +211,7 @@ whole metric run = case metric of
   MemoryPeak -> fromIntegral (memoryPeakResident (runMemory run))
   Errors -> fromIntegral (runErrorCount run)
   Misses -> fromIntegral (runMisses run)
-  _ -> ofLatencies metric (fromMaybe (runService run) (runResponse run))
+  _ -> ofLatencies metric (runLatencies run)
 
 -- The number of each iteration; of a single one, of each of its seconds.
 parts :: Metric -> Run -> [Double]
@@ -207,10 +221,11 @@ parts metric run = case runIterations run of
   where
     part iteration = whole metric run {runIterations = [iteration]}
     slicePart slice = case metric of
-      Throughput -> fromIntegral (sum [Histogram.count (sliceService stats) | stats <- Map.elems (sliceCommands slice)]) / max 1e-9 (sliceSpan slice)
+      Throughput -> fromIntegral (sliceOps slice) / max 1e-9 (sliceSpan slice)
       Errors -> fromIntegral (sum [sliceErrors stats | stats <- Map.elems (sliceCommands slice)])
       _ | metric `elem` [Cpu, MemoryPeak, Misses] -> whole metric run
-      _ -> ofLatencies metric (foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) (sliceCommands slice))
+      _ -> ofLatencies metric (foldMap latencies (sliceCommands slice))
+    latencies stats = fromMaybe (sliceService stats) (sliceResponse stats)
 
 ofLatencies :: Metric -> Histogram -> Double
 ofLatencies metric histogram = case metric of

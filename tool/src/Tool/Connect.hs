@@ -52,13 +52,24 @@ import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Data.Text.Encoding.Error qualified as Text
 import Data.Word (Word16)
-import Redis (Audience (..), Client, ClientNode (..), Command, Config, Endpoint (..), NodeRole (..), decodedBy, onEach, onNode)
+import Redis
+  ( Audience (..),
+    Client,
+    ClientNode (..),
+    Command,
+    Config,
+    Endpoint (..),
+    NodeRole (..),
+    decodedBy,
+    onEach,
+    onNode,
+  )
 import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Config qualified as Config
 import Redis.Decode qualified as Decode
 import Redis.TestKit.Cluster.View qualified as View
-import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields)
+import Redis.TestKit.Command (CommandCalls (callsRun), commandCalls, infoFields, nameAndVersion)
 import System.Directory (doesFileExist)
 import Text.Read (readMaybe)
 import Tool.Bench.Counts (CommandCounts (..))
@@ -66,6 +77,7 @@ import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document (TargetKind (..))
 import Tool.Failure (unavailable)
 import Tool.Options.Connection
+import Tool.Span (nanosIn)
 
 -- | A server or a cluster, and how to speak to it.
 data Target = Target
@@ -105,12 +117,21 @@ plainTarget host port =
 -- | What the options name; the host is @127.0.0.1@ if they name none.
 targetOf :: ConnectionOptions -> Target
 targetOf options = case connectionUrl options of
-  Just config -> placed config said {targetUrl = Just config, targetDatabase = fromMaybe (Config.getDatabase config) (connectionDatabase options)}
+  Just config ->
+    placed
+      config
+      said
+        { targetUrl = Just config,
+          targetDatabase = fromMaybe (Config.getDatabase config) (connectionDatabase options)
+        }
   Nothing -> said
   where
     tls = connectionTls options
     said =
-      (plainTarget (fromMaybe "127.0.0.1" (connectionHost options)) (fromMaybe 6379 (connectionPort options)))
+      ( plainTarget
+          (fromMaybe "127.0.0.1" (connectionHost options))
+          (fromMaybe 6379 (connectionPort options))
+      )
         { targetKind = if connectionCluster options then TargetCluster else TargetStandalone,
           targetUser = connectionUser options,
           targetPassword = connectionPassword options,
@@ -120,7 +141,10 @@ targetOf options = case connectionUrl options of
           targetProtocol = if connectionResp2 options then Config.OnlyResp2 else Config.PreferResp3,
           targetReadFrom = connectionReadFrom options
         }
-    placed config target = at (firstOf (Config.getEndpoints config)) (if Config.isClusterConfig config then target {targetKind = TargetCluster} else target)
+    placed config target = at (firstOf (Config.getEndpoints config)) (clustered config target)
+    clustered config target
+      | Config.isClusterConfig config = target {targetKind = TargetCluster}
+      | otherwise = target
     firstOf (first :| _) = first
     at endpoint target = case endpoint of
       TcpEndpoint host port -> target {targetHost = host, targetPort = port}
@@ -133,7 +157,9 @@ targetIsCluster target = targetKind target == TargetCluster
 -- | Whether it is on this machine, as far as its name tells.
 targetIsLocal :: Target -> Bool
 targetIsLocal target =
-  isJust (targetSocket target) || "127." `Char8.isPrefixOf` targetHost target || targetHost target `elem` ["localhost", "::1"]
+  isJust (targetSocket target)
+    || "127." `Char8.isPrefixOf` targetHost target
+    || targetHost target `elem` ["localhost", "::1"]
 
 -- | Whether it is spoken to by TLS.
 targetUsesTls :: Target -> Bool
@@ -156,14 +182,25 @@ targetNetwork target
 targetNodeName :: Target -> Text
 targetNodeName target = case targetSocket target of
   Just path -> Text.pack path
-  Nothing -> Text.decodeUtf8With Text.lenientDecode (targetHost target) <> ":" <> Text.pack (show (targetPort target))
+  Nothing ->
+    Text.decodeUtf8With Text.lenientDecode (targetHost target)
+      <> ":"
+      <> Text.pack (show (targetPort target))
 
 -- | Ends the program if a file that the options name for TLS is not there.
 needFiles :: ConnectionOptions -> IO ()
 needFiles options =
-  for_ [(name, path) | (name, Just path) <- [("--cacert", tlsAuthority tls), ("--cert", tlsCertificate tls), ("--key", tlsKey tls)]] $ \(name, path) -> do
-    exists <- doesFileExist path
-    unless exists $ unavailable (name <> " " <> path <> ": there is no such file")
+  for_
+    [ (name, path)
+      | (name, Just path) <-
+          [ ("--cacert", tlsAuthority tls),
+            ("--cert", tlsCertificate tls),
+            ("--key", tlsKey tls)
+          ]
+    ]
+    $ \(name, path) -> do
+      exists <- doesFileExist path
+      unless exists $ unavailable (name <> " " <> path <> ": there is no such file")
   where
     tls = connectionTls options
 
@@ -182,7 +219,8 @@ withTarget tuning target = Redis.withClient (targetConfig tuning target)
 targetConfig :: Tuning -> Target -> Config
 targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (targetUrl target)))
   where
-    endpoint = maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
+    endpoint =
+      maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
     base = case endpoint of
       _ | targetIsCluster target -> Config.clusterConfig (endpoint :| [])
       TcpEndpoint host port -> Config.standaloneConfig host port
@@ -233,11 +271,15 @@ primaries client =
       -- A command that no workload counts.
       outcome <- Redis.tryRun client (onEach Primaries (text ["CLUSTER", "MYID"]))
       known >>= \case
-        [] -> either throwIO pure outcome >> unavailable "the cluster names no primary that serves slots"
+        [] ->
+          either throwIO pure outcome
+            >> unavailable "the cluster names no primary that serves slots"
         found -> pure found
     found -> pure found
   where
-    known = (\nodes -> [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode]) <$> Redis.clientNodes client
+    known =
+      (\nodes -> [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode])
+        <$> Redis.clientNodes client
 
 -- | The same, with the ranges of slots that each serves; all of them for a single
 -- server.
@@ -247,7 +289,12 @@ primariesWithSlots target =
     primaries client >>= \case
       nodes@(first : _) | targetIsCluster target -> do
         views <- View.parseNodes <$> Redis.run client (onNode first (text ["CLUSTER", "NODES"]))
-        let slots = Map.fromList [(endpoint, View.viewSlots view) | view <- views, Just endpoint <- [located first view]]
+        let slots =
+              Map.fromList
+                [ (endpoint, View.viewSlots view)
+                  | view <- views,
+                    Just endpoint <- [located first view]
+                ]
         pure [(node, Map.findWithDefault [] node slots) | node <- nodes]
       nodes -> pure [(node, [(0, 16383)]) | node <- nodes]
 
@@ -262,7 +309,8 @@ targetNodes target
   | otherwise = pure [target]
   where
     alone = \case
-      TcpEndpoint host port -> target {targetKind = TargetStandalone, targetHost = host, targetPort = port}
+      TcpEndpoint host port ->
+        target {targetKind = TargetStandalone, targetHost = host, targetPort = port}
       UnixEndpoint path -> target {targetKind = TargetStandalone, targetSocket = Just path}
 
 -- The last colon: IPv6 addresses have others. A node that does not know its own
@@ -278,7 +326,8 @@ located asked view = do
 
 -- What each of these nodes answers. Throws the first error as the node said it.
 each :: Audience -> Client -> Command a -> IO (Map Endpoint a)
-each audience client command = Redis.run client (onEach audience command) >>= traverse (either throwIO pure)
+each audience client command =
+  Redis.run client (onEach audience command) >>= traverse (either throwIO pure)
 
 -- A command that answers with text.
 text :: [ByteString] -> Command ByteString
@@ -289,7 +338,9 @@ text question = Redis.raw question `decodedBy` Decode.bytes
 -- where INFO is not allowed.
 serverCalls :: Target -> IO (CommandCounts, CommandCounts)
 serverCalls target = withTarget quiet target $ \client ->
-  (,) <$> calls Primaries client <*> (if readsReplicas target then calls Replicas client else pure mempty)
+  (,)
+    <$> calls Primaries client
+    <*> (if readsReplicas target then calls Replicas client else pure mempty)
   where
     calls audience client = mconcat . Map.elems <$> each audience client calledCommands
 
@@ -300,7 +351,11 @@ readsReplicas target = targetReadFrom target /= Config.ReadPrimary
 calledCommands :: Command CommandCounts
 calledCommands = counts <$> text ["INFO", "commandstats"]
   where
-    counts = CommandCounts . Map.mapKeys (Text.decodeUtf8With Text.lenientDecode) . fmap callsRun . commandCalls
+    counts =
+      CommandCounts
+        . Map.mapKeys (Text.decodeUtf8With Text.lenientDecode)
+        . fmap callsRun
+        . commandCalls
 
 -- | The same of one node.
 nodeCalls :: Client -> Endpoint -> IO CommandCounts
@@ -311,14 +366,17 @@ nodeCalls client node = Redis.run client (onNode node calledCommands)
 nodeCpu :: Client -> IO Nanos
 nodeCpu client = do
   fields <- Redis.run client (infoOf "cpu")
-  pure (sum [round (used * 1e9 :: Double) | name <- ["used_cpu_sys", "used_cpu_user"], Just used <- [Map.lookup name fields >>= readMaybe . Char8.unpack]] :: Nanos)
+  let used name = Map.lookup name fields >>= readMaybe . Char8.unpack
+  pure $
+    sum [nanosIn time | name <- ["used_cpu_sys", "used_cpu_user"], Just time <- [used name]]
 
 infoOf :: ByteString -> Command (Map ByteString ByteString)
 infoOf section = infoFields <$> text ["INFO", section]
 
 -- | How many keys there are.
 serverKeys :: Target -> IO Int
-serverKeys target = withTarget quiet target $ \client -> fromIntegral <$> Redis.run client Commands.dbsize
+serverKeys target =
+  withTarget quiet target $ \client -> fromIntegral <$> Redis.run client Commands.dbsize
 
 -- | A key of each node that serves keys, drawn at random. Throws where a node has
 -- none.
@@ -330,12 +388,14 @@ randomKeys target = withTarget quiet target $ \client -> do
 -- | How many each replica holds; none if none is read from.
 replicaKeys :: Target -> IO [Int]
 replicaKeys target
-  | readsReplicas target = withTarget quiet target $ \client -> map fromIntegral . Map.elems <$> each Replicas client Commands.dbsize
+  | readsReplicas target = withTarget quiet target $ \client ->
+    map fromIntegral . Map.elems <$> each Replicas client Commands.dbsize
   | otherwise = pure []
 
 -- | How many look-ups found no key since the servers started.
 serverMisses :: Target -> IO Int
-serverMisses target = withTarget quiet target $ \client -> sum . fmap misses <$> each Primaries client (infoOf "stats")
+serverMisses target =
+  withTarget quiet target $ \client -> sum . fmap misses <$> each Primaries client (infoOf "stats")
   where
     misses = maybe 0 number . Map.lookup "keyspace_misses"
 
@@ -343,11 +403,10 @@ serverMisses target = withTarget quiet target $ \client -> sum . fmap misses <$>
 serverVersion :: Target -> IO (String, Int)
 serverVersion target = withTarget quiet target $ \client -> do
   found <- Map.elems <$> each Primaries client (infoOf "server")
-  let version fields = case (Map.lookup "valkey_version" fields, Map.lookup "redis_version" fields) of
-        (Just name, _) -> "valkey " <> Char8.unpack name
-        (Nothing, Just name) -> "redis " <> Char8.unpack name
-        (Nothing, Nothing) -> "unknown"
-  pure (maybe "unknown" version (listToMaybe found), length found)
+  pure
+    ( maybe "unknown" Char8.unpack (listToMaybe found >>= nameAndVersion),
+      length found
+    )
 
 number :: ByteString -> Int
 number = maybe 0 fst . Char8.readInt

@@ -14,7 +14,13 @@ module Tool.Failure
   )
 where
 
-import Control.Exception (Exception (displayException), IOException, SomeException, fromException, throwIO)
+import Control.Exception
+  ( Exception (displayException),
+    IOException,
+    SomeException,
+    fromException,
+    throwIO,
+  )
 import Data.List (intercalate, nub)
 import GHC.IO.Exception (IOErrorType (InappropriateType, ResourceVanished))
 import Redis.Config (ConfigError)
@@ -64,18 +70,24 @@ describe exception
 -- | What a node said, without its name.
 reason :: Redis.Error -> String
 reason = \case
-  Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} -> Redis.renderCause cause
+  Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} ->
+    Redis.renderCause cause
   problem -> displayException problem
 
 -- | What a person at a command line needs of it, each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
-  Redis.ConnectionError (Redis.ConnectionFailure _ endpoint cause) -> Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
-  Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) -> "no node can be reached: " <> reasons (map (fmap reason) tried)
-  Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) -> "no node answers: " <> reasons tried
+  Redis.ConnectionError (Redis.ConnectionFailure _ endpoint cause) ->
+    Redis.renderEndpoint endpoint <> ": " <> Redis.renderCause cause
+  Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) ->
+    "no node can be reached: " <> reasons tried
+  Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) ->
+    "no node answers: " <> reasons tried
   problem -> displayException problem
   where
-    reasons tried = intercalate "; " (nub [Redis.renderEndpoint endpoint <> ": " <> why | (endpoint, why) <- tried])
+    reasons tried =
+      intercalate "; " . nub $
+        [Redis.renderEndpoint endpoint <> ": " <> reason why | (endpoint, why) <- tried]
 
 ioError' :: IOException -> String
 ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName problem) said

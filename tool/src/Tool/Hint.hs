@@ -25,7 +25,9 @@ import Tool.Options.Connection
 -- spoken to, the line has the hint.
 withHint :: ConnectionOptions -> IO a -> IO a
 withHint options action
-  | namesServer options = action `catch` \problem -> maybe (throwIO problem) (unavailable . line problem) (hintFor tls problem)
+  | namesServer options =
+    action `catch` \problem ->
+      maybe (throwIO problem) (unavailable . line problem) (hintFor tls problem)
   | otherwise = action
   where
     tls = tlsWanted (connectionTls options) || maybe False (isJust . getTls) (connectionUrl options)
@@ -41,12 +43,18 @@ hintFor tls problem
     Redis.TimeoutError (Redis.TimeoutFailure Redis.NotSent _) -> Just withoutTls
     Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.ConnectTimedOut _)) -> Just withoutTls
     Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsTimedOut _)) -> Just withoutTls
-    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsFailed why)) | "what the peer answers is not TLS" `isPrefixOf` why -> Just withoutTls
+    Redis.ConnectionError (Redis.ConnectionFailure _ _ (Redis.TlsFailed why))
+      | "what the peer answers is not TLS" `isPrefixOf` why ->
+        Just withoutTls
     _ -> Nothing
   | otherwise = case problem of
-    Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} | hungUp (Redis.renderCause cause) -> Just withTls
-    Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) -> ended (map (reason . snd) tried)
-    Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) -> ended (map snd tried)
+    Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause}
+      | hungUp (Redis.renderCause cause) ->
+        Just withTls
+    Redis.RoutingError (Redis.RoutingFailure _ (Redis.NoReachableNode tried)) ->
+      ended (map (reason . snd) tried)
+    Redis.RoutingError (Redis.RoutingFailure _ (Redis.AttemptsExhausted tried)) ->
+      ended (map (reason . snd) tried)
     _ -> Nothing
   where
     withoutTls = "is this a port without TLS? It would leave TLS unanswered"
@@ -59,5 +67,7 @@ hintFor tls problem
       like (Redis.BrokenConnection "") said
         || said == Redis.renderCause Redis.ClosedByPeer
         -- An alert, with which TLS refuses.
-        || said == Redis.renderCause (Redis.TlsFailed "the server wants TLS on this port: rediss:// or setTls")
+        || said
+          == Redis.renderCause
+            (Redis.TlsFailed "the server wants TLS on this port: rediss:// or setTls")
     like cause said = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` said

@@ -23,8 +23,8 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
-import Tool.Bench.Histogram qualified as Histogram
 import Tool.Chart (Unit (Nanoseconds), format)
+import Tool.Span (nanosIn, secondsIn)
 
 -- | A part of a merged run: the name of its document, how far its clock is
 -- ahead of the first one's in nanoseconds, and the run.
@@ -39,7 +39,15 @@ data Part = Part
 mergeDocuments :: NonEmpty (Text, Document) -> Either String Document
 mergeDocuments documents@((firstName, first) :| others)
   | null others = Left "one document alone cannot be merged"
-  | null shared = Left ("no run is in all of them: " <> List.intercalate "; " [Text.unpack (name <> " has " <> names document) | (name, document) <- NonEmpty.toList documents])
+  | null shared =
+    Left
+      ( "no run is in all of them: "
+          <> List.intercalate
+            "; "
+            [ Text.unpack (name <> " has " <> names document)
+              | (name, document) <- NonEmpty.toList documents
+            ]
+      )
   | otherwise =
     Right
       Document
@@ -47,17 +55,28 @@ mergeDocuments documents@((firstName, first) :| others)
           documentRuns = mapMaybe (fmap mergeRuns . NonEmpty.nonEmpty . partsOf) shared,
           documentNotes =
             concat
-              [ ["Merged from " <> Text.pack (show (length documents)) <> " documents. Latencies are those of all samples; rates are counted over the time that all of them have in common."],
+              [ [ "Merged from " <> Text.pack (show (length documents))
+                    <> " documents. \
+                       \Latencies are those of all samples; \
+                       \rates are counted over the time that all of them have in common."
+                ],
                 clockNotes,
                 [ name <> ": the run " <> runName run <> " is left out, because not all have it"
                   | (name, document) <- NonEmpty.toList documents,
                     run <- documentRuns document,
                     runName run `notElem` shared
                 ],
-                concat [map ((name <> ": ") <>) (documentNotes document) | (name, document) <- NonEmpty.toList documents]
+                concat
+                  [ map ((name <> ": ") <>) (documentNotes document)
+                    | (name, document) <- NonEmpty.toList documents
+                  ]
               ],
           documentOrigins =
-            [ Origin {originName = name, originManifest = documentManifest document, originClock = clockOf document}
+            [ Origin
+                { originName = name,
+                  originManifest = documentManifest document,
+                  originClock = clockOf document
+                }
               | (name, document) <- NonEmpty.toList documents
             ]
         }
@@ -83,10 +102,16 @@ mergeDocuments documents@((firstName, first) :| others)
     clockNotes =
       [ name <> ": " <> case clockOf document of
           Just clock ->
-            "its clock is ahead of that of " <> firstName <> " by " <> format Nanoseconds (fromIntegral (clockOffset clock))
+            "its clock is ahead of that of "
+              <> firstName
+              <> " by "
+              <> format Nanoseconds (fromIntegral (clockOffset clock))
               <> ", give or take "
               <> format Nanoseconds (fromIntegral (clockUncertainty clock))
-          Nothing -> "its clock was not compared with that of " <> firstName <> " and is taken to be the same"
+          Nothing ->
+            "its clock was not compared with that of "
+              <> firstName
+              <> " and is taken to be the same"
         | (name, document) <- others
       ]
 
@@ -103,27 +128,37 @@ mergeRuns parts@(first :| _) =
       runProblems = concatMap own parts <> catMaybes (zipWith apart [1 :: Int ..] (map fst merged)),
       runNotes =
         List.nub (concatMap (runNotes . partRun) parts)
-          <> ["only as many windows are merged as the shortest has" | length (List.nub (map count (NonEmpty.toList parts))) > 1],
+          <> [ "only as many windows are merged as the shortest has"
+               | length (List.nub (map count (NonEmpty.toList parts))) > 1
+             ],
       runReference = Nothing
     }
   where
     count = length . runIterations . partRun
+    timed part = map ((,) (partAhead part)) (runIterations (partRun part))
     merged =
       [ mergeIterations these
-        | windows <- columns (fmap (\part -> map ((,) (partAhead part)) (runIterations (partRun part))) parts),
+        | windows <- columns (fmap timed parts),
           Just these <- [NonEmpty.nonEmpty windows]
       ]
     apart number common
-      | common <= 0 = Just ("window " <> Text.pack (show number) <> ": the generators measured at different times and have no moment in common")
+      | common <= 0 =
+        Just
+          ( "window "
+              <> Text.pack (show number)
+              <> ": the generators measured at different times and have no moment in common"
+          )
       | otherwise = Nothing
     -- What was wrong with each, but for the count of commands: each of them saw
     -- the others' in the server's.
     own part =
       [ partName part <> ": " <> problem
         | problem <- runProblems (partRun part),
-          problem `notElem` (findProblems (partRun part) List.\\ findProblems (withoutCounts (partRun part)))
+          problem `notElem` ofCounts (partRun part)
       ]
-    withoutCounts run = run {runIterations = [one {iterationAgreement = NotComparable ""} | one <- runIterations run]}
+    ofCounts run = findProblems run List.\\ findProblems (withoutCounts run)
+    withoutCounts run =
+      run {runIterations = [one {iterationAgreement = NotComparable ""} | one <- runIterations run]}
 
 -- As many lists as the shortest is long.
 columns :: NonEmpty [a] -> [[a]]
@@ -153,17 +188,26 @@ mergeSpecs specs@(first :| others) =
 -- if there is none, and all in one.
 mergeIterations :: NonEmpty (Int, Iteration) -> (Double, Iteration)
 mergeIterations windows =
-  ( fromIntegral (commonTo - commonFrom) / 1e9,
+  ( secondsIn (commonTo - commonFrom),
     Iteration
       { iterationStarted = from,
-        iterationSeconds = fromIntegral (to - from) / 1e9,
-        iterationCommon = Just Common {commonSeconds = max 0 (fromIntegral (commonTo - commonFrom) / 1e9), commonOps = sum (fmap opsInCommon placed)},
+        iterationSeconds = secondsIn (to - from),
+        iterationCommon =
+          Just
+            Common
+              { commonSeconds = max 0 (secondsIn (commonTo - commonFrom)),
+                commonOps = sum (fmap opsInCommon placed)
+              },
         iterationCommands = Map.unionsWith (<>) (map iterationCommands iterations),
         iterationErrors = Map.unionsWith (+) (map iterationErrors iterations),
-        iterationSeries = mergeSeries [(begin - from, iterationSeries one) | (begin, one) <- NonEmpty.toList placed],
+        iterationSeries =
+          mergeSeries
+            [ (begin - from, iterationSeries one)
+              | (begin, one) <- NonEmpty.toList placed
+            ],
         iterationNodes = Map.unionsWith nodes (map iterationNodes iterations),
-        iterationSamples = maybe [] (\(begin, one) -> [each {sampleAt = sampleAt each + later begin} | each <- iterationSamples one]) observer,
-        iterationEvents = maybe [] (\(begin, one) -> [each {eventAt = eventAt each + later begin, eventUntil = eventUntil each + later begin} | each <- iterationEvents one]) observer,
+        iterationSamples = maybe [] samplesOf observer,
+        iterationEvents = maybe [] eventsOf observer,
         iterationCpu = sum (map iterationCpu iterations),
         iterationGcCpu = sum <$> traverse iterationGcCpu iterations,
         iterationMemory =
@@ -180,26 +224,42 @@ mergeIterations windows =
     -- Each with its begin on the first one's clock.
     placed = fmap (\(ahead, one) -> (iterationStarted one - ahead, one)) windows
     iterations = map snd (NonEmpty.toList placed)
-    ends = fmap (\(begin, one) -> begin + round (iterationSeconds one * 1e9)) placed
+    ends = fmap (\(begin, one) -> begin + nanosIn (iterationSeconds one)) placed
     (from, to) = (minimum (fmap fst placed), maximum ends)
     (commonFrom, commonTo) = (maximum (fmap fst placed), minimum ends)
-    later begin = fromIntegral (begin - from) / 1e9
+    later begin = secondsIn (begin - from)
     -- All of them watch the same server: one report of it is enough.
     observer = case filter (not . null . iterationSamples . snd) (NonEmpty.toList placed) of
       one : _ -> Just one
       [] -> listToMaybe (NonEmpty.toList placed)
     total part = sum (map (part . iterationMemory) iterations)
-    nodes one other = NodeStats {nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other), nodeService = nodeService one <> nodeService other}
+    samplesOf (begin, one) =
+      [each {sampleAt = sampleAt each + later begin} | each <- iterationSamples one]
+    eventsOf (begin, one) =
+      [ each
+          { eventAt = eventAt each + later begin,
+            eventUntil = eventUntil each + later begin
+          }
+        | each <- iterationEvents one
+      ]
+    nodes one other =
+      NodeStats
+        { nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other),
+          nodeService = nodeService one <> nodeService other
+        }
     -- Slices that lie in the common part only partly count by that part.
     opsInCommon (begin, one) = case iterationSeries one of
       [] -> fromIntegral (iterationOps one) * within 0 (iterationSeconds one)
-      slices -> sum [fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice) | slice <- slices]
+      slices ->
+        sum
+          [ fromIntegral (sliceOps slice) * within (sliceAt slice) (sliceSpan slice)
+            | slice <- slices
+          ]
       where
-        (low, high) = (fromIntegral (commonFrom - begin) / 1e9, fromIntegral (commonTo - begin) / 1e9)
+        (low, high) = (secondsIn (commonFrom - begin), secondsIn (commonTo - begin))
         within at long
           | long <= 0 = 0
           | otherwise = max 0 (min high (at + long) - max low at) / long :: Double
-    sliceOps slice = sum [Histogram.count (sliceService stats) | stats <- Map.elems (sliceCommands slice)]
 
 -- Slices do not divide: each falls as a whole to the place of the common grid
 -- where its middle is.
@@ -216,7 +276,9 @@ mergeSeries series
     gathered =
       Map.fromListWith
         (flip (Map.unionWith (<>)))
-        [ (floor ((fromIntegral later / 1e9 + sliceAt slice + sliceSpan slice / 2) / width), sliceCommands slice)
+        [ ( floor ((secondsIn later + sliceAt slice + sliceSpan slice / 2) / width),
+            sliceCommands slice
+          )
           | (later, slices) <- series,
             slice <- slices
         ]
@@ -227,7 +289,8 @@ mergeTrust parts =
     { trustCpuShare = most trustCpuShare,
       trustGcShare = most trustGcShare,
       trustRunQueue = most trustRunQueue,
-      trustLittle = listToMaybe (List.sortOn (\value -> negate (abs (value - 1))) (mapMaybe trustLittle parts)),
+      trustLittle =
+        listToMaybe (List.sortOn (\value -> negate (abs (value - 1))) (mapMaybe trustLittle parts)),
       trustSteady = and <$> traverse trustSteady parts,
       trustSchedule = mconcat <$> traverse trustSchedule parts,
       trustProblems = List.nub (concatMap trustProblems parts)
@@ -239,6 +302,10 @@ mergeTrust parts =
 
 -- Generators of one server see each other's commands in its counts.
 mergeAgreements :: [Agreement] -> Agreement
-mergeAgreements parts = fromMaybe (NotComparable "several generators used the server, and each saw the others' commands in its counts") allAgree
+mergeAgreements parts =
+  fromMaybe (NotComparable others) allAgree
   where
-    allAgree = Agrees . Map.unionsWith (+) <$> traverse (\case Agrees counts -> Just counts; _ -> Nothing) parts
+    others = "several generators used the server, and each saw the others' commands in its counts"
+    allAgree =
+      Agrees . Map.unionsWith (+)
+        <$> traverse (\case Agrees counts -> Just counts; _ -> Nothing) parts

@@ -92,7 +92,9 @@ parseLine line = do
     number what rest =
       let digits = Char8.takeWhile isDigit rest
        in case Char8.readInt digits of
-            Just (value, _) | ByteString.length digits <= 12 -> Right (value, ByteString.drop (ByteString.length digits) rest)
+            Just (value, _)
+              | ByteString.length digits <= 12 ->
+                Right (value, ByteString.drop (ByteString.length digits) rest)
             _ -> problem rest what
     expect wanted rest = case Char8.uncons rest of
       Just (character, others) | character == wanted -> Right others
@@ -151,7 +153,9 @@ renderLine observed =
         OriginScript -> Builder.string7 "lua",
       Builder.char7 ']'
     ]
-      <> [Builder.string7 " \"" <> escaped word <> Builder.char7 '"' | word <- observedWords observed]
+      <> [ Builder.string7 " \"" <> escaped word <> Builder.char7 '"'
+           | word <- observedWords observed
+         ]
   where
     (seconds, micros) = observedMicros observed `divMod` 1000000
     padded digits = replicate (6 - length digits) '0' <> digits

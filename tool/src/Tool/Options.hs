@@ -12,6 +12,7 @@ module Tool.Options
   ( Mode (..),
     Outcome (..),
     parseArguments,
+    completions,
     modeWordsFirst,
     ambiguousOptions,
   )
@@ -20,6 +21,7 @@ where
 import Data.ByteString (ByteString)
 import Data.List (find, intersect, isPrefixOf, nub, (\\))
 import Data.Maybe (fromMaybe, maybeToList)
+import Data.Version (showVersion)
 import Options.Applicative
   ( Parser,
     ParserInfo,
@@ -27,6 +29,7 @@ import Options.Applicative
     abortOption,
     command,
     defaultPrefs,
+    execCompletion,
     execFailure,
     execParserPure,
     footer,
@@ -34,6 +37,7 @@ import Options.Applicative
     header,
     help,
     info,
+    infoOption,
     long,
     metavar,
     progDesc,
@@ -50,15 +54,19 @@ import Options.Applicative.Types
     Option (optMain),
     ParseError (ShowHelpText),
   )
+import Paths_redis_client_tool (version)
 import System.Exit (ExitCode (ExitSuccess))
+import System.Info (compilerName, compilerVersion)
 import Tool.Bench.Workload.Chosen (workloadRefusal)
 import Tool.Options.Bench
 import Tool.Options.Campaign (campaignOptions, campaignProblem)
-import Tool.Options.Connection (withPassword)
-import Tool.Options.Differential (differentialOptions, differentialProblem)
+import Tool.Options.Connection (connectionOptions, withPassword)
 import Tool.Options.Effect (Said, saidOf)
+import Tool.Options.Help (inGroups)
+import Tool.Options.Output (outputOptions)
 import Tool.Options.Replay
 import Tool.Options.Results
+import Tool.Options.Workload (workloadOptions)
 
 -- | What the program was asked to do.
 newtype Mode = Bench BenchMode
@@ -69,6 +77,8 @@ data Outcome
   = Run Mode
   | -- | Print this and end well.
     Help String
+  | -- | A shell asks for completions, by these arguments ('completions').
+    Complete
   | -- | One line that says what is wrong.
     Reject String
   deriving stock (Eq, Show)
@@ -77,6 +87,8 @@ data Outcome
 -- host but no password is given.
 parseArguments :: Maybe ByteString -> [String] -> Outcome
 parseArguments password arguments
+  | any completes arguments = Complete
+  | "--version" `elem` arguments, null (modePath arguments) = Help versionLine
   | null (modePath arguments) && "--help" `notElem` arguments =
     Reject $ case positionals arguments of
       [] -> "what to do is missing: name a mode (try --help)"
@@ -84,17 +96,21 @@ parseArguments password arguments
   | otherwise = case execParserPure defaultPrefs program (modeWordsFirst arguments) of
     Success mode -> checked (fallback mode)
     Failure failure -> case execFailure failure programName of
-      (_, ExitSuccess, _) -> Help (fst (renderFailure failure programName))
+      (_, ExitSuccess, _)
+        | modePath arguments == ["bench"] -> Help (inGroups benchGroups (rendered failure))
+        | otherwise -> Help (rendered failure)
       (message, _, _) -> Reject (oneLine message)
-    CompletionInvoked _ -> Reject "completion is not supported"
+    CompletionInvoked _ -> Complete
   where
+    rendered failure = fst (renderFailure failure programName)
+    authorised = withPassword password
     fallback = \case
       Bench (BenchOnce options) ->
-        Bench (BenchOnce options {benchConnection = withPassword password (benchConnection options)})
+        Bench (BenchOnce options {benchConnection = authorised (benchConnection options)})
       Bench (BenchRecord options) ->
-        Bench (BenchRecord options {recordConnection = withPassword password (recordConnection options)})
+        Bench (BenchRecord options {recordConnection = authorised (recordConnection options)})
       Bench (BenchReplay options) ->
-        Bench (BenchReplay options {replayConnection = withPassword password (replayConnection options)})
+        Bench (BenchReplay options {replayConnection = authorised (replayConnection options)})
       mode -> mode
     checked mode = maybe (Run mode) Reject (modeProblem (saidOf takesNext arguments) mode)
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
@@ -102,10 +118,15 @@ parseArguments password arguments
       text -> fromMaybe (unwords text) (saidTwice (unwords text) <|> notBeside (unwords text))
     -- The parser takes an option once, and does not know it afterwards; nor one
     -- that stands for the same thing as another.
-    saidTwice text = (<> " is given twice") <$> find (\name -> text == invalid name) (arguments \\ nub arguments)
-    notBeside text = (<> " and an option before it exclude each other") <$> find (\name -> text == invalid name) known
+    saidTwice text = (<> " is given twice") <$> invalidIn text (arguments \\ nub arguments)
+    notBeside text = (<> " and an option before it exclude each other") <$> invalidIn text known
+    invalidIn text = find (\name -> text == invalid name)
     invalid name = "Invalid option `" <> name <> "'"
-    known = [written name | Just (taking, flags) <- [lookup (modePath arguments) modePaths], name <- taking <> flags]
+    known =
+      [ written name
+        | Just (taking, flags) <- [lookup (modePath arguments) modePaths],
+          name <- taking <> flags
+      ]
     written = \case
       OptLong name -> "--" <> name
       OptShort letter -> ['-', letter]
@@ -113,14 +134,48 @@ parseArguments password arguments
 programName :: String
 programName = "redis-client"
 
+-- | The program's version, and what it was made with.
+versionLine :: String
+versionLine = programName <> " " <> showVersion version <> " (" <> compiler <> ")"
+  where
+    compiler = compilerName <> "-" <> showVersion compilerVersion
+
+-- | What a shell is told that asks: a script to be sourced, or how a word may go on.
+completions :: [String] -> IO String
+completions arguments = case execParserPure defaultPrefs program arguments of
+  CompletionInvoked completion -> execCompletion completion programName
+  _ -> pure ""
+
+completes :: String -> Bool
+completes argument =
+  any
+    (`isPrefixOf` argument)
+    ["--bash-completion-", "--zsh-completion-", "--fish-completion-"]
+
+-- | The options of one run, by what a reader looks for.
+benchGroups :: [(String, [OptName])]
+benchGroups =
+  [ ("Connection", connection),
+    ("Workload", workload),
+    ("Load", names benchOptions \\ concat [connection, workload, output, trusted]),
+    ("Output", output),
+    ("Trust", trusted)
+  ]
+  where
+    connection = names connectionOptions
+    workload = names workloadOptions
+    output = names outputOptions
+    names :: Parser a -> [OptName]
+    names = uncurry (<>) . optionNames
+    trusted =
+      map OptLong (words "allow allow-saturation brief no-sampling sample")
+        <> map OptLong (words "warmup iterations slice")
+
 modeProblem :: Said -> Mode -> Maybe String
 modeProblem options' = \case
   Bench (BenchOnce options) -> case benchProblem options' options of
     Nothing -> workloadRefusal (benchWorkload options)
     problem -> problem
-  Bench (BenchSuite options) -> suiteProblem options
-  Bench (BenchGate options) -> gateProblem options
-  Bench (BenchDifferential options) -> differentialProblem options
   Bench (BenchCampaign options) -> campaignProblem options
   Bench (BenchRecord options) -> recordProblem options
   Bench (BenchReplay options) -> replayProblem options
@@ -132,7 +187,7 @@ modeProblem options' = \case
 program :: ParserInfo Mode
 program =
   info
-    (subparser (metavar "MODE" <> command "bench" benchInfo) <**> helpOption)
+    (subparser (metavar "MODE" <> command "bench" benchInfo) <**> helpOption <**> versionOption)
     ( fullDesc <> header "redis-client - a client for Redis and Valkey, and what it can do"
         <> footer exitCodes
     )
@@ -143,80 +198,60 @@ program =
         (progDesc "Measure a server or a cluster; with no host, a private one" <> footer exitCodes)
     parts =
       subparser
-        ( metavar "suite|gate|differential|campaign|record|replay|report|compare|merge|schema"
-            <> command
-              "suite"
-              ( info
-                  (BenchSuite <$> suiteOptions <**> helpOption)
-                  (progDesc "GET, SET and mixed against a private server and a private cluster")
-              )
-            <> command
-              "gate"
-              ( info
-                  (BenchGate <$> gateOptions <**> helpOption)
-                  (progDesc "The speeds that must be reached, on pinned cores, beside redis-benchmark")
-              )
-            <> command
-              "differential"
-              ( info
-                  (BenchDifferential <$> differentialOptions <**> helpOption)
-                  (progDesc "The same tests by this program and by redis-benchmark: do they find the same?" <> footer exitCodes)
-              )
-            <> command
+        ( metavar "campaign|record|replay|report|compare|merge|schema"
+            <> part
               "campaign"
-              ( info
-                  (BenchCampaign <$> campaignOptions <**> helpOption)
-                  (progDesc "Servers of its own: persistence, directories, workloads, sizes, callers, round trips" <> footer exitCodes)
-              )
-            <> command
+              (BenchCampaign <$> campaignOptions)
+              "Servers of its own: persistence, directories, workloads, sizes, callers, round trips"
+              (footer exitCodes)
+            <> part
               "record"
-              ( info
-                  (BenchRecord <$> recordOptions <**> helpOption)
-                  (progDesc "Keep the commands that a server runs, and when (MONITOR: costs the server much)")
-              )
-            <> command
+              (BenchRecord <$> recordOptions)
+              "Keep the commands that a server runs, and when (MONITOR: costs the server much)"
+              mempty
+            <> part
               "replay"
-              ( info
-                  (BenchReplay <$> replayOptions <**> helpOption)
-                  (progDesc "Send the commands of a recording again, at their times" <> footer exitCodes)
-              )
-            <> command
+              (BenchReplay <$> replayOptions)
+              "Send the commands of a recording again, at their times"
+              (footer exitCodes)
+            <> part
               "report"
-              ( info
-                  (BenchReport <$> reportOptions <**> helpOption)
-                  (progDesc "Show results again, and write them in other forms")
-              )
-            <> command
+              (BenchReport <$> reportOptions)
+              "Show results again, and write them in other forms"
+              mempty
+            <> part
               "compare"
-              ( info
-                  (BenchCompare <$> compareOptions <**> helpOption)
-                  (progDesc "Hold results against earlier ones: what changed, and whether by more than chance" <> footer exitCodes)
-              )
-            <> command
+              (BenchCompare <$> compareOptions)
+              "Hold results against earlier ones: what changed, and whether by more than chance"
+              (footer exitCodes)
+            <> part
               "merge"
-              ( info
-                  (BenchMerge <$> mergeOptions <**> helpOption)
-                  (progDesc "Add up the results of generators that were started together on several machines")
-              )
-            <> command
+              (BenchMerge <$> mergeOptions)
+              "Add up the results of generators that were started together on several machines"
+              mempty
+            <> part
               "schema"
-              (info (pure BenchSchema <**> helpOption) (progDesc "Print the JSON schema of results"))
+              (pure BenchSchema)
+              "Print the JSON schema of results"
+              mempty
         )
+    part name parser about more =
+      command name (info (parser <**> helpOption) (progDesc about <> more))
     exitCodes =
-      "Exit codes: 0 well; 1 the gate was missed, or a rule of --fail-if broken; 2 bad options, or a run that"
+      "Exit codes: 0 well; 1 a rule of --fail-if was broken; 2 bad options, or a run that"
         <> " counted errors, misses or other commands than the server; 3 the server"
         <> " or a program that is needed cannot be had."
 
 helpOption :: Parser (a -> a)
 helpOption = abortOption (ShowHelpText Nothing) (long "help" <> help "Show this text")
 
+versionOption :: Parser (a -> a)
+versionOption = infoOption versionLine (long "version" <> help "Say which version this is")
+
 -- The words that may name a mode, outermost first, and the options of each.
 modePaths :: [([String], ([OptName], [OptName]))]
 modePaths =
-  [ (["bench", "suite"], optionNames suiteOptions),
-    (["bench", "gate"], optionNames gateOptions),
-    (["bench", "differential"], optionNames differentialOptions),
-    (["bench", "campaign"], optionNames campaignOptions),
+  [ (["bench", "campaign"], optionNames campaignOptions),
     (["bench", "record"], optionNames recordOptions),
     (["bench", "replay"], optionNames replayOptions),
     (["bench", "report"], optionNames reportOptions),

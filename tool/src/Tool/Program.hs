@@ -1,6 +1,8 @@
 -- | The program: from arguments to exit code.
 module Tool.Program
   ( runProgram,
+    asProgram,
+    complain,
   )
 where
 
@@ -10,7 +12,7 @@ import System.Exit (ExitCode (..))
 import System.IO (BufferMode (LineBuffering), hFlush, hPutStrLn, hSetBuffering, stderr, stdout)
 import Tool.Bench (bench)
 import Tool.Failure (Failure (..), describe, exitInvalid)
-import Tool.Options (Mode (..), Outcome (..), parseArguments)
+import Tool.Options (Mode (..), Outcome (..), completions, parseArguments)
 import Tool.Sigterm (unwindOnSigterm)
 import Tool.Text (argumentBytes)
 import Tool.Utf8 (useUtf8)
@@ -18,26 +20,34 @@ import Tool.Utf8 (useUtf8)
 -- | Does what the arguments say. Everything that was started has ended when
 -- this returns, also after Ctrl-C and SIGTERM.
 runProgram :: IO ExitCode
-runProgram = do
-  useUtf8
-  hSetBuffering stdout LineBuffering
+runProgram = asProgram name $ do
   password <- lookupEnv "REDISCLI_AUTH"
   arguments <- getArgs
+  case parseArguments (argumentBytes <$> password) arguments of
+    Help text -> ExitSuccess <$ putStrLn text
+    Complete -> ExitSuccess <$ (completions arguments >>= putStr)
+    Reject problem -> ExitFailure exitInvalid <$ complain name problem
+    Run (Bench mode) -> bench mode
+  where
+    name = "redis-client"
+
+-- | An action as a whole program of this name: it reads and writes UTF-8, unwinds on
+-- SIGTERM, and says in one line why it failed.
+asProgram :: String -> IO ExitCode -> IO ExitCode
+asProgram name action = do
+  useUtf8
+  hSetBuffering stdout LineBuffering
   unwindOnSigterm
   -- What is left in a buffer is written here, where it is noticed if it cannot
   -- be.
-  try (act (parseArguments (argumentBytes <$> password) arguments) <* hFlush stdout) >>= either ended pure
+  try (action <* hFlush stdout) >>= either ended pure
   where
-    act = \case
-      Help text -> ExitSuccess <$ putStrLn text
-      Reject problem -> ExitFailure exitInvalid <$ complain problem
-      Run mode -> runMode mode
-    complain text = hPutStrLn stderr ("redis-client: " <> text)
     ended problem
       | Just Failure {failureCode, failureText} <- describe problem =
-        ExitFailure failureCode <$ complain failureText
+        ExitFailure failureCode <$ complain name failureText
       | Just UserInterrupt <- fromException problem = pure (ExitFailure 130)
       | otherwise = throwIO problem
 
-runMode :: Mode -> IO ExitCode
-runMode (Bench mode) = bench mode
+-- | A line on the standard error, after the program's name.
+complain :: String -> String -> IO ()
+complain name text = hPutStrLn stderr (name <> ": " <> text)

@@ -26,7 +26,16 @@ import Data.List qualified as List
 import System.Directory (getTemporaryDirectory, removePathForcibly, renameFile)
 import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
-import System.IO (Handle, IOMode (WriteMode), hClose, hFlush, hPutStrLn, openBinaryFile, stderr, stdout)
+import System.IO
+  ( Handle,
+    IOMode (WriteMode),
+    hClose,
+    hFlush,
+    hPutStrLn,
+    openBinaryFile,
+    stderr,
+    stdout,
+  )
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
 import System.IO.Temp (createTempDirectory)
 import System.Timeout (timeout)
@@ -37,7 +46,7 @@ import Tool.Failure (Failure, exitUnavailable)
 import Tool.Options.Replay (RecordOptions (..))
 import Tool.Record.Probe (probe)
 import Tool.Record.Wire (Wire (wireName), ask, blame, receive, withConnected)
-import Tool.Span (renderSpan)
+import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
 
 -- | Records until the time or the number is reached, or Ctrl-C. The file is
@@ -53,8 +62,10 @@ record options = withPlace (recordOut options) $ \place -> do
     cut <- newIORef False
     begun <- monotonic
     -- Ctrl-C ends the recording, not what was recorded.
-    _ <- tryJust (\problem -> guard (problem == UserInterrupt)) . within (recordSeconds options) . race_ (readMVar full) $
-      (`mapConcurrently_` parts) $ \part ->
+    _ <- tryJust (\problem -> guard (problem == UserInterrupt))
+      . within (recordSeconds options)
+      . race_ (readMVar full)
+      $ (`mapConcurrently_` parts) $ \part ->
         observe place part (writeIORef cut True) $ \found -> do
           (room, reached) <- atomicModifyIORef' counted (count (recordCount options) found)
           when reached $ void (tryPutMVar full ())
@@ -65,11 +76,15 @@ record options = withPlace (recordOut options) $ \place -> do
     writing place $ mapM_ (hClose . partHandle) parts
     deliver place (map partFile parts)
     hPutStrLn (if placeOut place == "-" then stderr else stdout) $
-      thousands written <> " commands in " <> renderSpan (fromIntegral (ended - begun) / 1e9) <> ": " <> placeOut place
+      thousands written
+        <> " commands in "
+        <> renderSpan (secondsIn (ended - begun))
+        <> ": "
+        <> placeOut place
     short <- readIORef cut
     pure (if short then ExitFailure exitUnavailable else ExitSuccess)
   where
-    within = maybe void (\seconds -> void . timeout (ceiling (seconds * 1e6)))
+    within = maybe void (\seconds -> void . timeout (microsIn seconds))
     -- How many of so many there is room for, and whether that was the last.
     count limit found sofar =
       let room = maybe found (\most -> min found (most - sofar)) limit
@@ -127,13 +142,23 @@ observe place part cut room = keep (partBegun part) (0 :: Int)
       case received of
         Right bytes | not (ByteString.null bytes) -> keep (unread <> bytes) seen
         _ | seen > 0 -> do
-          hPutStrLn stderr (wireName (partWire part) <> ": the server closed the connection after " <> thousands seen <> " commands")
+          hPutStrLn
+            stderr
+            ( wireName (partWire part)
+                <> ": the server closed the connection after "
+                <> thousands seen
+                <> " commands"
+            )
           cut
         Left problem -> throwIO (problem :: Failure)
         Right _ -> blame (partWire part) "the server closed the connection"
     keep bytes seen = do
       let (complete, rest) = ByteString.breakEnd (== 10) bytes
-          observed = [ByteString.drop 1 each | each <- Char8.lines (Char8.filter (/= '\r') complete), "+" `ByteString.isPrefixOf` each]
+          observed =
+            [ ByteString.drop 1 each
+              | each <- Char8.lines (Char8.filter (/= '\r') complete),
+                "+" `ByteString.isPrefixOf` each
+            ]
       -- What is counted is written, whenever the time is over.
       mask_ $ do
         taken <- room (length observed)
@@ -161,7 +186,13 @@ withPlace out action = do
   parent <- if special then getTemporaryDirectory else pure (takeDirectory out)
   bracket (create parent) removePathForcibly (action . Place out special)
   where
-    create parent = tryIOError (modifyIOError (`ioeSetFileName` parent) (createTempDirectory parent "recording.part")) >>= either (cannotWrite "--out" out) pure
+    create parent =
+      tryIOError
+        ( modifyIOError
+            (`ioeSetFileName` parent)
+            (createTempDirectory parent "recording.part")
+        )
+        >>= either (cannotWrite "--out" out) pure
 
 -- Puts the parts together where they are wanted.
 deliver :: Place -> [FilePath] -> IO ()

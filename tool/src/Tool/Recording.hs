@@ -74,20 +74,27 @@ parseRecording text = finished <$> traverse parsed (zip [1 ..] (Char8.lines text
                   | one <- good
                 ],
               recordingClients = Map.size clients,
-              recordingLeftOut = Map.fromListWith (+) [(reason, 1) | one <- all', Just reason <- [obstacle one]]
+              recordingLeftOut =
+                Map.fromListWith (+) [(reason, 1) | one <- all', Just reason <- [obstacle one]]
             }
 
 -- | Seconds from the first command to the last. \(O(n)\).
 recordingSpan :: Recording -> Double
-recordingSpan recording = fromIntegral (List.foldl' max 0 (map recordedAt (recordingCommands recording))) / 1e6
+recordingSpan recording =
+  fromIntegral (List.foldl' max 0 (map recordedAt (recordingCommands recording))) / 1e6
 
 -- | How many there are of each command. \(O(n \log n)\).
 recordingNames :: Recording -> Map ByteString Int
-recordingNames recording = Map.fromListWith (+) [(recordedName one, 1) | one <- recordingCommands recording]
+recordingNames recording =
+  Map.fromListWith (+) [(recordedName one, 1) | one <- recordingCommands recording]
 
 -- Each that is new gets the next number.
 numbered :: [Origin] -> Map Origin Int
-numbered = List.foldl' (\known one -> if one `Map.member` known then known else Map.insert one (Map.size known) known) Map.empty
+numbered = List.foldl' add Map.empty
+  where
+    add known one
+      | one `Map.member` known = known
+      | otherwise = Map.insert one (Map.size known) known
 
 -- Commands that the server counts by their subcommand.
 nameOf :: [ByteString] -> ByteString

@@ -17,12 +17,18 @@ module Tool.Relay
   ( Relay,
     relayPort,
     relayConnections,
-    relayLateness,
     withRelay,
   )
 where
 
-import Control.Concurrent.Async (Async, asyncWithUnmask, cancel, concurrently_, mapConcurrently_, withAsync)
+import Control.Concurrent.Async
+  ( Async,
+    asyncWithUnmask,
+    cancel,
+    concurrently_,
+    mapConcurrently_,
+    withAsync,
+  )
 import Control.Concurrent.STM
   ( STM,
     TQueue,
@@ -49,27 +55,18 @@ import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
 import Redis.TestKit.Address (Address (..), connectTo, listenOn)
 import Tool.Bench.Cpu (Nanos, monotonic)
-import Tool.Bench.Histogram (Histogram)
-import Tool.Bench.Histogram.Recorder (Recorder, drain, newRecorder, record)
 import Tool.Bench.Sleep (sleepUntilExactly)
 
 -- | A relay in front of one server, on @127.0.0.1@.
 data Relay = Relay
   { -- | Where clients connect.
     relayPort :: Int,
-    relayAccepted :: TVar Int,
-    relayLate :: Recorder
+    relayAccepted :: TVar Int
   }
 
 -- | How many connections it has accepted so far.
 relayConnections :: Relay -> IO Int
 relayConnections = readTVarIO . relayAccepted
-
--- | How many nanoseconds longer than it should it held what it has handed over
--- since this was last asked, each way: a busy machine wakes it late. What is
--- seen through it is that much slower, on both ways.
-relayLateness :: Relay -> IO Histogram
-relayLateness = drain . relayLate
 
 -- What is on its way: when it is due, how many bytes it holds, and how to hand
 -- it over.
@@ -89,23 +86,23 @@ withRelay held target action =
     workers <- newTVarIO Map.empty
     queue <- Queue <$> newTQueueIO <*> newTVarIO 0
     let stop = readTVarIO workers >>= mapConcurrently_ cancel . Map.elems
-    late <- newRecorder
-    withAsync (release queue late) $ \_ ->
-      withAsync (acceptLoop held target queue accepted workers socket) $ \accepting ->
-        action Relay {relayPort = fromIntegral port, relayAccepted = accepted, relayLate = late}
-          `finally` (cancel accepting >> stop)
+        relay = Relay {relayPort = fromIntegral port, relayAccepted = accepted}
+    withAsync (release queue) $ \_ ->
+      withAsync (acceptLoop relay workers (serve held target queue) socket) $ \accepting ->
+        action relay `finally` (cancel accepting >> stop)
 
-acceptLoop :: Nanos -> Address -> Queue -> TVar Int -> TVar (Map Int (Async ())) -> Socket -> IO ()
-acceptLoop held target queue accepted workers socket = forever . mask_ $ do
+-- Each connection has a thread that serves it, and is listed while it lives.
+acceptLoop :: Relay -> TVar (Map Int (Async ())) -> (Socket -> IO ()) -> Socket -> IO ()
+acceptLoop relay workers serving socket = forever . mask_ $ do
   (client, _) <- Socket.accept socket
   number <- atomically $ do
-    modifyTVar' accepted (+ 1)
-    readTVar accepted
+    modifyTVar' (relayAccepted relay) (+ 1)
+    readTVar (relayAccepted relay)
   -- Begins masked, and so reaches its handlers before a 'cancel' does. Entered
   -- in the list before it can take itself off it.
   listed <- newTVarIO False
   worker <- asyncWithUnmask $ \unmask ->
-    unmask (atomically (readTVar listed >>= check) >> serve held target queue client)
+    unmask (atomically (readTVar listed >>= check) >> serving client)
       `finally` (Socket.close client >> atomically (modifyTVar' workers (Map.delete number)))
   atomically $ do
     modifyTVar' workers (Map.insert number worker)
@@ -147,11 +144,9 @@ post (Queue parcels held) parcel@(Parcel _ size _) = do
 
 -- Hands over what is due, for ever. One whose connection is closed meanwhile
 -- concerns nobody else: its own threads notice.
-release :: Queue -> Recorder -> IO ()
-release (Queue parcels held) late = forever $ do
+release :: Queue -> IO ()
+release (Queue parcels held) = forever $ do
   Parcel due size handOver <- atomically (readTQueue parcels)
   sleepUntilExactly due
-  now <- monotonic
-  record late (now - due)
   void (try @IOException handOver)
   atomically (modifyTVar' held (subtract size))

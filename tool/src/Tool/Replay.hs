@@ -56,7 +56,7 @@ import Tool.Monitor
 import Tool.Options.Output (toStandardOutput)
 import Tool.Options.Replay
 import Tool.Recording
-import Tool.Span (renderSpan)
+import Tool.Span (renderSpan, secondsIn)
 import Tool.Text (fixed, thousands)
 
 -- | Replays a file; blocks for as long as it lasts. Ends badly when commands
@@ -70,12 +70,25 @@ replay options = withOutputs (replayOutputs options) $ \write -> do
   about <- manifest
   run <- judged <$> played options recording
   for_ (map Text.unpack (runNotes run) <> [""] <> report [run]) (hPutStrLn handle)
-  write Document {documentManifest = about, documentRuns = [run], documentNotes = [], documentOrigins = []}
+  write
+    Document
+      { documentManifest = about,
+        documentRuns = [run],
+        documentNotes = [],
+        documentOrigins = []
+      }
   pure (if runValid run then ExitSuccess else ExitFailure exitInvalid)
   where
     handle = if toStandardOutput (replayOutputs options) then stderr else stdout
     unreadable (number, LineProblem at expected) =
-      replayFile options <> ":" <> show number <> ":" <> show (at + 1) <> ": " <> expected <> " is expected here"
+      replayFile options
+        <> ":"
+        <> show number
+        <> ":"
+        <> show (at + 1)
+        <> ": "
+        <> expected
+        <> " is expected here"
 
 -- Three numbers for each command: when it was to be sent, when it was, and when
 -- its reply came; and what became of those that failed.
@@ -95,7 +108,12 @@ played options recording = do
   capabilities <- getNumCapabilities
   (server, nodes) <- serverVersion target
   before <- countsBefore target
-  rows <- Rows <$> newByteArray bytes <*> newByteArray bytes <*> newByteArray bytes <*> newIORef IntMap.empty
+  rows <-
+    Rows
+      <$> newByteArray bytes
+      <*> newByteArray bytes
+      <*> newByteArray bytes
+      <*> newIORef IntMap.empty
   queues <- traverse (const newTQueueIO) [1 .. waiting]
   started <- wallClock
   cpuBefore <- ownCpu
@@ -103,16 +121,28 @@ played options recording = do
   begun <- (+ 1000000) <$> monotonic
   withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client ->
     concurrently_
-      (submitAll client begun (replayPace options) (IntMap.fromList (zip [0 ..] queues)) rows commands)
+      ( submitAll
+          client
+          (dueFrom begun (replayPace options))
+          (IntMap.fromList (zip [0 ..] queues))
+          rows
+          commands
+      )
       (forConcurrently_ queues (collect rows))
   ended <- monotonic
   cpuAfter <- ownCpu
   used <- memory
   failures <- readIORef (rowsFailed rows)
   finished <- traverse (rowOf rows failures) (zip [0 ..] commands)
-  let seconds = fromIntegral (ended - begun) / 1e9
+  let seconds = secondsIn (ended - begun)
       errors = Map.fromListWith (+) [(problem, 1) | Finished _ (Left problem) <- finished]
-      answered = CommandCounts (Map.fromListWith (+) [(name, 1) | Finished name (Right _) <- finished, name /= "ping"])
+      answered =
+        CommandCounts . Map.fromListWith (+) $
+          [(name, 1) | Finished name (Right _) <- finished, name /= "ping"]
+      late =
+        [ max 0 (timesSent times - timesIntended times)
+          | Finished _ (Right times) <- finished
+        ]
   agreement <-
     if any (scripted . recordedName) commands
       then pure (NotComparable "scripts run commands of their own")
@@ -148,7 +178,7 @@ played options recording = do
                   noTrust
                     { trustSchedule =
                         if paced
-                          then Just (Histogram.fromValues [max 0 (timesSent times - timesIntended times) | Finished _ (Right times) <- finished])
+                          then Just (Histogram.fromValues late)
                           else Nothing
                     },
                 iterationAgreement = agreement
@@ -167,16 +197,23 @@ played options recording = do
     paced = replayPace options /= PaceUnpaced
     scripted name = any (`ByteString.isPrefixOf` name) ["eval", "fcall"]
     rate = case replayPace options of
-      PaceTimes times | recordingSpan recording > 0 -> times * fromIntegral count / recordingSpan recording
+      PaceTimes times
+        | recordingSpan recording > 0 ->
+          times * fromIntegral count / recordingSpan recording
       _ -> 0
     notes seconds =
       [ Text.pack $
-          thousands count <> " commands of " <> show (recordingClients recording) <> " clients, recorded in "
+          thousands count
+            <> " commands of "
+            <> show (recordingClients recording)
+            <> " clients, recorded in "
             <> renderSpan (recordingSpan recording)
             <> ", sent in "
             <> renderSpan seconds
             <> case replayPace options of
-              PaceTimes times -> " at the recorded times" <> (if times == 1 then "" else ", " <> fixed 2 times <> " times as fast")
+              PaceTimes times ->
+                " at the recorded times"
+                  <> (if times == 1 then "" else ", " <> fixed 2 times <> " times as fast")
               PaceUnpaced -> " as fast as replies allowed"
       ]
         <> [ Text.pack (thousands left <> " left out: " <> obstacleText reason)
@@ -186,7 +223,13 @@ played options recording = do
       Spec
         { specOperation = "replay",
           specWorkload =
-            Text.intercalate "," [decoded name <> ":" <> Text.pack (show held) | (name, held) <- Map.toList (recordingNames recording)],
+            Text.intercalate
+              ","
+              [ decoded name
+                  <> ":"
+                  <> Text.pack (show held)
+                | (name, held) <- Map.toList (recordingNames recording)
+              ],
           specSeed = 0,
           specKeys = 0,
           specKeySize = 0,
@@ -213,19 +256,24 @@ played options recording = do
 -- What a thread that waits is handed: the row, and what to wait for.
 type Lane = TQueue (Maybe (Int, Pending Value))
 
-submitAll :: Client -> Nanos -> Pace -> IntMap Lane -> Rows -> [Recorded] -> IO ()
-submitAll client begun pace queues rows commands = do
+-- Waits until a command is due, and says when that was.
+dueFrom :: Nanos -> Pace -> Recorded -> IO Nanos
+dueFrom begun pace one = case pace of
+  PaceTimes times -> do
+    let moment = begun + round (fromIntegral (recordedAt one) * 1000 / times)
+    moment <$ sleepUntilExactly moment
+  PaceUnpaced -> monotonic
+
+submitAll :: Client -> (Recorded -> IO Nanos) -> IntMap Lane -> Rows -> [Recorded] -> IO ()
+submitAll client due queues rows commands = do
   forM_ (zip [0 ..] commands) $ \(row, one) -> do
-    intended <- case pace of
-      PaceTimes times -> do
-        let moment = begun + round (fromIntegral (recordedAt one) * 1000 / times)
-        moment <$ sleepUntilExactly moment
-      PaceUnpaced -> monotonic
+    intended <- due one
     writeByteArray (rowsIntended rows) row intended
     monotonic >>= writeByteArray (rowsSent rows) row
     submitted <- try (Redis.submit client (Commands.raw (recordedWords one)))
     case submitted of
-      Right pending -> for_ (laneOf one) $ \lane -> atomically (writeTQueue lane (Just (row, pending)))
+      Right pending -> for_ (laneOf one) $ \lane ->
+        atomically (writeTQueue lane (Just (row, pending)))
       Left problem -> failedRow rows row problem
   forM_ queues $ \lane -> atomically (writeTQueue lane Nothing)
   where
@@ -244,7 +292,11 @@ collect rows lane =
 
 failedRow :: Rows -> Int -> Error -> IO ()
 failedRow rows row problem =
-  atomicModifyIORef' (rowsFailed rows) (\held -> (IntMap.insert row (Text.pack (errorClass problem)) held, ()))
+  atomicModifyIORef'
+    (rowsFailed rows)
+    ( \held ->
+        (IntMap.insert row (Text.pack (errorClass problem)) held, ())
+    )
 
 -- A command that has its reply, or its error.
 data Finished = Finished Text (Either Text Times)
@@ -285,7 +337,8 @@ statsOf paced finished =
               commandMisses = 0,
               commandErrors = Map.fromListWith (+) [(problem, 1) | Left problem <- outcomes],
               commandService = Histogram.fromValues (map service times),
-              commandResponse = if paced then Just (Histogram.fromValues (map response times)) else Nothing
+              commandResponse =
+                if paced then Just (Histogram.fromValues (map response times)) else Nothing
             }
 
 -- A slice per second, by when the replies came.
@@ -308,7 +361,8 @@ seriesOf paced begun seconds finished =
     slice times =
       SliceStats
         { sliceService = Histogram.fromValues (map service times),
-          sliceResponse = if paced then Just (Histogram.fromValues (map response times)) else Nothing,
+          sliceResponse =
+            if paced then Just (Histogram.fromValues (map response times)) else Nothing,
           sliceErrors = 0
         }
 

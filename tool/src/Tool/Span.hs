@@ -1,12 +1,32 @@
--- | Spans of time as people write them: @500us@, @0.124ms@, @30s@, @2h@.
+-- | Spans of time as people write them, @500us@, @0.124ms@, @30s@, @2h@, and as clocks
+-- and calls of the system count them. No other module of this program, or of those that
+-- share its modules, turns one unit into another.
 module Tool.Span
-  ( parseSpan,
+  ( -- * In words
+    parseSpan,
     renderSpan,
     roughly,
+
+    -- * Moments
+    sinceEpoch,
+    dated,
+
+    -- * In units
+    nanosIn,
+    microsIn,
+    secondsIn,
+    inMillis,
+    inMicros,
+
+    -- * Of a pace
+    perSecond,
+    remaining,
   )
 where
 
 import Data.Char (isDigit)
+import Data.Time.Clock.POSIX (POSIXTime, posixSecondsToUTCTime)
+import Data.Time.Format (defaultTimeLocale, formatTime)
 import Text.Read (readMaybe)
 import Tool.Text (fixed)
 
@@ -16,8 +36,12 @@ parseSpan :: String -> Either String Double
 parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
   (Just value, Just factor)
     | not (null number) ->
-      if value * factor > longest then Left ("a span of time can be " <> renderSpan longest <> " at most, not " <> text) else Right (value * factor)
-  (Just _, Nothing) | not (null number) -> Left ("no unit of time is called " <> show unit <> ": us, ms, s, m or h")
+      if value * factor > longest
+        then Left ("a span of time can be " <> renderSpan longest <> " at most, not " <> text)
+        else Right (value * factor)
+  (Just _, Nothing)
+    | not (null number) ->
+      Left ("no unit of time is called " <> show unit <> ": us, ms, s, m or h")
   _ -> Left ("not a span of time such as 500us, 0.124ms, 30s, 5m or 2h: " <> show text)
   where
     (number, unit) = span (\character -> isDigit character || character == '.') text
@@ -40,7 +64,8 @@ renderSpan seconds
   | seconds >= 120, Just minutes <- whole (seconds / 60) = show minutes <> "m"
   | otherwise = short seconds <> "s"
   where
-    whole value = let near = round value :: Int in if fromIntegral near == value then Just near else Nothing
+    whole value =
+      let near = round value :: Int in if fromIntegral near == value then Just near else Nothing
     short value = trim (fixed 3 value)
     trim text
       | '.' `elem` text = reverse (dropPoint (dropWhile (== '0') (reverse text)))
@@ -55,3 +80,45 @@ roughly :: Double -> Double
 roughly seconds
   | seconds < 120 = fromIntegral (round seconds :: Int)
   | otherwise = 60 * fromIntegral (round (seconds / 60) :: Int)
+
+-- | Nanoseconds since 1970.
+sinceEpoch :: POSIXTime -> Int
+sinceEpoch time = round (time * 1000000000)
+
+-- | A moment, in nanoseconds since 1970, in the form that 'formatTime' is told; in UTC,
+-- and to the second.
+dated :: String -> Int -> String
+dated form nanos =
+  formatTime defaultTimeLocale form (posixSecondsToUTCTime (fromIntegral (nanos `div` 1000000000)))
+
+-- | So many seconds in nanoseconds, as the clocks count.
+nanosIn :: Double -> Int
+nanosIn seconds = round (seconds * 1e9)
+
+-- | So many seconds in microseconds, as calls that wait take them; never less.
+microsIn :: Double -> Int
+microsIn seconds = ceiling (seconds * 1e6)
+
+-- | So many nanoseconds in seconds.
+secondsIn :: Int -> Double
+secondsIn nanos = fromIntegral nanos / 1e9
+
+-- | So many nanoseconds in milliseconds.
+inMillis :: Double -> Double
+inMillis nanos = nanos / 1e6
+
+-- | So many nanoseconds in microseconds.
+inMicros :: Double -> Double
+inMicros nanos = nanos / 1e3
+
+-- | How many there were a second, of so many in so many nanoseconds.
+perSecond :: Double -> Int -> Double
+perSecond count nanos = count * 1e9 / fromIntegral (max 1 nanos)
+
+-- | The minutes that are left, from the seconds that the whole was to take, the
+-- part of it that is done, and the seconds since the start: the pace so far
+-- counts, once there is one.
+remaining :: Double -> Double -> Double -> Double
+remaining whole done since
+  | done < 20 = (whole - done) / 60
+  | otherwise = (whole - done) * (since / done) / 60

@@ -3,6 +3,7 @@
 module Tool.Statistics
   ( Summary (..),
     summarise,
+    summariseRatios,
     overlap,
     rankTest,
     rankTestFloor,
@@ -25,28 +26,46 @@ data Summary = Summary
     -- | Of the sample; 0 for one number.
     summarySd :: Double,
     -- | The 95 % interval of confidence of the mean, by Student's t; 'Nothing'
-    -- for one number.
+    -- for fewer than three numbers, which say next to nothing of their spread. Of
+    -- numbers that are not negative it is not, either.
     summaryInterval :: Maybe (Double, Double)
   }
   deriving stock (Eq, Show)
 
 -- | 'Nothing' for no numbers. \(O(n \log n)\).
 summarise :: [Double] -> Maybe Summary
-summarise values = case List.sort values of
+summarise values = summariseFrom (if all (>= 0) values then 0 else negate (1 / 0)) values
+
+-- | Of ratios: their geometric mean, with the 95 % interval of confidence of the mean of their
+-- logarithms, so that a ratio and its inverse have the same. 'Nothing' for none, or if one is not
+-- positive. \(O(n \log n)\).
+summariseRatios :: [Double] -> Maybe (Double, Maybe (Double, Double))
+summariseRatios ratios
+  | all (> 0) ratios = unlogged <$> summariseFrom (negate (1 / 0)) (map log ratios)
+  | otherwise = Nothing
+  where
+    unlogged summary = (exp (summaryMean summary), both <$> summaryInterval summary)
+    both (low, high) = (exp low, exp high)
+
+-- The interval begins at the first argument or above.
+summariseFrom :: Double -> [Double] -> Maybe Summary
+summariseFrom lowest values = case List.sort values of
   [] -> Nothing
   sorted ->
     let count = length sorted
         mean = sum sorted / fromIntegral count
         variance = sum [(value - mean) ^ (2 :: Int) | value <- sorted] / fromIntegral (count - 1)
         sd = if count > 1 then sqrt variance else 0
-        reach = quantile (studentT (fromIntegral (count - 1))) 0.975 * sd / sqrt (fromIntegral count)
+        reach =
+          quantile (studentT (fromIntegral (count - 1))) 0.975 * sd / sqrt (fromIntegral count)
      in Just
           Summary
             { summaryCount = count,
               summaryMean = mean,
               summaryMedian = middle count sorted,
               summarySd = sd,
-              summaryInterval = if count > 1 then Just (mean - reach, mean + reach) else Nothing
+              summaryInterval =
+                if count > 2 then Just (max lowest (mean - reach), mean + reach) else Nothing
             }
   where
     middle count sorted = case drop ((count - 1) `div` 2) sorted of
@@ -74,14 +93,16 @@ rankTestFloor :: Int -> Int -> Double
 rankTestFloor n m = min 1 (2 / fromIntegral (binomial (n + m) n))
   where
     binomial :: Int -> Int -> Integer
-    binomial total chosen = List.foldl' (\sofar k -> sofar * toInteger (total - k + 1) `div` toInteger k) 1 [1 .. chosen]
+    binomial total chosen =
+      List.foldl' (\sofar k -> sofar * toInteger (total - k + 1) `div` toInteger k) 1 [1 .. chosen]
 
 -- Twice the rank of each number, so that the ranks of ties are whole.
 doubledRanks :: [Double] -> Map.Map Double Int
 doubledRanks values = Map.fromList (go 1 (List.group (List.sort values)))
   where
     go _ [] = []
-    go from (same : rest) = [(value, 2 * from + length same - 1) | value <- take 1 same] <> go (from + length same) rest
+    go from (same : rest) =
+      [(value, 2 * from + length same - 1) | value <- take 1 same] <> go (from + length same) rest
 
 rankSum :: [Double] -> Map.Map Double Int -> Int
 rankSum values ranks = sum [Map.findWithDefault 0 value ranks | value <- values]
@@ -98,22 +119,37 @@ exact one other = min 1 (fromInteger far / fromInteger (sum ways))
     ways = IntMap.elems distribution
     far = sum [count | (total, count) <- IntMap.toList distribution, distance total >= observed]
     -- By the number of chosen ones: the ways to reach each sum.
-    distribution = IntMap.findWithDefault IntMap.empty (length one) (List.foldl' choose start [Map.findWithDefault 0 value ranks | value <- one <> other])
+    distribution =
+      IntMap.findWithDefault
+        IntMap.empty
+        (length one)
+        (List.foldl' choose start [Map.findWithDefault 0 value ranks | value <- one <> other])
     start = IntMap.singleton 0 (IntMap.singleton 0 (1 :: Integer))
     choose sofar rank =
       IntMap.unionWith
         (IntMap.unionWith (+))
         sofar
-        (IntMap.fromList [(chosen + 1, IntMap.mapKeysMonotonic (+ rank) sums) | (chosen, sums) <- IntMap.toList sofar, chosen < length one])
+        (IntMap.fromList (raised sofar rank))
+    raised sofar rank =
+      [ (chosen + 1, IntMap.mapKeysMonotonic (+ rank) sums)
+        | (chosen, sums) <- IntMap.toList sofar,
+          chosen < length one
+      ]
 
 approximate :: [Double] -> [Double] -> Double
 approximate one other
   | variance <= 0 = 1
-  | otherwise = min 1 (2 * (1 - cumulative standard (max 0 (abs (u - n * m / 2) - 0.5) / sqrt variance)))
+  | otherwise =
+    min 1 (2 * (1 - cumulative standard (max 0 (abs (u - n * m / 2) - 0.5) / sqrt variance)))
   where
     (n, m) = (fromIntegral (length one), fromIntegral (length other))
     u = fromIntegral (rankSum one (doubledRanks (one <> other))) / 2 - n * (n + 1) / 2
-    ties = sum [size ^ (3 :: Int) - size | same <- List.group (List.sort (one <> other)), let size = fromIntegral (length same)]
+    ties =
+      sum
+        [ size ^ (3 :: Int) - size
+          | same <- List.group (List.sort (one <> other)),
+            let size = fromIntegral (length same)
+        ]
     variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
 
 -- | The two-sided p of Welch's test of the means. 'Nothing' with fewer than two
@@ -128,10 +164,13 @@ welchTest one other = do
   where
     welch a b
       | error' <= 0 = if summaryMean a == summaryMean b then 1 else 0
-      | otherwise = 2 * cumulative (studentT freedom) (negate (abs (summaryMean a - summaryMean b) / sqrt error'))
+      | otherwise = 2 * cumulative (studentT freedom) (negate (difference / sqrt error'))
       where
+        difference = abs (summaryMean a - summaryMean b)
         part summary = summarySd summary ^ (2 :: Int) / fromIntegral (summaryCount summary)
         error' = part a + part b
         freedom =
           error' ^ (2 :: Int)
-            / (part a ^ (2 :: Int) / fromIntegral (summaryCount a - 1) + part b ^ (2 :: Int) / fromIntegral (summaryCount b - 1))
+            / ( part a ^ (2 :: Int) / fromIntegral (summaryCount a - 1)
+                  + part b ^ (2 :: Int) / fromIntegral (summaryCount b - 1)
+              )

@@ -24,7 +24,8 @@ argumentBytes :: String -> ByteString
 argumentBytes = Lazy.toStrict . Builder.toLazyByteString . foldMap one
   where
     one character
-      | character >= '\xDC80' && character <= '\xDCFF' = Builder.word8 (fromIntegral (ord character - 0xDC00))
+      | character >= '\xDC80' && character <= '\xDCFF' =
+        Builder.word8 (fromIntegral (ord character - 0xDC00))
       | otherwise = Builder.charUtf8 character
 
 -- | With so many digits after the point.

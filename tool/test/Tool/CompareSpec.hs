@@ -94,7 +94,7 @@ spec = do
 
     it "shows both sides in every chart" $ do
       let shown = textOf (page (comparisonPage [] richDocument richDocument (compareDocuments richDocument richDocument)))
-      filter (not . (`isInfixOf` shown)) ["2 the same", "before", "after", "Latency spectrum", "Throughput over time", "After: where it was measured"]
+      filter (not . (`isInfixOf` shown)) ["2 unclear", "before", "after", "Latency spectrum", "Throughput over time", "After: where it was measured"]
         `shouldBe` []
 
   describe "Tool.Compare.Rule" $ do

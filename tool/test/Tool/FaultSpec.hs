@@ -11,6 +11,7 @@ import Data.ByteString.Lazy qualified as Lazy
 import Data.List (isInfixOf, isPrefixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
+import OnServer (at)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, masterOf, nodeServer, withCluster)
 import Redis.TestKit.Command (CommandCalls (callsRun))
 import Redis.TestKit.Server
@@ -31,9 +32,6 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Sleep (sleepUntilExactly)
 import Tool.ProgramSpec (oneLine, program, run')
 
-at :: Server -> [String]
-at server = ["-h", serverHost server, "-p", show (serverPort server)]
-
 -- | Runs with JSON and HTML; the exit code, what was said, the only run, and the
 -- page. Nothing else is written.
 measured :: [String] -> IO (ExitCode, String, Run, ByteString.ByteString)
@@ -51,7 +49,7 @@ measured arguments = withSystemTempDirectory "fault-spec" $ \folder -> do
 
 -- | How often a server ran GET.
 gets :: Server -> IO Int
-gets server = maybe 0 callsRun . Map.lookup "get" <$> commandStatistics server
+gets = callsOf callsRun "get"
 
 -- | Until the load is there.
 loaded :: Server -> IO ()
@@ -78,7 +76,7 @@ spec = describe "the program, in bad times" $ do
       runProblems run `shouldSatisfy` any ("failed" `Text.isInfixOf`)
       -- The others have answered all the time: also in its last second.
       let answered node = sum [Histogram.count (nodeService stats) | one <- runIterations run, Just stats <- [Map.lookup (Text.pack (nameOf node)) (iterationNodes one)]]
-      map answered others `shouldSatisfy` all (> 1000)
+      map ((> 1000) . answered) others `shouldBe` [True, True]
       output `shouldSatisfy` (("errors of " <> nameOf victim <> ": ") `isInfixOf`)
       output `shouldSatisfy` ("INVALID" `isInfixOf`)
       ByteString.isInfixOf "By node" page `shouldBe` True

@@ -26,5 +26,6 @@ spec = describe "a hint about TLS" $ do
   where
     place = TcpEndpoint "s" 1
     broken = BrokenConnection "recv: resource vanished (Connection reset by peer)"
-    exhausted causes = RoutingError (RoutingFailure NotSent (AttemptsExhausted [(place, renderCause cause) | cause <- causes]))
-    unreached causes = RoutingError (RoutingFailure NotSent (NoReachableNode [(place, ConnectionError (ConnectionFailure NotSent place cause)) | cause <- causes]))
+    exhausted causes = RoutingError (RoutingFailure NotSent (AttemptsExhausted (failing causes)))
+    unreached causes = RoutingError (RoutingFailure NotSent (NoReachableNode (failing causes)))
+    failing causes = [(place, ConnectionError (ConnectionFailure NotSent place cause)) | cause <- causes]

@@ -1,7 +1,8 @@
 module Tool.OptionsSpec (spec) where
 
 import Data.ByteString (ByteString)
-import Data.List (isInfixOf)
+import Data.Char (isUpper)
+import Data.List (isInfixOf, isPrefixOf, nub)
 import Data.List.NonEmpty (NonEmpty (..))
 import Redis.Config (ReadFrom (..))
 import Test.Hspec
@@ -17,6 +18,7 @@ import Tool.Options.Bench
 import Tool.Options.Connection
 import Tool.Options.Load
 import Tool.Options.Output
+import Tool.Options.Results (ReportOptions (..))
 import Tool.Options.Workload
 
 parse :: String -> Outcome
@@ -43,13 +45,11 @@ spec = describe "Tool.Options" $ do
     parse "-c -h server -p 7000 --operation get bench" `shouldBe` expected
     parse "-ch server --port=7000 bench --operation=get" `shouldBe` expected
 
-  it "takes the words of the suite and of the gate anywhere" $ do
-    let expected = Run (Bench (BenchSuite (SuiteOptions 2 (Outputs [(FormatJson, "out.json")]))))
-    parse "bench suite --duration 2 --json out.json" `shouldBe` expected
-    parse "--duration 2 bench --json out.json suite" `shouldBe` expected
-    case parse "--duration 2 bench gate" of
-      Run (Bench (BenchGate options)) -> gateDuration options `shouldBe` 2
-      other -> expectationFailure (show other)
+  it "takes the words of a mode anywhere" $ do
+    let expected = Run (Bench (BenchReport (ReportOptions "run.json" (Outputs [(FormatCsv, "out.csv")]))))
+    parse "bench report run.json --csv out.csv" `shouldBe` expected
+    parse "--csv out.csv bench report run.json" `shouldBe` expected
+    parse "bench --csv out.csv report run.json" `shouldBe` expected
 
   prop "takes options in any order" $
     forAll (shuffle pieces) $ \shuffled ->
@@ -163,10 +163,6 @@ spec = describe "Tool.Options" $ do
     rejected "bench --duration 1 --duration 2" "--duration is given twice"
     rejected "bench -h a -h b" "-h is given twice"
     rejected "bench --allow little,errors" "not \"errors\""
-    rejected "bench differential --test lrange_100" "there is no such test to compare"
-    rejected "bench differential --test get,get" "names a test twice"
-    rejected "bench differential --duration 0.1" "--duration must be from 0.5"
-    rejected "bench differential --pipeline 0" "--pipeline must be from 1"
     rejected "bench compare a b --html x --json x" "x is named twice"
     rejected "bench record --for 1s --out x" "--host"
 
@@ -180,6 +176,29 @@ spec = describe "Tool.Options" $ do
       Help text -> text `shouldSatisfy` ("bench" `isInfixOf`)
       other -> expectationFailure (show other)
 
+  it "has every option of a run in one group of its help, and none besides" $
+    case parse "bench --help" of
+      Help text -> do
+        let (groups, closing) = break ("Exit codes" `isPrefixOf`) (lines text)
+            titles = [line | line@(first : _) <- groups, isUpper first, last line == ':']
+            shown = [words line | line <- groups, "  -" `isPrefixOf` line]
+        titles `shouldBe` ["Connection:", "Workload:", "Load:", "Output:", "Trust:", "Other:", "Available commands:"]
+        closing `shouldSatisfy` (not . null)
+        takeWhile (/= "Available commands:") (dropWhile (/= "Other:") groups) `shouldSatisfy` (== 1) . length . filter ("  -" `isPrefixOf`)
+        length shown `shouldBe` length (nub shown)
+        [needed | needed <- ["-h,--host", "--rate", "--json", "--allow", "--mix"], not (any ((needed `isInfixOf`) . concat . take 1) shown)] `shouldBe` []
+      other -> expectationFailure (show other)
+
+  it "says its version, and completes words for shells" $ do
+    case parse "--version" of
+      Help text -> text `shouldSatisfy` ("redis-client 0.1" `isPrefixOf`)
+      other -> expectationFailure (show other)
+    let asked = ["--bash-completion-index", "2", "--bash-completion-word", "redis-client", "--bash-completion-word", "bench", "--bash-completion-word", "--ra"]
+    case parseArguments Nothing asked of
+      Complete -> completions asked `shouldReturn` "--rate\n--ramp-to\n"
+      other -> expectationFailure (show other)
+    completions ["--bash-completion-script", "redis-client"] >>= (`shouldSatisfy` isInfixOf "complete -o filenames")
+
   it "reads from replicas if the option or the URL says so" $ do
     let readFrom = fmap (connectionReadFrom . benchConnection) . once . parse
     readFrom "bench -h s -c" `shouldBe` Just ReadPrimary
@@ -187,6 +206,8 @@ spec = describe "Tool.Options" $ do
     readFrom "bench --url redis+cluster://s" `shouldBe` Just ReadPrimary
     readFrom "bench --url redis+cluster://s?read_from=replica" `shouldBe` Just PreferReplica
     readFrom "bench --url redis+cluster://s --read-replicas" `shouldBe` Just PreferReplica
+    readFrom "bench --url redis+cluster://s?read_from=zone:a" `shouldBe` Just (SameZone "a")
+    rejected "bench --url redis+cluster://s?read_from=latency --operation set" "read_from in the URL), but set reads nothing"
     rejected "bench --url redis+cluster://s?read_from=replica --operation set" "read_from in the URL), but set reads nothing"
 
   it "says of a URL what the record needs: cluster, TLS, protocol" $ do
@@ -233,7 +254,7 @@ spec = describe "Tool.Options" $ do
             ("bench -h s -t --sni=", "--sni is empty"),
             ("bench -h s -u name", "--user needs a password"),
             ("bench --nonsense", "--nonsense"),
-            ("bench suite --batch 3", "--batch"),
+            ("bench merge a.json b.json --batch 3", "--batch"),
             ("bench --json a --html a", "named twice"),
             ("bench --json - --csv -", "only one form"),
             ("bench --hgrm -", "--hgrm"),
@@ -247,8 +268,6 @@ spec = describe "Tool.Options" $ do
             ("bench compare a.json b.json --fail-if nonsense", "character 1"),
             ("bench compare a.json b.json --fail-if p99", "< or > is missing"),
             ("bench report r.json --csv c --csv d", "--csv"),
-            ("bench gate --memory-short 9 --memory-long 3", "--memory-long"),
-            ("bench gate --iterations 0", "--iterations"),
             ("bench -h", "-h"),
             ("bench --keys 18446744073709551617", "not above"),
             ("bench -n 99999999999999999999", "not above"),
@@ -278,8 +297,10 @@ spec = describe "Tool.Options" $ do
             ("bench --rate 1k --batch 64", "--batch belongs to the closed loop"),
             ("bench --sweep 4 --batch=64", "--batch belongs to the closed loop"),
             ("bench --requests 10 --duration 10", "no --duration"),
-            ("bench --no-sampling --sample 1", "no --sample"),
-            ("bench -h s --start-at 1769860800 --sweep 4", "no --sweep"),
+            ("bench --no-sampling --sample 1", "--sample and an option before it exclude each other"),
+            ("bench --rate 1k --sweep 4", "--sweep and an option before it exclude each other"),
+            ("bench --sweep 4 --rate 1k", "--rate and an option before it exclude each other"),
+            ("bench -h s --start-at 1769860800 --sweep 4", "--sweep and an option before it exclude each other"),
             ("bench -h s --start-at 1769860800 --test get,set", "no second --test"),
             ("bench --test blpop --batch 64", "blpop waits for each"),
             ("bench --key-template {n} --key-size 16", "no --key-size"),

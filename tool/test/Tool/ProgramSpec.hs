@@ -13,7 +13,7 @@ import Data.Foldable (for_)
 import Data.List (isInfixOf, isPrefixOf, tails)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
-import Data.Text qualified as Text
+import OnServer (at)
 import Redis.TestKit.Address (Address (..), connectTo, freePorts)
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
@@ -54,9 +54,6 @@ runWith settings arguments = do
   process <- program settings arguments
   readCreateProcessWithExitCode process ""
 
-at :: Server -> [String]
-at server = ["-h", serverHost server, "-p", show (serverPort server)]
-
 -- | A load that is over soon. A machine that does other things meanwhile may keep
 -- threads from running, which is not what these tests are about.
 brief :: [String]
@@ -81,16 +78,6 @@ measured arguments = withSystemTempDirectory "program-spec" $ \folder -> do
       whole .: "runs" >>= \case
         [run] -> pure run
         runs -> fail (show (length runs) <> " runs")
-
--- | Test, verdict, and rate and the server's share of its core on both sides.
-differentialRows :: Value -> Parser [(Text, (Text, [(Double, Double)]))]
-differentialRows = withObject "document" $ \whole ->
-  whole .: "differential" >>= withObject "differential" (\found -> found .: "rows" >>= mapM row)
-  where
-    row = withObject "row" $ \fields -> do
-      sides <- mapM (fields .:) ["ours", "redis_benchmark"]
-      (,) <$> fields .: "test" <*> ((,) <$> fields .: "verdict" <*> mapM side sides)
-    side = withObject "side" $ \fields -> (,) <$> fields .: "ops_per_sec" <*> fields .: "server_busy"
 
 statusOf :: Value -> Either String Text
 statusOf = parseEither (withObject "run" (\run -> run .: "commandstats" >>= (.: "status")))
@@ -249,23 +236,6 @@ spec = describe "the program" $ do
         why' `oneLine` "only one form"
         html <- readFile (folder </> "page.html")
         html `shouldSatisfy` ("Two benchmarks compared" `isInfixOf`)
-
-    it "holds its figures against those of redis-benchmark, and ends as the verdicts say" $
-      withSystemTempDirectory "program-spec" $ \folder -> do
-        let file = folder </> "out.json"
-        (code, output, _) <- run' ["bench", "differential", "--test", "get,incr", "--iterations", "1", "--duration", "0.8", "--json", file]
-        found <- ByteString.readFile file >>= either fail pure . eitherDecodeStrict' >>= either fail pure . parseEither differentialRows
-        map fst found `shouldBe` ["get", "incr"]
-        for_ found $ \(_, (verdict, sides)) ->
-          for_ sides $ \(rate, busy) -> do
-            rate `shouldSatisfy` (> (0 :: Double))
-            busy `shouldSatisfy` (\share -> share > 0 && share < (1.2 :: Double))
-            output `shouldSatisfy` (Text.unpack verdict `isInfixOf`)
-        let verdicts = map (fst . snd) found
-        code
-          `shouldBe` if "INVALID" `elem` verdicts
-            then ExitFailure 2
-            else if "DIFFERS" `elem` verdicts then ExitFailure 1 else ExitSuccess
 
     it "says so when somebody else used the server meanwhile" $
       withServer defaultServerOptions $ \server -> do

@@ -5,8 +5,7 @@ module Tool.RecordSpec (spec) where
 import Control.Concurrent.Async (concurrently, concurrently_, withAsync)
 import Control.Concurrent.MVar (MVar, modifyMVar_, newMVar, withMVar)
 import Control.Exception (IOException, bracket, finally, handle)
-import Control.Monad (forM_, guard, unless, when)
-import Data.Bifunctor (first)
+import Control.Monad (forM_, unless, when)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -14,8 +13,9 @@ import Data.List (isInfixOf, isPrefixOf)
 import Network.Socket (Socket)
 import Network.Socket qualified as Socket
 import Network.Socket.ByteString qualified as Socket.ByteString
+import OnServer (at, watched)
 import Redis.TestKit.Address (Address (TcpAddress), listenOn)
-import Redis.TestKit.Command (replyText)
+import Redis.TestKit.Command (takeRequest)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
 import System.Directory (listDirectory)
@@ -76,7 +76,7 @@ serve manner watching connection = handle (\(_ :: IOException) -> pure ()) (go "
     go rest = do
       received <- Socket.ByteString.recv connection 4096
       unless (ByteString.null received) (commands (rest <> received) >>= go)
-    commands bytes = case requestIn bytes of
+    commands bytes = case takeRequest bytes of
       Just (arguments, rest) -> run arguments >> commands rest
       Nothing -> pure bytes
     run = \case
@@ -90,31 +90,8 @@ serve manner watching connection = handle (\(_ :: IOException) -> pure ()) (go "
         say connection (mannerAnswers manner arguments)
     say = Socket.ByteString.sendAll
 
--- | The first request, if all of it is there, and what follows.
-requestIn :: ByteString -> Maybe ([ByteString], ByteString)
-requestIn bytes = do
-  (count, rest) <- header '*' bytes
-  arguments count rest
-  where
-    arguments left rest
-      | left == 0 = Just ([], rest)
-      | otherwise = do
-        (size, text) <- header '$' rest
-        guard (ByteString.length text >= size + 2)
-        first (ByteString.take size text :) <$> arguments (left - 1) (ByteString.drop (size + 2) text)
-    header mark text = do
-      (number, rest) <- Char8.readInt =<< ByteString.stripPrefix (Char8.singleton mark) text
-      (,) number <$> ByteString.stripPrefix "\r\n" rest
-
-at :: Server -> [String]
-at server = ["-h", serverHost server, "-p", show (serverPort server)]
-
 recordPeer :: Int -> FilePath -> [String] -> IO (ExitCode, String, String)
 recordPeer port file more = run' (["bench", "record", "-h", "127.0.0.1", "-p", show port, "--out", file] <> more)
-
--- | Whether somebody listens to what the server does.
-watched :: Server -> IO Bool
-watched server = maybe False ("cmd=monitor" `ByteString.isInfixOf`) . replyText <$> command server ["CLIENT", "LIST", "TYPE", "normal"]
 
 spec :: Spec
 spec = describe "bench record" $ do

@@ -10,6 +10,7 @@ import Data.Either (isRight)
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Text qualified as Text
+import OnServer (at, watched)
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
 import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeServer, withCluster)
 import Redis.TestKit.Command
@@ -27,9 +28,6 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Monitor
 import Tool.ProgramSpec (oneLine, run')
 import Tool.Recording
-
-at :: Server -> [String]
-at server = ["-h", serverHost server, "-p", show (serverPort server)]
 
 -- | A line at so many microseconds.
 line :: Int -> ByteString -> [ByteString] -> ByteString
@@ -49,12 +47,6 @@ sample =
   Char8.unlines $
     ["OK", line 0 "a:1" ["MULTI"], "1700000000.000000 [0 lua] \"set\" \"x\" \"1\""]
       <> concat [[line (number * 1000) "a:1" ["INCR", "one"], line (number * 1000 + 500) "b:2" ["RPUSH", "list", Char8.pack (show number)]] | number <- [1 .. 100]]
-
--- | Whether somebody listens to what the server does.
-watched :: Server -> IO Bool
-watched server = do
-  reply <- command server ["CLIENT", "LIST", "TYPE", "normal"]
-  pure (maybe False ("cmd=monitor" `ByteString.isInfixOf`) (replyText reply))
 
 replayed :: Server -> FilePath -> [String] -> IO (ExitCode, Run)
 replayed server folder more = do

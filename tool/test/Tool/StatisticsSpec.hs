@@ -37,9 +37,26 @@ spec = describe "Tool.Statistics" $ do
         high `shouldSatisfy` near 0.001 (12 + 2.776445 * 1.5811388 / sqrt 5)
       other -> expectationFailure (show other)
 
-  it "claims no interval from one number, and nothing from none" $ do
+  it "claims no interval from one number or two, and nothing from none" $ do
     (summarise [5] >>= summaryInterval) `shouldBe` Nothing
+    (summarise [80000, 90000] >>= summaryInterval) `shouldBe` Nothing
     summarise [] `shouldBe` Nothing
+
+  it "does not go below zero with what cannot be" $ do
+    (fst <$> (summarise [10, 1000, 20] >>= summaryInterval)) `shouldBe` Just 0
+    (summarise [-10, 1000, 20] >>= summaryInterval) `shouldSatisfy` maybe False ((< 0) . fst)
+
+  it "gives the geometric mean of ratios, and an interval that their inverses share" $ do
+    let near' = near 1e-9
+    case (summariseRatios [1, 1, 1, 1, 3], summariseRatios (map recip [1, 1, 1, 1, 3])) of
+      (Just (mean, Just (low, high)), Just (mean', Just (low', high'))) -> do
+        log mean `shouldSatisfy` near' (log 3 / 5)
+        -- No ratio is below 1, and yet the mean may be.
+        low `shouldSatisfy` (< 0.7)
+        [mean * mean', low * high', high * low'] `shouldSatisfy` all (near' 1)
+      other -> expectationFailure (show other)
+    summariseRatios [2] `shouldBe` Just (2, Nothing)
+    map summariseRatios [[], [1, 0], [0 / 0]] `shouldBe` [Nothing, Nothing, Nothing]
 
   it "finds the known p of sets that do not overlap" $ do
     rankTest [1, 2, 3] [4, 5, 6] `shouldBe` Just 0.1

@@ -55,7 +55,7 @@ import Redis.Value (Value)
 -- served by 'command'.
 --
 -- It is one command: a line with a line break or a zero byte in it, or with an
--- asterisk at its beginning, is refused when it is run ('NotOneLine').
+-- asterisk at its beginning, is refused when it is run ('Redis.Error.NotOneLine').
 --
 -- @since 0.1.0.0
 inline :: ByteString -> Command Value
@@ -97,7 +97,7 @@ int = Plain . decimal
 {-# INLINE int #-}
 
 -- | A number that is not negative. With another the command is refused before it is
--- sent ('UnfitArgument').
+-- sent ('Redis.Error.UnfitArgument').
 --
 -- @since 0.1.0.0
 natural :: Int64 -> Argument
@@ -172,7 +172,7 @@ writes = declared writeFacts {factFailsHalfway = True}
 
 declared :: Facts -> Command a -> Command a
 declared facts given = case commandRoute given of
-  AskServer (Just known) -> given {commandFacts = facts {factPatience = factPatience (commandFacts given)}, commandRoute = routeOfUnknown known}
+  AskServer (Just known) -> given {commandFacts = facts {factPatience = factPatience (commandFacts given), factReadFrom = factReadFrom (commandFacts given)}, commandRoute = routeOfUnknown known}
   _ -> given
 
 -- | Says that the server may keep its caller waiting: for so long, or, with

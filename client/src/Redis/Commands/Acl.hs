@@ -127,17 +127,17 @@ aclRule = \case
   AclReset -> "reset"
   OtherAclRule text -> text
 
--- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules or none.
--- In a cluster on every node. \(O(n)\) on the server, since 6.0.0. An error if a
--- rule is none.
+-- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules or none. In a cluster on
+-- every node. \(O(n)\) on the server, [since 6.0.0](https://valkey.io/commands/acl-setuser/). An
+-- error if a rule is none.
 --
 -- @since 0.1.0.0
 aclSetuser :: ByteString -> [AclRule] -> Command ()
 aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
 
--- | @ACL DELUSER name …@: how many there were; their connections end. In a cluster
--- on every node, and the number of one of them. \(O(1)\) on the server, since 6.0.0.
--- The user @default@ stays: an error.
+-- | @ACL DELUSER name …@: how many there were; their connections end. In a cluster on every node,
+-- and the number of one of them. \(O(1)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-deluser/). The user @default@ stays: an error.
 --
 -- @since 0.1.0.0
 aclDeluser :: NonEmpty ByteString -> Command Int64
@@ -172,8 +172,8 @@ data AclUser = AclUser
   }
   deriving stock (Eq, Show)
 
--- | @ACL GETUSER name@: 'Nothing' if there is none. One node's own. \(O(n)\) on
--- the server, since 6.0.0.
+-- | @ACL GETUSER name@: 'Nothing' if there is none. One node's own. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-getuser/).
 --
 -- @since 0.1.0.0
 aclGetuser :: ByteString -> Command (Maybe AclUser)
@@ -203,21 +203,22 @@ aclUser reply = do
     -- A list before 7.0.
     patterns = Decode.bytes `Decode.orElse` (fmap Char8.unwords . Decode.list Decode.bytes)
 
--- | @ACL LIST@: every user, as a line of the file. One node's own. \(O(n)\) on the
--- server, since 6.0.0.
+-- | @ACL LIST@: every user, as a line of the file. One node's own. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-list/).
 --
 -- @since 0.1.0.0
 aclList :: Command [ByteString]
 aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
 
--- | @ACL USERS@: their names. One node's own. \(O(n)\) on the server, since 6.0.0.
+-- | @ACL USERS@: their names. One node's own. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-users/).
 --
 -- @since 0.1.0.0
 aclUsers :: Command [ByteString]
 aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
 
 -- | @ACL WHOAMI@: as whom this client's connections are. \(O(1)\) on the server,
--- since 6.0.0.
+-- [since 6.0.0](https://valkey.io/commands/acl-whoami/).
 --
 -- @since 0.1.0.0
 aclWhoami :: Command ByteString
@@ -232,9 +233,9 @@ data AclVerdict
     AclDenied ByteString
   deriving stock (Eq, Show)
 
--- | @ACL DRYRUN user command argument …@: whether this user may run this command,
--- which is not run. One node's own. \(O(1)\) on the server, since 7.0.0. An error if
--- there is no such user or command.
+-- | @ACL DRYRUN user command argument …@: whether this user may run this command, which is not run.
+-- One node's own. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An
+-- error if there is no such user or command.
 --
 -- @since 0.1.0.0
 aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
@@ -242,8 +243,8 @@ aclDryrun user commandWords = command "ACL DRYRUN" (arg user : args commandWords
   where
     verdict text = if text == "OK" then AclAllowed else AclDenied text
 
--- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits.
--- \(O(1)\) on the server, since 6.0.0.
+-- | @ACL GENPASS@: a new password of 256 random bits, in hexadecimal digits. \(O(1)\) on the
+-- server, [since 6.0.0](https://valkey.io/commands/acl-genpass/).
 --
 -- @since 0.1.0.0
 aclGenpass :: Command ByteString
@@ -255,7 +256,8 @@ aclGenpass = command "ACL GENPASS" [] Decode.bytes
 aclGenpassOf :: Int64 -> Command ByteString
 aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
 
--- | @ACL CAT@: the categories of commands. \(O(1)\) on the server, since 6.0.0.
+-- | @ACL CAT@: the categories of commands. \(O(1)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-cat/).
 --
 -- @since 0.1.0.0
 aclCat :: Command [ByteString]
@@ -306,8 +308,8 @@ data AclLogEntry = AclLogEntry
   }
   deriving stock (Eq, Show)
 
--- | @ACL LOG@: the ten latest refusals, the newest first. One node's own. \(O(n)\)
--- on the server, since 6.0.0.
+-- | @ACL LOG@: the ten latest refusals, the newest first. One node's own. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-log/).
 --
 -- @since 0.1.0.0
 aclLog :: Command [AclLogEntry]
@@ -353,29 +355,31 @@ aclLogEntry reply = do
       "auth" -> AuthRefused
       word -> OtherRefused word
 
--- | @ACL LOG RESET@: forgets them. One node's own. Since 6.0.0.
+-- | @ACL LOG RESET@: forgets them. One node's own.
+-- [Since 6.0.0](https://valkey.io/commands/acl-log/).
 --
 -- @since 0.1.0.0
 aclLogReset :: Command ()
 aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
--- | @ACL LOAD@: takes all users from the file (@aclfile@), or none if a line of it is
--- wrong. An error if the server has no such file. One node's own. \(O(n)\) on the
--- server, since 6.0.0.
+-- | @ACL LOAD@: takes all users from the file (@aclfile@), or none if a line of it is wrong. An
+-- error if the server has no such file. One node's own. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-load/).
 --
 -- @since 0.1.0.0
 aclLoad :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
 
--- | @ACL SAVE@: writes all users to the file (@aclfile@); in a cluster on every node.
--- An error if a server has no such file. \(O(n)\) on the server, since 6.0.0.
+-- | @ACL SAVE@: writes all users to the file (@aclfile@); in a cluster on every node. An error if a
+-- server has no such file. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-save/).
 --
 -- @since 0.1.0.0
 aclSave :: Command ()
 aclSave = command "ACL SAVE" [] Decode.okay
 
--- | @ACL HELP@: what ACL can do, in lines for people. \(O(1)\) on the server, since
--- 6.0.0.
+-- | @ACL HELP@: what ACL can do, in lines for people. \(O(1)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-help/).
 --
 -- @since 0.1.0.0
 aclHelp :: Command [ByteString]

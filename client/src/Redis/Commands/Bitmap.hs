@@ -47,17 +47,17 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Argument (decimal)
 
--- | @GETBIT key offset@: whether that bit is 1. The server refuses a negative offset,
--- and one past 512 MB. \(O(1)\) on the server, since 2.2.0.
+-- | @GETBIT key offset@: whether that bit is 1. The server refuses a negative offset, and one past
+-- 512 MB. \(O(1)\) on the server, [since 2.2.0](https://valkey.io/commands/getbit/).
 --
 -- @since 0.1.0.0
 getbit :: ByteString -> Int64 -> Command Bool
 getbit name offset = command "GETBIT" [key name, int offset] Decode.boolean
 
--- | @SETBIT key offset 0|1@: makes it 1 ('True') or 0; what it was. The string grows
--- as far as the bit, zeros filling the gap: a first bit far away costs the server the
--- memory and the time for all before it. Offsets as with 'getbit'. \(O(1)\) on the
--- server, since 2.2.0.
+-- | @SETBIT key offset 0|1@: makes it 1 ('True') or 0; what it was. The string grows as far as the
+-- bit, zeros filling the gap: a first bit far away costs the server the memory and the time for all
+-- before it. Offsets as with 'getbit'. \(O(1)\) on the server,
+-- [since 2.2.0](https://valkey.io/commands/setbit/).
 --
 -- @since 0.1.0.0
 setbit :: ByteString -> Int64 -> Bool -> Command Bool
@@ -79,7 +79,8 @@ data BitRange
     FromBitTo Int64 Int64
   deriving stock (Eq, Show)
 
--- | @BITCOUNT key@: how many bits are 1. \(O(n)\) on the server in bytes, since 2.6.0.
+-- | @BITCOUNT key@: how many bits are 1. \(O(n)\) on the server in bytes,
+-- [since 2.6.0](https://valkey.io/commands/bitcount/).
 --
 -- @since 0.1.0.0
 bitcount :: ByteString -> Command Int64
@@ -118,8 +119,8 @@ bitRange = \case
   FromByteTo start end -> [int start, int end]
   FromBitTo start end -> [int start, int end, arg "BIT"]
 
--- | @BITPOS key 0|1@: the first bit that is 1 ('True') or 0. A string of ones has its
--- first 0 just past its end. \(O(n)\) on the server in bytes, since 2.8.7.
+-- | @BITPOS key 0|1@: the first bit that is 1 ('True') or 0. A string of ones has its first 0 just
+-- past its end. \(O(n)\) on the server in bytes, [since 2.8.7](https://valkey.io/commands/bitpos/).
 --
 -- @since 0.1.0.0
 bitpos :: ByteString -> Bool -> Command (Maybe Int64)
@@ -169,9 +170,9 @@ data BitOperation
     BitNot ByteString
   deriving stock (Eq, Show)
 
--- | @BITOP AND|OR|XOR|NOT destination key …@: stores what comes of it at the
--- destination; how many bytes that are, as many as the longest has. In a cluster all
--- keys must share a slot. \(O(n)\) on the server in bytes, since 2.6.0.
+-- | @BITOP AND|OR|XOR|NOT destination key …@: stores what comes of it at the destination; how many
+-- bytes that are, as many as the longest has. In a cluster all keys must share a slot. \(O(n)\) on
+-- the server in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
 --
 -- > bitop "both" (BitAnd ("monday" :| ["tuesday"]))
 --
@@ -230,11 +231,11 @@ data BitfieldOperation
     BitfieldIncrby BitfieldOverflow BitfieldType BitfieldOffset Int64
   deriving stock (Eq, Show)
 
--- | @BITFIELD key GET type offset …@: does the steps one after the other, all at once for
--- other clients, and answers each: 'Nothing' is one that 'OverflowFails' kept from being
--- done. The word OVERFLOW is sent where it changes. The server refuses widths and offsets
--- that it does not have, and then does nothing. \(O(1)\) per step on the server, since
--- 3.2.0.
+-- | @BITFIELD key GET type offset …@: does the steps one after the other, all at once for other
+-- clients, and answers each: 'Nothing' is one that 'OverflowFails' kept from being done. The word
+-- OVERFLOW is sent where it changes. The server refuses widths and offsets that it does not have,
+-- and then does nothing. \(O(1)\) per step on the server,
+-- [since 3.2.0](https://valkey.io/commands/bitfield/).
 --
 -- > bitfield "counters" (BitfieldIncrby OverflowSaturates (Unsigned 16) (AtNumber 3) 1 :| [])
 --
@@ -263,8 +264,8 @@ bitfield name operations =
             OverflowFails -> "FAIL"
         ]
 
--- | @BITFIELD_RO key GET type offset …@: the numbers there. It only reads, so a replica
--- may answer. \(O(1)\) per number on the server, since 6.0.0.
+-- | @BITFIELD_RO key GET type offset …@: the numbers there. It only reads, so a replica may answer.
+-- \(O(1)\) per number on the server, [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
 --
 -- @since 0.1.0.0
 bitfieldRo :: ByteString -> NonEmpty (BitfieldType, BitfieldOffset) -> Command [Int64]

@@ -53,21 +53,22 @@ import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Lines (linesOf)
 
 -- | @CLIENT INFO@: the connection that the command came on. \(O(1)\) on the server,
--- since 6.2.0.
+-- [since 6.2.0](https://valkey.io/commands/client-info/).
 --
 -- @since 0.1.0.0
 clientInfo :: Command ClientInfo
 clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDescription)
 
--- | @CLIENT LIST@: every connection. \(O(n)\) on the server, since 2.4.0.
+-- | @CLIENT LIST@: every connection. \(O(n)\) on the server,
+-- [since 2.4.0](https://valkey.io/commands/client-list/).
 --
 -- @since 0.1.0.0
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
 
--- | @CLIENT LIST filter …@: those of which all of this is true. Redis takes one
--- filter alone, a type (since 5.0.0) or numbers (since 6.2.0); Valkey takes users,
--- addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the others since
+-- | @CLIENT LIST filter …@: those of which all of this is true. Redis takes one filter alone, a
+-- type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0); Valkey
+-- takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the others since
 -- 9.0.0. \(O(n)\) on the server.
 --
 -- @since 0.1.0.0
@@ -166,17 +167,18 @@ clientTypeWord = \case
   ReplicaClient -> "replica"
   PubsubClient -> "pubsub"
 
--- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is
--- none. Does not wait behind what runs. \(O(n)\) on the server, since 2.4.0.
+-- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is none. Does not
+-- wait behind what runs. \(O(n)\) on the server,
+-- [since 2.4.0](https://valkey.io/commands/client-kill/).
 --
 -- @since 0.1.0.0
 clientKill :: ByteString -> Command ()
 clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 
--- | @CLIENT KILL filter …@: ends the connections of which all of this is true; how
--- many. Does not wait behind what runs. \(O(n)\) on the server. Numbers, types,
--- users, addresses and 'ClientSkipMe' since 2.8.12, local addresses since 6.2.0,
--- 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
+-- | @CLIENT KILL filter …@: ends the connections of which all of this is true; how many. Does not
+-- wait behind what runs. \(O(n)\) on the server. Numbers, types, users, addresses and
+-- 'ClientSkipMe' [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since
+-- 6.2.0, 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 clientKillWith :: NonEmpty ClientFilter -> Command Int64
@@ -207,8 +209,8 @@ newtype PauseOptions = PauseOptions
 pauseDefaults :: PauseOptions
 pauseDefaults = PauseOptions {pauseMode = Nothing}
 
--- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for so long,
--- or until 'clientUnpause'. \(O(1)\) on the server, since 3.0.0.
+-- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for so long, or until
+-- 'clientUnpause'. \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/client-pause/).
 --
 -- On Redis 7.0 nothing but time ends it: the server makes CLIENT UNPAUSE wait like the
 -- others. A pause of writes can be ended.
@@ -217,7 +219,8 @@ pauseDefaults = PauseOptions {pauseMode = Nothing}
 clientPause :: Duration -> Command ()
 clientPause = clientPauseWith pauseDefaults
 
--- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: as 'clientPause'. WRITE and ALL since 6.2.0.
+-- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: as 'clientPause'. WRITE and ALL
+-- [since 6.2.0](https://valkey.io/commands/client-pause/).
 --
 -- @since 0.1.0.0
 clientPauseWith :: PauseOptions -> Duration -> Command ()
@@ -228,8 +231,8 @@ clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMil
       Just PauseAll -> [arg "ALL"]
       Just PauseWrites -> [arg "WRITE"]
 
--- | @CLIENT UNPAUSE@: undoes CLIENT PAUSE. Does not wait behind what is paused.
--- \(O(n)\) on the server in the clients that are paused, since 6.2.0.
+-- | @CLIENT UNPAUSE@: undoes CLIENT PAUSE. Does not wait behind what is paused. \(O(n)\) on the
+-- server in the clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
 --
 -- @since 0.1.0.0
 clientUnpause :: Command ()
@@ -250,8 +253,9 @@ newtype UnblockOptions = UnblockOptions
 unblockDefaults :: UnblockOptions
 unblockDefaults = UnblockOptions {unblockMode = Nothing}
 
--- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if
--- its time were over; whether it waited. \(O(\log n)\) on the server, since 5.0.0.
+-- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if its time were over;
+-- whether it waited. \(O(\log n)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/client-unblock/).
 --
 -- @since 0.1.0.0
 clientUnblock :: Int64 -> Command Bool
@@ -298,8 +302,8 @@ redirection reply = convert <$> Decode.integer reply
       0 -> NotRedirected
       connection -> RedirectedTo connection
 
--- | @CLIENT GETREDIR@: where what is said of the keys goes that the connection has
--- read. \(O(1)\) on the server, since 6.0.0.
+-- | @CLIENT GETREDIR@: where what is said of the keys goes that the connection has read. \(O(1)\)
+-- on the server, [since 6.0.0](https://valkey.io/commands/client-getredir/).
 --
 -- @since 0.1.0.0
 clientGetredir :: Command Redirection
@@ -318,7 +322,7 @@ data TrackingInfo = TrackingInfo
   deriving stock (Eq, Show)
 
 -- | @CLIENT TRACKINGINFO@: how the connection tracks keys. \(O(1)\) on the server,
--- since 6.2.0.
+-- [since 6.2.0](https://valkey.io/commands/client-trackinginfo/).
 --
 -- @since 0.1.0.0
 clientTrackinginfo :: Command TrackingInfo
@@ -330,7 +334,7 @@ clientTrackinginfo = command "CLIENT TRACKINGINFO" [] $ \reply -> do
   pure TrackingInfo {trackingInfoFlags, trackingInfoRedirect, trackingInfoPrefixes}
 
 -- | @CLIENT HELP@: what CLIENT can do, in lines for people. \(O(1)\) on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/client-help/).
 --
 -- @since 0.1.0.0
 clientHelp :: Command [ByteString]

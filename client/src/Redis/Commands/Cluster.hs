@@ -118,8 +118,8 @@ data ShardHealth
   | OtherHealth ByteString
   deriving stock (Eq, Show)
 
--- | @CLUSTER SHARDS@. \(O(n)\) on the server in nodes, since 7.0.0. Any node of a
--- cluster answers.
+-- | @CLUSTER SHARDS@. \(O(n)\) on the server in nodes,
+-- [since 7.0.0](https://valkey.io/commands/cluster-shards/). Any node of a cluster answers.
 --
 -- @since 0.1.0.0
 clusterShards :: Command [ClusterShard]
@@ -201,8 +201,9 @@ data SlotsNode = SlotsNode
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER SLOTS@: what 'clusterShards' replaces since 7.0.0. \(O(n)\) on the server
--- in nodes, since 3.0.0. Any node of a cluster answers.
+-- | @CLUSTER SLOTS@: what 'clusterShards' replaces
+-- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) on the server in nodes, since
+-- 3.0.0. Any node of a cluster answers.
 --
 -- @since 0.1.0.0
 clusterSlots :: Command [SlotsEntry]
@@ -222,23 +223,23 @@ clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
       metadata <- Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements
       pure SlotsNode {slotsNodeHost, slotsNodePort, slotsNodeId, slotsNodeMetadata = concat metadata}
 
--- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' knows
--- without asking. \(O(n)\) on the server in bytes, since 3.0.0. Any node of a cluster
--- answers.
+-- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' knows without
+-- asking. \(O(n)\) on the server in bytes,
+-- [since 3.0.0](https://valkey.io/commands/cluster-keyslot/). Any node of a cluster answers.
 --
 -- @since 0.1.0.0
 clusterKeyslot :: ByteString -> Command Int
 clusterKeyslot name = command "CLUSTER KEYSLOT" [arg name] slotNumberReply
 
--- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. One
--- node's own. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. One node's own.
+-- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
 --
 -- @since 0.1.0.0
 clusterCountkeysinslot :: Int -> Command Int64
 clusterCountkeysinslot slot = command "CLUSTER COUNTKEYSINSLOT" [slotArgument slot] Decode.integer
 
--- | @CLUSTER GETKEYSINSLOT slot count@: at most so many of them. One node's own.
--- \(O(n)\) on the server, since 3.0.0.
+-- | @CLUSTER GETKEYSINSLOT slot count@: at most so many of them. One node's own. \(O(n)\) on the
+-- server, [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
 --
 -- @since 0.1.0.0
 clusterGetkeysinslot :: Int -> Int64 -> Command [ByteString]
@@ -274,9 +275,9 @@ data SlotMetric
     ByBytesOut
   deriving stock (Eq, Show)
 
--- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the slots of this range that have a
--- node, in their order; in a cluster those of all primaries, one after the other.
--- \(O(n)\) on the server, since Valkey 8.0.0; Redis since 8.2.
+-- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the slots of this range that have a node, in their
+-- order; in a cluster those of all primaries, one after the other. \(O(n)\) on the server,
+-- [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/); Redis since 8.2.
 --
 -- @since 0.1.0.0
 clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
@@ -316,21 +317,23 @@ slotStats = Decode.list . Decode.pair slotNumberReply $ \reply -> do
         slotStatsOthers = otherThan ["key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"] fields
       }
 
--- | @CLUSTER NODES@: every node that this one knows, itself included. One node's own.
--- \(O(n)\) on the server in nodes, since 3.0.0.
+-- | @CLUSTER NODES@: every node that this one knows, itself included. One node's own. \(O(n)\) on
+-- the server in nodes, [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
 --
 -- @since 0.1.0.0
 clusterNodes :: Command [ClusterNode]
 clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
 
--- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there
--- is no such primary. One node's own. \(O(n)\) on the server, since 5.0.0.
+-- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there is no such
+-- primary. One node's own. \(O(n)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
 --
 -- @since 0.1.0.0
 clusterReplicas :: ByteString -> Command [ClusterNode]
 clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
 
--- | @CLUSTER SLAVES id@: what 'clusterReplicas' replaces since 5.0.0. Since 3.0.0.
+-- | @CLUSTER SLAVES id@: what 'clusterReplicas' replaces
+-- [since 5.0.0](https://valkey.io/commands/cluster-slaves/). Since 3.0.0.
 --
 -- @since 0.1.0.0
 clusterSlaves :: ByteString -> Command [ClusterNode]
@@ -339,23 +342,23 @@ clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
 nodeLines :: Decoder [ClusterNode]
 nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
 
--- | @CLUSTER MYID@: the id of the node. One node's own. \(O(1)\) on the server, since
--- 3.0.0.
+-- | @CLUSTER MYID@: the id of the node. One node's own. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-myid/).
 --
 -- @since 0.1.0.0
 clusterMyid :: Command ByteString
 clusterMyid = command "CLUSTER MYID" [] Decode.bytes
 
--- | @CLUSTER MYSHARDID@: the id of the node's shard. One node's own. \(O(1)\) on the
--- server, since 7.2.0.
+-- | @CLUSTER MYSHARDID@: the id of the node's shard. One node's own. \(O(1)\) on the server,
+-- [since 7.2.0](https://valkey.io/commands/cluster-myshardid/).
 --
 -- @since 0.1.0.0
 clusterMyshardid :: Command ByteString
 clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
 
--- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told this one that the
--- node with that id does not answer. One node's own. \(O(n)\) on the server in those,
--- since 3.0.0.
+-- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told this one that the node with that
+-- id does not answer. One node's own. \(O(n)\) on the server in those,
+-- [since 3.0.0](https://valkey.io/commands/cluster-count-failure-reports/).
 --
 -- @since 0.1.0.0
 clusterCountFailureReports :: ByteString -> Command Int64
@@ -389,8 +392,8 @@ data LinkDirection
     LinkFrom
   deriving stock (Eq, Show)
 
--- | @CLUSTER LINKS@: the node's connections to others and from them. One node's own.
--- \(O(n)\) on the server in nodes, since 7.0.0.
+-- | @CLUSTER LINKS@: the node's connections to others and from them. One node's own. \(O(n)\) on
+-- the server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
 --
 -- @since 0.1.0.0
 clusterLinks :: Command [ClusterLink]
@@ -455,7 +458,8 @@ data ClusterInfo = ClusterInfo
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER INFO@. One node's own. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER INFO@. One node's own. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-info/).
 --
 -- @since 0.1.0.0
 clusterInfo :: Command ClusterInfo
@@ -503,7 +507,7 @@ clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
       ]
 
 -- | @CLUSTER HELP@: what CLUSTER can do, in lines for people. \(O(1)\) on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/cluster-help/).
 --
 -- @since 0.1.0.0
 clusterHelp :: Command [ByteString]

@@ -68,9 +68,9 @@ import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
--- | @CLUSTER MEET ip port@: has the node get to know the one there, and the clusters
--- of both become one. Answers before that has happened. \(O(1)\) on the server, since
--- 3.0.0.
+-- | @CLUSTER MEET ip port@: has the node get to know the one there, and the clusters of both become
+-- one. Answers before that has happened. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-meet/).
 --
 -- @since 0.1.0.0
 clusterMeet :: Host -> Port -> Command ()
@@ -101,9 +101,9 @@ clusterMeetWith ClusterMeetOptions {clusterMeetBusPort} host port =
 portArgument :: Port -> Argument
 portArgument = int . fromIntegral
 
--- | @CLUSTER FORGET id@: has the node forget that one, for a minute even if others
--- name it: so all must be told within it. An error for itself, for its primary, and for
--- an id that it does not know. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER FORGET id@: has the node forget that one, for a minute even if others name it: so all
+-- must be told within it. An error for itself, for its primary, and for an id that it does not
+-- know. \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-forget/).
 --
 -- > run client (onEach AllNodes (clusterForget gone))
 --
@@ -111,15 +111,16 @@ portArgument = int . fromIntegral
 clusterForget :: ByteString -> Command ()
 clusterForget node = command "CLUSTER FORGET" [arg node] Decode.okay
 
--- | @CLUSTER REPLICATE id@: the node follows that primary from now on. An error for a
--- primary that has slots or keys. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER REPLICATE id@: the node follows that primary from now on. An error for a primary that
+-- has slots or keys. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
 --
 -- @since 0.1.0.0
 clusterReplicate :: ByteString -> Command ()
 clusterReplicate node = command "CLUSTER REPLICATE" [arg node] Decode.okay
 
--- | @CLUSTER REPLICATE NO ONE@: the replica becomes a primary without slots, and its
--- data are deleted. Since Valkey 9.0.0; Redis has none.
+-- | @CLUSTER REPLICATE NO ONE@: the replica becomes a primary without slots, and its data are
+-- deleted. [Since Valkey 9.0.0](https://valkey.io/commands/cluster-replicate/); Redis has none.
 --
 -- @since 0.1.0.0
 clusterReplicateNoOne :: Command ()
@@ -150,9 +151,9 @@ newtype ClusterFailoverOptions = ClusterFailoverOptions
 clusterFailoverDefaults :: ClusterFailoverOptions
 clusterFailoverDefaults = ClusterFailoverOptions {clusterFailoverMode = Nothing}
 
--- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of
--- its data; nothing is lost. Answers before that has happened. An error for a primary.
--- \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of its data;
+-- nothing is lost. Answers before that has happened. An error for a primary. \(O(1)\) on the
+-- server, [since 3.0.0](https://valkey.io/commands/cluster-failover/).
 --
 -- @since 0.1.0.0
 clusterFailover :: Command ()
@@ -195,9 +196,9 @@ newtype ClusterResetOptions = ClusterResetOptions
 clusterResetDefaults :: ClusterResetOptions
 clusterResetDefaults = ClusterResetOptions {clusterResetMode = Nothing}
 
--- | @CLUSTER RESET@: the node is in no cluster any more. A replica becomes an empty
--- primary; for a primary with keys it is an error. \(O(n)\) on the server in nodes,
--- since 3.0.0.
+-- | @CLUSTER RESET@: the node is in no cluster any more. A replica becomes an empty primary; for a
+-- primary with keys it is an error. \(O(n)\) on the server in nodes,
+-- [since 3.0.0](https://valkey.io/commands/cluster-reset/).
 --
 -- @since 0.1.0.0
 clusterReset :: Command ()
@@ -214,8 +215,8 @@ clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET
       Just ResetSoft -> [arg "SOFT"]
       Just ResetHard -> [arg "HARD"]
 
--- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk.
--- \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER SAVECONFIG@: writes what the node knows of the cluster to its disk. \(O(1)\) on the
+-- server, [since 3.0.0](https://valkey.io/commands/cluster-saveconfig/).
 --
 -- @since 0.1.0.0
 clusterSaveconfig :: Command ()
@@ -231,8 +232,8 @@ data BumpedEpoch
     StillHighest Int64
   deriving stock (Eq, Show)
 
--- | @CLUSTER BUMPEPOCH@: has the node have the highest epoch of all, unless it has.
--- \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER BUMPEPOCH@: has the node have the highest epoch of all, unless it has. \(O(1)\) on the
+-- server, [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
 --
 -- @since 0.1.0.0
 clusterBumpepoch :: Command BumpedEpoch
@@ -246,48 +247,53 @@ bumpedEpoch reply = do
     ["STILL", digits] | Just (epoch, "") <- Char8.readInteger digits -> Right (StillHighest (fromInteger epoch))
     _ -> Decode.mismatch "BUMPED or STILL and an epoch" reply
 
--- | @CLUSTER SET-CONFIG-EPOCH epoch@: for a new node that knows no other one; an error
--- for any other. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER SET-CONFIG-EPOCH epoch@: for a new node that knows no other one; an error for any
+-- other. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-set-config-epoch/).
 --
 -- @since 0.1.0.0
 clusterSetConfigEpoch :: Int64 -> Command ()
 clusterSetConfigEpoch epoch = command "CLUSTER SET-CONFIG-EPOCH" [int epoch] Decode.okay
 
--- | @CLUSTER ADDSLOTS slot …@: the node serves these from now on; all or none. An
--- error if it knows that somebody does. \(O(n)\) on the server, since 3.0.0.
+-- | @CLUSTER ADDSLOTS slot …@: the node serves these from now on; all or none. An error if it knows
+-- that somebody does. \(O(n)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-addslots/).
 --
 -- @since 0.1.0.0
 clusterAddslots :: NonEmpty Int -> Command ()
 clusterAddslots slots = command "CLUSTER ADDSLOTS" (map slotArgument (toList slots)) Decode.okay
 
--- | @CLUSTER ADDSLOTSRANGE first last …@: as 'clusterAddslots'. Since 7.0.0.
+-- | @CLUSTER ADDSLOTSRANGE first last …@: as 'clusterAddslots'.
+-- [Since 7.0.0](https://valkey.io/commands/cluster-addslotsrange/).
 --
 -- @since 0.1.0.0
 clusterAddslotsrange :: NonEmpty SlotRange -> Command ()
 clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
--- | @CLUSTER DELSLOTS slot …@: the node forgets who serves these, itself or another;
--- all or none. It is down until somebody does. \(O(n)\) on the server, since 3.0.0.
+-- | @CLUSTER DELSLOTS slot …@: the node forgets who serves these, itself or another; all or none.
+-- It is down until somebody does. \(O(n)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-delslots/).
 --
 -- @since 0.1.0.0
 clusterDelslots :: NonEmpty Int -> Command ()
 clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slots)) Decode.okay
 
--- | @CLUSTER DELSLOTSRANGE first last …@: as 'clusterDelslots'. Since 7.0.0.
+-- | @CLUSTER DELSLOTSRANGE first last …@: as 'clusterDelslots'.
+-- [Since 7.0.0](https://valkey.io/commands/cluster-delslotsrange/).
 --
 -- @since 0.1.0.0
 clusterDelslotsrange :: NonEmpty SlotRange -> Command ()
 clusterDelslotsrange ranges = command "CLUSTER DELSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
--- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has
--- keys. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER FLUSHSLOTS@: the node serves no slots from now on. An error if it has keys. \(O(1)\)
+-- on the server, [since 3.0.0](https://valkey.io/commands/cluster-flushslots/).
 --
 -- @since 0.1.0.0
 clusterFlushslots :: Command ()
 clusterFlushslots = command "CLUSTER FLUSHSLOTS" [] Decode.okay
 
--- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\)
--- on the server, since Valkey 9.0.0; Redis has none.
+-- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\) on the
+-- server, [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis has none.
 --
 -- @since 0.1.0.0
 clusterFlushslot :: Int -> Command ()
@@ -313,8 +319,8 @@ data SlotAssignment
     SlotStable
   deriving stock (Eq, Show)
 
--- | @CLUSTER SETSLOT slot IMPORTING|MIGRATING|NODE|STABLE …@: one step in moving a slot
--- key by key. \(O(1)\) on the server, since 3.0.0.
+-- | @CLUSTER SETSLOT slot IMPORTING|MIGRATING|NODE|STABLE …@: one step in moving a slot key by key.
+-- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-setslot/).
 --
 -- @since 0.1.0.0
 clusterSetslot :: Int -> SlotAssignment -> Command ()
@@ -349,10 +355,10 @@ clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment
       SlotOf node -> [arg "NODE", arg node]
       SlotStable -> [arg "STABLE"]
 
--- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to give
--- these slots to the nodes with these ids, which clients do not notice before it is
--- done. An error if it does not serve them. \(O(n)\) on the server in slots, since
--- Valkey 9.0.0; Redis has none.
+-- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to give these slots
+-- to the nodes with these ids, which clients do not notice before it is done. An error if it does
+-- not serve them. \(O(n)\) on the server in slots,
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-migrateslots/); Redis has none.
 --
 -- @since 0.1.0.0
 clusterMigrateslots :: NonEmpty (NonEmpty SlotRange, ByteString) -> Command ()
@@ -386,8 +392,8 @@ data SlotMigration = SlotMigration
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER GETSLOTMIGRATIONS@: what goes on, and what has lately ended. \(O(n)\) on
--- the server, since Valkey 9.0.0; Redis has none.
+-- | @CLUSTER GETSLOTMIGRATIONS@: what goes on, and what has lately ended. \(O(n)\) on the server,
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis has none.
 --
 -- @since 0.1.0.0
 clusterGetslotmigrations :: Command [SlotMigration]
@@ -428,8 +434,8 @@ migration reply = do
       pure (SlotRange begin end)
 
 -- | @CLUSTER CANCELSLOTMIGRATIONS@: ends all that this node gives or gets; the slots
--- stay where they are. An error if there are none. \(O(n)\) on the server, since Valkey
--- 9.0.0; Redis has none.
+-- stay where they are. An error if there are none. \(O(n)\) on the server, [since Valkey
+-- 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis has none.
 --
 -- @since 0.1.0.0
 clusterCancelslotmigrations :: Command ()

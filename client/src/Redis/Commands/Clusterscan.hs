@@ -68,11 +68,11 @@ data ClusterscanPage = ClusterscanPage
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTERSCAN cursor@: a step of a walk over all keys of a cluster, slot by slot. The
--- cursor leads to the primary of the slot that is next. All keys that are there from
--- the beginning to the end of the walk are told, at least once. \(O(n)\) on the server
--- in what is told, since Valkey 9.1.0; Redis has none: there 'Redis.Commands.Keys.scan'
--- walks over each primary.
+-- | @CLUSTERSCAN cursor@: a step of a walk over all keys of a cluster, slot by slot. The cursor
+-- leads to the primary of the slot that is next. All keys that are there from the beginning to the
+-- end of the walk are told, at least once. \(O(n)\) on the server in what is told,
+-- [since Valkey 9.1.0](https://valkey.io/commands/clusterscan/); Redis has none: there
+-- 'Redis.Commands.Keys.scan' walks over each primary.
 --
 -- @since 0.1.0.0
 clusterscan :: ClusterscanCursor -> Command ClusterscanPage

@@ -53,17 +53,17 @@ data CommandInfo = CommandInfo
   }
   deriving stock (Eq, Show)
 
--- | @COMMAND INFO name …@: what the server says of each, 'Nothing' if it does
--- not know it. A subcommand is named as @config|get@ (since 7.0.0). \(O(n)\) on
--- the server, since 2.8.13.
+-- | @COMMAND INFO name …@: what the server says of each, 'Nothing' if it does not know it. A
+-- subcommand is named as @config|get@ ([since 7.0.0](https://valkey.io/commands/command-info/)).
+-- \(O(n)\) on the server, since 2.8.13.
 --
 -- @since 0.1.0.0
 commandInfo :: NonEmpty ByteString -> Command [Maybe CommandInfo]
 commandInfo names =
   command "COMMAND INFO" (args names) (Decode.listOf (length names) (Decode.nullable description))
 
--- | @COMMAND INFO@: of every command, in no order, which is what @COMMAND@ alone says,
--- too. \(O(n)\) on the server; without names since 7.0.0.
+-- | @COMMAND INFO@: of every command, in no order, which is what @COMMAND@ alone says, too.
+-- \(O(n)\) on the server; without names [since 7.0.0](https://valkey.io/commands/command-info/).
 --
 -- @since 0.1.0.0
 commandInfoAll :: Command [CommandInfo]
@@ -111,15 +111,15 @@ data CommandDocs = CommandDocs
   }
   deriving stock (Eq, Show)
 
--- | @COMMAND DOCS name …@: those that the server knows; the others are left out.
--- \(O(n)\) on the server, since 7.0.0.
+-- | @COMMAND DOCS name …@: those that the server knows; the others are left out. \(O(n)\) on the
+-- server, [since 7.0.0](https://valkey.io/commands/command-docs/).
 --
 -- @since 0.1.0.0
 commandDocs :: NonEmpty ByteString -> Command [(ByteString, CommandDocs)]
 commandDocs names = command "COMMAND DOCS" (args names) documentations
 
--- | @COMMAND DOCS@: of every command, in no order: some hundred kilobytes. \(O(n)\)
--- on the server, since 7.0.0.
+-- | @COMMAND DOCS@: of every command, in no order: some hundred kilobytes. \(O(n)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/command-docs/).
 --
 -- @since 0.1.0.0
 commandDocsAll :: Command [(ByteString, CommandDocs)]
@@ -143,17 +143,18 @@ documentations = Decode.pairs Decode.bytes $ \reply -> do
         commandDocsOthers = otherThan ["summary", "since", "group", "complexity", "subcommands"] fields
       }
 
--- | @COMMAND GETKEYS name argument …@: the keys of that command. An error
--- reply if it has none, or if it is wrong. \(O(n)\) on the server, since 2.8.13.
+-- | @COMMAND GETKEYS name argument …@: the keys of that command. An error reply if it has none, or
+-- if it is wrong. \(O(n)\) on the server,
+-- [since 2.8.13](https://valkey.io/commands/command-getkeys/).
 --
 -- @since 0.1.0.0
 commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
 commandGetkeys commandWords =
   command "COMMAND GETKEYS" (args commandWords) (Decode.list Decode.bytes)
 
--- | @COMMAND GETKEYSANDFLAGS name argument …@: as 'commandGetkeys', with what happens
--- to each key: @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on.
--- \(O(n)\) on the server, since 7.0.0.
+-- | @COMMAND GETKEYSANDFLAGS name argument …@: as 'commandGetkeys', with what happens to each key:
+-- @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on. \(O(n)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/command-getkeysandflags/).
 --
 -- @since 0.1.0.0
 commandGetkeysandflags :: NonEmpty ByteString -> Command [(ByteString, [ByteString])]
@@ -161,7 +162,7 @@ commandGetkeysandflags commandWords =
   command "COMMAND GETKEYSANDFLAGS" (args commandWords) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
 
 -- | @COMMAND COUNT@: how many there are, subcommands apart. \(O(1)\) on the server,
--- since 2.8.13.
+-- [since 2.8.13](https://valkey.io/commands/command-count/).
 --
 -- @since 0.1.0.0
 commandCount :: Command Int64
@@ -179,8 +180,8 @@ data CommandFilter
     OfPattern ByteString
   deriving stock (Eq, Show)
 
--- | @COMMAND LIST@: the names of all, subcommands apart, in no order. \(O(n)\) on the
--- server, since 7.0.0.
+-- | @COMMAND LIST@: the names of all, subcommands apart, in no order. \(O(n)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/command-list/).
 --
 -- @since 0.1.0.0
 commandList :: Command [ByteString]
@@ -199,7 +200,7 @@ commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decod
       OfPattern glob -> [arg "PATTERN", arg glob]
 
 -- | @COMMAND HELP@: what COMMAND can do, in lines for people. \(O(1)\) on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/command-help/).
 --
 -- @since 0.1.0.0
 commandHelp :: Command [ByteString]

@@ -19,15 +19,16 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode qualified as Decode
 
--- | @CONFIG GET pattern …@: settings whose names match one of the globs. One
--- node's own. \(O(n)\) on the server, since 2.0.0; several patterns since 7.0.0.
+-- | @CONFIG GET pattern …@: settings whose names match one of the globs. One node's own. \(O(n)\)
+-- on the server, [since 2.0.0](https://valkey.io/commands/config-get/); several patterns since
+-- 7.0.0.
 --
 -- @since 0.1.0.0
 configGet :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 configGet patterns = command "CONFIG GET" (args patterns) (Decode.pairs Decode.bytes Decode.bytes)
 
--- | @CONFIG SET name value …@: all or none; in a cluster, on every node.
--- \(O(n)\) on the server, since 2.0.0; several settings since 7.0.0.
+-- | @CONFIG SET name value …@: all or none; in a cluster, on every node. \(O(n)\) on the server,
+-- [since 2.0.0](https://valkey.io/commands/config-set/); several settings since 7.0.0.
 --
 -- @since 0.1.0.0
 configSet :: NonEmpty (ByteString, ByteString) -> Command ()
@@ -35,23 +36,23 @@ configSet settings = command "CONFIG SET" (concatMap both settings) Decode.okay
   where
     both (name, new) = [arg name, arg new]
 
--- | @CONFIG RESETSTAT@: begins anew with what INFO and LATENCY HISTOGRAM count; in a
--- cluster on every node. \(O(1)\) on the server, since 2.0.0.
+-- | @CONFIG RESETSTAT@: begins anew with what INFO and LATENCY HISTOGRAM count; in a cluster on
+-- every node. \(O(1)\) on the server, [since 2.0.0](https://valkey.io/commands/config-resetstat/).
 --
 -- @since 0.1.0.0
 configResetstat :: Command ()
 configResetstat = command "CONFIG RESETSTAT" [] Decode.okay
 
--- | @CONFIG REWRITE@: writes the settings of now into the file that the server was
--- started with; in a cluster on every node. An error where there is no file. \(O(1)\)
--- on the server, since 2.8.0.
+-- | @CONFIG REWRITE@: writes the settings of now into the file that the server was started with; in
+-- a cluster on every node. An error where there is no file. \(O(1)\) on the server,
+-- [since 2.8.0](https://valkey.io/commands/config-rewrite/).
 --
 -- @since 0.1.0.0
 configRewrite :: Command ()
 configRewrite = command "CONFIG REWRITE" [] Decode.okay
 
 -- | @CONFIG HELP@: what CONFIG can do, in lines for people. \(O(1)\) on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/config-help/).
 --
 -- @since 0.1.0.0
 configHelp :: Command [ByteString]

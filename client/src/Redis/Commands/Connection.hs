@@ -47,7 +47,7 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Config (Credentials (..), revealSecret)
 import Redis.Value (Value (..))
 
--- | @PING@. \(O(1)\) on the server, since 1.0.0.
+-- | @PING@. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/ping/).
 --
 -- @since 0.1.0.0
 ping :: Command ()
@@ -57,7 +57,8 @@ ping = command "PING" [] $ \case
   Array (BulkString "pong" : _) -> Right ()
   reply -> Decode.mismatch "PONG" reply
 
--- | @PING message@: the message. \(O(1)\) on the server, since 2.8.0.
+-- | @PING message@: the message. \(O(1)\) on the server,
+-- [since 2.8.0](https://valkey.io/commands/ping/).
 --
 -- @since 0.1.0.0
 pingMessage :: ByteString -> Command ByteString
@@ -66,20 +67,22 @@ pingMessage message = command "PING" [arg message] $ \case
   Array [BulkString "pong", told] -> Decode.bytes told
   reply -> Decode.bytes reply
 
--- | @ECHO message@: the same. \(O(1)\) on the server, since 1.0.0.
+-- | @ECHO message@: the same. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/echo/).
 --
 -- @since 0.1.0.0
 echo :: ByteString -> Command ByteString
 echo message = command "ECHO" [arg message] Decode.bytes
 
--- | @CLIENT ID@: the server's number for the connection. \(O(1)\) on the
--- server, since 5.0.0.
+-- | @CLIENT ID@: the server's number for the connection. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/client-id/).
 --
 -- @since 0.1.0.0
 clientId :: Command Int64
 clientId = command "CLIENT ID" [] Decode.integer
 
--- | @CLIENT GETNAME@. \(O(1)\) on the server, since 2.6.9.
+-- | @CLIENT GETNAME@. \(O(1)\) on the server,
+-- [since 2.6.9](https://valkey.io/commands/client-getname/).
 --
 -- @since 0.1.0.0
 clientGetname :: Command (Maybe ByteString)
@@ -120,8 +123,8 @@ data ServerHello = ServerHello
   }
   deriving stock (Eq, Show)
 
--- | @HELLO protocol [AUTH user password] [SETNAME name]@. \(O(1)\) on the
--- server, since 6.0.0; an older one calls it an unknown command.
+-- | @HELLO protocol [AUTH user password] [SETNAME name]@. \(O(1)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/hello/); an older one calls it an unknown command.
 --
 -- @since 0.1.0.0
 hello :: HelloOptions -> Command ServerHello
@@ -145,8 +148,8 @@ serverHello reply = do
   helloRole <- Decode.optionalField "role" Decode.bytes fields
   pure ServerHello {helloServer, helloVersion, helloProto, helloConnectionId, helloMode, helloRole}
 
--- | @AUTH [user] password@. \(O(n)\) on the server in the passwords of the
--- user, since 1.0.0; a user since 6.0.0.
+-- | @AUTH [user] password@. \(O(n)\) on the server in the passwords of the user,
+-- [since 1.0.0](https://valkey.io/commands/auth/); a user since 6.0.0.
 --
 -- @since 0.1.0.0
 auth :: Credentials -> Command ()
@@ -155,84 +158,88 @@ auth Credentials {credentialsUser, credentialsPassword} =
   where
     user = maybe [] (pure . arg) credentialsUser
 
--- | @SELECT database@. \(O(1)\) on the server, since 1.0.0.
+-- | @SELECT database@. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/select/).
 --
 -- @since 0.1.0.0
 select :: Int -> Command ()
 select database =
   command "SELECT" [int (fromIntegral database)] Decode.okay
 
--- | @CLIENT SETNAME name@: printable characters without spaces. \(O(1)\) on the
--- server, since 2.6.9.
+-- | @CLIENT SETNAME name@: printable characters without spaces. \(O(1)\) on the server,
+-- [since 2.6.9](https://valkey.io/commands/client-setname/).
 --
 -- @since 0.1.0.0
 clientSetname :: ByteString -> Command ()
 clientSetname name =
   command "CLIENT SETNAME" [arg name] Decode.okay
 
--- | @CLIENT SETINFO attribute value@: @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the
--- server, since 7.2.0.
+-- | @CLIENT SETINFO attribute value@: @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the server,
+-- [since 7.2.0](https://valkey.io/commands/client-setinfo/).
 --
 -- @since 0.1.0.0
 clientSetinfo :: ByteString -> ByteString -> Command ()
 clientSetinfo attribute value =
   command "CLIENT SETINFO" [arg attribute, arg value] Decode.okay
 
--- | @CLIENT NO-TOUCH ON|OFF@: whether commands leave the time of last use as
--- it is. \(O(1)\) on the server, since 7.2.0.
+-- | @CLIENT NO-TOUCH ON|OFF@: whether commands leave the time of last use as it is. \(O(1)\) on the
+-- server, [since 7.2.0](https://valkey.io/commands/client-no-touch/).
 --
 -- @since 0.1.0.0
 clientNoTouch :: Bool -> Command ()
 clientNoTouch on =
   command "CLIENT NO-TOUCH" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes
--- some for want of memory (@maxmemory-clients@). \(O(1)\) on the server, since 7.0.0.
+-- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes some for want
+-- of memory (@maxmemory-clients@). \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/client-no-evict/).
 --
 -- @since 0.1.0.0
 clientNoEvict :: Bool -> Command ()
 clientNoEvict on =
   command "CLIENT NO-EVICT" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @CLIENT CAPA capability …@: what the client can do, such as @redirect@: follow a
--- primary that has moved, on a server that is no cluster. What the server does not know
--- it passes over. \(O(1)\) on the server, since Valkey 8.0.0; Redis has none.
+-- | @CLIENT CAPA capability …@: what the client can do, such as @redirect@: follow a primary that
+-- has moved, on a server that is no cluster. What the server does not know it passes over. \(O(1)\)
+-- on the server, [since Valkey 8.0.0](https://valkey.io/commands/client-capa/); Redis has none.
 --
 -- @since 0.1.0.0
 clientCapa :: NonEmpty ByteString -> Command ()
 clientCapa capabilities = command "CLIENT CAPA" (args capabilities) Decode.okay
 
--- | @CLIENT IMPORT-SOURCE ON|OFF@: whether the client brings data from another server,
--- whose keys do not expire meanwhile. An error if the server is not set up for that
--- (@import-mode@). \(O(1)\) on the server, since Valkey 8.1.0; Redis has none.
+-- | @CLIENT IMPORT-SOURCE ON|OFF@: whether the client brings data from another server, whose keys
+-- do not expire meanwhile. An error if the server is not set up for that (@import-mode@). \(O(1)\)
+-- on the server, [since Valkey 8.1.0](https://valkey.io/commands/client-import-source/); Redis has
+-- none.
 --
 -- @since 0.1.0.0
 clientImportSource :: Bool -> Command ()
 clientImportSource on =
   command "CLIENT IMPORT-SOURCE" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @READONLY@: a replica in a cluster answers reads itself. \(O(1)\) on the
--- server, since 3.0.0.
+-- | @READONLY@: a replica in a cluster answers reads itself. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/readonly/).
 --
 -- @since 0.1.0.0
 readonly :: Command ()
 readonly = command "READONLY" [] Decode.okay
 
--- | @READWRITE@: undoes 'readonly'. \(O(1)\) on the server, since 3.0.0.
+-- | @READWRITE@: undoes 'readonly'. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/readwrite/).
 --
 -- @since 0.1.0.0
 readwrite :: Command ()
 readwrite = command "READWRITE" [] Decode.okay
 
--- | @ASKING@: the next command may touch a slot that is being imported.
--- \(O(1)\) on the server, since 3.0.0.
+-- | @ASKING@: the next command may touch a slot that is being imported. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/asking/).
 --
 -- @since 0.1.0.0
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
 
 -- | @RESET@: the connection is as if it had just been opened, before any handshake: not
--- authenticated, in database 0, with RESP2. \(O(1)\) on the server, since 6.2.0.
+-- authenticated, in database 0, with RESP2. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/reset/).
 --
 -- @since 0.1.0.0
 reset :: Command ()
@@ -241,9 +248,9 @@ reset = command "RESET" [] $ \reply ->
     "RESET" -> Right ()
     _ -> Decode.mismatch "RESET" reply
 
--- | @QUIT@: the server closes the connection once it has answered. Servers call it
--- deprecated since 7.2.0: the client can close it just as well, as the end of
--- 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
+-- | @QUIT@: the server closes the connection once it has answered. Servers call it deprecated
+-- [since 7.2.0](https://valkey.io/commands/quit/): the client can close it just as well, as the end
+-- of 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 quit :: Command ()

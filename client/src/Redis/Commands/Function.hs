@@ -64,8 +64,8 @@ import Redis.Internal.Command.Flush (flushArguments)
 import Redis.Internal.Command.Program
 import Redis.Value (Value)
 
--- | @FCALL function numkeys key … argument …@. Costs what the function costs; since
--- 7.0.0.
+-- | @FCALL function numkeys key … argument …@. Costs what the function costs;
+-- [since 7.0.0](https://valkey.io/commands/fcall/).
 --
 -- In a cluster it goes to the node of its keys. Without keys it goes to any primary:
 -- give it a key, or name the node ('Redis.Command.onNode').
@@ -74,25 +74,25 @@ import Redis.Value (Value)
 fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcall = program "FCALL"
 
--- | @FCALL_RO …@: as 'fcall', for a function that is registered as writing nothing, so
--- that it may run on a replica and may be sent again. Since 7.0.0.
+-- | @FCALL_RO …@: as 'fcall', for a function that is registered as writing nothing, so that it may
+-- run on a replica and may be sent again. [Since 7.0.0](https://valkey.io/commands/fcall_ro/).
 --
 -- @since 0.1.0.0
 fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcallRo = program "FCALL_RO"
 
--- | @FUNCTION KILL@: ends the function that runs, unless it has written; an error if
--- none does. Does not wait behind it. In a cluster every primary is asked, and one that
--- had a function is enough; replicas are not asked (see 'Redis.Commands.Script.scriptKill').
--- \(O(1)\) on the server, since 7.0.0.
+-- | @FUNCTION KILL@: ends the function that runs, unless it has written; an error if none does.
+-- Does not wait behind it. In a cluster every primary is asked, and one that had a function is
+-- enough; replicas are not asked (see 'Redis.Commands.Script.scriptKill'). \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/function-kill/).
 --
 -- @since 0.1.0.0
 functionKill :: Command ()
 functionKill = command "FUNCTION KILL" [] Decode.okay
 
--- | @FUNCTION STATS@: what runs, and what there is. Does not wait behind a function that
--- runs; while a script of EVAL does, the server says @BUSY@. One node's own. \(O(1)\) on
--- the server, since 7.0.0.
+-- | @FUNCTION STATS@: what runs, and what there is. Does not wait behind a function that runs;
+-- while a script of EVAL does, the server says @BUSY@. One node's own. \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/function-stats/).
 --
 -- @since 0.1.0.0
 functionStats :: Command FunctionStats
@@ -147,8 +147,8 @@ running reply = do
   runningDuration <- milliseconds <$> Decode.field "duration_ms" Decode.integer fields
   pure RunningFunction {runningName, runningCommand, runningDuration}
 
--- | @FUNCTION LOAD code@: the name of the library, which must be new. In a
--- cluster every primary learns it. \(O(1)\) on the server, since 7.0.0.
+-- | @FUNCTION LOAD code@: the name of the library, which must be new. In a cluster every primary
+-- learns it. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
 --
 -- @since 0.1.0.0
 functionLoad :: ByteString -> Command ByteString
@@ -176,15 +176,16 @@ functionLoadWith :: FunctionLoadOptions -> ByteString -> Command ByteString
 functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
   command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
 
--- | @FUNCTION DELETE library@: with its functions; an error if there is none of that
--- name. In a cluster on every primary. \(O(1)\) on the server, since 7.0.0.
+-- | @FUNCTION DELETE library@: with its functions; an error if there is none of that name. In a
+-- cluster on every primary. \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/function-delete/).
 --
 -- @since 0.1.0.0
 functionDelete :: ByteString -> Command ()
 functionDelete library = command "FUNCTION DELETE" [arg library] Decode.okay
 
--- | @FUNCTION FLUSH@: deletes all libraries; in a cluster on every primary. \(O(n)\) on
--- the server in functions, since 7.0.0.
+-- | @FUNCTION FLUSH@: deletes all libraries; in a cluster on every primary. \(O(n)\) on the server
+-- in functions, [since 7.0.0](https://valkey.io/commands/function-flush/).
 --
 -- @since 0.1.0.0
 functionFlush :: Command ()
@@ -196,8 +197,8 @@ functionFlush = functionFlushWith flushDefaults
 functionFlushWith :: FlushOptions -> Command ()
 functionFlushWith options = command "FUNCTION FLUSH" (flushArguments options) Decode.okay
 
--- | @FUNCTION LIST@: all libraries, without their code. One node's own. \(O(n)\) on the
--- server in functions, since 7.0.0.
+-- | @FUNCTION LIST@: all libraries, without their code. One node's own. \(O(n)\) on the server in
+-- functions, [since 7.0.0](https://valkey.io/commands/function-list/).
 --
 -- @since 0.1.0.0
 functionList :: Command [FunctionLibrary]
@@ -280,16 +281,16 @@ functionInfo reply = do
 without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
 without known = filter ((`notElem` known) . fst)
 
--- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. One
--- node's own. \(O(n)\) on the server in functions, since 7.0.0.
+-- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. One node's own.
+-- \(O(n)\) on the server in functions, [since 7.0.0](https://valkey.io/commands/function-dump/).
 --
 -- @since 0.1.0.0
 functionDump :: Command ByteString
 functionDump = command "FUNCTION DUMP" [] Decode.bytes
 
--- | @FUNCTION RESTORE payload@: adds what 'functionDump' gave; an error, and nothing is
--- added, if a library is there already. In a cluster on every primary. \(O(n)\) on the
--- server in functions, since 7.0.0.
+-- | @FUNCTION RESTORE payload@: adds what 'functionDump' gave; an error, and nothing is added, if a
+-- library is there already. In a cluster on every primary. \(O(n)\) on the server in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-restore/).
 --
 -- @since 0.1.0.0
 functionRestore :: ByteString -> Command ()
@@ -334,8 +335,8 @@ functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
       ReplaceLibraries -> [arg "REPLACE"]
       FlushLibraries -> [arg "FLUSH"]
 
--- | @FUNCTION HELP@: the server's own words, a line each. \(O(1)\) on the server, since
--- 7.0.0.
+-- | @FUNCTION HELP@: the server's own words, a line each. \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/function-help/).
 --
 -- @since 0.1.0.0
 functionHelp :: Command [ByteString]

@@ -113,8 +113,8 @@ point GeoPoint {geoPointLongitude, geoPointLatitude} = [double geoPointLongitude
 readPoint :: Decoder GeoPoint
 readPoint = fmap (uncurry GeoPoint) . Decode.pair Decode.double Decode.double
 
--- | @GEOADD key longitude latitude member …@: adds them, or moves those that are there;
--- how many are new. \(O(\log n)\) each on the server, since 3.2.0.
+-- | @GEOADD key longitude latitude member …@: adds them, or moves those that are there; how many
+-- are new. \(O(\log n)\) each on the server, [since 3.2.0](https://valkey.io/commands/geoadd/).
 --
 -- @since 0.1.0.0
 geoadd :: ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
@@ -160,24 +160,25 @@ geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
       Just OnlyNewPlaces -> [arg "NX"]
       Just OnlyKnownPlaces -> [arg "XX"]
 
--- | @GEOPOS key member …@: where they are, in their order; 'Nothing' for one that is not
--- there. \(O(1)\) each on the server, since 3.2.0.
+-- | @GEOPOS key member …@: where they are, in their order; 'Nothing' for one that is not there.
+-- \(O(1)\) each on the server, [since 3.2.0](https://valkey.io/commands/geopos/).
 --
 -- @since 0.1.0.0
 geopos :: ByteString -> NonEmpty ByteString -> Command [Maybe GeoPoint]
 geopos name members =
   command "GEOPOS" (key name : args members) (Decode.listOf (length members) (Decode.nullable readPoint))
 
--- | @GEOHASH key member …@: their geohashes of eleven letters, as other programs know
--- them; 'Nothing' for one that is not there. \(O(1)\) each on the server, since 3.2.0.
+-- | @GEOHASH key member …@: their geohashes of eleven letters, as other programs know them;
+-- 'Nothing' for one that is not there. \(O(1)\) each on the server,
+-- [since 3.2.0](https://valkey.io/commands/geohash/).
 --
 -- @since 0.1.0.0
 geohash :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 geohash name members =
   command "GEOHASH" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.bytes))
 
--- | @GEODIST key member member m|km|ft|mi@: how far they are apart; 'Nothing' if one is
--- not there. \(O(1)\) on the server, since 3.2.0.
+-- | @GEODIST key member member m|km|ft|mi@: how far they are apart; 'Nothing' if one is not there.
+-- \(O(1)\) on the server, [since 3.2.0](https://valkey.io/commands/geodist/).
 --
 -- @since 0.1.0.0
 geodist :: ByteString -> ByteString -> ByteString -> GeoUnit -> Command (Maybe Double)
@@ -278,8 +279,8 @@ searchOptions :: GeosearchOptions -> [Argument]
 searchOptions GeosearchOptions {geosearchOrder, geosearchCount} = orderAndCount geosearchOrder geosearchCount
 
 -- | @GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS …|BYBOX …@, or
--- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies
--- around and in all there is, since 6.2.0.
+-- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies around and
+-- in all there is, [since 6.2.0](https://valkey.io/commands/geosearch/).
 --
 -- @since 0.1.0.0
 geosearch :: ByteString -> GeoArea -> Command [ByteString]
@@ -359,10 +360,10 @@ geosearchDetailsWith :: NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> 
 geosearchDetailsWith asked options name within =
   command "GEOSEARCH" (key name : area within <> searchOptions options <> details asked) (found asked)
 
--- | @GEOSEARCHSTORE destination source …@: stores what 'geosearch' would find at the
--- destination, in place of what is there, or deletes that if nothing is found; how many
--- there are. In a cluster both must share a slot. \(O(n+\log m)\) on the server in what
--- lies around and in all there is, since 6.2.0.
+-- | @GEOSEARCHSTORE destination source …@: stores what 'geosearch' would find at the destination,
+-- in place of what is there, or deletes that if nothing is found; how many there are. In a cluster
+-- both must share a slot. \(O(n+\log m)\) on the server in what lies around and in all there is,
+-- [since 6.2.0](https://valkey.io/commands/geosearchstore/).
 --
 -- @since 0.1.0.0
 geosearchstore :: ByteString -> ByteString -> GeoArea -> Command Int64
@@ -404,16 +405,17 @@ geosearchstoreWith options destination source within =
     )
     Decode.integer
 
--- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: what is there. The server takes
--- it for a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server
--- in what lies around and in all there is, since 3.2.0. Deprecated since 6.2.0: 'geosearch'.
+-- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: what is there. The server takes it for a
+-- write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server in what lies
+-- around and in all there is, [since 3.2.0](https://valkey.io/commands/georadius/). Deprecated
+-- since 6.2.0: 'geosearch'.
 --
 -- @since 0.1.0.0
 georadius :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadius = georadiusWith geosearchDefaults
 
--- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadius'. Deprecated since 6.2.0:
--- 'geosearchWith'.
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadius'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
@@ -424,14 +426,15 @@ around :: GeoPoint -> GeoRadius -> [Argument]
 around where' circle = point where' <> radius circle
 
 -- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadius', with more about each.
--- Deprecated since 6.2.0: 'geosearchDetails'.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusDetails asked = georadiusDetailsWith asked geosearchDefaults
 
--- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
--- 'georadiusWith', with more about each. Deprecated since 6.2.0: 'geosearchDetailsWith'.
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusWith',
+-- with more about each. Deprecated [since 6.2.0](https://valkey.io/commands/georadius/):
+-- 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusDetailsWith ::
@@ -454,47 +457,49 @@ store = \case
   StorePlaces destination -> [arg "STORE", key destination]
   StoreDistances destination -> [arg "STOREDIST", key destination]
 
--- | @GEORADIUS key … STORE|STOREDIST destination@: stores what 'georadius' would find; how
--- many there are. In a cluster both keys must share a slot. Deprecated since 6.2.0:
--- 'geosearchstore'.
+-- | @GEORADIUS key … STORE|STOREDIST destination@: stores what 'georadius' would find; how many
+-- there are. In a cluster both keys must share a slot. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchstore'.
 --
 -- @since 0.1.0.0
 georadiusStore :: GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStore = georadiusStoreWith geosearchDefaults
 
--- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as
--- 'georadiusStore'. Deprecated since 6.2.0: 'geosearchstoreWith'.
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as 'georadiusStore'.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchstoreWith'.
 --
 -- @since 0.1.0.0
 georadiusStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStoreWith options destination name where' circle =
   command "GEORADIUS" (key name : around where' circle <> searchOptions options <> store destination) Decode.integer
 
--- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: as 'georadius', around a place that
--- is there. Since 3.2.0. Deprecated since 6.2.0: 'geosearch'.
+-- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: as 'georadius', around a place that is there.
+-- [Since 3.2.0](https://valkey.io/commands/georadiusbymember/). Deprecated since 6.2.0:
+-- 'geosearch'.
 --
 -- @since 0.1.0.0
 georadiusbymember :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymember = georadiusbymemberWith geosearchDefaults
 
--- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymember'.
--- Deprecated since 6.2.0: 'geosearchWith'.
+-- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymember'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberWith options name member circle =
   command "GEORADIUSBYMEMBER" (key name : arg member : radius circle <> searchOptions options) foundMembers
 
--- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusbymember', with
--- more about each. Deprecated since 6.2.0: 'geosearchDetails'.
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusbymember', with more
+-- about each. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/):
+-- 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusbymemberDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberDetails asked = georadiusbymemberDetailsWith asked geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
--- 'georadiusbymemberWith', with more about each. Deprecated since 6.2.0:
--- 'geosearchDetailsWith'.
+-- 'georadiusbymemberWith', with more about each. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberDetailsWith ::
@@ -505,16 +510,17 @@ georadiusbymemberDetailsWith asked options name member circle =
     (key name : arg member : radius circle <> searchOptions options <> details asked)
     (found asked)
 
--- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores what 'georadiusbymember'
--- would find; how many there are. In a cluster both keys must share a slot. Deprecated since
--- 6.2.0: 'geosearchstore'.
+-- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores what 'georadiusbymember' would
+-- find; how many there are. In a cluster both keys must share a slot. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchstore'.
 --
 -- @since 0.1.0.0
 georadiusbymemberStore :: GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
 georadiusbymemberStore = georadiusbymemberStoreWith geosearchDefaults
 
 -- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as
--- 'georadiusbymemberStore'. Deprecated since 6.2.0: 'geosearchstoreWith'.
+-- 'georadiusbymemberStore'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchstoreWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
@@ -524,15 +530,15 @@ georadiusbymemberStoreWith options destination name member circle =
     (key name : arg member : radius circle <> searchOptions options <> store destination)
     Decode.integer
 
--- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: as 'georadius', but only a
--- read. Since 3.2.10. Deprecated since 6.2.0: 'geosearch'.
+-- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: as 'georadius', but only a read.
+-- [Since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0: 'geosearch'.
 --
 -- @since 0.1.0.0
 georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadiusRo = georadiusRoWith geosearchDefaults
 
--- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusWith'. Deprecated since
--- 6.2.0: 'geosearchWith'.
+-- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusWith'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadius_ro/): 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusRoWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
@@ -540,14 +546,15 @@ georadiusRoWith options name where' circle =
   command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options) foundMembers
 
 -- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusDetails'. Deprecated
--- since 6.2.0: 'geosearchDetails'.
+-- [since 6.2.0](https://valkey.io/commands/georadius_ro/): 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusRoDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusRoDetails asked = georadiusRoDetailsWith asked geosearchDefaults
 
 -- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
--- 'georadiusDetailsWith'. Deprecated since 6.2.0: 'geosearchDetailsWith'.
+-- 'georadiusDetailsWith'. Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/):
+-- 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusRoDetailsWith ::
@@ -555,30 +562,32 @@ georadiusRoDetailsWith ::
 georadiusRoDetailsWith asked options name where' circle =
   command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
 
--- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: as 'georadiusbymember', but only a
--- read. Since 3.2.10. Deprecated since 6.2.0: 'geosearch'.
+-- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: as 'georadiusbymember', but only a read.
+-- [Since 3.2.10](https://valkey.io/commands/georadiusbymember_ro/). Deprecated since 6.2.0:
+-- 'geosearch'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRo :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberRo = georadiusbymemberRoWith geosearchDefaults
 
--- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymemberWith'.
--- Deprecated since 6.2.0: 'geosearchWith'.
+-- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymemberWith'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/): 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRoWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberRoWith options name member circle =
   command "GEORADIUSBYMEMBER_RO" (key name : arg member : radius circle <> searchOptions options) foundMembers
 
--- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as
--- 'georadiusbymemberDetails'. Deprecated since 6.2.0: 'geosearchDetails'.
+-- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusbymemberDetails'.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/): 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRoDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberRoDetails asked = georadiusbymemberRoDetailsWith asked geosearchDefaults
 
--- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@:
--- as 'georadiusbymemberDetailsWith'. Deprecated since 6.2.0: 'geosearchDetailsWith'.
+-- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
+-- 'georadiusbymemberDetailsWith'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/): 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRoDetailsWith ::

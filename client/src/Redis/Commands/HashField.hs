@@ -86,10 +86,10 @@ data HexpireResult
     HexpireDeleted
   deriving stock (Eq, Show)
 
--- | @HEXPIRE key seconds FIELDS n field …@: how long fields shall live; what became of
--- each, in their order. The duration is rounded up to seconds. The server
--- refuses one that is negative; none at all deletes the field. \(O(1)\) per field on
--- the server, since Redis 7.4.0 and Valkey 9.0.0.
+-- | @HEXPIRE key seconds FIELDS n field …@: how long fields shall live; what became of each, in
+-- their order. The duration is rounded up to seconds. The server refuses one that is negative; none
+-- at all deletes the field. \(O(1)\) per field on the server,
+-- [since Redis 7.4.0](https://valkey.io/commands/hexpire/) and Valkey 9.0.0.
 --
 -- > hexpire "session" (minutes 30) ("token" :| [])
 --
@@ -105,6 +105,7 @@ hexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -
 hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
 
 -- | @HPEXPIRE key milliseconds FIELDS n field …@: as 'hexpire', to the millisecond.
+-- <https://valkey.io/commands/hpexpire/>
 --
 -- @since 0.1.0.0
 hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
@@ -117,10 +118,9 @@ hpexpire = hpexpireWith hexpireDefaults
 hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : hexpireArguments options)
 
--- | @HEXPIREAT key time FIELDS n field …@: until when fields shall live; what became
--- of each, in their order. The time is rounded up to seconds; one that is past
--- deletes the field. \(O(1)\) per field on the server, since Redis 7.4.0 and Valkey
--- 9.0.0.
+-- | @HEXPIREAT key time FIELDS n field …@: until when fields shall live; what became of each, in
+-- their order. The time is rounded up to seconds; one that is past deletes the field. \(O(1)\) per
+-- field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 hexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
@@ -134,6 +134,7 @@ hexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString 
 hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
 
 -- | @HPEXPIREAT key time FIELDS n field …@: as 'hexpireat', to the millisecond.
+-- <https://valkey.io/commands/hpexpireat/>
 --
 -- @since 0.1.0.0
 hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
@@ -173,9 +174,9 @@ data HpersistResult
     HpersistRemoved
   deriving stock (Eq, Show)
 
--- | @HPERSIST key FIELDS n field …@: takes the expiry away; what became of each field,
--- in their order. \(O(1)\) per field on the server, since Redis 7.4.0 and Valkey
--- 9.0.0.
+-- | @HPERSIST key FIELDS n field …@: takes the expiry away; what became of each field, in their
+-- order. \(O(1)\) per field on the server,
+-- [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 hpersist :: ByteString -> NonEmpty ByteString -> Command [HpersistResult]
@@ -200,27 +201,31 @@ data FieldExpiry time
     FieldExpires time
   deriving stock (Eq, Show)
 
--- | @HTTL key FIELDS n field …@: how much longer each lives, to the second, in their
--- order. \(O(1)\) per field on the server, since Redis 7.4.0 and Valkey 9.0.0.
+-- | @HTTL key FIELDS n field …@: how much longer each lives, to the second, in their order.
+-- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/httl/) and
+-- Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 httl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 httl = expiryOf "HTTL" (fmap (milliseconds . (* 1000)) . Decode.integer)
 
 -- | @HPTTL key FIELDS n field …@: as 'httl', to the millisecond.
+-- <https://valkey.io/commands/hpttl/>
 --
 -- @since 0.1.0.0
 hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
 
--- | @HEXPIRETIME key FIELDS n field …@: until when each lives, to the second, in their
--- order. \(O(1)\) per field on the server, since Redis 7.4.0 and Valkey 9.0.0.
+-- | @HEXPIRETIME key FIELDS n field …@: until when each lives, to the second, in their order.
+-- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/)
+-- and Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 hexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
 
 -- | @HPEXPIRETIME key FIELDS n field …@: as 'hexpiretime', to the millisecond.
+-- <https://valkey.io/commands/hpexpiretime/>
 --
 -- @since 0.1.0.0
 hpexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
@@ -277,9 +282,9 @@ data HsetexFields
     OnlyExistingFields
   deriving stock (Eq, Show)
 
--- | @HSETEX key EX seconds FIELDS n field value …@: sets fields that live for so long.
--- The server refuses a negative duration. \(O(1)\) per field on the server, since
--- Redis 8.0.0 and Valkey 9.0.0.
+-- | @HSETEX key EX seconds FIELDS n field value …@: sets fields that live for so long. The server
+-- refuses a negative duration. \(O(1)\) per field on the server,
+-- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
 -- > hsetex "session" (minutes 30) (("token", "…") :| [])
 --
@@ -291,9 +296,9 @@ hsetex name lifetime entries =
       True -> Right ()
       False -> Decode.mismatch "1" reply
 
--- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@:
--- whether they were set, which is all or none. \(O(1)\) per field on the server,
--- since Redis 8.0.0 and Valkey 9.0.0.
+-- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: whether they were
+-- set, which is all or none. \(O(1)\) per field on the server,
+-- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 hsetexWith :: HsetexOptions -> ByteString -> NonEmpty (ByteString, ByteString) -> Command Bool
@@ -312,8 +317,8 @@ hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entri
       Just OnlyNewFields -> [arg "FNX"]
       Just OnlyExistingFields -> [arg "FXX"]
 
--- | @HGETEX key FIELDS n field …@: their values, in their order; their expiry stays.
--- \(O(1)\) per field on the server, since Redis 8.0.0 and Valkey 9.0.0.
+-- | @HGETEX key FIELDS n field …@: their values, in their order; their expiry stays. \(O(1)\) per
+-- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 hgetex :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
@@ -334,8 +339,9 @@ newtype HgetexOptions = HgetexOptions
 hgetexDefaults :: HgetexOptions
 hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 
--- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: their values, and a new expiry.
--- \(O(1)\) per field on the server, since Redis 8.0.0 and Valkey 9.0.0.
+-- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: their values, and a new expiry. \(O(1)\)
+-- per field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey
+-- 9.0.0.
 --
 -- > hgetexWith hgetexDefaults {hgetexExpiry = ExpireIn (minutes 30)} "session" ("token" :| [])
 --
@@ -344,8 +350,8 @@ hgetexWith :: HgetexOptions -> ByteString -> NonEmpty ByteString -> Command [May
 hgetexWith HgetexOptions {hgetexExpiry} name fields =
   command "HGETEX" (key name : changedLifetime hgetexExpiry <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
 
--- | @HGETDEL key FIELDS n field …@: their values, in their order; they are deleted.
--- \(O(1)\) per field on the server, since Redis 8.0.0 and Valkey 9.1.0.
+-- | @HGETDEL key FIELDS n field …@: their values, in their order; they are deleted. \(O(1)\) per
+-- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
 --
 -- @since 0.1.0.0
 hgetdel :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]

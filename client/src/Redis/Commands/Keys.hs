@@ -72,37 +72,37 @@ import Redis.Internal.Command.Expiry
 import Redis.Internal.Command.KeyType
 import Redis.Internal.Command.Scan
 
--- | @DEL key …@: how many there were. \(O(n)\) on the server in keys, and in
--- elements of what they hold; since 1.0.0. Keys of several slots make one DEL
--- per slot, run at different times.
+-- | @DEL key …@: how many there were. \(O(n)\) on the server in keys, and in elements of what they
+-- hold; [since 1.0.0](https://valkey.io/commands/del/). Keys of several slots make one DEL per
+-- slot, run at different times.
 --
 -- @since 0.1.0.0
 del :: NonEmpty ByteString -> Command Int64
 del names = command "DEL" (Build.keys names) Decode.integer
 
--- | @UNLINK key …@: as 'del', the memory being given back in the background.
--- \(O(1)\) per key on the server, since 4.0.0. Split as 'del' is.
+-- | @UNLINK key …@: as 'del', the memory being given back in the background. \(O(1)\) per key on
+-- the server, [since 4.0.0](https://valkey.io/commands/unlink/). Split as 'del' is.
 --
 -- @since 0.1.0.0
 unlink :: NonEmpty ByteString -> Command Int64
 unlink names = command "UNLINK" (Build.keys names) Decode.integer
 
--- | @EXISTS key …@: how many of them exist, one named twice counting twice.
--- \(O(n)\) on the server, since 1.0.0; several keys since 3.0.3. Split as 'del'
--- is.
+-- | @EXISTS key …@: how many of them exist, one named twice counting twice. \(O(n)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/exists/); several keys since 3.0.3. Split as 'del' is.
 --
 -- @since 0.1.0.0
 exists :: NonEmpty ByteString -> Command Int64
 exists names = command "EXISTS" (Build.keys names) Decode.integer
 
--- | @TOUCH key …@: how many exist; they count as just used, on the primary, which is
--- what evicts. \(O(n)\) on the server, since 3.2.1. Split as 'del' is.
+-- | @TOUCH key …@: how many exist; they count as just used, on the primary, which is what evicts.
+-- \(O(n)\) on the server, [since 3.2.1](https://valkey.io/commands/touch/). Split as 'del' is.
 --
 -- @since 0.1.0.0
 touch :: NonEmpty ByteString -> Command Int64
 touch names = command "TOUCH" (Build.keys names) Decode.integer
 
--- | @TYPE key@: 'Nothing' for no key. \(O(1)\) on the server, since 1.0.0.
+-- | @TYPE key@: 'Nothing' for no key. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/type/).
 --
 -- @since 0.1.0.0
 type_ :: ByteString -> Command (Maybe KeyType)
@@ -114,9 +114,9 @@ type_ name = command "TYPE" [key name] $ \reply -> do
       known : _ -> known
       [] -> OtherKey word
 
--- | @EXPIRE key seconds@: whether there was such a key. The duration is rounded
--- up to seconds; one that is not positive deletes the key. \(O(1)\) on the
--- server, since 1.0.0.
+-- | @EXPIRE key seconds@: whether there was such a key. The duration is rounded up to seconds; one
+-- that is not positive deletes the key. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/expire/).
 --
 -- @since 0.1.0.0
 expire :: ByteString -> Duration -> Command Bool
@@ -137,15 +137,15 @@ newtype ExpireOptions = ExpireOptions
 expireDefaults :: ExpireOptions
 expireDefaults = ExpireOptions {expireCondition = Nothing}
 
--- | @EXPIRE key seconds [NX|XX|GT|LT]@: as 'expire'; whether the expiry was
--- changed. The conditions since 7.0.0.
+-- | @EXPIRE key seconds [NX|XX|GT|LT]@: as 'expire'; whether the expiry was changed. The conditions
+-- [since 7.0.0](https://valkey.io/commands/expire/).
 --
 -- @since 0.1.0.0
 expireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 expireWith options name lifetime = command "EXPIRE" (key name : wholeSeconds lifetime : expireArguments options) Decode.boolean
 
--- | @PEXPIRE key milliseconds@: as 'expire', to the millisecond. \(O(1)\) on the
--- server, since 2.6.0.
+-- | @PEXPIRE key milliseconds@: as 'expire', to the millisecond. \(O(1)\) on the server,
+-- [since 2.6.0](https://valkey.io/commands/pexpire/).
 --
 -- @since 0.1.0.0
 pexpire :: ByteString -> Duration -> Command Bool
@@ -157,9 +157,9 @@ pexpire = pexpireWith expireDefaults
 pexpireWith :: ExpireOptions -> ByteString -> Duration -> Command Bool
 pexpireWith options name lifetime = command "PEXPIRE" (key name : wholeMilliseconds lifetime : expireArguments options) Decode.boolean
 
--- | @EXPIREAT key time@: whether there was such a key. The time is rounded up to
--- seconds; one that is past deletes the key. \(O(1)\) on the server, since
--- 1.2.0.
+-- | @EXPIREAT key time@: whether there was such a key. The time is rounded up to seconds; one that
+-- is past deletes the key. \(O(1)\) on the server,
+-- [since 1.2.0](https://valkey.io/commands/expireat/).
 --
 -- @since 0.1.0.0
 expireat :: ByteString -> UTCTime -> Command Bool
@@ -171,8 +171,8 @@ expireat = expireatWith expireDefaults
 expireatWith :: ExpireOptions -> ByteString -> UTCTime -> Command Bool
 expireatWith options name time = command "EXPIREAT" (key name : arg (unixSeconds time) : expireArguments options) Decode.boolean
 
--- | @PEXPIREAT key time@: as 'expireat', to the millisecond. \(O(1)\) on the
--- server, since 2.6.0.
+-- | @PEXPIREAT key time@: as 'expireat', to the millisecond. \(O(1)\) on the server,
+-- [since 2.6.0](https://valkey.io/commands/pexpireat/).
 --
 -- @since 0.1.0.0
 pexpireat :: ByteString -> UTCTime -> Command Bool
@@ -187,8 +187,8 @@ pexpireatWith options name time = command "PEXPIREAT" (key name : arg (unixMilli
 expireArguments :: ExpireOptions -> [Argument]
 expireArguments ExpireOptions {expireCondition} = expireConditionWord expireCondition
 
--- | @PERSIST key@: takes the expiry away; whether there was one. \(O(1)\) on
--- the server, since 2.2.0.
+-- | @PERSIST key@: takes the expiry away; whether there was one. \(O(1)\) on the server,
+-- [since 2.2.0](https://valkey.io/commands/persist/).
 --
 -- @since 0.1.0.0
 persist :: ByteString -> Command Bool
@@ -206,15 +206,15 @@ data KeyTtl
     LivesFor Duration
   deriving stock (Eq, Show)
 
--- | @TTL key@: how long it lives, to the second. \(O(1)\) on the server, since
--- 1.0.0.
+-- | @TTL key@: how long it lives, to the second. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/ttl/).
 --
 -- @since 0.1.0.0
 ttl :: ByteString -> Command KeyTtl
 ttl name = command "TTL" [key name] (keyTtl 1000)
 
 -- | @PTTL key@: how long it lives, to the millisecond. \(O(1)\) on the server,
--- since 2.6.0.
+-- [since 2.6.0](https://valkey.io/commands/pttl/).
 --
 -- @since 0.1.0.0
 pttl :: ByteString -> Command KeyTtl
@@ -242,15 +242,15 @@ data KeyExpiry
   | ExpiresAt UTCTime
   deriving stock (Eq, Show)
 
--- | @EXPIRETIME key@: when it expires, to the second. \(O(1)\) on the server, since
--- 7.0.0.
+-- | @EXPIRETIME key@: when it expires, to the second. \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/expiretime/).
 --
 -- @since 0.1.0.0
 expiretime :: ByteString -> Command KeyExpiry
 expiretime name = command "EXPIRETIME" [key name] (keyExpiry Decode.unixSeconds)
 
 -- | @PEXPIRETIME key@: when it expires, to the millisecond. \(O(1)\) on the server,
--- since 7.0.0.
+-- [since 7.0.0](https://valkey.io/commands/pexpiretime/).
 --
 -- @since 0.1.0.0
 pexpiretime :: ByteString -> Command KeyExpiry
@@ -265,25 +265,24 @@ keyExpiry point reply =
       | number >= 0 -> ExpiresAt <$> point reply
       | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
--- | @RENAME from to@; what was at @to@ is gone. An error if there is no
--- @from@. In a cluster both must share a slot. \(O(1)\) on the server, since
--- 1.0.0.
+-- | @RENAME from to@; what was at @to@ is gone. An error if there is no @from@. In a cluster both
+-- must share a slot. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/rename/).
 --
 -- @since 0.1.0.0
 rename :: ByteString -> ByteString -> Command ()
 rename from to = command "RENAME" [key from, key to] Decode.okay
 
--- | @RENAMENX from to@: whether it was renamed, which is if there was no @to@.
--- An error if there is no @from@. In a cluster both must share a slot.
--- \(O(1)\) on the server, since 1.0.0.
+-- | @RENAMENX from to@: whether it was renamed, which is if there was no @to@. An error if there is
+-- no @from@. In a cluster both must share a slot. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/renamenx/).
 --
 -- @since 0.1.0.0
 renamenx :: ByteString -> ByteString -> Command Bool
 renamenx from to = command "RENAMENX" [key from, key to] Decode.boolean
 
--- | @COPY from to@: whether it was copied, which is if there was a @from@ and
--- no @to@. In a cluster both must share a slot. \(O(n)\) on the server in the
--- size of the value, since 6.2.0.
+-- | @COPY from to@: whether it was copied, which is if there was a @from@ and no @to@. In a cluster
+-- both must share a slot. \(O(n)\) on the server in the size of the value,
+-- [since 6.2.0](https://valkey.io/commands/copy/).
 --
 -- @since 0.1.0.0
 copy :: ByteString -> ByteString -> Command Bool
@@ -316,18 +315,17 @@ copyWith CopyOptions {copyDatabase, copyReplace} from to =
     ([key from, key to] <> option "DB" (int . fromIntegral) copyDatabase <> flag "REPLACE" copyReplace)
     Decode.boolean
 
--- | @RANDOMKEY@: any key. In a cluster every primary is asked, and one of those
--- that have keys is drawn, however many it has: keys of small nodes come up more
--- often than others.
--- \(O(1)\) on the server, since 1.0.0.
+-- | @RANDOMKEY@: any key. In a cluster every primary is asked, and one of those that have keys is
+-- drawn, however many it has: keys of small nodes come up more often than others. \(O(1)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/randomkey/).
 --
 -- @since 0.1.0.0
 randomkey :: Command (Maybe ByteString)
 randomkey = command "RANDOMKEY" [] (Decode.nullable Decode.bytes)
 
--- | @KEYS pattern@: all keys that match a glob; in a cluster those of every
--- primary. \(O(n)\) on the server in the size of the database, serving nobody
--- else meanwhile; see 'scan'. Since 1.0.0.
+-- | @KEYS pattern@: all keys that match a glob; in a cluster those of every primary. \(O(n)\) on
+-- the server in the size of the database, serving nobody else meanwhile; see 'scan'.
+-- [Since 1.0.0](https://valkey.io/commands/keys/).
 --
 -- @since 0.1.0.0
 keys :: ByteString -> Command [ByteString]
@@ -358,9 +356,9 @@ scanDefaults = ScanOptions {scanMatch = Nothing, scanCount = Nothing, scanType =
 scan :: ScanCursor -> Command (ScanPage ByteString)
 scan = scanWith scanDefaults
 
--- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: a step of a walk over the keys
--- of one node. What is there throughout the walk is seen, maybe twice. \(O(1)\)
--- per step on the server, since 2.8.0.
+-- | @SCAN cursor [MATCH p] [COUNT n] [TYPE t]@: a step of a walk over the keys of one node. What is
+-- there throughout the walk is seen, maybe twice. \(O(1)\) per step on the server,
+-- [since 2.8.0](https://valkey.io/commands/scan/).
 --
 -- A cursor means something to the node that gave it only. So in a cluster this is
 -- refused unless a node is named: walk over each of 'Redis.Client.clientNodes'

@@ -50,8 +50,8 @@ data LatencyEvent = LatencyEvent
   }
   deriving stock (Eq, Show)
 
--- | @LATENCY LATEST@: the last event of each kind. One node's own. \(O(1)\) on the
--- server, since 2.8.13.
+-- | @LATENCY LATEST@: the last event of each kind. One node's own. \(O(1)\) on the server,
+-- [since 2.8.13](https://valkey.io/commands/latency-latest/).
 --
 -- @since 0.1.0.0
 latencyLatest :: Command [LatencyEvent]
@@ -75,16 +75,16 @@ latencyLatest = command "LATENCY LATEST" [] (Decode.list event)
 inMillis :: Decoder Duration
 inMillis = fmap milliseconds . Decode.integer
 
--- | @LATENCY HISTORY event@: when this kind of event was, at most 160 times, and how
--- long the worst of each second took; the oldest first. One node's own. \(O(1)\) on
--- the server, since 2.8.13.
+-- | @LATENCY HISTORY event@: when this kind of event was, at most 160 times, and how long the worst
+-- of each second took; the oldest first. One node's own. \(O(1)\) on the server,
+-- [since 2.8.13](https://valkey.io/commands/latency-history/).
 --
 -- @since 0.1.0.0
 latencyHistory :: ByteString -> Command [(UTCTime, Duration)]
 latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds inMillis))
 
--- | @LATENCY RESET@: forgets all events; how many kinds there were, in a cluster on
--- all nodes. \(O(1)\) on the server, since 2.8.13.
+-- | @LATENCY RESET@: forgets all events; how many kinds there were, in a cluster on all nodes.
+-- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-reset/).
 --
 -- @since 0.1.0.0
 latencyReset :: Command Int64
@@ -107,8 +107,8 @@ data LatencyHistogram = LatencyHistogram
   }
   deriving stock (Eq, Show)
 
--- | @LATENCY HISTOGRAM@: of every command that was run. One node's own. \(O(n)\) on
--- the server, since 7.0.0.
+-- | @LATENCY HISTOGRAM@: of every command that was run. One node's own. \(O(n)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/latency-histogram/).
 --
 -- @since 0.1.0.0
 latencyHistogram :: Command [(ByteString, LatencyHistogram)]
@@ -131,22 +131,23 @@ histograms = Decode.pairs Decode.bytes $ \reply -> do
   where
     inMicros = fmap (seconds . (/ 1e6) . fromIntegral) . Decode.integer
 
--- | @LATENCY DOCTOR@: what the server makes of its events, in words for people. One
--- node's own. \(O(1)\) on the server, since 2.8.13.
+-- | @LATENCY DOCTOR@: what the server makes of its events, in words for people. One node's own.
+-- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-doctor/).
 --
 -- @since 0.1.0.0
 latencyDoctor :: Command ByteString
 latencyDoctor = command "LATENCY DOCTOR" [] Decode.bytes
 
--- | @LATENCY GRAPH event@: the history of one kind of event, drawn with letters. One
--- node's own. \(O(1)\) on the server, since 2.8.13. An error if there was none.
+-- | @LATENCY GRAPH event@: the history of one kind of event, drawn with letters. One node's own.
+-- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-graph/). An error if
+-- there was none.
 --
 -- @since 0.1.0.0
 latencyGraph :: ByteString -> Command ByteString
 latencyGraph event = command "LATENCY GRAPH" [arg event] Decode.bytes
 
 -- | @LATENCY HELP@: what LATENCY can do, in lines for people. \(O(1)\) on the server,
--- since 2.8.13.
+-- [since 2.8.13](https://valkey.io/commands/latency-help/).
 --
 -- @since 0.1.0.0
 latencyHelp :: Command [ByteString]

@@ -40,9 +40,9 @@ newtype MemoryUsageOptions = MemoryUsageOptions
 memoryUsageDefaults :: MemoryUsageOptions
 memoryUsageDefaults = MemoryUsageOptions {memoryUsageSamples = Nothing}
 
--- | @MEMORY USAGE key@: how many bytes the key and what it holds take; 'Nothing' for
--- no key. Of lists, sets and the like it looks at five elements and estimates the rest.
--- \(O(1)\) on the server, since 4.0.0.
+-- | @MEMORY USAGE key@: how many bytes the key and what it holds take; 'Nothing' for no key. Of
+-- lists, sets and the like it looks at five elements and estimates the rest. \(O(1)\) on the
+-- server, [since 4.0.0](https://valkey.io/commands/memory-usage/).
 --
 -- @since 0.1.0.0
 memoryUsage :: ByteString -> Command (Maybe Int64)
@@ -86,7 +86,8 @@ data MemoryStats = MemoryStats
   }
   deriving stock (Eq, Show)
 
--- | @MEMORY STATS@. One node's own. \(O(1)\) on the server, since 4.0.0.
+-- | @MEMORY STATS@. One node's own. \(O(1)\) on the server,
+-- [since 4.0.0](https://valkey.io/commands/memory-stats/).
 --
 -- @since 0.1.0.0
 memoryStats :: Command MemoryStats
@@ -131,29 +132,30 @@ memoryStats = command "MEMORY STATS" [] $ \reply -> do
         "fragmentation"
       ]
 
--- | @MEMORY PURGE@: has the allocator give back what it can; in a cluster on all
--- primaries. How long that takes depends on how much there is; since 4.0.0.
+-- | @MEMORY PURGE@: has the allocator give back what it can; in a cluster on all primaries. How
+-- long that takes depends on how much there is;
+-- [since 4.0.0](https://valkey.io/commands/memory-purge/).
 --
 -- @since 0.1.0.0
 memoryPurge :: Command ()
 memoryPurge = command "MEMORY PURGE" [] Decode.okay
 
--- | @MEMORY DOCTOR@: what the server makes of its memory, in words for people. One
--- node's own. \(O(1)\) on the server, since 4.0.0.
+-- | @MEMORY DOCTOR@: what the server makes of its memory, in words for people. One node's own.
+-- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-doctor/).
 --
 -- @since 0.1.0.0
 memoryDoctor :: Command ByteString
 memoryDoctor = command "MEMORY DOCTOR" [] Decode.bytes
 
--- | @MEMORY MALLOC-STATS@: what the allocator says of itself. One node's own. May be
--- slow where there is much; since 4.0.0.
+-- | @MEMORY MALLOC-STATS@: what the allocator says of itself. One node's own. May be slow where
+-- there is much; [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
 --
 -- @since 0.1.0.0
 memoryMallocStats :: Command ByteString
 memoryMallocStats = command "MEMORY MALLOC-STATS" [] Decode.bytes
 
 -- | @MEMORY HELP@: what MEMORY can do, in lines for people. \(O(1)\) on the server,
--- since 4.0.0.
+-- [since 4.0.0](https://valkey.io/commands/memory-help/).
 --
 -- @since 0.1.0.0
 memoryHelp :: Command [ByteString]

@@ -38,7 +38,7 @@ data ModuleInfo = ModuleInfo
   }
   deriving stock (Eq, Show)
 
--- | @MODULE LIST@. \(O(n)\) on the server, since 4.0.0.
+-- | @MODULE LIST@. \(O(n)\) on the server, [since 4.0.0](https://valkey.io/commands/module-list/).
 --
 -- @since 0.1.0.0
 moduleList :: Command [ModuleInfo]
@@ -53,9 +53,9 @@ moduleInfo reply = do
   arguments <- Decode.optionalField "args" (Decode.list Decode.bytes) fields
   pure ModuleInfo {moduleName, moduleVersion, modulePath, moduleArgs = concat arguments}
 
--- | @MODULE LOAD path argument …@: loads a module's file, on the server's own
--- disk. Servers since 7.0 refuse it unless @enable-module-command@ is set. \(O(1)\) on
--- the server, since 4.0.0.
+-- | @MODULE LOAD path argument …@: loads a module's file, on the server's own disk. Servers
+-- [since 7.0](https://valkey.io/commands/module-load/) refuse it unless @enable-module-command@ is
+-- set. \(O(1)\) on the server, since 4.0.0.
 --
 -- @since 0.1.0.0
 moduleLoad :: ByteString -> [ByteString] -> Command ()
@@ -78,8 +78,8 @@ data ModuleLoadexOptions = ModuleLoadexOptions
 moduleLoadexDefaults :: ModuleLoadexOptions
 moduleLoadexDefaults = ModuleLoadexOptions {moduleLoadexConfig = [], moduleLoadexArgs = []}
 
--- | @MODULE LOADEX path [CONFIG name value …] [ARGS argument …]@: as 'moduleLoad', with
--- settings. \(O(1)\) on the server, since 7.0.0.
+-- | @MODULE LOADEX path [CONFIG name value …] [ARGS argument …]@: as 'moduleLoad', with settings.
+-- \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/module-loadex/).
 --
 -- @since 0.1.0.0
 moduleLoadexWith :: ModuleLoadexOptions -> ByteString -> Command ()
@@ -90,15 +90,15 @@ moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path
     -- It takes all that follows.
     arguments = if null moduleLoadexArgs then [] else arg "ARGS" : args moduleLoadexArgs
 
--- | @MODULE UNLOAD name@. An error if there is none of this name, or if keys hold
--- what only it understands. \(O(1)\) on the server, since 4.0.0.
+-- | @MODULE UNLOAD name@. An error if there is none of this name, or if keys hold what only it
+-- understands. \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/module-unload/).
 --
 -- @since 0.1.0.0
 moduleUnload :: ByteString -> Command ()
 moduleUnload name = command "MODULE UNLOAD" [arg name] Decode.okay
 
 -- | @MODULE HELP@: what MODULE can do, in lines for people. \(O(1)\) on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/module-help/).
 --
 -- @since 0.1.0.0
 moduleHelp :: Command [ByteString]

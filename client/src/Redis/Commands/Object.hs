@@ -55,7 +55,8 @@ data Encoding
     OtherEncoding ByteString
   deriving stock (Eq, Ord, Show)
 
--- | @OBJECT ENCODING key@: 'Nothing' for no key. \(O(1)\) on the server, since 2.2.3.
+-- | @OBJECT ENCODING key@: 'Nothing' for no key. \(O(1)\) on the server,
+-- [since 2.2.3](https://valkey.io/commands/object-encoding/).
 --
 -- @since 0.1.0.0
 objectEncoding :: ByteString -> Command (Maybe Encoding)
@@ -77,33 +78,33 @@ objectEncoding name =
       "stream" -> StreamEncoding
       other -> OtherEncoding other
 
--- | @OBJECT FREQ key@: how often it was used, by a logarithmic counter; 'Nothing' for
--- no key. An error unless the server evicts by that (a policy of @maxmemory-policy@ with
--- @lfu@). \(O(1)\) on the server, since 4.0.0.
+-- | @OBJECT FREQ key@: how often it was used, by a logarithmic counter; 'Nothing' for no key. An
+-- error unless the server evicts by that (a policy of @maxmemory-policy@ with @lfu@). \(O(1)\) on
+-- the server, [since 4.0.0](https://valkey.io/commands/object-freq/).
 --
 -- @since 0.1.0.0
 objectFreq :: ByteString -> Command (Maybe Int64)
 objectFreq name = command "OBJECT FREQ" [key name] (Decode.nullable Decode.integer)
 
--- | @OBJECT IDLETIME key@: for how long it was not used, to about ten seconds; 'Nothing'
--- for no key. An error if the server counts how often instead. \(O(1)\) on the server,
--- since 2.2.3.
+-- | @OBJECT IDLETIME key@: for how long it was not used, to about ten seconds; 'Nothing' for no
+-- key. An error if the server counts how often instead. \(O(1)\) on the server,
+-- [since 2.2.3](https://valkey.io/commands/object-idletime/).
 --
 -- @since 0.1.0.0
 objectIdletime :: ByteString -> Command (Maybe Duration)
 objectIdletime name =
   command "OBJECT IDLETIME" [key name] (Decode.nullable (fmap (seconds . fromIntegral) . Decode.integer))
 
--- | @OBJECT REFCOUNT key@: how many references the server holds to the value; a very
--- large number for those that all share. 'Nothing' for no key. \(O(1)\) on the server,
--- since 2.2.3.
+-- | @OBJECT REFCOUNT key@: how many references the server holds to the value; a very large number
+-- for those that all share. 'Nothing' for no key. \(O(1)\) on the server,
+-- [since 2.2.3](https://valkey.io/commands/object-refcount/).
 --
 -- @since 0.1.0.0
 objectRefcount :: ByteString -> Command (Maybe Int64)
 objectRefcount name = command "OBJECT REFCOUNT" [key name] (Decode.nullable Decode.integer)
 
--- | @OBJECT HELP@: the server's own words, a line each. \(O(1)\) on the server, since
--- 6.2.0.
+-- | @OBJECT HELP@: the server's own words, a line each. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/object-help/).
 --
 -- @since 0.1.0.0
 objectHelp :: Command [ByteString]

@@ -39,44 +39,45 @@ backgroundWork reply = do
   text <- Decode.bytes reply
   pure (if "scheduled" `Char8.isSuffixOf` text then WorkScheduled else WorkStarted)
 
--- | @SAVE@: writes everything to the disk while everybody waits. An error while
--- BGSAVE does it. \(O(n)\) on the server, since 1.0.0.
+-- | @SAVE@: writes everything to the disk while everybody waits. An error while BGSAVE does it.
+-- \(O(n)\) on the server, [since 1.0.0](https://valkey.io/commands/save/).
 --
 -- @since 0.1.0.0
 save :: Command ()
 save = command "SAVE" [] Decode.okay
 
--- | @BGSAVE@: begins to write everything to the disk in a process of its own. An error
--- while another such process runs. \(O(1)\) on the server, since 1.0.0.
+-- | @BGSAVE@: begins to write everything to the disk in a process of its own. An error while
+-- another such process runs. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/bgsave/).
 --
 -- @since 0.1.0.0
 bgsave :: Command BackgroundWork
 bgsave = command "BGSAVE" [] backgroundWork
 
--- | @BGSAVE SCHEDULE@: as 'bgsave', but after a rewriting of the append-only file, if
--- there is one, instead of failing. Since 3.2.2.
+-- | @BGSAVE SCHEDULE@: as 'bgsave', but after a rewriting of the append-only file, if there is one,
+-- instead of failing. [Since 3.2.2](https://valkey.io/commands/bgsave/).
 --
 -- @since 0.1.0.0
 bgsaveSchedule :: Command BackgroundWork
 bgsaveSchedule = command "BGSAVE" [arg "SCHEDULE"] backgroundWork
 
--- | @BGSAVE CANCEL@: ends one that runs or is scheduled. An error if there is none.
--- \(O(1)\) on the server, since Valkey 8.1.0; Redis has none.
+-- | @BGSAVE CANCEL@: ends one that runs or is scheduled. An error if there is none. \(O(1)\) on the
+-- server, [since Valkey 8.1.0](https://valkey.io/commands/bgsave/); Redis has none.
 --
 -- @since 0.1.0.0
 bgsaveCancel :: Command ()
 bgsaveCancel = command "BGSAVE" [arg "CANCEL"] Decode.ignored
 
--- | @BGREWRITEAOF@: begins to write the append-only file anew, as short as it can be.
--- \(O(1)\) on the server, since 1.0.0.
+-- | @BGREWRITEAOF@: begins to write the append-only file anew, as short as it can be. \(O(1)\) on
+-- the server, [since 1.0.0](https://valkey.io/commands/bgrewriteaof/).
 --
 -- @since 0.1.0.0
 bgrewriteaof :: Command BackgroundWork
 bgrewriteaof = command "BGREWRITEAOF" [] backgroundWork
 
--- | @LASTSAVE@: when everything was last written to the disk, to the second. The time
--- at which the server started if it has not been since. \(O(1)\) on the server, since
--- 1.0.0.
+-- | @LASTSAVE@: when everything was last written to the disk, to the second. The time at which the
+-- server started if it has not been since. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/lastsave/).
 --
 -- @since 0.1.0.0
 lastsave :: Command UTCTime

@@ -3,8 +3,7 @@
 -- > run client (Redis.publish "example:publish" "it rains")
 -- > run client (onNode node (Redis.pubsubNumsub ("example:publish" :| [])))
 --
--- Whoever listens has a connection for it: SUBSCRIBE and the like are not here. The
--- server's page: <https://valkey.io/topics/pubsub/>.
+-- "Redis.Subscription" listens; SUBSCRIBE and the like are not here. The server's page: <https://valkey.io/topics/pubsub/>.
 module Redis.Commands.Pubsub
   ( -- * Publishing
     publish,
@@ -30,8 +29,8 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
--- | @PUBLISH channel message@: how many got it. \(O(n)\) on the server in those who
--- listen to the channel, and in all patterns; since 2.0.0.
+-- | @PUBLISH channel message@: how many got it. \(O(n)\) on the server in those who listen to the
+-- channel, and in all patterns; [since 2.0.0](https://valkey.io/commands/publish/).
 --
 -- In a cluster any node takes it and all nodes pass it on; the number is that of the
 -- node's own listeners.
@@ -40,8 +39,8 @@ import Redis.Decode qualified as Decode
 publish :: ByteString -> ByteString -> Command Int64
 publish channel message = command "PUBLISH" [arg channel, arg message] Decode.integer
 
--- | @SPUBLISH channel message@: how many got it who listen to a channel of shards
--- (SSUBSCRIBE). \(O(n)\) on the server in those, since 7.0.0.
+-- | @SPUBLISH channel message@: how many got it who listen to a channel of shards (SSUBSCRIBE).
+-- \(O(n)\) on the server in those, [since 7.0.0](https://valkey.io/commands/spublish/).
 --
 -- In a cluster it goes to the primary of the channel's slot and stays in its shard;
 -- the number is that of this primary's own listeners.
@@ -50,8 +49,8 @@ publish channel message = command "PUBLISH" [arg channel, arg message] Decode.in
 spublish :: ByteString -> ByteString -> Command Int64
 spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.integer
 
--- | @PUBSUB CHANNELS@: the channels that somebody listens to, patterns apart. One
--- node's own. \(O(n)\) on the server, since 2.8.0.
+-- | @PUBSUB CHANNELS@: the channels that somebody listens to, patterns apart. One node's own.
+-- \(O(n)\) on the server, [since 2.8.0](https://valkey.io/commands/pubsub-channels/).
 --
 -- > run client (onEvery AllNodes pubsubChannels)
 --
@@ -65,22 +64,23 @@ pubsubChannels = command "PUBSUB CHANNELS" [] (Decode.list Decode.bytes)
 pubsubChannelsOf :: ByteString -> Command [ByteString]
 pubsubChannelsOf glob = command "PUBSUB CHANNELS" [arg glob] (Decode.list Decode.bytes)
 
--- | @PUBSUB NUMPAT@: how many different patterns somebody listens to. One node's
--- own. \(O(1)\) on the server, since 2.8.0.
+-- | @PUBSUB NUMPAT@: how many different patterns somebody listens to. One node's own. \(O(1)\) on
+-- the server, [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
 --
 -- @since 0.1.0.0
 pubsubNumpat :: Command Int64
 pubsubNumpat = command "PUBSUB NUMPAT" [] Decode.integer
 
--- | @PUBSUB NUMSUB channel …@: how many listen to each, patterns apart, in the order
--- of the channels. One node's own. \(O(n)\) on the server, since 2.8.0.
+-- | @PUBSUB NUMSUB channel …@: how many listen to each, patterns apart, in the order of the
+-- channels. One node's own. \(O(n)\) on the server,
+-- [since 2.8.0](https://valkey.io/commands/pubsub-numsub/).
 --
 -- @since 0.1.0.0
 pubsubNumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
 pubsubNumsub channels = command "PUBSUB NUMSUB" (args channels) counts
 
--- | @PUBSUB SHARDCHANNELS@: as 'pubsubChannels', of the channels of shards. One node's
--- own. \(O(n)\) on the server, since 7.0.0.
+-- | @PUBSUB SHARDCHANNELS@: as 'pubsubChannels', of the channels of shards. One node's own.
+-- \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
 --
 -- @since 0.1.0.0
 pubsubShardchannels :: Command [ByteString]
@@ -92,8 +92,8 @@ pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.byte
 pubsubShardchannelsOf :: ByteString -> Command [ByteString]
 pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
 
--- | @PUBSUB SHARDNUMSUB channel …@: as 'pubsubNumsub', of the channels of shards.
--- \(O(n)\) on the server, since 7.0.0.
+-- | @PUBSUB SHARDNUMSUB channel …@: as 'pubsubNumsub', of the channels of shards. \(O(n)\) on the
+-- server, [since 7.0.0](https://valkey.io/commands/pubsub-shardnumsub/).
 --
 -- @since 0.1.0.0
 pubsubShardnumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
@@ -103,7 +103,7 @@ counts :: Decoder [(ByteString, Int64)]
 counts = Decode.pairs Decode.bytes Decode.integer
 
 -- | @PUBSUB HELP@: what PUBSUB can do, in lines for people. \(O(1)\) on the server,
--- since 6.2.0.
+-- [since 6.2.0](https://valkey.io/commands/pubsub-help/).
 --
 -- @since 0.1.0.0
 pubsubHelp :: Command [ByteString]

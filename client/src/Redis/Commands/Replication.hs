@@ -96,7 +96,7 @@ data ReplicaState
   | OtherReplicaState ByteString
   deriving stock (Eq, Show)
 
--- | @ROLE@. \(O(1)\) on the server, since 2.8.12.
+-- | @ROLE@. \(O(1)\) on the server, [since 2.8.12](https://valkey.io/commands/role/).
 --
 -- @since 0.1.0.0
 role :: Command ServerRole
@@ -132,28 +132,30 @@ following reply = do
   (followingHost, followingPort, followingOffset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
   pure FollowingReplica {followingHost, followingPort, followingOffset}
 
--- | @REPLICAOF host port@: the server follows that one from now on, and loses what it
--- has. Answers at once; 'role' tells how far it is. Refused in a cluster. \(O(1)\) on
--- the server, since 5.0.0.
+-- | @REPLICAOF host port@: the server follows that one from now on, and loses what it has. Answers
+-- at once; 'role' tells how far it is. Refused in a cluster. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/replicaof/).
 --
 -- @since 0.1.0.0
 replicaof :: Host -> Port -> Command ()
 replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
 
--- | @REPLICAOF NO ONE@: the server is a primary from now on, and keeps what it has.
--- Refused in a cluster. \(O(1)\) on the server, since 5.0.0.
+-- | @REPLICAOF NO ONE@: the server is a primary from now on, and keeps what it has. Refused in a
+-- cluster. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/replicaof/).
 --
 -- @since 0.1.0.0
 replicaofNoOne :: Command ()
 replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
 
--- | @SLAVEOF host port@: what 'replicaof' replaces since 5.0.0. Since 1.0.0.
+-- | @SLAVEOF host port@: what 'replicaof' replaces
+-- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
 --
 -- @since 0.1.0.0
 slaveof :: Host -> Port -> Command ()
 slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] Decode.okay
 
--- | @SLAVEOF NO ONE@: what 'replicaofNoOne' replaces since 5.0.0. Since 1.0.0.
+-- | @SLAVEOF NO ONE@: what 'replicaofNoOne' replaces
+-- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
 --
 -- @since 0.1.0.0
 slaveofNoOne :: Command ()
@@ -173,10 +175,10 @@ data FailoverTarget
     ForcedReplica Host Port Duration
   deriving stock (Eq, Show)
 
--- | @FAILOVER@: a primary changes places with its replica that is the furthest. It
--- takes no writes until that is done; 'role' tells. An error without replicas. Refused
--- in a cluster, which has 'Redis.Commands.ClusterAdmin.clusterFailover'. \(O(1)\) on
--- the server, since 6.2.0.
+-- | @FAILOVER@: a primary changes places with its replica that is the furthest. It takes no writes
+-- until that is done; 'role' tells. An error without replicas. Refused in a cluster, which has
+-- 'Redis.Commands.ClusterAdmin.clusterFailover'. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/failover/).
 --
 -- @since 0.1.0.0
 failover :: Command ()

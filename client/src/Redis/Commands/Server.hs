@@ -53,41 +53,43 @@ import Redis.Duration (Duration, inMilliseconds)
 import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (colonFields)
 
--- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on
--- the server, since 1.0.0.
+-- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/dbsize/).
 --
 -- @since 0.1.0.0
 dbsize :: Command Int64
 dbsize = command "DBSIZE" [] Decode.integer
 
--- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries.
--- \(O(n)\) on the server, since 1.0.0.
+-- | @FLUSHDB@: deletes all keys of the database; in a cluster, on all primaries. \(O(n)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/flushdb/).
 --
 -- @since 0.1.0.0
 flushdb :: Command ()
 flushdb = flushdbWith flushDefaults
 
--- | @FLUSHDB [SYNC|ASYNC]@: as 'flushdb'. ASYNC since 4.0.0, SYNC since 6.2.0.
+-- | @FLUSHDB [SYNC|ASYNC]@: as 'flushdb'. ASYNC [since 4.0.0](https://valkey.io/commands/flushdb/),
+-- SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
 flushdbWith :: FlushOptions -> Command ()
 flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 
--- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all
--- primaries. \(O(n)\) on the server, since 1.0.0.
+-- | @FLUSHALL@: deletes all keys of all databases; in a cluster, on all primaries. \(O(n)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/flushall/).
 --
 -- @since 0.1.0.0
 flushall :: Command ()
 flushall = flushallWith flushDefaults
 
--- | @FLUSHALL [SYNC|ASYNC]@: as 'flushall'. ASYNC since 4.0.0, SYNC since 6.2.0.
+-- | @FLUSHALL [SYNC|ASYNC]@: as 'flushall'. ASYNC
+-- [since 4.0.0](https://valkey.io/commands/flushall/), SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
 flushallWith :: FlushOptions -> Command ()
 flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
--- | @INFO@: the fields of the default sections in order, the headings left out.
--- One node's own. \(O(1)\) on the server, since 1.0.0.
+-- | @INFO@: the fields of the default sections in order, the headings left out. One node's own.
+-- \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/info/).
 --
 -- > run client (onEvery Primaries info)
 --
@@ -95,15 +97,15 @@ flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 info :: Command [(ByteString, ByteString)]
 info = command "INFO" [] colonFields
 
--- | @INFO section …@: as 'info', of these sections. Since 2.4.0; several since
--- 7.0.0.
+-- | @INFO section …@: as 'info', of these sections.
+-- [Since 2.4.0](https://valkey.io/commands/info/); several since 7.0.0.
 --
 -- @since 0.1.0.0
 infoOf :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
 infoOf sections = command "INFO" (args sections) colonFields
 
 -- | @TIME@: the server's clock, to the microsecond. \(O(1)\) on the server,
--- since 2.6.0.
+-- [since 2.6.0](https://valkey.io/commands/time/).
 --
 -- @since 0.1.0.0
 time :: Command UTCTime
@@ -115,10 +117,10 @@ time = command "TIME" [] $ \reply ->
         Right (posixSecondsToUTCTime (fromInteger s + fromInteger us / 1000000))
     _ -> Decode.mismatch "seconds and microseconds" reply
 
--- | @WAIT replicas milliseconds@: how many replicas have all that was written
--- on this very connection, as soon as these many have, or after that time, if
--- there is one. Means something only on a connection of one's own, and is
--- refused elsewhere. \(O(1)\) on the server, since 3.0.0.
+-- | @WAIT replicas milliseconds@: how many replicas have all that was written on this very
+-- connection, as soon as these many have, or after that time, if there is one. Means something only
+-- on a connection of one's own, and is refused elsewhere. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/wait/).
 --
 -- @since 0.1.0.0
 wait :: Int64 -> Maybe Duration -> Command Int64
@@ -126,15 +128,17 @@ wait replicas limit =
   -- Zero is for ever.
   command "WAIT" [int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] Decode.integer
 
--- | @SWAPDB one other@: what is in one of two databases is in the other from now on,
--- for everybody. One node's own; a cluster has one database before Valkey 9.0. \(O(n)\)
--- on the server in the clients that watch or wait for keys of the two, since 4.0.0.
+-- | @SWAPDB one other@: what is in one of two databases is in the other from now on, for everybody.
+-- One node's own; a cluster has one database before Valkey 9.0. \(O(n)\) on the server in the
+-- clients that watch or wait for keys of the two,
+-- [since 4.0.0](https://valkey.io/commands/swapdb/).
 --
 -- @since 0.1.0.0
 swapdb :: Int -> Int -> Command ()
 swapdb one other = command "SWAPDB" [int (fromIntegral one), int (fromIntegral other)] Decode.okay
 
--- | @LOLWUT@: a piece of art, and the server's version. Since 5.0.0.
+-- | @LOLWUT@: a piece of art, and the server's version.
+-- [Since 5.0.0](https://valkey.io/commands/lolwut/).
 --
 -- @since 0.1.0.0
 lolwut :: Command ByteString
@@ -147,11 +151,11 @@ lolwut = command "LOLWUT" [] Decode.bytes
 lolwutVersion :: Int64 -> [Int64] -> Command ByteString
 lolwutVersion version numbers = command "LOLWUT" (arg "VERSION" : map int (version : numbers)) Decode.bytes
 
--- | @WAITAOF local replicas milliseconds@: how many have on disk what was written on this
--- very connection, as soon as these many have, or after that time, if there is one. The
--- first number is 0 or 1: the server itself, which refuses 1 if it keeps no append-only
--- file. Means something only on a connection of one's own, as 'wait'. \(O(1)\) on the
--- server, since 7.2.0.
+-- | @WAITAOF local replicas milliseconds@: how many have on disk what was written on this very
+-- connection, as soon as these many have, or after that time, if there is one. The first number is
+-- 0 or 1: the server itself, which refuses 1 if it keeps no append-only file. Means something only
+-- on a connection of one's own, as 'wait'. \(O(1)\) on the server,
+-- [since 7.2.0](https://valkey.io/commands/waitaof/).
 --
 -- @since 0.1.0.0
 waitaof :: Int64 -> Int64 -> Maybe Duration -> Command Fsynced
@@ -170,9 +174,9 @@ data Fsynced = Fsynced
   }
   deriving stock (Eq, Show)
 
--- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It
--- does not answer: the connection ends, which is the success. Does not wait behind
--- what runs. Since 1.0.0.
+-- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It does not answer:
+-- the connection ends, which is the success. Does not wait behind what runs.
+-- [Since 1.0.0](https://valkey.io/commands/shutdown/).
 --
 -- @since 0.1.0.0
 shutdown :: Command ()
@@ -240,8 +244,8 @@ shutdownWith ShutdownOptions {shutdownSave, shutdownNow, shutdownForce, shutdown
         flag "FAILOVER" shutdownFailover
       ]
 
--- | @SHUTDOWN ABORT@: the server goes on, if it still waits for its replicas. An error
--- if it does not. One node's own. Since 7.0.0.
+-- | @SHUTDOWN ABORT@: the server goes on, if it still waits for its replicas. An error if it does
+-- not. One node's own. [Since 7.0.0](https://valkey.io/commands/shutdown/).
 --
 -- @since 0.1.0.0
 shutdownAbort :: Command ()

@@ -58,127 +58,133 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Draw
 import Redis.Internal.Command.Scan
 
--- | @SADD key member …@: how many are new. \(O(1)\) per member on the server, since
--- 1.0.0; several members since 2.4.0.
+-- | @SADD key member …@: how many are new. \(O(1)\) per member on the server,
+-- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
 --
 -- @since 0.1.0.0
 sadd :: ByteString -> NonEmpty ByteString -> Command Int64
 sadd name members = command "SADD" (key name : args members) Decode.integer
 
 -- | @SREM key member …@: how many there were. \(O(1)\) per member on the server,
--- since 1.0.0; several members since 2.4.0.
+-- [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
 --
 -- @since 0.1.0.0
 srem :: ByteString -> NonEmpty ByteString -> Command Int64
 srem name members = command "SREM" (key name : args members) Decode.integer
 
--- | @SISMEMBER key member@. \(O(1)\) on the server, since 1.0.0.
+-- | @SISMEMBER key member@. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/sismember/).
 --
 -- @since 0.1.0.0
 sismember :: ByteString -> ByteString -> Command Bool
 sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolean
 
--- | @SMISMEMBER key member …@: of each whether it is one, in their order. \(O(1)\) per
--- member on the server, since 6.2.0.
+-- | @SMISMEMBER key member …@: of each whether it is one, in their order. \(O(1)\) per member on
+-- the server, [since 6.2.0](https://valkey.io/commands/smismember/).
 --
 -- @since 0.1.0.0
 smismember :: ByteString -> NonEmpty ByteString -> Command [Bool]
 smismember name members =
   command "SMISMEMBER" (key name : args members) (Decode.listOf (length members) Decode.boolean)
 
--- | @SMEMBERS key@: all members. \(O(n)\) on the server in their number, serving
--- nobody else meanwhile; see 'sscan'. Since 1.0.0.
+-- | @SMEMBERS key@: all members. \(O(n)\) on the server in their number, serving nobody else
+-- meanwhile; see 'sscan'. [Since 1.0.0](https://valkey.io/commands/smembers/).
 --
 -- @since 0.1.0.0
 smembers :: ByteString -> Command [ByteString]
 smembers name = command "SMEMBERS" [key name] (Decode.list Decode.bytes)
 
--- | @SCARD key@: how many members. \(O(1)\) on the server, since 1.0.0.
+-- | @SCARD key@: how many members. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/scard/).
 --
 -- @since 0.1.0.0
 scard :: ByteString -> Command Int64
 scard name = command "SCARD" [key name] Decode.integer
 
--- | @SMOVE source destination member@: from one set to the other, at once; whether it
--- was in the first. In a cluster both must share a slot. \(O(1)\) on the server, since
--- 1.0.0.
+-- | @SMOVE source destination member@: from one set to the other, at once; whether it was in the
+-- first. In a cluster both must share a slot. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/smove/).
 --
 -- @since 0.1.0.0
 smove :: ByteString -> ByteString -> ByteString -> Command Bool
 smove source destination member = command "SMOVE" [key source, key destination, arg member] Decode.boolean
 
--- | @SPOP key@: takes any member. \(O(1)\) on the server, since 1.0.0.
+-- | @SPOP key@: takes any member. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/spop/).
 --
 -- @since 0.1.0.0
 spop :: ByteString -> Command (Maybe ByteString)
 spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @SPOP key count@: takes so many, or all if there are fewer. The server refuses a
--- negative count. \(O(n)\) on the server in the count, since 3.2.0.
+-- | @SPOP key count@: takes so many, or all if there are fewer. The server refuses a negative
+-- count. \(O(n)\) on the server in the count, [since 3.2.0](https://valkey.io/commands/spop/).
 --
 -- @since 0.1.0.0
 spopCount :: ByteString -> Int64 -> Command [ByteString]
 spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 
--- | @SRANDMEMBER key@: any member, which stays. \(O(1)\) on the server, since 1.0.0.
+-- | @SRANDMEMBER key@: any member, which stays. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/srandmember/).
 --
 -- @since 0.1.0.0
 srandmember :: ByteString -> Command (Maybe ByteString)
 srandmember name = command "SRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
 -- | @SRANDMEMBER key count@: several, which stay. \(O(n)\) on the server in the count,
--- since 2.6.0.
+-- [since 2.6.0](https://valkey.io/commands/srandmember/).
 --
 -- @since 0.1.0.0
 srandmemberCount :: ByteString -> Draw -> Command [ByteString]
 srandmemberCount name draw = command "SRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
--- | @SUNION key …@: the members of any of them. In a cluster the keys must share a
--- slot. \(O(n)\) on the server in the members of all, since 1.0.0.
+-- | @SUNION key …@: the members of any of them. In a cluster the keys must share a slot. \(O(n)\)
+-- on the server in the members of all, [since 1.0.0](https://valkey.io/commands/sunion/).
 --
 -- @since 0.1.0.0
 sunion :: NonEmpty ByteString -> Command [ByteString]
 sunion names = command "SUNION" (keys names) (Decode.list Decode.bytes)
 
--- | @SINTER key …@: the members of all of them. In a cluster the keys must share a
--- slot. \(O(n m)\) on the server for n members of the smallest of m sets, since
--- 1.0.0.
+-- | @SINTER key …@: the members of all of them. In a cluster the keys must share a slot. \(O(n m)\)
+-- on the server for n members of the smallest of m sets,
+-- [since 1.0.0](https://valkey.io/commands/sinter/).
 --
 -- @since 0.1.0.0
 sinter :: NonEmpty ByteString -> Command [ByteString]
 sinter names = command "SINTER" (keys names) (Decode.list Decode.bytes)
 
--- | @SDIFF key …@: the members of the first that are in none of the others. In a
--- cluster the keys must share a slot. \(O(n)\) on the server in the members of all,
--- since 1.0.0.
+-- | @SDIFF key …@: the members of the first that are in none of the others. In a cluster the keys
+-- must share a slot. \(O(n)\) on the server in the members of all,
+-- [since 1.0.0](https://valkey.io/commands/sdiff/).
 --
 -- @since 0.1.0.0
 sdiff :: NonEmpty ByteString -> Command [ByteString]
 sdiff names = command "SDIFF" (keys names) (Decode.list Decode.bytes)
 
--- | @SUNIONSTORE destination key …@: puts the union into a set, in the place of whatever
--- the key held; its size. If there is none, the key is deleted. In a cluster all must
--- share a slot. Costs what 'sunion' does; since 1.0.0.
+-- | @SUNIONSTORE destination key …@: puts the union into a set, in the place of whatever the key
+-- held; its size. If there is none, the key is deleted. In a cluster all must share a slot. Costs
+-- what 'sunion' does; [since 1.0.0](https://valkey.io/commands/sunionstore/).
 --
 -- @since 0.1.0.0
 sunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sunionstore destination names = command "SUNIONSTORE" (key destination : keys names) Decode.integer
 
 -- | @SINTERSTORE destination key …@: as 'sunionstore', for 'sinter'.
+-- <https://valkey.io/commands/sinterstore/>
 --
 -- @since 0.1.0.0
 sinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sinterstore destination names = command "SINTERSTORE" (key destination : keys names) Decode.integer
 
 -- | @SDIFFSTORE destination key …@: as 'sunionstore', for 'sdiff'.
+-- <https://valkey.io/commands/sdiffstore/>
 --
 -- @since 0.1.0.0
 sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sdiffstore destination names = command "SDIFFSTORE" (key destination : keys names) Decode.integer
 
--- | @SINTERCARD n key …@: how many members 'sinter' would give. In a cluster the keys must
--- share a slot. \(O(n m)\) on the server for n members of the smallest of m sets,
--- since 7.0.0.
+-- | @SINTERCARD n key …@: how many members 'sinter' would give. In a cluster the keys must share a
+-- slot. \(O(n m)\) on the server for n members of the smallest of m sets,
+-- [since 7.0.0](https://valkey.io/commands/sintercard/).
 --
 -- @since 0.1.0.0
 sintercard :: NonEmpty ByteString -> Command Int64
@@ -233,10 +239,10 @@ sscanDefaults = SscanOptions {sscanMatch = Nothing, sscanCount = Nothing}
 sscan :: ByteString -> ScanCursor -> Command (ScanPage ByteString)
 sscan = sscanWith sscanDefaults
 
--- | @SSCAN key cursor [MATCH p] [COUNT n]@: a step of a walk over the members of a set.
--- What is there throughout the walk is seen, maybe twice. In a cluster the primary
--- answers, since a cursor means something to the node that gave it only. \(O(1)\) per step
--- on the server, since 2.8.0.
+-- | @SSCAN key cursor [MATCH p] [COUNT n]@: a step of a walk over the members of a set. What is
+-- there throughout the walk is seen, maybe twice. In a cluster the primary answers, since a cursor
+-- means something to the node that gave it only. \(O(1)\) per step on the server,
+-- [since 2.8.0](https://valkey.io/commands/sscan/).
 --
 -- @since 0.1.0.0
 sscanWith :: SscanOptions -> ByteString -> ScanCursor -> Command (ScanPage ByteString)

@@ -53,8 +53,8 @@ data SlowlogEntry = SlowlogEntry
   }
   deriving stock (Eq, Show)
 
--- | @SLOWLOG GET count@: the latest entries, the newest first; in a cluster those
--- of every node, so many of each. \(O(n)\) on the server, since 2.2.12.
+-- | @SLOWLOG GET count@: the latest entries, the newest first; in a cluster those of every node, so
+-- many of each. \(O(n)\) on the server, [since 2.2.12](https://valkey.io/commands/slowlog-get/).
 --
 -- > run client (onNode node (slowlogGet 10))
 --
@@ -102,22 +102,22 @@ logEntry reply = do
   let entryClientName = if name == Just Char8.empty then Nothing else name
   pure Entry {entryId, entryTime, entryAmount, entryCommand, entryClient, entryClientName}
 
--- | @SLOWLOG LEN@: how many entries there are; in a cluster, on all nodes.
--- \(O(1)\) on the server, since 2.2.12.
+-- | @SLOWLOG LEN@: how many entries there are; in a cluster, on all nodes. \(O(1)\) on the server,
+-- [since 2.2.12](https://valkey.io/commands/slowlog-len/).
 --
 -- @since 0.1.0.0
 slowlogLen :: Command Int64
 slowlogLen = command "SLOWLOG LEN" [] Decode.integer
 
--- | @SLOWLOG RESET@: forgets all entries; in a cluster, on every node. \(O(n)\) on
--- the server, since 2.2.12.
+-- | @SLOWLOG RESET@: forgets all entries; in a cluster, on every node. \(O(n)\) on the server,
+-- [since 2.2.12](https://valkey.io/commands/slowlog-reset/).
 --
 -- @since 0.1.0.0
 slowlogReset :: Command ()
 slowlogReset = command "SLOWLOG RESET" [] Decode.okay
 
--- | @SLOWLOG HELP@: what SLOWLOG can do, in lines for people. \(O(1)\) on the
--- server, since 6.2.0.
+-- | @SLOWLOG HELP@: what SLOWLOG can do, in lines for people. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/slowlog-help/).
 --
 -- @since 0.1.0.0
 slowlogHelp :: Command [ByteString]
@@ -169,9 +169,9 @@ data CommandlogEntry = CommandlogEntry
   }
   deriving stock (Eq, Show)
 
--- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the
--- newest first; -1 is all of them. In a cluster those of every node, so many of each.
--- \(O(n)\) on the server, since Valkey 8.1.0; Redis has none.
+-- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the newest first; -1
+-- is all of them. In a cluster those of every node, so many of each. \(O(n)\) on the server,
+-- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis has none.
 --
 -- @since 0.1.0.0
 commandlogGet :: Commandlog -> Int64 -> Command [CommandlogEntry]
@@ -192,22 +192,23 @@ commandlogGet which count = command "COMMANDLOG GET" [int count, commandlogWord 
             commandlogClientName = entryClientName
           }
 
--- | @COMMANDLOG LEN slow|large-request|large-reply@: how many entries there are; in a
--- cluster on all nodes. \(O(1)\) on the server, since Valkey 8.1.0.
+-- | @COMMANDLOG LEN slow|large-request|large-reply@: how many entries there are; in a cluster on
+-- all nodes. \(O(1)\) on the server,
+-- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
 --
 -- @since 0.1.0.0
 commandlogLen :: Commandlog -> Command Int64
 commandlogLen which = command "COMMANDLOG LEN" [commandlogWord which] Decode.integer
 
--- | @COMMANDLOG RESET slow|large-request|large-reply@: forgets all entries; in a
--- cluster on every node. \(O(n)\) on the server, since Valkey 8.1.0.
+-- | @COMMANDLOG RESET slow|large-request|large-reply@: forgets all entries; in a cluster on every
+-- node. \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
 --
 -- @since 0.1.0.0
 commandlogReset :: Commandlog -> Command ()
 commandlogReset which = command "COMMANDLOG RESET" [commandlogWord which] Decode.okay
 
--- | @COMMANDLOG HELP@: what COMMANDLOG can do, in lines for people. \(O(1)\) on the
--- server, since Valkey 8.1.0.
+-- | @COMMANDLOG HELP@: what COMMANDLOG can do, in lines for people. \(O(1)\) on the server,
+-- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
 --
 -- @since 0.1.0.0
 commandlogHelp :: Command [ByteString]

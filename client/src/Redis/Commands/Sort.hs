@@ -112,9 +112,9 @@ data SortGet
     GetKey ByteString
   deriving stock (Eq, Show)
 
--- | @SORT key@: the elements, as numbers, the smallest first. Some that is no number is
--- an error. \(O(n \log n)\) on the server, since 1.0.0. The server takes it for a
--- write; 'sortRo' may go to a replica.
+-- | @SORT key@: the elements, as numbers, the smallest first. Some that is no number is an error.
+-- \(O(n \log n)\) on the server, [since 1.0.0](https://valkey.io/commands/sort/). The server takes
+-- it for a write; 'sortRo' may go to a replica.
 --
 -- @since 0.1.0.0
 sort :: ByteString -> Command [ByteString]
@@ -127,13 +127,13 @@ sort = sortWith sortDefaults
 sortWith :: SortOptions -> ByteString -> Command [ByteString]
 sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
--- | @SORT_RO key@: as 'sort', as a read. Since 7.0.0.
+-- | @SORT_RO key@: as 'sort', as a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRo :: ByteString -> Command [ByteString]
 sortRo = sortRoWith sortDefaults
 
--- | @SORT_RO key …@: as 'sortWith', as a read. Since 7.0.0.
+-- | @SORT_RO key …@: as 'sortWith', as a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
@@ -153,13 +153,15 @@ sortGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe 
 sortGetWith options gets name =
   command "SORT" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
 
--- | @SORT_RO key GET pattern …@: as 'sortGet', as a read. Since 7.0.0.
+-- | @SORT_RO key GET pattern …@: as 'sortGet', as a read.
+-- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortRoGet = sortRoGetWith sortDefaults
 
--- | @SORT_RO key … GET pattern …@: as 'sortGetWith', as a read. Since 7.0.0.
+-- | @SORT_RO key … GET pattern …@: as 'sortGetWith', as a read.
+-- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRoGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]

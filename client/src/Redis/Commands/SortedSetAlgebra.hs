@@ -61,9 +61,9 @@ data Aggregate
     AggregateMax
   deriving stock (Eq, Show)
 
--- | @ZUNION n key …@: the members of any of them, in the order of the sums of their
--- scores. In a cluster the keys must share a slot. \(O(n) + O(m \log m)\) on the server for n members of all and
--- m of the answer, since 6.2.0.
+-- | @ZUNION n key …@: the members of any of them, in the order of the sums of their scores. In a
+-- cluster the keys must share a slot. \(O(n) + O(m \log m)\) on the server for n members of all and
+-- m of the answer, [since 6.2.0](https://valkey.io/commands/zunion/).
 --
 -- @since 0.1.0.0
 zunion :: NonEmpty ByteString -> Command [ByteString]
@@ -106,9 +106,9 @@ zunionWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zu
 zunionWithscoresWith :: ZunionOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zunionWithscoresWith ZunionOptions {zunionAggregate} names = command "ZUNION" (weighted zunionAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZUNIONSTORE destination n key …@: puts what 'zunion' would give into a sorted set, in
--- the place of whatever the key held; its size. If there is none, the key is deleted. In
--- a cluster all must share a slot. Since 2.0.0.
+-- | @ZUNIONSTORE destination n key …@: puts what 'zunion' would give into a sorted set, in the
+-- place of whatever the key held; its size. If there is none, the key is deleted. In a cluster all
+-- must share a slot. [Since 2.0.0](https://valkey.io/commands/zunionstore/).
 --
 -- @since 0.1.0.0
 zunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
@@ -122,9 +122,9 @@ zunionstoreWith :: ZunionOptions -> ByteString -> NonEmpty (ByteString, Double) 
 zunionstoreWith ZunionOptions {zunionAggregate} destination names =
   command "ZUNIONSTORE" (key destination : weighted zunionAggregate names) Decode.integer
 
--- | @ZINTER n key …@: as 'zunion', the members of all of them. \(O(n k) + O(m \log m)\)
--- on the server for n members of the smallest of k sorted sets and m of the answer,
--- since 6.2.0.
+-- | @ZINTER n key …@: as 'zunion', the members of all of them. \(O(n k) + O(m \log m)\) on the
+-- server for n members of the smallest of k sorted sets and m of the answer,
+-- [since 6.2.0](https://valkey.io/commands/zinter/).
 --
 -- @since 0.1.0.0
 zinter :: NonEmpty ByteString -> Command [ByteString]
@@ -165,7 +165,8 @@ zinterWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zi
 zinterWithscoresWith :: ZinterOptions -> NonEmpty (ByteString, Double) -> Command [(ByteString, Double)]
 zinterWithscoresWith ZinterOptions {zinterAggregate} names = command "ZINTER" (weighted zinterAggregate names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZINTERSTORE destination n key …@: as 'zunionstore', for 'zinter'. Since 2.0.0.
+-- | @ZINTERSTORE destination n key …@: as 'zunionstore', for 'zinter'.
+-- [Since 2.0.0](https://valkey.io/commands/zinterstore/).
 --
 -- @since 0.1.0.0
 zinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
@@ -179,9 +180,9 @@ zinterstoreWith :: ZinterOptions -> ByteString -> NonEmpty (ByteString, Double) 
 zinterstoreWith ZinterOptions {zinterAggregate} destination names =
   command "ZINTERSTORE" (key destination : weighted zinterAggregate names) Decode.integer
 
--- | @ZINTERCARD n key …@: how many members 'zinter' would give. In a cluster the keys must
--- share a slot. \(O(n k)\) on the server for n members of the smallest of k sorted
--- sets, since 7.0.0.
+-- | @ZINTERCARD n key …@: how many members 'zinter' would give. In a cluster the keys must share a
+-- slot. \(O(n k)\) on the server for n members of the smallest of k sorted sets,
+-- [since 7.0.0](https://valkey.io/commands/zintercard/).
 --
 -- @since 0.1.0.0
 zintercard :: NonEmpty ByteString -> Command Int64
@@ -209,10 +210,10 @@ zintercardWith :: ZintercardOptions -> NonEmpty ByteString -> Command Int64
 zintercardWith ZintercardOptions {zintercardLimit} names =
   command "ZINTERCARD" (numbered names <> option "LIMIT" natural zintercardLimit) Decode.integer
 
--- | @ZDIFF n key …@: the members of the first that are in none of the others, in the order
--- of their scores there. In a cluster the keys must share a slot.
--- \(O(l + (n-k) \log n)\) on the server for l members of all, n of the first and k of
--- the answer, since 6.2.0.
+-- | @ZDIFF n key …@: the members of the first that are in none of the others, in the order of their
+-- scores there. In a cluster the keys must share a slot. \(O(l + (n-k) \log n)\) on the server for
+-- l members of all, n of the first and k of the answer,
+-- [since 6.2.0](https://valkey.io/commands/zdiff/).
 --
 -- @since 0.1.0.0
 zdiff :: NonEmpty ByteString -> Command [ByteString]
@@ -224,7 +225,8 @@ zdiff names = command "ZDIFF" (numbered names) (Decode.list Decode.bytes)
 zdiffWithscores :: NonEmpty ByteString -> Command [(ByteString, Double)]
 zdiffWithscores names = command "ZDIFF" (numbered names <> [arg "WITHSCORES"]) Decode.scored
 
--- | @ZDIFFSTORE destination n key …@: as 'zunionstore', for 'zdiff'. Since 6.2.0.
+-- | @ZDIFFSTORE destination n key …@: as 'zunionstore', for 'zdiff'.
+-- [Since 6.2.0](https://valkey.io/commands/zdiffstore/).
 --
 -- @since 0.1.0.0
 zdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64

@@ -144,8 +144,9 @@ rangeLimit = \case
   WholeRange -> []
   RangeLimit skipped count -> [arg "LIMIT", int skipped, int count]
 
--- | @ZRANGE key start stop@: the members from place to place, both included, negative
--- from the end. \(O(\log n + m)\) on the server for m members of n, since 1.2.0.
+-- | @ZRANGE key start stop@: the members from place to place, both included, negative from the end.
+-- \(O(\log n + m)\) on the server for m members of n,
+-- [since 1.2.0](https://valkey.io/commands/zrange/).
 --
 -- @since 0.1.0.0
 zrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
@@ -174,8 +175,9 @@ newtype ZrangeOptions = ZrangeOptions
 zrangeDefaults :: ZrangeOptions
 zrangeDefaults = ZrangeOptions {zrangeRev = False}
 
--- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]@: the members of
--- a range. \(O(\log n + m)\) on the server for m members of n, since 6.2.0.
+-- | @ZRANGE key start stop [BYSCORE|BYLEX] [REV] [LIMIT offset count]@: the members of a range.
+-- \(O(\log n + m)\) on the server for m members of n,
+-- [since 6.2.0](https://valkey.io/commands/zrange/).
 --
 -- > zrangeWith zrangeDefaults "names" (ByLex (LexRange (LexInclusive "a") (LexExclusive "b") WholeRange))
 --
@@ -205,10 +207,10 @@ rangeArguments ofLex ZrangeOptions {zrangeRev} range = bounds <> by <> flag "REV
 lexRange :: LexRange -> ([Argument], RangeLimit)
 lexRange (LexRange from to limit) = ([lexBound from, lexBound to], limit)
 
--- | @ZRANGESTORE destination source start stop@: puts what 'zrange' would give into a
--- sorted set, in the place of whatever the key held; its size. If there is none, the key
--- is deleted. In a cluster both must share a slot. \(O(\log n + m)\) on the server for m
--- members of n, since 6.2.0.
+-- | @ZRANGESTORE destination source start stop@: puts what 'zrange' would give into a sorted set,
+-- in the place of whatever the key held; its size. If there is none, the key is deleted. In a
+-- cluster both must share a slot. \(O(\log n + m)\) on the server for m members of n,
+-- [since 6.2.0](https://valkey.io/commands/zrangestore/).
 --
 -- @since 0.1.0.0
 zrangestore :: ByteString -> ByteString -> Int64 -> Int64 -> Command Int64
@@ -223,45 +225,46 @@ zrangestoreWith :: ZrangeOptions -> ByteString -> ByteString -> SortedRange LexR
 zrangestoreWith options destination source range =
   command "ZRANGESTORE" (key destination : key source : rangeArguments lexRange options range) Decode.integer
 
--- | @ZCOUNT key min max@: how many members have such a score. \(O(\log n)\) on the
--- server, since 2.0.0.
+-- | @ZCOUNT key min max@: how many members have such a score. \(O(\log n)\) on the server,
+-- [since 2.0.0](https://valkey.io/commands/zcount/).
 --
 -- @since 0.1.0.0
 zcount :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zcount name from to = command "ZCOUNT" [key name, scoreBound from, scoreBound to] Decode.integer
 
--- | @ZLEXCOUNT key min max@: how many members are between these. \(O(\log n)\) on the
--- server, since 2.8.9.
+-- | @ZLEXCOUNT key min max@: how many members are between these. \(O(\log n)\) on the server,
+-- [since 2.8.9](https://valkey.io/commands/zlexcount/).
 --
 -- @since 0.1.0.0
 zlexcount :: ByteString -> LexBound -> LexBound -> Command Int64
 zlexcount name from to = command "ZLEXCOUNT" [key name, lexBound from, lexBound to] Decode.integer
 
--- | @ZREMRANGEBYRANK key start stop@: removes the members from place to place, both
--- included, negative from the end; how many. \(O(\log n + m)\) on the server for m members
--- of n, since 2.0.0.
+-- | @ZREMRANGEBYRANK key start stop@: removes the members from place to place, both included,
+-- negative from the end; how many. \(O(\log n + m)\) on the server for m members of n,
+-- [since 2.0.0](https://valkey.io/commands/zremrangebyrank/).
 --
 -- @since 0.1.0.0
 zremrangebyrank :: ByteString -> Int64 -> Int64 -> Command Int64
 zremrangebyrank name start stop = command "ZREMRANGEBYRANK" [key name, int start, int stop] Decode.integer
 
--- | @ZREMRANGEBYSCORE key min max@: removes the members of such a score; how many.
--- \(O(\log n + m)\) on the server for m members of n, since 1.2.0.
+-- | @ZREMRANGEBYSCORE key min max@: removes the members of such a score; how many. \(O(\log n +
+-- m)\) on the server for m members of n,
+-- [since 1.2.0](https://valkey.io/commands/zremrangebyscore/).
 --
 -- @since 0.1.0.0
 zremrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command Int64
 zremrangebyscore name from to = command "ZREMRANGEBYSCORE" [key name, scoreBound from, scoreBound to] Decode.integer
 
--- | @ZREMRANGEBYLEX key min max@: removes the members between these; how many.
--- \(O(\log n + m)\) on the server for m members of n, since 2.8.9.
+-- | @ZREMRANGEBYLEX key min max@: removes the members between these; how many. \(O(\log n + m)\) on
+-- the server for m members of n, [since 2.8.9](https://valkey.io/commands/zremrangebylex/).
 --
 -- @since 0.1.0.0
 zremrangebylex :: ByteString -> LexBound -> LexBound -> Command Int64
 zremrangebylex name from to = command "ZREMRANGEBYLEX" [key name, lexBound from, lexBound to] Decode.integer
 
--- | @ZRANGEBYSCORE key min max@: the members of such a score, from the lowest up. Since
--- 1.0.5; Redis calls it deprecated since 6.2.0, for 'zrangeWith' with 'ByScore'.
--- \(O(\log n + m)\) on the server for m members of n.
+-- | @ZRANGEBYSCORE key min max@: the members of such a score, from the lowest up.
+-- [Since 1.0.5](https://valkey.io/commands/zrangebyscore/); Redis calls it deprecated since 6.2.0,
+-- for 'zrangeWith' with 'ByScore'. \(O(\log n + m)\) on the server for m members of n.
 --
 -- @since 0.1.0.0
 zrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
@@ -288,24 +291,24 @@ zrangebyscoreWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBo
 zrangebyscoreWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : rangeLimit zrangebyscoreLimit) (Decode.list Decode.bytes)
 
--- | @ZRANGEBYSCORE key min max WITHSCORES@: as 'zrangebyscore', with the scores. Since
--- 2.0.0.
+-- | @ZRANGEBYSCORE key min max WITHSCORES@: as 'zrangebyscore', with the scores.
+-- [Since 2.0.0](https://valkey.io/commands/zrangebyscore/).
 --
 -- @since 0.1.0.0
 zrangebyscoreWithscores :: ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrangebyscoreWithscores = zrangebyscoreWithscoresWith zrangebyscoreDefaults
 
--- | @ZRANGEBYSCORE key min max WITHSCORES [LIMIT offset count]@: as 'zrangebyscoreWith',
--- with the scores. Since 2.0.0.
+-- | @ZRANGEBYSCORE key min max WITHSCORES [LIMIT offset count]@: as 'zrangebyscoreWith', with the
+-- scores. [Since 2.0.0](https://valkey.io/commands/zrangebyscore/).
 --
 -- @since 0.1.0.0
 zrangebyscoreWithscoresWith :: ZrangebyscoreOptions -> ByteString -> ScoreBound -> ScoreBound -> Command [(ByteString, Double)]
 zrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name from to =
   command "ZRANGEBYSCORE" (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit) Decode.scored
 
--- | @ZRANGEBYLEX key min max@: the members between these, from the lowest up. Since
--- 2.8.9; Redis calls it deprecated since 6.2.0, for 'zrangeWith' with 'ByLex'.
--- \(O(\log n + m)\) on the server for m members of n.
+-- | @ZRANGEBYLEX key min max@: the members between these, from the lowest up.
+-- [Since 2.8.9](https://valkey.io/commands/zrangebylex/); Redis calls it deprecated since 6.2.0,
+-- for 'zrangeWith' with 'ByLex'. \(O(\log n + m)\) on the server for m members of n.
 --
 -- @since 0.1.0.0
 zrangebylex :: ByteString -> LexBound -> LexBound -> Command [ByteString]
@@ -332,9 +335,9 @@ zrangebylexWith :: ZrangebylexOptions -> ByteString -> LexBound -> LexBound -> C
 zrangebylexWith ZrangebylexOptions {zrangebylexLimit} name from to =
   command "ZRANGEBYLEX" (key name : lexBound from : lexBound to : rangeLimit zrangebylexLimit) (Decode.list Decode.bytes)
 
--- | @ZREVRANGE key start stop@: the members from place to place, from the highest score
--- down. Since 1.2.0; Redis calls it deprecated since 6.2.0, for 'zrangeWith' with
--- 'zrangeRev'. \(O(\log n + m)\) on the server for m members of n.
+-- | @ZREVRANGE key start stop@: the members from place to place, from the highest score down.
+-- [Since 1.2.0](https://valkey.io/commands/zrevrange/); Redis calls it deprecated since 6.2.0, for
+-- 'zrangeWith' with 'zrangeRev'. \(O(\log n + m)\) on the server for m members of n.
 --
 -- @since 0.1.0.0
 zrevrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
@@ -347,10 +350,10 @@ zrevrangeWithscores :: ByteString -> Int64 -> Int64 -> Command [(ByteString, Dou
 zrevrangeWithscores name start stop =
   command "ZREVRANGE" [key name, int start, int stop, arg "WITHSCORES"] Decode.scored
 
--- | @ZREVRANGEBYSCORE key max min@: the members of such a score, from the highest down,
--- whose bound comes first. Since 2.2.0; Redis calls it deprecated since 6.2.0, for
--- 'zrangeWith' with 'zrangeRev' and 'ByScore'. \(O(\log n + m)\) on the server for m
--- members of n.
+-- | @ZREVRANGEBYSCORE key max min@: the members of such a score, from the highest down, whose bound
+-- comes first. [Since 2.2.0](https://valkey.io/commands/zrevrangebyscore/); Redis calls it
+-- deprecated since 6.2.0, for 'zrangeWith' with 'zrangeRev' and 'ByScore'. \(O(\log n + m)\) on the
+-- server for m members of n.
 --
 -- @since 0.1.0.0
 zrevrangebyscore :: ByteString -> ScoreBound -> ScoreBound -> Command [ByteString]
@@ -381,9 +384,9 @@ zrevrangebyscoreWithscoresWith ZrangebyscoreOptions {zrangebyscoreLimit} name fr
     (key name : scoreBound from : scoreBound to : arg "WITHSCORES" : rangeLimit zrangebyscoreLimit)
     Decode.scored
 
--- | @ZREVRANGEBYLEX key max min@: the members between these, from the highest down, whose
--- bound comes first. Since 2.8.9; Redis calls it deprecated since 6.2.0, for
--- 'zrangeWith' with 'zrangeRev' and 'ByLex'. \(O(\log n + m)\) on the server for m
+-- | @ZREVRANGEBYLEX key max min@: the members between these, from the highest down, whose bound
+-- comes first. [Since 2.8.9](https://valkey.io/commands/zrevrangebylex/); Redis calls it deprecated
+-- since 6.2.0, for 'zrangeWith' with 'zrangeRev' and 'ByLex'. \(O(\log n + m)\) on the server for m
 -- members of n.
 --
 -- @since 0.1.0.0

@@ -61,8 +61,9 @@ import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Stream
 
--- | @XADD key * field value …@: adds an entry at the end, and makes the stream if there is
--- none; the id that the server gave it. \(O(1)\) on the server, since 5.0.0.
+-- | @XADD key * field value …@: adds an entry at the end, and makes the stream if there is none;
+-- the id that the server gave it. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/xadd/).
 --
 -- @since 0.1.0.0
 xadd :: ByteString -> NonEmpty (ByteString, ByteString) -> Command StreamId
@@ -100,9 +101,9 @@ data NewId
     GivenId StreamId
   deriving stock (Eq, Show)
 
--- | @XADD key [NOMKSTREAM] [MAXLEN|MINID …] *|id field value …@: as 'xadd'; 'Nothing' if
--- there is no stream and none was to be made. \(O(1)\) on the server and, if it drops
--- entries, \(O(n)\) in these; since 5.0.0.
+-- | @XADD key [NOMKSTREAM] [MAXLEN|MINID …] *|id field value …@: as 'xadd'; 'Nothing' if there is
+-- no stream and none was to be made. \(O(1)\) on the server and, if it drops entries, \(O(n)\) in
+-- these; [since 5.0.0](https://valkey.io/commands/xadd/).
 --
 -- > xaddWith xaddDefaults {xaddTrim = Just (Maxlen (TrimRoughly Nothing) 1000)} "events" (("kind", "login") :| [])
 --
@@ -152,29 +153,29 @@ trim = \case
       TrimExactly -> [threshold]
       TrimRoughly limit -> [arg "~", threshold] <> option "LIMIT" natural limit
 
--- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; how many.
--- \(O(n)\) on the server in these, since 5.0.0.
+-- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; how many. \(O(n)\)
+-- on the server in these, [since 5.0.0](https://valkey.io/commands/xtrim/).
 --
 -- @since 0.1.0.0
 xtrim :: ByteString -> StreamTrim -> Command Int64
 xtrim name keeping = command "XTRIM" (key name : trim keeping) Decode.integer
 
 -- | @XDEL key id …@: deletes entries; how many there were. What consumers have of them stays
--- pending. \(O(1)\) each on the server, since 5.0.0.
+-- pending. \(O(1)\) each on the server, [since 5.0.0](https://valkey.io/commands/xdel/).
 --
 -- @since 0.1.0.0
 xdel :: ByteString -> NonEmpty StreamId -> Command Int64
 xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.integer
 
 -- | @XLEN key@: how many entries there are; none without a stream. \(O(1)\) on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/xlen/).
 --
 -- @since 0.1.0.0
 xlen :: ByteString -> Command Int64
 xlen name = command "XLEN" [key name] Decode.integer
 
--- | @XRANGE key start end@: the entries from one to the other. \(O(n)\) on the server in
--- what it gives, since 5.0.0.
+-- | @XRANGE key start end@: the entries from one to the other. \(O(n)\) on the server in what it
+-- gives, [since 5.0.0](https://valkey.io/commands/xrange/).
 --
 -- @since 0.1.0.0
 xrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
@@ -203,8 +204,8 @@ xrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Comma
 xrangeWith XrangeOptions {xrangeCount} name start end =
   command "XRANGE" ([key name, bound start, bound end] <> option "COUNT" int xrangeCount) readEntries
 
--- | @XREVRANGE key end start@: as 'xrange', from the higher id down to the lower one,
--- which are given in this order. Since 5.0.0.
+-- | @XREVRANGE key end start@: as 'xrange', from the higher id down to the lower one, which are
+-- given in this order. [Since 5.0.0](https://valkey.io/commands/xrevrange/).
 --
 -- > xrevrangeWith xrangeDefaults {xrangeCount = Just 1} "events" HighestId LowestId
 --
@@ -232,9 +233,9 @@ data ReadFrom
     ReadLast
   deriving stock (Eq, Show)
 
--- | @XREAD STREAMS key … id …@: what the streams have after these ids, by their keys. Those
--- that have nothing are left out. In a cluster the keys must share a slot. \(O(n)\) on
--- the server in what it gives, since 5.0.0.
+-- | @XREAD STREAMS key … id …@: what the streams have after these ids, by their keys. Those that
+-- have nothing are left out. In a cluster the keys must share a slot. \(O(n)\) on the server in
+-- what it gives, [since 5.0.0](https://valkey.io/commands/xread/).
 --
 -- @since 0.1.0.0
 xread :: NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
@@ -277,8 +278,8 @@ xreadWith XreadOptions {xreadCount, xreadBlock} streams =
       ReadLast -> arg "+"
 
 -- | @XSETID key id@: says which id was the last, for copies of streams; the next one must be
--- greater. The server refuses one that is less than that of an entry that is there. \(O(1)\)
--- on the server, since 5.0.0.
+-- greater. The server refuses one that is less than that of an entry that is there. \(O(1)\) on the
+-- server, [since 5.0.0](https://valkey.io/commands/xsetid/).
 --
 -- @since 0.1.0.0
 xsetid :: ByteString -> StreamId -> Command ()

@@ -90,10 +90,10 @@ data Consumer = Consumer
 consumer :: Consumer -> [Argument]
 consumer Consumer {consumerGroup, consumerName} = [arg consumerGroup, arg consumerName]
 
--- | @XREADGROUP GROUP group consumer STREAMS key … > …@: what no consumer of the group has
--- had yet; it is pending with this one from now on. The group must be there in each stream
--- (@NOGROUP@ otherwise), the consumer is made when need be. In a cluster the keys must share
--- a slot. \(O(n)\) on the server in what it gives, since 5.0.0.
+-- | @XREADGROUP GROUP group consumer STREAMS key … > …@: what no consumer of the group has had yet;
+-- it is pending with this one from now on. The group must be there in each stream (@NOGROUP@
+-- otherwise), the consumer is made when need be. In a cluster the keys must share a slot. \(O(n)\)
+-- on the server in what it gives, [since 5.0.0](https://valkey.io/commands/xreadgroup/).
 --
 -- @since 0.1.0.0
 xreadgroup :: Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
@@ -146,8 +146,9 @@ data DeliveredEntry
     DeletedEntry StreamId
   deriving stock (Eq, Show)
 
--- | @XREADGROUP GROUP group consumer STREAMS key … id …@: as 'xreadgroup', or again what is
--- pending with this consumer, after it has started anew. Since 5.0.0.
+-- | @XREADGROUP GROUP group consumer STREAMS key … id …@: as 'xreadgroup', or again what is pending
+-- with this consumer, after it has started anew.
+-- [Since 5.0.0](https://valkey.io/commands/xreadgroup/).
 --
 -- > xreadgroupFrom (Consumer "mailers" "one") (("events", PendingAfter (StreamId 0 0)) :| [])
 --
@@ -183,7 +184,7 @@ xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgr
       PendingAfter one -> idArgument one
 
 -- | @XACK key group id …@: these are done; how many were pending. \(O(1)\) each on the server,
--- since 5.0.0.
+-- [since 5.0.0](https://valkey.io/commands/xack/).
 --
 -- @since 0.1.0.0
 xack :: ByteString -> ByteString -> NonEmpty StreamId -> Command Int64
@@ -201,8 +202,8 @@ data PendingSummary = PendingSummary
   }
   deriving stock (Eq, Show)
 
--- | @XPENDING key group@: what is pending in all. \(O(n)\) on the server in the group's
--- consumers, since 5.0.0.
+-- | @XPENDING key group@: what is pending in all. \(O(n)\) on the server in the group's consumers,
+-- [since 5.0.0](https://valkey.io/commands/xpending/).
 --
 -- @since 0.1.0.0
 xpending :: ByteString -> ByteString -> Command PendingSummary
@@ -233,8 +234,8 @@ data PendingEntry = PendingEntry
   }
   deriving stock (Eq, Show)
 
--- | @XPENDING key group - + count@: so many of what is pending, the lowest ids first.
--- \(O(n)\) on the server in what it gives, since 5.0.0.
+-- | @XPENDING key group - + count@: so many of what is pending, the lowest ids first. \(O(n)\) on
+-- the server in what it gives, [since 5.0.0](https://valkey.io/commands/xpending/).
 --
 -- @since 0.1.0.0
 xpendingRange :: ByteString -> ByteString -> Int64 -> Command [PendingEntry]
@@ -290,10 +291,10 @@ pendingEntry reply = do
   pendingEntryDeliveries <- Decode.element 3 Decode.integer elements
   pure PendingEntry {pendingEntryId, pendingEntryConsumer, pendingEntryIdle, pendingEntryDeliveries}
 
--- | @XCLAIM key group consumer milliseconds id …@: gives this consumer those entries that
--- another has had for so long at least, and counts one more delivery; those that it gets.
--- One that was deleted from the stream is left out and, since 7.0.0, no longer pending.
--- \(O(\log n)\) each on the server in what is pending, since 5.0.0.
+-- | @XCLAIM key group consumer milliseconds id …@: gives this consumer those entries that another
+-- has had for so long at least, and counts one more delivery; those that it gets. One that was
+-- deleted from the stream is left out and, [since 7.0.0](https://valkey.io/commands/xclaim/), no
+-- longer pending. \(O(\log n)\) each on the server in what is pending, since 5.0.0.
 --
 -- @since 0.1.0.0
 xclaim :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
@@ -356,8 +357,8 @@ xclaimArguments XclaimOptions {xclaimIdle, xclaimRetrycount, xclaimForce, xclaim
       ClaimIdleFor duration -> [arg "IDLE", wholeMilliseconds duration]
       ClaimIdleSince time -> [arg "TIME", arg (unixMilliseconds time)]
 
--- | @XCLAIM key group consumer milliseconds id … JUSTID@: as 'xclaim', but only the ids, and
--- it counts as no delivery. Since 5.0.0.
+-- | @XCLAIM key group consumer milliseconds id … JUSTID@: as 'xclaim', but only the ids, and it
+-- counts as no delivery. [Since 5.0.0](https://valkey.io/commands/xclaim/).
 --
 -- @since 0.1.0.0
 xclaimJustid :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamId]
@@ -384,9 +385,9 @@ data Autoclaimed entry = Autoclaimed
   }
   deriving stock (Eq, Show)
 
--- | @XAUTOCLAIM key group consumer milliseconds start@: looks through what is pending from
--- an id on, and gives this consumer what another has had for so long at least. Start with
--- 0-0. \(O(1)\) per step on the server, since 6.2.0.
+-- | @XAUTOCLAIM key group consumer milliseconds start@: looks through what is pending from an id
+-- on, and gives this consumer what another has had for so long at least. Start with 0-0. \(O(1)\)
+-- per step on the server, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- > xautoclaim "events" (Consumer "mailers" "two") (minutes 5) (StreamId 0 0)
 --
@@ -434,8 +435,8 @@ autoclaimed entries reply = do
         autoclaimedDeleted = fromMaybe [] deleted
       }
 
--- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: as 'xautoclaim', but only the
--- ids, and it counts as no delivery. Since 6.2.0.
+-- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: as 'xautoclaim', but only the ids,
+-- and it counts as no delivery. [Since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- @since 0.1.0.0
 xautoclaimJustid :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamId)
@@ -468,8 +469,9 @@ groupFrom = \case
   GroupAfter one -> idArgument one
   GroupAfterLast -> arg "$"
 
--- | @XGROUP CREATE key group id|$@: makes a group. An error if there is no stream, and
--- @BUSYGROUP@ if there is such a group. \(O(1)\) on the server, since 5.0.0.
+-- | @XGROUP CREATE key group id|$@: makes a group. An error if there is no stream, and @BUSYGROUP@
+-- if there is such a group. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/xgroup-create/).
 --
 -- @since 0.1.0.0
 xgroupCreate :: ByteString -> ByteString -> GroupFrom -> Command ()
@@ -507,7 +509,7 @@ xgroupCreateWith XgroupCreateOptions {xgroupCreateMkstream, xgroupCreateEntriesr
     Decode.okay
 
 -- | @XGROUP SETID key group id|$@: the group goes on from there. @NOGROUP@ if there is no such
--- group. \(O(1)\) on the server, since 5.0.0.
+-- group. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
 --
 -- @since 0.1.0.0
 xgroupSetid :: ByteString -> ByteString -> GroupFrom -> Command ()
@@ -539,28 +541,31 @@ xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
     Decode.okay
 
 -- | @XGROUP DESTROY key group@: whether there was such a group; what was pending in it is
--- forgotten. \(O(n)\) on the server in that, since 5.0.0.
+-- forgotten. \(O(n)\) on the server in that,
+-- [since 5.0.0](https://valkey.io/commands/xgroup-destroy/).
 --
 -- @since 0.1.0.0
 xgroupDestroy :: ByteString -> ByteString -> Command Bool
 xgroupDestroy name group = command "XGROUP DESTROY" [key name, arg group] Decode.boolean
 
--- | @XGROUP CREATECONSUMER key group consumer@: whether there was none of that name. Reading
--- makes one, too. \(O(1)\) on the server, since 6.2.0.
+-- | @XGROUP CREATECONSUMER key group consumer@: whether there was none of that name. Reading makes
+-- one, too. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
 --
 -- @since 0.1.0.0
 xgroupCreateconsumer :: ByteString -> Consumer -> Command Bool
 xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : consumer new) Decode.boolean
 
--- | @XGROUP DELCONSUMER key group consumer@: forgets a consumer and what was pending with it;
--- how many entries those were. Nobody can claim them any more. \(O(1)\) on the server, since
--- 5.0.0.
+-- | @XGROUP DELCONSUMER key group consumer@: forgets a consumer and what was pending with it; how
+-- many entries those were. Nobody can claim them any more. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/xgroup-delconsumer/).
 --
 -- @since 0.1.0.0
 xgroupDelconsumer :: ByteString -> Consumer -> Command Int64
 xgroupDelconsumer name old = command "XGROUP DELCONSUMER" (key name : consumer old) Decode.integer
 
--- | @XGROUP HELP@: what the server says of these commands, for people. Since 5.0.0.
+-- | @XGROUP HELP@: what the server says of these commands, for people.
+-- [Since 5.0.0](https://valkey.io/commands/xgroup-help/).
 --
 -- @since 0.1.0.0
 xgroupHelp :: Command [ByteString]

@@ -66,8 +66,8 @@ data StreamInfo = StreamInfo
   }
   deriving stock (Eq, Show)
 
--- | @XINFO STREAM key@. An error if there is no such stream. \(O(1)\) on the server, since
--- 5.0.0.
+-- | @XINFO STREAM key@. An error if there is no such stream. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
 --
 -- @since 0.1.0.0
 xinfoStream :: ByteString -> Command StreamInfo
@@ -198,8 +198,9 @@ data PendingDelivery = PendingDelivery
   }
   deriving stock (Eq, Show)
 
--- | @XINFO STREAM key FULL@: with the first ten entries, groups, consumers, and the first ten
--- of what is pending with each. \(O(n)\) on the server in what it gives, since 6.0.0.
+-- | @XINFO STREAM key FULL@: with the first ten entries, groups, consumers, and the first ten of
+-- what is pending with each. \(O(n)\) on the server in what it gives,
+-- [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
 --
 -- @since 0.1.0.0
 xinfoStreamFull :: ByteString -> Command StreamDetails
@@ -337,8 +338,8 @@ data GroupInfo = GroupInfo
   }
   deriving stock (Eq, Show)
 
--- | @XINFO GROUPS key@: the groups of a stream. An error if there is no such stream.
--- \(O(n)\) on the server in groups, since 5.0.0.
+-- | @XINFO GROUPS key@: the groups of a stream. An error if there is no such stream. \(O(n)\) on
+-- the server in groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
 --
 -- @since 0.1.0.0
 xinfoGroups :: ByteString -> Command [GroupInfo]
@@ -378,7 +379,7 @@ data ConsumerInfo = ConsumerInfo
   deriving stock (Eq, Show)
 
 -- | @XINFO CONSUMERS key group@: the consumers of a group. @NOGROUP@ if there is no such group.
--- \(O(n)\) on the server in consumers, since 5.0.0.
+-- \(O(n)\) on the server in consumers, [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
 --
 -- @since 0.1.0.0
 xinfoConsumers :: ByteString -> ByteString -> Command [ConsumerInfo]
@@ -397,7 +398,8 @@ xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . De
         consumerInfoOthers = without ["name", "pending", "idle", "inactive"] fields
       }
 
--- | @XINFO HELP@: what the server says of these commands, for people. Since 5.0.0.
+-- | @XINFO HELP@: what the server says of these commands, for people.
+-- [Since 5.0.0](https://valkey.io/commands/xinfo-help/).
 --
 -- @since 0.1.0.0
 xinfoHelp :: Command [ByteString]

@@ -75,15 +75,15 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Expiry
 
--- | @GET key@: the value, or 'Nothing' if there is none. \(O(1)\) on the
--- server, since 1.0.0.
+-- | @GET key@: the value, or 'Nothing' if there is none. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/get/).
 --
 -- @since 0.1.0.0
 get :: ByteString -> Command (Maybe ByteString)
 get name = command "GET" [key name] (Decode.nullable Decode.bytes)
 
--- | @SET key value@: whatever the key held, it now holds this, without an
--- expiry. \(O(1)\) on the server, since 1.0.0.
+-- | @SET key value@: whatever the key held, it now holds this, without an expiry. \(O(1)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/set/).
 --
 -- @since 0.1.0.0
 set :: ByteString -> ByteString -> Command ()
@@ -126,24 +126,24 @@ data SetCondition
     OnlyIfNotDigest ByteString
   deriving stock (Eq, Show)
 
--- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: whether it was set.
--- \(O(1)\) on the server, since 2.6.12.
+-- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: whether it was set. \(O(1)\) on the
+-- server, [since 2.6.12](https://valkey.io/commands/set/).
 --
 -- @since 0.1.0.0
 setWith :: SetOptions -> ByteString -> ByteString -> Command Bool
 setWith options name new =
   command "SET" (key name : arg new : setArguments options) (Decode.present Decode.okay)
 
--- | @SET key value GET@: sets, and answers with the value that was there before,
--- if any. \(O(1)\) on the server, since 6.2.0.
+-- | @SET key value GET@: sets, and answers with the value that was there before, if any. \(O(1)\)
+-- on the server, [since 6.2.0](https://valkey.io/commands/set/).
 --
 -- @since 0.1.0.0
 setGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 setGet = setGetWith setDefaults
 
--- | @SET key value … GET@: as 'setGet'. With a condition this does not tell
--- whether the new value was set unless that can be concluded from it. Since
--- 6.2.0; together with NX since 7.0.0.
+-- | @SET key value … GET@: as 'setGet'. With a condition this does not tell whether the new value
+-- was set unless that can be concluded from it. [Since 6.2.0](https://valkey.io/commands/set/);
+-- together with NX since 7.0.0.
 --
 -- @since 0.1.0.0
 setGetWith :: SetOptions -> ByteString -> ByteString -> Command (Maybe ByteString)
@@ -162,16 +162,16 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime set
       Just (OnlyIfDigest digest) -> [arg "IFDEQ", arg digest]
       Just (OnlyIfNotDigest digest) -> [arg "IFDNE", arg digest]
 
--- | @SETNX key value@: whether it was set, which is if there was no value.
--- \(O(1)\) on the server, since 1.0.0.
+-- | @SETNX key value@: whether it was set, which is if there was no value. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/setnx/).
 --
 -- @since 0.1.0.0
 setnx :: ByteString -> ByteString -> Command Bool
 setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 
--- | @SETEX key seconds value@: sets a value that lives for so long, rounded up to
--- seconds. The server refuses a time that is not positive. \(O(1)\) on the
--- server, since 2.0.0.
+-- | @SETEX key seconds value@: sets a value that lives for so long, rounded up to seconds. The
+-- server refuses a time that is not positive. \(O(1)\) on the server,
+-- [since 2.0.0](https://valkey.io/commands/setex/).
 --
 -- > setex "session" (minutes 30) "…"
 --
@@ -179,29 +179,30 @@ setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 setex :: ByteString -> Duration -> ByteString -> Command ()
 setex name lifetime new = command "SETEX" [key name, wholeSeconds lifetime, arg new] Decode.okay
 
--- | @PSETEX key milliseconds value@: as 'setex', to the millisecond. \(O(1)\) on
--- the server, since 2.6.0.
+-- | @PSETEX key milliseconds value@: as 'setex', to the millisecond. \(O(1)\) on the server,
+-- [since 2.6.0](https://valkey.io/commands/psetex/).
 --
 -- @since 0.1.0.0
 psetex :: ByteString -> Duration -> ByteString -> Command ()
 psetex name lifetime new = command "PSETEX" [key name, wholeMilliseconds lifetime, arg new] Decode.okay
 
--- | @GETSET key value@: sets, and answers with what was there before. Since 6.2.0
--- 'setGet' does that. \(O(1)\) on the server, since 1.0.0.
+-- | @GETSET key value@: sets, and answers with what was there before.
+-- [Since 6.2.0](https://valkey.io/commands/getset/) 'setGet' does that. \(O(1)\) on the server,
+-- since 1.0.0.
 --
 -- @since 0.1.0.0
 getset :: ByteString -> ByteString -> Command (Maybe ByteString)
 getset name new = command "GETSET" [key name, arg new] (Decode.nullable Decode.bytes)
 
--- | @GETDEL key@: the value, which is deleted. \(O(1)\) on the server, since
--- 6.2.0.
+-- | @GETDEL key@: the value, which is deleted. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/getdel/).
 --
 -- @since 0.1.0.0
 getdel :: ByteString -> Command (Maybe ByteString)
 getdel name = command "GETDEL" [key name] (Decode.nullable Decode.bytes)
 
--- | @GETEX key@: the value; its expiry stays. \(O(1)\) on the server, since
--- 6.2.0.
+-- | @GETEX key@: the value; its expiry stays. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/getex/).
 --
 -- @since 0.1.0.0
 getex :: ByteString -> Command (Maybe ByteString)
@@ -222,8 +223,8 @@ newtype GetexOptions = GetexOptions
 getexDefaults :: GetexOptions
 getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 
--- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value, and a new expiry. \(O(1)\) on the
--- server, since 6.2.0.
+-- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value, and a new expiry. \(O(1)\) on the server,
+-- [since 6.2.0](https://valkey.io/commands/getex/).
 --
 -- > getexWith getexDefaults {getexExpiry = ExpireIn (minutes 30)} "session"
 --
@@ -231,106 +232,107 @@ getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
 getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
--- | @DELIFEQ key value@: deletes it if it holds this; whether it did. For who gives a
--- lock back. \(O(1)\) on the server, Valkey since 9.0.0.
+-- | @DELIFEQ key value@: deletes it if it holds this; whether it did. For who gives a lock back.
+-- \(O(1)\) on the server, Valkey [since 9.0.0](https://valkey.io/commands/delifeq/).
 --
 -- @since 0.1.0.0
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
 
 -- | @APPEND key value@: the length after it. \(O(1)\) amortised on the server,
--- since 2.0.0.
+-- [since 2.0.0](https://valkey.io/commands/append/).
 --
 -- @since 0.1.0.0
 append :: ByteString -> ByteString -> Command Int64
 append name suffix = command "APPEND" [key name, arg suffix] Decode.integer
 
--- | @STRLEN key@: the length of the value, 0 without one. \(O(1)\) on the
--- server, since 2.2.0.
+-- | @STRLEN key@: the length of the value, 0 without one. \(O(1)\) on the server,
+-- [since 2.2.0](https://valkey.io/commands/strlen/).
 --
 -- @since 0.1.0.0
 strlen :: ByteString -> Command Int64
 strlen name = command "STRLEN" [key name] Decode.integer
 
--- | @GETRANGE key start end@: from byte to byte, both included, negative from
--- the end. \(O(n)\) in the length of the answer on the server, since 2.4.0.
+-- | @GETRANGE key start end@: from byte to byte, both included, negative from the end. \(O(n)\) in
+-- the length of the answer on the server, [since 2.4.0](https://valkey.io/commands/getrange/).
 --
 -- @since 0.1.0.0
 getrange :: ByteString -> Int64 -> Int64 -> Command ByteString
 getrange name start end =
   command "GETRANGE" [key name, int start, int end] Decode.bytes
 
--- | @SUBSTR key start end@: what 'getrange' was called before 2.0.0. \(O(n)\) in the
--- length of the answer on the server, since 1.0.0.
+-- | @SUBSTR key start end@: what 'getrange' was called before 2.0.0. \(O(n)\) in the length of the
+-- answer on the server, [since 1.0.0](https://valkey.io/commands/substr/).
 --
 -- @since 0.1.0.0
 substr :: ByteString -> Int64 -> Int64 -> Command ByteString
 substr name start end =
   command "SUBSTR" [key name, int start, int end] Decode.bytes
 
--- | @SETRANGE key offset value@: overwrites from an offset, zeros filling the
--- gap; the length after it. \(O(n)\) in the length of the value on the server,
--- since 2.2.0.
+-- | @SETRANGE key offset value@: overwrites from an offset, zeros filling the gap; the length after
+-- it. \(O(n)\) in the length of the value on the server,
+-- [since 2.2.0](https://valkey.io/commands/setrange/).
 --
 -- @since 0.1.0.0
 setrange :: ByteString -> Int64 -> ByteString -> Command Int64
 setrange name offset part =
   command "SETRANGE" [key name, int offset, arg part] Decode.integer
 
--- | @INCR key@: the number after it; a missing key counts as 0. \(O(1)\) on the
--- server, since 1.0.0.
+-- | @INCR key@: the number after it; a missing key counts as 0. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/incr/).
 --
 -- @since 0.1.0.0
 incr :: ByteString -> Command Int64
 incr name = command "INCR" [key name] Decode.integer
 
--- | @INCRBY key increment@: the number after it. \(O(1)\) on the server, since
--- 1.0.0.
+-- | @INCRBY key increment@: the number after it. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/incrby/).
 --
 -- @since 0.1.0.0
 incrby :: ByteString -> Int64 -> Command Int64
 incrby name by = command "INCRBY" [key name, int by] Decode.integer
 
--- | @INCRBYFLOAT key increment@: the number after it. Neither an infinity nor
--- a NaN is taken by the server. \(O(1)\) on the server, since 2.6.0.
+-- | @INCRBYFLOAT key increment@: the number after it. Neither an infinity nor a NaN is taken by the
+-- server. \(O(1)\) on the server, [since 2.6.0](https://valkey.io/commands/incrbyfloat/).
 --
 -- @since 0.1.0.0
 incrbyfloat :: ByteString -> Double -> Command Double
 incrbyfloat name by =
   command "INCRBYFLOAT" [key name, double by] Decode.double
 
--- | @DECR key@: the number after it. \(O(1)\) on the server, since 1.0.0.
+-- | @DECR key@: the number after it. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/decr/).
 --
 -- @since 0.1.0.0
 decr :: ByteString -> Command Int64
 decr name = command "DECR" [key name] Decode.integer
 
--- | @DECRBY key decrement@: the number after it. \(O(1)\) on the server, since
--- 1.0.0.
+-- | @DECRBY key decrement@: the number after it. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/decrby/).
 --
 -- @since 0.1.0.0
 decrby :: ByteString -> Int64 -> Command Int64
 decrby name by = command "DECRBY" [key name, int by] Decode.integer
 
 -- | @MGET key …@: the values in the order of the keys. \(O(n)\) on the server,
--- since 1.0.0. Keys of several slots make one MGET per slot, run at different
--- times.
+-- [since 1.0.0](https://valkey.io/commands/mget/). Keys of several slots make one MGET per slot,
+-- run at different times.
 --
 -- @since 0.1.0.0
 mget :: NonEmpty ByteString -> Command [Maybe ByteString]
 mget names = command "MGET" (keys names) (Decode.listOf (length names) (Decode.nullable Decode.bytes))
 
--- | @MSET key value …@: sets all. \(O(n)\) on the server, since 1.0.1. Keys of
--- several slots make one MSET per slot, run at different times: then it is
--- atomic no more.
+-- | @MSET key value …@: sets all. \(O(n)\) on the server,
+-- [since 1.0.1](https://valkey.io/commands/mset/). Keys of several slots make one MSET per slot,
+-- run at different times: then it is atomic no more.
 --
 -- @since 0.1.0.0
 mset :: NonEmpty (ByteString, ByteString) -> Command ()
 mset entries = command "MSET" (keysWithValues entries) Decode.okay
 
--- | @MSETNX key value …@: sets all or, if one of the keys exists, none;
--- whether it did. In a cluster the keys must share a slot. \(O(n)\) on the
--- server, since 1.0.1.
+-- | @MSETNX key value …@: sets all or, if one of the keys exists, none; whether it did. In a
+-- cluster the keys must share a slot. \(O(n)\) on the server,
+-- [since 1.0.1](https://valkey.io/commands/msetnx/).
 --
 -- @since 0.1.0.0
 msetnx :: NonEmpty (ByteString, ByteString) -> Command Bool
@@ -339,8 +341,9 @@ msetnx entries = command "MSETNX" (keysWithValues entries) Decode.boolean
 keysWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
 keysWithValues = concatMap (\(name, new) -> [key name, arg new])
 
--- | @MSETEX n key value …@: sets all. Unlike 'mset', in a cluster the keys must share a
--- slot. \(O(n)\) on the server, Valkey since 9.1.0, Redis since 8.4.0.
+-- | @MSETEX n key value …@: sets all. Unlike 'mset', in a cluster the keys must share a slot.
+-- \(O(n)\) on the server, Valkey [since 9.1.0](https://valkey.io/commands/msetex/), Redis since
+-- 8.4.0.
 --
 -- @since 0.1.0.0
 msetex :: NonEmpty (ByteString, ByteString) -> Command ()
@@ -386,9 +389,9 @@ msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
       Just OnlyIfAllAbsent -> [arg "NX"]
       Just OnlyIfAllPresent -> [arg "XX"]
 
--- | @LCS key key@: the longest that comes in both values in the same order, not
--- necessarily in one piece; a missing key is empty. In a cluster both must share a slot.
--- \(O(n m)\) on the server in the lengths of both, since 7.0.0.
+-- | @LCS key key@: the longest that comes in both values in the same order, not necessarily in one
+-- piece; a missing key is empty. In a cluster both must share a slot. \(O(n m)\) on the server in
+-- the lengths of both, [since 7.0.0](https://valkey.io/commands/lcs/).
 --
 -- @since 0.1.0.0
 lcs :: ByteString -> ByteString -> Command ByteString

@@ -37,15 +37,15 @@ import Redis.Error (Host, Port)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
--- | @DUMP key@: its value in the server's own form, for 'restore'. \(O(n)\) on
--- the server in the size of the value, since 2.6.0.
+-- | @DUMP key@: its value in the server's own form, for 'restore'. \(O(n)\) on the server in the
+-- size of the value, [since 2.6.0](https://valkey.io/commands/dump/).
 --
 -- @since 0.1.0.0
 dump :: ByteString -> Command (Maybe ByteString)
 dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
 
--- | @RESTORE key 0 payload@: puts what 'dump' gave at a key that does not exist,
--- for ever. \(O(n)\) on the server in the size of the value, since 2.6.0.
+-- | @RESTORE key 0 payload@: puts what 'dump' gave at a key that does not exist, for ever. \(O(n)\)
+-- on the server in the size of the value, [since 2.6.0](https://valkey.io/commands/restore/).
 --
 -- @since 0.1.0.0
 restore :: ByteString -> ByteString -> Command ()
@@ -102,11 +102,11 @@ restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payl
       Just (IdleFor time) -> [arg "IDLETIME", wholeSeconds time]
       Just (UsedOften count) -> [arg "FREQ", int count]
 
--- | @MIGRATE host port key|"" 0 timeout [KEYS key …]@: moves keys to another server;
--- whether there was one of them. The two servers talk to each other: the name and the
--- port are what the sending one can reach. It serves nobody else meanwhile. In a cluster
--- the keys must share a slot. Costs what 'dump' and 'restore' do, and the way; since
--- 2.6.0, several keys since 3.0.6.
+-- | @MIGRATE host port key|"" 0 timeout [KEYS key …]@: moves keys to another server; whether there
+-- was one of them. The two servers talk to each other: the name and the port are what the sending
+-- one can reach. It serves nobody else meanwhile. In a cluster the keys must share a slot. Costs
+-- what 'dump' and 'restore' do, and the way; [since 2.6.0](https://valkey.io/commands/migrate/),
+-- several keys since 3.0.6.
 --
 -- An error of code @IOERR@ leaves a doubt: a key may then be on both servers.
 --
@@ -168,9 +168,9 @@ migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrat
       Nothing -> [arg "AUTH", arg (revealSecret credentialsPassword)]
       Just user -> [arg "AUTH2", arg user, arg (revealSecret credentialsPassword)]
 
--- | @MOVE key db@: moves it to another database of the server; whether it did, which
--- is if there was one here and none there. Nodes of a cluster have one database, but for
--- Valkey since 9.0.0. \(O(1)\) on the server, since 1.0.0.
+-- | @MOVE key db@: moves it to another database of the server; whether it did, which is if there
+-- was one here and none there. Nodes of a cluster have one database, but for Valkey
+-- [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 move :: ByteString -> Int -> Command Bool

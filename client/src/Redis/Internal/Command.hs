@@ -11,6 +11,7 @@ module Redis.Internal.Command
     commandKeys,
     repeatable,
     timeLimit,
+    readFrom,
     decodedBy,
     decoded,
     fromReply,
@@ -45,6 +46,7 @@ import Data.Maybe (fromMaybe)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
 import Redis.Internal.Command.Shown (shownWords)
+import Redis.Internal.Config (ReadFrom)
 import Redis.Internal.Protocol.CommandTable (commandWordsName, lookupCommand)
 import Redis.Internal.Protocol.CommandTable qualified as Table
 import Redis.Internal.Protocol.CommandTable.Policy (Merge)
@@ -136,6 +138,21 @@ repeatable given =
 timeLimit :: Duration -> Command a -> Command a
 timeLimit limit given =
   given {commandFacts = (commandFacts given) {factPatience = Just (inSeconds limit)}}
+
+-- | Says which nodes may answer the command, instead of the client's
+-- 'Redis.Config.setReadFrom'; the last that is said counts.
+--
+-- > run client (readFrom LowestLatency (get "config"))
+--
+-- It is for commands with keys that only read. Of all others it changes nothing: a
+-- write, a command that blocks, a step of a walk (HSCAN, SSCAN, ZSCAN), a command
+-- without a key, a transaction, and a command on a lent connection stay with the
+-- primary, whatever is said. 'onNode' and 'onEvery' have the last word about nodes.
+--
+-- @since 0.1.0.0
+readFrom :: ReadFrom -> Command a -> Command a
+readFrom source given =
+  given {commandFacts = (commandFacts given) {factReadFrom = Just source}}
 
 -- | The same command with its reply read in another way.
 --
@@ -314,7 +331,9 @@ data Facts = Facts
     -- functions and EXEC. Of all other commands it says that nothing was done.
     factFailsHalfway :: Bool,
     -- | Seconds that it is given, where they are not the client's.
-    factPatience :: Maybe Double
+    factPatience :: Maybe Double,
+    -- | Who may answer it if it only reads, where that is not the client's choice.
+    factReadFrom :: Maybe ReadFrom
   }
   deriving stock (Eq, Show)
 
@@ -357,7 +376,8 @@ readFacts =
       factBlocking = NonBlocking,
       factScope = SharedConnection,
       factFailsHalfway = False,
-      factPatience = Nothing
+      factPatience = Nothing,
+      factReadFrom = Nothing
     }
 
 -- | Facts of a command that writes.

@@ -6,6 +6,7 @@ module Redis.Internal.Config
   ( Config (..),
     defaultConfig,
     Topology (..),
+    topologySeeds,
     Secret,
     toSecret,
     revealSecret,
@@ -19,6 +20,11 @@ module Redis.Internal.Config
     ProtocolVersion (..),
     Polling (..),
     ReadFrom (..),
+    AddressMapping (..),
+    mappedAddress,
+    Caching (..),
+    Tracking (..),
+    defaultCaching,
     Limits (..),
     defaultLimits,
     Backoff (..),
@@ -26,11 +32,13 @@ module Redis.Internal.Config
   )
 where
 
+import Control.Exception (SomeAsyncException, SomeException, evaluate, fromException, throwIO, try)
 import Data.ByteString (ByteString)
-import Data.List.NonEmpty (NonEmpty)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.Duration (Duration, microseconds, milliseconds, seconds)
-import Redis.Error (Endpoint)
+import Redis.Error (Endpoint (..))
 import Redis.Internal.Hooks (Hooks, noHooks)
+import System.IO.Unsafe (unsafePerformIO)
 
 -- | Everything a client needs to know before it connects.
 --
@@ -72,12 +80,22 @@ data Config = Config
     configMaxDedicated :: Int,
     -- | Seconds that one of them lies idle before it is closed; 'Nothing' keeps it.
     configDedicatedIdle :: Maybe Double,
-    -- | Seconds between periodic checks of a cluster's slot map.
+    -- | Where it may send a command, a server alone is told that this client follows.
+    configFollowsRedirects :: Bool,
+    -- | What to authenticate with at sentinels.
+    configSentinelCredentials :: Maybe Credentials,
+    -- | How to speak TLS to sentinels; 'Nothing' for as to the servers.
+    configSentinelTls :: Maybe (Maybe TlsConfig),
+    -- | Seconds between periodic checks of a cluster's slot map, or of a group.
     configRefreshInterval :: Double,
-    -- | Least seconds between two refreshes of a cluster's slot map.
+    -- | Least seconds between two refreshes of it.
     configRefreshThrottle :: Double,
-    -- | Which nodes of a cluster answer read-only commands.
+    -- | Which nodes of a cluster or a group answer read-only commands.
     configReadFrom :: ReadFrom,
+    -- | Where this client reaches what a server names.
+    configAddressMapping :: AddressMapping,
+    -- | What is kept of what was read; 'Nothing' for nothing at all.
+    configCaching :: Maybe Caching,
     configHooks :: Hooks
   }
   deriving stock (Show)
@@ -88,7 +106,19 @@ data Topology
     Standalone Endpoint
   | -- | A cluster, and some of its nodes.
     Cluster (NonEmpty Endpoint)
+  | -- | A primary and its replicas, and some of them.
+    Group (NonEmpty Endpoint)
+  | -- | The same, by the name under which these sentinels watch it.
+    Sentinels ByteString (NonEmpty Endpoint)
   deriving stock (Eq, Show)
+
+-- | The endpoints that it names.
+topologySeeds :: Topology -> NonEmpty Endpoint
+topologySeeds = \case
+  Standalone endpoint -> endpoint :| []
+  Cluster seeds -> seeds
+  Group seeds -> seeds
+  Sentinels _ seeds -> seeds
 
 -- | A password, or anything else that must not be printed.
 --
@@ -208,18 +238,88 @@ data Polling
     NeverPoll
   deriving stock (Eq, Show)
 
--- | Which nodes of a cluster answer commands that only read.
+-- | Which nodes of a cluster, or of a primary with replicas, answer commands that only
+-- read: of those that have the command's keys. Of several that are as good one is drawn at random for each command.
+-- A node is down here after three failures in a row and until it answers again.
+--
+-- Replication takes time: a read that leaves the primary may miss recent writes, and
+-- two such reads may see different states. What a replica cannot answer, because it has
+-- lost its primary, loads its data or was lost, the primary is asked; so it is when a
+-- replica has not answered in half of the command's time.
 --
 -- @since 0.1.0.0
 data ReadFrom
   = -- | The primary: every read sees all writes that came before.
     ReadPrimary
-  | -- | A replica of the slot that is not known to be down, drawn at random for
-    -- each command, or the primary if there is none. Replication takes time: a
-    -- read may miss recent writes, and two reads may see different states. Walks by
-    -- HSCAN, SSCAN and ZSCAN, and TOUCH, stay with the primary.
+  | -- | A replica that is not down, or the primary if there is none.
     PreferReplica
+  | -- | The primary or a replica, whichever is not down: spreads reads over all nodes.
+    ReadAny
+  | -- | A replica in this availability zone, or the primary if it is in the zone; if
+    -- all of those are down or there are none, as 'PreferReplica'. Valkey tells the
+    -- zone of a node (@availability-zone@ in its configuration). Redis does not know
+    -- of zones: then all reads go as 'PreferReplica', and
+    -- 'Redis.Config.NobodyInZone' is told.
+    SameZone ByteString
+  | -- | The primary or a replica, of those that answer about as quickly as the
+    -- quickest. Nodes are asked every 5 s, or as often as the map of the cluster
+    -- is checked if that is more often. Until they have answered, as 'ReadAny'.
+    LowestLatency
   deriving stock (Eq, Show)
+
+-- | Where this client reaches the address that a server names.
+newtype AddressMapping = AddressMapping (Endpoint -> Endpoint)
+
+-- | Only that there is one: functions cannot be shown.
+instance Show AddressMapping where
+  show _ = "<mapping>"
+
+-- | The address to connect to. Where the user's function throws, the address stays as
+-- it is: this runs on threads of which all commands depend.
+mappedAddress :: AddressMapping -> Endpoint -> Endpoint
+mappedAddress (AddressMapping mapping) named =
+  unsafePerformIO $
+    try (evaluate (forced (mapping named))) >>= \case
+      Right reached -> pure reached
+      Left (failure :: SomeException) -> case fromException failure of
+        Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
+        Nothing -> pure named
+  where
+    forced = \case
+      UnixEndpoint path -> length path `seq` UnixEndpoint path
+      reached -> reached
+
+-- | What a client keeps of the replies to commands that are run with "Redis.Cache".
+-- Begin with 'defaultCaching' and set its fields.
+--
+-- @since 0.1.0.0
+data Caching = Caching
+  { -- | Bytes that are kept at most, with what keeping them takes: some 500 for each
+    -- reply besides its own.
+    cachingBytes :: Int,
+    -- | How servers know what is kept.
+    cachingTracking :: Tracking
+  }
+  deriving stock (Eq, Show)
+
+-- | How a server knows of which changes to tell a client.
+--
+-- @since 0.1.0.0
+data Tracking
+  = -- | It remembers what each connection has read to be kept, and tells of changes to
+    -- that (@CLIENT TRACKING ON OPTIN@). It needs memory for that, of which it has a
+    -- limit (@tracking-table-max-keys@).
+    TrackReads
+  | -- | It remembers nothing, and tells every connection of every change to a key that
+    -- begins in one of these ways (@CLIENT TRACKING ON BCAST@). No other keys are kept.
+    TrackPrefixes (NonEmpty ByteString)
+  deriving stock (Eq, Show)
+
+-- | 64 MiB, of what was read.
+--
+-- @since 0.1.0.0
+defaultCaching :: Caching
+defaultCaching = Caching {cachingBytes = 64 * 1024 * 1024, cachingTracking = TrackReads}
 
 -- | Bounds on what one connection holds. Begin with 'defaultLimits' and set its
 -- fields.
@@ -298,8 +398,13 @@ defaultConfig topology =
       configTcpUserTimeout = Just 15,
       configMaxDedicated = 64,
       configDedicatedIdle = Just 60,
+      configFollowsRedirects = False,
+      configSentinelCredentials = Nothing,
+      configSentinelTls = Nothing,
       configRefreshInterval = 60,
       configRefreshThrottle = 1,
       configReadFrom = ReadPrimary,
+      configAddressMapping = AddressMapping id,
+      configCaching = Nothing,
       configHooks = noHooks
     }

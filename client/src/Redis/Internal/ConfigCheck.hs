@@ -57,6 +57,14 @@ validateConfig config = do
     Cluster seeds ->
       check "topology" "the nodes of a cluster have hosts and ports, no Unix sockets" $
         null [() | UnixEndpoint _ <- toList seeds]
+    Group seeds ->
+      check "topology" "a primary and its replicas are found by hosts and ports, not by Unix sockets" $
+        null [() | UnixEndpoint _ <- toList seeds]
+    Sentinels name seeds -> do
+      check "topology" "sentinels have hosts and ports, no Unix sockets" $
+        null [() | UnixEndpoint _ <- toList seeds]
+      check "name" "by which sentinels know the primary: must be printable ASCII without spaces, and not empty" $
+        not (ByteString.null name) && ByteString.all (\byte -> byte > 32 && byte < 127) name
     Standalone _ -> Right ()
   check "database" "must not be negative" (configDatabase config >= 0)
   for_ (configClientName config) $ \name ->
@@ -89,13 +97,23 @@ validateConfig config = do
   for_ (configTcpUserTimeout config) (positive "TCP user timeout")
   atLeastOne "max dedicated" (configMaxDedicated config)
   for_ (configDedicatedIdle config) (positive "idle time of dedicated connections")
+  case configReadFrom config of
+    SameZone zone -> check "zone to read from" "must not be empty" (not (ByteString.null zone))
+    _ -> Right ()
   positive "refresh interval" (configRefreshInterval config)
   positive "refresh throttle" (configRefreshThrottle config)
+  for_ (configCaching config) $ \caching -> do
+    atLeastOne "caching bytes" (cachingBytes caching)
+    check "caching" "needs RESP3, in which servers tell of changes" (configProtocol config /= OnlyResp2)
+    case cachingTracking caching of
+      TrackReads -> Right ()
+      TrackPrefixes prefixes ->
+        check "tracked prefixes" "must not begin with each other" $
+          and [not (one `ByteString.isPrefixOf` other) | (at, one) <- numbered prefixes, (at', other) <- numbered prefixes, at /= at']
   pure config
   where
-    endpoints = case configTopology config of
-      Standalone endpoint -> [endpoint]
-      Cluster seeds -> toList seeds
+    numbered = zip [0 :: Int ..] . toList
+    endpoints = toList (topologySeeds (configTopology config))
 
 endpointIsUsable :: Endpoint -> Either ConfigError ()
 endpointIsUsable = \case

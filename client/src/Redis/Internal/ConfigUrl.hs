@@ -1,11 +1,14 @@
 -- | Configurations as URLs.
 --
 -- > redis://[[user]:password@]host[:port][,host[:port]…][/database][?option=value&…]
+-- > redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/name[/database][?option=value&…]
 -- > unix://[[user]:password@]/path/of/the/socket[?option=value&…]
 --
--- @rediss://@ is the same over TLS; @redis+cluster://@ and @rediss+cluster://@,
--- or the option @cluster=true@, are for a cluster, which may have several
--- hosts. IPv6 addresses stand in brackets. In user, password, host, path and
+-- @rediss://@ is the same over TLS, and so is every other scheme with two @s@.
+-- @redis+cluster://@, or the option @cluster=true@, is for a cluster, and
+-- @redis+group://@ for a primary with its replicas; both may have several hosts. The
+-- hosts of @redis+sentinel://@ are sentinels, by default at port 26379; the credentials
+-- ahead of them are for the servers. IPv6 addresses stand in brackets. In user, password, host, path and
 -- values, whatever has a meaning in a URL (@% \/ ? # \@ : , & =@) is written as
 -- @%@ and two hexadecimal digits; a plus sign is a plus sign.
 --
@@ -47,8 +50,12 @@ import Text.Read (readMaybe)
 -- [@mux_count@] A number, or @auto@.
 -- [@polling@] Microseconds, or @off@.
 -- [@protocol@] @2@ or @3@.
--- [@read_from@] @primary@ or @replica@, for a cluster.
+-- [@read_from@] @primary@, or for a cluster or a group @replica@, @any@, @latency@, or
+--   @zone:@ and the name of an availability zone.
+-- [@redirect@] @true@ or @false@: whether a server alone may send commands to another.
 -- [@refresh_interval@, @refresh_throttle@] Seconds.
+-- [@sentinel_password@, @sentinel_user@] What to authenticate with at sentinels.
+-- [@sentinel_tls@] @true@ or @false@: whether sentinels speak TLS, as the servers by default.
 -- [@server_name@] The name in the server's certificate, for TLS.
 -- [@silence_limit@] Seconds, or @none@.
 -- [@timeout@] Seconds for a command, or @none@.
@@ -71,16 +78,22 @@ configFromUrl url = do
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
   (credentials, hosts) <- credentialsAndHosts authority
   options <- parseOptions query
-  isCluster <- (schemeCluster scheme ||) <$> maybe (Right False) (boolean "option cluster") (Map.lookup "cluster" options)
-  topology <- case schemeTransport scheme of
+  isCluster <- (schemeKind scheme == ForCluster ||) <$> maybe (Right False) (boolean "option cluster") (Map.lookup "cluster" options)
+  when (isCluster && schemeKind scheme `elem` [ForGroup, ForSentinels]) (wrong "option cluster" "is not for a primary with replicas")
+  (topology, pathDatabase) <- case schemeTransport scheme of
     UnixTransport -> do
       unless (ByteString.null hosts) (wrong "host" "a Unix socket has none: three slashes, then its path")
       when isCluster (wrong "option cluster" "the nodes of a cluster have hosts and ports, no Unix sockets")
-      Standalone . UnixEndpoint <$> (percentDecoded "path" path >>= filePath "path")
-    TcpTransport -> parseHosts hosts >>= tcpTopology isCluster
-  pathDatabase <- case schemeTransport scheme of
-    UnixTransport -> Right Nothing
-    TcpTransport -> databaseFromPath path
+      file <- percentDecoded "path" path >>= filePath "path"
+      pure (Standalone (UnixEndpoint file), Nothing)
+    TcpTransport
+      | schemeKind scheme == ForSentinels -> do
+        seeds <- parseHosts sentinelPort hosts
+        let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
+        name <- percentDecoded "path" rawName
+        when (ByteString.null name) (wrong "path" "begins with the name by which the sentinels know the primary")
+        (,) (Sentinels name seeds) <$> databaseFromPath afterName
+      | otherwise -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster (schemeKind scheme)) <*> databaseFromPath path
   let start =
         (defaultConfig topology)
           { configCredentials = maybe NoCredentials FixedCredentials credentials,
@@ -91,34 +104,42 @@ configFromUrl url = do
     Just database
       | Map.member "db" options -> wrong "option db" "stands in the path already"
       | otherwise -> Right start {configDatabase = database}
-  foldM applyOption withPath (Map.toList options) >>= certificateAndKey options >>= validateConfig
+  foldM applyOption withPath (Map.toList options) >>= certificateAndKey options >>= sentinelCredentials options >>= validateConfig
   where
-    tcpTopology isCluster = \case
-      seed :| []
-        | not isCluster -> Right (Standalone seed)
+    tcpTopology isCluster kind = \case
       seeds
         | isCluster -> Right (Cluster seeds)
-        | otherwise -> wrong "host" "several are for a cluster: redis+cluster://, or the option cluster=true"
+        | kind == ForGroup -> Right (Group seeds)
+      seed :| [] -> Right (Standalone seed)
+      _ -> wrong "host" "several are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://)"
 
 data Carrier = TcpTransport | UnixTransport
+  deriving stock (Eq)
+
+-- | What a scheme says of the servers.
+data Kind = ForServer | ForCluster | ForGroup | ForSentinels
   deriving stock (Eq)
 
 data Scheme = Scheme
   { schemeTransport :: Carrier,
     schemeTls :: Bool,
-    schemeCluster :: Bool
+    schemeKind :: Kind
   }
 
 schemeAndRest :: ByteString -> Either ConfigError (Scheme, ByteString)
 schemeAndRest url = do
   let (name, rest) = ByteString.breakSubstring "://" url
   scheme <- case Char8.map toLower name of
-    "redis" -> Right (Scheme TcpTransport False False)
-    "rediss" -> Right (Scheme TcpTransport True False)
-    "redis+cluster" -> Right (Scheme TcpTransport False True)
-    "rediss+cluster" -> Right (Scheme TcpTransport True True)
-    "unix" -> Right (Scheme UnixTransport False False)
-    _ -> wrong "scheme" "must be redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://"
+    "redis" -> Right (Scheme TcpTransport False ForServer)
+    "rediss" -> Right (Scheme TcpTransport True ForServer)
+    "redis+cluster" -> Right (Scheme TcpTransport False ForCluster)
+    "rediss+cluster" -> Right (Scheme TcpTransport True ForCluster)
+    "redis+group" -> Right (Scheme TcpTransport False ForGroup)
+    "rediss+group" -> Right (Scheme TcpTransport True ForGroup)
+    "redis+sentinel" -> Right (Scheme TcpTransport False ForSentinels)
+    "rediss+sentinel" -> Right (Scheme TcpTransport True ForSentinels)
+    "unix" -> Right (Scheme UnixTransport False ForServer)
+    _ -> wrong "scheme" "must be redis://, redis+cluster://, redis+group://, redis+sentinel://, the same with rediss, or unix://"
   pure (scheme, ByteString.drop 3 rest)
 
 credentialsAndHosts :: ByteString -> Either ConfigError (Maybe Credentials, ByteString)
@@ -147,13 +168,14 @@ parseCredentials userInfo = do
           credentialsPassword = toSecret password
         }
 
-parseHosts :: ByteString -> Either ConfigError (NonEmpty Endpoint)
-parseHosts hosts = case Char8.split ',' hosts of
+-- | Given the port of a host without one.
+parseHosts :: Port -> ByteString -> Either ConfigError (NonEmpty Endpoint)
+parseHosts usual hosts = case Char8.split ',' hosts of
   [] -> wrong "host" "is missing"
-  one : others -> (:|) <$> parseHost one <*> traverse parseHost others
+  one : others -> (:|) <$> parseHost usual one <*> traverse (parseHost usual) others
 
-parseHost :: ByteString -> Either ConfigError Endpoint
-parseHost text = case Char8.uncons text of
+parseHost :: Port -> ByteString -> Either ConfigError Endpoint
+parseHost usual text = case Char8.uncons text of
   Nothing -> wrong "host" "is missing"
   Just ('[', rest) -> do
     let (address, afterAddress) = Char8.break (== ']') rest
@@ -161,14 +183,14 @@ parseHost text = case Char8.uncons text of
     unless (":" `ByteString.isInfixOf` host) (wrong "host" "only an IPv6 address stands in brackets")
     case Char8.uncons (Char8.drop 1 afterAddress) of
       _ | ByteString.null afterAddress -> wrong "host" "the closing bracket is missing"
-      Nothing -> Right (TcpEndpoint host defaultPort)
+      Nothing -> Right (TcpEndpoint host usual)
       Just (':', port) -> TcpEndpoint host <$> parsePort port
       Just _ -> wrong "host" "only a port can follow the closing bracket"
   Just _ -> do
     let (rawHost, rest) = Char8.break (== ':') text
     host <- percentDecoded "host" rawHost
     case Char8.uncons rest of
-      Nothing -> tcpEndpoint host defaultPort
+      Nothing -> tcpEndpoint host usual
       Just (_, port)
         | Char8.elem ':' port -> wrong "host" "an IPv6 address stands in brackets"
         | otherwise -> parsePort port >>= tcpEndpoint host
@@ -180,6 +202,9 @@ parseHost text = case Char8.uncons text of
 
 defaultPort :: Port
 defaultPort = 6379
+
+sentinelPort :: Port
+sentinelPort = 26379
 
 parsePort :: ByteString -> Either ConfigError Port
 parsePort text = do
@@ -240,13 +265,20 @@ applyOption config (name, value) = case name of
     "2" -> Right config {configProtocol = OnlyResp2}
     "3" -> Right config {configProtocol = PreferResp3}
     _ -> wrong part "must be 2 or 3"
-  "read_from" -> case (value, configTopology config) of
-    ("primary", _) -> Right config {configReadFrom = ReadPrimary}
-    ("replica", Cluster _) -> Right config {configReadFrom = PreferReplica}
-    ("replica", Standalone _) -> wrong part "replica is for a cluster: redis+cluster://, or the option cluster=true; otherwise primary"
-    _ -> wrong part "must be primary or replica"
+  "read_from" -> case (readFromWord value, configTopology config) of
+    (Just ReadPrimary, _) -> Right config {configReadFrom = ReadPrimary}
+    (Just _, Standalone _) -> wrong part "all but primary are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://, redis+sentinel://)"
+    (Just other, _) -> Right config {configReadFrom = other}
+    (Nothing, _) -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value
   "refresh_throttle" -> (\new -> config {configRefreshThrottle = new}) <$> seconds part value
+  "redirect" -> (\new -> config {configFollowsRedirects = new}) <$> boolean part value
+  "sentinel_tls" -> do
+    sentinels
+    speaks <- boolean part value
+    Right config {configSentinelTls = if speaks then maybe (Just (Just defaultTlsConfig)) (const Nothing) (configTls config) else Just Nothing}
+  "sentinel_password" -> config <$ sentinels
+  "sentinel_user" -> config <$ sentinels
   "server_name" -> tls (\old -> old {tlsServerName = Just value})
   "silence_limit" -> (\new -> config {configSilenceLimit = new}) <$> orNone (seconds part)
   "timeout" -> (\new -> config {configCommandTimeout = new}) <$> orNone (seconds part)
@@ -260,9 +292,20 @@ applyOption config (name, value) = case name of
     orNone reader
       | value == "none" = Right Nothing
       | otherwise = Just <$> reader value
+    sentinels = case configTopology config of
+      Sentinels _ _ -> Right ()
+      _ -> wrong part "is for sentinels: redis+sentinel://"
     tls change = case configTls config of
       Nothing -> wrong part "is for TLS: rediss://"
       Just old -> Right config {configTls = Just (change old)}
+
+readFromWord :: ByteString -> Maybe ReadFrom
+readFromWord = \case
+  "primary" -> Just ReadPrimary
+  "replica" -> Just PreferReplica
+  "any" -> Just ReadAny
+  "latency" -> Just LowestLatency
+  other -> SameZone <$> ByteString.stripPrefix "zone:" other
 
 -- | The two options that make sense only together.
 certificateAndKey :: Map ByteString ByteString -> Config -> Either ConfigError Config
@@ -273,6 +316,14 @@ certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "
     pure config {configTls = (\tls -> tls {tlsCertificate = Just files}) <$> configTls config}
   (Just _, Nothing) -> wrong "option cert" "needs the option key"
   (Nothing, Just _) -> wrong "option key" "needs the option cert"
+
+-- | A user may be left out, a password may not.
+sentinelCredentials :: Map ByteString ByteString -> Config -> Either ConfigError Config
+sentinelCredentials options config = case (Map.lookup "sentinel_user" options, Map.lookup "sentinel_password" options) of
+  (Nothing, Nothing) -> Right config
+  (user, Just password) ->
+    Right config {configSentinelCredentials = Just Credentials {credentialsUser = user, credentialsPassword = toSecret password}}
+  (Just _, Nothing) -> wrong "option sentinel_user" "needs the option sentinel_password"
 
 boolean :: String -> ByteString -> Either ConfigError Bool
 boolean part = \case

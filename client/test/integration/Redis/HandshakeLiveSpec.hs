@@ -8,12 +8,14 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.ScriptedPeer
+import Redis.Surroundings (addressed, password)
 import Redis.TestKit.Command (replyText)
-import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (failure, within)
 import Redis.Value (Value (..))
@@ -89,6 +91,20 @@ spec = around_ (within 60) $ do
           run client Commands.ping
           heard <- peerHeard peer
           filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["PING"]]
+
+    it "is asked to tell of changes by a client that keeps what it reads" $
+      withPeer tracking $ \peer ->
+        withClient (setCaching (Just defaultCaching) (peerConfig peer)) $ \client -> do
+          run client Commands.ping
+          heard <- peerHeard peer
+          filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["CLIENT", "TRACKING", "ON", "OPTIN"], ["PING"]]
+
+    it "is told the prefixes of which it is to tell" $
+      withPeer tracking $ \peer ->
+        withClient (setCaching (Just defaultCaching {cachingTracking = TrackPrefixes ("a:" :| ["b:"])}) (peerConfig peer)) $ \client -> do
+          run client Commands.ping
+          heard <- peerHeard peer
+          filter (not . isSetInfo) heard `shouldBe` [["HELLO", "3"], ["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a:", "PREFIX", "b:"], ["PING"]]
 
     it "is not asked for HELLO by a client that wants RESP2" $
       withPeer ancient $ \peer ->
@@ -177,6 +193,12 @@ modern = \case
   "HELLO" : _ -> "%1\r\n$5\r\nproto\r\n:3\r\n"
   words' -> ancient words'
 
+-- | The same, and tells of changes.
+tracking :: [ByteString] -> ByteString
+tracking = \case
+  "CLIENT" : "TRACKING" : _ -> "+OK\r\n"
+  words' -> modern words'
+
 -- | Knows RESP2 only.
 ancient :: [ByteString] -> ByteString
 ancient = refusingHello "ERR unknown command 'HELLO'"
@@ -207,12 +229,6 @@ clientsOf server =
     Nothing -> failure "CLIENT LIST is no text"
   where
     field = fmap (ByteString.drop 1) . Char8.break (== '=')
-
-addressed :: Server -> Config
-addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
-
-password :: ByteString -> Config -> Config
-password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret text})
 
 user :: ByteString -> ByteString -> Config -> Config
 user name text = setCredentials (Just Credentials {credentialsUser = Just name, credentialsPassword = toSecret text})

@@ -10,14 +10,14 @@ import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.KeySpec
 import Redis.TestKit.Command (Reply (..), request)
 import Redis.TestKit.Server (defaultServerOptions, withServer, withServerConnection)
+import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
-import System.Timeout (timeout)
 import Test.Hspec
 
 spec :: Spec
 spec = describe "the keys of a command" $ do
   it "are those that COMMAND GETKEYS names" $
-    withinAMinute . withServer defaultServerOptions $ \server ->
+    within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection ->
         mapM_
           ( \commandWords -> do
@@ -27,7 +27,7 @@ spec = describe "the keys of a command" $ do
           (map Char8.words examples <> emptyKeyExamples)
 
   it "are those that COMMAND GETKEYS names, or those that an older server takes for them by its specifications" $
-    withinAMinute . withServer defaultServerOptions $ \server ->
+    within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection ->
         forM_ ambiguous $ \commandWords -> do
           described <- request connection ("COMMAND" : "INFO" : take 1 commandWords)
@@ -43,7 +43,7 @@ spec = describe "the keys of a command" $ do
             `shouldSatisfy` (`elem` map (pure . sort) (maybeToList (ours commandWords) <> bySpecs))
 
   it "are described to us as the table has them" $
-    withinAMinute . withServer defaultServerOptions $ \server ->
+    within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection -> do
         reply <- request connection ["COMMAND"]
         case reply of
@@ -77,11 +77,9 @@ asValue = \case
   Text text -> BulkString text
   Nil -> Null
   List elements -> Array (map asValue elements)
-
-withinAMinute :: IO () -> IO ()
-withinAMinute test = do
-  ended <- timeout 60000000 test
-  maybe (expectationFailure "took longer than a minute") pure ended
+  Mapping pairs -> Map [(asValue key, asValue value) | (key, value) <- pairs]
+  Truth value -> Boolean value
+  Decimal value -> Double value
 
 ours :: [ByteString] -> Maybe [ByteString]
 ours commandWords = lookupCommand commandWords >>= (`commandKeys` commandWords)

@@ -14,7 +14,9 @@ import Data.Set qualified as Set
 import GHC.Stats (GCDetails (gcdetails_live_bytes), RTSStats (gc), getRTSStats)
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.Metrics
 import Redis.ScriptedPeer
+import Redis.Surroundings (addressed)
 import Redis.TestKit.Command (Reply (Text), infoFields, requestOk)
 import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Server qualified as Server
@@ -317,7 +319,7 @@ identity client = withDedicated client Anywhere (`runOn` Commands.clientId)
 -- | The gauges of the one server's lent connections.
 dedicated :: Client -> IO DedicatedGauges
 dedicated client =
-  map gaugeDedicated <$> clientGauges client >>= \case
+  map gaugeDedicated . snapshotNodes <$> clientSnapshot client >>= \case
     [gauges] -> pure gauges
     other -> failure (show other)
 
@@ -334,9 +336,6 @@ refusedBy code = \case
 
 endpointOf :: Server -> Endpoint
 endpointOf server = TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
-
-addressed :: Server -> Config
-addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
 
 data Trouble = Trouble
   deriving stock (Eq, Show)

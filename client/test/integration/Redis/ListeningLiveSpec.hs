@@ -8,6 +8,7 @@ import Data.List (sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Surroundings (addressed)
 import Redis.TestKit.Server (Server, defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Redis.Wire
@@ -41,9 +42,6 @@ spec = describe "commands about channels" $
     awaitPong wire got
       | "PONG" `ByteString.isInfixOf` got = pure ()
       | otherwise = receiveBytes wire 4096 >>= awaitPong wire . (got <>)
-
-addressed :: Server -> Config
-addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
 
 endpoint :: Server -> Endpoint
 endpoint server = TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server))

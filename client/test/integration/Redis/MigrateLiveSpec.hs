@@ -7,7 +7,8 @@ import Data.Either (isLeft)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.TestKit.Server (Server, defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.Surroundings (addressed)
+import Redis.TestKit.Server (defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
 import Test.Hspec
 
@@ -46,10 +47,7 @@ spec = around_ (within 60) . describe "MIGRATE" $
 withTwo :: ProtocolVersion -> (Client -> Client -> Host -> Port -> IO a) -> IO a
 withTwo protocol action =
   withServer defaultServerOptions $ \one -> withServer defaultServerOptions $ \other ->
-    withClient (setProtocol protocol (configOf one)) $ \here ->
-      withClient (configOf other) $ \there ->
+    withClient (setProtocol protocol (addressed one)) $ \here ->
+      withClient (addressed other) $ \there ->
         -- Before there is a password.
         run there Redis.ping >> action here there (Char8.pack (serverHost other)) (fromIntegral (serverPort other))
-
-configOf :: Server -> Config
-configOf server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))

@@ -14,14 +14,14 @@ import Redis.ReplyShapes
 import Redis.TestKit.Address (connectTo)
 import Redis.TestKit.Command (Connection, encodeRequest, infoFields, replyText, request)
 import Redis.TestKit.Server (Server, defaultServerOptions, serverAddress, withServer, withServerConnection)
+import Redis.TestKit.Wait (within)
 import Redis.Value (Value (..))
-import System.Timeout (timeout)
 import Test.Hspec
 
 spec :: Spec
 spec =
   it "replies mean the same with both protocols, and what they meant when they were noted" $
-    withinAMinute . withServer defaultServerOptions $ \server ->
+    within 60 . withServer defaultServerOptions $ \server ->
       withServerConnection server $ \connection -> do
         complete <- knowsAll connection
         compared <- forM shapes $ \shape -> do
@@ -70,8 +70,3 @@ asked socket commandWords = do
 
 limits :: DecodeLimits
 limits = DecodeLimits {decodeMaxBulk = 1024 * 1024, decodeMaxElements = 1024 * 1024, decodeMaxDepth = 16}
-
-withinAMinute :: IO () -> IO ()
-withinAMinute test = do
-  ended <- timeout 60000000 test
-  maybe (expectationFailure "took longer than a minute") pure ended

@@ -10,8 +10,9 @@ import Data.Foldable (for_)
 import Data.IORef
 import Redis
 import Redis.Commands qualified as Commands
+import Redis.Surroundings (addressed)
 import Redis.TestKit.Command (Connection, Reply (..), request, requestOk)
-import Redis.TestKit.Server (AclUser (..), Server, ServerOptions (..), defaultServerOptions, serverHost, serverPort, withServer)
+import Redis.TestKit.Server (AclUser (..), ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, failure, within)
 import Redis.Value (Value (..))
@@ -199,6 +200,3 @@ alphabet =
     ["QUIT"],
     ["WAIT", "0", "1"]
   ]
-
-addressed :: Server -> Config
-addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))

@@ -11,6 +11,7 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe)
 import Redis
 import Redis.Commands qualified as Redis
+import Redis.Metrics
 import Redis.TestKit.Command (CommandCalls (..))
 import Redis.TestKit.Server (Server, commandStatistics, defaultServerOptions, serverHost, serverPort, withServer)
 import Redis.TestKit.Wait (within)
@@ -56,7 +57,7 @@ spec = around_ (within 60) . describe "transactions" $ do
     withClientOf PreferResp3 $ \server client -> do
       run client Redis.ping
       replicateM_ 10 (runTransaction client (queued (Redis.incr "n")))
-      gauges <- clientGauges client
+      gauges <- snapshotNodes <$> clientSnapshot client
       map (gaugeIdle . gaugeDedicated) gauges `shouldBe` [0]
       calls server "exec" `shouldReturn` 10
 

@@ -11,8 +11,9 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty qualified as NonEmpty
 import Redis
 import Redis.ScriptedPeer
+import Redis.Surroundings (addressed, password)
 import Redis.TestKit.Certificates
-import Redis.TestKit.Server (ClientCertificates (..), Server, ServerOptions (..), TlsOptions (..), defaultServerOptions, serverHost, serverPort, serverTlsPort, withServer)
+import Redis.TestKit.Server (ClientCertificates (..), ServerOptions (..), TlsOptions (..), defaultServerOptions, serverTlsPort, withServer)
 import Redis.TestKit.Wait (descriptorsReturnTo, failure, openDescriptors, within)
 import Redis.Value (Value (..))
 import Redis.Wire
@@ -135,12 +136,6 @@ leavingNothing action = do
   before' <- openDescriptors
   result <- action
   result <$ descriptorsReturnTo 5 before'
-
-addressed :: Server -> Config
-addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
-
-password :: ByteString -> Config -> Config
-password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret text})
 
 firstOf :: NonEmpty.NonEmpty a -> a
 firstOf (one NonEmpty.:| _) = one

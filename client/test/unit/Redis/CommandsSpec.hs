@@ -55,6 +55,12 @@ spec = describe "Redis.Commands" $ do
     -- What it is on the wire is the caller's.
     List.sort (nub (map caseName cases)) `shouldBe` filter (/= "raw") exported
 
+  it "links to the servers' page of each command" $ do
+    text <- concat <$> (traverse source =<< commandModules)
+    let page = map (\char -> if char `elem` ("| " :: String) then '-' else toLower char) . Char8.unpack
+    [name | name <- nub [commandName caseCommand | Case {caseCommand} <- cases], not (("/commands/" <> page name <> "/") `isInfixOf` text)]
+      `shouldBe` []
+
   it "has the server's name, subcommand and all, and at most a word more" $
     [(caseName, commandName caseCommand) | Case {caseName, caseCommand} <- cases, not (plain (Char8.unpack (commandName caseCommand)) `isPrefixOf` plain caseName)]
       `shouldBe` []
@@ -85,10 +91,14 @@ arityFits entry commandWords'
 -- | The names of all functions that the source of "Redis.Commands" exports and that
 -- make commands, in order.
 exportedCommands :: IO [String]
-exportedCommands = do
+exportedCommands = List.sort . concat <$> (traverse (fmap commandsOf . source) =<< commandModules)
+
+-- | The modules that "Redis.Commands" exports, as files.
+commandModules :: IO [FilePath]
+commandModules = do
   facade <- source "Redis/Commands.hs"
-  let modules = mapMaybe (fmap (takeWhile (/= ',')) . stripPrefix "module " . dropWhile (`elem` (" (" :: String))) (drop 1 (dropWhile (not . ("module " `isPrefixOf`)) (lines facade)))
-  List.sort . concat <$> traverse (fmap commandsOf . source . pathOf) modules
+  let exports = drop 1 (dropWhile (not . ("module " `isPrefixOf`)) (lines facade))
+  pure (mapMaybe (fmap (pathOf . takeWhile (/= ',')) . stripPrefix "module " . dropWhile (`elem` (" (" :: String))) exports)
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
 

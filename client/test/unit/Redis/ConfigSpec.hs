@@ -29,6 +29,13 @@ spec = describe "Redis.Config" $ do
       it ("gives the credentials of " <> Char8.unpack url) $
         fmap (fmap revealed . fixedCredentials . configCredentials) (configFromUrl url) `shouldBe` Right expected
 
+    forM_ sentinelSettings $ \(url, expected) ->
+      it ("gives the settings for sentinels of " <> Char8.unpack url) $
+        fmap (\config -> (configSentinelCredentials config, configSentinelTls config)) (configFromUrl url) `shouldBe` Right expected
+
+    it "gives a database behind the name that sentinels know" $
+      fmap configDatabase (configFromUrl "redis+sentinel://a/name/3") `shouldBe` Right 3
+
     it "gives a database in its path or in an option" $
       mapM
         (fmap configDatabase . configFromUrl)
@@ -68,6 +75,9 @@ spec = describe "Redis.Config" $ do
       fmap configPolling (configFromUrl "redis://h?polling=50") `shouldBe` Right (PollUpTo (microseconds 50))
       fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=replica") `shouldBe` Right PreferReplica
       fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=primary") `shouldBe` Right ReadPrimary
+      fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=any") `shouldBe` Right ReadAny
+      fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=latency") `shouldBe` Right LowestLatency
+      fmap configReadFrom (configFromUrl "redis+cluster://h?read_from=zone:eu-1a") `shouldBe` Right (SameZone "eu-1a")
 
     it "leaves everything else as it is by default" $
       fmap show (configFromUrl "redis://h:1") `shouldBe` Right (show (standaloneConfig "h" 1))
@@ -76,7 +86,7 @@ spec = describe "Redis.Config" $ do
       it ("is refused: " <> Char8.unpack url) $
         either configErrorPart (const "accepted") (configFromUrl url) `shouldBe` part
 
-    forM_ [("redis+cluster://h?read_from=any", ["primary", "replica"]), ("redis://h?read_from=any", ["primary"]), ("redis://h?read_from=replica", ["redis+cluster://", "primary"])] $ \(url, named) ->
+    forM_ [("redis+cluster://h?read_from=some", ["primary", "replica", "any", "latency", "zone:"]), ("redis://h?read_from=any", ["primary"]), ("redis://h?read_from=replica", ["redis+cluster://", "primary"])] $ \(url, named) ->
       it ("that says a wrong place to read from is told the right ones: " <> Char8.unpack url) $
         either configErrorReason (const "accepted") (configFromUrl url) `shouldSatisfy` \reason -> all (`isInfixOf` reason) named
 
@@ -163,7 +173,23 @@ topologies =
     ("redis+cluster://a", Cluster (TcpEndpoint "a" 6379 :| [])),
     ("redis+cluster://a:1,b:2,[::1]:3", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 2, TcpEndpoint "::1" 3])),
     ("rediss+cluster://u:p@a:1,b", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 6379])),
-    ("redis://a:1,b:2?cluster=true", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 2]))
+    ("redis://a:1,b:2?cluster=true", Cluster (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 2])),
+    ("redis+group://a:1,b", Group (TcpEndpoint "a" 1 :| [TcpEndpoint "b" 6379])),
+    ("rediss+group://a", Group (TcpEndpoint "a" 6379 :| [])),
+    ("redis+sentinel://a,b:1/mymaster", Sentinels "mymaster" (TcpEndpoint "a" 26379 :| [TcpEndpoint "b" 1])),
+    ("rediss+sentinel://u:p@[::1]/my%2Fmaster/3", Sentinels "my/master" (TcpEndpoint "::1" 26379 :| []))
+  ]
+
+-- | Credentials and TLS of sentinels, as a URL has them.
+sentinelSettings :: [(ByteString, (Maybe Credentials, Maybe (Maybe TlsConfig)))]
+sentinelSettings =
+  [ ("redis+sentinel://u:p@a/n", (Nothing, Nothing)),
+    ("redis+sentinel://a/n?sentinel_password=s", (Just (Credentials Nothing (toSecret "s")), Nothing)),
+    ("redis+sentinel://a/n?sentinel_user=v&sentinel_password=s", (Just (Credentials (Just "v") (toSecret "s")), Nothing)),
+    ("redis+sentinel://a/n?sentinel_tls=true", (Nothing, Just (Just defaultTlsConfig))),
+    ("redis+sentinel://a/n?sentinel_tls=false", (Nothing, Just Nothing)),
+    ("rediss+sentinel://a/n?sentinel_tls=true&verify=false", (Nothing, Nothing)),
+    ("rediss+sentinel://a/n?sentinel_tls=false", (Nothing, Just Nothing))
   ]
 
 credentials :: [(ByteString, Maybe (Maybe ByteString, ByteString))]
@@ -189,6 +215,17 @@ faults =
     ("redis://u:p@", "host"),
     ("redis://a,,b?cluster=true", "host"),
     ("redis://a,b", "host"),
+    ("redis+group://", "host"),
+    ("redis+group://a?cluster=true", "option cluster"),
+    ("redis+sentinel://a", "path"),
+    ("redis+sentinel://a/", "path"),
+    ("redis+sentinel://a/my%20master", "name"),
+    ("redis+sentinel://a/name/x", "database"),
+    ("redis+sentinel://a/name?sentinel_user=u", "option sentinel_user"),
+    ("redis://a?sentinel_password=p", "option sentinel_password"),
+    ("redis://a?sentinel_tls=true", "option sentinel_tls"),
+    ("redis://a?redirect=maybe", "option redirect"),
+    ("redis://a?read_from=replica", "option read_from"),
     ("redis://::1", "host"),
     ("redis://[::1", "host"),
     ("redis://[h]", "host"),
@@ -224,7 +261,8 @@ faults =
     ("redis://h?timeout=1&timeout=2", "option timeout"),
     ("redis://h?protocol=4", "option protocol"),
     ("redis://h?read_from=replica", "option read_from"),
-    ("redis+cluster://h?read_from=any", "option read_from"),
+    ("redis+cluster://h?read_from=some", "option read_from"),
+    ("redis+cluster://h?read_from=zone:", "zone to read from"),
     ("redis://h?polling=fast", "option polling"),
     ("redis://h?mux_count=0", "mux count"),
     ("redis://h?cluster=yes", "option cluster"),
@@ -265,7 +303,10 @@ nonsense =
     ("max dedicated", setMaxDedicated 0),
     ("idle time of dedicated connections", setDedicatedIdle (Just (seconds 0))),
     ("refresh interval", setRefreshInterval (seconds 0)),
-    ("refresh throttle", setRefreshThrottle (seconds (-1)))
+    ("refresh throttle", setRefreshThrottle (seconds (-1))),
+    ("caching bytes", setCaching (Just defaultCaching {cachingBytes = 0})),
+    ("caching", setCaching (Just defaultCaching) . setProtocol OnlyResp2),
+    ("tracked prefixes", setCaching (Just defaultCaching {cachingTracking = TrackPrefixes ("user:" :| ["order:", "user:1"])}))
   ]
 
 -- | Words that occur nowhere else, joined by whatever breaks URLs.

@@ -22,8 +22,8 @@ spec = describe "Redis.Error, said to people" $ do
       (RoutingError (RoutingFailure NotSent (UncoveredSlot 7)), "no node is known to serve slot 7 (not sent)"),
       (RoutingError (RoutingFailure NotSent (NoReachableNode [])), "no node is known (not sent)"),
       (RoutingError (RoutingFailure NotSent (NoReachableNode [(here, ConnectionError (ConnectionFailure NotSent here ClosedByPeer)), (there, TimeoutError (TimeoutFailure NotSent (seconds 2)))])), "no node can be reached: db:1: the server closed the connection; [::1]:2: no reply within 2.0 s (not sent) (not sent)"),
-      ( RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(here, "a"), (here, "a"), (there, "a"), (here, "a")])),
-        "given up after 4 attempts: db:1: a (2 times); [::1]:2: a; db:1: a (refused before it ran)"
+      ( RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(here, ReplyError wrongType), (here, ReplyError wrongType), (there, ReplyError wrongType), (here, lost)])),
+        "given up after 4 attempts: db:1: WRONGTYPE Operation against a key (2 times); [::1]:2: WRONGTYPE Operation against a key; db:1: the server closed the connection (refused before it ran)"
       ),
       ( RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts 1 3 (ReplyError wrongType)))),
         "1 of 3 parts failed, the others have run; the first: server error: WRONGTYPE Operation against a key (it may have run)"
@@ -66,4 +66,5 @@ spec = describe "Redis.Error, said to people" $ do
   where
     wrongType = serverErrorFromText "WRONGTYPE Operation against a key"
     here = TcpEndpoint "db" 1
+    lost = ConnectionError (ConnectionFailure NotSent here ClosedByPeer)
     there = TcpEndpoint "::1" 2

@@ -19,7 +19,7 @@ spec service = aroundAll (withWorld service) . describe (caseName service) $ do
   reading
   caching (caseKind service)
   lists (caseKind service)
-  refusals
+  refusals (caseKind service)
   writing (caseKind service)
   bodies
   connections
@@ -110,8 +110,8 @@ lists kind = do
   it "lists nobody behind the last page" $ \world ->
     get world "/users?page=999999999&limit=100" `shouldAnswer` ok "{\"page\":999999999,\"limit\":100,\"data\":[]}"
 
-refusals :: SpecWith World
-refusals = do
+refusals :: Kind -> SpecWith World
+refusals kind = do
   forM_ ["page=0", "page=-1", "page=", "page=x", "page=1.0", "page=1e1", "page=%201", "page=1234567890", "limit=0", "limit=-5", "limit=", "limit=ten", "page=1&page=1", "limit=5&limit=5", "page=1&limit=0"] $ \query ->
     it ("refuses a list of " <> Char8.unpack query) $ \world ->
       get world ("/users?" <> query) `shouldAnswer` failing 400 "Bad Request" "Invalid page or limit"
@@ -124,6 +124,10 @@ refusals = do
     it ("knows no path " <> Char8.unpack path) $ \world -> do
       get world path `shouldAnswer` failing 404 "Not Found" "Not found"
       post world path "{}" `shouldAnswer` failing 404 "Not Found" "Not found"
+  -- The routes of ASP.NET Core, which the naive service in C# has, do not.
+  unless (kind == NaiveOnly) . it "tells upper from lower case in a path" $ \world -> do
+    get world "/Users/1" `shouldAnswer` failing 404 "Not Found" "Not found"
+    get world "/USERS" `shouldAnswer` failing 404 "Not Found" "Not found"
   it "names the methods of a path to who uses another" $ \world -> do
     ask world "DELETE" "/users" Nothing `shouldAnswer` (405, "Method Not Allowed", [("allow", "GET, POST")], "{\"error\":\"Method not allowed\"}")
     ask world "POST" "/users/1" (Just "{}") `shouldAnswer` (405, "Method Not Allowed", [("allow", "GET, PUT, DELETE")], "{\"error\":\"Method not allowed\"}")

@@ -1,7 +1,7 @@
 -- | What is noted beside the results.
 module FactsSpec (spec) where
 
-import Compare.Facts (joinedFacts, noteManifest)
+import Compare.Facts (commandText, joinedFacts, noteManifest)
 import Data.Aeson (decodeFileStrict)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
@@ -19,6 +19,16 @@ spec = around_ (within 30) . describe "manifest" $ do
       noteManifest out []
       manifest <- decodeFileStrict (out </> "manifest.json") :: IO (Maybe (Map Text Text))
       (Map.lookup "redis-server SHA-256" =<< manifest) `shouldSatisfy` maybe False (\hash -> Text.length hash == 64 && Text.all (`elem` ("0123456789abcdef" :: String)) hash)
+  it "names the time of day and the command" $
+    withSystemTempDirectory "rest" $ \out -> do
+      noteManifest out []
+      manifest <- decodeFileStrict (out </> "manifest.json") :: IO (Maybe (Map Text Text))
+      -- 2026-11-25T17:40:00Z
+      (Text.length <$> (Map.lookup "date" =<< manifest)) `shouldBe` Just 20
+      (Map.member "command" <$> manifest) `shouldBe` Just True
+  it "names of the command what is no place on this machine" $
+    commandText ["run", "--warmup", "5", "--out", "/tmp/out", "--haskell", "build/service", "--what", "quick", "--dotnet", "dotnet-1.2.6=/opt/service"]
+      `shouldBe` "run --warmup 5 --what quick"
   it "keeps what a later part found otherwise, once" $ do
     let facts revision = Map.fromList [("processors", "2"), ("revision", revision)]
         both = joinedFacts (facts "a") (facts "b")

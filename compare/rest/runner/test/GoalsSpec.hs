@@ -7,7 +7,7 @@ import Compare.Load (LoadResult (..), Scenario (..))
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.TestKit.Wait (within)
-import ReportSpec (measured)
+import ReportSpec (measured, responses)
 import Test.Hspec
 
 spec :: Spec
@@ -33,6 +33,11 @@ spec = around_ (within 10) . describe "goals" $ do
           ]
     judgedRate results `shouldBe` [(Just 1.5, True)]
     judgedCpu results `shouldBe` [(Just 0.5, True)]
+
+  it "say so where the naive design in C# is faster than the tuned one, and only there" $ do
+    let notes naive = map verdictNote (listed rateOf [ran Pinned "haskell" (rate 3000), ran Pinned "dotnet-1" (rate 1000), ran Pinned "dotnet-1-naive" (rate naive)])
+    notes 1500 `shouldBe` ["beside the naive design in C#, which is faster here, 2.00"]
+    notes 900 `shouldBe` [""]
 
   it "are not set against a peer of which nothing counts" $ do
     let broken = ran Pinned "dotnet-2" (\outcome' -> rate 2000 outcome' {problems = ["no answers"]})
@@ -71,7 +76,7 @@ mixed :: Text -> Double -> Result
 mixed name point = result {cell = (cell result) {scenario = Mixed, connections = 20}}
   where
     result = ran Pinned name $ \outcome' ->
-      outcome' {openLoop = Just LoadResult {requests = 1000, wrong = 0, offered = 100, p50 = 1, p90 = 2, p99 = 3, p99_9 = point, highest = point}}
+      outcome' {openLoop = Just responses {p99_9 = point, highest = point}}
 
 rate, cpu, busy :: Double -> Outcome -> Outcome
 rate value outcome' = outcome' {requestsPerSecond = value}

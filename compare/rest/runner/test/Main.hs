@@ -1,13 +1,16 @@
 -- | Holds the services to their contract.
 module Main (main) where
 
+import AutocannonSpec qualified
 import ContractSpec qualified
 import DurabilitySpec qualified
 import FactsSpec qualified
 import FaultSpec qualified
 import GoalsSpec qualified
 import JsonSpec qualified
+import LoadSpec qualified
 import MeasureSpec qualified
+import PlanSpec qualified
 import ReportSpec qualified
 import RunSpec qualified
 import SpreadSpec qualified
@@ -25,6 +28,9 @@ main = do
     JsonSpec.spec
     ReportSpec.spec
     GoalsSpec.spec
+    PlanSpec.spec
+    AutocannonSpec.spec
+    LoadSpec.spec
     FactsSpec.spec
     SpreadSpec.spec
     it "has a service to hold to it" (length cases `shouldSatisfy` (>= 2))

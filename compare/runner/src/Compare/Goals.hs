@@ -1,10 +1,17 @@
 -- | What this library must reach beside its peers, as data, and whether it did.
+--
+-- What can be asked for depends on the server. Where it has room, this library does twice
+-- what StackExchange.Redis does. Where twice that is more than the server's core can do,
+-- nobody can: there the library is first of all that are not in C, and about as fast as C.
+-- Which of the two a cell is comes from the runs, not from a list.
 module Compare.Goals
   ( Goal (..),
-    Ceiling (..),
+    Filling (..),
     Basis (..),
     Verdict (..),
     judge,
+    filling,
+    isFull,
     goalLine,
     isReached,
   )
@@ -15,11 +22,12 @@ import Compare.Document
 import Compare.Row
 import Compare.Sample
 import Data.List qualified as List
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, listToMaybe)
 import Data.Ord (Down (..), comparing)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Printf (printf)
+import Tool.Span (inMicros)
 
 -- | One demand and what came of it.
 data Goal = Goal
@@ -30,31 +38,36 @@ data Goal = Goal
     -- | At least this for throughput, at most for processor time.
     goalMust :: Double,
     goalVerdict :: Verdict,
-    -- | Of a missed goal that asks for more than the servers can well do: what they can.
-    goalCeiling :: Maybe Ceiling
+    -- | What decided that this is asked for; 'Nothing' in a cluster, where it does not
+    -- matter, and where it is not known.
+    goalFilling :: Maybe Filling
   }
   deriving stock (Eq, Show)
 
--- | What the servers' one core does about, whoever asks: an estimate, which a
--- single run may exceed.
-data Ceiling = Ceiling
-  { -- | Commands per second.
-    ceilingOps :: Double,
-    ceilingBasis :: Basis,
-    -- | The row from which it is known.
-    ceilingRow :: Text,
-    -- | Commands per second that were needed.
-    ceilingNeeded :: Double
+-- | How much of a server's core the best StackExchange.Redis takes.
+data Filling = Filling
+  { -- | Commands per second that the core can do, whoever asks: an estimate, which a single
+    -- run may exceed.
+    fillingCapacity :: Double,
+    fillingBasis :: Basis,
+    -- | The row from which that is known.
+    fillingRow :: Text,
+    -- | Commands per second of the best StackExchange.Redis.
+    fillingRival :: Double
   }
   deriving stock (Eq, Show)
 
--- | How the servers' limit is known.
+-- | How the capacity is known: the greater of two medians.
 data Basis
-  = -- | By what a command of the row costs them in the median, the least of all.
+  = -- | By what a command of the row costs the server, the least of all.
     LeastCost
-  | -- | By the best single run of all, which had more than that.
-    BestRun
+  | -- | By what the row had, the most of all.
+    MostDone
   deriving stock (Eq, Show)
+
+-- | Whether twice what StackExchange.Redis has is more than the server can do.
+isFull :: Filling -> Bool
+isFull found = 2 * fillingRival found > fillingCapacity found
 
 -- | What is compared.
 data Measure
@@ -78,40 +91,30 @@ isReached goal = case goalVerdict goal of
 
 -- | All goals whose cell was to be measured.
 judge :: [Cell] -> Document -> [Goal]
-judge cells document =
-  filter ((`elem` cells) . goalCell) $
-    concat
-      [ oneServer Standalone,
-        [fasterThanStackExchange 1.5 (waiting Cluster 256), first (waiting Cluster 256)],
-        oneServer StandaloneFree
-      ]
+judge cells document = concatMap goals (filter (`elem` cells) wanted)
   where
-    oneServer place =
-      concat
-        [ concat
-            [ [fasterThanStackExchange 2 (waiting place callers), firstButLimit (waiting place callers)]
-              | callers <- [16, 64, 256]
-            ],
-          [fasterThanStackExchange 1.2 (waiting place 1), first (waiting place 1)],
-          [ against Throughput 0.85 [referenceName] "redis-benchmark -c 16 -P 64" (batches place),
-            against ProcessorTime 0.6 (names StackExchange) "the StackExchange.Redis that needs least" (batches place),
-            against ProcessorTime 1.1 (filter ("hiredis" `Text.isPrefixOf`) (names Limit)) "hiredis pipelining" (batches place)
-          ]
-        ]
-    waiting place callers =
-      Cell
-        { cellPlace = place,
-          cellOperation = GetHit,
-          cellValueSize = 512,
-          cellStyle = Wait,
-          cellInFlight = callers,
-          cellCommon = defaultCommon
-        }
-    batches place = (waiting place 1024) {cellStyle = Batch}
-    names kind = [rowName row | row <- documentRows document, rowKind row == kind]
-    fasterThanStackExchange must = against Throughput must (names StackExchange) "the best StackExchange.Redis"
-    first = against Throughput 1 (names StackExchange <> names Other <> names Limit) "the best of all others"
-    firstButLimit = against Throughput 1 (names StackExchange <> names Other) "the best of all others but C"
+    wanted =
+      [ Cell
+          { cellPlace = place,
+            cellOperation = GetHit,
+            cellValueSize = 512,
+            cellStyle = style,
+            cellInFlight = inFlight,
+            cellCommon = defaultCommon
+          }
+        | place <- [Standalone, Cluster, StandaloneFree],
+          (style, inFlight) <- [(Wait, 1), (Wait, 16), (Wait, 64), (Wait, 256), (Batch, 1024)]
+      ]
+    goals cell
+      | isCluster (cellPlace cell) = [first cell]
+      | maybe False isFull (filling document cell) = [first cell, nearC cell, cheapAsC cell]
+      | otherwise = [twice cell]
+    first = against Throughput 1 (names StackExchange <> names Other) "the best of all others but C"
+    nearC = against Throughput 0.95 hiredis "the better hiredis"
+    cheapAsC = against ProcessorTime 1 hiredis "the hiredis that needs less"
+    twice = against Throughput 2 (names StackExchange) "the best StackExchange.Redis"
+    hiredis = filter ("hiredis" `Text.isPrefixOf`) (names Limit)
+    names = rowNames document
     against measure must rivals what cell =
       Goal
         { goalCell = cell,
@@ -119,18 +122,16 @@ judge cells document =
           goalMeasure = measure,
           goalMust = must,
           goalVerdict = judged,
-          goalCeiling = case (measure, judged) of
-            (Throughput, Missed _ _ _ theirs) -> ceilingOf document cell (must * theirs)
-            _ -> Nothing
+          goalFilling = if isCluster (cellPlace cell) then Nothing else filling document cell
         }
       where
         rival = bestOf measure cell rivals
         judged = maybe (NotMeasured ("no valid run of " <> what)) (verdict measure must cell) rival
     named what row
-      | row == referenceName || "hiredis" `Text.isPrefixOf` row = what
+      | row `elem` hiredis = what
       | otherwise = what <> " (" <> fromMaybe row (Text.stripPrefix "StackExchange.Redis " row) <> ")"
     bestOf measure cell rivals =
-      fmap fst . List.find (const True) . List.sortBy (order measure) $
+      fmap fst . listToMaybe . List.sortBy (order measure) $
         [(row, found) | row <- rivals, Just found <- [figures document row cell]]
     order = \case
       Throughput -> comparing (Down . figuresOps . snd)
@@ -158,25 +159,32 @@ judge cells document =
       (Nothing, _) -> NotMeasured "no valid run of redis-client"
       (_, Nothing) -> NotMeasured ("no valid run of " <> rival)
 
--- What the servers' core can do, if that is less than what is needed; what a
--- single run had it can do in any case. Both cores free, the servers may take what
--- they like, so that it is not known.
-ceilingOf :: Document -> Cell -> Double -> Maybe Ceiling
-ceilingOf document cell needed
-  | isPinned (cellPlace cell),
-    (cost, cheapest) : _ <- List.sort [(cost, row) | (row, found) <- known, Just cost <- [figuresServerCpu found]],
-    (Down most, best) : _ <- List.sort [(Down (figuresOpsMost found), row) | (row, found) <- known] =
-    List.find ((< needed) . ceilingOps) . Just $
-      if most > 1e9 / cost
-        then Ceiling {ceilingOps = most, ceilingBasis = BestRun, ceilingRow = best, ceilingNeeded = needed}
-        else Ceiling {ceilingOps = 1e9 / cost, ceilingBasis = LeastCost, ceilingRow = cheapest, ceilingNeeded = needed}
-  | otherwise = Nothing
+-- | How full the server of a cell is. What its core can do is taken from all cells that ask
+-- the same of it, however many ask: few callers make a command dear, and that is not the
+-- server's limit. Older reports do not have what a command cost; there it is what the
+-- fastest row had. 'Nothing' without a run of StackExchange.Redis.
+filling :: Document -> Cell -> Maybe Filling
+filling document cell = do
+  rival <- greatest [figuresOps found | row <- rowNames document StackExchange, Just found <- [figures document row cell]]
+  (done, fastest) <- greatest [(figuresOps found, row) | (row, found) <- alike]
+  pure $ case greatest [(1e9 / cost, row) | (row, found) <- alike, Just cost <- [figuresServerCpu found], cost > 0] of
+    Just (capacity, cheapest)
+      | capacity > done -> Filling {fillingCapacity = capacity, fillingBasis = LeastCost, fillingRow = cheapest, fillingRival = rival}
+    _ -> Filling {fillingCapacity = done, fillingBasis = MostDone, fillingRow = fastest, fillingRival = rival}
   where
-    known =
+    alike =
       [ (row, found)
-        | row <- referenceName : map rowName (documentRows document),
-          Just found <- [figures document row cell]
+        | other <- List.nub (map sampleCell (documentSamples document)),
+          asked other == asked cell,
+          row <- referenceName : map rowName (documentRows document),
+          Just found <- [figures document row other]
       ]
+    asked one = (cellPlace one, cellOperation one, cellValueSize one, cellCommon one)
+    greatest values = listToMaybe (List.sortOn Down values)
+
+-- The rows of a kind.
+rowNames :: Document -> Kind -> [Text]
+rowNames document kind = [rowName row | row <- documentRows document, rowKind row == kind]
 
 -- | A goal in one line.
 goalLine :: Goal -> Text
@@ -202,17 +210,18 @@ goalLine goal = case goalVerdict goal of
           most
           (figureText ours)
           (figureText theirs)
-          (maybe "" ceilingText (goalCeiling goal))
-    ceilingText :: Ceiling -> String
-    ceilingText Ceiling {ceilingOps, ceilingBasis, ceilingRow, ceilingNeeded} =
-      printf "; needed are %.1f k/s, and " (ceilingNeeded / 1e3) <> case ceilingBasis of
-        LeastCost ->
-          printf
-            "the servers' core, at what a command of %s costs it in the median, does about %.1f k/s"
-            (Text.unpack ceilingRow)
-            (ceilingOps / 1e3)
-        BestRun -> printf "the best single run of all rows, of %s, had %.1f k/s" (Text.unpack ceilingRow) (ceilingOps / 1e3)
+          (maybe "" fillingText (goalFilling goal))
+    fillingText :: Filling -> String
+    fillingText found =
+      ( if isFull found
+          then printf "; the server is full: twice StackExchange.Redis would be %.1f k/s, its core does " (2 * fillingRival found / 1e3)
+          else "; the server has room: its core does " :: String
+      )
+        <> printf "about %.1f k/s" (fillingCapacity found / 1e3)
+        <> case fillingBasis found of
+          LeastCost -> printf ", by what a command of %s costs it" (Text.unpack (fillingRow found))
+          MostDone -> printf ", by what %s had" (Text.unpack (fillingRow found))
     figureText :: Double -> String
     figureText value = case goalMeasure goal of
       Throughput -> printf "%.1f k/s" (value / 1e3)
-      ProcessorTime -> printf "%.2f us" (value / 1e3)
+      ProcessorTime -> printf "%.2f us" (inMicros value)

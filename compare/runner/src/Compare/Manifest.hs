@@ -2,7 +2,7 @@
 -- machine, and the programs that a comparison needs beside it.
 module Compare.Manifest
   ( manifest,
-    serverHash,
+    publicOptions,
   )
 where
 
@@ -10,17 +10,16 @@ import Control.Exception (IOException, try)
 import Data.Aeson (Value, object, (.=))
 import Data.Aeson.Key qualified as Key
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Time (getCurrentTime)
 import Data.Time.Format.ISO8601 (iso8601Show)
-import Redis.TestKit.Server (findBinary)
-import System.Directory (findExecutable)
 import System.Exit (ExitCode (..))
+import System.FilePath (takeFileName)
 import System.Process (readProcessWithExitCode)
 import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
+import Tool.Bench.ServerFacts (startedServerHash)
 
 -- | The machine as it is now and the programs, from the options that the
 -- comparison was run with. The server's version, which is known when servers
@@ -32,7 +31,7 @@ manifest arguments = do
   dotnet <- says "dotnet" ["--version"]
   node <- says "node" ["--version"]
   gcc <- says "gcc" ["-dumpfullversion"]
-  hash <- serverHash
+  hash <- startedServerHash
   pure $ \server ->
     object $
       [ "date" .= iso8601Show now,
@@ -57,13 +56,19 @@ manifest arguments = do
       ]
         <> [Key.fromText name .= value | (name, value) <- Map.toList (manifestFacts machine)]
 
--- | The SHA-256 of the server's program, the one that is started.
-serverHash :: IO (Maybe Text)
-serverHash = do
-  binary <- findBinary Nothing
-  -- It may be a name without a folder.
-  path <- fromMaybe binary <$> findExecutable binary
-  fmap (Text.takeWhile (/= ' ')) <$> says "sha256sum" ["--", path]
+-- | What a command line says to everyone: without where things are on this
+-- machine, and without the password.
+publicOptions :: [String] -> [String]
+publicOptions = \case
+  name : value : rest
+    | name `elem` hidden -> publicOptions rest
+    | name == "--workload" -> name : takeFileName value : publicOptions rest
+  word : rest
+    | takeWhile (/= '=') word `elem` hidden -> publicOptions rest
+    | otherwise -> word : publicOptions rest
+  [] -> []
+  where
+    hidden = ["--output", "--compare", "--password"]
 
 -- What a program prints; 'Nothing' if it is not there or fails.
 says :: FilePath -> [String] -> IO (Maybe Text)

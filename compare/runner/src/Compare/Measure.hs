@@ -29,6 +29,7 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import GHC.Conc (getNumProcessors)
+import Redis.TestKit.Process (onCores)
 import System.Environment (getEnvironment)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
@@ -38,6 +39,7 @@ import Text.Printf (printf)
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Reference (..))
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
+import Tool.Span (inMicros, microsIn, remaining, secondsIn)
 
 -- | What to carry out.
 data Measurement = Measurement
@@ -80,7 +82,7 @@ measure announce measurement = do
         samples <- forM cells $ \planned -> do
           done <- readIORef finished
           now <- monotonic
-          announce (heading iteration done (fromIntegral (now - began) / 1e9) planned)
+          announce (heading iteration done (secondsIn (now - began)) planned)
           oneCell pinning iteration servers planned <* writeIORef finished (done + 1)
         pure (version, concat samples)
   pure (maybe "" fst (List.find (const True) (concat found)), concatMap (concatMap snd) found)
@@ -121,9 +123,9 @@ summary sample = case sampleProblems sample of
       "%-28s %8.1f k/s %7.2f us CPU  p50 %7.0f us  max %8.0f us"
       (Text.unpack (sampleRow sample))
       (sampleOpsPerSecond sample / 1e3)
-      (sampleCpuPerOp sample / 1e3)
-      (latencyP50 (sampleLatency sample) / 1e3)
-      (latencyMax (sampleLatency sample) / 1e3)
+      (inMicros (sampleCpuPerOp sample))
+      (inMicros (latencyP50 (sampleLatency sample)))
+      (inMicros (latencyMax (sampleLatency sample)))
   problems -> printf "%-28s INVALID: %s" (Text.unpack (sampleRow sample)) (Text.unpack (Text.intercalate "; " problems))
 
 -- One row at one cell.
@@ -154,7 +156,7 @@ runReport change window row arguments = do
           }
       -- Its start, its end, and 10 s in which commands may still be answered.
       limit = windowWarmup window + windowDuration window + 25
-  outcome <- timeout (round (limit * 1e6)) (try (readCreateProcessWithExitCode command ""))
+  outcome <- timeout (microsIn limit) (try (readCreateProcessWithExitCode command ""))
   pure $ case outcome of
     Nothing -> Left "it did not end in time"
     Just (Left problem) -> Left ("it cannot be run: " <> lastLine (show (problem :: IOException)))
@@ -172,7 +174,7 @@ lastLine text = case reverse (filter (not . Text.null) (map Text.strip (Text.lin
 -- | Puts a command line on the client's cores, if there are as many.
 pinned :: Bool -> Cell -> [String] -> [String]
 pinned pinning cell arguments
-  | pinning = ["taskset", "-c", List.intercalate "," (map show (clientCores (cellPlace cell)))] <> arguments
+  | pinning = onCores (clientCores (cellPlace cell)) <> arguments
   | otherwise = arguments
 
 -- redis-benchmark reads what is there, but writes values of its own, and in a

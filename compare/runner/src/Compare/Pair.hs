@@ -14,7 +14,7 @@ import Compare.Row
 import Compare.Sample
 import Compare.Servers
 import Control.Monad (forM, forM_)
-import Data.Aeson (encode, object, (.=))
+import Data.Aeson (Value, encode, object, (.=))
 import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (isSuffixOf, sortOn)
@@ -23,9 +23,9 @@ import Data.Ord (Down (..))
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Redis.Config qualified as Config
-import System.Directory (makeAbsolute)
+import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
 import System.Exit (ExitCode (..))
-import System.FilePath ((</>))
+import System.FilePath (replaceExtension, takeDirectory, (</>))
 import Text.Printf (printf)
 
 -- | Where and how.
@@ -52,16 +52,17 @@ data PairOptions = PairOptions
 
 -- | Operations per second of SET, GET and mixed. A table on standard output, a
 -- file, and 0 if and only if redis-client has at least 90 % of the best version
--- of StackExchange.Redis in each.
-comparePair :: (String -> IO ()) -> PairOptions -> IO ExitCode
-comparePair announce options = do
+-- of StackExchange.Redis in each. What the numbers were made with, from what the
+-- server is, goes into a file beside it; a file that is there is not overwritten.
+comparePair :: (String -> IO ()) -> (String -> Value) -> PairOptions -> IO ExitCode
+comparePair announce about options = unlessThere announce options $ do
   rows <- peers announce options ["client", "redis-client"]
   let ours = filter ((== Ours) . rowKind) rows
       theirs = filter ((== StackExchange) . rowKind) rows
   case (ours, theirs) of
     (_, []) -> ExitFailure 2 <$ announce "there is no StackExchange.Redis to compare with"
     ([], _) -> ExitFailure 2 <$ announce "redis-client could not be built"
-    (own : _, _) -> withTarget options $ \run -> do
+    (own : _, _) -> withTarget about options $ \run -> do
       announceTime announce (3 * length (own : theirs)) (3 * sum (map (runSeconds (usualWindow options) . Just) (own : theirs)))
       found <- forM [Set, GetHit, Mixed] $ \operation -> do
         rates <- forM (own : theirs) $ \row -> do
@@ -99,13 +100,13 @@ comparePair announce options = do
 
 -- | Operations per second of redis-client with 1 to 64 waiting callers and 1, 2
 -- and 4 connections: a table on standard output, the best of each operation
--- last, and a file.
-sweep :: (String -> IO ()) -> PairOptions -> IO ExitCode
-sweep announce options = do
+-- last, and files as of 'comparePair'.
+sweep :: (String -> IO ()) -> (String -> Value) -> PairOptions -> IO ExitCode
+sweep announce about options = unlessThere announce options $ do
   rows <- peers announce options ["redis-client"]
   case rows of
     [] -> ExitFailure 2 <$ announce "redis-client could not be built"
-    own : _ -> withTarget options $ \run -> do
+    own : _ -> withTarget about options $ \run -> do
       announceTime announce 63 (63 * runSeconds (usualWindow options) (Just own))
       found <- forM [(operation, connections, callers) | operation <- [Set, GetHit, Mixed], connections <- [1, 2, 4], callers <- [1, 2, 4, 8, 16, 32, 64]] $
         \(operation, connections, callers) -> do
@@ -124,6 +125,14 @@ sweep announce options = do
           [] -> pure ()
       pure (if length good == length found then ExitSuccess else ExitFailure 2)
 
+-- What was measured once is kept.
+unlessThere :: (String -> IO ()) -> PairOptions -> IO ExitCode -> IO ExitCode
+unlessThere announce options action = do
+  there <- doesFileExist (pairOutput options)
+  if there
+    then ExitFailure 2 <$ announce (pairOutput options <> " is there already and is not overwritten; give another --output")
+    else createDirectoryIfMissing True (takeDirectory (pairOutput options)) >> action
+
 announceTime :: (String -> IO ()) -> Int -> Double -> IO ()
 announceTime announce count seconds =
   announce (printf "%d measurements: about %.1f minutes" count (seconds / 60))
@@ -140,14 +149,18 @@ peers announce options names = do
   pure rows
 
 -- A filled server and a way to run a row on it: operations per second, or why
--- there are none.
-withTarget :: PairOptions -> ((Row -> Operation -> Int -> Int -> IO (Either Text Double)) -> IO a) -> IO a
-withTarget options action = case pairHost options of
-  Nothing -> withServers cell $ \servers -> action (run (pinned True cell) (serversAddress servers))
+-- there are none. What it is and where that was goes into the manifest first.
+withTarget :: (String -> Value) -> PairOptions -> ((Row -> Operation -> Int -> Int -> IO (Either Text Double)) -> IO a) -> IO a
+withTarget about options action = case pairHost options of
+  Nothing -> withServers cell $ \servers -> do
+    serversVersion servers >>= note
+    action (run (pinned True cell) (serversAddress servers))
   Just host -> do
+    note "one that was given"
     fillKeys (config host) cell
     action (run id (host, pairPort options))
   where
+    note = Lazy.writeFile (replaceExtension (pairOutput options) "manifest.json") . encode . about
     cell =
       Cell
         { cellPlace = if pairCluster options then Cluster else Standalone,

@@ -15,7 +15,6 @@ module Compare.Plan
     runSeconds,
     estimate,
     planLines,
-    remaining,
   )
 where
 
@@ -108,11 +107,3 @@ planLines hasReference window rows iterations planned =
         (fromIntegral iterations * cellSeconds hasReference window rows one)
       | one <- planned
     ]
-
--- | The minutes that are left, from the seconds that the whole was to take, the
--- part of it that is done, and the seconds since the start: the pace so far
--- counts, once there is one.
-remaining :: Double -> Double -> Double -> Double
-remaining whole done since
-  | done < 20 = (whole - done) / 60
-  | otherwise = (whole - done) * (since / done) / 60

@@ -22,6 +22,7 @@ import Compare.Row
 import Compare.Sample
 import Compare.Workload
 import Control.Monad (unless)
+import Data.Aeson (Value)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (isInfixOf)
 import Data.Text qualified as Text
@@ -31,7 +32,7 @@ import Options.Applicative.Help (unChunk)
 import System.Directory (createDirectoryIfMissing, doesFileExist, makeAbsolute)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..))
-import System.FilePath (takeFileName, (</>))
+import System.FilePath ((</>))
 import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import Tool.Sigterm (unwindOnSigterm)
 import Tool.Utf8 (useUtf8)
@@ -56,8 +57,8 @@ runProgram = do
   where
     carryOut = \case
       CompareClients options -> compareClients options
-      ComparePair options -> comparePair announce options
-      Sweep options -> sweep announce options
+      ComparePair options -> aboutThis >>= \about -> comparePair announce about options
+      Sweep options -> aboutThis >>= \about -> sweep announce about options
     described = info (modeParser <**> helper) (fullDesc <> progDesc "Compare redis-client with its peers")
 
 announce :: String -> IO ()
@@ -90,7 +91,7 @@ compareClients options
           then pure ExitSuccess
           else do
             -- Before the load, which would be all that the machine says of itself.
-            about <- manifest . withoutFolders =<< getArgs
+            about <- aboutThis
             (server, samples) <- measure announce measurement
             let fresh =
                   Document
@@ -110,14 +111,9 @@ compareClients options
     wanted row =
       null (clientRows options) || any (`isInfixOf` Text.unpack (rowName row)) (clientRows options)
 
--- What the options say without where things are on this machine.
-withoutFolders :: [String] -> [String]
-withoutFolders = \case
-  name : folder : rest
-    | name `elem` ["--output", "--compare"] -> withoutFolders rest
-    | name == "--workload" -> name : takeFileName folder : withoutFolders rest
-  other : rest -> other : withoutFolders rest
-  [] -> []
+-- The machine and the programs, and what was asked of them.
+aboutThis :: IO (String -> Value)
+aboutThis = manifest . publicOptions =<< getArgs
 
 raw :: ClientOptions -> FilePath
 raw options = clientOutput options </> "raw.json"

@@ -14,8 +14,7 @@ where
 
 import Compare.Cell
 import Compare.Stream
-import Control.Exception (throwIO)
-import Control.Monad (forM, forM_, (>=>))
+import Control.Monad (forM, (>=>))
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List.NonEmpty (NonEmpty (..))
@@ -24,10 +23,12 @@ import Redis qualified
 import Redis.Commands qualified as Commands
 import Redis.Config qualified as Config
 import Redis.TestKit.Cluster (ClusterOptions (..), Node (nodeServer), clusterNodes, defaultClusterOptions, withCluster)
-import Redis.TestKit.Command (CommandCalls (callsRun), infoFields, replyText)
+import Redis.TestKit.Command (CommandCalls (callsRun), infoFields, nameAndVersion, replyText)
 import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Text.Read (readMaybe)
+import Tool.Bench.Preload (runNumbered)
+import Tool.Span (nanosIn)
 
 -- | One server, or all masters of a cluster.
 data Servers = Servers
@@ -44,12 +45,8 @@ serversAddress servers = (Server.serverHost first, Server.serverPort first)
 -- | Such as @redis 7.0.15@.
 serversVersion :: Servers -> IO String
 serversVersion servers = do
-  fields <- maybe Map.empty infoFields . replyText <$> Server.command (serversFirst servers) ["INFO", "server"]
-  let text name = Char8.unpack <$> Map.lookup name fields
-  pure $ case (text "valkey_version", text "redis_version") of
-    (Just version, _) -> "valkey " <> version
-    (Nothing, Just version) -> "redis " <> version
-    (Nothing, Nothing) -> "an unknown server"
+  said <- replyText <$> Server.command (serversFirst servers) ["INFO", "server"]
+  pure (maybe "an unknown server" Char8.unpack (said >>= nameAndVersion . infoFields))
 
 -- | Fresh servers with all keys of the cell written, for the length of an
 -- action. The cells that differ in operation, style and number in flight only
@@ -74,14 +71,10 @@ withServers cell action = case cellPlace cell of
 fillKeys :: Config.Config -> Cell -> IO ()
 fillKeys config cell =
   Redis.withClient config $ \client ->
-    forM_ [0, atOnce .. keys - 1] $ \from -> do
-      pending <- forM [from .. min keys (from + atOnce) - 1] $ \number ->
-        Redis.submit client (Commands.set (keyOf keyspace number) (valueOf keyspace number))
-      forM_ pending $ \one -> Redis.tryAwaitReply one >>= either throwIO pure
+    runNumbered client keys (\number -> Commands.set (keyOf keyspace number) (valueOf keyspace number))
   where
     keyspace = newKeyspace PresentKeys keys (commonKeySize (cellCommon cell)) (cellValueSize cell)
     keys = commonKeys (cellCommon cell)
-    atOnce = 512
 
 fill :: Cell -> Servers -> IO ()
 fill cell servers = fillKeys config cell
@@ -111,6 +104,6 @@ counts servers = do
       total name = sum (map (maybe 0 callsRun . Map.lookup name) statistics)
   pure Counts {countsGet = total "get", countsSet = total "set", countsCpu = sum <$> sequence used}
   where
-    processorTime fields = (1e9 *) . sum <$> traverse (seconds fields) ["used_cpu_user", "used_cpu_sys"]
+    processorTime fields = fromIntegral . nanosIn . sum <$> traverse (seconds fields) ["used_cpu_user", "used_cpu_sys"]
     seconds :: Map.Map ByteString ByteString -> ByteString -> Maybe Double
     seconds fields name = Map.lookup name fields >>= readMaybe . Char8.unpack

@@ -53,10 +53,6 @@ spec = do
         near found = abs (found - 14.2) < (1e-9 :: Double)
     it "is that of all runs, with the warm-up that each needs" $
       estimate (const False) window rows 2 planned `shouldSatisfy` near
-    it "that is left follows the pace so far" $ do
-      remaining 600 0 3 `shouldBe` 10
-      remaining 600 300 600 `shouldBe` 10
-      remaining 600 600 700 `shouldBe` 0
   describe "a workload" $
     it "is a grid" $ do
       let grid =

@@ -27,7 +27,8 @@ spec = describe "reports" $ do
     missing document `shouldBe` ["gone: install <gone>"]
     Text.unpack (markdown [] document) `shouldContain` "gone: install <gone>"
   it "have missed goals before those that were reached" $ do
-    let text = Text.unpack (markdown (judge [cell] document) document)
+    let beside = documentOf [row "redis-client" False, row "StackExchange.Redis 1.2.6" False] [sample "redis-client" cell 0 100000 900, sample "StackExchange.Redis 1.2.6" cell 0 200000 800]
+        text = Text.unpack (markdown (judge [cell] beside) beside)
     text `shouldContain` "- MISSED"
     text `shouldContain` "| **redis-client** | **100.0 k/s** |"
   it "say how long each row was warmed up" $ do

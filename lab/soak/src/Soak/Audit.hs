@@ -220,10 +220,11 @@ errorClass = \case
   RoutingError RoutingFailure {routingCause = cause} -> case cause of
     UncoveredSlot _ -> "routing: uncovered slot"
     NoReachableNode _ -> "routing: no reachable node"
-    AttemptsExhausted _ -> "routing: attempts exhausted"
+    AttemptsExhausted trail -> "routing: attempts exhausted" <> concatMap ((", " <>) . errorClass . snd) (take 1 (reverse trail))
     PartsFailed (FailedParts _ _ first) -> "parts: " <> errorClass first
     NodesFailed (FailedNodes failed _) -> "nodes: " <> maybe "none" (errorClass . fst) (Map.minView failed)
   RefusedError refusal -> "refused: " <> takeWhile (/= ' ') (show refusal)
+  SubscriberTooSlow _ -> "subscriber too slow"
   ClientClosed -> "client closed"
 
 causeClass :: ConnectionCause -> String
@@ -260,8 +261,9 @@ isExpected = \case
     NodesFailed (FailedNodes failed _) -> all isExpected failed
     NoReachableNode reasons -> all (isExpected . snd) reasons
     UncoveredSlot _ -> True
-    AttemptsExhausted _ -> True
+    AttemptsExhausted trail -> all (isExpected . snd) trail
   UnexpectedReply _ -> False
+  SubscriberTooSlow _ -> False
   RefusedError _ -> False
   ClientClosed -> False
   where

@@ -33,6 +33,14 @@ module Soak.Book
     push,
     pop,
     listHolds,
+
+    -- * Streams
+    StreamBook (..),
+    nextEntry,
+    added,
+    handled,
+    unhandled,
+    streamHolds,
   )
 where
 
@@ -247,3 +255,48 @@ listHolds key book elements =
 
 named :: Key -> String
 named key = Char8.unpack (keyName key) <> ": "
+
+-- | What was added to a stream, by number, and what its workers handled.
+data StreamBook = StreamBook
+  { -- | The last that was tried.
+    streamTried :: Int,
+    streamAdded :: IntSet,
+    streamRefused :: IntSet,
+    streamHandled :: IntSet
+  }
+  deriving stock (Eq, Show)
+
+instance Semigroup StreamBook where
+  StreamBook tried yes no seen <> StreamBook tried' yes' no' seen' = StreamBook (max tried tried') (yes <> yes') (no <> no') (seen <> seen')
+
+instance Monoid StreamBook where
+  mempty = StreamBook 0 mempty mempty mempty
+
+-- | The number of an entry that is about to be added.
+nextEntry :: StreamBook -> (Int, StreamBook)
+nextEntry book = let number = streamTried book + 1 in (number, book {streamTried = number})
+
+-- | How the adding of one ended.
+added :: Int -> Outcome () -> StreamBook -> StreamBook
+added number outcome book = case effectOf outcome of
+  Done () -> book {streamAdded = IntSet.insert number (streamAdded book)}
+  Doubt -> book
+  _ -> book {streamRefused = IntSet.insert number (streamRefused book)}
+
+-- | A worker's handler has returned.
+handled :: Int -> StreamBook -> StreamBook
+handled number book = book {streamHandled = IntSet.insert number (streamHandled book)}
+
+-- | Those that were acknowledged, and no worker has handled.
+unhandled :: StreamBook -> IntSet
+unhandled book = streamAdded book `IntSet.difference` streamHandled book
+
+-- | What is wrong at the end, when the workers have had their time. Each entry that was
+-- acknowledged was handled at least once; none was that was not added.
+streamHolds :: ByteString -> StreamBook -> [String]
+streamHolds name book =
+  [complaint "never handled" lost | let lost = unhandled book, not (IntSet.null lost)]
+    <> [complaint "handled, and refused" ghosts | let ghosts = IntSet.intersection (streamHandled book) (streamRefused book), not (IntSet.null ghosts)]
+    <> [complaint "handled, and never added" more | let more = snd (IntSet.split (streamTried book) (streamHandled book)), not (IntSet.null more)]
+  where
+    complaint what numbers = Char8.unpack name <> ": " <> show (IntSet.size numbers) <> " entries " <> what <> ", the first " <> show (IntSet.findMin numbers)

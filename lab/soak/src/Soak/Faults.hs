@@ -36,11 +36,10 @@ import Redis.TestKit.Proxy (Direction (..), Ending (..), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (TestKitFailure (..), eventually, pause)
+import Redis.TestKit.Wait (TestKitFailure (..), eventually, pause, upTo)
 import Soak.Book (Keeping (..))
 import Soak.Places
 import System.Random (StdGen, mkStdGen, randomR)
-import System.Timeout (timeout)
 
 -- | Both schedules.
 data Faults = Faults
@@ -120,7 +119,7 @@ schedule faults over random rest kinds = deal []
     deal (Fault name act : others) = do
       seconds <- between random rest
       -- A pause that the end cuts short.
-      ended <- isJust <$> timeout (round (seconds * 1e6)) (atomically (readTVar over >>= check))
+      ended <- isJust <$> upTo seconds (atomically (readTVar over >>= check))
       unless ended $ do
         finished <- attempted (act (tell . ((name <> " ") <>)))
         modifyIORef'' (faultsDone faults) (Map.insertWith (+) (if finished then name else "unfinished") 1)
@@ -205,7 +204,7 @@ upheavals around random =
           say (nameOf primary <> " until " <> nameOf replica <> " has taken over")
           Server.kill9 (nodeServer primary)
           -- There are states in which Redis 7.0 never elects ('killMaster').
-          void . timeout 15000000 $ eventually 20 "another primary" (isMasterNow replica)
+          void . upTo 15 $ eventually 20 "another primary" (isMasterNow replica)
           pause =<< between random (0, 1)
           Server.restart (nodeServer primary)
 
@@ -334,7 +333,7 @@ disturbances around random =
     killClients say = do
       server <- choice random (theServer around) (theServer around : map nodeServer (allNodes around))
       say (show (Server.serverPort server))
-      void . timeout 2000000 $ do
+      void . upTo 2 $ do
         clients <- maybe [] Char8.lines . replyText <$> Server.command server ["CLIENT", "LIST"]
         let ids = [rest | client <- clients, "name=soak" `elem` Char8.words client, field : _ <- [Char8.words client], Just rest <- [Char8.stripPrefix "id=" field]]
         -- One that is gone already is an error reply, and no matter.

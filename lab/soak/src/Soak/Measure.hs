@@ -11,7 +11,7 @@ import Control.Concurrent.STM (atomically)
 import Control.Monad (forM)
 import Data.Word (Word64)
 import GHC.Stats (GCDetails (gcdetails_live_bytes), RTSStats (gc), getRTSStats)
-import Redis
+import Redis.Metrics
 import Redis.TestKit.Proxy (Traffic (trafficOpen), proxyTraffic)
 import Redis.TestKit.Wait (openDescriptors, pause)
 import Soak.Places
@@ -38,7 +38,7 @@ holdings around = do
   bytes <- gcdetails_live_bytes . gc <$> getRTSStats
   pure Holdings {heldConnections = connections, heldDescriptors = descriptors, heldLent = lent, heldBytes = bytes}
   where
-    gauges = concat <$> mapM clientGauges (theClients around)
+    gauges = concat <$> mapM (fmap snapshotNodes . clientSnapshot) (theClients around)
     untilNone tries look = do
       left <- look
       if left == 0 || tries == 0 then pure left else pause 0.1 >> untilNone (tries - 1) look

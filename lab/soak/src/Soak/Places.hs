@@ -19,6 +19,7 @@ module Soak.Places
     Place (..),
     Speaker (..),
     commandTimeout,
+    keepingOf,
 
     -- * What the servers have
     askHolder,
@@ -42,6 +43,7 @@ import Redis.TestKit.Server (Server, ServerOptions (..), defaultServerOptions, w
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (TestKitFailure (..), eventuallyJust, failure)
 import Soak.Book (Keeping (..))
+import Soak.Traces
 
 data Surroundings = Surroundings
   { theCluster :: Cluster,
@@ -52,6 +54,8 @@ data Surroundings = Surroundings
     theServer :: Server,
     theProxy :: Proxy,
     thePlaces :: [Place],
+    -- | Of the clients with two seconds for a command.
+    theTraces :: Traces,
     theClients :: [Client]
   }
 
@@ -101,12 +105,13 @@ withSurroundings action =
         (electing, kept) <- pairsOf cluster
         electsByItself electing
         addresses <- clusterAddresses cluster
+        traces <- newTraces
         let clustered = case map endpointOf addresses of
               first : others -> clusterConfig (first :| others)
               [] -> alone
             alone = addressed (proxyAddress proxy)
-        speaking clustered $ \clusterSpeakers ->
-          speaking alone $ \serverSpeakers ->
+        speaking traces clustered $ \clusterSpeakers ->
+          speaking traces alone $ \serverSpeakers ->
             withClient (setReadFrom PreferReplica (tuned 2 clustered)) $ \far ->
               action
                 Surroundings
@@ -119,19 +124,24 @@ withSurroundings action =
                       [ Place {placeName = "c", placeSpeakers = clusterSpeakers, placeFar = Just far, placeTags = clusterTags},
                         Place {placeName = "s", placeSpeakers = serverSpeakers, placeFar = Nothing, placeTags = take 3 keptTags}
                       ],
+                    theTraces = traces,
                     theClients = far : map speakerClient (clusterSpeakers <> serverSpeakers)
                   }
   where
     addressed address = case endpointOf address of
       TcpEndpoint host port -> standaloneConfig host port
       UnixEndpoint path -> unixConfig path
-    speaking config use =
-      withClient (tuned (commandTimeout True) config) $ \patient ->
+    speaking traces config use =
+      -- These are traced and keep what they read, and the others do not.
+      withClient (setHooks noHooks {hookCommand = Just (tracing traces)} (setCaching (Just defaultCaching) (tuned (commandTimeout True) config))) $ \patient ->
         withClient (tuned (commandTimeout False) config) $ \hasty ->
           use [Speaker "p" patient (commandTimeout True), Speaker "h" hasty (commandTimeout False)]
     clusterTags = take 12 keptTags <> take 4 losingTags
-    -- Slots of the third pair at the start.
-    (losingTags, keptTags) = partition ((== MayLose) . snd) [(tag, if keySlot tag >= 2 * 16384 `div` 3 then MayLose else Kept) | n <- [1 :: Int ..], let tag = "t" <> Char8.pack (show n)]
+    (losingTags, keptTags) = partition ((== MayLose) . snd) [(tag, keepingOf tag) | n <- [1 :: Int ..], let tag = "t" <> Char8.pack (show n)]
+
+-- | Whether a key's slot was one of the third pair's at the start.
+keepingOf :: ByteString -> Keeping
+keepingOf key = if keySlot key >= 2 * 16384 `div` 3 then MayLose else Kept
 
 endpointOf :: Address -> Endpoint
 endpointOf = \case

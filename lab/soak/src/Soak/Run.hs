@@ -19,6 +19,11 @@
 --   and a second, half of it for a connection that must be opened. What the process
 --   was kept from running meanwhile is added ("Soak.Lag"). Everybody returns in the
 --   end.
+-- * /Entries are handled/: each entry that was acknowledged is handled by a worker of the
+--   stream's group, however many workers come and go; none is that was refused.
+-- * /A lock has one holder/: two are never certain to hold it at a time, and fencing tokens
+--   increase.
+-- * /Each command is told of once/: its end, to a hook, at most once.
 -- * /No error is unexpected/ ('Soak.Audit.isExpected').
 -- * /Nothing gathers/: descriptors and live heap after the run are those of before.
 -- * /It recovers/: when all is well again, every client serves every slot.
@@ -48,7 +53,7 @@ import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Command (Reply (..), replyText)
-import Redis.TestKit.Wait (failure, pause)
+import Redis.TestKit.Wait (failure, pause, upTo)
 import Soak.Audit
 import Soak.Book
 import Soak.Faults
@@ -57,10 +62,10 @@ import Soak.Load
 import Soak.Measure
 import Soak.Places
 import Soak.Report
+import Soak.Traces
 import System.Directory (createDirectoryIfMissing)
 import System.FilePath (takeDirectory)
 import System.IO (hFlush, stdout)
-import System.Timeout (timeout)
 
 data Settings = Settings
   { settingsMinutes :: Double,
@@ -109,7 +114,9 @@ run' settings lag around = do
   unserved <- recovered around
   pause 3
   after <- parked load 30 (holdings around)
+  lost <- undrained load 30
   stuck <- stopLoad load 15
+  untrue <- tracesWrong (theTraces around)
   ledger <- mconcat <$> ledgers load
   held <- heldBy around ledger
   let summary =
@@ -123,7 +130,7 @@ run' settings lag around = do
             summaryBefore = before,
             summaryAfter = fromRight before after,
             summaryLag = lagAfter - lagBefore,
-            summaryViolations = verdict held ledger <> unserved <> stuck <> either (map ("does not return: " <>)) (grown before) after
+            summaryViolations = verdict held ledger <> unserved <> lost <> stuck <> untrue <> either (map ("does not return: " <>)) (grown before) after
           }
   say (onScreen summary)
   createDirectoryIfMissing True (takeDirectory (settingsOut settings))
@@ -162,7 +169,7 @@ recovered :: Surroundings -> IO [String]
 recovered around =
   fmap concat . forM (thePlaces around) $ \place ->
     fmap concat . forM (placeSpeakers place) $ \speaker -> do
-      served <- timeout 20000000 (mapM_ (untilServed speaker) (placeTags place))
+      served <- upTo 20 (mapM_ (untilServed speaker) (placeTags place))
       pure [Char8.unpack (placeName place <> speakerName speaker) <> " does not serve again" | isNothing served]
   where
     untilServed speaker (tag, keeping) = do

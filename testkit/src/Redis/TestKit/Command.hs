@@ -17,14 +17,22 @@ module Redis.TestKit.Command
     receiveReply,
     encodeRequest,
 
+    -- * The other side
+    Protocol (..),
+    encodeReply,
+    encodePush,
+    takeRequest,
+
     -- * Reading replies
     replyText,
     infoFields,
+    nameAndVersion,
     CommandCalls (..),
     commandCalls,
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Exception (bracket, bracketOnError)
 import Control.Monad (replicateM)
 import Data.ByteString (ByteString)
@@ -47,7 +55,8 @@ data Connection = Connection
     connectionUnread :: IORef ByteString
   }
 
--- | What RESP2 can say.
+-- | What RESP2 can say, and what newer servers say besides. A 'Connection' of this module
+-- gets only the former.
 data Reply
   = Status ByteString
   | Failed ByteString
@@ -55,6 +64,12 @@ data Reply
   | Text ByteString
   | Nil
   | List [Reply]
+  | -- | With RESP2 a list of keys and values in turn.
+    Mapping [(Reply, Reply)]
+  | -- | With RESP2 1 or 0.
+    Truth Bool
+  | -- | With RESP2 text.
+    Decimal Double
   deriving stock (Eq, Show)
 
 -- | A connection for the length of an action. Throws 'IOException' when
@@ -99,6 +114,59 @@ encodeRequest arguments =
   where
     header mark size = Char8.cons mark (Char8.pack (show size) <> "\r\n")
     bulk argument = [header '$' (ByteString.length argument), argument, "\r\n"]
+
+-- | What a connection speaks.
+data Protocol = Resp2 | Resp3
+  deriving stock (Eq, Ord, Show)
+
+-- | A reply as bytes.
+encodeReply :: Protocol -> Reply -> ByteString
+encodeReply protocol = \case
+  Status text -> "+" <> text <> "\r\n"
+  Failed text -> "-" <> text <> "\r\n"
+  Number value -> ":" <> shown value <> "\r\n"
+  Text text -> "$" <> shown (size text) <> "\r\n" <> text <> "\r\n"
+  Nil -> if protocol == Resp3 then "_\r\n" else "$-1\r\n"
+  List items -> several '*' items
+  Mapping pairs
+    | protocol == Resp3 -> "%" <> shown (toInteger (length pairs)) <> "\r\n" <> foldMap (\(key, value) -> encodeReply protocol key <> encodeReply protocol value) pairs
+    | otherwise -> several '*' (concatMap (\(key, value) -> [key, value]) pairs)
+  Truth value
+    | protocol == Resp3 -> if value then "#t\r\n" else "#f\r\n"
+    | otherwise -> encodeReply protocol (Number (if value then 1 else 0))
+  Decimal value
+    | protocol == Resp3 -> "," <> Char8.pack (show value) <> "\r\n"
+    | otherwise -> encodeReply protocol (Text (Char8.pack (show value)))
+  where
+    several mark items = Char8.cons mark (shown (toInteger (length items))) <> "\r\n" <> foldMap (encodeReply protocol) items
+    size = toInteger . ByteString.length
+    shown = Char8.pack . show @Integer
+
+-- | A message that answers nothing. With RESP2, where there are none, it looks like a list.
+encodePush :: Protocol -> [Reply] -> ByteString
+encodePush protocol items
+  | protocol == Resp3 = ">" <> ByteString.drop 1 (encodeReply protocol (List items))
+  | otherwise = encodeReply protocol (List items)
+
+-- | The first command of what a client has sent, and what follows it; 'Nothing' if it is
+-- not whole yet.
+takeRequest :: ByteString -> Maybe ([ByteString], ByteString)
+takeRequest bytes = do
+  (count, rest) <- header '*' bytes
+  go count rest []
+  where
+    go :: Int -> ByteString -> [ByteString] -> Maybe ([ByteString], ByteString)
+    go 0 rest found = Just (reverse found, rest)
+    go left rest found = do
+      (size, body) <- header '$' rest
+      if ByteString.length body < size + 2
+        then Nothing
+        else go (left - 1) (ByteString.drop (size + 2) body) (ByteString.take size body : found)
+    header mark text = do
+      ('\r', _) <- Char8.uncons (Char8.dropWhile (/= '\r') text)
+      (found, body) <- Char8.uncons text
+      (value, rest) <- Char8.readInt body
+      if found == mark && ByteString.length rest >= 2 then Just (value, ByteString.drop 2 rest) else Nothing
 
 -- | Blocks for the next reply, for at most 10 seconds.
 receiveReply :: HasCallStack => Connection -> IO Reply
@@ -168,6 +236,13 @@ infoFields = Map.fromList . mapMaybe field . Char8.lines
       (name, value)
         | ByteString.null value -> Nothing
         | otherwise -> Just (name, Char8.filter (/= '\r') (ByteString.drop 1 value))
+
+-- | Such as @redis 7.0.15@, from the fields of @INFO server@; 'Nothing' if they do not say.
+-- Valkey also gives the version of Redis that it stands for, which is not its own.
+nameAndVersion :: Map ByteString ByteString -> Maybe ByteString
+nameAndVersion fields = named "valkey" <|> named "redis"
+  where
+    named name = ((name <> " ") <>) <$> Map.lookup (name <> "_version") fields
 
 -- | One line of @INFO commandstats@: how often a command ran, was refused
 -- before it ran, and failed while it ran.

@@ -10,6 +10,7 @@
 module Redis.TestKit.Process
   ( Process,
     spawn,
+    onCores,
     processId,
     signal,
     exitStatus,
@@ -32,6 +33,7 @@ import Control.Concurrent.STM
   )
 import Control.Exception (SomeException, handleJust, mask_, throwIO, try)
 import Control.Monad (guard, void)
+import Data.List (intercalate)
 import Redis.TestKit.Wait (failure)
 import System.Directory (findExecutable)
 import System.Exit (ExitCode)
@@ -54,6 +56,13 @@ data Process = Process
     processId :: ProcessID,
     processExit :: TVar (Maybe ExitCode)
   }
+
+-- | What stands before a command line that is kept to these cores: @taskset -c 0,1@;
+-- nothing for none in particular.
+onCores :: [Int] -> [String]
+onCores = \case
+  [] -> []
+  cores -> ["taskset", "-c", intercalate "," (map show cores)]
 
 -- | Starts a program with arguments in a folder, its output appended to a
 -- file. Returns as soon as it is forked. It gets no descriptors of ours and a

@@ -16,6 +16,7 @@ module Redis.TestKit.Server
     TlsOptions (..),
     ClientCertificates (..),
     findBinary,
+    quoted,
 
     -- * Life
     Server,
@@ -47,6 +48,7 @@ module Redis.TestKit.Server
     withServerConnection,
     command,
     commandStatistics,
+    callsOf,
     connectedClients,
   )
 where
@@ -63,7 +65,6 @@ import Control.Monad (void)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (intercalate)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, isJust, isNothing)
@@ -83,7 +84,7 @@ import Redis.TestKit.Command
   )
 import Redis.TestKit.Process (Process)
 import Redis.TestKit.Process qualified as Process
-import Redis.TestKit.Wait (Seconds, eventuallyJust, failure)
+import Redis.TestKit.Wait (Seconds, eventuallyJust, failure, upTo)
 import System.Directory
   ( doesFileExist,
     findExecutable,
@@ -95,7 +96,6 @@ import System.FilePath ((</>))
 import System.IO.Temp (createTempDirectory)
 import System.Posix.Signals (sigCONT, sigSTOP, sigTERM)
 import System.Posix.Types (ProcessID)
-import System.Timeout (timeout)
 
 -- | How to start a server. Change fields of 'defaultServerOptions'.
 data ServerOptions = ServerOptions
@@ -120,10 +120,15 @@ data ServerOptions = ServerOptions
     -- | Cluster mode, with a free port for the cluster bus. Without a cluster
     -- around it ("Redis.TestKit.Cluster") it owns no slot.
     optionsCluster :: Bool,
+    -- | Whether it is a sentinel, which serves no data. What it watches stands in
+    -- 'optionsConfig', and in its own file from then on.
+    optionsSentinel :: Bool,
     -- | Lines for the configuration file; they win over the testkit's own.
     optionsConfig :: [String],
     -- | The cores it may run on, all when empty (by @taskset@).
     optionsCores :: [Int],
+    -- | Variables that it has beside those of this process.
+    optionsEnvironment :: [(String, String)],
     -- | How long it may take until it answers.
     optionsPatience :: Seconds
   }
@@ -165,8 +170,10 @@ defaultServerOptions =
       optionsTls = Nothing,
       optionsReplicaOf = Nothing,
       optionsCluster = False,
+      optionsSentinel = False,
       optionsConfig = [],
       optionsCores = [],
+      optionsEnvironment = [],
       optionsPatience = 20
     }
 
@@ -329,6 +336,8 @@ tlsLines tls port =
       ClientCertificatesRequired -> "yes"
   ]
 
+-- | A word of 'optionsConfig' that may have blanks in it: in quotes, as the server
+-- reads its configuration.
 quoted :: String -> String
 quoted text = "\"" <> concatMap escape text <> "\""
   where
@@ -343,7 +352,7 @@ begin server =
   bracketOnError launch Process.kill9 $ \process -> do
     modifyMVar_ (serverProcess server) (\_ -> pure (Just process))
     outcome <-
-      timeout (round (optionsPatience options * 1e6)) $
+      upTo (optionsPatience options) $
         eventuallyJust (2 * optionsPatience options) "the server answers" $
           look process
     case outcome of
@@ -363,12 +372,13 @@ begin server =
     launch = do
       mapM_ (removePathForcibly . (serverFolder server </>)) [logFile, outputFile]
       Process.spawn (serverFolder server) program arguments (serverFolder server </> outputFile)
-    (program, arguments) = case optionsCores options of
-      [] -> (serverBinary server, [configFile])
-      cores ->
-        ( "taskset",
-          ["-c", intercalate "," (map show cores), serverBinary server, configFile]
-        )
+    (program, arguments) = case Process.onCores (optionsCores options) <> variables of
+      [] -> (serverBinary server, arguments')
+      first : others -> (first, others <> (serverBinary server : arguments'))
+    variables = case optionsEnvironment options of
+      [] -> []
+      given -> "env" : [name <> "=" <> value | (name, value) <- given]
+    arguments' = configFile : ["--sentinel" | optionsSentinel options]
     look process =
       atomically (Process.exitStatus process) >>= \case
         Just _ -> pure (Just Ended)
@@ -431,7 +441,7 @@ stop :: Server -> IO ()
 stop = ending $ \process -> do
   Process.signal sigTERM process
   Process.signal sigCONT process
-  ended <- timeout 5000000 (Process.awaitExit process)
+  ended <- upTo 5 (Process.awaitExit process)
   if isNothing ended then Process.kill9 process else pure ()
 
 -- | Ends it in the middle of whatever it does (SIGKILL), and blocks until it
@@ -489,6 +499,11 @@ commandStatistics :: HasCallStack => Server -> IO (Map ByteString CommandCalls)
 commandStatistics server =
   maybe Map.empty commandCalls . replyText
     <$> command server ["INFO", "commandstats"]
+
+-- | How often one of them, by its lower-case name, did what the field says; 0 of one that
+-- never came.
+callsOf :: HasCallStack => (CommandCalls -> Int) -> ByteString -> Server -> IO Int
+callsOf count name server = maybe 0 count . Map.lookup name <$> commandStatistics server
 
 -- | How many clients it counts, the one that asks left out.
 connectedClients :: HasCallStack => Server -> IO Int

@@ -12,6 +12,7 @@ module Redis.TestKit.Wait
 
     -- * Deadlines
     within,
+    upTo,
     Seconds,
     pause,
 
@@ -104,9 +105,12 @@ eventuallyReturns patience expected look = do
 -- a 'TestKitFailure' otherwise.
 within :: HasCallStack => Seconds -> IO a -> IO a
 within seconds action =
-  timeout (microseconds seconds) action >>= \case
-    Just result -> pure result
-    Nothing -> failure ("did not finish within " <> show seconds <> " s")
+  upTo seconds action
+    >>= maybe (failure ("did not finish within " <> show seconds <> " s")) pure
+
+-- | The same for one that may take longer: 'Nothing' when it did, and was cancelled.
+upTo :: Seconds -> IO a -> IO (Maybe a)
+upTo = timeout . microseconds
 
 -- | Blocks for a span. For pacing a load, never for waiting on an effect.
 pause :: Seconds -> IO ()

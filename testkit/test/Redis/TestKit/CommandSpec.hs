@@ -29,6 +29,12 @@ spec = aroundAll (withServer defaultServerOptions) $ do
   it "throws an error reply where none is expected" $ \server ->
     command server ["NO-SUCH-COMMAND"] `shouldThrow` \(_ :: TestKitFailure) -> True
 
+  it "reads which server it is, and does not take Valkey for Redis" $ \_ ->
+    map
+      (nameAndVersion . infoFields)
+      ["redis_version:7.0.15\r\n", "redis_version:7.2.4\r\nvalkey_version:9.1.0\r\n", "tcp_port:1\r\n"]
+      `shouldBe` [Just "redis 7.0.15", Just "valkey 9.1.0", Nothing]
+
   it "reads command statistics" $ \_ ->
     commandCalls
       "# Commandstats\r\ncmdstat_get:calls=7,usec=20,usec_per_call=2.86,rejected_calls=1,failed_calls=2\r\ncmdstat_config|set:calls=3,usec=4,usec_per_call=1.33,rejected_calls=0,failed_calls=0\r\n"

@@ -35,6 +35,11 @@ spec = do
     forever' `shouldThrow` \(TestKitFailure text) ->
       "did not finish" `isInfixOf` text
 
+  it "goes on without what takes too long" $ do
+    never <- newEmptyTMVarIO
+    upTo 0.01 (atomically (takeTMVar never) :: IO ()) `shouldReturn` Nothing
+    upTo 5 (pure 'a') `shouldReturn` Just 'a'
+
   it "counts open descriptors" $ do
     atFirst <- openDescriptors
     during <- withFile "/dev/null" ReadMode (const openDescriptors)

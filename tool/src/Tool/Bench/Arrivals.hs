@@ -43,7 +43,9 @@ arrivals :: Arrivals -> Word64 -> Int -> Int -> [Nanos]
 arrivals plan seed threads thread = case plan of
   Constant rate -> map (\place -> round (fromIntegral place * 1e9 / rate)) places
   Ramp from to seconds -> map (round . (* 1e9) . reached from to seconds . fromIntegral) places
-  Poisson rate -> poisson (fromIntegral threads / rate * 1e9) (scramble (seed + scramble (fromIntegral thread + 1))) 0
+  Poisson rate ->
+    let drawn = scramble (seed + scramble (fromIntegral thread + 1))
+     in poisson (fromIntegral threads / rate * 1e9) drawn 0
   where
     places = [thread, thread + threads ..] :: [Int]
 
@@ -98,7 +100,8 @@ describeArrivals :: Arrivals -> String
 describeArrivals = \case
   Constant rate -> fixed 0 rate <> "/s at equal distances"
   Poisson rate -> fixed 0 rate <> "/s as a Poisson process"
-  Ramp from to seconds -> fixed 0 from <> "/s rising to " <> fixed 0 to <> "/s over " <> fixed 1 seconds <> " s"
+  Ramp from to seconds ->
+    fixed 0 from <> "/s rising to " <> fixed 0 to <> "/s over " <> fixed 1 seconds <> " s"
 
 -- Above 0 and up to 1, so that its logarithm is a number.
 uniform :: Word64 -> Double

@@ -17,7 +17,6 @@ import Data.Maybe (isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Arrivals (Arrivals, expectedAtLeast)
-import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document
 import Tool.Bench.Driver (Drive (..))
 import Tool.Bench.Events (eventsOf, stalls)
@@ -25,9 +24,10 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes (Nodes, nodeNames)
 import Tool.Bench.Part
 import Tool.Bench.Steady (startedSteady)
-import Tool.Bench.Trust (Evidence (..), cpuLimit, forgiven, trustOf)
+import Tool.Bench.Trust (Evidence (..), cpuLimit, forgiven, trustOf, waitedEachSecond)
 import Tool.Bench.Usage (Usage (..))
 import Tool.Options.Load (Check (..), Plan (planAllowed))
+import Tool.Span (secondsIn)
 import Tool.Text (fixed, percent)
 
 -- | What is forgiven.
@@ -70,13 +70,23 @@ assemble assembly = (iteration, notes)
     whole = foldMap snd parts
     -- Nothing is sent that is due after the window. What was due in it and answered
     -- later has waited longest: without it, a stall at the end would not be seen.
-    late = IntMap.map (\kind -> mempty {kindResponse = kindResponse kind}) (partKinds (IntMap.findWithDefault mempty afterwards (driveParts found)))
-    seconds = fromIntegral (driveTo found - driveFrom found) / 1e9
+    late =
+      IntMap.map
+        (\kind -> mempty {kindResponse = kindResponse kind})
+        (partKinds (IntMap.findWithDefault mempty afterwards (driveParts found)))
+    seconds = secondsIn (driveTo found - driveFrom found)
     used = driveUsage found
     -- The main thread wakes a little late at both ends of the window, so what
     -- was used is scaled to its exact length.
-    scale nanos = fromIntegral nanos * fromIntegral (driveTo found - driveFrom found) / fromIntegral (max 1 (usageTime used))
-    series = map slice parts
+    scale nanos =
+      fromIntegral nanos * fromIntegral (driveTo found - driveFrom found)
+        / fromIntegral (max 1 (usageTime used))
+    -- The last slice has them, so that what is drawn over time has them, too.
+    series = map slice (onLast withLate parts)
+    withLate part = part {partKinds = IntMap.unionWith (<>) (partKinds part) late}
+    onLast change entries = case splitAt (length entries - 1) entries of
+      (before, [(at, part)]) -> before <> [(at, change part)]
+      _ -> entries
     named = named' (assemblyKinds assembly)
     isOpen = isJust (assemblyArrivals assembly)
     service = foldMap kindService (partKinds whole)
@@ -89,13 +99,21 @@ assemble assembly = (iteration, notes)
           evidenceSeconds = seconds,
           evidenceService = service,
           evidenceClosed = assemblyClosed assembly,
-          evidenceOpen = (\plan -> (partSchedule whole, if lenientBehind leniency then 0 else due plan)) <$> assemblyArrivals assembly,
-          evidenceSteady = startedSteady [fromIntegral (partOps part) / span' | ((_, span'), part) <- parts, abs (span' - fullSlice) < fullSlice / 100]
+          evidenceOpen =
+            (\plan -> (partSchedule whole, if lenientBehind leniency then 0 else due plan))
+              <$> assemblyArrivals assembly,
+          evidenceSteady =
+            startedSteady
+              [ fromIntegral (partOps part) / span'
+                | ((_, span'), part) <- parts,
+                  abs (span' - fullSlice) < fullSlice / 100
+              ]
         }
-    fullSlice = fromIntegral (driveSlice found) / 1e9
+    fullSlice = secondsIn (driveSlice found)
     -- The plan of a ramp begins with the window; those that are even are the
     -- same everywhere.
-    due plan = maybe id (min . fromIntegral) (assemblyRequests assembly) (expectedAtLeast plan 0 seconds)
+    due plan =
+      maybe id (min . fromIntegral) (assemblyRequests assembly) (expectedAtLeast plan 0 seconds)
     leniency = assemblyLeniency assembly
     iteration =
       Iteration
@@ -103,7 +121,13 @@ assemble assembly = (iteration, notes)
           iterationSeconds = seconds,
           iterationCommon = Nothing,
           iterationCommands = named (Map.map stats) (IntMap.unionWith (<>) (partKinds whole) late),
-          iterationErrors = Map.unionsWith (+) [kindErrors kind | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)],
+          iterationErrors =
+            Map.unionsWith
+              (+)
+              [ kindErrors kind
+                | part <- IntMap.elems (driveParts found),
+                  kind <- IntMap.elems (partKinds part)
+              ],
           iterationSeries = series,
           iterationNodes =
             Map.fromList
@@ -111,7 +135,7 @@ assemble assembly = (iteration, notes)
                 | (number, name) <- zip [0 ..] (nodeNames (assemblyNodes assembly)),
                   -- As those above: of all commands, also those that failed
                   -- when the window was over.
-                  let errors = Map.unionsWith (+) [held | part <- IntMap.elems (driveParts found), Just held <- [IntMap.lookup number (partNodeErrors part)]]
+                  let errors = nodeErrorsOf number
                       answered = IntMap.findWithDefault mempty number (partNodes whole),
                   not (Map.null errors) || answered /= mempty
               ],
@@ -123,6 +147,13 @@ assemble assembly = (iteration, notes)
           iterationTrust = trust,
           iterationAgreement = assemblyAgreement assembly
         }
+    nodeErrorsOf number =
+      Map.unionsWith
+        (+)
+        [ held
+          | part <- IntMap.elems (driveParts found),
+            Just held <- [IntMap.lookup number (partNodeErrors part)]
+        ]
     stats kind =
       CommandStats
         { commandHits = kindHits kind,
@@ -144,44 +175,63 @@ assemble assembly = (iteration, notes)
           sliceErrors = sum (kindErrors kind)
         }
     notes =
-      [ "the generator used " <> Text.pack (percent share) <> " of the cores it could use: these figures are about the client as much as about the server"
+      [ "the generator used "
+          <> Text.pack (percent share)
+          <> " of the cores it could use: \
+             \these figures are about the client as much as about the server"
         | Just share <- [trustCpuShare trust],
           share > cpuLimit,
           Saturation `elem` lenientChecks leniency
       ]
-        <> [ "its threads waited for a core " <> Text.pack (percent waited) <> " of the time: something else uses this machine's processors"
+        <> [ "all its threads together waited "
+               <> waitedEachSecond waited
+               <> " for a core: something else uses this machine's processors"
              | Just waited <- [trustRunQueue trust],
                waited > 0.2 * fromIntegral (assemblyCores assembly)
            ]
         <> ["allowed: " <> found' | found' <- forgiven evidence]
-        <> [ (if settled then "the rate was steady after " else "the rate did not become steady within ") <> Text.pack (fixed 1 (driveWarmup found)) <> " s"
+        <> [ "the rate "
+               <> (if settled then "was steady after " else "did not become steady within ")
+               <> Text.pack (fixed 1 (driveWarmup found))
+               <> " s"
              | Just settled <- [driveSettled found]
            ]
-        <> ["the rate at the begin of the window was not that of the rest: a longer warm-up would help" | trustSteady trust == Just False]
+        <> [ "the rate at the begin of the window was not that of the rest: \
+             \a longer warm-up would help"
+             | trustSteady trust == Just False
+           ]
 
 -- By name; kinds that share one are one.
 named' :: [Text] -> (Map Text KindCounts -> Map Text a) -> IntMap.IntMap KindCounts -> Map Text a
 named' names finish kinds =
-  finish (Map.fromListWith (<>) [(name, counts) | (number, name) <- zip [0 ..] names, Just counts <- [IntMap.lookup number kinds]])
+  finish $
+    Map.fromListWith
+      (<>)
+      [ (name, counts)
+        | (number, name) <- zip [0 ..] names,
+          Just counts <- [IntMap.lookup number kinds]
+      ]
 
 -- | The slices of the window, in order: where each begins, in seconds since the
 -- window did, and how long it is. Empty slices are there too.
 windowParts :: Drive -> [((Double, Double), Part)]
 windowParts found = map part [driveFirst found .. finalSlice]
   where
-    finalSlice = driveFirst found + max 0 ((driveTo found - driveFrom found - 1) `div` driveSlice found)
+    finalSlice =
+      driveFirst found + max 0 ((driveTo found - driveFrom found - 1) `div` driveSlice found)
     part number =
-      ( (toSeconds (start number), toSeconds (min (start number + driveSlice found) (driveTo found - driveFrom found) - start number)),
+      ( (secondsIn (start number), secondsIn (end number - start number)),
         IntMap.findWithDefault mempty number (driveParts found)
       )
+    end number = min (start number + driveSlice found) (driveTo found - driveFrom found)
     -- Since the window began.
     start number = (number - driveFirst found) * driveSlice found
-    toSeconds :: Nanos -> Double
-    toSeconds nanos = fromIntegral nanos / 1e9
 
 -- | How many commands of each kind were answered from first to last, the wrong
 -- answers among them.
 answeredByKind :: Drive -> IntMap.IntMap Int
-answeredByKind found = IntMap.map count (IntMap.unionsWith (<>) (map partKinds (IntMap.elems (driveParts found))))
+answeredByKind found =
+  IntMap.map count (IntMap.unionsWith (<>) (map partKinds (IntMap.elems (driveParts found))))
   where
-    count kind = Histogram.count (kindService kind) + Map.findWithDefault 0 "WrongReply" (kindErrors kind)
+    count kind =
+      Histogram.count (kindService kind) + Map.findWithDefault 0 "WrongReply" (kindErrors kind)

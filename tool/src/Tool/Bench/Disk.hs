@@ -31,13 +31,15 @@ import Tool.Bench.Histogram (fromValues)
 -- be written there. Blocks for up to half a second and one synchronisation.
 probeDisk :: FilePath -> IO (Maybe Disk)
 probeDisk folder = do
-  mounts <- fromRight ByteString.empty <$> try @IOException (ByteString.readFile "/proc/self/mounts")
+  mounts <-
+    fromRight ByteString.empty <$> try @IOException (ByteString.readFile "/proc/self/mounts")
   outcome <- try @IOException $ do
     place <- canonicalizePath folder
     allowed <- writable <$> getPermissions place
     if allowed then Just . (,) place <$> measured place else pure Nothing
   pure $ case outcome of
-    Right (Just (place, found)) -> Just Disk {diskFilesystem = filesystemOf mounts place, diskFsync = fromValues found}
+    Right (Just (place, found)) ->
+      Just Disk {diskFilesystem = filesystemOf mounts place, diskFsync = fromValues found}
     _ -> Nothing
 
 measured :: FilePath -> IO [Nanos]
@@ -64,11 +66,16 @@ measured folder =
 -- | The type and the options of the file system that a folder lies on, from the
 -- text of @/proc/self/mounts@; the longest mount point wins.
 filesystemOf :: ByteString.ByteString -> FilePath -> Text
-filesystemOf mounts folder = case [(length point, kind, options) | _ : point : kind : options : _ <- entries, within point] of
+filesystemOf mounts folder = case mountPoints of
   [] -> "unknown"
   found ->
     let (_, kind, options) = maximumBy (comparing (\(size, _, _) -> size)) found
      in Text.pack (kind <> " (" <> options <> ")")
   where
+    mountPoints =
+      [ (length point, kind, options)
+        | _ : point : kind : options : _ <- entries,
+          within point
+      ]
     entries = map (map Char8.unpack . Char8.words) (Char8.lines mounts)
     within point = addTrailingPathSeparator point `isPrefixOf` addTrailingPathSeparator folder

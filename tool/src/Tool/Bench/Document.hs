@@ -288,7 +288,9 @@ instance Semigroup CommandStats where
         commandErrors = Map.unionWith (+) (commandErrors one) (commandErrors other),
         commandService = commandService one <> commandService other,
         commandResponse =
-          together (commandService one, commandResponse one) (commandService other, commandResponse other)
+          together
+            (commandService one, commandResponse one)
+            (commandService other, commandResponse other)
       }
 
 -- Response times of a part that has none would be missing from the whole.
@@ -329,7 +331,8 @@ instance Semigroup SliceStats where
   one <> other =
     SliceStats
       { sliceService = sliceService one <> sliceService other,
-        sliceResponse = together (sliceService one, sliceResponse one) (sliceService other, sliceResponse other),
+        sliceResponse =
+          together (sliceService one, sliceResponse one) (sliceService other, sliceResponse other),
         sliceErrors = sliceErrors one + sliceErrors other
       }
 
@@ -363,7 +366,8 @@ data Trust = Trust
     trustCpuShare :: Maybe Double,
     -- | Garbage collection over all its processor time, 0 to 1.
     trustGcShare :: Maybe Double,
-    -- | Time its threads waited for a core over the window's length.
+    -- | Time its threads waited for a core over the window's length; of all threads
+    -- together, so that it may be above 1.
     trustRunQueue :: Maybe Double,
     -- | Throughput times mean latency over the commands on their way: 1 when
     -- the clocks are right.

@@ -34,20 +34,21 @@ import Tool.Bench.Arrivals (Arrivals (..), arrivals)
 import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Memory)
 import Tool.Bench.Driver.Closed (Goal (..), closed)
-import Tool.Bench.Driver.Foresight (newForesight)
+import Tool.Bench.Driver.Lane (Lane (..))
 import Tool.Bench.Driver.Open (open)
-import Tool.Bench.Environment (memory, wallClock)
+import Tool.Bench.Environment (clocks, memory)
 import Tool.Bench.Nodes (Nodes, nodeCount)
 import Tool.Bench.Part
 import Tool.Bench.Progress (Progress, State (..), tick)
 import Tool.Bench.Sleep (sleepUntil, sleepUntilExactly)
-import Tool.Bench.Steady (settled)
+import Tool.Bench.Steady (untilSteady)
 import Tool.Bench.Tally
 import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
 import Tool.Bench.Workload (Workload, kinds, newStream)
 import Tool.Options.Bench (LoadOptions (..))
-import Tool.Options.Load (Plan (..), Warmup (..))
+import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
+import Tool.Span (nanosIn, secondsIn)
 
 -- | What is to be done.
 data Course = Course
@@ -97,8 +98,10 @@ drive course = case planRequests plan of
     before <- case planWarmup plan of
       WarmupFor 0 -> pure IntMap.empty
       WarmupFor seconds -> driveParts <$> stretch (lasting seconds) (WarmupFor 0) Nothing
-      WarmupUntilSteady most -> driveParts <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
-    found <- stretch course {courseBegin = if IntMap.null before then courseBegin course else Nothing} (WarmupFor 0) (Just count)
+      WarmupUntilSteady most ->
+        driveParts <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
+    let begin = if IntMap.null before then courseBegin course else Nothing
+    found <- stretch course {courseBegin = begin} (WarmupFor 0) (Just count)
     -- All of the warm-up is from before the window.
     pure found {driveParts = IntMap.insertWith (<>) (-1) (fold before) (driveParts found)}
   where
@@ -113,22 +116,24 @@ stretch course warmup count = do
   let threads = lanes load capabilities
       begin = maybe (called + 1000000) (max called) (courseBegin course)
       anchor = case warmup of
-        WarmupFor seconds -> begin + nanos seconds
+        WarmupFor seconds -> begin + nanosIn seconds
         WarmupUntilSteady _ -> begin
       shape = Shape {shapeKinds = length (kinds workload), shapeNodes = nodeCount nodes}
-  window <- newWindow anchor (nanos (planSlice plan))
+  window <- newWindow anchor (nanosIn (planSlice plan))
   barrier <- newEmptyMVar :: IO (MVar ())
   -- Threads stay on one capability each, by their numbers.
-  shared <- smallArrayFromList <$> traverse (const (newTally window shape begin)) [1 .. min threads capabilities]
-  foresights <- smallArrayFromList <$> traverse (const (newForesight threads (nodeCount nodes))) (toList shared)
-  jobs <- traverse (job foresights window barrier begin threads shared) [0 .. threads - 1]
+  shared <-
+    smallArrayFromList
+      <$> traverse (const (newTally window shape begin)) [1 .. min threads capabilities]
+  jobs <- traverse (job window barrier begin threads shared) [0 .. threads - 1]
   let all' = toList shared
       -- Each stays on one capability. Left to itself, the runtime moves waiting
       -- threads to whichever capability is idle for a moment: with -N2 and 256
       -- of them that costs a fifth of the throughput (500 against 600 k/s).
       alongside (number, run) others = withAsyncOn number run (\one -> others >> wait one)
   collected <- newIORef IntMap.empty
-  let pick = readIORef collected >>= \parts -> foldM (flip collect) parts all' >>= writeIORef collected
+  let pick =
+        readIORef collected >>= \parts -> foldM (flip collect) parts all' >>= writeIORef collected
       soFar = sum <$> traverse answeredSoFar all'
   withAsync (foldr alongside (pure ()) (zip [0 ..] jobs)) $ \running -> do
     sleepUntilExactly begin
@@ -136,12 +141,13 @@ stretch course warmup count = do
     (first, steady) <- case warmup of
       WarmupFor _ -> pure (0, Nothing)
       WarmupUntilSteady most -> do
-        (waited, found) <- untilSteady soFar begin (begin + nanos most)
+        let counted moment = sleepUntil moment >> (,) <$> monotonic <*> soFar
+        (waited, found) <- untilSteady counted quarter begin (begin + nanosIn most)
         pure (sliceOf window waited + 1, Just found)
     let from = sliceStart window first
-    when (isNothing count) $ endAt window (from + nanos (loadDuration load))
+    when (isNothing count) $ endAt window (from + nanosIn (loadDuration load))
     sleepUntil from
-    started <- (\wall late -> wall - (late - from)) <$> wallClock <*> monotonic
+    started <- (\(wall, late) -> wall - (late - from)) <$> clocks
     before <- usage
     answeredBefore <- soFar
     limit <- windowEnd window
@@ -149,7 +155,8 @@ stretch course warmup count = do
       pick
       measured <- subtract answeredBefore <$> soFar
       parts <- readIORef collected
-      tick (courseProgress course) (if isNothing count then Just (limit - from) else Nothing) (stateOf window parts from now measured)
+      let left = if isNothing count then Just (limit - from) else Nothing
+      tick (courseProgress course) left (stateOf window parts from now measured)
     after <- usage
     wait running
     mapM_ handOver all'
@@ -165,7 +172,7 @@ stretch course warmup count = do
           driveFrom = from,
           driveTo = to,
           driveSlice = windowSpan window,
-          driveWarmup = fromIntegral (from - begin) / 1e9,
+          driveWarmup = secondsIn (from - begin),
           driveSettled = steady,
           driveStarted = started,
           driveUsage = usedSince before after,
@@ -176,28 +183,35 @@ stretch course warmup count = do
     plan = loadPlan load
     workload = courseWorkload course
     nodes = courseNodes course
-    nanos seconds = round (seconds * 1e9) :: Nanos
     -- What a thread does once it may.
-    job foresights window barrier begin threads shared number = do
+    job window barrier begin threads shared number = do
       stream <- newStream workload number
-      let lane = number `rem` sizeofSmallArray shared
-          tally = indexSmallArray shared lane
-          foresight = indexSmallArray foresights lane
+      let lane =
+            Lane
+              { laneClient = courseClient course,
+                laneWorkload = workload,
+                laneNodes = nodes,
+                laneWindow = window,
+                laneStream = stream,
+                laneTally = indexSmallArray shared (number `rem` sizeofSmallArray shared)
+              }
       pure $ do
         () <- readMVar barrier
         case planArrivals plan of
-          Nothing -> closed (courseClient course) workload nodes foresight window (goal threads number) (loadBatch load) stream tally
+          Nothing -> closed (goal threads number) (loadBatch load) lane
           Just arriving -> do
-            let dues = limited threads number (planned begin (windowAnchor window) arriving threads number)
+            let dues = planned begin (windowAnchor window) arriving threads number
             (capability, _) <- threadCapability =<< myThreadId
-            open capability (courseClient course) workload nodes window dues stream tally
+            open capability (limited threads number dues) lane
     goal threads number = maybe UntilEnd (Operations . share threads number) count
     limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
     -- Of so many, the part of one thread.
     share threads number all' = all' `div` threads + (if number < all' `mod` threads then 1 else 0)
     -- The warm-up of a ramp is at the rate with which it begins.
     planned begin anchor arriving threads number = case arriving of
-      Ramp from _ _ -> takeWhile (< anchor) (map (begin +) (times (Constant from))) <> map (anchor +) (times arriving)
+      Ramp from _ _ ->
+        takeWhile (< anchor) (map (begin +) (times (Constant from)))
+          <> map (anchor +) (times arriving)
       _ -> map (begin +) (times arriving)
       where
         times one = arrivals one (loadSeed load) threads number
@@ -214,21 +228,6 @@ watch running left step = go
         monotonic >>= step
         when (isNothing ended) go
 
--- The moment at which the rate has been steady for a second, or the latest; and
--- whether it has been.
-untilSteady :: IO Int -> Nanos -> Nanos -> IO (Nanos, Bool)
-untilSteady soFar begin latest = go [] begin 0
-  where
-    go rates before counted = do
-      sleepUntil (min latest (before + quarter))
-      now <- monotonic
-      count <- soFar
-      let rates' = rates <> [fromIntegral (count - counted) / fromIntegral (max 1 (now - before))]
-          steady = settled rates'
-      if now >= latest || steady
-        then pure (now, steady)
-        else go (drop (length rates' - 4) rates') now count
-
 quarter :: Nanos
 quarter = 250000000
 
@@ -238,6 +237,18 @@ stateOf window parts from now measured =
   State
     { statePassed = now - from,
       stateMeasured = measured,
-      stateLatest = maybe mempty (foldMap kindService . partKinds . snd) (IntMap.lookupLT (sliceOf window now) parts),
-      stateErrors = sum [sum (kindErrors kind) | part <- IntMap.elems parts, kind <- IntMap.elems (partKinds part)]
+      stateLatest =
+        maybe
+          mempty
+          ( foldMap kindService
+              . partKinds
+              . snd
+          )
+          (IntMap.lookupLT (sliceOf window now) parts),
+      stateErrors =
+        sum
+          [ sum (kindErrors kind)
+            | part <- IntMap.elems parts,
+              kind <- IntMap.elems (partKinds part)
+          ]
     }

@@ -4,6 +4,7 @@ module Tool.Bench.Environment
   ( manifest,
     withoutSecrets,
     wallClock,
+    clocks,
     memory,
     isVirtualMachine,
   )
@@ -26,8 +27,10 @@ import Paths_redis_client_tool (version)
 import System.Environment (getArgs)
 import System.Info (arch, compilerName, fullCompilerVersion, os)
 import System.Mem (performMajorGC)
+import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Manifest (..), Memory (..))
 import Tool.Bench.Machine (machineFacts, revision)
+import Tool.Span (sinceEpoch)
 
 -- | The machine, the kernel, the compiler, the runtime.
 manifest :: IO Manifest
@@ -60,7 +63,8 @@ manifest = do
         manifestClockSource = text clock,
         manifestCompiler = Text.pack (compilerName <> "-" <> showVersion fullCompilerVersion),
         manifestCapabilities = capabilities,
-        manifestRtsArguments = map Text.pack (takeWhile (/= "-RTS") (drop 1 (dropWhile (/= "+RTS") whole))),
+        manifestRtsArguments =
+          map Text.pack (takeWhile (/= "-RTS") (drop 1 (dropWhile (/= "+RTS") whole))),
         manifestDisk = Nothing,
         manifestFacts = facts
       }
@@ -69,7 +73,23 @@ manifest = do
 
 -- | Nanoseconds since 1970.
 wallClock :: IO Int
-wallClock = (\seconds -> truncate (seconds * 1000000000)) <$> getPOSIXTime
+wallClock = sinceEpoch <$> getPOSIXTime
+
+-- | Nanoseconds since 1970, and the monotonic clock's at the same moment. Between the
+-- two looks the system may have this thread wait, so they are taken again until both
+-- fit into twenty microseconds, or the closest of a hundred.
+clocks :: IO (Int, Nanos)
+clocks = look >>= closest (99 :: Int)
+  where
+    closest left best@(width, found)
+      | width <= 20000 || left <= 0 = pure found
+      | otherwise =
+        look >>= \other -> closest (left - 1) (if fst other < width then other else best)
+    look = do
+      before <- monotonic
+      wall <- wallClock
+      after <- monotonic
+      pure (after - before, (wall, before + (after - before) `div` 2))
 
 -- | The command line with stars for passwords.
 withoutSecrets :: [String] -> [String]
@@ -109,7 +129,7 @@ memory = do
   enabled <- getRTSStatsEnabled
   (inUse, live) <-
     if enabled
-      then (\stats -> (fromIntegral (max_mem_in_use_bytes stats), fromIntegral (max_live_bytes stats))) <$> getRTSStats
+      then sizes <$> getRTSStats
       else pure (0, 0)
   pure
     Memory
@@ -117,6 +137,8 @@ memory = do
         memoryMaxInUse = inUse,
         memoryMaxLive = live
       }
+  where
+    sizes stats = (fromIntegral (max_mem_in_use_bytes stats), fromIntegral (max_live_bytes stats))
 
 -- The value of the first "name : value" line.
 field :: ByteString -> ByteString -> Maybe ByteString

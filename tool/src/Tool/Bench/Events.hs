@@ -16,6 +16,7 @@ import Data.Maybe (mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
+import Tool.Bench.Document.Totals (sliceRate)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Text (duration, fixed)
 
@@ -34,8 +35,14 @@ ofNode samples =
       growing "fsync-delay" "fsyncs that came late" "aof_delayed_fsync",
       growing "eviction" "keys were evicted" "evicted_keys",
       growing "rejected" "connections were rejected" "rejected_connections",
-      [event "failover" before after "it changed its role" | (before, after) <- steps, changed "role_master" before after],
-      [event "restart" before after "it was restarted" | (before, after) <- steps, at "uptime_in_seconds" after < at "uptime_in_seconds" before]
+      [ event "failover" before after "it changed its role"
+        | (before, after) <- steps,
+          changed "role_master" before after
+      ],
+      [ event "restart" before after "it was restarted"
+        | (before, after) <- steps,
+          at "uptime_in_seconds" after < at "uptime_in_seconds" before
+      ]
     ]
   where
     steps = zip samples (drop 1 samples)
@@ -44,15 +51,24 @@ ofNode samples =
     lasting kind text name =
       mapMaybe (spell kind text name) (groupBy ((==) `on` ((> 0) . at name)) samples)
     spell kind text name spelled = case spelled of
-      first : _ | at name first > 0, final : _ <- reverse spelled -> Just (event kind first final text)
+      first : _
+        | at name first > 0,
+          final : _ <- reverse spelled ->
+          Just (event kind first final text)
       _ -> Nothing
     growing kind text name =
-      [ event kind before after (text <> ": " <> Text.pack (fixed 0 (at name after - at name before)))
+      [ event kind before after (text <> ": " <> Text.pack (fixed 0 more))
         | (before, after) <- steps,
+          let more = at name after - at name before,
           at name after > at name before
       ]
     event kind before after text =
-      Event {eventAt = sampleAt before, eventUntil = sampleAt after, eventKind = kind, eventText = sampleNode before <> ": " <> text}
+      Event
+        { eventAt = sampleAt before,
+          eventUntil = sampleAt after,
+          eventKind = kind,
+          eventText = sampleNode before <> ": " <> text
+        }
 
 -- | Slices in which hardly anything was answered: less than a tenth of the
 -- median of all slices.
@@ -65,16 +81,14 @@ stalls slices =
         eventText = stalled (slowest slice)
       }
     | slice <- slices,
-      rate slice < 0.1 * median
+      sliceRate slice < 0.1 * median
   ]
   where
-    rate slice
-      | sliceSpan slice <= 0 = 0
-      | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice :: Double
-    median = case drop (length slices `div` 2) (sortOn id (map rate slices)) of
+    median = case drop (length slices `div` 2) (sortOn id (map sliceRate slices)) of
       middle : _ -> middle
       [] -> 0
     slowest slice = foldr (max . Histogram.maximumValue . sliceService) 0 (sliceCommands slice)
     stalled :: Int -> Text
     stalled 0 = "no command was answered"
-    stalled longest = "hardly any command was answered, the slowest after " <> Text.pack (duration longest)
+    stalled longest =
+      "hardly any command was answered, the slowest after " <> Text.pack (duration longest)

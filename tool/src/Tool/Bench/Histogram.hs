@@ -131,7 +131,10 @@ buckets = pairs . primArrayToList . histogramCells
       _ -> []
 
 cells :: [(Int, Int)] -> PrimArray Int
-cells held = primArrayFromListN (2 * IntMap.size counts) (concat [[bucket, count'] | (bucket, count') <- IntMap.toAscList counts])
+cells held =
+  primArrayFromListN
+    (2 * IntMap.size counts)
+    (concat [[bucket, count'] | (bucket, count') <- IntMap.toAscList counts])
   where
     counts = IntMap.fromListWith (+) held
 

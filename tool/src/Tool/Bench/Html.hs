@@ -16,16 +16,16 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, fromMaybe, isJust)
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
-import Data.Time.Format (defaultTimeLocale, formatTime)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Html.Charts
+import Tool.Bench.Trust (waitedEachSecond)
 import Tool.Chart (Chart, Unit (Bytes, Nanoseconds), figure, format, styleSheet)
 import Tool.Markup (Markup, element, raw, render, text, (.=))
 import Tool.Markup qualified as Markup
+import Tool.Span (dated)
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (fixed, percent, thousands)
 
@@ -48,7 +48,7 @@ report document =
             "section"
             []
             [ element "h2" [] [text ("Merged: " <> originName origin)],
-              element "p" [] [text (maybe "Its clock cannot be compared with the others'." clockText (originClock origin))],
+              element "p" [] [text (clockSays origin)],
               manifestFacts' (originManifest origin)
             ]
           | origin <- documentOrigins document
@@ -56,6 +56,7 @@ report document =
       ]
   where
     runs = documentRuns document
+    clockSays = maybe "Its clock cannot be compared with the others'." clockText . originClock
     overlay
       | length runs <= 8 = spectra "Latency spectrum" [(runName run, run) | run <- runs]
       | otherwise = []
@@ -68,7 +69,12 @@ page title content =
         "head"
         []
         [ element "meta" ["charset" .= "utf-8"] [],
-          element "meta" ["name" .= "viewport", "content" .= "width=device-width,initial-scale=1"] [],
+          element
+            "meta"
+            [ "name" .= "viewport",
+              "content" .= "width=device-width,initial-scale=1"
+            ]
+            [],
           element "title" [] [text title],
           element "style" [] [pageStyle, styleSheet]
         ],
@@ -78,28 +84,58 @@ page title content =
 pageStyle :: Markup
 pageStyle =
   raw . Text.concat $
-    [ ":root{color-scheme:light dark;--page:#fff;--card:#f6f7f9;--text:#1c2330;--soft:#5a6475;--edge:#dfe3ea;--bad:#b3261e;--good:#14795a}",
-      "@media (prefers-color-scheme:dark){:root{--page:#12161e;--card:#1a202b;--text:#e6eaf2;--soft:#9aa5b8;--edge:#303846;--bad:#ff8a80;--good:#4fcf9f}}",
-      "*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--text);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}",
-      "main{max-width:860px;margin:0 auto;padding:16px 14px 48px}h1{font-size:24px;margin:.4em 0}h2{font-size:19px;margin:2em 0 .4em;border-top:1px solid var(--edge);padding-top:1em}h3{font-size:15px;margin:1.4em 0 .3em}",
-      ".lead{font-size:17px;margin:.2em 0 1em}.note{color:var(--soft)}.bad{color:var(--bad);font-weight:600}.good{color:var(--good);font-weight:600}",
-      ".scroll{overflow-x:auto;-webkit-overflow-scrolling:touch}table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}th,td{padding:4px 10px;border-bottom:1px solid var(--edge);text-align:right;white-space:nowrap}th{color:var(--soft);font-weight:500}th:first-child,td:first-child{text-align:left;padding-left:0}",
-      "table.facts td{text-align:left;white-space:normal;overflow-wrap:anywhere}table.facts td:first-child{color:var(--soft);white-space:nowrap;vertical-align:top}",
-      "figure{margin:1.4em 0}figcaption{margin-bottom:6px}figcaption span{color:var(--soft)}details{margin:1em 0}summary{cursor:pointer;color:var(--soft)}a{color:inherit}ul{padding-left:1.2em}"
+    [ ":root{color-scheme:light dark;--page:#fff;--card:#f6f7f9;--text:#1c2330;--soft:#5a6475;",
+      "--edge:#dfe3ea;--bad:#b3261e;--good:#14795a}",
+      "@media (prefers-color-scheme:dark){:root{--page:#12161e;--card:#1a202b;",
+      "--text:#e6eaf2;--soft:#9aa5b8;--edge:#303846;",
+      "--bad:#ff8a80;--good:#4fcf9f}}",
+      "*{box-sizing:border-box}body{margin:0;background:var(--page);",
+      "color:var(--text);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}",
+      "main{max-width:1120px;margin:0 auto;padding:16px 14px 48px}",
+      "h1{font-size:24px;margin:.4em 0}h2{font-size:19px;margin:2em 0 .4em;",
+      "border-top:1px solid var(--edge);padding-top:1em}",
+      "h3{font-size:15px;margin:1.4em 0 .3em}",
+      ".lead{font-size:17px;margin:.2em 0 1em}.note{color:var(--soft)}",
+      ".bad{color:var(--bad);font-weight:600}.good{color:var(--good);font-weight:600}",
+      -- What is cut off shows that it is: a shadow at the edge, which lies still while the
+      -- page's own colour moves over it at the end.
+      ".scroll{overflow-x:auto;-webkit-overflow-scrolling:touch;",
+      "background:linear-gradient(90deg,var(--page) 30%,transparent) 0/36px 100% local,",
+      "linear-gradient(270deg,var(--page) 30%,transparent) 100%/36px 100% local,",
+      "linear-gradient(90deg,var(--edge),transparent) 0/12px 100% scroll,",
+      "linear-gradient(270deg,var(--edge),transparent) 100%/12px 100% scroll;",
+      "background-repeat:no-repeat}",
+      "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}",
+      "th,td{padding:4px 7px;border-bottom:1px solid var(--edge);",
+      "text-align:right;white-space:nowrap}",
+      "th{color:var(--soft);font-weight:500;white-space:normal;vertical-align:bottom}",
+      "th:first-child,td:first-child{text-align:left;padding-left:0;",
+      "white-space:normal;overflow-wrap:anywhere;min-width:7em}",
+      "@media (max-width:900px){table{font-size:12px}th,td{padding:4px}}",
+      "table.facts td{text-align:left;white-space:normal;overflow-wrap:anywhere}",
+      "table.facts td:first-child{color:var(--soft);overflow-wrap:normal;vertical-align:top}",
+      "p,ul,figure{max-width:860px}figure{margin:1.4em 0}",
+      "figcaption{margin-bottom:6px}figcaption span{color:var(--soft)}",
+      "details{margin:1em 0}summary{cursor:pointer;color:var(--soft)}",
+      "a{color:inherit}ul{padding-left:1.2em}"
     ]
 
 headline :: [Run] -> Text
 headline = \case
   [] -> "Nothing was measured."
   runs
-    | invalid > 0 -> shown invalid <> " of " <> shown (length runs) <> " runs must not be used; why is said below."
+    | invalid > 0 ->
+      shown invalid
+        <> " of "
+        <> shown (length runs)
+        <> " runs must not be used; why is said below."
     | [run] <- runs ->
       Text.concat
         [ Text.pack (thousands (round (runRate run))),
           " commands per second, half of them within ",
-          format Nanoseconds (fromIntegral (Histogram.percentile 50 (latencies run))),
+          format Nanoseconds (fromIntegral (Histogram.percentile 50 (runLatencies run))),
           ", 99 % within ",
-          format Nanoseconds (fromIntegral (Histogram.percentile 99 (latencies run))),
+          format Nanoseconds (fromIntegral (Histogram.percentile 99 (runLatencies run))),
           "."
         ]
     | otherwise -> shown (length runs) <> " runs, all valid."
@@ -108,14 +144,14 @@ headline = \case
   where
     shown = Text.pack . show
 
--- Response times where there are any: they are what a user waits for.
-latencies :: Run -> Histogram
-latencies run = fromMaybe (runService run) (runResponse run)
-
 summaryTable :: [Run] -> Markup
 summaryTable runs =
   tableOf
-    (["run", "valid", "commands/s", "\177 95 %", "p50", "p99", "p99.9", "max", "errors"] <> ["hits" | hits] <> ["client CPU/op"] <> ["vs redis-benchmark" | compared])
+    ( ["run", "valid", "commands/s", "\177\160\&95\160%", "p50", "p99", "p99.9", "max", "errors"]
+        <> ["hits" | hits]
+        <> ["client CPU/op"]
+        <> ["vs redis-benchmark" | compared]
+    )
     [ concat
         [ [ text (runName run),
             verdict (runValid run),
@@ -124,34 +160,37 @@ summaryTable runs =
             at 50 run,
             at 99 run,
             at 99.9 run,
-            text (format Nanoseconds (fromIntegral (Histogram.maximumValue (latencies run)))),
+            text (format Nanoseconds (fromIntegral (Histogram.maximumValue (runLatencies run)))),
             number (thousands (runErrorCount run))
           ],
           [number (maybe "" percent (runHitRatio run)) | hits],
           [text (format Nanoseconds (runCpuPerOp run))],
-          [ text (maybe "" (\reference -> Text.pack (fixed 2 (runRate run / referenceOpsPerSecond reference)) <> "\215") (runReference run))
-            | compared
-          ]
+          [text (maybe "" (beside run) (runReference run)) | compared]
         ]
       | run <- runs
     ]
   where
     hits = any (isJust . runHitRatio) runs
     compared = any (isJust . runReference) runs
-    at share run = text (format Nanoseconds (fromIntegral (Histogram.percentile share (latencies run))))
+    at share run =
+      text (format Nanoseconds (fromIntegral (Histogram.percentile share (runLatencies run))))
     number = text . Text.pack
     interval summary = case summaryInterval summary of
-      Nothing -> "one window"
-      Just (low, high) -> Text.pack (fixed 1 (50 * (high - low) / max 1e-9 (summaryMean summary))) <> " %"
-    verdict good = element "span" ["class" .= (if good then "good" else "bad")] [text (if good then "yes" else "NO")]
+      Nothing -> if summaryCount summary == 1 then "one window" else "too few"
+      Just (_, high) ->
+        Text.pack (fixed 1 (100 * (high - summaryMean summary) / max 1e-9 (summaryMean summary)))
+          <> " %"
+    verdict good = element "span" ["class" .= (if good then "good" else "bad")] [text (yesNo good)]
+    yesNo good = if good then "yes" else "NO"
+    beside run reference =
+      Text.pack (fixed 2 (runRate run / referenceOpsPerSecond reference)) <> "\215"
 
 problems :: [Run] -> [Markup]
 problems runs =
-  [ element "ul" [] [element "li" ["class" .= "bad"] [text (name <> ": " <> problem)] | (name, problem) <- found]
-    | not (null found)
-  ]
+  [element "ul" [] (map bad found) | not (null found)]
   where
     found = [(runName run, problem) | run <- runs, problem <- runProblems run]
+    bad (name, problem) = element "li" ["class" .= "bad"] [text (name <> ": " <> problem)]
 
 contents :: [Run] -> Markup
 contents runs =
@@ -159,8 +198,11 @@ contents runs =
     "details"
     []
     [ element "summary" [] [text "All runs"],
-      element "ul" [] [element "li" [] [element "a" ["href" .= ("#" <> anchor place)] [text (runName run)]] | (place, run) <- zip [1 ..] runs]
+      element "ul" [] (zipWith entry [1 ..] runs)
     ]
+  where
+    entry place run =
+      element "li" [] [element "a" ["href" .= ("#" <> anchor place)] [text (runName run)]]
 
 anchor :: Int -> Text
 anchor place = "run-" <> Text.pack (show place)
@@ -176,7 +218,7 @@ section place run =
           <> charts (runCharts run <> spectra "Latency spectrum" [(runName run, run)])
           <> [ element "h3" [] [text "By command"],
                tableOf
-                 ["command", "answered", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max", "hits", "misses", "errors"]
+                 commandHeading
                  (concatMap commandRows (Map.toList (runCommands run)))
              ]
           <> nodes
@@ -186,7 +228,7 @@ section place run =
                  [ map text $
                      Text.pack (show number) :
                      Text.pack (thousands (round (iterationRate iteration))) :
-                     latencyCells [50, 99, 99.9, 100] (iterationService iteration)
+                     latencyCells [50, 99, 99.9, 100] (iterationLatencies iteration)
                    | (number, iteration) <- zip [1 :: Int ..] (runIterations run)
                  ]
                | several
@@ -202,17 +244,31 @@ section place run =
   ]
   where
     several = length (runIterations run) > 1
+    commandHeading =
+      Text.words "command answered mean p50 p90 p99 p99.9 p99.99 max hits misses errors"
     commandRows (name, stats) =
       commandRow name stats (commandService stats) :
-        [commandRow (name <> ", response") stats response | Just response <- [commandResponse stats]]
+        [ commandRow (name <> ", response") stats response
+          | Just response <- [commandResponse stats]
+        ]
     commandRow name stats histogram =
       map text $
         concat
-          [ [name, Text.pack (thousands (Histogram.count histogram)), format Nanoseconds (Histogram.mean histogram)],
+          [ [ name,
+              Text.pack (thousands (Histogram.count histogram)),
+              format Nanoseconds (Histogram.mean histogram)
+            ],
             latencyCells [50, 90, 99, 99.9, 99.99, 100] histogram,
-            map (Text.pack . thousands) [commandHits stats, commandMisses stats, sum (commandErrors stats)]
+            map
+              (Text.pack . thousands)
+              [ commandHits stats,
+                commandMisses stats,
+                sum (commandErrors stats)
+              ]
           ]
-    nodes = case Map.toList (Map.unionsWith (<>) (map (fmap (\one -> (nodeService one, sum (nodeErrors one) `seq` [nodeErrors one])) . iterationNodes) (runIterations run))) of
+    answeredBy node = (nodeService node, sum (nodeErrors node) `seq` [nodeErrors node])
+    byNode = Map.unionsWith (<>) (map (fmap answeredBy . iterationNodes) (runIterations run))
+    nodes = case Map.toList byNode of
       [] -> []
       found ->
         [ element "h3" [] [text "By node"],
@@ -221,29 +277,45 @@ section place run =
             [ map text $
                 name :
                 Text.pack (thousands (Histogram.count histogram)) :
-                latencyCells [50, 99, 99.9, 100] histogram <> [Text.pack (thousands (sum (map sum errors)))]
+                latencyCells [50, 99, 99.9, 100] histogram
+                  <> [Text.pack (thousands (sum (map sum errors)))]
               | (name, (histogram, errors)) <- found
             ]
         ]
 
 latencyCells :: [Double] -> Histogram -> [Text]
-latencyCells shares histogram = [format Nanoseconds (fromIntegral (Histogram.percentile share histogram)) | share <- shares]
+latencyCells shares histogram =
+  [format Nanoseconds (fromIntegral (Histogram.percentile share histogram)) | share <- shares]
 
 describe :: Run -> Text
 describe run =
   Text.intercalate ", " $
     concat
       [ [serverName (runServer run)],
-        [Text.pack (targetName (specTarget spec)) <> (if serverNodes (runServer run) > 1 then " of " <> shown (serverNodes (runServer run)) else "")],
+        [ Text.pack (targetName (specTarget spec))
+            <> (if nodes > 1 then " of " <> shown nodes else "")
+        ],
         ["TLS" | specTls spec],
         [loopText (specLoop spec)],
-        [shown (specInFlight spec) <> " in flight (" <> shown (specThreads spec) <> " threads \215 " <> shown (specBatch spec) <> ")"],
+        [ shown (specInFlight spec)
+            <> " in flight ("
+            <> shown (specThreads spec)
+            <> " threads \215 "
+            <> shown (specBatch spec)
+            <> ")"
+        ],
         [Text.pack (thousands (specKeys spec)) <> " keys, " <> specDistribution spec],
         ["values of " <> specValueSizes spec <> " B"],
-        [shown (length (runIterations run)) <> " \215 " <> Text.pack (fixed 1 (runSeconds run / fromIntegral (max 1 (length (runIterations run))))) <> " s"]
+        [ shown windows
+            <> " \215 "
+            <> Text.pack (fixed 1 (runSeconds run / fromIntegral (max 1 windows)))
+            <> " s"
+        ]
       ]
   where
     spec = runSpec run
+    nodes = serverNodes (runServer run)
+    windows = length (runIterations run)
     shown = Text.pack . show :: Int -> Text
 
 loopText :: Loop -> Text
@@ -286,24 +358,39 @@ trustFacts run =
       [ catMaybes
           [ (,) "generator's share of its cores" . share <$> trustCpuShare trust,
             (,) "garbage collection" . share <$> trustGcShare trust,
-            (,) "waiting for a core" . share <$> trustRunQueue trust,
+            (,) "all its threads together waited for a core" . waitedEachSecond
+              <$> trustRunQueue trust,
             (,) "Little's law (1 is right)" . Text.pack . fixed 3 <$> trustLittle trust,
-            (,) "steady after the warm-up" . (\yes -> if yes then "yes" else "no") <$> trustSteady trust,
-            (,) "schedule error, p99" . format Nanoseconds . fromIntegral . Histogram.percentile 99 <$> trustSchedule trust
+            (,) "steady after the warm-up" . (\yes -> if yes then "yes" else "no")
+              <$> trustSteady trust,
+            (,) "schedule error, p99" . format Nanoseconds . fromIntegral . Histogram.percentile 99
+              <$> trustSchedule trust
           ]
         | trust <- take 1 (map iterationTrust (runIterations run))
       ]
-    <> [ ("generator's memory", format Bytes (fromIntegral (memoryPeakResident (runMemory run))) <> " resident at most")
+    <> [ ( "generator's memory",
+           format Bytes (fromIntegral (memoryPeakResident (runMemory run))) <> " resident at most"
+         )
        ]
   where
     share = format' . (* 100)
     format' value = Text.pack (fixed 1 value) <> " %"
     counted :: Map Text Int -> Text
-    counted counts = Text.intercalate ", " [Text.pack (thousands held) <> " " <> Text.toUpper name | (name, held) <- Map.toList counts]
+    counted counts =
+      Text.intercalate
+        ", "
+        [ Text.pack (thousands held)
+            <> " "
+            <> Text.toUpper name
+          | (name, held) <- Map.toList counts
+        ]
 
 serverFacts :: Run -> [(Text, Text)]
 serverFacts run =
-  catMaybes [(,) "server's SHA-256" <$> serverSha256 server, (,) "clock against the server's" . clockText <$> serverClock server]
+  catMaybes
+    [ (,) "server's SHA-256" <$> serverSha256 server,
+      (,) "clock against the server's" . clockText <$> serverClock server
+    ]
     <> [("would not tell", reason) | reason <- serverRefused server]
     <> [("CONFIG " <> name, value) | (name, value) <- Map.toList (serverConfig server)]
   where
@@ -318,21 +405,48 @@ clockText clock =
 
 -- | The machine and the program.
 manifestSection :: Text -> Manifest -> Markup
-manifestSection title manifest = element "section" [] [element "h2" [] [text title], manifestFacts' manifest]
+manifestSection title manifest =
+  element "section" [] [element "h2" [] [text title], manifestFacts' manifest]
 
 manifestFacts' :: Manifest -> Markup
 manifestFacts' manifest =
   factsOf $
     [ ("when", time),
       ("command line", Text.unwords (manifestCommand manifest)),
-      ("program", "redis-client " <> manifestTool manifest <> maybe "" (", revision " <>) (manifestRevision manifest) <> ", " <> manifestCompiler manifest),
-      ("runtime", shown (manifestCapabilities manifest) <> " capabilities " <> Text.unwords (manifestRtsArguments manifest)),
-      ("processor", fromMaybe "unknown" (manifestCpu manifest) <> ", " <> shown (manifestProcessors manifest) <> " seen, " <> (if manifestVirtual manifest then "virtual" else "not virtual"))
+      ( "program",
+        "redis-client " <> manifestTool manifest
+          <> maybe "" (", revision " <>) (manifestRevision manifest)
+          <> ", "
+          <> manifestCompiler manifest
+      ),
+      ( "runtime",
+        shown (manifestCapabilities manifest)
+          <> " capabilities "
+          <> Text.unwords (manifestRtsArguments manifest)
+      ),
+      ( "processor",
+        fromMaybe "unknown" (manifestCpu manifest)
+          <> ", "
+          <> shown (manifestProcessors manifest)
+          <> " seen, "
+          <> (if manifestVirtual manifest then "virtual" else "not virtual")
+      )
     ]
       <> catMaybes [(,) "memory" . format Bytes . fromIntegral <$> manifestMemory manifest]
-      <> [("system", Text.unwords [manifestOs manifest, manifestKernel manifest, manifestArchitecture manifest] <> ", clock " <> manifestClockSource manifest)]
+      <> [ ( "system",
+             Text.unwords
+               [ manifestOs manifest,
+                 manifestKernel manifest,
+                 manifestArchitecture manifest
+               ]
+               <> ", clock "
+               <> manifestClockSource manifest
+           )
+         ]
       <> [ ( "disk",
-             diskFilesystem disk <> ", fsync p50 " <> format Nanoseconds (fromIntegral (Histogram.percentile 50 (diskFsync disk)))
+             diskFilesystem disk
+               <> ", fsync p50 "
+               <> format Nanoseconds (fromIntegral (Histogram.percentile 50 (diskFsync disk)))
                <> ", p99 "
                <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (diskFsync disk)))
            )
@@ -341,9 +455,7 @@ manifestFacts' manifest =
       <> Map.toList (manifestFacts manifest)
   where
     shown = Text.pack . show :: Int -> Text
-    time =
-      Text.pack . formatTime defaultTimeLocale "%Y-%m-%d %H:%M:%S UTC" . posixSecondsToUTCTime $
-        fromIntegral (manifestStarted manifest `div` 1000000000)
+    time = Text.pack (dated "%Y-%m-%d %H:%M:%S UTC" (manifestStarted manifest))
 
 note :: Text -> Markup
 note said = element "p" ["class" .= "note"] [text said]
@@ -368,4 +480,10 @@ tableOf heading rows =
 -- | Names and what they stand for.
 factsOf :: [(Text, Text)] -> Markup
 factsOf facts =
-  element "table" ["class" .= "facts"] [element "tbody" [] [element "tr" [] [element "td" [] [text name], element "td" [] [text value]] | (name, value) <- facts, value /= ""]]
+  element "table" ["class" .= "facts"] [element "tbody" [] rows]
+  where
+    rows =
+      [ element "tr" [] [element "td" [] [text name], element "td" [] [text value]]
+        | (name, value) <- facts,
+          value /= ""
+      ]

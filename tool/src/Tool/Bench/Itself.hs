@@ -10,7 +10,7 @@ where
 import Control.Exception (IOException, try)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
-import Data.List (intercalate)
+import Redis.TestKit.Process (onCores)
 import System.Directory (doesFileExist)
 import System.Environment (getExecutablePath)
 import System.Exit (ExitCode (..))
@@ -30,7 +30,8 @@ runItself :: [Int] -> [String] -> [String] -> IO Run
 runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $ \folder -> do
   self <- getExecutablePath
   let file = folder </> "run.json"
-      (program, words') = pinnedTo cores self (["bench"] <> arguments <> ["--json", file] <> withRuntime)
+      (program, words') =
+        pinnedTo cores self (["bench"] <> arguments <> ["--json", file] <> withRuntime)
   outcome <- try (readCreateProcessWithExitCode (proc program words') "")
   written <- doesFileExist file
   case outcome of
@@ -56,9 +57,9 @@ runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $
 -- | A program and its arguments, kept to these cores; to none in particular
 -- when there are none.
 pinnedTo :: [Int] -> FilePath -> [String] -> (FilePath, [String])
-pinnedTo cores program arguments = case cores of
+pinnedTo cores program arguments = case onCores cores of
   [] -> (program, arguments)
-  _ -> ("taskset", ["-c", intercalate "," (map show cores), program] <> arguments)
+  first : rest -> (first, rest <> (program : arguments))
 
 -- | What names a target without credentials.
 targetArguments :: Target -> [String]

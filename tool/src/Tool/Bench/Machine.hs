@@ -26,8 +26,13 @@ machineFacts :: IO (Map Text Text)
 machineFacts = do
   found <- traverse fact files
   flaws <- mitigations
-  wsl <- maybe False (Text.isInfixOf "microsoft" . Text.toLower) <$> contents "/proc/sys/kernel/osrelease"
-  pure (Map.fromList (catMaybes found <> [("mitigations", flaws) | not (Text.null flaws)] <> [("hypervisor", "WSL") | wsl]))
+  wsl <-
+    maybe False (Text.isInfixOf "microsoft" . Text.toLower)
+      <$> contents "/proc/sys/kernel/osrelease"
+  pure . Map.fromList $
+    catMaybes found
+      <> [("mitigations", flaws) | not (Text.null flaws)]
+      <> [("hypervisor", "WSL") | wsl]
   where
     fact (name, path) = fmap ((,) name) . (>>= something) <$> contents path
     something text
@@ -55,13 +60,16 @@ mitigations =
   try @IOException (listDirectory folder) >>= \case
     Left _ -> pure ""
     Right names -> do
-      states <- traverse (\name -> fmap ((Text.pack name <> ": ") <>) <$> contents (folder </> name)) names
-      pure (Text.intercalate "; " (filter (not . ("Not affected" `Text.isSuffixOf`)) (catMaybes states)))
+      states <-
+        traverse (\name -> fmap ((Text.pack name <> ": ") <>) <$> contents (folder </> name)) names
+      let flawed = filter (not . ("Not affected" `Text.isSuffixOf`)) (catMaybes states)
+      pure (Text.intercalate "; " flawed)
   where
     folder = "/sys/devices/system/cpu/vulnerabilities"
 
 contents :: FilePath -> IO (Maybe Text)
-contents path = either (const Nothing) (Just . decoded) <$> try @IOException (ByteString.readFile path)
+contents path =
+  either (const Nothing) (Just . decoded) <$> try @IOException (ByteString.readFile path)
   where
     decoded = Text.strip . Text.decodeUtf8With Text.lenientDecode
 
@@ -76,7 +84,11 @@ revision =
       self <- getExecutablePath
       outcome <- try @IOException (readCreateProcessWithExitCode (describe (takeDirectory self)) "")
       pure $ case outcome of
-        Right (ExitSuccess, output, _) | text <- Text.strip (Text.pack output), not (Text.null text) -> Just text
+        Right (ExitSuccess, output, _)
+          | text <- Text.strip (Text.pack output),
+            not (Text.null text) ->
+            Just text
         _ -> Nothing
   where
-    describe folder = proc "git" ["-C", folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    describe folder =
+      proc "git" ["-C", folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]

@@ -36,9 +36,17 @@ noNodes = NoNodes
 nodesOf :: [(Text, [(Int, Int)])] -> Nodes
 nodesOf found
   | length found < 2 = NoNodes
-  | otherwise = Nodes (map fst found) (primArrayFromListN slotCount [IntMap.findWithDefault (-1) slot owners | slot <- [0 .. slotCount - 1]])
+  | otherwise =
+    Nodes (map fst found) (primArrayFromListN slotCount (map ownerOf [0 .. slotCount - 1]))
   where
-    owners = IntMap.fromList [(slot, number) | (number, (_, ranges)) <- zip [0 ..] found, (from, to) <- ranges, slot <- [from .. to]]
+    ownerOf slot = IntMap.findWithDefault (-1) slot owners
+    owners =
+      IntMap.fromList
+        [ (slot, number)
+          | (number, (_, ranges)) <- zip [0 ..] found,
+            (from, to) <- ranges,
+            slot <- [from .. to]
+        ]
 
 -- | How many there are to be told apart; 0 if none.
 nodeCount :: Nodes -> Int

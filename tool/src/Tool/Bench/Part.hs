@@ -64,7 +64,8 @@ instance Semigroup Part where
     Part
       { partKinds = IntMap.unionWith (<>) (partKinds one) (partKinds other),
         partNodes = IntMap.unionWith (<>) (partNodes one) (partNodes other),
-        partNodeErrors = IntMap.unionWith (Map.unionWith (+)) (partNodeErrors one) (partNodeErrors other),
+        partNodeErrors =
+          IntMap.unionWith (Map.unionWith (+)) (partNodeErrors one) (partNodeErrors other),
         partSchedule = partSchedule one <> partSchedule other
       }
 

@@ -2,16 +2,18 @@
 -- loads programs, and looks once whether they do what they are measured for.
 module Tool.Bench.Preload
   ( preload,
+    runNumbered,
   )
 where
 
-import Control.Exception (displayException, try)
+import Control.Exception (displayException, throwIO, try)
 import Control.Monad (forM, forM_, when)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
 import Redis (Client, onNode)
 import Redis qualified
+import Redis.Command (Command)
 import Redis.Error (Error)
 import Tool.Bench.Counts (CommandCounts, counted)
 import Tool.Bench.Cpu (Nanos, monotonic)
@@ -45,7 +47,13 @@ preload target client workload = do
       now <- monotonic
       when (not (null copies) && sum copies < held) $
         if now > latest
-          then invalidRun ("the replicas hold " <> show (sum copies) <> " of " <> show held <> " keys ten seconds after the preload")
+          then
+            invalidRun
+              ( "the replicas hold " <> show (sum copies)
+                  <> " of "
+                  <> show held
+                  <> " keys ten seconds after the preload"
+              )
           else sleepUntil (now + 50000000) >> replicated held latest
     steps = workloadSteps workload
     wanted = sum (map stepKeys steps)
@@ -61,15 +69,26 @@ prepare client step = case stepPlace step of
   where
     once = counted 1 (stepStats step)
     many placed atOnce =
-      forM_ [0, atOnce .. stepCount step - 1] $ \from -> do
-        pending <- forM [from .. min (stepCount step) (from + atOnce) - 1] (Redis.submit client . placed . stepCommand step)
-        forM_ pending $ \one -> Redis.tryAwaitReply one >>= either refused judge
+      numbered client atOnce (stepCount step) (placed . stepCommand step) (either refused judge)
     refused :: Error -> IO ()
     refused = failed . displayException
     judge = \case
       Wrong found -> failed ("the reply is " <> show (shortened found))
       _ -> pure ()
-    failed problem = invalidRun ("the preload of " <> Text.unpack (stepName step) <> " failed: " <> problem)
+    failed problem =
+      invalidRun ("the preload of " <> Text.unpack (stepName step) <> " failed: " <> problem)
 
 shortened :: ByteString -> ByteString
 shortened = Char8.take 100
+
+-- | Runs the command of each number below this, many at a time. Throws the first error.
+runNumbered :: Client -> Int -> (Int -> Command a) -> IO ()
+runNumbered client count commandOf =
+  numbered client 512 count commandOf (either throwIO (const (pure ())))
+
+-- So many at once, and what is to be done with each reply, in order.
+numbered :: Client -> Int -> Int -> (Int -> Command a) -> (Either Error a -> IO ()) -> IO ()
+numbered client atOnce count commandOf judge =
+  forM_ [0, atOnce .. count - 1] $ \from -> do
+    pending <- forM [from .. min count (from + atOnce) - 1] (Redis.submit client . commandOf)
+    forM_ pending $ \one -> Redis.tryAwaitReply one >>= judge

@@ -8,7 +8,13 @@ where
 import Data.ByteString.Char8 qualified as Char8
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Certificates (Certificates (..), withCertificates)
-import Redis.TestKit.Cluster (ClusterOptions (..), clusterNodes, defaultClusterOptions, nodeAddress, withCluster)
+import Redis.TestKit.Cluster
+  ( ClusterOptions (..),
+    clusterNodes,
+    defaultClusterOptions,
+    nodeAddress,
+    withCluster,
+  )
 import Redis.TestKit.Server (ServerOptions (..), defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
 import Tool.Bench.Document (TargetKind (..))
@@ -38,8 +44,12 @@ withPrivate options action
       TargetCluster ->
         -- A node that does not get the processor for a while must not count as
         -- failed: all of them may share one core with nothing to spare.
-        withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = server certificates} $
-          \running ->
+        withCluster
+          defaultClusterOptions
+            { clusterNodeTimeout = 15000,
+              clusterServer = server certificates
+            }
+          $ \running ->
             clusterNodes running >>= \case
               node : _ -> connect certificates (nodeAddress node)
               [] -> unavailable "the private cluster has no nodes"

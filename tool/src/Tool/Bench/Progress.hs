@@ -21,6 +21,7 @@ import System.IO (hFlush, hIsTerminalDevice, hPutStr, hPutStrLn, stderr)
 import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Span (perSecond, secondsIn)
 import Tool.Text (duration, fixed, thousands)
 
 -- | Where to say it.
@@ -83,11 +84,19 @@ tick progress whole state = case progress of
           Terminal -> passed >= 200000000
           Plain -> passed >= 10000000000
     when due $ do
-      let rate = fromIntegral (stateMeasured state - curveMeasured curve) * 1e9 / fromIntegral passed
+      let rate =
+            perSecond (fromIntegral (stateMeasured state - curveMeasured curve)) passed
           rates = take 30 (rate : curveRates curve)
-      writeIORef place Curve {curveTime = statePassed state, curveMeasured = stateMeasured state, curveRates = rates}
+      writeIORef
+        place
+        Curve
+          { curveTime = statePassed state,
+            curveMeasured = stateMeasured state,
+            curveRates = rates
+          }
       case style of
-        Terminal -> hPutStr stderr (startOver <> "  " <> line rate <> "  " <> sparkline (reverse rates))
+        Terminal ->
+          hPutStr stderr (startOver <> "  " <> line rate <> "  " <> sparkline (reverse rates))
         Plain -> hPutStrLn stderr ("  " <> line rate)
       hFlush stderr
   where
@@ -96,11 +105,16 @@ tick progress whole state = case progress of
         <> thousands (round (rate :: Double))
         <> " ops/s"
         <> latencies (stateLatest state)
-        <> (if stateErrors state > 0 then "  " <> thousands (stateErrors state) <> " errors" else "")
+        <> errors (stateErrors state)
+    errors failed = if failed > 0 then "  " <> thousands failed <> " errors" else ""
     latencies latest
       | Histogram.count latest == 0 = ""
-      | otherwise = "  p50 " <> duration (Histogram.percentile 50 latest) <> "  p99 " <> duration (Histogram.percentile 99 latest)
-    seconds nanos = fixed 1 (fromIntegral nanos / 1e9)
+      | otherwise =
+        "  p50 "
+          <> duration (Histogram.percentile 50 latest)
+          <> "  p99 "
+          <> duration (Histogram.percentile 99 latest)
+    seconds nanos = fixed 1 (secondsIn nanos)
 
 -- | A curve of one letter per number, from 0 to the largest.
 sparkline :: [Double] -> String

@@ -54,8 +54,9 @@ compareCounts _ (Left reason) _ _ = NotComparable reason
 compareCounts (Right before) (Right after) errors client
   | errors > 0 = NotComparable "commands failed, and nobody knows which of them ran"
   | grown == client = Agrees (countsByName grown)
-  | otherwise = Disagrees (Map.unionWith (+) (countsByName client) (0 <$ countsByName grown)) (countsByName grown)
+  | otherwise = Disagrees (Map.unionWith (+) (countsByName client) (0 <$ seen)) seen
   where
+    seen = countsByName grown
     -- What the client sent, and the common commands that it did not: servers
     -- also count what others ask them, INFO for one.
     grown = CommandCounts (Map.mapWithKey right (Map.unionWith (+) (countsByName client) watched))

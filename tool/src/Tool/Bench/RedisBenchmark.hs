@@ -26,6 +26,7 @@ import System.Process (proc, readCreateProcessWithExitCode)
 import Text.Read (readMaybe)
 import Tool.Bench.Cpu (Nanos, endedChildrenCpu)
 import Tool.Bench.Document (Reference (..))
+import Tool.Span (microsIn, perSecond)
 
 -- | What to run.
 data RedisBenchmark = RedisBenchmark
@@ -59,7 +60,11 @@ data ReferenceTls = ReferenceTls
 -- second. With an action that tells how often each server ran its command,
 -- and when it said so, the rate is what they ran in the middle of its run, by
 -- our clock.
-runRedisBenchmark :: Maybe (IO [(Int, Nanos)]) -> Double -> RedisBenchmark -> IO (Either String Reference)
+runRedisBenchmark ::
+  Maybe (IO [(Int, Nanos)]) ->
+  Double ->
+  RedisBenchmark ->
+  IO (Either String Reference)
 runRedisBenchmark serverCount seconds benchmark =
   runCounted probe benchmark >>= \case
     Left problem -> pure (Left problem)
@@ -78,7 +83,11 @@ runRedisBenchmark serverCount seconds benchmark =
     enough rate long = max probe (ceiling (rate * long))
 
 -- What is counted for so many seconds while it runs.
-watched :: IO [(Int, Nanos)] -> Double -> IO (Either String Reference) -> IO (Either String Reference)
+watched ::
+  IO [(Int, Nanos)] ->
+  Double ->
+  IO (Either String Reference) ->
+  IO (Either String Reference)
 watched count seconds running = withAsync running $ \child -> do
   pause start
   before <- count
@@ -86,12 +95,13 @@ watched count seconds running = withAsync running $ \child -> do
   after <- count
   over <- poll child
   result <- wait child
+  let ran = sum (zipWith rate before after)
   pure $ case over of
     Just (Right (Right _)) -> Left "redis-benchmark ended before it was measured"
-    _ -> (\reference -> reference {referenceOpsPerSecond = sum (zipWith rate before after)}) <$> result
+    _ -> (\reference -> reference {referenceOpsPerSecond = ran}) <$> result
   where
-    rate (calls, from) (callsLater, to) = fromIntegral (callsLater - calls) * 1e9 / fromIntegral (max 1 (to - from))
-    pause = threadDelay . ceiling . (* 1e6)
+    rate (calls, from) (callsLater, to) = perSecond (fromIntegral (callsLater - calls)) (to - from)
+    pause = threadDelay . microsIn
 
 -- Seconds until it has found the cluster and all its connections are busy.
 start :: Double
@@ -104,7 +114,11 @@ runCounted commands benchmark = do
   outcome <- try (readCreateProcessWithExitCode (proc program arguments) "")
   after <- endedChildrenCpu
   pure $ case outcome of
-    Left problem -> Left ("redis-benchmark cannot be run: " <> firstLine (show (problem :: IOException)))
+    Left problem ->
+      Left
+        ( "redis-benchmark cannot be run: "
+            <> firstLine (show (problem :: IOException))
+        )
     Right (ExitFailure code, output, problem) ->
       Left ("redis-benchmark ended with " <> show code <> ": " <> firstLine (problem <> output))
     Right (ExitSuccess, output, problem) -> case parseCsv (Char8.pack output) of
@@ -118,12 +132,14 @@ runCounted commands benchmark = do
               referenceCommands = commands,
               referenceArguments = program : arguments
             }
-      Nothing -> Left ("redis-benchmark said nothing that can be read: " <> firstLine (problem <> output))
+      Nothing ->
+        Left ("redis-benchmark said nothing that can be read: " <> firstLine (problem <> output))
   where
-    (program, arguments) =
-      case redisBenchmarkPrefix benchmark <> ("redis-benchmark" : referenceArgs commands benchmark) of
-        first : rest -> (first, rest)
-        [] -> ("redis-benchmark", [])
+    command =
+      redisBenchmarkPrefix benchmark <> ("redis-benchmark" : referenceArgs commands benchmark)
+    (program, arguments) = case command of
+      first : rest -> (first, rest)
+      [] -> ("redis-benchmark", [])
     firstLine text = case filter (/= "") (lines text) of
       line : _ -> take 200 line
       [] -> "it says nothing"
@@ -154,7 +170,13 @@ referenceArgs commands benchmark =
 parseCsv :: ByteString -> Maybe (Double, Double, Double)
 parseCsv output = do
   heading <- find ("\"test\"" `Char8.isPrefixOf`) rows
-  values <- find (\row -> row /= heading && "\"" `Char8.isPrefixOf` row) (reverse (dropWhile (/= heading) rows))
+  values <-
+    find
+      ( \row ->
+          row /= heading
+            && "\"" `Char8.isPrefixOf` row
+      )
+      (reverse (dropWhile (/= heading) rows))
   let cells = zip (cellsOf heading) (cellsOf values)
       number name = lookup name cells >>= readMaybe . Char8.unpack
   (,,) <$> number "rps" <*> number "p50_latency_ms" <*> number "p99_latency_ms"

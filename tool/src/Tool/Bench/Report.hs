@@ -8,10 +8,12 @@ where
 import Data.List (intercalate)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
+import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Trust (cpuLimit, waitedEachSecond)
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (Align (..), fixed, percent, table, thousands)
 import Tool.Text qualified as Words
@@ -20,7 +22,9 @@ import Tool.Text qualified as Words
 -- with any of them. Lines.
 report :: [Run] -> [String]
 report results =
-  table (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading)) (heading : map row results)
+  table
+    (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading))
+    (heading : map row results)
     <> legend
     <> concatMap failures results
     <> concatMap complaint results
@@ -43,11 +47,12 @@ report results =
       ]
         <> (if compared then ["rb ops/s", "rb CPU", "vs rb"] else [])
     row result =
-      let all' = runService result
+      let all' = runLatencies result
           at percentile = Words.duration (Histogram.percentile percentile all')
-       in [ targetName (specTarget (runSpec result)) <> (if specTls (runSpec result) then " TLS" else ""),
+       in [ targetName (specTarget (runSpec result))
+              <> (if specTls (runSpec result) then " TLS" else ""),
             Text.unpack (specOperation (runSpec result)),
-            thousands (round (runRate result)),
+            thousands (round (runRate result)) <> (if share result > cpuLimit then " *" else ""),
             at 50,
             at 95,
             at 99,
@@ -59,24 +64,60 @@ report results =
             thousands (runErrorCount result),
             fixed 2 (runCpuPerOp result / 1000)
           ]
-            <> (if compared then maybe ["-", "-", "-"] (reference result) (runReference result) else [])
+            <> ( if compared
+                   then maybe ["-", "-", "-"] (reference result) (runReference result)
+                   else []
+               )
     reference result found =
       [ thousands (round (referenceOpsPerSecond found)),
         fixed 2 (referenceCpuPerOp found / 1000),
         fixed 2 (runRate result / referenceOpsPerSecond found) <> "x"
       ]
     legend =
-      [ "rb: redis-benchmark beside it, -c 16 -P 64 (cluster: --cluster -c 20 -P 64, which reads one slot of each node); it has no mixed test"
+      [ "rb: redis-benchmark beside it, -c 16 -P 64 \
+        \(cluster: --cluster -c 20 -P 64, which reads one slot of each node); \
+        \it has no mixed test"
         | compared
       ]
+        <> [ "*: " <> Text.unpack (runName result)
+               <> ": the generator used "
+               <> percent (share result)
+               <> " of its cores, more than "
+               <> percent cpuLimit
+               <> ": these are its own figures, not the server's"
+             | result <- results,
+               share result > cpuLimit
+           ]
+    share result =
+      maximum
+        ( 0 :
+            [ used
+              | iteration <- runIterations result,
+                Just used <- [trustCpuShare (iterationTrust iteration)]
+            ]
+        )
     failures result =
-      [ Text.unpack (runName result) <> ": " <> whose <> ": " <> intercalate ", " [thousands held <> " " <> Text.unpack name | (name, held) <- Map.toList errors]
-        | (whose, errors) <- ("errors", runErrors result) : [("errors of " <> Text.unpack node, found) | (node, found) <- Map.toList (nodesErrors result)],
+      [ Text.unpack (runName result) <> ": " <> whose <> ": " <> listed id errors
+        | (whose, errors) <- ("errors", runErrors result) : nodesErrors result,
           not (Map.null errors)
       ]
-    nodesErrors = Map.unionsWith (Map.unionWith (+)) . map (fmap nodeErrors . iterationNodes) . runIterations
+    nodesErrors result =
+      [ ("errors of " <> Text.unpack node, found)
+        | (node, found) <- Map.toList (errorsByNode result)
+      ]
+    errorsByNode =
+      Map.unionsWith (Map.unionWith (+)) . map (fmap nodeErrors . iterationNodes) . runIterations
     complaint result =
-      ["INVALID: " <> Text.unpack (runName result <> ": " <> problem) | problem <- runProblems result]
+      [ "INVALID: " <> Text.unpack (runName result <> ": " <> problem)
+        | problem <- runProblems result
+      ]
+
+-- How many of each, by their names.
+listed :: (Text -> Text) -> Map.Map Text Int -> String
+listed name counts =
+  intercalate ", " [said each held | (each, held) <- Map.toList counts]
+  where
+    said each held = thousands held <> " " <> Text.unpack (name each)
 
 -- | What a single run was, and how its counts compare, in a few lines.
 details :: Run -> [String]
@@ -100,7 +141,7 @@ details result =
     case runAgreement result of
       Agrees counts ->
         "commandstats agree: "
-          <> intercalate ", " [thousands calls <> " " <> Text.unpack (Text.toUpper name) | (name, calls) <- Map.toList counts]
+          <> listed Text.toUpper counts
           <> ", preload and warm-up included"
       Disagrees _ _ -> "commandstats DISAGREE"
       NotComparable reason -> "commandstats not compared: " <> Text.unpack reason
@@ -123,37 +164,56 @@ details result =
       OpenRamp from to -> "open loop from " <> fixed 0 from <> "/s to " <> fixed 0 to <> "/s"
     responses = case runResponse result of
       Nothing -> []
-      Just response ->
-        [ "response time, from when a command was due: p50 " <> at 50 response <> ", p99 " <> at 99 response
+      Just _ ->
+        [ "the table has response times, from when a command was due; \
+          \service time, from when it was sent: p50 "
+            <> at 50 service
+            <> ", p99 "
+            <> at 99 service
             <> ", p99.9 "
-            <> at 99.9 response
+            <> at 99.9 service
             <> ", max "
-            <> Words.duration (Histogram.maximumValue response)
-            <> "; the table has service times"
+            <> Words.duration (Histogram.maximumValue service)
         ]
+    service = runService result
     lateness = case foldMap (trustSchedule . iterationTrust) (runIterations result) of
       Nothing -> []
-      Just late -> ["sent late by: p50 " <> at 50 late <> ", p99 " <> at 99 late <> ", max " <> Words.duration (Histogram.maximumValue late)]
+      Just late ->
+        [ "sent late by: p50 "
+            <> at 50 late
+            <> ", p99 "
+            <> at 99 late
+            <> ", max "
+            <> Words.duration (Histogram.maximumValue late)
+        ]
     at percentile = Words.duration . Histogram.percentile percentile
     repeated = case summarise (runRates result) of
       Just summary
-        | Just (low, high) <- summaryInterval summary ->
-          [ show (summaryCount summary) <> " iterations: mean " <> rate (summaryMean summary) <> "/s, standard deviation " <> rate (summarySd summary)
+        | summaryCount summary > 1 ->
+          [ show (summaryCount summary) <> " iterations: mean "
+              <> rate (summaryMean summary)
+              <> "/s, standard deviation "
+              <> rate (summarySd summary)
               <> " ("
               <> percent (summarySd summary / max 1 (summaryMean summary))
-              <> "), 95 % confidence "
-              <> rate low
-              <> " to "
-              <> rate high
+              <> ")"
+              <> case summaryInterval summary of
+                Just (low, high) -> ", 95 % confidence " <> rate low <> " to " <> rate high
+                Nothing -> "; an interval of confidence takes three"
           ]
       _ -> []
     rate = thousands . round :: Double -> String
     generator =
-      [ "the generator used " <> percent share <> " of its cores" <> maybe "" (\gc -> ", " <> percent gc <> " of that for garbage collection") (trustGcShare trust)
-          <> maybe "" (\queue -> "; its threads waited for a core " <> percent queue <> " of the time") (trustRunQueue trust)
+      [ "the generator used " <> percent share <> " of its cores"
+          <> maybe "" collected (trustGcShare trust)
+          <> maybe "" waited (trustRunQueue trust)
         | trust <- take 1 (map iterationTrust (runIterations result)),
           Just share <- [trustCpuShare trust]
       ]
+    collected share = ", " <> percent share <> " of that for garbage collection"
+    waited share =
+      "; all its threads together waited " <> Text.unpack (waitedEachSecond share)
+        <> " for a core that others had"
     refused = ["the server did not tell: " <> Text.unpack reason | reason <- serverRefused server]
     noted = map (("note: " <>) . Text.unpack) (runNotes result)
     connections count

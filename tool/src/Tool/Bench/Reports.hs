@@ -38,7 +38,11 @@ import Tool.Options.Results
 showReport :: ReportOptions -> IO ExitCode
 showReport options = withOutputs outputs $ \write -> do
   document <- readDocument (reportFile options)
-  for_ (map Text.unpack (documentNotes document) <> report (documentRuns document)) (hPutStrLn handle)
+  for_
+    ( map Text.unpack (documentNotes document)
+        <> report (documentRuns document)
+    )
+    (hPutStrLn handle)
   write document
   pure (exitOf document)
   where
@@ -55,17 +59,27 @@ compareReports options = withSinks sinks $ \write -> do
   let comparison = compareDocuments before after
       cells = comparisonCells comparison
       rules = [rule | Right rule <- map parseRule (compareRules options)]
-      failures = [why | cell <- cells, rule <- rules, Just why <- [broken (compareSignificant options) rule cell]]
+      failures =
+        [ why
+          | cell <- cells,
+            rule <- rules,
+            Just why <- [broken (compareSignificant options) rule cell]
+        ]
       handle = if Just "-" `elem` [compareHtml options, compareJson options] then stderr else stdout
   for_ (comparisonLines comparison) (hPutStrLn handle)
   for_ failures (hPutStrLn handle . ("FAILED: " <>) . Text.unpack)
   write $
-    [comparisonPage (map ("failed: " <>) failures) before after comparison | Just _ <- [compareHtml options]]
+    [ comparisonPage (map ("failed: " <>) failures) before after comparison
+      | Just _ <- [compareHtml options]
+    ]
       <> [encode (comparisonValue failures comparison) <> "\n" | Just _ <- [compareJson options]]
   when (null cells) $ invalidRun "the two have no run in common"
-  pure (verdict (all valid cells && (null rules || null (fst (comparisonMissing comparison)))) (null failures))
+  let covered = null rules || null (fst (comparisonMissing comparison))
+  pure (verdict (all valid cells && covered) (null failures))
   where
-    sinks = [("--html", path) | Just path <- [compareHtml options]] <> [("--json", path) | Just path <- [compareJson options]]
+    sinks =
+      [("--html", path) | Just path <- [compareHtml options]]
+        <> [("--json", path) | Just path <- [compareJson options]]
     valid cell = runValid (cellBefore cell) && runValid (cellAfter cell)
     verdict usable kept
       | not usable = ExitFailure exitInvalid
@@ -75,8 +89,20 @@ compareReports options = withSinks sinks $ \write -> do
 -- | Adds up the results of several generators.
 mergeReports :: MergeOptions -> IO ExitCode
 mergeReports options = withOutputs outputs $ \write -> do
-  documents <- traverse (\path -> (,) (Text.pack (takeFileName path)) <$> readDocument path) (mergeFiles options)
-  merged <- maybe (invalidRun "there is nothing to merge") (either invalidRun pure . mergeDocuments) (NonEmpty.nonEmpty documents)
+  documents <-
+    traverse
+      ( \path ->
+          (,) (Text.pack (takeFileName path))
+            <$> readDocument path
+      )
+      (mergeFiles options)
+  merged <-
+    maybe
+      (invalidRun "there is nothing to merge")
+      ( either invalidRun pure
+          . mergeDocuments
+      )
+      (NonEmpty.nonEmpty documents)
   for_ (map Text.unpack (documentNotes merged) <> report (documentRuns merged)) (hPutStrLn handle)
   write merged
   pure (exitOf merged)
@@ -89,7 +115,12 @@ mergeReports options = withOutputs outputs $ \write -> do
 readDocument :: FilePath -> IO Document
 readDocument path = do
   bytes <- ByteString.readFile path
-  either (\problem -> invalidRun (path <> ": " <> problem)) (pure . uncurry checked) (decodeWritten bytes)
+  either
+    (\problem -> invalidRun (path <> ": " <> problem))
+    ( pure
+        . uncurry checked
+    )
+    (decodeWritten bytes)
 
 -- | Whether all runs are valid.
 exitOf :: Document -> ExitCode

@@ -21,11 +21,11 @@ import Redis.Error (Error, renderEndpoint)
 import Tool.Bench.Arrivals (Arrivals (..), describeArrivals)
 import Tool.Bench.Assemble
 import Tool.Bench.Counts (counted)
-import Tool.Bench.Cpu (Nanos, monotonic)
+import Tool.Bench.Cpu (Nanos)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (iterationOps, judged)
 import Tool.Bench.Driver (Course (..), Drive (..), drive, lanes)
-import Tool.Bench.Environment (wallClock)
+import Tool.Bench.Environment (clocks)
 import Tool.Bench.Nodes (Nodes, noNodes, nodesOf)
 import Tool.Bench.Part (KindCounts (kindErrors), Part (partKinds))
 import Tool.Bench.Preload (preload)
@@ -42,7 +42,8 @@ import Tool.Bench.Workload.Values (describeSizes)
 import Tool.Connect
 import Tool.Failure (invalidRun)
 import Tool.Options.Bench (LoadOptions (..))
-import Tool.Options.Load (Plan (..), Warmup (..))
+import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
+import Tool.Span (secondsIn)
 import Tool.Text (fixed, thousands)
 
 -- | Preloads; then, as often as wanted, warms up, measures, and compares the
@@ -79,7 +80,8 @@ measureWith leniency progress target workload load = do
   pure . judged $
     Run
       { runName = nameOf target workload load,
-        runSpec = (specOf capabilities target workload load) {specPersistence = foundPersistence found},
+        runSpec =
+          (specOf capabilities target workload load) {specPersistence = foundPersistence found},
         runServer = foundFacts found,
         runIterations = map fst iterations,
         runProblems = [],
@@ -131,11 +133,17 @@ once setting before sentAlready = do
             courseBegin = begin
           }
         `finally` finish (settingProgress setting)
-    (,,) found <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler <*> maybe (pure []) refusals sampler
+    (,,) found
+      <$> maybe (pure []) (\one -> taken one (driveFrom found) (driveTo found)) sampler
+      <*> maybe (pure []) refusals sampler
   agreement <-
     if countsComparable workload
-      then sharing (planStartAt plan) <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
-      else pure (NotComparable "the server runs programs, and nobody here knows which commands those run")
+      then
+        sharing (planStartAt plan)
+          <$> reconcile target before (errorsOf found) (sentAlready <> callsOf workload found)
+      else
+        pure . NotComparable $
+          "the server runs programs, and nobody here knows which commands those run"
   let (iteration, notes) =
         assemble
           Assembly
@@ -143,7 +151,10 @@ once setting before sentAlready = do
               assemblyKinds = kinds workload,
               assemblyNodes = settingNodes setting,
               assemblyCores = cores,
-              assemblyClosed = if isJust (planArrivals plan) then Nothing else Just (lanes load capabilities, loadBatch load),
+              assemblyClosed =
+                if isJust (planArrivals plan)
+                  then Nothing
+                  else Just (lanes load capabilities, loadBatch load),
               assemblyArrivals = planArrivals plan,
               assemblyRequests = planRequests plan,
               assemblySamples = samples,
@@ -168,9 +179,18 @@ once setting before sentAlready = do
       0 -> (\result -> (result, Map.empty)) <$> action
       subscribers -> do
         let due (found, _, _) = subscribers * publishedIn workload found
-        (result, Heard got) <- withAudience (targetConfig (tuningOf load) target) subscribers 10 due action
-        pure (result, Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got])
-    errorsOf found = sum [sum (kindErrors kind) | part <- IntMap.elems (driveParts found), kind <- IntMap.elems (partKinds part)]
+        (result, Heard got) <-
+          withAudience (targetConfig (tuningOf load) target) subscribers 10 due action
+        pure
+          ( result,
+            Map.fromList [("MessageNotDelivered", abs (due result - got)) | due result /= got]
+          )
+    errorsOf found =
+      sum
+        [ sum (kindErrors kind)
+          | part <- IntMap.elems (driveParts found),
+            kind <- IntMap.elems (partKinds part)
+        ]
 
 -- Who begins at a given time is not alone: the servers count the others' commands
 -- as well. Fewer than this one sent is wrong all the same.
@@ -178,47 +198,74 @@ sharing :: Maybe Int -> Agreement -> Agreement
 sharing startAt agreement = case (startAt, agreement) of
   (Just _, Disagrees client server)
     | and [Map.findWithDefault 0 name server >= calls | (name, calls) <- Map.toList client] ->
-      NotComparable "begun at a given time (--start-at): others use the server too, and it counts their commands as well"
+      NotComparable
+        "begun at a given time (--start-at): \
+        \others use the server too, and it counts their commands as well"
   _ -> agreement
 
 -- A time of the day on the monotonic clock.
 moment :: Int -> IO Nanos
 moment wanted = do
-  wall <- wallClock
-  now <- monotonic
+  (wall, now) <- clocks
   if wanted < wall
-    then invalidRun ("--start-at passed " <> fixed 1 (fromIntegral (wall - wanted) / 1e9) <> " s before everything was ready")
+    then
+      invalidRun
+        ( "--start-at passed "
+            <> fixed 1 (secondsIn (wall - wanted))
+            <> " s before everything was ready"
+        )
     else pure (now + wanted - wall)
 
 -- How often each command must have run for what was answered.
 callsOf :: Workload -> Drive -> CommandCounts
-callsOf workload found = foldMap (\(kind, count) -> counted count (expectedStats workload kind)) (IntMap.toList (answeredByKind found))
+callsOf workload found = foldMap expected (IntMap.toList (answeredByKind found))
+  where
+    expected (kind, count) = counted count (expectedStats workload kind)
 
 -- How many messages were published.
 publishedIn :: Workload -> Drive -> Int
 publishedIn workload found =
-  sum [IntMap.findWithDefault 0 kind (answeredByKind found) | (kind, "publish") <- zip [0 ..] (kinds workload)]
+  sum
+    [ IntMap.findWithDefault 0 kind (answeredByKind found)
+      | (kind, "publish") <- zip [0 ..] (kinds workload)
+    ]
 
 -- The nodes of a cluster, if it has several and says so.
 nodesFor :: Target -> IO Nodes
 nodesFor target
   | targetIsCluster target =
-    either nobody (\found -> nodesOf [(Text.pack (renderEndpoint node), slots) | (node, slots) <- found]) <$> try (primariesWithSlots target)
+    either nobody (nodesOf . map named)
+      <$> try (primariesWithSlots target)
   | otherwise = pure noNodes
   where
+    named (node, slots) = (Text.pack (renderEndpoint node), slots)
     nobody :: Error -> Nodes
     nobody _ = noNodes
 
 announcement :: Target -> Workload -> LoadOptions -> String
 announcement target workload load =
-  targetName (targetKind target) <> " " <> Text.unpack (workloadName workload) <> ": preload, " <> before <> " of warm-up, " <> measured
+  targetName (targetKind target)
+    <> " "
+    <> Text.unpack (workloadName workload)
+    <> ": preload, "
+    <> before
+    <> " of warm-up, "
+    <> measured
   where
     plan = loadPlan load
     before = case planWarmup plan of
       WarmupFor seconds -> fixed 1 seconds <> " s"
       WarmupUntilSteady most -> "up to " <> fixed 0 most <> " s"
     measured =
-      maybe (fixed 1 (loadDuration load) <> " s measured") (\count -> thousands count <> " commands measured") (planRequests plan)
+      maybe
+        ( fixed 1 (loadDuration load)
+            <> " s measured"
+        )
+        ( \count ->
+            thousands count
+              <> " commands measured"
+        )
+        (planRequests plan)
         <> maybe "" ((", " <>) . describeArrivals) (planArrivals plan)
 
 nameOf :: Target -> Workload -> LoadOptions -> Text
@@ -240,11 +287,15 @@ specOf capabilities target workload load =
       specSeed = loadSeed load,
       specKeys = loadKeys load,
       specKeySize = workloadKeySize workload,
-      specDistribution = Text.pack (describeDistribution (shapeDistribution (workloadShape workload))),
+      specDistribution =
+        Text.pack (describeDistribution (shapeDistribution (workloadShape workload))),
       specValueSizes = Text.pack (describeSizes (shapeSizes (workloadShape workload))),
       specThreads = lanes load capabilities,
       specBatch = if isJust (planArrivals plan) then 1 else loadBatch load,
-      specInFlight = if isJust (planArrivals plan) then Config.limitInFlight Config.defaultLimits * connections else loadThreads load * loadBatch load,
+      specInFlight =
+        if isJust (planArrivals plan)
+          then Config.limitInFlight Config.defaultLimits * connections
+          else loadThreads load * loadBatch load,
       specMuxCount = loadMuxCount load,
       specPolling = loadPolling load,
       specCapabilities = capabilities,
@@ -263,9 +314,20 @@ specOf capabilities target workload load =
       specProtocol = targetResp target,
       specNetwork = targetNetwork target,
       specPersistence = Nothing,
-      specAxes = Map.fromList [("read_from", "replicas") | targetReadFrom target == Config.PreferReplica] <> missesWanted workload
+      specAxes =
+        Map.fromList [("read_from", word) | Just word <- [readingWord (targetReadFrom target)]]
+          <> missesWanted workload
     }
   where
     plan = loadPlan load
     -- Of one node.
     connections = fromMaybe capabilities (loadMuxCount load)
+
+-- | How reads that may leave the primary go, as results name it.
+readingWord :: Config.ReadFrom -> Maybe Text
+readingWord = \case
+  Config.ReadPrimary -> Nothing
+  Config.PreferReplica -> Just "replicas"
+  Config.ReadAny -> Just "any"
+  Config.SameZone _ -> Just "zone"
+  Config.LowestLatency -> Just "latency"

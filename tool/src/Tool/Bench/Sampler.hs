@@ -36,6 +36,7 @@ import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (ServerSample (..))
 import Tool.Bench.Sleep (sleepUntil)
 import Tool.Connect (Target, nodeName, primaries, quiet, withTarget)
+import Tool.Span (nanosIn, secondsIn)
 
 -- | What has been learnt so far.
 data Sampler = Sampler
@@ -53,7 +54,7 @@ withSampler target interval action = do
     nodes <- primaries client
     withAsync (mapConcurrently_ (watch sampler client) nodes) (const (action sampler))
   where
-    step = max 10000000 (round (interval * 1e9)) :: Nanos
+    step = max 10000000 (nanosIn interval)
     watch sampler client node = do
       began <- monotonic
       ask sampler client node began
@@ -65,7 +66,8 @@ withSampler target interval action = do
       now <- monotonic
       case answer of
         Right fields -> do
-          let sample = ServerSample {sampleAt = 0, sampleNode = name, sampleValues = sampleValuesOf fields}
+          let sample =
+                ServerSample {sampleAt = 0, sampleNode = name, sampleValues = sampleValuesOf fields}
           atomicModifyIORef' (samplerTaken sampler) (\before -> ((now, sample) : before, ()))
           again now
         Left problem@(ReplyError _) -> refused sampler name problem
@@ -84,11 +86,18 @@ withSampler target interval action = do
 taken :: Sampler -> Nanos -> Nanos -> IO [ServerSample]
 taken sampler from to = do
   found <- readIORef (samplerTaken sampler)
-  pure [sample {sampleAt = fromIntegral (moment - from) / 1e9} | (moment, sample) <- reverse found, moment >= from, moment < to]
+  pure
+    [ sample {sampleAt = secondsIn (moment - from)}
+      | (moment, sample) <- reverse found,
+        moment >= from,
+        moment < to
+    ]
 
 -- | Nodes that would not tell, and what they said at first.
 refusals :: Sampler -> IO [Text]
-refusals sampler = (\found -> [name <> ": " <> problem | (name, problem) <- Map.toList found]) <$> readIORef (samplerRefusals sampler)
+refusals sampler =
+  (\found -> [name <> ": " <> problem | (name, problem) <- Map.toList found])
+    <$> readIORef (samplerRefusals sampler)
 
 -- | The numbers in an answer to @INFO all@: the fields that change while a
 -- server works, and of each command how often it ran, for how many
@@ -101,12 +110,28 @@ sampleValuesOf fields = Map.fromList (concatMap value fields)
       | name `elem` wanted, Just number <- numberOf text = [(utf8 name, number)]
       | name == "role" = [("role_master", if text == "master" then 1 else 0)]
       | name == "aof_last_write_status" = [("aof_last_write_failed", if text == "ok" then 0 else 1)]
-      | name == "rdb_last_bgsave_status" = [("rdb_last_bgsave_failed", if text == "ok" then 0 else 1)]
-      | Just command <- ByteString.stripPrefix "cmdstat_" name, ofLoad command = inside ["calls", "usec"] name text
-      | Just command <- ByteString.stripPrefix "latency_percentiles_usec_" name, ofLoad command = inside ["p50", "p99", "p99.9"] name text
+      | name == "rdb_last_bgsave_status" =
+        [("rdb_last_bgsave_failed", if text == "ok" then 0 else 1)]
+      | Just command <- ByteString.stripPrefix "cmdstat_" name,
+        ofLoad command =
+        inside ["calls", "usec"] name text
+      | Just command <- ByteString.stripPrefix "latency_percentiles_usec_" name,
+        ofLoad command =
+        inside ["p50", "p99", "p99.9"] name text
       | otherwise = []
     -- Not those that ask about the server.
-    ofLoad command = Char8.takeWhile (/= '|') command `notElem` ["info", "config", "client", "hello", "auth", "cluster", "command", "dbsize", "time"]
+    ofLoad command =
+      Char8.takeWhile (/= '|') command
+        `notElem` [ "info",
+                    "config",
+                    "client",
+                    "hello",
+                    "auth",
+                    "cluster",
+                    "command",
+                    "dbsize",
+                    "time"
+                  ]
     inside parts name text =
       [ (utf8 name <> "." <> utf8 part, number)
         | assignment <- Char8.split ',' text,

@@ -12,6 +12,9 @@ module Tool.Bench.ServerFacts
   ( serverFacts,
     Found (..),
 
+    -- * The program of private servers
+    startedServerHash,
+
     -- * Parts
     differing,
     persistenceOf,
@@ -29,7 +32,7 @@ import Data.Either (fromRight)
 import Data.List (isInfixOf, minimumBy)
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (catMaybes, listToMaybe)
+import Data.Maybe (catMaybes, fromMaybe, listToMaybe)
 import Data.Ord (comparing)
 import Data.Set (Set)
 import Data.Set qualified as Set
@@ -47,6 +50,7 @@ import Redis.Error (Error (..))
 import Redis.TestKit.Address (Address (UnixAddress))
 import Redis.TestKit.Command qualified as TestKit
 import Redis.TestKit.Process qualified as Process
+import Redis.TestKit.Server (findBinary)
 import Redis.TestKit.Wait (eventuallyJust)
 import System.Directory (doesFileExist, findExecutable, getSymbolicLinkTarget)
 import System.FilePath (takeFileName, (</>))
@@ -55,6 +59,7 @@ import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Document (Clock (..), ServerFacts (..))
 import Tool.Bench.Environment (wallClock)
 import Tool.Connect
+import Tool.Span (sinceEpoch)
 
 -- | What was found out.
 data Found = Found
@@ -77,7 +82,10 @@ serverFacts thorough target = do
         onFirst = maybe id onNode (listToMaybe nodes)
     told <- asked "INFO" client (onFirst (Commands.infoOf (pure "server")))
     settings <- asked "CONFIG" client (onFirst (Commands.configGet (pure "*")))
-    clock <- if either (const False) (const True) told then clockOf client (onFirst Commands.time) else pure Nothing
+    clock <-
+      if either (const False) (const True) told
+        then clockOf client (onFirst Commands.time)
+        else pure Nothing
     let fields = either (const Map.empty) Map.fromList told
         config = either (const Map.empty) (Map.fromList . map both) settings
         local = targetIsLocal target
@@ -87,14 +95,15 @@ serverFacts thorough target = do
       Found
         { foundFacts =
             ServerFacts
-              { serverName = nameOf fields,
+              { serverName = maybe "unknown" utf8 (TestKit.nameAndVersion fields),
                 serverNodes = length nodes,
                 serverSha256 = snd <$> binary,
                 serverConfig = maybe (Map.restrictKeys config telling) (differing config) defaults,
                 serverClock = clock,
                 serverRefused =
                   catMaybes [refusal told, refusal settings]
-                    <> [ "its defaults are not known here: of its settings those are given that matter, default or not"
+                    <> [ "its defaults are not known here: \
+                         \of its settings those are given that matter, default or not"
                          | not (Map.null config),
                            Nothing <- [defaults]
                        ]
@@ -112,17 +121,12 @@ asked :: Text -> Client -> Command a -> IO (Either Text a)
 asked what client command =
   try (Redis.run client command) >>= \case
     Right answer -> pure (Right answer)
-    Left problem@(ReplyError _) -> pure (Left (what <> ": " <> Text.pack (displayException problem)))
+    Left problem@(ReplyError _) ->
+      pure (Left (what <> ": " <> Text.pack (displayException problem)))
     Left problem -> throwIO problem
 
 utf8 :: ByteString -> Text
 utf8 = Text.decodeUtf8With Text.lenientDecode
-
-nameOf :: Map ByteString ByteString -> Text
-nameOf fields = case (Map.lookup "valkey_version" fields, Map.lookup "redis_version" fields) of
-  (Just text, _) -> "valkey " <> utf8 text
-  (Nothing, Just text) -> "redis " <> utf8 text
-  (Nothing, Nothing) -> "unknown"
 
 -- Our clock minus the server's: the best of five, for the answer was on its way
 -- for at most the whole round trip.
@@ -144,7 +148,7 @@ clockOf client time = do
           let halfway = now - (after - before) `div` 2
            in Just
                 Clock
-                  { clockOffset = halfway - round (utcTimeToPOSIXSeconds told * 1000000000),
+                  { clockOffset = halfway - sinceEpoch (utcTimeToPOSIXSeconds told),
                     clockUncertainty = (after - before + 1) `div` 2 + 1000
                   }
 
@@ -159,9 +163,20 @@ programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executabl
     if any (`isInfixOf` takeFileName target) ["redis", "valkey", "keydb"]
       then do
         running <- hashOf image
-        candidates <- sequence [existing (Char8.unpack told), findExecutable (takeFileName (Char8.unpack told)), existing target]
+        candidates <-
+          sequence
+            [ existing (Char8.unpack told),
+              findExecutable (takeFileName (Char8.unpack told)),
+              existing target
+            ]
         -- A name matters too: one file is server and checker, by what it is called.
-        matching <- traverse (\path -> (,) path <$> hashOf path) [path | path <- catMaybes candidates, "server" `isInfixOf` takeFileName path]
+        matching <-
+          traverse
+            ( \path ->
+                (,) path
+                  <$> hashOf path
+            )
+            [path | path <- catMaybes candidates, "server" `isInfixOf` takeFileName path]
         pure (listToMaybe [(path, hash) | (path, Just hash) <- matching, Just hash == running])
       else pure Nothing
   _ -> pure Nothing
@@ -169,9 +184,18 @@ programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executabl
     existing path = (\there -> if there then Just path else Nothing) <$> doesFileExist path
 
 hashOf :: FilePath -> IO (Maybe Text)
-hashOf path = either (const Nothing) (Just . hex . Sha256.hash) <$> try @IOException (ByteString.readFile path)
+hashOf path =
+  either (const Nothing) (Just . hex . Sha256.hash) <$> try @IOException (ByteString.readFile path)
   where
     hex = utf8 . Lazy.toStrict . Builder.toLazyByteString . Builder.byteStringHex
+
+-- | The SHA-256 of the program that the testkit starts as a server, if it can be read.
+-- Throws 'Redis.TestKit.Wait.TestKitFailure' when there is none.
+startedServerHash :: IO (Maybe Text)
+startedServerHash = do
+  binary <- findBinary Nothing
+  -- It may be a name without a folder.
+  findExecutable binary >>= hashOf . fromMaybe binary
 
 -- What a server without settings has. It listens in a folder of its own only.
 defaultsOf :: FilePath -> IO (Maybe (Map Text Text))
@@ -227,8 +251,32 @@ telling =
 
 private :: Text -> Bool
 private name =
-  any (`Text.isInfixOf` name) ["pass", "auth", "-file", "file-", "dir", "user", "socket", "replicaof", "slaveof", "announce"]
-    || name `elem` ["port", "tls-port", "cluster-port", "bind", "bind-source-addr", "logfile", "pidfile", "aclfile", "dbfilename", "server-cpulist", "syslog-ident"]
+  any
+    (`Text.isInfixOf` name)
+    [ "pass",
+      "auth",
+      "-file",
+      "file-",
+      "dir",
+      "user",
+      "socket",
+      "replicaof",
+      "slaveof",
+      "announce"
+    ]
+    || name
+      `elem` [ "port",
+               "tls-port",
+               "cluster-port",
+               "bind",
+               "bind-source-addr",
+               "logfile",
+               "pidfile",
+               "aclfile",
+               "dbfilename",
+               "server-cpulist",
+               "syslog-ident"
+             ]
 
 -- | How it keeps what it was told: from @appendonly@, @appendfsync@ and @save@.
 persistenceOf :: Map Text Text -> Text

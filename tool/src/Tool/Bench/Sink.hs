@@ -17,7 +17,13 @@ import Control.Exception (bracketOnError, toException)
 import Control.Monad (forM_, void, when)
 import Data.Aeson (encode)
 import Data.ByteString.Lazy.Char8 qualified as Lazy
-import System.Directory (doesDirectoryExist, doesFileExist, doesPathExist, removePathForcibly, renameFile)
+import System.Directory
+  ( doesDirectoryExist,
+    doesFileExist,
+    doesPathExist,
+    removePathForcibly,
+    renameFile,
+  )
 import System.FilePath (takeDirectory, takeFileName)
 import System.IO (hClose, hFlush, openBinaryTempFileWithDefaultPermissions, stdout)
 import System.IO.Error (ioeSetFileName, modifyIOError, tryIOError)
@@ -38,7 +44,9 @@ withOutputs outputs action =
     forM_ prefixes $ \prefix -> do
       -- Nothing is written yet: only whether there is such a folder.
       folder <- doesDirectoryExist (takeDirectory prefix)
-      if folder then pure () else invalidRun ("--hgrm " <> prefix <> ": cannot be written (" <> takeDirectory prefix <> ": does not exist)")
+      if folder
+        then pure ()
+        else invalidRun ("--hgrm " <> prefix <> ": cannot be written (" <> missing prefix <> ")")
     action $ \document -> do
       write [formatted format document | (format, _) <- single]
       forM_ prefixes $ \prefix ->
@@ -47,6 +55,7 @@ withOutputs outputs action =
   where
     single = filter ((/= FormatHgrm) . fst) (outputsFiles outputs)
     prefixes = [path | (FormatHgrm, path) <- outputsFiles outputs]
+    missing prefix = takeDirectory prefix <> ": does not exist"
 
 -- | A document in one of the forms that are one file.
 formatted :: Format -> Document -> Lazy.ByteString
@@ -90,7 +99,8 @@ withSink named path action
   where
     create = do
       refuseFolder named path
-      tryIOError (openBinaryTempFileWithDefaultPermissions (takeDirectory path) (takeFileName path <> ".part"))
+      let part = takeFileName path <> ".part"
+      tryIOError (openBinaryTempFileWithDefaultPermissions (takeDirectory path) part)
         >>= either (cannotWrite named path) pure
     -- On a full disk closing fails, too.
     discard (temporary, handle) = do

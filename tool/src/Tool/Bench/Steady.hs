@@ -2,9 +2,12 @@
 -- open and a compiler that warms up make the first seconds unlike the rest.
 module Tool.Bench.Steady
   ( settled,
+    untilSteady,
     startedSteady,
   )
 where
+
+import Tool.Bench.Cpu (Nanos)
 
 -- | Whether the last four of these rates are close: none more than 8 % from
 -- their mean. 'False' for fewer. For deciding that a warm-up may end.
@@ -14,6 +17,21 @@ settled rates = case drop (length rates - 4) rates of
     let middle = mean lastOnes
      in middle > 0 && all (\rate -> abs (rate - middle) <= 0.08 * middle) lastOnes
   _ -> False
+
+-- | Looks again and again, until the rate has been steady over four looks, or until the
+-- latest moment: which moment that is, and whether it was steady. Takes what waits for a
+-- moment and says when it is and how much was counted by then; the time between two
+-- looks; the moment at which counting began, from nothing; the latest.
+untilSteady :: (Nanos -> IO (Nanos, Int)) -> Nanos -> Nanos -> Nanos -> IO (Nanos, Bool)
+untilSteady look apart begin latest = go [] begin 0
+  where
+    go rates before counted = do
+      (now, count) <- look (min latest (before + apart))
+      let rates' = rates <> [fromIntegral (count - counted) / fromIntegral (max 1 (now - before))]
+          steady = settled rates'
+      if now >= latest || steady
+        then pure (now, steady)
+        else go (drop (length rates' - 4) rates') now count
 
 -- | Whether a measured window began as it went on: the mean rate of its first
 -- quarter is no further from that of the rest than 5 %, or than three standard
@@ -34,6 +52,7 @@ mean values = sum values / fromIntegral (length values)
 deviation :: [Double] -> Double
 deviation values
   | length values < 2 = 0
-  | otherwise = sqrt (sum [(value - middle) ^ (2 :: Int) | value <- values] / fromIntegral (length values - 1))
+  | otherwise = sqrt (sum squares / fromIntegral (length values - 1))
   where
+    squares = [(value - middle) ^ (2 :: Int) | value <- values]
     middle = mean values

@@ -1,3 +1,5 @@
+{-# LANGUAGE MultiWayIf #-}
+
 -- | One rate after the other: how latency grows with load, and where it begins
 -- to grow without bound.
 --
@@ -26,7 +28,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Progress (Progress, announce)
 import Tool.Failure (invalidRun)
 import Tool.Options.Bench (LoadOptions (..))
-import Tool.Options.Load (Check (..), Plan (..), Sweep (..))
+import Tool.Options.Load (Check (..), Plan (..), Sending (..), Sweep (..))
 import Tool.Text (duration, fixed, thousands)
 
 -- | What one rate came to.
@@ -40,50 +42,95 @@ data Step = Step
   deriving stock (Eq, Show)
 
 -- | Measures at each rate, by the given action, until one is more than the
--- server can do or the generator. The runs, and where the knee is. Throws
+-- server can do or the generator. If the first is, half of it is tried, and so on,
+-- so that there is a curve. The runs, by their rates, and where the knee is. Throws
 -- 'Tool.Failure.Failure' if there is no rate to begin with.
-sweep :: Progress -> (Leniency -> LoadOptions -> IO Run) -> Sweep -> LoadOptions -> IO ([Run], [Text])
+sweep ::
+  Progress ->
+  (Leniency -> LoadOptions -> IO Run) ->
+  Sweep ->
+  LoadOptions ->
+  IO ([Run], [Text])
 sweep progress measured wanted load = do
   rates <- case wanted of
     SweepRates rates -> pure rates
     SweepSteps steps -> do
       announce progress "sweep: what does a closed loop reach?"
-      closed <- measured lenient {lenientChecks = Saturation : lenientChecks lenient} load {loadPlan = plan {planSweep = Nothing, planArrivals = Nothing}, loadDuration = min 3 (loadDuration load)}
+      closed <-
+        measured
+          lenient {lenientChecks = Saturation : lenientChecks lenient}
+          load
+            { loadPlan = plan {planSending = WhenAnswered},
+              loadDuration = min 3 (loadDuration load)
+            }
       -- Rates that are all zero are due at no time, and so never over.
       when (runRate closed <= 0) $
-        invalidRun ("--sweep: a closed loop reached nothing: " <> Text.unpack (Text.intercalate "; " (runProblems closed)))
+        invalidRun
+          ( "--sweep: a closed loop reached nothing: "
+              <> Text.unpack (Text.intercalate "; " (runProblems closed))
+          )
       pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
-  (runs, ended) <- go rates
+  (above, ended) <- go rates
+  below <- case above of
+    [only] | not (kept (stepOf only)) -> halves maxHalves (stepRate (stepOf only) / 2)
+    _ -> pure []
+  let runs = below <> above
   let steps = map stepOf runs
       found step =
-        "the knee is at " <> Text.pack (thousands (round (stepRate step))) <> " commands a second: up to there the 99th percentile of the response time stays within "
+        "the knee is at "
+          <> Text.pack (thousands (round (stepRate step)))
+          <> " commands a second: \
+             \up to there the 99th percentile of the response time stays within "
           <> Text.pack (duration (limitOf steps))
           <> " (five times that at the lowest rate, or a millisecond)"
       note = case knee steps of
         Just step
           | Just reason <- ended -> found step <> "; " <> reason
-          | [step] == drop (length steps - 1) steps -> found step <> "; no rate of the sweep was beyond it, so it may lie higher"
+          | [step] == drop (length steps - 1) steps ->
+            found step <> "; no rate of the sweep was beyond it, so it may lie higher"
           | otherwise -> found step
         Nothing -> "the knee is below the lowest rate of the sweep" <> maybe "" ("; " <>) ended
   pure (runs, [note])
   where
     plan = loadPlan load
     lenient = leniencyOf plan
+    measuredAt rate =
+      measured
+        lenient {lenientBehind = True}
+        load {loadPlan = plan {planSending = AtTimes (Constant rate)}}
+    halves :: Int -> Double -> IO [Run]
+    halves left rate
+      | left <= 0 = pure []
+      | otherwise = do
+        run <- measuredAt rate
+        if
+            | not (runValid run) -> pure []
+            | kept (stepOf run) -> pure [run]
+            | otherwise -> (<> [run]) <$> halves (left - 1) (rate / 2)
     go = \case
       [] -> pure ([], Nothing)
       rate : later -> do
-        run <- measured lenient {lenientBehind = True} load {loadPlan = plan {planSweep = Nothing, planArrivals = Just (Constant rate)}}
+        run <- measuredAt rate
         let at = Text.pack (fixed 0 rate <> "/s")
         if not (runValid run)
           then
             pure
               ( [],
-                Just ("the sweep ended at " <> at <> ", which was not measured: " <> Text.intercalate "; " (runProblems run))
+                Just
+                  ( "the sweep ended at "
+                      <> at
+                      <> ", which was not measured: "
+                      <> Text.intercalate "; " (runProblems run)
+                  )
               )
           else
             if not (kept (stepOf run))
               then pure ([run], Just (at <> " was more than could be answered"))
               else first (run :) <$> go later
+
+-- How often a first rate that is too much is halved: to a thirty-second.
+maxHalves :: Int
+maxHalves = 5
 
 -- Whether all that was sent was answered in time.
 kept :: Step -> Bool

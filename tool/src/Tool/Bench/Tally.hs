@@ -6,17 +6,23 @@
 --
 -- Whatever the length of a run, it has two sides: one that is counted into, and
 -- one that holds the slice before. The first thread that finds the clock past the
--- end of a slice changes sides, which is one word written, so that all counts of
--- a command are of the same slice. The side that was left is handed over as a
--- 'Part' half a slice later, when a thread of another core that was just counting
--- has long finished; that costs a fraction of a millisecond each second. Others
--- pick up the parts when they like.
+-- end of a slice changes sides, which is one word written. The side that was left
+-- is handed over as a 'Part' half a slice later; that costs a fraction of a
+-- millisecond each second. Others pick up the parts when they like.
+--
+-- All counts of a command are of the same slice, wherever the runtime or the system
+-- stops a thread: who counts is entered on the side for as long, and a side is handed
+-- over when nobody is. Whoever is stopped in between keeps it until it goes on; until
+-- then the slice that is counted into lasts. That two additions more are cheap, and
+-- that the compiler might be trusted to let no thread be stopped there, was weighed:
+-- unoptimised code allocates everywhere, and is stopped there.
 module Tool.Bench.Tally
   ( Tally,
     Shape (..),
     newTally,
 
     -- * Counting; from any thread
+    Sent (..),
     answered,
     answeredWithin,
     failed,
@@ -27,6 +33,12 @@ module Tool.Bench.Tally
     collect,
     answeredSoFar,
     errorClass,
+
+    -- * Parts
+    Side,
+    counting,
+    served,
+    looked,
   )
 where
 
@@ -47,7 +59,13 @@ import Data.Primitive.SmallArray (SmallArray, indexSmallArray, sizeofSmallArray,
 import Data.Text (Text)
 import Data.Text qualified as Text
 import GHC.Exts (RealWorld)
-import Redis.Error (ConnectionFailure (..), Error (..), RoutingFailure (..), ServerError (serverErrorCode), TimeoutFailure (timeoutDelivery))
+import Redis.Error
+  ( ConnectionFailure (..),
+    Error (..),
+    RoutingFailure (..),
+    ServerError (serverErrorCode),
+    TimeoutFailure (timeoutDelivery),
+  )
 import Redis.Error qualified as Redis
 import Tool.Bench.Atomic qualified as Atomic
 import Tool.Bench.Cpu (Nanos)
@@ -93,7 +111,7 @@ data Side = Side
 -- | Nothing counted; the slice is that of the given moment.
 newTally :: Window -> Shape -> Nanos -> IO Tally
 newTally window shape now = do
-  turns <- zeros 6
+  turns <- zeros 8
   tally <- Tally window <$> newSide shape <*> newSide shape <*> pure turns <*> newIORef []
   writeByteArray turns slotIdle noSlice
   writeByteArray turns slotDue never
@@ -102,7 +120,9 @@ newTally window shape now = do
 
 newSide :: Shape -> IO Side
 newSide shape =
-  Side <$> recorders (shapeKinds shape) <*> recorders (shapeKinds shape) <*> recorders (shapeNodes shape)
+  Side <$> recorders (shapeKinds shape)
+    <*> recorders (shapeKinds shape)
+    <*> recorders (shapeNodes shape)
     <*> newRecorder
     <*> zeros (2 * shapeKinds shape)
     <*> newIORef Map.empty
@@ -117,75 +137,86 @@ zeros count = do
   where
     size = 8 * (margin + count + 8)
 
--- | A command of that kind was sent to that node, then answered. Closed loops.
--- A negative node is one that is not known.
-answered :: Tally -> Int -> Int -> Nanos -> Nanos -> Outcome -> IO ()
-answered tally !kind !node !sent !done =
-  judged tally kind node done $ \side -> serviceOf side kind node (done - sent)
+-- | A command on its way: the number of its kind, that of its node, and when it was
+-- sent. A negative node is one that is not known.
+data Sent = Sent
+  { sentKind :: Int,
+    sentNode :: Int,
+    sentAt :: Nanos
+  }
+  deriving stock (Eq, Show)
 
--- | A command of that kind was due, then sent to that node, then answered. Open
--- loops.
-answeredWithin :: Tally -> Int -> Int -> Nanos -> Nanos -> Nanos -> Outcome -> IO ()
-answeredWithin tally !kind !node !due !sent !done =
-  judged tally kind node done $ \side -> serviceOf side kind node (done - sent) >> responseOf side kind (done - due)
+-- | A command was answered at that moment. Closed loops.
+answered :: Tally -> Sent -> Nanos -> Outcome -> IO ()
+answered tally sent !done !outcome =
+  counting tally done $ \side -> void (judged side sent done outcome)
 
--- What was answered well counts as served.
-judged :: Tally -> Int -> Int -> Nanos -> (Side -> IO ()) -> Outcome -> IO ()
-judged tally kind node done served = \case
-  Done -> turn tally done >>= served
-  Hit -> turn tally done >>= \side -> served side >> hit side kind
-  Miss -> turn tally done >>= \side -> served side >> missed side kind
-  Wrong _ -> turn tally done >>= \side -> noteError side kind node "WrongReply"
+-- | A command that was due at the first moment was answered at the second. Open loops.
+answeredWithin :: Tally -> Nanos -> Sent -> Nanos -> Outcome -> IO ()
+answeredWithin tally !due sent !done !outcome = counting tally done $ \side -> do
+  well <- judged side sent done outcome
+  when well $ record (indexSmallArray (sideResponse side) (sentKind sent)) (done - due)
+
+-- What was answered well counts as served; whether it was.
+judged :: Side -> Sent -> Nanos -> Outcome -> IO Bool
+judged side sent done = \case
+  Done -> True <$ served side sent done
+  Hit -> True <$ (served side sent done >> looked side (sentKind sent) True)
+  Miss -> True <$ (served side sent done >> looked side (sentKind sent) False)
+  Wrong _ -> False <$ noteError side sent "WrongReply"
   -- Nobody looked at it; that must not pass for a hit.
-  Found _ -> turn tally done >>= \side -> noteError side kind node "NotCompared"
+  Found _ -> False <$ noteError side sent "NotCompared"
 {-# INLINE judged #-}
 
-serviceOf :: Side -> Int -> Int -> Nanos -> IO ()
-serviceOf side kind node took = do
-  record (indexSmallArray (sideService side) kind) took
-  when (node >= 0 && node < sizeofSmallArray (sideNodes side)) $ record (indexSmallArray (sideNodes side) node) took
-{-# INLINE serviceOf #-}
+-- | How long it took to answer a command.
+served :: Side -> Sent -> Nanos -> IO ()
+served side (Sent kind node sent) done = do
+  record (indexSmallArray (sideService side) kind) (done - sent)
+  when (node >= 0 && node < sizeofSmallArray (sideNodes side)) $
+    record (indexSmallArray (sideNodes side) node) (done - sent)
+{-# INLINE served #-}
 
-responseOf :: Side -> Int -> Nanos -> IO ()
-responseOf side kind = record (indexSmallArray (sideResponse side) kind)
-{-# INLINE responseOf #-}
+-- | Whether a read of that kind has found something.
+looked :: Side -> Int -> Bool -> IO ()
+looked side kind hit = Atomic.add (sideHits side) (if hit then hitsOf kind else missesOf kind) 1
+{-# INLINE looked #-}
 
-hit, missed :: Side -> Int -> IO ()
-hit side kind = Atomic.add (sideHits side) (hitsOf kind) 1
-missed side kind = Atomic.add (sideHits side) (missesOf kind) 1
-{-# INLINE hit #-}
-{-# INLINE missed #-}
+-- | A command failed at that moment. Never counted as answered.
+failed :: Tally -> Sent -> Nanos -> Error -> IO ()
+failed tally sent now problem =
+  counting tally now $ \side -> noteError side sent (Text.pack (errorClass problem))
 
--- | A command of that kind to that node failed, at that moment. Never counted as
--- answered.
-failed :: Tally -> Int -> Int -> Nanos -> Error -> IO ()
-failed tally kind node now problem = do
-  side <- turn tally now
-  noteError side kind node (Text.pack (errorClass problem))
-
-noteError :: Side -> Int -> Int -> Text -> IO ()
-noteError side kind node name =
-  atomicModifyIORef' (sideErrors side) (\before -> (Map.insertWith (+) (kind, node, name) 1 before, ()))
+noteError :: Side -> Sent -> Text -> IO ()
+noteError side (Sent kind node _) name =
+  atomicModifyIORef'
+    (sideErrors side)
+    ( \before ->
+        (Map.insertWith (+) (kind, node, name) 1 before, ())
+    )
 
 -- | A command was due, and sent at that moment.
 lagged :: Tally -> Nanos -> Nanos -> IO ()
-lagged tally due sent = do
-  side <- turn tally sent
-  record (sideSchedule side) (sent - due)
+lagged tally due sent = counting tally sent $ \side -> record (sideSchedule side) (sent - due)
 
--- Before something is counted: where? From here on nothing is allocated until
--- all of a command is counted, so that no other thread of this core gets in
--- between: arguments and outcomes are evaluated before.
-turn :: Tally -> Nanos -> IO Side
-turn tally now = do
-  due <- readByteArray (tallyTurns tally) slotDue
+-- | Counts something at a moment: all of it on one side, which is handed over when
+-- this has ended and not before.
+counting :: Tally -> Nanos -> (Side -> IO ()) -> IO ()
+counting tally now count = do
+  due <- readByteArray turns slotDue
   when (now >= due) (turnOver tally now due)
-  current tally
-{-# INLINE turn #-}
-
-current :: Tally -> IO Side
-current tally = sideAt tally <$> readByteArray (tallyTurns tally) slotSide
-{-# INLINE current #-}
+  enterSide
+  where
+    turns = tallyTurns tally
+    -- Entered first and then looked at again: a side that was left in between may
+    -- be handed over at this moment.
+    enterSide = do
+      side <- readByteArray turns slotSide
+      Atomic.add turns (slotCounting side) 1
+      still <- readByteArray turns slotSide
+      if still == side
+        then count (sideAt tally side) >> Atomic.add turns (slotCounting side) (-1)
+        else Atomic.add turns (slotCounting side) (-1) >> enterSide
+{-# INLINE counting #-}
 
 sideAt :: Tally -> Int -> Side
 sideAt tally side = if side == 0 then tallyEven tally else tallyOdd tally
@@ -193,24 +224,27 @@ sideAt tally side = if side == 0 then tallyEven tally else tallyOdd tally
 
 -- For the first who finds it due: the side that was left is handed over, and if
 -- the slice is over as well, the next one begins on that side. What others
--- count meanwhile falls into the one slice or the other.
+-- count meanwhile falls into the one slice or the other. While somebody is still
+-- counting on the side that was left, it is due again at the next command.
 turnOver :: Tally -> Nanos -> Nanos -> IO ()
 turnOver tally now due = do
   first <- Atomic.replaceIf turns slotDue due never
   when first $ do
-    handOverIdle tally
-    end <- readByteArray turns slotEnd
-    if now < end
-      then dueAt tally end
-      else do
-        left <- readByteArray turns slotSlice
-        side <- readByteArray turns slotSide
-        middle <- enter tally now
-        writeByteArray turns slotIdle (left :: Int)
-        writeByteArray turns slotSide (1 - side :: Int)
-        dueAt tally middle
+    side <- readByteArray turns slotSide
+    others <- readByteArray turns (slotCounting (1 - side)) :: IO Int
+    if others > 0 then dueAt tally due else handOverIdle tally >> goOn side
   where
     turns = tallyTurns tally
+    goOn side = do
+      end <- readByteArray turns slotEnd
+      if now < end
+        then dueAt tally end
+        else do
+          left <- readByteArray turns slotSlice
+          middle <- enter tally now
+          writeByteArray turns slotIdle (left :: Int)
+          writeByteArray turns slotSide (1 - side :: Int)
+          dueAt tally middle
 {-# NOINLINE turnOver #-}
 
 -- What comes next belongs to the slice of that moment. Half of what is left of
@@ -242,7 +276,8 @@ handOver :: Tally -> IO ()
 handOver tally = do
   handOverIdle tally
   slice <- readByteArray (tallyTurns tally) slotSlice
-  current tally >>= partOf >>= push tally slice
+  side <- readByteArray (tallyTurns tally) slotSide
+  partOf (sideAt tally side) >>= push tally slice
 
 -- The side that is not counted into, if it holds a slice.
 handOverIdle :: Tally -> IO ()
@@ -259,7 +294,8 @@ handOverIdle tally = do
 push :: Tally -> Int -> Part -> IO ()
 push tally slice part = do
   Atomic.add (tallyTurns tally) slotBefore (partOps part)
-  when (part /= mempty) $ atomicModifyIORef' (tallyParts tally) (\parts -> ((slice, part) : parts, ()))
+  when (part /= mempty) $
+    atomicModifyIORef' (tallyParts tally) (\parts -> ((slice, part) : parts, ()))
 
 -- What was counted on a side, which then holds nothing.
 partOf :: Side -> IO Part
@@ -270,9 +306,20 @@ partOf side = do
   schedule <- drain (sideSchedule side)
   pure
     Part
-      { partKinds = IntMap.unionWith (<>) (IntMap.fromList [pair | pair@(_, counts) <- zip [0 ..] kinds, counts /= mempty]) (errorsByKind errors),
-        partNodes = IntMap.fromList [pair | pair@(_, found) <- zip [0 ..] nodes, Histogram.count found > 0],
-        partNodeErrors = IntMap.fromListWith (Map.unionWith (+)) [(node, Map.singleton name held) | ((_, node, name), held) <- Map.toList errors, node >= 0],
+      { partKinds =
+          IntMap.unionWith
+            (<>)
+            (IntMap.fromList [pair | pair@(_, counts) <- zip [0 ..] kinds, counts /= mempty])
+            (errorsByKind errors),
+        partNodes =
+          IntMap.fromList [pair | pair@(_, found) <- zip [0 ..] nodes, Histogram.count found > 0],
+        partNodeErrors =
+          IntMap.fromListWith
+            (Map.unionWith (+))
+            [ (node, Map.singleton name held)
+              | ((_, node, name), held) <- Map.toList errors,
+                node >= 0
+            ],
         partSchedule = schedule
       }
   where
@@ -281,9 +328,20 @@ partOf side = do
       response <- drain (indexSmallArray (sideResponse side) kind)
       hits <- Atomic.take' (sideHits side) (hitsOf kind)
       misses <- Atomic.take' (sideHits side) (missesOf kind)
-      pure KindCounts {kindService = service, kindResponse = response, kindHits = hits, kindMisses = misses, kindErrors = Map.empty}
+      pure
+        KindCounts
+          { kindService = service,
+            kindResponse = response,
+            kindHits = hits,
+            kindMisses = misses,
+            kindErrors = Map.empty
+          }
     errorsByKind errors =
-      IntMap.fromListWith (<>) [(kind, mempty {kindErrors = Map.singleton name held}) | ((kind, _, name), held) <- Map.toList errors]
+      IntMap.fromListWith
+        (<>)
+        [ (kind, mempty {kindErrors = Map.singleton name held})
+          | ((kind, _, name), held) <- Map.toList errors
+        ]
 
 -- | Takes the parts that were handed over since the last time, and adds them
 -- to others.
@@ -305,14 +363,27 @@ errorClass :: Error -> String
 errorClass = \case
   ReplyError problem -> "ReplyError " <> filter (/= '"') (show (serverErrorCode problem))
   UnexpectedReply _ -> "UnexpectedReply"
-  ConnectionError failure -> "ConnectionError " <> show (connectionDelivery failure) <> " " <> connection (connectionCause failure)
+  ConnectionError failure ->
+    "ConnectionError "
+      <> show (connectionDelivery failure)
+      <> " "
+      <> connection (connectionCause failure)
   TimeoutError failure -> "TimeoutError " <> show (timeoutDelivery failure)
-  RoutingError failure -> "RoutingError " <> show (routingDelivery failure) <> " " <> constructor (routingCause failure)
+  RoutingError failure ->
+    "RoutingError " <> show (routingDelivery failure) <> " " <> routing (routingCause failure)
   RefusedError _ -> "RefusedError"
+  SubscriberTooSlow _ -> "SubscriberTooSlow"
   ClientClosed -> "ClientClosed"
   where
     connection = \case
       Redis.ConnectFailed _ -> "ConnectFailed"
+      cause -> constructor cause
+
+    -- The last attempt is what it was given up for.
+    routing = \case
+      Redis.AttemptsExhausted trail
+        | (_, final) : _ <- reverse trail ->
+          "AttemptsExhausted, " <> errorClass final
       cause -> constructor cause
 
     constructor :: Show cause => cause -> String
@@ -320,7 +391,8 @@ errorClass = \case
 
 -- Past the first cache line: the side that is counted into, its slice, when that
 -- ends, and when something is to be done next; the slice that the other side
--- holds; how many were answered in what was handed over.
+-- holds; how many were answered in what was handed over; how many are counting on
+-- either side.
 margin, slotSide, slotSlice, slotEnd, slotDue, slotIdle, slotBefore :: Int
 margin = 8
 slotSide = margin
@@ -329,6 +401,9 @@ slotEnd = margin + 2
 slotDue = margin + 3
 slotIdle = margin + 4
 slotBefore = margin + 5
+
+slotCounting :: Int -> Int
+slotCounting side = margin + 6 + side
 
 -- Where hits and misses of a kind stand.
 hitsOf, missesOf :: Int -> Int

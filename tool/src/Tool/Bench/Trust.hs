@@ -9,6 +9,7 @@ module Tool.Bench.Trust
     trustOf,
     forgiven,
     cpuLimit,
+    waitedEachSecond,
   )
 where
 
@@ -19,6 +20,7 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Usage (Usage (..))
 import Tool.Options.Load (Check (..))
+import Tool.Span (secondsIn)
 import Tool.Text (duration, fixed, percent)
 
 -- | What is known of a window.
@@ -52,48 +54,74 @@ trustOf :: Evidence -> Trust
 trustOf evidence =
   Trust
     { trustCpuShare = Just share,
-      trustGcShare = (\gc -> ratio (fromIntegral gc) (fromIntegral (usageCpu used))) <$> usageGc used,
+      trustGcShare =
+        (\gc -> ratio (fromIntegral gc) (fromIntegral (usageCpu used))) <$> usageGc used,
       trustRunQueue = (\queued -> ratio (fromIntegral queued) wall) <$> usageQueued used,
       trustLittle = littleRatio evidence,
       trustSteady = evidenceSteady evidence,
       trustSchedule = fst <$> evidenceOpen evidence,
-      trustProblems = [text | (check, text) <- findings evidence, check `notElem` evidenceAllowed evidence]
+      trustProblems =
+        [text | (check, text) <- findings evidence, check `notElem` evidenceAllowed evidence]
     }
   where
     used = evidenceUsage evidence
     wall = fromIntegral (usageTime used) :: Double
     share = cpuShare evidence
 
+-- | How long threads waited for a core, in words: a share of the time, summed over all
+-- of them, which as a percentage nobody would understand.
+waitedEachSecond :: Double -> Text
+waitedEachSecond share = Text.pack (fixed 2 share) <> " s in each second"
+
 -- | What was found and is allowed, in words; that the generator used up its
 -- cores is not among it, because its share is always told.
 forgiven :: Evidence -> [Text]
 forgiven evidence =
-  [text | (check, text) <- findings evidence, check /= Saturation, check `elem` evidenceAllowed evidence]
+  [ text
+    | (check, text) <- findings evidence,
+      check /= Saturation,
+      check `elem` evidenceAllowed evidence
+  ]
 
 cpuShare :: Evidence -> Double
-cpuShare evidence = ratio (fromIntegral (usageCpu used)) (fromIntegral (usageTime used) * fromIntegral (evidenceCores evidence))
+cpuShare evidence = ratio (fromIntegral (usageCpu used)) available
   where
     used = evidenceUsage evidence
+    available = fromIntegral (usageTime used) * fromIntegral (evidenceCores evidence)
 
 -- Throughput times mean latency is the mean number on their way.
 onTheirWay :: Evidence -> Double
-onTheirWay evidence = ratio (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9) (evidenceSeconds evidence)
+onTheirWay evidence =
+  ratio
+    (fromIntegral (Histogram.count service) * Histogram.mean service / 1e9)
+    (evidenceSeconds evidence)
   where
     service = evidenceService evidence
 
 littleRatio :: Evidence -> Maybe Double
-littleRatio evidence = (\(threads, batch) -> ratio (onTheirWay evidence) (fromIntegral (threads * batch))) <$> evidenceClosed evidence
+littleRatio evidence =
+  (\(threads, batch) -> ratio (onTheirWay evidence) (fromIntegral (threads * batch)))
+    <$> evidenceClosed evidence
 
 -- Which checks fail, and why.
 findings :: Evidence -> [(Check, Text)]
-findings evidence = [(Saturation, text) | text <- saturated] <> [(Little, text) | text <- impossible] <> [(Rate, text) | text <- behind]
+findings evidence =
+  [(Saturation, text) | text <- saturated]
+    <> [(Little, text) | text <- impossible]
+    <> [(Rate, text) | text <- behind]
   where
     service = evidenceService evidence
     share = cpuShare evidence
     saturated =
-      [ "the generator used " <> shown (percent share) <> " of its " <> cores (evidenceCores evidence) <> ", more than "
+      [ "the generator used "
+          <> shown (percent share)
+          <> " of its "
+          <> cores (evidenceCores evidence)
+          <> ", more than "
           <> shown (percent cpuLimit)
-          <> ": it measured itself. Give it more (+RTS -N), ask for less (--rate, --threads), or say --allow-saturation if it is the client that you measure"
+          <> ": it measured itself. \
+             \Give it more (+RTS -N), ask for less (--rate, --threads), \
+             \or say --allow-saturation if it is the client that you measure"
         | share > cpuLimit
       ]
     -- A little more than all: what was on its way when the window began ended
@@ -103,17 +131,22 @@ findings evidence = [(Saturation, text) | text <- saturated] <> [(Little, text) 
       (Just held, Just (threads, batch))
         | Histogram.count service > 100 * threads * batch,
           held > 1.1 + edge || (batch == 1 && held < 0.9 - edge) ->
-          [ "throughput times mean latency makes " <> shown (fixed 1 (onTheirWay evidence)) <> " commands on their way, but there were "
+          [ "throughput times mean latency makes "
+              <> shown (fixed 1 (onTheirWay evidence))
+              <> " commands on their way, but there were "
               <> shown (show (threads * batch))
               <> ": a clock or a count is wrong, or threads were kept from running"
           ]
       _ -> []
-    edge = ratio (fromIntegral (Histogram.maximumValue service) / 1e9) (evidenceSeconds evidence)
+    edge = ratio (secondsIn (Histogram.maximumValue service)) (evidenceSeconds evidence)
     behind = case evidenceOpen evidence of
       Just (lateness, wanted)
         | sent <- fromIntegral (Histogram.count lateness),
           sent < 0.99 * wanted ->
-          [ "of at least " <> shown (fixed 0 wanted) <> " commands that were due only " <> shown (fixed 0 sent)
+          [ "of at least "
+              <> shown (fixed 0 wanted)
+              <> " commands that were due only "
+              <> shown (fixed 0 sent)
               <> " were sent: server or client cannot keep up with the rate (lateness p99 "
               <> shown (duration (Histogram.percentile 99 lateness))
               <> ")"

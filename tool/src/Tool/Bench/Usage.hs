@@ -57,7 +57,8 @@ usedSince before after =
       usageCpu = usageCpu after - usageCpu before,
       usageGc = (-) <$> usageGc after <*> usageGc before,
       -- A thread that ended in between takes its time along.
-      usageQueued = (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
+      usageQueued =
+        (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
     }
 
 -- | On how many cores this process can run Haskell at a time.
@@ -71,14 +72,21 @@ takeAllCores :: IO ()
 takeAllCores = do
   arguments <- getFullArgs
   processors <- getNumProcessors
-  unless (any ("-N" `isPrefixOf`) (drop 1 (dropWhile (/= "+RTS") arguments))) $ setNumCapabilities (max 1 (min 4 processors))
+  unless (any ("-N" `isPrefixOf`) (drop 1 (dropWhile (/= "+RTS") arguments))) $
+    setNumCapabilities (max 1 (min 4 processors))
 
 queued :: IO (Maybe Nanos)
 queued =
   try @IOException (listDirectory tasks) >>= \case
     Left _ -> pure Nothing
     Right threads -> do
-      texts <- traverse (\thread -> fromRight ByteString.empty <$> try @IOException (ByteString.readFile (tasks </> thread </> "schedstat"))) threads
+      texts <-
+        traverse
+          ( \thread ->
+              fromRight ByteString.empty
+                <$> try @IOException (ByteString.readFile (tasks </> thread </> "schedstat"))
+          )
+          threads
       pure $ case mapMaybe queuedNanos texts of
         [] -> Nothing
         found -> Just (sum found)

@@ -38,14 +38,11 @@ module Tool.Bench.Workload
     newStream,
     next,
     verdict,
-    upcoming,
-    fetchKey,
     Drawn (..),
     Outcome (..),
   )
 where
 
-import Control.Monad (when)
 import Data.ByteString (ByteString)
 import Data.Foldable (toList)
 import Data.Map.Strict (Map)
@@ -57,7 +54,6 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word64)
 import Tool.Bench.Workload.Custom (NotACommand (..), custom)
-import Tool.Bench.Workload.Distribution (foreseen)
 import Tool.Bench.Workload.Drawn
 import Tool.Bench.Workload.Ground
 import Tool.Bench.Workload.Keys
@@ -85,7 +81,8 @@ data Workload = Workload
 -- | A workload by its tasks, with a name if they are not name enough. 'Left' is
 -- one line. \(O(n)\) in the number of keys.
 makeWorkload :: Maybe Text -> Shape -> Mix -> Either String Workload
-makeWorkload name shape tasks = assembled ground (fromMaybe text name) text . toList <$> traverse kind tasks
+makeWorkload name shape tasks =
+  assembled ground (fromMaybe text name) text . toList <$> traverse kind tasks
   where
     ground = newGround shape
     text = Text.pack (describeMix tasks)
@@ -93,11 +90,15 @@ makeWorkload name shape tasks = assembled ground (fromMaybe text name) text . to
       (,) weight <$> case task of
         TaskNamed test -> maybe (Left ("there is no test " <> show test)) Right (named ground test)
         TaskCommand _ template ->
-          either (\(NotACommand problem) -> Left problem) Right (custom ground (allKeys ground) (taskName task) template)
+          either
+            (\(NotACommand problem) -> Left problem)
+            Right
+            (custom ground (allKeys ground) (taskName task) template)
 
 -- | A workload that sends PING.
 emptyWorkload :: Shape -> Workload
-emptyWorkload shape = assembled ground "ping_mbulk" "ping_mbulk" [(1, kind) | Just kind <- [named ground "ping_mbulk"]]
+emptyWorkload shape =
+  assembled ground "ping_mbulk" "ping_mbulk" [(1, kind) | Just kind <- [named ground "ping_mbulk"]]
   where
     ground = newGround shape
 
@@ -105,7 +106,8 @@ assembled :: Ground -> Text -> Text -> [(Int, Kind)] -> Workload
 assembled ground name text shares =
   Workload
     { workloadKinds = smallArrayFromList (map snd shares),
-      workloadMakes = smallArrayFromList (zipWith (\number (_, kind) -> kindMake kind number) [0 ..] shares),
+      workloadMakes =
+        smallArrayFromList (zipWith (\number (_, kind) -> kindMake kind number) [0 ..] shares),
       workloadMarks = primArrayFromList (marks (map fst shares)),
       workloadGround = ground,
       workloadName = name,
@@ -114,7 +116,8 @@ assembled ground name text shares =
 
 -- The sums of all weights but the last, as shares of 2^32.
 marks :: [Int] -> [Word64]
-marks weights = zipWith (\done _ -> fromIntegral (done * 0x100000000 `div` total)) (drop 1 sums) (drop 1 weights)
+marks weights =
+  zipWith (\done _ -> fromIntegral (done * 0x100000000 `div` total)) (drop 1 sums) (drop 1 weights)
   where
     sums = scanl (+) 0 (map toInteger weights)
     total = max 1 (sum (map toInteger weights))
@@ -145,7 +148,9 @@ workloadNotes workload =
   [ "there is one key only: no server is ever used like that"
     | workloadKeys workload == 1
   ]
-    <> [ "misses are wanted: a share of " <> Text.pack (show ratio) <> " of the GETs finds something"
+    <> [ "misses are wanted: a share of "
+           <> Text.pack (show ratio)
+           <> " of the GETs finds something"
          | Just ratio <- [shapeHitRatio (workloadShape workload)]
        ]
 
@@ -185,9 +190,11 @@ missesWanted :: Workload -> Map Text Text
 missesWanted workload
   | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (Text.pack (show ratio))
   | isJust (shapeExpiry shape) = Map.singleton "misses" "keys expire"
-  | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found = Map.singleton "misses" "what is taken is gone"
+  | any (`elem` ["lpop", "rpop", "spop", "zpopmin"]) found =
+    Map.singleton "misses" "what is taken is gone"
   | any (`elem` ["setex", "getex"]) found = Map.singleton "misses" "keys expire"
-  | any (`notElem` map (Text.pack . fst) namedTests) found = Map.singleton "misses" "the commands are not ours"
+  | any (`notElem` map (Text.pack . fst) namedTests) found =
+    Map.singleton "misses" "the commands are not ours"
   | otherwise = Map.empty
   where
     shape = workloadShape workload
@@ -215,15 +222,3 @@ next Workload {workloadMakes, workloadMarks} stream = do
 verdict :: Workload -> Int -> Outcome -> Outcome
 verdict = compared . workloadGround
 {-# INLINE verdict #-}
-
--- | The number of the key that the next draw will take, if it is of a kind that
--- takes one; negative if nobody knows. \(O(1)\).
-upcoming :: Workload -> Stream -> IO Int
-upcoming workload stream = fromMaybe (-1) <$> foreseen (groundChooser (workloadGround workload)) stream
-{-# INLINE upcoming #-}
-
--- | Has the processor fetch the name of a key that 'upcoming' gave. \(O(1)\), does
--- not wait.
-fetchKey :: Workload -> Int -> IO ()
-fetchKey workload number = when (number >= 0) $ prefetchKey (groundKeys (workloadGround workload)) number
-{-# INLINE fetchKey #-}

@@ -34,7 +34,7 @@ where
 import Data.List.NonEmpty (NonEmpty (..))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Set qualified as Set
-import Tool.Span (renderSpan)
+import Tool.Span (renderSpan, secondsIn)
 
 -- | What is varied. The first of each is the baseline's.
 data Axes = Axes
@@ -99,13 +99,13 @@ data Net
 netName :: Net -> String
 netName = \case
   NetLocal -> "local"
-  NetRoundTrip nanos -> "rtt=" <> renderSpan (fromIntegral nanos / 1e9)
+  NetRoundTrip nanos -> "rtt=" <> renderSpan (secondsIn nanos)
 
 -- | Seconds of the round trip that is added.
 netSeconds :: Net -> Double
 netSeconds = \case
   NetLocal -> 0
-  NetRoundTrip nanos -> fromIntegral nanos / 1e9
+  NetRoundTrip nanos -> secondsIn nanos
 
 -- | How often a server is asked how far away it is, before it is measured.
 netPings :: Int
@@ -171,7 +171,9 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
     cells =
       concat
         [ [(ReasonBaseline, base)],
-          [(ReasonAxis "persistence", base {cellPersistence = each}) | each <- rest axesPersistence],
+          [ (ReasonAxis "persistence", base {cellPersistence = each})
+            | each <- rest axesPersistence
+          ],
           [(ReasonAxis "workload", base {cellWorkload = each}) | each <- rest axesWorkloads],
           [(ReasonAxis "payload", base {cellPayload = each}) | each <- rest axesPayloads],
           [(ReasonAxis "clients", base {cellClients = each}) | each <- rest axesClients],
@@ -180,48 +182,69 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
           [(ReasonAxis "server", base {cellServer = each}) | each <- rest axesServers],
           -- What a synchronised log costs depends on how many callers share one
           -- synchronisation, on the disk, and on how far away they are.
-          [ (ReasonPair "persistence × clients", base {cellPersistence = persistence, cellClients = clients})
+          [ ( ReasonPair "persistence × clients",
+              base {cellPersistence = persistence, cellClients = clients}
+            )
             | persistence <- logs,
               clients <- rest axesClients
           ],
-          [ (ReasonPair "persistence × place", base {cellPersistence = persistence, cellPlace = place})
+          [ ( ReasonPair "persistence × place",
+              base {cellPersistence = persistence, cellPlace = place}
+            )
             | persistence <- logs,
               place <- rest axesPlaces
           ],
-          [ (ReasonPair "persistence × net × clients", base {cellPersistence = PersistAofAlways, cellNet = net, cellClients = clients})
+          [ ( ReasonPair "persistence × net × clients",
+              base
+                { cellPersistence = PersistAofAlways,
+                  cellNet = net,
+                  cellClients = clients
+                }
+            )
             | PersistAofAlways `elem` axesPersistence axes,
               net <- rest axesNets,
               clients <- NonEmpty.toList (axesClients axes)
           ],
-          [ (ReasonPair "persistence × payload", base {cellPersistence = persistence, cellPayload = payload})
+          [ ( ReasonPair "persistence × payload",
+              base {cellPersistence = persistence, cellPayload = payload}
+            )
             | persistence <- logs,
               payload <- rest axesPayloads
           ],
-          [ (ReasonPair "persistence × workload", base {cellPersistence = persistence, cellWorkload = workload})
+          [ ( ReasonPair "persistence × workload",
+              base {cellPersistence = persistence, cellWorkload = workload}
+            )
             | persistence <- logs,
               workload <- rest axesWorkloads
           ],
-          [ (ReasonPair "workload × payload", base {cellWorkload = workload, cellPayload = payload})
+          [ ( ReasonPair "workload × payload",
+              base {cellWorkload = workload, cellPayload = payload}
+            )
             | workload <- rest axesWorkloads,
               payload <- rest axesPayloads
           ]
         ]
     rest :: (Axes -> NonEmpty a) -> [a]
     rest axis = NonEmpty.drop 1 (axis axes)
-    logs = [each | each <- NonEmpty.toList (axesPersistence axes), each `elem` [PersistAofEverysec, PersistAofAlways]]
+    logs =
+      [ each
+        | each <- NonEmpty.toList (axesPersistence axes),
+          each `elem` [PersistAofEverysec, PersistAofAlways]
+      ]
 
 -- | Every combination, each once.
 fullProduct :: (String -> Bool) -> Axes -> [(Reason, Cell)]
 fullProduct carriesValue axes =
   firsts
-    [ (ReasonFull, settled carriesValue axes (Cell server persistence place workload payload clients net))
+    [ (ReasonFull, settled carriesValue axes cell)
       | server <- every axesServers,
         persistence <- every axesPersistence,
         place <- every axesPlaces,
         workload <- every axesWorkloads,
         payload <- every axesPayloads,
         clients <- every axesClients,
-        net <- every axesNets
+        net <- every axesNets,
+        let cell = Cell server persistence place workload payload clients net
     ]
   where
     every :: (Axes -> NonEmpty a) -> [a]

@@ -19,6 +19,7 @@ import Data.List qualified as List
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
+import Redis.TestKit.Process (onCores)
 import Redis.TestKit.Server (serverIsRunning)
 import Redis.TestKit.Wait (TestKitFailure)
 import System.Directory (doesFileExist)
@@ -29,7 +30,9 @@ import System.IO.Temp (withSystemTempDirectory)
 import System.Process (proc, readCreateProcessWithExitCode)
 import Tool.Bench.Document
 import Tool.Bench.Document.Json (decodeDocument)
-import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Document.Totals (sliceRate)
+import Tool.Bench.Itself (pinnedTo)
+import Tool.Bench.RedisBenchmark (RedisBenchmark (..))
 import Tool.Campaign.Design
 import Tool.Campaign.Durability
 import Tool.Campaign.Plan (Step (..))
@@ -38,7 +41,7 @@ import Tool.Campaign.Server
 import Tool.Campaign.Workload
 import Tool.ChangePoint
 import Tool.Options.Load (Check, checkName)
-import Tool.Span (renderSpan)
+import Tool.Span (renderSpan, secondsIn)
 import Tool.Text (fixed)
 
 -- | How measurements are made.
@@ -56,7 +59,8 @@ data Measuring = Measuring
     measuringReference :: Bool,
     -- | What is only said of the load when it is found.
     measuringAllowed :: [Check],
-    -- | Seconds of writing before the kill; 0: no kill.
+    -- | Seconds of writing before the server is killed, and before the power is
+    -- cut; 0: neither.
     measuringDurability :: Double
   }
   deriving stock (Eq, Show)
@@ -76,7 +80,8 @@ measureStep measuring step =
     measured started = case findWorkload (cellWorkload cell) of
       Nothing -> pure (Left ("there is no workload " <> cellWorkload cell))
       Just workload -> do
-        outcome <- load measuring started cell workload seconds first
+        let arguments = loadArguments measuring cell workload seconds <> ["--brief" | not first]
+        outcome <- load measuring started arguments
         case outcome of
           Left problem -> do
             alive <- serverIsRunning (startedServer started)
@@ -91,39 +96,50 @@ measureStep measuring step =
           StepCell _ _ <- step ->
           Just
             <$> runReferenceFor
-              (measuringCores measuring)
-              (startedHost started)
-              (startedPort started)
-              test
-              (cellClients cell)
-              (maybe (measuringKeys measuring) (min (measuringKeys measuring)) (workloadKeys workload))
-              (cellPayload cell)
               seconds
+              RedisBenchmark
+                { redisBenchmarkHost = startedHost started,
+                  redisBenchmarkPort = startedPort started,
+                  redisBenchmarkCluster = False,
+                  redisBenchmarkTls = Nothing,
+                  redisBenchmarkTest = test,
+                  redisBenchmarkClients = cellClients cell,
+                  redisBenchmarkPipeline = 1,
+                  redisBenchmarkKeys = maybe keys (min keys) (workloadKeys workload),
+                  redisBenchmarkValueSize = cellPayload cell,
+                  redisBenchmarkPrefix = onCores (measuringCores measuring)
+                }
       _ -> pure Nothing
+    keys = measuringKeys measuring
     survives started
       | measuringDurability measuring > 0,
         cellPersistence cell == PersistAofAlways,
-        StepCell _ _ <- step =
-        Just <$> checkDurability (cellWorkload cell `elem` ["setex", "getex"]) (measuringDurability measuring) (cellClients cell) (startedServer started)
-      | otherwise = pure Nothing
+        StepCell _ _ <- step = do
+        killed <- check Nothing started
+        -- With a server of its own: there is no more to be seen with a long log.
+        cut <- withForgetfulServer (measuringSurroundings measuring) cell (check . Just)
+        pure [Right killed, cut]
+      | otherwise = pure []
+    check disk =
+      checkDurability disk expiring (measuringDurability measuring) (cellClients cell)
+        . startedServer
+    expiring = cellWorkload cell `elem` ["setex", "getex"]
 
--- Runs the load, and reads what it wrote.
-load :: Measuring -> Started -> Cell -> Workload -> Double -> Bool -> IO (Either String Document)
-load measuring started cell workload seconds first =
+-- Runs the load as it is told, and reads what it wrote.
+load :: Measuring -> Started -> [String] -> IO (Either String Document)
+load measuring started told =
   withSystemTempDirectory "redis-client-campaign" $ \folder -> do
     self <- getExecutablePath
     let file = folder </> "out.json"
         arguments =
-          loadArguments measuring cell workload seconds
-            <> ["--brief" | not first]
-            <> ["-h", startedHost started, "-p", show (startedPort started), "--json", file]
-        (program, words') = case measuringCores measuring of
-          [] -> (self, arguments)
-          cores -> ("taskset", ["-c", intercalate "," (map show cores), self] <> arguments)
+          told <> ["-h", startedHost started, "-p", show (startedPort started), "--json", file]
+        (program, words') = pinnedTo (measuringCores measuring) self arguments
     (code, _, said) <- readCreateProcessWithExitCode (proc program words') ""
     written <- doesFileExist file
     if written
-      then either (Left . ("its result cannot be read: " <>)) Right . decodeDocument <$> ByteString.readFile file
+      then
+        either (Left . ("its result cannot be read: " <>)) Right . decodeDocument
+          <$> ByteString.readFile file
       else pure . Left $ case (code, reverse (lines said)) of
         (_, line : _) -> line
         (ExitFailure number, []) -> "the load ended with " <> show number
@@ -133,17 +149,28 @@ load measuring started cell workload seconds first =
 loadArguments :: Measuring -> Cell -> Workload -> Double -> [String]
 loadArguments measuring cell workload seconds =
   ["bench"]
-    <> benchArguments (measuringKeyForm measuring) (measuringKeys measuring) (cellPayload cell) workload
+    <> benchArguments
+      (measuringKeyForm measuring)
+      (measuringKeys measuring)
+      (cellPayload cell)
+      workload
     <> ["--threads", show (cellClients cell), "--batch", "1"]
     <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
     -- A series of some thousand slices at most, of ten at least.
     <> ["--slice", plain (max (min 1 (seconds / 10)) (seconds / 3600))]
-    <> concat [["--allow", intercalate "," (map checkName (measuringAllowed measuring))] | not (null (measuringAllowed measuring))]
+    <> concat [["--allow", intercalate "," allowed] | not (null allowed)]
   where
+    allowed = map checkName (measuringAllowed measuring)
     plain = fixed 3
 
 -- The document with what only the campaign knows.
-annotated :: Cell -> Started -> Maybe (Either String Reference) -> Maybe Durability -> Document -> Document
+annotated ::
+  Cell ->
+  Started ->
+  Maybe (Either String Reference) ->
+  [Either String Durability] ->
+  Document ->
+  Document
 annotated cell started reference durability document =
   document {documentRuns = map run (documentRuns document)}
   where
@@ -168,20 +195,24 @@ annotated cell started reference durability document =
           runIterations = map phased (runIterations found),
           runNotes =
             runNotes found
-              <> ["a PING takes " <> Text.pack (renderSpan (fromIntegral (startedPing started) / 1e9)) | cellNet cell /= NetLocal]
+              <> [ "a PING takes " <> Text.pack (renderSpan (secondsIn (startedPing started)))
+                   | cellNet cell /= NetLocal
+                 ]
               <> ["no reference: " <> Text.pack problem | Just (Left problem) <- [reference]]
-              <> [Text.pack (durabilityText it) | Just it <- [durability]],
+              <> map (Text.pack . either ("no power cut was tried: " <>) durabilityText) durability,
           runProblems =
             runProblems found
               <> [ "acknowledged writes are lost: " <> Text.pack (durabilityText it)
-                   | Just it <- [durability],
+                   | Right it <- durability,
                      not (durabilityHolds it)
                  ],
           runReference = reference >>= either (const Nothing) Just
         }
     shown = Text.pack . show :: Int -> Text
     phased iteration =
-      iteration {iterationEvents = iterationEvents iteration <> phaseEvents (iterationSeries iteration)}
+      iteration
+        { iterationEvents = iterationEvents iteration <> phaseEvents (iterationSeries iteration)
+        }
 
 -- | Where the throughput of a series changes its level, as events. None if the
 -- series is too short to tell.
@@ -190,12 +221,9 @@ phaseEvents series = zipWith change found (drop 1 found)
   where
     found
       | length series < 10 = []
-      | otherwise = phases defaultSensitivity (map rate series)
+      | otherwise = phases defaultSensitivity (map sliceRate series)
     times = Map.fromList (zip [0 :: Int ..] (map sliceAt series))
     at point = Map.findWithDefault 0 point times
-    rate slice
-      | sliceSpan slice <= 0 = 0
-      | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice
     change before after =
       Event
         { eventAt = at (phaseFirst after),
@@ -203,7 +231,11 @@ phaseEvents series = zipWith change found (drop 1 found)
           eventKind = "change-point",
           eventText =
             Text.pack $
-              "from " <> perSecond (phaseMedian before) <> " to " <> perSecond (phaseMedian after) <> " a second"
+              "from "
+                <> perSecond (phaseMedian before)
+                <> " to "
+                <> perSecond (phaseMedian after)
+                <> " a second"
         }
     perSecond = fixed 0
 

@@ -38,7 +38,7 @@ data Namespace = Namespace
 -- can. Changes nothing that others see. Blocks for some milliseconds.
 netemProblem :: IO (Maybe String)
 netemProblem = do
-  found <- run "unshare" ["--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+  found <- run "unshare" (words "--net tc qdisc add dev lo root netem delay 1ms")
   pure $ case found of
     Right () -> Nothing
     Left problem -> Just problem
@@ -57,7 +57,11 @@ withNamespace delay program action = do
       -- The range that is set aside for benchmarks (RFC 2544), a different
       -- quarter of it for each process.
       prefix =
-        "198." <> show (18 + (number `shiftR` 14) .&. 1) <> "." <> show ((number `shiftR` 6) .&. 255) <> "."
+        "198."
+          <> show (18 + (number `shiftR` 14) .&. 1)
+          <> "."
+          <> show ((number `shiftR` 6) .&. 255)
+          <> "."
       base = (number .&. 63) * 4
       here = prefix <> show (base + 1)
       there = prefix <> show (base + 2)
@@ -76,19 +80,24 @@ withNamespace delay program action = do
           <> delayed ["tc", "qdisc", "add", "dev", near]
           <> delayed ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", far]
   -- With the namespace its interface goes, and with that one the other.
-  bracket_ (required ["ip", "netns", "add", name]) (void (command ["ip", "netns", "del", name])) $ do
-    mapM_ required build
-    withSystemTempDirectory "redis-client-namespace" $ \folder -> do
-      let wrapper = folder </> "enter"
-      writeFile wrapper (unlines ["#!/bin/sh", "exec ip netns exec " <> name <> " " <> quoted program <> " \"$@\""])
-      setFileMode wrapper 0o700
-      action Namespace {namespaceHost = there, namespaceWrapper = wrapper}
+  bracket_
+    (required ["ip", "netns", "add", name])
+    (void (command ["ip", "netns", "del", name]))
+    $ do
+      mapM_ required build
+      withSystemTempDirectory "redis-client-namespace" $ \folder -> do
+        let wrapper = folder </> "enter"
+        writeFile wrapper . unlines $
+          ["#!/bin/sh", "exec ip netns exec " <> name <> " " <> quoted program <> " \"$@\""]
+        setFileMode wrapper 0o700
+        action Namespace {namespaceHost = there, namespaceWrapper = wrapper}
   where
     required words' = command words' >>= either (unavailable . ("network namespace: " <>)) pure
     command = \case
       [] -> pure (Right ())
       name : arguments -> run name arguments
-    quoted text = "'" <> concatMap (\character -> if character == '\'' then "'\\''" else [character]) text <> "'"
+    quoted text = "'" <> concatMap escaped text <> "'"
+    escaped character = if character == '\'' then "'\\''" else [character]
 
 run :: FilePath -> [String] -> IO (Either String ())
 run name arguments = do

@@ -2,7 +2,8 @@
 -- ("Tool.Bench.Html"): a chart and a table for each question, the soaks over
 -- time, what is lost after a kill, every cell, and where it was measured.
 module Tool.Campaign.Page
-  ( campaignPage,
+  ( Shown (..),
+    campaignPage,
   )
 where
 
@@ -22,14 +23,25 @@ import Tool.Markup (Markup, element, text, (.=))
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (thousands)
 
--- | The page: a title, what is to be said first, the cells, the soaks with what
--- is to be said of each, and lines about what is lost.
-campaignPage :: Text -> [Text] -> [Run] -> [(Run, [Text])] -> [Text] -> Document -> ByteString
-campaignPage title lead cells soaks durability document =
-  page title . concat $
-    [ map (paragraph "lead") (take 1 lead),
-      map (paragraph "note") (drop 1 lead),
-      [list "bad" found | let found = [runName run <> ": " <> problem | run <- cells <> map fst soaks, problem <- runProblems run], not (null found)],
+-- | What is shown beside what the document knows.
+data Shown = Shown
+  { shownTitle :: Text,
+    -- | What is to be said first.
+    shownLead :: [Text],
+    shownCells :: [Run],
+    -- | With what is to be said of each.
+    shownSoaks :: [(Run, [Text])],
+    -- | Lines about what is lost.
+    shownDurability :: [Text]
+  }
+
+-- | The page.
+campaignPage :: Shown -> Document -> ByteString
+campaignPage shown document =
+  page (shownTitle shown) . concat $
+    [ map (paragraph "lead") (take 1 (shownLead shown)),
+      map (paragraph "note") (drop 1 (shownLead shown)),
+      [list "bad" invalid | not (null invalid)],
       map section (views cells),
       [ element
           "section"
@@ -37,21 +49,33 @@ campaignPage title lead cells soaks durability document =
           (heading "Latency by persistence" : figures (spectra "Latency spectrum" persistences))
         | length persistences > 1
       ],
-      [ element "section" [] (heading (runName run) : map (paragraph "note") said <> figures (runCharts run))
+      [ element
+          "section"
+          []
+          (heading (runName run) : map (paragraph "note") said <> figures (runCharts run))
         | (run, said) <- soaks
       ],
-      [element "section" [] [heading "After kill -9", list "" durability] | not (null durability)],
+      told "After kill -9, and after a power cut" (shownDurability shown),
       [ element
           "section"
           []
           (heading "All cells" : figures (throughputs cells) <> [cellTable cells])
       ],
-      [element "section" [] [heading "Notes", list "" (documentNotes document)] | not (null (documentNotes document))],
+      told "Notes" (documentNotes document),
       [manifestSection "Where it was measured" (documentManifest document)]
     ]
   where
+    cells = shownCells shown
+    soaks = shownSoaks shown
     paragraph kind said = element "p" ["class" .= kind] [text said]
     list kind found = element "ul" [] [element "li" ["class" .= kind] [text said] | said <- found]
+    told title found =
+      [element "section" [] [heading title, list "" found] | not (null found)]
+    invalid =
+      [ runName run <> ": " <> problem
+        | run <- cells <> map fst soaks,
+          problem <- runProblems run
+      ]
     persistences =
       [ (value, run)
         | view <- take 1 (filter ((== "persistence") . viewAcross) (views cells)),
@@ -88,10 +112,14 @@ section view =
 -- Over numbers a curve, over names bars.
 viewCharts :: View -> [Chart]
 viewCharts view
-  | viewAxis view `elem` ["payload", "clients"] = [curves "Throughput" rates throughput, curves "Latency, p99" (axis "p99" Logarithmic Nanoseconds) latency]
+  | viewAxis view `elem` ["payload", "clients"] =
+    [ curves "Throughput" rates throughput,
+      curves "Latency, p99" (axis "p99" Logarithmic Nanoseconds) latency
+    ]
   | otherwise = [bars]
   where
     rates = axis "commands per second" Linear Thousands
+    quantity = viewAxis view <> (if viewAxis view == "payload" then ", bytes" else "")
     titled name = name <> " by " <> viewAxis view <> " and " <> viewAcross view
     throughput run = (runRate run, interval run)
     -- That of two is so wide that it hides the rest.
@@ -106,9 +134,12 @@ viewCharts view
           chartPlot =
             LinePlot
               Lines
-                { linesX = axis (viewAxis view <> (if viewAxis view == "payload" then ", bytes" else "")) Logarithmic Plain,
+                { linesX = axis quantity Logarithmic Plain,
                   linesY = vertical,
-                  linesAll = [curve column [(x, value run) | (x, run) <- points] | (column, points) <- columns],
+                  linesAll =
+                    [ curve column [(x, value run) | (x, run) <- points]
+                      | (column, points) <- columns
+                    ],
                   linesBands = []
                 }
         }
@@ -139,7 +170,10 @@ viewCharts view
               Bars
                 { barsValue = rates,
                   barsSeries = viewColumns view,
-                  barsGroups = [Group (rowValue row) (map (fmap barOf) (rowCells row)) | row <- viewRows view]
+                  barsGroups =
+                    [ Group (rowValue row) (map (fmap barOf) (rowCells row))
+                      | row <- viewRows view
+                    ]
                 }
         }
     barOf run =
@@ -156,8 +190,12 @@ cellTable runs =
     [ map
         text
         ( [runName run, Text.pack (thousands (round (runRate run)))]
-            <> [format Nanoseconds (fromIntegral (Histogram.percentile share (runService run))) | share <- [50, 99, 99.9, 100]]
-            <> [format Nanoseconds (runCpuPerOp run), maybe "" (Text.pack . thousands . round . referenceOpsPerSecond) (runReference run)]
+            <> [latency share run | share <- [50, 99, 99.9, 100]]
+            <> [format Nanoseconds (runCpuPerOp run), maybe "" reached (runReference run)]
         )
       | run <- runs
     ]
+  where
+    latency share run =
+      format Nanoseconds (fromIntegral (Histogram.percentile share (runService run)))
+    reached = Text.pack . thousands . round . referenceOpsPerSecond

@@ -34,8 +34,8 @@ data Costs = Costs
     costsOverhead :: Double,
     -- | Measuring the same with @redis-benchmark@; 0 if that is not done.
     costsReference :: Double,
-    -- | Filling, killing, restarting and reading a server that keeps a log that
-    -- is synchronised always; 0 if that is not done.
+    -- | Filling, ending, restarting and reading a server that keeps a log that
+    -- is synchronised always, once for each way of ending; 0 if that is not done.
     costsDurability :: Double
   }
   deriving stock (Eq, Show)
@@ -87,8 +87,11 @@ plan costs budget iterations soaks cells = case budget of
       found : _ -> Right found {planCuts = cuts seconds found}
       [] ->
         Left $
-          "the budget of " <> renderSpan seconds <> " is not enough: the soaks and the baseline once take "
-            <> renderSpan (planSeconds whole {planCells = take 1 cells, planIterations = min 1 iterations})
+          "the budget of "
+            <> renderSpan seconds
+            <> " is not enough: the soaks and the baseline once take "
+            <> renderSpan (planSeconds least)
+    least = whole {planCells = take 1 cells, planIterations = min 1 iterations}
     few = min 3 iterations
     -- In the order in which they are preferred.
     candidates =
@@ -100,12 +103,22 @@ plan costs budget iterations soaks cells = case budget of
            ]
     counts = [length cells - 1, length cells - 2 .. 1]
     cuts seconds found =
-      [ "the budget of " <> renderSpan seconds <> " allows " <> show (planIterations found) <> " of "
+      [ "the budget of "
+          <> renderSpan seconds
+          <> " allows "
+          <> show (planIterations found)
+          <> " of "
           <> show iterations
           <> " iterations"
         | planIterations found < iterations
       ]
-        <> [ "left out for the budget of " <> renderSpan seconds <> ": " <> cellName cell <> " (" <> reasonText reason <> ")"
+        <> [ "left out for the budget of "
+               <> renderSpan seconds
+               <> ": "
+               <> cellName cell
+               <> " ("
+               <> reasonText reason
+               <> ")"
              | (reason, cell) <- drop (length (planCells found)) cells
            ]
 
@@ -145,7 +158,7 @@ stepSeconds costs = \case
 renderPlan :: Plan -> [String]
 renderPlan it =
   table
-    [AlignRight, AlignLeft, AlignLeft, AlignLeft, AlignRight, AlignRight, AlignLeft, AlignLeft, AlignLeft]
+    (AlignRight : replicate 3 AlignLeft <> replicate 2 AlignRight <> replicate 3 AlignLeft)
     ( ["#", "workload", "persistence", "place", "bytes", "clients", "net", "server", "because of"] :
       zipWith row [1 :: Int ..] (planCells it)
         <> [ line "soak" cell (renderSpan (soakSeconds soak))

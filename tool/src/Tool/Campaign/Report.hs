@@ -20,7 +20,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
-import Tool.Campaign.Page (campaignPage)
+import Tool.Campaign.Page (Shown (..), campaignPage)
 import Tool.Campaign.Plan
 import Tool.Campaign.Store (writeWhole)
 import Tool.Campaign.Views
@@ -51,11 +51,12 @@ reportText planned document =
       problems runs,
       concatMap (("" :) . viewText) (views cells),
       if null soaks then [] else "## Soaks" : concatMap (("" :) . soakText) soaks,
-      let lines' = durabilityLines cells in if null lines' then [] else "## After kill -9" : "" : lines',
+      headed "## After kill -9, and after a power cut" (durabilityLines cells),
       "## All cells" : "" : allCells cells,
-      if null (documentNotes document) then [] else "## Notes" : "" : map (("- " <>) . Text.unpack) (documentNotes document)
+      headed "## Notes" (map (("- " <>) . Text.unpack) (documentNotes document))
     ]
   where
+    headed title lines' = if null lines' then [] else title : "" : lines'
     runs = documentRuns document
     soaks = filter isSoak runs
     cells = filter (not . isSoak) runs
@@ -70,7 +71,9 @@ introduction planned document =
     <> renderSpan (costsDuration costs)
     <> " after "
     <> renderSpan (costsWarmup costs)
-    <> " of warm-up. Throughput is the mean of the iterations with its 95 % interval of confidence; latencies are those of all iterations together."
+    <> " of warm-up. \
+       \Throughput is the mean of the iterations with its 95 % interval of confidence; \
+       \latencies are those of all iterations together."
   where
     costs = planCosts planned
 
@@ -80,16 +83,30 @@ about planned document =
     <> ["", "| | |", "|---|---|"]
     <> [ "| " <> name <> " | " <> value <> " |"
          | (name, value) <-
-             [ ("Directories", intercalate "; " [Text.unpack (Text.drop 10 name) <> ": " <> Text.unpack value | (name, value) <- Map.toList (manifestFacts facts), "directory_" `Text.isPrefixOf` name]),
-               ("Processor", maybe "unknown" Text.unpack (manifestCpu facts) <> ", " <> show (manifestProcessors facts) <> " processors" <> (if manifestVirtual facts then ", virtual" else "")),
-               ("Memory", maybe "unknown" (\bytes -> fixed 1 (fromIntegral bytes / 1e9) <> " GB") (manifestMemory facts)),
+             [ ("Directories", intercalate "; " directories),
+               ("Processor", processor),
+               ("Memory", maybe "unknown" gigabytes (manifestMemory facts)),
                ("Kernel", Text.unpack (manifestOs facts <> " " <> manifestKernel facts)),
-               ("Servers", intercalate ", " (dedup [Text.unpack (serverName (runServer run)) | run <- documentRuns document])),
-               ("Command", "`redis-client " <> Text.unpack (Text.unwords (manifestCommand facts)) <> "`")
+               ("Servers", intercalate ", " (dedup servers)),
+               ("Command", "`redis-client " <> command <> "`")
              ]
        ]
   where
     facts = documentManifest document
+    directories =
+      [ Text.unpack (Text.drop 10 name) <> ": " <> Text.unpack value
+        | (name, value) <- Map.toList (manifestFacts facts),
+          "directory_" `Text.isPrefixOf` name
+      ]
+    processor =
+      maybe "unknown" Text.unpack (manifestCpu facts)
+        <> ", "
+        <> show (manifestProcessors facts)
+        <> " processors"
+        <> (if manifestVirtual facts then ", virtual" else "")
+    command = Text.unpack (Text.unwords (manifestCommand facts))
+    gigabytes bytes = fixed 1 (fromIntegral bytes / 1e9) <> " GB"
+    servers = [Text.unpack (serverName (runServer run)) | run <- documentRuns document]
     dedup = \case
       [] -> []
       one : others -> one : dedup (filter (/= one) others)
@@ -111,7 +128,9 @@ viewText view =
     row (Text.unpack (viewAxis view) : map Text.unpack (viewColumns view)),
     row ("---" : map (const "---:") (viewColumns view))
   ]
-    <> [row (Text.unpack (rowValue each) : map (maybe "" cell) (rowCells each)) | each <- viewRows view]
+    <> [ row (Text.unpack (rowValue each) : map (maybe "" cell) (rowCells each))
+         | each <- viewRows view
+       ]
   where
     cell run = rate run <> mark run <> "<br>" <> duration (Histogram.percentile 99 (runService run))
     mark run = if runValid run then "" else " (not valid)"
@@ -121,7 +140,8 @@ rate :: Run -> String
 rate run = case runRates run of
   [one, other] -> perSecond one <> ", " <> perSecond other
   several -> case summarise several of
-    Just Summary {summaryMean, summaryInterval = Just (_, high)} -> perSecond summaryMean <> " ± " <> perSecond (high - summaryMean)
+    Just Summary {summaryMean, summaryInterval = Just (_, high)} ->
+      perSecond summaryMean <> " ± " <> perSecond (high - summaryMean)
     _ -> perSecond (runRate run)
   where
     perSecond = thousands . round
@@ -131,24 +151,38 @@ row cells = "| " <> intercalate " | " cells <> " |"
 
 allCells :: [Run] -> [String]
 allCells runs =
-  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> ["p50", "p99", "p99.9", "max", "client CPU µs/op", "client's share of its processors"]),
+  [ row (["cell", "ops/s"] <> ["redis-benchmark ops/s" | compared] <> figures),
     row (["---", "---:"] <> ["---:" | compared] <> replicate 6 "---:")
   ]
     <> map line runs
   where
+    figures =
+      ["p50", "p99", "p99.9", "max", "client CPU µs/op", "client's share of its processors"]
+    reached = thousands . round . referenceOpsPerSecond
     compared = any (isJust . runReference) runs
     line run =
       let service = runService run
           at = duration . (`Histogram.percentile` service)
        in row $
             [Text.unpack (runName run) <> (if runValid run then "" else " (not valid)"), rate run]
-              <> [maybe "" (thousands . round . referenceOpsPerSecond) (runReference run) | compared]
-              <> [at 50, at 99, at 99.9, duration (Histogram.maximumValue service), fixed 2 (runCpuPerOp run / 1000), maybe "" percent (generatorShare run)]
+              <> [maybe "" reached (runReference run) | compared]
+              <> [ at 50,
+                   at 99,
+                   at 99.9,
+                   duration (Histogram.maximumValue service),
+                   fixed 2 (runCpuPerOp run / 1000),
+                   maybe "" percent (generatorShare run)
+                 ]
 
 -- What is to be said of it, and its levels if there are several.
 soakVerdict :: Run -> (String, [[String]])
 soakVerdict run = case found of
-  [_] -> ("One level from beginning to end: " <> thousands (round (runRate run)) <> " commands a second.", [])
+  [_] ->
+    ( "One level from beginning to end: "
+        <> thousands (round (runRate run))
+        <> " commands a second.",
+      []
+    )
   [] -> ("Too short to tell.", [])
   _ ->
     ( show (length found) <> " levels; their mean, " <> thousands (round (runRate run))
@@ -167,9 +201,6 @@ soakVerdict run = case found of
     step = case series of
       first : _ -> sliceSpan first
       [] -> 1
-    sliceRate slice
-      | sliceSpan slice <= 0 = 0
-      | otherwise = fromIntegral (sum (Histogram.count . sliceService <$> sliceCommands slice)) / sliceSpan slice
 
 soakText :: Run -> [String]
 soakText run =
@@ -186,14 +217,17 @@ soakText run =
 reportPage :: Plan -> Document -> Lazy.ByteString
 reportPage planned document =
   campaignPage
-    "Campaign"
-    [Text.pack (introduction planned document)]
-    (filter (not . isSoak) runs)
-    [(run, soakLines (soakVerdict run)) | run <- filter isSoak runs]
-    (map (Text.pack . drop 2) (durabilityLines (filter (not . isSoak) runs)))
+    Shown
+      { shownTitle = "Campaign",
+        shownLead = [Text.pack (introduction planned document)],
+        shownCells = cells,
+        shownSoaks = [(run, soakLines (soakVerdict run)) | run <- filter isSoak runs],
+        shownDurability = map (Text.pack . drop 2) (durabilityLines cells)
+      }
     document
   where
     runs = documentRuns document
+    cells = filter (not . isSoak) runs
     soakLines (said, levels) =
       Text.pack said :
         [ Text.pack (level <> " commands a second from " <> from <> " on, for " <> long)
@@ -202,14 +236,20 @@ reportPage planned document =
 
 -- The largest of all iterations.
 generatorShare :: Run -> Maybe Double
-generatorShare run = case [share | iteration <- runIterations run, Just share <- [trustCpuShare (iterationTrust iteration)]] of
-  [] -> Nothing
-  shares -> Just (maximum shares)
+generatorShare run = if null shares then Nothing else Just (maximum shares)
+  where
+    shares =
+      [ share
+        | iteration <- runIterations run,
+          Just share <- [trustCpuShare (iterationTrust iteration)]
+      ]
 
 durabilityLines :: [Run] -> [String]
 durabilityLines runs =
   [ "- " <> Text.unpack (runName run) <> ": " <> Text.unpack note
     | run <- runs,
       note <- runNotes run,
-      "killed in the middle" `Text.isPrefixOf` note
+      any (`Text.isPrefixOf` note) beginnings
   ]
+  where
+    beginnings = ["killed in the middle", "power cut in the middle", "no power cut was tried"]

@@ -6,14 +6,16 @@ module Tool.Campaign.Server
     delayer,
     Started (..),
     withCellServer,
+    withForgetfulServer,
     persistenceConfig,
   )
 where
 
-import Control.Monad (replicateM)
+import Control.Monad (join, replicateM)
 import Data.List (sort)
 import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Command (Reply (..), requestOk, withConnection)
+import Redis.TestKit.Disk (Disk, diskEnvironment, diskInUse, withDisk)
 import Redis.TestKit.Server
 import System.IO.Temp (withTempDirectory)
 import Tool.Bench.Cpu (monotonic)
@@ -21,7 +23,7 @@ import Tool.Campaign.Design
 import Tool.Campaign.Namespace
 import Tool.Failure (unavailable)
 import Tool.Relay (relayPort, withRelay)
-import Tool.Span (renderSpan)
+import Tool.Span (renderSpan, secondsIn)
 
 -- | What all cells have in common.
 data Surroundings = Surroundings
@@ -62,36 +64,55 @@ data Started = Started
 -- the place cannot be written.
 withCellServer :: Surroundings -> Cell -> (Started -> IO a) -> IO a
 withCellServer surroundings cell action =
-  withTempDirectory (placePath (cellPlace cell)) "redis-client-campaign" $ \folder -> do
-    let options =
-          defaultServerOptions
-            { optionsBinary = Just (namedPath (cellServer cell)),
-              optionsCores = surroundingsCores surroundings,
-              -- A log that is long takes a while to be read again.
-              optionsPatience = 120,
-              optionsConfig =
-                [ "dir " <> quoted folder,
-                  -- To the file that keeps what it prints: a relative name
-                  -- would be one in the directory above.
-                  "logfile \"\""
-                ]
-                  <> persistenceConfig (cellPersistence cell)
+  withFolder cell $ \folder -> withServerIn folder [] surroundings cell action
+
+-- | The same on a disk that forgets what was not synchronised, and on this
+-- machine, whatever the distance of the cell is. 'Left': why there can be no such
+-- disk here, in a line.
+withForgetfulServer :: Surroundings -> Cell -> (Disk -> Started -> IO a) -> IO (Either String a)
+withForgetfulServer surroundings cell action =
+  withFolder cell $ \folder -> fmap join . withDisk folder $ \disk ->
+    withServerIn folder (diskEnvironment disk) surroundings cell {cellNet = NetLocal} $ \started ->
+      diskInUse disk >>= \case
+        True -> Right <$> action disk started
+        False -> pure (Left "the server does not take LD_PRELOAD: is it linked statically?")
+
+withFolder :: Cell -> (FilePath -> IO a) -> IO a
+withFolder cell = withTempDirectory (placePath (cellPlace cell)) "redis-client-campaign"
+
+-- In that directory, with those variables.
+withServerIn :: FilePath -> [(String, String)] -> Surroundings -> Cell -> (Started -> IO a) -> IO a
+withServerIn folder variables surroundings cell action =
+  case (cellNet cell, surroundingsDelayer surroundings) of
+    (NetLocal, _) -> withServer options (here "local")
+    (NetRoundTrip nanos, DelayerNetem) ->
+      withNamespace (Just (nanos `div` 2)) (namedPath (cellServer cell)) $ \namespace ->
+        withServer
+          options
+            { optionsBinary = Just (namespaceWrapper namespace),
+              optionsHosts = [namespaceHost namespace]
             }
-    case (cellNet cell, surroundingsDelayer surroundings) of
-      (NetLocal, _) -> withServer options (here "local")
-      (NetRoundTrip nanos, DelayerNetem) ->
-        withNamespace (Just (nanos `div` 2)) (namedPath (cellServer cell)) $ \namespace ->
-          withServer
-            options
-              { optionsBinary = Just (namespaceWrapper namespace),
-                optionsHosts = [namespaceHost namespace]
-              }
-            (here ("netem " <> netName (cellNet cell)))
-      (NetRoundTrip nanos, DelayerRelay _) ->
-        withServer options $ \server ->
-          withRelay (nanos `div` 2) (serverAddress server) $ \relay ->
-            begin ("relay " <> netName (cellNet cell)) "127.0.0.1" (relayPort relay) server
+          (here ("netem " <> netName (cellNet cell)))
+    (NetRoundTrip nanos, DelayerRelay _) ->
+      withServer options $ \server ->
+        withRelay (nanos `div` 2) (serverAddress server) $ \relay ->
+          begin ("relay " <> netName (cellNet cell)) "127.0.0.1" (relayPort relay) server
   where
+    options =
+      defaultServerOptions
+        { optionsBinary = Just (namedPath (cellServer cell)),
+          optionsCores = surroundingsCores surroundings,
+          optionsEnvironment = variables,
+          -- A log that is long takes a while to be read again.
+          optionsPatience = 120,
+          optionsConfig =
+            [ "dir " <> quoted folder,
+              -- To the file that keeps what it prints: a relative name
+              -- would be one in the directory above.
+              "logfile \"\""
+            ]
+              <> persistenceConfig (cellPersistence cell)
+        }
     here network server = begin network (serverHost server) (serverPort server) server
     begin network host port server = do
       ping <- pingMedian (TcpAddress host port)
@@ -99,7 +120,10 @@ withCellServer surroundings cell action =
         NetRoundTrip nanos
           | ping < nanos ->
             unavailable $
-              network <> ": a PING takes " <> renderSpan (fromIntegral ping / 1e9) <> ", less than the round trip asked for"
+              network
+                <> ": a PING takes "
+                <> renderSpan (secondsIn ping)
+                <> ", less than the round trip asked for"
         _ -> pure ()
       action
         Started
@@ -134,10 +158,3 @@ pingMedian address = withConnection address $ \connection -> do
   pure $ case drop (netPings `div` 2) (sort times) of
     middle : _ -> middle
     [] -> 0
-
-quoted :: String -> String
-quoted text = "\"" <> concatMap escape text <> "\""
-  where
-    escape character
-      | character `elem` ("\"\\" :: String) = ['\\', character]
-      | otherwise = [character]

@@ -28,7 +28,13 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
-import System.Directory (createDirectoryIfMissing, doesFileExist, listDirectory, removePathForcibly, renameFile)
+import System.Directory
+  ( createDirectoryIfMissing,
+    doesFileExist,
+    listDirectory,
+    removePathForcibly,
+    renameFile,
+  )
 import System.FilePath (takeDirectory, takeFileName, (<.>), (</>))
 import System.IO (hClose, openBinaryTempFileWithDefaultPermissions)
 import System.IO.Error (ioeSetFileName, isFullError, modifyIOError, tryIOError)
@@ -52,37 +58,43 @@ openStore :: Bool -> Map Text Text -> FilePath -> IO Store
 openStore resume settings folder = do
   attempt <- try (createDirectoryIfMissing True (folder </> "runs"))
   case attempt of
-    Left problem -> invalidRun ("--out " <> folder <> ": cannot be written (" <> reason problem <> ")")
+    Left problem -> unwritable problem
     Right () -> pure ()
   exists <- doesFileExist file
   if exists
     then do
       unless resume $
-        invalidRun ("--out " <> folder <> ": has a campaign already; go on with it by --resume, or name another directory")
+        refuse "has a campaign already; go on with it by --resume, or name another directory"
       bytes <- ByteString.readFile file
-      before <- either (const (invalidRun (file <> ": cannot be read"))) pure (eitherDecodeStrict' bytes)
+      before <- either (const unreadable) pure (eitherDecodeStrict' bytes)
       when (before /= settings) $
-        invalidRun ("--out " <> folder <> ": was measured with other settings: " <> differences before)
+        refuse ("was measured with other settings: " <> differences before)
     else do
       kept <- listDirectory (folder </> "runs")
       unless (null kept) $
-        invalidRun ("--out " <> folder <> ": has measurements, but no settings.json that says how they were made; name another directory")
+        refuse
+          "has measurements, but no settings.json that says how they were made; \
+          \name another directory"
       written <- try (writeWhole file (encode settings))
       case written of
         Left problem
           | isFullError problem -> ioError problem
-          | otherwise -> invalidRun ("--out " <> folder <> ": cannot be written (" <> reason problem <> ")")
+          | otherwise -> unwritable problem
         Right () -> pure ()
   pure Store {storeFolder = folder}
   where
     file = folder </> "settings.json"
+    refuse why = invalidRun ("--out " <> folder <> ": " <> why)
+    unwritable problem = refuse ("cannot be written (" <> reason problem <> ")")
+    unreadable = invalidRun (file <> ": cannot be read")
     reason :: IOError -> String
     reason = last' . lines . show
     last' = foldr (\line rest -> if null rest then line else rest) ""
     differences before =
       Text.unpack . Text.intercalate ", " $
-        [ name <> " " <> Map.findWithDefault "-" name before <> ", now " <> Map.findWithDefault "-" name settings
+        [ name <> " " <> at before <> ", now " <> at settings
           | name <- Map.keys (Map.union before settings),
+            let at = Map.findWithDefault "-" name,
             Map.lookup name before /= Map.lookup name settings
         ]
 
@@ -113,12 +125,16 @@ recall store name = do
 writeWhole :: FilePath -> Lazy.ByteString -> IO ()
 writeWhole file bytes =
   modifyIOError (`ioeSetFileName` file) $
-    bracketOnError (openBinaryTempFileWithDefaultPermissions (takeDirectory file) (takeFileName file <> ".part")) discard $
+    bracketOnError created discard $
       \(temporary, handle) -> do
         Lazy.hPut handle bytes
         hClose handle
         renameFile temporary file
   where
+    created =
+      openBinaryTempFileWithDefaultPermissions
+        (takeDirectory file)
+        (takeFileName file <> ".part")
     -- On a full disk closing fails, too.
     discard (temporary, handle) = do
       void (tryIOError (hClose handle))

@@ -45,21 +45,33 @@ views runs = case runs of
   base : _ -> filter worthwhile (map (viewOf base) questions)
     where
       viewOf origin (title, about, axis, across, overrides) =
-        let fixed = [(name, value) | (name, value) <- Map.toList (specAxes (runSpec origin)), name /= axis, name /= across]
+        let fixed =
+              [ (name, value)
+                | (name, value) <- Map.toList (specAxes (runSpec origin)),
+                  name /= axis,
+                  name /= across
+              ]
             wanted = [(name, fromMaybe value (lookup name overrides)) | (name, value) <- fixed]
             here = [run | run <- runs, all (\(name, value) -> axisOf name run == Just value) wanted]
             values name = List.nub (mapMaybe (axisOf name) here)
             columns = ordered across (values across)
-            cell value column = List.find (\run -> axisOf axis run == Just value && axisOf across run == Just column) here
+            cell value column = List.find (stands value column) here
+            stands value column run =
+              axisOf axis run == Just value && axisOf across run == Just column
          in View
               { viewTitle = title,
                 viewAbout = about,
                 viewAxis = axis,
                 viewAcross = across,
                 viewColumns = columns,
-                viewRows = [Row value (map (cell value) columns) | value <- ordered axis (values axis)]
+                viewRows =
+                  [ Row value (map (cell value) columns)
+                    | value <- ordered axis (values axis)
+                  ]
               }
-      worthwhile view = length (filter isJust (concatMap rowCells (viewRows view))) > 1 && length (viewRows view) > 1
+      worthwhile view =
+        length (filter isJust (concatMap rowCells (viewRows view))) > 1
+          && length (viewRows view) > 1
 
 -- Title, explanation, rows, columns, and what is not at the baseline.
 questions :: [(Text, Text, Text, Text, [(Text, Text)])]
@@ -83,13 +95,15 @@ questions =
       []
     ),
     ( "Callers and persistence",
-      "A log that is synchronised before each reply is shared by all who wait: one caller pays all of it.",
+      "A log that is synchronised before each reply is shared by all who wait: \
+      \one caller pays all of it.",
       "clients",
       "persistence",
       []
     ),
     ( "Distance and callers, every write synchronised",
-      "A round trip is added to each reply: it divides the throughput of one caller, and hardly that of fifty.",
+      "A round trip is added to each reply: \
+      \it divides the throughput of one caller, and hardly that of fifty.",
       "net",
       "clients",
       [("persistence", "aof-always")]
@@ -117,9 +131,12 @@ questions =
 -- Numbers by size, and what has an order in that order; the rest as it comes.
 ordered :: Text -> [Text] -> [Text]
 ordered axis values
-  | axis == "payload" || axis == "clients" = List.sortOn (\value -> (length (show value), value)) values
-  | axis == "persistence" = List.sortOn (`List.elemIndex` ["none", "rdb", "aof-no", "aof-everysec", "aof-always"]) values
+  | axis == "payload" || axis == "clients" =
+    List.sortOn (\value -> (length (show value), value)) values
+  | axis == "persistence" = List.sortOn (`List.elemIndex` persistences) values
   | otherwise = values
+  where
+    persistences = ["none", "rdb", "aof-no", "aof-everysec", "aof-always"]
 
 -- | Where a run stands on an axis.
 axisOf :: Text -> Run -> Maybe Text

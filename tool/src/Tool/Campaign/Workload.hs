@@ -47,14 +47,15 @@ workloads =
        ]
 
 withoutValue, ofRedisBenchmark :: [String]
-withoutValue = ["ping_inline", "ping_mbulk", "incr", "lpop", "rpop", "sadd", "spop", "zadd", "zpopmin"]
+withoutValue = words "ping_inline ping_mbulk incr lpop rpop sadd spop zadd zpopmin"
 ofRedisBenchmark =
-  ["ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop"]
-    <> ["zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd"]
+  words "ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop"
+    <> words "zadd zpopmin lrange_100 lrange_300 lrange_500 lrange_600 mset xadd"
 
 -- | Those that are measured when none is named; the first is the baseline's.
 usualWorkloads :: [String]
-usualWorkloads = ["set", "get", "ping_inline", "incr", "set-one-key", "eval-set", "evalsha-set", "fcall-set", "script-load"]
+usualWorkloads =
+  words "set get ping_inline incr set-one-key eval-set evalsha-set fcall-set script-load"
 
 -- | The one of that name.
 findWorkload :: String -> Maybe Workload
@@ -70,7 +71,12 @@ benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
 benchArguments form keys bytes workload =
   workloadArguments workload
     <> ["--keys", show (maybe keys (min keys) (workloadKeys workload))]
-    <> concat [["--key-template", template] | formed, Just template <- [form], Nothing <- [workloadKeys workload]]
+    <> concat
+      [ ["--key-template", template]
+        | formed,
+          Just template <- [form],
+          Nothing <- [workloadKeys workload]
+      ]
     <> ["--value-size", show bytes]
   where
     -- A form of keys is refused where none of them is named.

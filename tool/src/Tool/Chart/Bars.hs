@@ -21,21 +21,32 @@ draw size top chart =
       drawingContent = marks <> [lines'] <> concat (zipWith group starts (barsGroups chart))
     }
   where
-    named = [MarkSeries number name | length (barsSeries chart) > 1, (number, name) <- zip [0 ..] (barsSeries chart)]
+    named =
+      [ MarkSeries number name
+        | length (barsSeries chart) > 1,
+          (number, name) <- zip [0 ..] (barsSeries chart)
+      ]
     (legendHeight, marks) = legend size top named
     bars = [held | each <- barsGroups chart, Just held <- groupBars each]
     scale =
       scaleOf (if sizeNarrow size then 3 else 6) (barsValue chart) $
-        concat [barValue held : maybe [] (\(low, high) -> [low, high]) (barWhisker held) | held <- bars]
+        concat
+          [ barValue held : maybe [] (\(low, high) -> [low, high]) (barWhisker held)
+            | held <- bars
+          ]
     unit = axisUnit (barsValue chart)
-    shown held = format unit (barValue held) <> (if barNote held == "" then "" else " " <> barNote held)
+    shown held =
+      format unit (barValue held) <> (if barNote held == "" then "" else " " <> barNote held)
     widestName = List.foldl' max 0 (map (textWidth . groupName) (barsGroups chart))
     beside = not (sizeNarrow size) && widestName < 260
     nameHeight = if beside || all ((== "") . groupName) (barsGroups chart) then 0 else 18
     left = if beside then widestName + 12 else 2
     -- For the number after the longest bar.
     after = List.foldl' max 40 (map (textWidth . shown) bars) + 10
-    heights = [nameHeight + fromIntegral (length (groupBars each)) * thickness + 10 | each <- barsGroups chart]
+    heights =
+      [ nameHeight + fromIntegral (length (groupBars each)) * thickness + 10
+        | each <- barsGroups chart
+      ]
     starts = scanl (+) (areaTop area + 4) heights
     thickness = 18
     area =
@@ -48,8 +59,20 @@ draw size top chart =
     lines' =
       element "g" ["class" .= "grid"] $
         label "axis" "end" (right area) (bottom area + 34) (axisLabel (barsValue chart)) :
-          [ element "line" ["x1" .= px x, "y1" .= px (areaTop area), "x2" .= px x, "y2" .= px (bottom area)] []
-              <> label "tick" (if tickPlace tick < 0.02 then "start" else "middle") x (bottom area + 16) (tickText tick)
+          [ element
+              "line"
+              [ "x1" .= px x,
+                "y1" .= px (areaTop area),
+                "x2" .= px x,
+                "y2" .= px (bottom area)
+              ]
+              []
+              <> label
+                "tick"
+                (if tickPlace tick < 0.02 then "start" else "middle")
+                x
+                (bottom area + 16)
+                (tickText tick)
             | tick <- scaleTicks scale,
               let x = atX area (tickPlace tick)
           ]
@@ -57,7 +80,13 @@ draw size top chart =
     group :: Double -> Group -> [Markup]
     group start each =
       [ if beside
-          then label "group" "end" (areaLeft area - 8) (start + thickness * fromIntegral (length (groupBars each)) / 2 + 4) (groupName each)
+          then
+            label
+              "group"
+              "end"
+              (areaLeft area - 8)
+              (start + thickness * fromIntegral (length (groupBars each)) / 2 + 4)
+              (groupName each)
           else label "group" "start" (areaLeft area) (start + 13) (groupName each)
         | groupName each /= ""
       ]
@@ -79,10 +108,11 @@ draw size top chart =
           [element "title" [] [text (shown held <> maybe "" interval (barWhisker held))]]
       ]
         <> maybe [] whisker (barWhisker held)
-        <> [label "value" "start" (List.foldl' max end (maybe [] ((: []) . at . snd) (barWhisker held)) + 6) (y + 13) (shown held)]
+        <> [label "value" "start" (furthest + 6) (y + 13) (shown held)]
       where
         at = atX area . scalePlace scale
         end = at (barValue held)
+        furthest = List.foldl' max end (maybe [] ((: []) . at . snd) (barWhisker held))
         middle = y + thickness / 2
         interval (low, high) = " (" <> format unit low <> " to " <> format unit high <> ")"
         whisker (low, high) =
@@ -91,7 +121,15 @@ draw size top chart =
               [ classes ["whisker"],
                 "d"
                   .= Text.concat
-                    ["M", px (at low), " ", px middle, "H", px (at high), cap (at low), cap (at high)]
+                    [ "M",
+                      px (at low),
+                      " ",
+                      px middle,
+                      "H",
+                      px (at high),
+                      cap (at low),
+                      cap (at high)
+                    ]
               ]
               []
           ]

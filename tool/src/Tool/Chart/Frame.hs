@@ -70,18 +70,26 @@ areaFor size top height scaleY = (area, bottom area + 42)
   where
     widest = List.foldl' max 20 (map (textWidth . tickText) (scaleTicks scaleY))
     left = widest + 10
-    area = Area {areaLeft = left, areaTop = top + 22, areaWidth = sizeWidth size - left - 14, areaHeight = height}
+    area =
+      Area
+        { areaLeft = left,
+          areaTop = top + 22,
+          areaWidth = sizeWidth size - left - 14,
+          areaHeight = height
+        }
 
 -- | Lines at the ticks, their labels, and those of the axes.
 grid :: Area -> Axis -> Scale -> Axis -> Scale -> Markup
 grid area axisX scaleX axisY scaleY =
   element "g" ["class" .= "grid"] $
     concat
-      [ [ lineAt (areaLeft area) y (right area) y <> labelled "end" (areaLeft area - 6) (y + 4) (tickText tick)
+      [ [ lineAt (areaLeft area) y (right area) y
+            <> labelled "end" (areaLeft area - 6) (y + 4) (tickText tick)
           | tick <- scaleTicks scaleY,
             let y = atY area (tickPlace tick)
         ],
-        [ lineAt x (areaTop area) x (bottom area) <> labelled (anchor tick) x (bottom area + 16) (tickText tick)
+        [ lineAt x (areaTop area) x (bottom area)
+            <> labelled (anchor tick) x (bottom area + 16) (tickText tick)
           | tick <- scaleTicks scaleX,
             let x = atX area (tickPlace tick)
         ],
@@ -89,7 +97,8 @@ grid area axisX scaleX axisY scaleY =
         [label "axis" "end" (right area) (bottom area + 34) (axisLabel axisX)]
       ]
   where
-    lineAt x1 y1 x2 y2 = element "line" ["x1" .= px x1, "y1" .= px y1, "x2" .= px x2, "y2" .= px y2] []
+    lineAt x1 y1 x2 y2 =
+      element "line" ["x1" .= px x1, "y1" .= px y1, "x2" .= px x2, "y2" .= px y2] []
     labelled at x y shown = if shown == "" then mempty else label "tick" at x y shown
     -- The last one must not stick out.
     anchor tick = if tickPlace tick > 0.97 then "end" else "middle"
@@ -150,17 +159,19 @@ bands area scaleX all' =
         "width" .= px (max 1.5 (x2 - x1)),
         "height" .= px (areaHeight area)
       ]
-      [element "title" [] [text (bandKind band <> (if bandText band == "" then "" else ": " <> bandText band))]]
+      [element "title" [] [text (bandKind band <> (if said == "" then "" else ": " <> said))]]
     | band <- all',
       (number, kind) <- zip [0 ..] (kinds all'),
       kind == bandKind band,
+      let said = bandText band,
       let x1 = atX area (scalePlace scaleX (bandFrom band))
           x2 = atX area (scalePlace scaleX (bandTo band))
   ]
 
 -- | A coordinate, to a tenth.
 px :: Double -> Text
-px value = Text.pack (if drop (length shown - 2) shown == ".0" then take (length shown - 2) shown else shown)
+px value =
+  Text.pack (if drop (length shown - 2) shown == ".0" then take (length shown - 2) shown else shown)
   where
     shown = fixed 1 (if isNaN value || isInfinite value then 0 else value)
 

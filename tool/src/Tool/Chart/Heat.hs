@@ -44,13 +44,19 @@ draw size top chart =
              | strength <- [0 .. levels]
            ]
     held = filter ((> 0) . heatCount) (heatsCells chart)
-    scaleX = scaleOf (if sizeNarrow size then 4 else 8) (heatsX chart) (concat [[from, to] | Heat {heatX = (from, to)} <- held])
+    scaleX =
+      scaleOf
+        (if sizeNarrow size then 4 else 8)
+        (heatsX chart)
+        (concat [[from, to] | Heat {heatX = (from, to)} <- held])
     scaleY = scaleOf 6 (heatsY chart) (concat [[from, to] | Heat {heatY = (from, to)} <- held])
-    (area, whole) = areaFor size (top + 20 + legendHeight) (if sizeNarrow size then 220 else 260) scaleY
+    (area, whole) =
+      areaFor size (top + 20 + legendHeight) (if sizeNarrow size then 220 else 260) scaleY
     most = List.foldl' max 1 (map heatCount held)
     -- By the logarithm: a tail of a few is what one looks for.
     level :: Double -> Int
-    level count = max 0 (min levels (round (fromIntegral levels * log (1 + count) / log (1 + most))))
+    level count =
+      max 0 (min levels (round (fromIntegral levels * log (1 + count) / log (1 + most))))
     classified = Map.fromListWith (flip (<>)) [(level (heatCount one), [one]) | one <- held]
     cells (strength, these) =
       element
@@ -64,7 +70,19 @@ draw size top chart =
           top' = atY area (scalePlace scaleY y2)
           width = atX area (scalePlace scaleX x2) - left
           height = atY area (scalePlace scaleY y1) - top'
-       in Text.concat ["M", px left, " ", px top', "h", px width, "v", px height, "h", px (negate width), "z"]
+       in Text.concat
+            [ "M",
+              px left,
+              " ",
+              px top',
+              "h",
+              px width,
+              "v",
+              px height,
+              "h",
+              px (negate width),
+              "z"
+            ]
 
 levels :: Int
 levels = 8

@@ -91,8 +91,9 @@ scaleOf :: Int -> Axis -> [Double] -> Scale
 scaleOf wanted about values = case axisKind about of
   Linear ->
     let step = niceStep wanted (lowest, highest)
-        low = fromMaybe (step * fromIntegral (floor (lowest / step + 1e-9) :: Int)) (axisLowest about)
-        high = fromMaybe (step * fromIntegral (ceiling (highest / step - 1e-9) :: Int)) (axisHighest about)
+        steps count = step * fromIntegral (count :: Int)
+        low = fromMaybe (steps (floor (lowest / step + 1e-9))) (axisLowest about)
+        high = fromMaybe (steps (ceiling (highest / step - 1e-9))) (axisHighest about)
         end = if high > low then high else low + step
         place value = (value - low) / (end - low)
         first = ceiling (low / step - 1e-9) :: Int
@@ -107,13 +108,22 @@ scaleOf wanted about values = case axisKind about of
               ]
           }
   Logarithmic -> logarithmic (map (\value -> (value, format (axisUnit about) value)) . oneTwoFive)
-  Nines -> logarithmic (\ends -> [(value, label) | (value, label) <- percentages, value >= fst ends * 0.999, value <= snd ends * 1.001])
+  Nines -> logarithmic within
   where
+    within (low, high) =
+      [ (value, label)
+        | (value, label) <- percentages,
+          value >= low * 0.999,
+          value <= high * 1.001
+      ]
     finite = filter (\value -> not (isNaN value || isInfinite value)) values
     usable = if axisKind about == Linear then finite else filter (> 0) finite
     (lowest, highest) = case usable of
       [] -> (fromMaybe 1 (axisLowest about), fromMaybe 2 (axisHighest about))
-      some -> widened (fromMaybe (List.foldl' min (1 / 0) some) (axisLowest about)) (fromMaybe (List.foldl' max (-1 / 0) some) (axisHighest about))
+      some ->
+        widened
+          (fromMaybe (List.foldl' min (1 / 0) some) (axisLowest about))
+          (fromMaybe (List.foldl' max (-1 / 0) some) (axisHighest about))
     widened low high
       | high > low = (low, high)
       | axisKind about == Linear = (low, low + max 1e-9 (abs low * 0.1))
@@ -122,17 +132,29 @@ scaleOf wanted about values = case axisKind about of
       let (low, high) = (max 1e-12 lowest, max 2e-12 highest)
           ends
             | axisKind about == Nines = (low, high)
-            | otherwise = (fromMaybe (floored low) (axisLowest about), fromMaybe (ceiled high) (axisHighest about))
-          place value = (log (max 1e-300 value) - log (fst ends)) / (log (snd ends) - log (fst ends))
+            | otherwise =
+              ( fromMaybe (floored low) (axisLowest about),
+                fromMaybe (ceiled high) (axisHighest about)
+              )
+          place value =
+            (log (max 1e-300 value) - log (fst ends)) / (log (snd ends) - log (fst ends))
        in Scale
             { scalePlace = place,
               scaleEnds = ends,
-              scaleTicks = [Tick {tickPlace = place value, tickText = label} | (value, label) <- thinned (ticks ends)]
+              scaleTicks =
+                [ Tick
+                    { tickPlace = place value,
+                      tickText = label
+                    }
+                  | (value, label) <- thinned (ticks ends)
+                ]
             }
     -- Labels must not touch: the lines without keep their place.
     thinned ticks =
       let every = max 1 ((length ticks + wanted - 1) `div` max 1 wanted)
-       in [(value, if n `mod` every == 0 then label else "") | (n, (value, label)) <- zip [0 :: Int ..] ticks]
+       in [ (value, if n `mod` every == 0 then label else "")
+            | (n, (value, label)) <- zip [0 :: Int ..] ticks
+          ]
     oneTwoFive (low, high)
       | high / low > 300 = candidates [1] low high
       | high / low > 20 = candidates [1, 3] low high
@@ -145,8 +167,16 @@ scaleOf wanted about values = case axisKind about of
           value >= low * 0.999,
           value <= high * 1.001
       ]
-    floored low = List.foldl' max (10 ^^ (floor (logBase 10 low) :: Int)) (candidates [1, 2, 5] (low / 10) low)
-    ceiled high = List.foldl' min (10 ^^ (ceiling (logBase 10 high + 1e-9) :: Int)) [value | value <- candidates [1, 2, 5] high (high * 10), value > high * 1.0000001]
+    floored low =
+      List.foldl' max (10 ^^ (floor (logBase 10 low) :: Int)) (candidates [1, 2, 5] (low / 10) low)
+    ceiled high =
+      List.foldl'
+        min
+        (10 ^^ (ceiling (logBase 10 high + 1e-9) :: Int))
+        [ value
+          | value <- candidates [1, 2, 5] high (high * 10),
+            value > high * 1.0000001
+        ]
 
 percentages :: [(Double, Text)]
 percentages =
@@ -165,10 +195,11 @@ percentages =
 -- The smallest of 1, 2, 2.5 and 5 times a power of ten with which there are not
 -- more than so many steps.
 niceStep :: Int -> (Double, Double) -> Double
-niceStep wanted (low, high) = case filter (>= rough * 0.9999) [m * base | m <- [1, 2, 2.5, 5, 10]] of
+niceStep wanted (low, high) = case filter (>= rough * 0.9999) steps of
   step : _ -> step
   [] -> 10 * base
   where
+    steps = [m * base | m <- [1, 2, 2.5, 5, 10]]
     rough = max 1e-12 ((high - low) / fromIntegral (max 1 wanted))
     base = 10 ^^ (floor (logBase 10 rough) :: Int)
 

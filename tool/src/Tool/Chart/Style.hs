@@ -26,7 +26,8 @@ chartStyle =
   raw . Text.concat $
     [ ".rc{",
       variables light,
-      "font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;display:block;width:100%;height:auto}",
+      "font:12px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;",
+      "display:block;width:100%;height:auto}",
       "@media (prefers-color-scheme:dark){.rc{",
       variables dark,
       "}}",
@@ -35,16 +36,26 @@ chartStyle =
       ".rc .title{font-weight:600;font-size:15px}",
       ".rc .grid line{stroke:var(--grid);stroke-width:1;shape-rendering:crispEdges}",
       ".rc .fill,.rc .dot{fill:var(--c)}",
-      ".rc .line{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}",
+      ".rc .line{fill:none;stroke:var(--c);stroke-width:2;",
+      "stroke-linejoin:round;stroke-linecap:round}",
       ".rc .dashed{stroke-dasharray:6 5}",
       ".rc .ribbon{fill:var(--c);opacity:.18}",
       ".rc .whisker{fill:none;stroke:var(--ink);stroke-width:1.5}",
       ".rc .band{fill:var(--c);opacity:.22}",
       ".rc .heat{fill:var(--k0);shape-rendering:crispEdges}"
     ]
-      <> [rule ("s" <> shown n) ("--c:var(--k" <> shown n <> ")") | n <- [0 .. length (colours light) - 1]]
-      <> [rule ("b" <> shown n) ("--c:var(--k" <> shown place <> ")") | (n, place) <- zip [0 .. 4 :: Int] [1, 4, 5, 3, 6 :: Int]]
-      <> [rule ("h" <> shown n) ("opacity:" <> strength) | (n, strength) <- zip [0 .. 8 :: Int] [".08", ".15", ".24", ".34", ".46", ".59", ".72", ".86", "1"]]
+      <> [ rule ("s" <> shown n) ("--c:var(--k" <> shown n <> ")")
+           | n <- [0 .. length (colours light) - 1]
+         ]
+      <> [ rule ("b" <> shown n) ("--c:var(--k" <> shown place <> ")")
+           | (n, place) <- zip [0 .. 4 :: Int] [1, 4, 5, 3, 6 :: Int]
+         ]
+      <> [ rule ("h" <> shown n) ("opacity:" <> strength)
+           | (n, strength) <-
+               zip
+                 [0 .. 8 :: Int]
+                 [".08", ".15", ".24", ".34", ".46", ".59", ".72", ".86", "1"]
+         ]
   where
     rule name what = ".rc ." <> name <> "{" <> what <> "}"
     shown = Text.pack . show
@@ -54,18 +65,20 @@ variables :: (Text, Text, Text, [Text]) -> Text
 variables (ink, faint, grid, colours) =
   Text.concat $
     ["--ink:", ink, ";--faint:", faint, ";--grid:", grid, ";"]
-      <> ["--k" <> Text.pack (show n) <> ":" <> colour <> ";" | (n, colour) <- zip [0 :: Int ..] colours]
+      <> [ "--k" <> Text.pack (show n) <> ":" <> colour <> ";"
+           | (n, colour) <- zip [0 :: Int ..] colours
+         ]
 
 light, dark :: (Text, Text, Text, [Text])
 light =
   ( "#1c2330",
     "#5a6475",
     "#dfe3ea",
-    ["#2563b8", "#c2560c", "#14795a", "#8a3fa8", "#b8305f", "#6b6a00", "#0d7887", "#7a5230", "#4a5568", "#5b8a00"]
+    Text.words "#2563b8 #c2560c #14795a #8a3fa8 #b8305f #6b6a00 #0d7887 #7a5230 #4a5568 #5b8a00"
   )
 dark =
   ( "#e6eaf2",
     "#9aa5b8",
     "#303846",
-    ["#6ea8ff", "#ff9d5c", "#4fcf9f", "#cf9bf5", "#ff84b0", "#cfce4a", "#4fcfe0", "#d3a680", "#b3bfd1", "#a6e22e"]
+    Text.words "#6ea8ff #ff9d5c #4fcf9f #cf9bf5 #ff84b0 #cfce4a #4fcfe0 #d3a680 #b3bfd1 #a6e22e"
   )

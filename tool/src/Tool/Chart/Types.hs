@@ -71,7 +71,14 @@ data LineStyle
 
 -- | A solid line.
 line :: Text -> [(Double, Double)] -> Line
-line name points = Line {lineName = name, lineStyle = Solid, linePoints = points, lineRibbon = [], lineColour = Nothing}
+line name points =
+  Line
+    { lineName = name,
+      lineStyle = Solid,
+      linePoints = points,
+      lineRibbon = [],
+      lineColour = Nothing
+    }
 
 -- | Something that lasted from one x to another.
 data Band = Band

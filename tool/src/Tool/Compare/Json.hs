@@ -39,7 +39,10 @@ changeValue change =
     [ "metric" .= metricName (changeMetric change),
       "before" .= changeBefore change,
       "after" .= changeAfter change,
-      "change" .= if changeBefore change == 0 then Nothing else Just (changeAfter change / changeBefore change - 1),
+      "change"
+        .= if changeBefore change == 0
+          then Nothing
+          else Just (changeAfter change / changeBefore change - 1),
       "before_mean" .= (summaryMean <$> fst (changeSummaries change)),
       "after_mean" .= (summaryMean <$> snd (changeSummaries change)),
       "before_interval_95" .= (fst (changeSummaries change) >>= summaryInterval),

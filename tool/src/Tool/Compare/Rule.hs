@@ -42,7 +42,14 @@ parseRule written = do
     Just found -> Right found
     Nothing
       | name == "" -> at 1 "the name of a number is missing"
-      | otherwise -> at 1 ("there is no number " <> show name <> "; there are throughput, mean, p50, p75, p90, p95, p99, p99.9, p99.99, p99.999, max, cpu, memory, errors, misses")
+      | otherwise ->
+        at
+          1
+          ( "there is no number "
+              <> show name
+              <> "; there are throughput, mean, p50, p75, p90, p95, p99, p99.9, \
+                 \p99.99, p99.999, max, cpu, memory, errors, misses"
+          )
   (above, rest) <- case fromSign of
     '<' : rest -> Right (False, rest)
     '>' : rest -> Right (True, rest)
@@ -51,21 +58,36 @@ parseRule written = do
   let place = length text - length rest + 1
   bound <- number metric place rest
   unless (above || possible bound) $
-    at place ("it is never below " <> rest <> (case bound of Relative _ -> ""; Absolute _ -> ": a change is written with %"))
+    at
+      place
+      ( "it is never below "
+          <> rest
+          <> (case bound of Relative _ -> ""; Absolute _ -> ": a change is written with %")
+      )
   Right Rule {ruleMetric = metric, ruleAbove = above, ruleBound = bound}
   where
     text = filter (not . isSpace) written
     (name, fromSign) = break (`elem` ("<>=" :: String)) text
     at :: Int -> String -> Either String a
-    at place problem = Left ("--fail-if " <> show text <> ", character " <> show place <> ": " <> problem)
+    at place problem =
+      Left ("--fail-if " <> show text <> ", character " <> show place <> ": " <> problem)
     number metric place shown = case readMaybe (completed digits) of
-      Nothing -> at place ("a number is missing" <> (if shown == "" then "" else ", not " <> show shown))
+      Nothing ->
+        at place ("a number is missing" <> (if shown == "" then "" else ", not " <> show shown))
       Just value -> case unit of
         "%" -> Right (Relative (signed value))
         _ | Just factor <- lookup unit (units metric) -> Right (Absolute (signed value * factor))
-        _ -> at (place + length sign + length digits) ("no unit of " <> Text.unpack (metricName metric) <> ": " <> show unit)
+        _ ->
+          at
+            (place + length sign + length digits)
+            ( "no unit of "
+                <> Text.unpack (metricName metric)
+                <> ": "
+                <> show unit
+            )
       where
-        (sign, unsigned) = splitAt (length (takeWhile (`elem` ("+-" :: String)) (take 1 shown))) shown
+        (sign, unsigned) =
+          splitAt (length (takeWhile (`elem` ("+-" :: String)) (take 1 shown))) shown
         (digits, unit) = span (\char -> isDigit char || char == '.') unsigned
         signed value = if sign == "-" then negate value else value :: Double
     -- Nothing that is measured is below zero, or falls by more than all of it.
@@ -76,7 +98,8 @@ parseRule written = do
     completed digits = case break (== '.') digits of
       ("", "") -> ""
       (front, "") -> front
-      (front, point : back) -> (if null front then "0" else front) <> [point] <> (if null back then "0" else back)
+      (front, point : back) ->
+        (if null front then "0" else front) <> [point] <> (if null back then "0" else back)
     units = \case
       Throughput -> [("", 1), ("k", 1e3), ("M", 1e6)]
       MemoryPeak -> [("", 1), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)]
@@ -104,7 +127,13 @@ broken onlySignificant rule cell = case ruleBound rule of
       | changeBefore change == 0 = 1 / 0
       | otherwise = 100 * (changeAfter change / changeBefore change - 1)
     said value bound =
-      cellName cell <> ": " <> metricName (ruleMetric rule) <> " is " <> value <> (if ruleAbove rule then ", above " else ", below ") <> bound
+      cellName cell
+        <> ": "
+        <> metricName (ruleMetric rule)
+        <> " is "
+        <> value
+        <> (if ruleAbove rule then ", above " else ", below ")
+        <> bound
     signedPercent value
       | isInfinite value = "no longer 0"
       | otherwise = (if value > 0 then "+" else "") <> Text.pack (fixed 2 value) <> " %"

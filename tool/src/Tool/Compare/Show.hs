@@ -8,11 +8,10 @@ where
 
 import Data.ByteString.Lazy (ByteString)
 import Data.List qualified as List
-import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Bench.Document
-import Tool.Bench.Histogram qualified as Histogram
+import Tool.Bench.Document.Totals (sliceOps)
 import Tool.Bench.Html (manifestSection, page, tableOf)
 import Tool.Bench.Html.Charts (seriesOf, spectra)
 import Tool.Chart
@@ -28,14 +27,32 @@ comparisonLines comparison =
     (AlignLeft : AlignLeft : map (const AlignRight) (drop 2 heading))
     (heading : map (map Text.unpack . row) (comparisonCells comparison))
     <> map (Text.unpack . ("note: " <>)) (comparisonNotes comparison)
-    <> [Text.unpack (cellName cell <> ": " <> note) | cell <- comparisonCells comparison, note <- cellNotes cell]
-    <> [Text.unpack ("INVALID: " <> name <> " (" <> side <> "): " <> problem) | (name, side, problem) <- invalid comparison]
+    <> [ Text.unpack (cellName cell <> ": " <> note)
+         | cell <- comparisonCells comparison,
+           note <- cellNotes cell
+       ]
+    <> [ Text.unpack ("INVALID: " <> name <> " (" <> side <> "): " <> problem)
+         | (name, side, problem) <- invalid comparison
+       ]
     <> missing comparison
   where
     heading = map Text.unpack columns
 
 columns :: [Text]
-columns = ["run", "verdict", "before/s", "after/s", "change", "95 % of before", "95 % of after", "p", "p50", "p99", "p99.9", "CPU/op"]
+columns =
+  [ "run",
+    "verdict",
+    "before/s",
+    "after/s",
+    "change",
+    "95 % of before",
+    "95 % of after",
+    "p",
+    "p50",
+    "p99",
+    "p99.9",
+    "CPU/op"
+  ]
 
 row :: Cell -> [Text]
 row cell = case cellChanges cell of
@@ -89,7 +106,13 @@ comparisonPage failures before after comparison =
   page "Two benchmarks compared" $
     concat
       [ [element "p" ["class" .= "lead"] [text lead]],
-        list "bad" (failures <> [name <> " (" <> side <> "): " <> problem | (name, side, problem) <- invalid comparison]),
+        list
+          "bad"
+          ( failures
+              <> [ name <> " (" <> side <> "): " <> problem
+                   | (name, side, problem) <- invalid comparison
+                 ]
+          ),
         [ tableOf
             columns
             [zipWith (mark cell) [0 :: Int ..] (row cell) | cell <- cells]
@@ -98,16 +121,32 @@ comparisonPage failures before after comparison =
         list "note" (comparisonNotes comparison <> map Text.pack (missing comparison)),
         map figure (overview cells),
         concatMap section cells,
-        [manifestSection "Before: where it was measured" (documentManifest before), manifestSection "After: where it was measured" (documentManifest after)]
+        [ manifestSection "Before: where it was measured" (documentManifest before),
+          manifestSection "After: where it was measured" (documentManifest after)
+        ]
       ]
   where
     cells = comparisonCells comparison
     lead = case cells of
       [] -> "The two have no run in common."
-      _ -> Text.intercalate ", " [Text.pack (show held) <> " " <> name | (name, held) <- counts, held > 0] <> "."
+      _ ->
+        Text.intercalate
+          ", "
+          [ Text.pack (show held)
+              <> " "
+              <> name
+            | (name, held) <- counts,
+              held > 0
+          ]
+          <> "."
     counts =
       [ (name, length (filter (== verdict) (verdicts cells)))
-        | (name, verdict) <- [("faster", Better), ("slower", Worse), ("the same", Same), ("unclear", Unclear)]
+        | (name, verdict) <-
+            [ ("faster", Better),
+              ("slower", Worse),
+              ("the same", Same),
+              ("unclear", Unclear)
+            ]
       ]
     verdicts these = [changeVerdict change | cell <- these, change <- take 1 (cellChanges cell)]
     mark cell place shown
@@ -120,11 +159,17 @@ comparisonPage failures before after comparison =
       _ -> "note"
 
 list :: Text -> [Text] -> [Markup]
-list class' lines' = [element "ul" [] [element "li" ["class" .= class'] [text one] | one <- lines'] | not (null lines')]
+list class' lines' = [element "ul" [] (map entry lines') | not (null lines')]
+  where
+    entry one = element "li" ["class" .= class'] [text one]
 
 overview :: [Cell] -> [Chart]
 overview cells =
-  [ bars "Throughput" "Commands per second; the whisker is the 95 % interval of the mean." "commands per second" Throughput,
+  [ bars
+      "Throughput"
+      "Commands per second; the whisker is the 95 % interval of the mean."
+      "commands per second"
+      Throughput,
     bars "p99" "What the slowest hundredth took at least." "latency" (Latency 99)
   ]
   where
@@ -137,7 +182,13 @@ overview cells =
               Bars
                 { barsValue = axis label Linear (metricUnit metric),
                   barsSeries = ["before", "after"],
-                  barsGroups = [Group {groupName = cellName cell, groupBars = both (changeOf (cellBefore cell) (cellAfter cell) metric)} | cell <- cells]
+                  barsGroups =
+                    [ Group
+                        { groupName = cellName cell,
+                          groupBars = both (changeOf (cellBefore cell) (cellAfter cell) metric)
+                        }
+                      | cell <- cells
+                    ]
                 }
         }
     both change =
@@ -153,10 +204,17 @@ section cell =
   [ element "section" [] $
       element "h2" [] [text (cellName cell)] :
       list "note" (cellNotes cell)
-        <> map figure (spectra "Latency spectrum" [("before", cellBefore cell), ("after", cellAfter cell)] <> overTime)
+        <> map figure (spectra "Latency spectrum" sides <> overTime)
   ]
   where
-    series = [(name, place, concatMap snd (seriesOf run)) | (name, place, run) <- [("before", 0, cellBefore cell), ("after", 1, cellAfter cell)]]
+    sides = [("before", cellBefore cell), ("after", cellAfter cell)]
+    series =
+      [ (name, place, concatMap snd (seriesOf run))
+        | (name, place, run) <-
+            [ ("before", 0, cellBefore cell),
+              ("after", 1, cellAfter cell)
+            ]
+      ]
     overTime =
       [ Chart
           { chartTitle = "Throughput over time",
@@ -166,10 +224,14 @@ section cell =
                 Lines
                   { linesX = axis "seconds" Linear Seconds,
                     linesY = axis "commands per second" Linear Thousands,
-                    linesAll = [(line name [(sliceAt slice, rate slice) | slice <- slices]) {lineColour = Just place} | (name, place, slices) <- series],
+                    linesAll =
+                      [ (line name (rates slices)) {lineColour = Just place}
+                        | (name, place, slices) <- series
+                      ],
                     linesBands = []
                   }
           }
         | List.all (\(_, _, slices) -> length slices > 1) series
       ]
-    rate slice = fromIntegral (sum (Map.map (Histogram.count . sliceService) (sliceCommands slice))) / max 1e-9 (sliceSpan slice)
+    rates slices = [(sliceAt slice, rate slice) | slice <- slices]
+    rate slice = fromIntegral (sliceOps slice) / max 1e-9 (sliceSpan slice)

@@ -6,7 +6,6 @@ module Tool.Options.Campaign
   )
 where
 
-import Control.Applicative (optional)
 import Data.Char (isDigit)
 import Data.List (nub, sort, (\\))
 import Data.List.NonEmpty (NonEmpty)
@@ -18,10 +17,10 @@ import Options.Applicative
     help,
     long,
     many,
-    metavar,
     option,
     showDefault,
     showDefaultWith,
+    str,
     strOption,
     switch,
     value,
@@ -33,10 +32,11 @@ import Tool.Bench.Workload.Syntax qualified as Syntax
 import Tool.Campaign.Design
 import Tool.Campaign.Plan (Soak (..))
 import Tool.Campaign.Workload (Workload (..), findWorkload, usualWorkloads, workloads)
+import Tool.Options.Help (described, optionalOption)
 import Tool.Options.Load (Check, allowOptions)
-import Tool.Options.Number (wholeNumber)
+import Tool.Options.Number (numberOption)
 import Tool.Options.Workload (templateProblem)
-import Tool.Span (parseSpan, renderSpan)
+import Tool.Span (nanosIn, parseSpan, renderSpan)
 
 -- | What a campaign varies, how it measures, and where it writes.
 data CampaignOptions = CampaignOptions
@@ -64,7 +64,8 @@ data CampaignOptions = CampaignOptions
     campaignReference :: Bool,
     -- | What is only said of a load when it is found.
     campaignAllowed :: [Check],
-    -- | Seconds of writing before the server is killed; 0: never.
+    -- | Seconds of writing before the server is killed, and before the power is
+    -- cut; 0: never.
     campaignDurability :: Double,
     campaignBudget :: Maybe Double,
     campaignPlanOnly :: Bool,
@@ -77,37 +78,111 @@ data CampaignOptions = CampaignOptions
 campaignOptions :: Parser CampaignOptions
 campaignOptions =
   CampaignOptions
-    <$> option (list (named Named)) (long "spawn" <> metavar "[LABEL=]PROGRAM,…" <> value [] <> help "Server programs to start (default: redis-server or valkey-server of the search path)")
-    <*> axis "persist" "none|rdb|aof-no|aof-everysec|aof-always,…" persistence persistenceName [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways] "How servers keep their data"
-    <*> option (list (named Place)) (long "dir" <> metavar "[LABEL=]DIRECTORY,…" <> value [] <> help "Where servers keep it (default: the directory for temporary files)")
-    <*> axis "workloads" "NAME,…" workload id usualWorkloads ("What is sent: " <> unwords (map workloadName workloads))
-    <*> axis "payload" "BYTES,…" (whole "a number of bytes" 1 (64 * 1024 * 1024)) show [3, 30, 300, 3000] "Sizes of values"
-    <*> axis "clients" "N,…" (whole "a number of clients" 1 100000) show [50, 1] "Callers, each with one command on its way"
-    <*> axis "net" "local|rtt=SPAN,…" net netName [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000] "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
-    <*> switch (long "full" <> help "Every combination, not only the star around the first value of each")
-    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 5 <> showDefault <> help "Measurements per cell, each with a fresh server, in turns with all others")
+    <$> labelled
+      "spawn"
+      "PROGRAM"
+      Named
+      "Server programs to start (default: redis-server or valkey-server of the search path)"
+    <*> axis
+      "persist"
+      "none|rdb|aof-no|aof-everysec|aof-always,…"
+      persistence
+      persistenceName
+      [PersistAofEverysec, PersistNone, PersistRdb, PersistAofNo, PersistAofAlways]
+      "How servers keep their data"
+    <*> labelled
+      "dir"
+      "DIRECTORY"
+      Place
+      "Where servers keep it (default: the directory for temporary files)"
+    <*> axis "workloads" "NAME,…" workload id usualWorkloads ("What is sent: " <> workloadNames)
+    <*> axis
+      "payload"
+      "BYTES,…"
+      (whole "a number of bytes" 1 (64 * 1024 * 1024))
+      show
+      [3, 30, 300, 3000]
+      "Sizes of values"
+    <*> axis
+      "clients"
+      "N,…"
+      (whole "a number of clients" 1 100000)
+      show
+      [50, 1]
+      "Callers, each with one command on its way"
+    <*> axis
+      "net"
+      "local|rtt=SPAN,…"
+      net
+      netName
+      [NetLocal, NetRoundTrip 124000, NetRoundTrip 1000000]
+      "Round trips to add: by the kernel (netem) where it can, else by a relay of this program"
+    <*> switch
+      (long "full" <> help "Every combination, not only the star around the first value of each")
+    <*> numberOption
+      "iterations"
+      5
+      "Measurements per cell, each with a fresh server, in turns with all others"
     <*> spanOption "warmup" 1 "Load before a measurement"
     <*> spanOption "duration" 10 "Length of a measurement"
-    <*> option wholeNumber (long "keys" <> metavar "N" <> value 10000 <> showDefault <> help "Different keys")
-    <*> optional (strOption (long "key-template" <> metavar "TEMPLATE" <> help "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"))
-    <*> many (option (eitherReader soak) (long "soak" <> metavar "WORKLOAD:PERSISTENCE:SPAN" <> help "One long run besides, whose changes of level are looked for; may be repeated"))
+    <*> numberOption "keys" 10000 "Different keys"
+    <*> optionalOption
+      str
+      "key-template"
+      "TEMPLATE"
+      "Form of keys, such as participant_{uuid:10000} (default: as redis-benchmark names them)"
+    <*> many
+      ( option
+          (eitherReader soak)
+          ( described
+              "soak"
+              "WORKLOAD:PERSISTENCE:SPAN"
+              "One long run besides, whose changes of level are looked for; may be repeated"
+          )
+      )
     <*> cores "server-cores" "Processors for servers, such as 0 or 0-3,8 (default: all)"
     <*> cores "client-cores" "Processors for the load (default: all)"
-    <*> switch (long "reference" <> help "Measure with redis-benchmark besides, where it has the same test")
+    <*> switch
+      (long "reference" <> help "Measure with redis-benchmark besides, where it has the same test")
     <*> allowOptions
-    <*> spanOption "durability" 1 "Write for so long after a cell with aof-always, kill -9 the server, start it, and look for every acknowledged key; 0: do not"
-    <*> optional (option (eitherReader parseSpan) (long "budget" <> metavar "SPAN" <> help "Leave out iterations, then cells, until the estimate fits; says what"))
-    <*> switch (long "plan" <> help "Print what would be measured and how long it would take, and do nothing")
+    <*> spanOption
+      "durability"
+      1
+      "Write for so long after a cell with aof-always, kill -9 the server, start it, and look for \
+      \every acknowledged key; and once more, with a disk that forgets what was not synchronised; \
+      \0: do not"
+    <*> optionalOption
+      (eitherReader parseSpan)
+      "budget"
+      "SPAN"
+      "Leave out iterations, then cells, until the estimate fits; says what"
+    <*> switch
+      ( long "plan"
+          <> help "Print what would be measured and how long it would take, and do nothing"
+      )
     <*> switch (long "resume" <> help "Go on with a campaign in --out: measure what is missing")
-    <*> strOption (long "out" <> metavar "DIRECTORY" <> value "campaign" <> showDefault <> help "Where results and reports go")
+    <*> strOption
+      ( described "out" "DIRECTORY" "Where results and reports go"
+          <> value "campaign"
+          <> showDefault
+      )
   where
+    labelled name what make text =
+      option
+        (list (named make))
+        (described name ("[LABEL=]" <> what <> ",…") text <> value [])
     axis name meta parse render standard text =
       option
         (oneOrMore parse)
-        (long name <> metavar meta <> foldMap value (NonEmpty.nonEmpty standard) <> showDefaultWith (commas . map render . NonEmpty.toList) <> help text)
+        ( described name meta text
+            <> foldMap value (NonEmpty.nonEmpty standard)
+            <> showDefaultWith (commas . map render . NonEmpty.toList)
+        )
     spanOption name standard text =
-      option (eitherReader parseSpan) (long name <> metavar "SPAN" <> value standard <> showDefaultWith renderSpan <> help text)
-    cores name text = option (eitherReader parseCores) (long name <> metavar "LIST" <> value [] <> help text)
+      option
+        (eitherReader parseSpan)
+        (described name "SPAN" text <> value standard <> showDefaultWith renderSpan)
+    cores name text = option (eitherReader parseCores) (described name "LIST" text <> value [])
     commas = \case
       [] -> ""
       [one] -> one
@@ -130,11 +205,13 @@ named :: (String -> String -> a) -> String -> Either String a
 named make text = case break (== '=') text of
   (label, '=' : path)
     | all allowed label && not (null label) && not (null path) -> Right (make label path)
-    | otherwise -> Left ("not LABEL=PATH with a label of letters, digits, -, _ and .: " <> show text)
+    | otherwise ->
+      Left ("not LABEL=PATH with a label of letters, digits, -, _ and .: " <> show text)
   _
     | null text -> Left "an empty name"
-    | otherwise -> Right (make (map (\character -> if allowed character then character else '-') (labelOf text)) text)
+    | otherwise -> Right (make (map plain (labelOf text)) text)
   where
+    plain character = if allowed character then character else '-'
     allowed character = character `elem` ['a' .. 'z'] <> ['A' .. 'Z'] <> ['0' .. '9'] <> "-_."
     labelOf path = case takeFileName path of
       "" -> "root"
@@ -150,12 +227,21 @@ persistence text =
 workload :: String -> Either String String
 workload name = case findWorkload name of
   Just _ -> Right name
-  Nothing -> Left ("there is no workload " <> show name <> ", but " <> unwords (map workloadName workloads))
+  Nothing -> Left ("there is no workload " <> show name <> ", but " <> workloadNames)
+
+workloadNames :: String
+workloadNames = unwords (map workloadName workloads)
 
 whole :: String -> Int -> Int -> String -> Either String Int
 whole what lowest highest text = case readMaybe text of
-  Just number | all isDigit text && number >= toInteger lowest && number <= toInteger highest -> Right (fromInteger number)
-  _ -> Left ("not " <> what <> " from " <> show lowest <> " to " <> show highest <> ": " <> show text)
+  Just number
+    | all isDigit text,
+      number >= toInteger lowest,
+      number <= toInteger highest ->
+      Right (fromInteger number)
+  _ -> Left ("not " <> what <> range <> ": " <> show text)
+  where
+    range = " from " <> show lowest <> " to " <> show highest
 
 net :: String -> Either String Net
 net = \case
@@ -164,7 +250,7 @@ net = \case
     seconds <- parseSpan text
     -- A reply is waited for five seconds.
     if seconds >= 1e-6 && seconds <= 4
-      then Right (NetRoundTrip (round (seconds * 1e9)))
+      then Right (NetRoundTrip (nanosIn seconds))
       else Left ("a round trip is from 1us to 4s, not " <> text)
   text -> Left ("the net is local or rtt=SPAN, not " <> show text)
 
@@ -178,7 +264,11 @@ soak text = case splitColon text of
       (first, _) -> [first]
 
 parseCores :: String -> Either String [Int]
-parseCores text = maybe (Left ("not a list of processors such as 0 or 0-3,8: " <> show text)) Right (concat <$> traverse part (split text))
+parseCores text =
+  maybe
+    (Left ("not a list of processors such as 0 or 0-3,8: " <> show text))
+    Right
+    (concat <$> traverse part (split text))
   where
     part piece = case break (== '-') piece of
       (first, '-' : final) -> do
@@ -194,14 +284,21 @@ parseCores text = maybe (Left ("not a list of processors such as 0 or 0-3,8: " <
 campaignProblem :: CampaignOptions -> Maybe String
 campaignProblem options
   | campaignDuration options < 0.1 = Just "--duration must be 100ms or more"
-  | campaignIterations options < 1 || campaignIterations options > 1000 = Just "--iterations must be from 1 to 1000"
-  | campaignKeys options < 1 || campaignKeys options > 10000000 = Just "--keys must be from 1 to 10000000"
-  | name : _ <- twice (map namedLabel (campaignServers options)) = Just ("--spawn names two programs " <> show name <> ": use LABEL=PROGRAM")
-  | name : _ <- twice (map placeLabel (campaignPlaces options)) = Just ("--dir names two directories " <> show name <> ": use LABEL=DIRECTORY")
-  | any ((< 10) . soakSeconds) (campaignSoaks options) = Just "a soak of less than 10s cannot show a change"
+  | campaignIterations options < 1 || campaignIterations options > 1000 =
+    Just "--iterations must be from 1 to 1000"
+  | campaignKeys options < 1 || campaignKeys options > 10000000 =
+    Just "--keys must be from 1 to 10000000"
+  | name : _ <- twice (map namedLabel (campaignServers options)) =
+    Just ("--spawn names two programs " <> show name <> ": use LABEL=PROGRAM")
+  | name : _ <- twice (map placeLabel (campaignPlaces options)) =
+    Just ("--dir names two directories " <> show name <> ": use LABEL=DIRECTORY")
+  | any ((< 10) . soakSeconds) (campaignSoaks options) =
+    Just "a soak of less than 10s cannot show a change"
   | null (campaignOut options) = Just "--out must name a directory"
   | Just problem <- campaignKeyForm options >>= formProblem = Just problem
   | otherwise = Nothing
   where
     twice names = sort names \\ nub (sort names)
-    formProblem = either (Just . ("--key-template: " <>)) (templateProblem (campaignKeys options)) . Syntax.parse keyTemplate
+    formProblem =
+      either (Just . ("--key-template: " <>)) (templateProblem (campaignKeys options))
+        . Syntax.parse keyTemplate

@@ -14,6 +14,7 @@ import Control.Applicative (optional)
 import Control.Exception (displayException)
 import Data.Bifunctor (first)
 import Data.ByteString (ByteString)
+import Data.List (isPrefixOf)
 import Data.Maybe (isJust)
 import Data.Word (Word16)
 import Options.Applicative
@@ -26,11 +27,13 @@ import Options.Applicative
     metavar,
     option,
     short,
+    str,
     strOption,
     switch,
   )
 import Redis.Config (Config, ReadFrom (..), configFromUrl, getReadFrom, isClusterConfig)
 import Text.Read (readMaybe)
+import Tool.Options.Help (described, optionalOption)
 import Tool.Text (argumentBytes)
 
 -- | What was said about the connection.
@@ -68,7 +71,11 @@ instance Eq ConnectionOptions where
   one == other = parts one == parts other
     where
       parts options =
-        ( (connectionHost options, connectionPort options, connectionUser options, connectionPassword options),
+        ( ( connectionHost options,
+            connectionPort options,
+            connectionUser options,
+            connectionPassword options
+          ),
           (connectionTls options, connectionCluster options),
           (show <$> connectionUrl options, connectionSocket options, connectionDatabase options),
           (connectionResp2 options, connectionReplicas options)
@@ -82,23 +89,54 @@ instance Show ConnectionOptions where
         . showsPrec 11 (connectionHost options, connectionPort options, connectionUser options)
         . showString (maybe " no password " (const " <password> ") (connectionPassword options))
         . showsPrec 11 (connectionTls options, connectionCluster options)
-        . showsPrec 11 (connectionUrl options, connectionSocket options, connectionDatabase options, connectionResp2 options, connectionReplicas options)
+        . showsPrec
+          11
+          ( connectionUrl options,
+            connectionSocket options,
+            connectionDatabase options,
+            connectionResp2 options,
+            connectionReplicas options
+          )
 
 -- | The parser.
 connectionOptions :: Parser ConnectionOptions
 connectionOptions =
   ConnectionOptions
-    <$> optional (bytes [short 'h', long "host", metavar "HOST", help "Server, or any node of the cluster"])
-    <*> optional (option portNumber (short 'p' <> long "port" <> metavar "PORT" <> help "Port (6379)"))
+    <$> optional
+      ( bytes
+          [ short 'h',
+            long "host",
+            metavar "HOST",
+            help "Server, or any node of the cluster"
+          ]
+      )
+    <*> optional (option portNumber (short 'p' <> described "port" "PORT" "Port (6379)"))
     <*> optional (bytes [short 'u', long "user", metavar "NAME", help "ACL user"])
-    <*> optional (bytes [short 'a', long "password", metavar "TEXT", help "Password; else the environment variable REDISCLI_AUTH"])
+    <*> optional
+      ( bytes
+          [ short 'a',
+            long "password",
+            metavar "TEXT",
+            help "Password; else the environment variable REDISCLI_AUTH"
+          ]
+      )
     <*> tlsOptions
     <*> switch (short 'c' <> long "cluster" <> help "The server is a node of a cluster")
-    <*> optional (option url (long "url" <> metavar "URL" <> help "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, unix:///path"))
-    <*> optional (strOption (long "socket" <> metavar "PATH" <> help "The server's Unix socket, instead of host and port"))
-    <*> optional (option database (long "db" <> metavar "NUMBER" <> help "Database to select (0)"))
+    <*> optionalOption
+      url
+      "url"
+      "URL"
+      "All of it in one: redis://user:password@host:port/database, rediss://, redis+cluster://, \
+      \unix:///path"
+    <*> optionalOption
+      str
+      "socket"
+      "PATH"
+      "The server's Unix socket, instead of host and port"
+    <*> optionalOption database "db" "NUMBER" "Database to select (0)"
     <*> switch (long "resp2" <> help "Speak RESP2 (default: RESP3 where the server knows it)")
-    <*> switch (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
+    <*> switch
+      (long "read-replicas" <> help "In a cluster, send commands that only read to replicas")
   where
     bytes modifiers = argumentBytes <$> strOption (mconcat modifiers)
 
@@ -110,14 +148,28 @@ tlsOptions =
     <*> optional (file "cert" "Show this client certificate (PEM)")
     <*> optional (file "key" "Its private key (PEM)")
     <*> switch (long "insecure" <> help "Do not verify the server's certificate")
-    <*> optional (option utf8 (long "sni" <> metavar "NAME" <> help "Ask for, and verify, this server name"))
+    <*> optionalOption utf8 "sni" "NAME" "Ask for, and verify, this server name"
   where
     file name text = strOption (long name <> metavar "FILE" <> help text)
     utf8 = maybeReader (Just . argumentBytes)
 
 -- Says what is wrong with it without saying what it is: it may hold a password.
+-- The program counts at the very servers that it loads, so it must know which they are.
 url :: ReadM Config
-url = eitherReader (first displayException . configFromUrl . argumentBytes)
+url = eitherReader $ \text ->
+  if any
+    (`isPrefixOf` text)
+    [ scheme
+        <> kind
+      | scheme <- ["redis", "rediss"],
+        kind <- ["+sentinel:", "+group:"]
+    ]
+    then
+      Left
+        ( takeWhile (/= ':') text
+            <> " names servers that change: give one of them, by redis:// or --host"
+        )
+    else first displayException (configFromUrl (argumentBytes text))
 
 database :: ReadM Int
 database = eitherReader $ \text -> case readMaybe text of
@@ -141,9 +193,12 @@ connectionProblem :: Bool -> ConnectionOptions -> Maybe String
 connectionProblem ownServer options
   | Just "" <- connectionHost options = Just "--host is empty"
   | Just "" <- tlsServerName (connectionTls options) = Just "--sni is empty"
-  | Just _ <- connectionUrl options, name : _ <- besideUrl = Just (name <> " and --url exclude each other" <> inUrl name)
-  | Just _ <- connectionSocket options, name : _ <- besideSocket = Just (name <> " and --socket exclude each other")
-  | Just number <- connectionDatabase options, number > 0, isCluster = Just "--db: a cluster has database 0 only"
+  | Just _ <- connectionUrl options,
+    name : _ <- besideUrl =
+    Just (name <> " and --url exclude each other" <> inUrl name)
+  | Just _ <- connectionSocket options,
+    name : _ <- besideSocket =
+    Just (name <> " and --socket exclude each other")
   | connectionReplicas options, not isCluster = Just "--read-replicas needs --cluster"
   | not (namesServer options),
     ownServer,
@@ -152,11 +207,20 @@ connectionProblem ownServer options
   | Just _ <- connectionUser options,
     Nothing <- connectionPassword options =
     Just "--user needs a password (--password, or REDISCLI_AUTH)"
-  | not (tlsWanted tls), name : _ <- needTls = Just (name <> " needs --tls" <> (if isJust (connectionUrl options) then "; a URL takes ?ca=FILE and the like" else ""))
+  | not (tlsWanted tls),
+    name : _ <- needTls =
+    Just
+      ( name
+          <> " needs --tls"
+          <> (if isJust (connectionUrl options) then "; a URL takes ?ca=FILE and the like" else "")
+      )
   | otherwise = case (tlsCertificate tls, tlsKey tls) of
     (Just _, Nothing) -> Just "--cert needs --key"
     (Nothing, Just _) -> Just "--key needs --cert"
-    _ | tlsInsecure tls, Just _ <- tlsAuthority tls -> Just "--insecure and --cacert exclude each other"
+    _
+      | tlsInsecure tls,
+        Just _ <- tlsAuthority tls ->
+        Just "--insecure and --cacert exclude each other"
     _ -> Nothing
   where
     tls = connectionTls options
@@ -191,7 +255,10 @@ connectionProblem ownServer options
 
 -- | Whether they say where the server is.
 namesServer :: ConnectionOptions -> Bool
-namesServer options = isJust (connectionHost options) || isJust (connectionUrl options) || isJust (connectionSocket options)
+namesServer options =
+  isJust (connectionHost options)
+    || isJust (connectionUrl options)
+    || isJust (connectionSocket options)
 
 -- | Uses this password where a host but no password was given.
 withPassword :: Maybe ByteString -> ConnectionOptions -> ConnectionOptions

@@ -60,22 +60,50 @@ effectProblem options@(Said values) usualKeys fromReplicas plan workload =
   listToMaybe
     [ line
       | (True, line) <-
-          [ (planIsOpen plan && has "batch", "--batch belongs to the closed loop, --rate and --sweep to the open one"),
-            (isJust (planRequests plan) && has "duration", "--requests ends the run, not a time: no --duration"),
-            (has "no-sampling" && has "sample", "--no-sampling asks the server nothing: no --sample"),
-            (isJust (planStartAt plan) && isJust (planSweep plan), "--start-at begins one measurement: no --sweep"),
-            (isJust (planStartAt plan) && length mixes > 1, "--start-at begins one measurement: no second --test"),
-            (has "batch" && Map.lookup "batch" values /= Just "1" && all alone tasks, "--batch is for commands that can be sent together: " <> names <> " waits for each"),
-            (has "key-size" && isJust (workloadTemplate workload), "--key-template says how long keys are: no --key-size"),
-            (otherCount, "--key-template asks for another number of keys than --keys " <> show usualKeys),
-            (isJust (workloadTemplate workload) && none namesKeys, "--key-template: " <> names <> noUse),
+          [ ( planIsOpen plan && has "batch",
+              "--batch belongs to the closed loop, --rate and --sweep to the open one"
+            ),
+            ( isJust (planRequests plan) && has "duration",
+              "--requests ends the run, not a time: no --duration"
+            ),
+            ( isJust (planStartAt plan) && length mixes > 1,
+              "--start-at begins one measurement: no second --test"
+            ),
+            ( has "batch"
+                && Map.lookup "batch" values /= Just "1"
+                && all alone tasks,
+              "--batch is for commands that can be sent together: "
+                <> names
+                <> " waits for each"
+            ),
+            ( has "key-size" && isJust (workloadTemplate workload),
+              "--key-template says how long keys are: no --key-size"
+            ),
+            ( otherCount,
+              "--key-template asks for another number of keys than --keys " <> show usualKeys
+            ),
+            ( isJust (workloadTemplate workload) && none namesKeys,
+              "--key-template: " <> names <> noUse
+            ),
             (has "key-size" && none namesKeys, "--key-size: " <> names <> noUse),
             (has "distribution" && none drawsKeys, "--distribution: " <> names <> " draws no keys"),
-            (isJust (workloadCompressible workload) && none carriesValues, "--compress-ratio: " <> names <> " has no values"),
-            (isJust (workloadExpiry workload) && none (oneOf' ["set", "setex", "getex"]), "--expiry is for the tests set, setex and getex, not " <> names),
-            (isJust (workloadHitRatio workload) && none (oneOf' ["get"]), "--hit-ratio is for the test get, not " <> names),
-            (has "subscribers" && none (oneOf' ["publish"]), "--subscribers is for the test publish, not " <> names),
-            (fromReplicas && none reads', "replicas are to be read (--read-replicas, or read_from in the URL), but " <> names <> " reads nothing")
+            ( isJust (workloadCompressible workload) && none carriesValues,
+              "--compress-ratio: " <> names <> " has no values"
+            ),
+            ( isJust (workloadExpiry workload) && none (oneOf' ["set", "setex", "getex"]),
+              "--expiry is for the tests set, setex and getex, not " <> names
+            ),
+            ( isJust (workloadHitRatio workload) && none (oneOf' ["get"]),
+              "--hit-ratio is for the test get, not " <> names
+            ),
+            ( has "subscribers" && none (oneOf' ["publish"]),
+              "--subscribers is for the test publish, not " <> names
+            ),
+            ( fromReplicas && none reads',
+              "replicas are to be read (--read-replicas, or read_from in the URL), but "
+                <> names
+                <> " reads nothing"
+            )
           ]
     ]
   where
@@ -108,20 +136,46 @@ alone = oneOf' ["blpop", "transaction"]
 -- | Whether it is about keys that @--key-template@ and @--key-size@ make.
 namesKeys :: Task -> Bool
 namesKeys = \case
-  TaskNamed name -> name `elem` ["set", "get", "mset", "mget", "setex", "getex", "eval-set", "evalsha-set", "fcall-set", "transaction"]
+  TaskNamed name ->
+    name
+      `elem` [ "set",
+               "get",
+               "mset",
+               "mget",
+               "setex",
+               "getex",
+               "eval-set",
+               "evalsha-set",
+               "fcall-set",
+               "transaction"
+             ]
   TaskCommand _ template -> DrawnKey `elem` pieces template
 
 -- Commands for which a number of a key is drawn by the law: of a key, of an
 -- element, or of the value that goes with it.
 drawsKeys :: Task -> Bool
 drawsKeys = \case
-  TaskNamed name -> name `notElem` (["ping_inline", "ping_mbulk", "lpop", "rpop", "spop", "zpopmin", "script-load"] <> lranges)
+  TaskNamed name ->
+    name
+      `notElem` ( ["ping_inline", "ping_mbulk", "lpop", "rpop", "spop", "zpopmin", "script-load"]
+                    <> lranges
+                )
   TaskCommand _ template -> any (`elem` pieces template) [DrawnKey, Data]
 
 -- Commands that carry values, or find those that were written before.
 carriesValues :: Task -> Bool
 carriesValues = \case
-  TaskNamed name -> name `notElem` ["ping_inline", "ping_mbulk", "incr", "sadd", "spop", "zadd", "zpopmin", "script-load"]
+  TaskNamed name ->
+    name
+      `notElem` [ "ping_inline",
+                  "ping_mbulk",
+                  "incr",
+                  "sadd",
+                  "spop",
+                  "zadd",
+                  "zpopmin",
+                  "script-load"
+                ]
   TaskCommand _ template -> or [True | piece <- pieces template, isValue piece]
   where
     isValue = \case

@@ -2,6 +2,9 @@
 -- and what is watched meanwhile.
 module Tool.Options.Load
   ( Plan (..),
+    Sending (..),
+    planArrivals,
+    planSweep,
     Warmup (..),
     Sweep (..),
     Check (..),
@@ -17,7 +20,6 @@ where
 import Control.Applicative (optional, (<|>))
 import Data.Char (isDigit)
 import Data.Function ((&))
-import Data.Maybe (isJust)
 import Data.Time.Clock.POSIX (utcTimeToPOSIXSeconds)
 import Data.Time.Format (defaultTimeLocale, parseTimeM)
 import Options.Applicative
@@ -38,13 +40,14 @@ import Options.Applicative
   )
 import Text.Read (readMaybe)
 import Tool.Bench.Arrivals (Arrivals (..))
+import Tool.Options.Help (described)
 import Tool.Options.Number (wholeNumber)
+import Tool.Span (nanosIn, sinceEpoch)
 import Tool.Text (fixed)
 
 -- | Everything about the load but its commands.
 data Plan = Plan
-  { -- | 'Nothing': a closed loop.
-    planArrivals :: Maybe Arrivals,
+  { planSending :: Sending,
     -- | Instead of a duration: so many commands, of all threads together.
     planRequests :: Maybe Int,
     planWarmup :: Warmup,
@@ -56,13 +59,34 @@ data Plan = Plan
     planSample :: Maybe Double,
     -- | Nanoseconds since 1970 at which the load begins.
     planStartAt :: Maybe Int,
-    planSweep :: Maybe Sweep,
     -- | What is only said when it is found, and makes no run invalid.
     planAllowed :: [Check],
     -- | Whether to leave out what takes time beside the run.
     planBrief :: Bool
   }
   deriving stock (Eq, Show)
+
+-- | When commands are sent.
+data Sending
+  = -- | When those before were answered: a closed loop.
+    WhenAnswered
+  | -- | At times of their own: an open loop.
+    AtTimes Arrivals
+  | -- | In an open loop at one rate after the other.
+    Sweeping Sweep
+  deriving stock (Eq, Show)
+
+-- | Of an open loop at one rate.
+planArrivals :: Plan -> Maybe Arrivals
+planArrivals plan = case planSending plan of
+  AtTimes arriving -> Just arriving
+  _ -> Nothing
+
+-- | The rates to try, if that is asked for.
+planSweep :: Plan -> Maybe Sweep
+planSweep plan = case planSending plan of
+  Sweeping wanted -> Just wanted
+  _ -> Nothing
 
 -- | Load before the window.
 data Warmup
@@ -102,55 +126,128 @@ checkName = \case
 defaultPlan :: Plan
 defaultPlan =
   Plan
-    { planArrivals = Nothing,
+    { planSending = WhenAnswered,
       planRequests = Nothing,
       planWarmup = WarmupFor 1,
       planIterations = 1,
       planSlice = 1,
       planSample = Just 1,
       planStartAt = Nothing,
-      planSweep = Nothing,
       planAllowed = [],
       planBrief = False
     }
 
 -- | Whether commands are sent at times of their own.
 planIsOpen :: Plan -> Bool
-planIsOpen plan = isJust (planArrivals plan) || isJust (planSweep plan)
+planIsOpen plan = planSending plan /= WhenAnswered
 
--- | The options.
+-- | The options. Those that exclude each other are alternatives, so that no command line
+-- has both.
 planOptions :: Parser Plan
 planOptions =
-  Plan
-    <$> arrivalOptions
-    <*> optional (option readCount (long "requests" <> metavar "N" <> help "Measure so many commands instead of a time"))
+  together
+    <$> (sweeping <|> measuring)
     <*> option
       readWarmup
-      ( long "warmup" <> metavar "SECONDS|auto" <> value (planWarmup defaultPlan) <> showDefaultWith warmupText
+      ( long "warmup" <> metavar "SECONDS|auto" <> value (planWarmup defaultPlan)
+          <> showDefaultWith warmupText
           <> help "Load before that, not measured; auto: until the rate is steady, 30 s at most"
       )
-    <*> option wholeNumber (long "iterations" <> metavar "N" <> value 1 <> showDefault <> help "Measure so often; the report has mean, deviation and confidence interval")
-    <*> option (positive "a number of seconds") (long "slice" <> metavar "SECONDS" <> value 1 <> showDefault <> help "Length of a slice of the time series")
-    <*> ( flag Just (const Nothing) (long "no-sampling" <> help "Ask the server nothing while it is measured")
-            <*> option (positive "a number of seconds") (long "sample" <> metavar "SECONDS" <> value 1 <> showDefault <> help "Ask the server how it is this often")
-        )
-    <*> optional (option readMoment (long "start-at" <> metavar "TIME" <> help "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): for runs on several machines, to be merged"))
-    <*> sweepOptions
+    <*> option
+      (positive "a number of seconds")
+      ( long "slice" <> metavar "SECONDS" <> value 1 <> showDefault
+          <> help "Length of a slice of the time series"
+      )
+    <*> samplingOptions
     <*> allowOptions
-    <*> switch (long "brief" <> help "Leave out what takes time beside the run: fsync probe, the server's defaults and hash")
+    <*> switch
+      ( long "brief"
+          <> help
+            "Leave out what takes time beside the run: \
+            \fsync probe, the server's defaults and hash"
+      )
   where
+    together course warmup slice sample allowed brief =
+      course
+        defaultPlan
+          { planWarmup = warmup,
+            planSlice = slice,
+            planSample = sample,
+            planAllowed = allowed,
+            planBrief = brief
+          }
     warmupText = \case
       WarmupFor seconds -> fixed 0 seconds
       WarmupUntilSteady _ -> "auto"
+
+-- One rate after the other, each measured once and for a time.
+sweeping :: Parser (Plan -> Plan)
+sweeping = (\wanted plan -> plan {planSending = Sweeping wanted}) <$> sweepOptions
+
+-- One load, as often as is said or at a moment that is.
+measuring :: Parser (Plan -> Plan)
+measuring =
+  ( \sending requests repeated plan ->
+      repeated
+        plan
+          { planSending = sending,
+            planRequests = requests
+          }
+  )
+    <$> (maybe WhenAnswered AtTimes <$> optional arrivalOptions)
+    <*> optional
+      ( option
+          readCount
+          (long "requests" <> metavar "N" <> help "Measure so many commands instead of a time")
+      )
+    <*> ((atMoment <$> startAt) <|> (times <$> iterations))
+  where
+    atMoment moment plan = plan {planStartAt = Just moment}
+    times count plan = plan {planIterations = count}
+    startAt =
+      option
+        readMoment
+        ( long "start-at" <> metavar "TIME"
+            <> help
+              "Begin the load at that time (2026-01-31T12:00:00Z, or seconds since 1970): \
+              \for runs on several machines, to be merged"
+        )
+    iterations =
+      option
+        wholeNumber
+        ( long "iterations" <> metavar "N" <> value 1 <> showDefault
+            <> help "Measure so often; the report has mean, deviation and confidence interval"
+        )
+
+samplingOptions :: Parser (Maybe Double)
+samplingOptions =
+  flag' Nothing (long "no-sampling" <> help "Ask the server nothing while it is measured")
+    <|> option
+      (Just <$> positive "a number of seconds")
+      ( long "sample" <> metavar "SECONDS" <> value (planSample defaultPlan)
+          <> showDefaultWith (maybe "" show)
+          <> help "Ask the server how it is this often"
+      )
 
 -- | The checks that may fail.
 allowOptions :: Parser [Check]
 allowOptions =
   (<>)
-    <$> (concat <$> many (option readChecks (long "allow" <> metavar "CHECK,…" <> help ("Only say it, and call no run invalid, if this check of the generator fails: " <> checks))))
-    <*> flag [] [Saturation] (long "allow-saturation" <> help "The client itself is what is measured: --allow saturation")
+    <$> (concat <$> many (option readChecks allow))
+    <*> flag
+      []
+      [Saturation]
+      ( long "allow-saturation"
+          <> help "The client itself is what is measured: --allow saturation"
+      )
   where
-    checks = "saturation (it used more than 80 % of its cores), little (Little's law: on a busy machine threads are kept from running), rate (an open loop fell behind)"
+    allow =
+      described "allow" "CHECK,…" $
+        "Only say it, and call no run invalid, if this check of the generator fails: " <> checks
+    checks =
+      "saturation (it used more than 80 % of its cores), \
+      \little (Little's law: on a busy machine threads are kept from running), \
+      \rate (an open loop fell behind)"
 
 readChecks :: ReadM [Check]
 readChecks = eitherReader $ \text -> traverse named (split ',' text)
@@ -159,25 +256,41 @@ readChecks = eitherReader $ \text -> traverse named (split ',' text)
       Just check -> Right check
       Nothing -> Left ("a check is saturation, little or rate, not " <> show name)
 
-arrivalOptions :: Parser (Maybe Arrivals)
+arrivalOptions :: Parser Arrivals
 arrivalOptions =
-  optional
-    ( (&)
-        <$> option (positive "a rate") (long "rate" <> metavar "PER-SECOND" <> help "Open loop: send so many commands a second, whatever became of those before")
-        <*> ( flag' Poisson (long "poisson" <> help "With --rate: independent of each other, as those of many users, and not at equal distances")
-                <|> (rising <$> option readRamp (long "ramp-to" <> metavar "PER-SECOND/SECONDS" <> help "With --rate: rise or fall to this rate over so many seconds"))
-                <|> pure Constant
-            )
-    )
+  (&)
+    <$> option
+      (positive "a rate")
+      ( long "rate" <> metavar "PER-SECOND"
+          <> help "Open loop: send so many commands a second, whatever became of those before"
+      )
+    <*> (poisson <|> (rising <$> ramp) <|> pure Constant)
   where
+    poisson =
+      flag'
+        Poisson
+        ( long "poisson"
+            <> help
+              "With --rate: independent of each other, as those of many users, \
+              \and not at equal distances"
+        )
+    ramp =
+      option
+        readRamp
+        ( long "ramp-to" <> metavar "PER-SECOND/SECONDS"
+            <> help "With --rate: rise or fall to this rate over so many seconds"
+        )
     rising (to, seconds) from = Ramp from to seconds
 
-sweepOptions :: Parser (Maybe Sweep)
+sweepOptions :: Parser Sweep
 sweepOptions =
-  optional
-    ( option readRates (long "sweep" <> metavar "STEPS|RATE,RATE,…" <> help "Open loop at one rate after the other: these, or so many steps up to what a closed loop reaches; finds the knee")
+  option
+    readRates
+    ( long "sweep" <> metavar "STEPS|RATE,RATE,…"
+        <> help
+          "Open loop at one rate after the other: \
+          \these, or so many steps up to what a closed loop reaches; finds the knee"
     )
-    <|> pure Nothing
 
 readWarmup :: ReadM Warmup
 readWarmup = eitherReader $ \case
@@ -215,7 +328,12 @@ readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: 
 readRamp :: ReadM (Double, Double)
 readRamp = eitherReader $ \text -> case break (== '/') text of
   (rate, '/' : seconds)
-    | Just to <- readNumber rate, Just span' <- readNumber seconds, to > 0, to <= highestRate, span' > 0 -> Right (to, span')
+    | Just to <- readNumber rate,
+      Just span' <- readNumber seconds,
+      to > 0,
+      to <= highestRate,
+      span' > 0 ->
+      Right (to, span')
   _ -> Left ("a ramp is RATE/SECONDS, not " <> show text)
 
 readRates :: ReadM Sweep
@@ -223,7 +341,14 @@ readRates = eitherReader $ \text -> case traverse readNumber (split ',' text) of
   Just [steps]
     | steps >= 2, steps <= 100, Just whole <- readMaybe text -> Right (SweepSteps whole)
   Just rates@(_ : _ : _)
-    | and (zipWith (<) rates (drop 1 rates)), all (\rate -> rate > 0 && rate <= highestRate) rates -> Right (SweepRates rates)
+    | and (zipWith (<) rates (drop 1 rates)),
+      all
+        ( \rate ->
+            rate > 0
+              && rate <= highestRate
+        )
+        rates ->
+      Right (SweepRates rates)
   _ -> Left ("a sweep is a number of steps (2 to 100) or ascending rates, not " <> show text)
 
 split :: Char -> String -> [String]
@@ -234,23 +359,27 @@ split separator text = case break (== separator) text of
 readMoment :: ReadM Int
 readMoment = eitherReader $ \text -> case readMaybe text of
   -- What is later than the year 2250 has no number of nanoseconds.
-  Just seconds | seconds > (0 :: Double) && seconds < 9e9 -> Right (round (seconds * 1e9))
+  Just seconds | seconds > (0 :: Double) && seconds < 9e9 -> Right (nanosIn seconds)
   _ -> case parseTimeM False defaultTimeLocale "%Y-%m-%dT%H:%M:%S%QZ" text of
-    Just time | seconds <- utcTimeToPOSIXSeconds time, seconds > 0 && seconds < 9e9 -> Right (round (seconds * 1000000000))
+    Just time
+      | seconds <- utcTimeToPOSIXSeconds time,
+        seconds > 0 && seconds < 9e9 ->
+        Right (sinceEpoch seconds)
     _ -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
 
 -- | What is wrong with the combination, in one line.
 planProblem :: Plan -> Maybe String
 planProblem plan
-  | Just _ <- planArrivals plan, Just _ <- planSweep plan = Just "--rate and --sweep exclude each other"
-  | Just _ <- planSweep plan, planIterations plan > 1 = Just "--sweep measures each rate once: no --iterations"
-  | Just _ <- planSweep plan, Just _ <- planRequests plan = Just "--sweep needs a time for each rate: no --requests"
   | Just (Ramp _ _ seconds) <- planArrivals plan, seconds > 1e6 = Just "--ramp-to takes too long"
-  | Just (Ramp {}) <- planArrivals plan, WarmupUntilSteady _ <- planWarmup plan = Just "--ramp-to is never steady: no --warmup auto"
-  | planIterations plan < 1 || planIterations plan > 1000 = Just "--iterations must be from 1 to 1000"
+  | Just (Ramp {}) <- planArrivals plan,
+    WarmupUntilSteady _ <- planWarmup plan =
+    Just "--ramp-to is never steady: no --warmup auto"
+  | planIterations plan < 1 || planIterations plan > 1000 =
+    Just "--iterations must be from 1 to 1000"
   -- Such a warm-up ends where a slice does.
-  | WarmupUntilSteady _ <- planWarmup plan, planSlice plan > 1 = Just "--warmup auto waits for the end of a slice: --slice can be 1 at most"
+  | WarmupUntilSteady _ <- planWarmup plan,
+    planSlice plan > 1 =
+    Just "--warmup auto waits for the end of a slice: --slice can be 1 at most"
   | planSlice plan < 0.01 = Just "--slice must be 0.01 or more"
   | Just interval <- planSample plan, interval < 0.01 = Just "--sample must be 0.01 or more"
-  | Just _ <- planStartAt plan, planIterations plan > 1 = Just "--start-at begins one measurement: no --iterations"
   | otherwise = Nothing

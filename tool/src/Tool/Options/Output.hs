@@ -9,9 +9,10 @@ module Tool.Options.Output
   )
 where
 
-import Control.Applicative (many, optional)
+import Control.Applicative (many)
 import Data.List (group, sort)
-import Options.Applicative (Parser, ReadM, eitherReader, help, long, metavar, option, strOption)
+import Options.Applicative (Parser, ReadM, eitherReader, option, str)
+import Tool.Options.Help (described, optionalOption)
 
 -- | The files to write.
 newtype Outputs = Outputs {outputsFiles :: [(Format, FilePath)]}
@@ -55,20 +56,27 @@ outputOptions =
         (FormatCsv, "csv", "FILE", "Write CSV with the columns of redis-benchmark"),
         (FormatPrometheus, "prometheus", "FILE", "Write metrics as Prometheus reads them"),
         (FormatHdrLog, "hdr-log", "FILE", "Write a log of HDR histograms (V2)"),
-        (FormatHgrm, "hgrm", "PREFIX", "Write a table of percentiles for each run and command: PREFIX.RUN.COMMAND.hgrm")
+        ( FormatHgrm,
+          "hgrm",
+          "PREFIX",
+          "Write a table of percentiles for each run and command: PREFIX.RUN.COMMAND.hgrm"
+        )
       ]
-    <*> many
-      (option compat (long "compat" <> metavar "KIND=FILE" <> help "Write as others do; KIND: seed (four keys), rb-csv (redis-benchmark) or memtier"))
+    <*> many (option compat (described "compat" "KIND=FILE" kinds))
   where
+    kinds = "Write as others do; KIND: seed (four keys), rb-csv (redis-benchmark) or memtier"
     file (format, name, what, about) =
-      maybe [] (\path -> [(format, path)]) <$> optional (strOption (long name <> metavar what <> help about))
+      maybe [] (\path -> [(format, path)])
+        <$> optionalOption str name what about
 
 compat :: ReadM (Format, FilePath)
 compat = eitherReader $ \text -> case break (== '=') text of
   (kind, '=' : path)
     | Just format <- lookup kind kinds, path /= "" -> Right (format, path)
     | path == "" -> Left ("--compat " <> kind <> "= needs a file")
-  (kind, "") | kind `elem` map fst kinds -> Left ("--compat " <> kind <> " needs a file: --compat " <> kind <> "=FILE")
+  (kind, "")
+    | kind `elem` map fst kinds ->
+      Left ("--compat " <> kind <> " needs a file: --compat " <> kind <> "=FILE")
   (kind, _) -> Left ("--compat knows seed, rb-csv and memtier, not " <> show kind)
   where
     kinds = [("seed", FormatSeed), ("rb-csv", FormatCsv), ("memtier", FormatMemtier)]
@@ -78,7 +86,10 @@ outputProblem :: Outputs -> Maybe String
 outputProblem (Outputs files) = case [path | path : _ : _ <- group (sort (map snd files))] of
   "-" : _ -> Just "the standard output can take only one form (-)"
   path : _ -> Just (path <> " is named twice")
-  [] | Just format <- lookup "-" [(path, format) | (format, path) <- files], format == FormatHgrm -> Just "--hgrm writes several files and cannot go to the standard output"
+  []
+    | Just format <- lookup "-" [(path, format) | (format, path) <- files],
+      format == FormatHgrm ->
+      Just "--hgrm writes several files and cannot go to the standard output"
   [] -> case filter ((== "") . snd) files of
     (format, _) : _ -> Just (formatOption format <> " needs a file")
     [] -> Nothing

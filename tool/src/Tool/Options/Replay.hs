@@ -10,7 +10,7 @@ module Tool.Options.Replay
   )
 where
 
-import Control.Applicative (optional, (<|>))
+import Control.Applicative ((<|>))
 import Options.Applicative
   ( Parser,
     eitherReader,
@@ -26,6 +26,7 @@ import Options.Applicative
   )
 import Text.Read (readMaybe)
 import Tool.Options.Connection
+import Tool.Options.Help (described, optionalOption)
 import Tool.Options.Number (wholeNumber)
 import Tool.Options.Output (Outputs, outputOptions, outputProblem)
 import Tool.Span (parseSpan)
@@ -62,9 +63,18 @@ recordOptions :: Parser RecordOptions
 recordOptions =
   RecordOptions
     <$> connectionOptions
-    <*> optional (option (eitherReader parseSpan) (long "for" <> metavar "SPAN" <> help "Record for so long, such as 30s (default: until --count, or Ctrl-C)"))
-    <*> optional (option wholeNumber (long "count" <> metavar "N" <> help "Record so many commands"))
-    <*> strOption (long "out" <> metavar "FILE" <> help "Where the recording goes: the lines of MONITOR (-: to the standard output)")
+    <*> optionalOption
+      (eitherReader parseSpan)
+      "for"
+      "SPAN"
+      "Record for so long, such as 30s (default: until --count, or Ctrl-C)"
+    <*> optionalOption wholeNumber "count" "N" "Record so many commands"
+    <*> strOption
+      ( described
+          "out"
+          "FILE"
+          "Where the recording goes: the lines of MONITOR (-: to the standard output)"
+      )
 
 -- | Options of @replay@.
 replayOptions :: Parser ReplayOptions
@@ -72,11 +82,16 @@ replayOptions =
   ReplayOptions
     <$> strArgument (metavar "FILE" <> help "A recording: lines of MONITOR")
     <*> connectionOptions
-    <*> ( flag' PaceUnpaced (long "unpaced" <> help "Send as fast as replies allow, without regard to the recorded times")
-            <|> option pace (long "speed" <> metavar "TIMES" <> value (PaceTimes 1) <> showDefaultWith (const "1") <> help "So many times as fast as it was recorded")
-        )
+    <*> (flag' PaceUnpaced unpaced <|> option pace speed)
     <*> outputOptions
   where
+    unpaced =
+      long "unpaced"
+        <> help "Send as fast as replies allow, without regard to the recorded times"
+    speed =
+      described "speed" "TIMES" "So many times as fast as it was recorded"
+        <> value (PaceTimes 1)
+        <> showDefaultWith (const "1")
     pace = eitherReader $ \text -> case readMaybe text of
       Just times | times > 0 && times <= 1e6 -> Right (PaceTimes times)
       _ -> Left ("--speed is a number above 0, not " <> show text)
@@ -84,7 +99,8 @@ replayOptions =
 -- | What is wrong with the combination, in one line.
 recordProblem :: RecordOptions -> Maybe String
 recordProblem options
-  | not (namesServer (recordConnection options)) = Just "record needs --host: it records what others do to a server"
+  | not (namesServer (recordConnection options)) =
+    Just "record needs --host: it records what others do to a server"
   | Just problem <- connectionProblem False (recordConnection options) = Just problem
   | Just count <- recordCount options, count < 1 = Just "--count must be 1 or more"
   | Just seconds <- recordSeconds options, seconds <= 0 = Just "--for must be more than 0"
@@ -94,6 +110,7 @@ recordProblem options
 -- | What is wrong with the combination, in one line.
 replayProblem :: ReplayOptions -> Maybe String
 replayProblem options
-  | not (namesServer (replayConnection options)) = Just "replay needs --host: it writes what was written when it was recorded"
+  | not (namesServer (replayConnection options)) =
+    Just "replay needs --host: it writes what was written when it was recorded"
   | Just problem <- connectionProblem False (replayConnection options) = Just problem
   | otherwise = outputProblem (replayOutputs options)

@@ -13,10 +13,11 @@ module Tool.Options.Results
   )
 where
 
-import Control.Applicative (many, optional, some)
+import Control.Applicative (many, some)
 import Data.List (group, sort)
-import Options.Applicative (Parser, help, long, metavar, strArgument, strOption, switch)
+import Options.Applicative (Parser, help, long, metavar, str, strArgument, strOption, switch)
 import Tool.Compare.Rule (Bound (Relative), Rule (..), parseRule)
+import Tool.Options.Help (optionalOption)
 import Tool.Options.Output
 
 -- | Showing a document again.
@@ -59,22 +60,44 @@ compareOptions =
     <*> many
       ( strOption
           ( long "fail-if" <> metavar "RULE"
-              <> help "Exit with 1 if this holds for any run, such as throughput<-5% (against BEFORE), p99>10%, p99>5ms or errors>0"
+              <> help
+                "Exit with 1 if this holds for any run, \
+                \such as throughput<-5% (against BEFORE), p99>10%, p99>5ms or errors>0"
           )
       )
-    <*> switch (long "significant" <> help "Rules with % fail only where the difference is more than chance")
-    <*> optional (strOption (long "html" <> metavar "FILE" <> help "Write both, side by side, as a page of HTML"))
-    <*> optional (strOption (long "json" <> metavar "FILE" <> help "Write the comparison as JSON (-: to the standard output)"))
+    <*> switch
+      ( long "significant"
+          <> help "Rules with % fail only where the difference is more than chance"
+      )
+    <*> optionalOption str "html" "FILE" "Write both, side by side, as a page of HTML"
+    <*> optionalOption
+      str
+      "json"
+      "FILE"
+      "Write the comparison as JSON (-: to the standard output)"
 
 -- | What is wrong with them.
 compareProblem :: CompareOptions -> Maybe String
 compareProblem options = case [problem | Left problem <- map parseRule (compareRules options)] of
   problem : _ -> Just problem
   []
-    | compareSignificant options, null [() | Right Rule {ruleBound = Relative _} <- map parseRule (compareRules options)] -> Just "--significant is for rules with %: no --fail-if has one"
-    | Just path <- compareHtml options, compareJson options == Just path -> Just (if path == "-" then "the standard output can take only one form (-)" else path <> " is named twice")
-    | Just "" `elem` [compareHtml options, compareJson options] -> Just "--html and --json need a file"
+    | compareSignificant options,
+      null relative ->
+      Just "--significant is for rules with %: no --fail-if has one"
+    | Just path <- compareHtml options,
+      compareJson options == Just path ->
+      Just
+        ( if path == "-"
+            then "the standard output can take only one form (-)"
+            else
+              path
+                <> " is named twice"
+        )
+    | Just "" `elem` [compareHtml options, compareJson options] ->
+      Just "--html and --json need a file"
     | otherwise -> Nothing
+  where
+    relative = [() | Right Rule {ruleBound = Relative _} <- map parseRule (compareRules options)]
 
 -- | Documents of runs that were started together.
 data MergeOptions = MergeOptions
@@ -87,12 +110,18 @@ data MergeOptions = MergeOptions
 mergeOptions :: Parser MergeOptions
 mergeOptions =
   MergeOptions
-    <$> some (strArgument (metavar "FILE..." <> help "Results as JSON of generators that were started together (--start-at)"))
+    <$> some
+      ( strArgument
+          ( metavar "FILE..."
+              <> help "Results as JSON of generators that were started together (--start-at)"
+          )
+      )
     <*> outputOptions
 
 -- | What is wrong with them.
 mergeProblem :: MergeOptions -> Maybe String
 mergeProblem options
   | length (mergeFiles options) < 2 = Just "bench merge needs at least two files"
-  | file : _ <- [file | file : _ : _ <- group (sort (mergeFiles options))] = Just (file <> " is named twice")
+  | file : _ <- [file | file : _ : _ <- group (sort (mergeFiles options))] =
+    Just (file <> " is named twice")
   | otherwise = outputProblem (mergeOutputs options)

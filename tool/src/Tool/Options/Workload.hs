@@ -29,7 +29,6 @@ import Options.Applicative
     metavar,
     option,
     short,
-    showDefault,
     showDefaultWith,
     some,
     value,
@@ -41,7 +40,7 @@ import Tool.Bench.Workload.Syntax
 import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Template (commandTemplate)
 import Tool.Bench.Workload.Values
-import Tool.Options.Number (wholeNumber)
+import Tool.Options.Number (numberOption)
 
 -- | What is sent, but for how many keys there are and the seed, which every
 -- load has.
@@ -121,35 +120,58 @@ workloadOptions =
       ( option
           (syntax keyTemplate)
           ( long "key-template" <> metavar "TEMPLATE"
-              <> help "Form of keys: text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it (default: key:000000000042 in --key-size bytes)"
+              <> help
+                "Form of keys: \
+                \text with {n}, {n:DIGITS}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} in it \
+                \(default: key:000000000042 in --key-size bytes)"
           )
       )
     <*> option
       (syntax distribution)
-      ( long "distribution" <> metavar "LAW" <> value Uniform <> showDefaultWith describeDistribution
-          <> help "How keys are drawn: uniform, sequential, disjoint, zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
+      ( long "distribution"
+          <> metavar "LAW"
+          <> value Uniform
+          <> showDefaultWith describeDistribution
+          <> help
+            "How keys are drawn: uniform, sequential, disjoint, \
+            \zipf[:EXPONENT], gaussian[:SHARE], hot:KEYS:DRAWS, latest[:EXPONENT]"
       )
     <*> option
       (syntax valueSizes)
-      ( short 'd' <> long "value-size" <> metavar "SIZES" <> value (SizeFixed 512) <> showDefaultWith describeSizes
+      ( short 'd'
+          <> long "value-size"
+          <> metavar "SIZES"
+          <> value (SizeFixed 512)
+          <> showDefaultWith describeSizes
           <> help "Bytes of a value: 512, 100-2000 or 32:5,1k:3"
       )
     <*> optional
       ( option
           (syntax ratio)
-          (long "compress-ratio" <> metavar "SHARE" <> help "Share of each value that compresses to nothing; the rest does not compress (default: letters)")
+          ( long "compress-ratio"
+              <> metavar "SHARE"
+              <> help
+                "Share of each value that compresses to nothing; \
+                \the rest does not compress (default: letters)"
+          )
       )
     <*> optional
       ( option
           (syntax lifetimes)
-          (long "expiry" <> metavar "SECONDS|FROM-TO" <> help "How long a key lives once it was set (setex, getex: 60)")
+          ( long "expiry"
+              <> metavar "SECONDS|FROM-TO"
+              <> help "How long a key lives once it was set (setex, getex: 60)"
+          )
       )
     <*> optional
       ( option
           (syntax ratio)
-          (long "hit-ratio" <> metavar "SHARE" <> help "Share of GETs that shall find something (default: all)")
+          ( long "hit-ratio"
+              <> metavar "SHARE"
+              <> help "Share of GETs that shall find something (default: all)"
+          )
       )
-    <*> option wholeNumber (long "subscribers" <> metavar "N" <> value 10 <> showDefault <> help "Who listens to what the test publish sends")
+    <*> numberOption "subscribers" 10 "Who listens to what the test publish sends"
 
 selectionOptions :: Parser Selection
 selectionOptions =
@@ -160,14 +182,20 @@ selectionOptions =
         <$> option
           (syntax (taskList >>= orNone))
           ( long "test" <> metavar "NAME,NAME,…"
-              <> help ("A run for each of these tests, named as redis-benchmark names its own, or all: " <> intercalate ", " (map fst namedTests))
+              <> help
+                ( "A run for each of these tests, named as redis-benchmark names its own, \
+                  \or all: "
+                    <> intercalate ", " (map fst namedTests)
+                )
           )
     mixture =
       SelectMix
         <$> option
           (syntax mix)
           ( short 'm' <> long "mix" <> metavar "WEIGHT:TEST,…"
-              <> help "Tests and quoted commands in one run, drawn by weight: 70:get,20:set,10:'INCR counter:__rand_int__'"
+              <> help
+                "Tests and quoted commands in one run, drawn by weight: \
+                \70:get,20:set,10:'INCR counter:__rand_int__'"
           )
     commands =
       SelectMix . equally
@@ -175,7 +203,10 @@ selectionOptions =
           ( option
               (syntax (TaskCommand <$> rest <*> commandTemplate))
               ( long "command" <> metavar "COMMAND"
-                  <> help "A command with placeholders: __rand_int__, __rand_1st__, __data__, {tag}; __key__; {key uniform|sequence|zipfian N}, {value N}, {rand N}, {range N W}. Several are drawn equally often"
+                  <> help
+                    "A command with placeholders: __rand_int__, __rand_1st__, __data__, {tag}; \
+                    \__key__; {key uniform|sequence|zipfian N}, {value N}, {rand N}, {range N W}. \
+                    \Several are drawn equally often"
               )
           )
     common =
@@ -224,7 +255,13 @@ workloadProblem keys options
   | workloadSubscribers options < 0 || workloadSubscribers options > 10000 =
     Just ("--subscribers must be from 0 to 10000, not " <> show (workloadSubscribers options))
   | needsTable (workloadDistribution options) && keys > mostInTable =
-    Just ("--distribution " <> describeDistribution (workloadDistribution options) <> " is possible for " <> show mostInTable <> " keys at most")
+    Just
+      ( "--distribution "
+          <> describeDistribution (workloadDistribution options)
+          <> " is possible for "
+          <> show mostInTable
+          <> " keys at most"
+      )
   | otherwise = workloadTemplate options >>= templateProblem keys
 
 -- | What is wrong with a form for so many keys, in one line.
@@ -233,5 +270,7 @@ templateProblem keys template
   | Just count <- templateCount template,
     count /= keys =
     Just ("--key-template asks for " <> show count <> " keys, --keys for " <> show keys)
-  | not (tellsApart template), keys > 1 = Just "--key-template gives every key the same name: it needs {n}, {uuid} or {hex:16}"
+  | not (tellsApart template),
+    keys > 1 =
+    Just "--key-template gives every key the same name: it needs {n}, {uuid} or {hex:16}"
   | otherwise = Nothing

@@ -33,23 +33,58 @@ import Tool.Record.Wire
 -- within ten seconds.
 probe :: Wire -> Wire -> IO ByteString
 probe monitoring asking = do
-  nonce <- Char8.pack <$> ((\process now -> "redis-client-" <> show process <> "-" <> show now) <$> getProcessID <*> monotonic)
+  nonce <-
+    Char8.pack
+      <$> (unique <$> getProcessID <*> monotonic)
   let word = nonce <> awkward
   sendWord asking word
   timeout 10000000 (search nonce word ByteString.empty)
-    >>= maybe (blame monitoring "MONITOR does not show what another connection sends, so nothing can be recorded") pure
+    >>= maybe
+      ( blame
+          monitoring
+          "MONITOR does not show what another connection sends, so nothing can be recorded"
+      )
+      pure
   where
+    unique process now = "redis-client-" <> show process <> "-" <> show now
     search nonce word seen = do
       bytes <- receive monitoring 65536
       when (ByteString.null bytes) $ blame monitoring "the server closed the connection"
       case withoutProbe nonce word (seen <> bytes) of
         NotYet -> search nonce word (seen <> bytes)
         ReadBack rest -> pure rest
-        Garbled -> blame monitoring "its MONITOR does not escape quotes and backslashes (as Valkey 8.1.1 does not), so a recording would be wrong"
+        Garbled ->
+          blame
+            monitoring
+            "its MONITOR does not escape quotes and backslashes \
+            \(as Valkey 8.1.1 does not), so a recording would be wrong"
 
 -- What a server must escape, and what makes a parser stop early if it does not.
 awkward :: ByteString
-awkward = ByteString.pack [32, 34, 32, 34, 92, 34, 92, 92, 10, 13, 9, 7, 8, 0, 127, 255, 92, 120, 52, 49, 92]
+awkward =
+  ByteString.pack
+    [ 32,
+      34,
+      32,
+      34,
+      92,
+      34,
+      92,
+      92,
+      10,
+      13,
+      9,
+      7,
+      8,
+      0,
+      127,
+      255,
+      92,
+      120,
+      52,
+      49,
+      92
+    ]
 
 -- | What was found of the word.
 data Probed
@@ -67,7 +102,9 @@ data Probed
 withoutProbe :: ByteString -> ByteString -> ByteString -> Probed
 withoutProbe nonce word bytes
   | ByteString.null found || ByteString.null end = NotYet
-  | Right observed <- parseLine (ByteString.drop 1 shown), word `elem` observedWords observed = ReadBack (before <> ByteString.drop 1 end)
+  | Right observed <- parseLine (ByteString.drop 1 shown),
+    word `elem` observedWords observed =
+    ReadBack (before <> ByteString.drop 1 end)
   | otherwise = Garbled
   where
     (upToNonce, found) = ByteString.breakSubstring nonce bytes
@@ -81,4 +118,8 @@ sendWord asking word = do
   when ("-" `ByteString.isPrefixOf` echo) $ do
     hello <- ["HELLO", "2", "SETNAME", word] `answeredOn` asking
     when (any (`ByteString.isPrefixOf` hello) ["-NOPERM", "-ERR unknown"]) $
-      blame asking ("refuses ECHO, by which it is found out whether a recording would be right: " <> Char8.unpack (ByteString.drop 1 echo))
+      blame
+        asking
+        ( "refuses ECHO, by which it is found out whether a recording would be right: "
+            <> Char8.unpack (ByteString.drop 1 echo)
+        )

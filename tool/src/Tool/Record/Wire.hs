@@ -40,7 +40,8 @@ withConnected target action =
     -- The lines of MONITOR are the same in both protocols, and a user may be
     -- refused HELLO.
     config = setProtocol OnlyResp2 (targetConfig quiet target)
-    endpoint = maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
+    endpoint =
+      maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
 
 -- | Ends the program because of what the node does.
 blame :: Wire -> String -> IO a
@@ -66,11 +67,14 @@ answeredOn request wire =
   where
     -- A byte at a time, so that what follows stays unread.
     line sofar
-      | "\r\n" `ByteString.isSuffixOf` sofar = pure (ByteString.take (ByteString.length sofar - 2) sofar)
+      | "\r\n" `ByteString.isSuffixOf` sofar =
+        pure (ByteString.take (ByteString.length sofar - 2) sofar)
       | ByteString.length sofar > 1024 = pure sofar
       | otherwise = do
         byte <- receive wire 1
-        if ByteString.null byte then blame wire "the server closed the connection" else line (sofar <> byte)
+        if ByteString.null byte
+          then blame wire "the server closed the connection"
+          else line (sofar <> byte)
 
 -- | At least a byte, unless the peer has finished. Blocks.
 receive :: Wire -> Int -> IO ByteString

@@ -4,9 +4,11 @@ module Tool.Bench.HtmlSpec (spec) where
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List (isInfixOf)
+import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes)
 import Data.Text.Lazy qualified as LazyText
 import Data.Text.Lazy.Encoding qualified as LazyText
+import Every (every)
 import Sample
 import System.Directory (findExecutable)
 import System.Exit (ExitCode (..))
@@ -57,6 +59,13 @@ spec = describe "Tool.Bench.Html" $ do
           ]
     filter (not . (`isInfixOf` text)) wanted `shouldBe` []
 
+  it "says how long threads waited for a core as time and not as a share above the whole" $ do
+    let waited = sample {runIterations = [sampleIteration {iterationTrust = noTrust {trustRunQueue = Just 2.15}}]}
+        text = textOf (shown (sampleDocument [waited]))
+    text `shouldSatisfy` isInfixOf "all its threads together waited for a core"
+    text `shouldSatisfy` isInfixOf "2.15 s in each second"
+    text `shouldSatisfy` not . isInfixOf "215.0 %"
+
   it "says first that a run must not be used, and why" $ do
     let text = textOf (shown (sampleDocument [sample {runProblems = ["it lied"]}]))
     text `shouldSatisfy` isInfixOf "1 of 1 runs must not be used"
@@ -66,14 +75,29 @@ spec = describe "Tool.Bench.Html" $ do
     it "fits a desk and a phone without a sideways scroll, light and dark, and asks nothing of the network" $
       withBrowser $ \browse -> do
         wide <- browse 1200 []
+        tablet <- browse 800 []
         narrow <- browse 390 ["--blink-settings=preferredColorScheme=0"]
         -- What the page of the probe measured of the report inside it.
-        map fst [wide, narrow]
-          `shouldBe` [ "wide=block narrow=none overflow=no errors=0 page=rgb(255, 255, 255)",
-                       "wide=none narrow=block overflow=no errors=0 page=rgb(18, 22, 30)"
+        map fst [wide, tablet, narrow]
+          `shouldBe` [ "wide=block narrow=none overflow=no cut=no errors=0 page=rgb(255, 255, 255)",
+                       "wide=block narrow=none overflow=no cut=no errors=0 page=rgb(255, 255, 255)",
+                       "wide=none narrow=block overflow=no cut=yes errors=0 page=rgb(18, 22, 30)"
                      ]
         -- Something was drawn: a blank picture of this size is a few kilobytes.
-        map snd [wide, narrow] `shouldSatisfy` all (> 20000)
+        map snd [wide, tablet, narrow] `shouldSatisfy` every (> 20000)
+
+-- | With every column that a table can have, and all of them full.
+wideDocument :: Document
+wideDocument = richDocument {documentRuns = map widened (documentRuns richDocument)}
+  where
+    widened run =
+      run
+        { runName = "cluster 70:get,30:set tls at poisson 100000/s, " <> runName run,
+          runIterations = map (\one -> one {iterationCommands = Map.mapWithKey counted (iterationCommands one), iterationErrors = Map.fromList [("ConnectionError", 123456)]}) (runIterations run)
+        }
+    counted name stats
+      | name == "get" = stats {commandHits = 1234567, commandMisses = 123, commandErrors = Map.fromList [("ConnectionError", 123456)]}
+      | otherwise = stats
 
 -- | A headless browser that opens the report in a window of a width, with more
 -- flags: what it measured, and the size of its picture in bytes.
@@ -86,7 +110,7 @@ withBrowser action = do
       -- The report has no script, so the one that measures is put at its end.
       let file = folder </> "report.html"
           picture = folder </> "picture.png"
-      Lazy.writeFile file (report richDocument <> probe)
+      Lazy.writeFile file (report wideDocument <> probe)
       action $ \width special -> do
         let run more = do
               (code, output, problem) <-
@@ -119,4 +143,4 @@ withBrowser action = do
       "<script>var e=0;addEventListener('error',function(){e++},true);addEventListener('load',function(){\
       \var r=document.documentElement,s=function(c){return getComputedStyle(document.querySelector(c)).display};\
       \var n=performance.getEntriesByType('resource').length;\
-      \r.setAttribute('data-measured','wide='+s('.wide')+' narrow='+s('.narrow')+' overflow='+(r.scrollWidth>innerWidth?'yes':'no')+' errors='+(e+n)+' page='+getComputedStyle(document.body).backgroundColor)})</script>"
+      \r.setAttribute('data-measured','wide='+s('.wide')+' narrow='+s('.narrow')+' overflow='+(r.scrollWidth>innerWidth?'yes':'no')+' cut='+([...document.querySelectorAll('.scroll')].some(function(t){return t.scrollWidth>t.clientWidth})?'yes':'no')+' errors='+(e+n)+' page='+getComputedStyle(document.body).backgroundColor)})</script>"

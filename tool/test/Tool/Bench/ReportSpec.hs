@@ -2,6 +2,7 @@ module Tool.Bench.ReportSpec (spec) where
 
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
+import Every (every)
 import Sample
 import Test.Hspec
 import Tool.Bench.Document hiding (Spec)
@@ -20,7 +21,14 @@ spec = describe "Tool.Bench.Report" $ do
       other -> expectationFailure (show other)
 
   it "keeps all columns apart and lines short enough for a wide terminal" $
-    report [sample] `shouldSatisfy` all ((< 160) . length)
+    report [sample] `shouldSatisfy` every ((< 160) . length)
+
+  it "marks figures of a generator that used up its cores, whether or not that was allowed, and says of which run" $ do
+    let used share = sample {runIterations = [sampleIteration {iterationTrust = noTrust {trustCpuShare = Just share}}]}
+        marked = filter ("*" `isInfixOf`) . report
+    marked [used 0.79, used 0.8] `shouldBe` []
+    map (take 3 . words) (marked [used 0.97]) `shouldBe` [["cluster", "mixed", "500"], ["*:", "cluster", "mixed:"]]
+    concat (marked [used 0.97]) `shouldSatisfy` ("the generator used 97.00% of its cores" `isInfixOf`)
 
   it "says why a run is invalid" $ do
     let missed = CommandStats 0 1 Map.empty (Histogram.fromValues [1]) Nothing

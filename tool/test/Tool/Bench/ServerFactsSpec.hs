@@ -1,14 +1,18 @@
 -- | What is asked of servers beside the load: facts, samples, the disk.
 module Tool.Bench.ServerFactsSpec (spec) where
 
+import Control.Exception (bracket_)
 import Data.ByteString.Char8 qualified as Char8
 import Data.List (isInfixOf)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isNothing)
 import Data.Text qualified as Text
+import Every (every)
 import Redis.TestKit.Server
 import Redis.TestKit.Wait (eventually)
 import System.Directory (listDirectory)
+import System.Environment (lookupEnv, setEnv, unsetEnv)
+import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
 import Test.Hspec
 import Tool.Bench.Cpu (monotonic)
@@ -44,6 +48,15 @@ spec = describe "what servers say of themselves" $ do
       -- The same clock: off by no more than the answer took.
       fmap (\clock -> abs (clockOffset clock) <= clockUncertainty clock + 1000000) (serverClock facts) `shouldBe` Just True
 
+  it "includes the hash of the program that the environment names, before it is started" $
+    withSystemTempDirectory "hash-spec" $ \folder -> do
+      writeFile (folder </> "server") "abc"
+      old <- lookupEnv "REDIS_TESTKIT_SERVER"
+      bracket_
+        (setEnv "REDIS_TESTKIT_SERVER" (folder </> "server"))
+        (maybe (unsetEnv "REDIS_TESTKIT_SERVER") (setEnv "REDIS_TESTKIT_SERVER") old)
+        (startedServerHash `shouldReturn` Just "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+
   it "is told in words where the server refuses to" $
     withServer defaultServerOptions {optionsUsers = [guest]} $ \server -> do
       found <- serverFacts True (to server) {targetUser = Just "guest", targetPassword = Just "pw"}
@@ -60,10 +73,10 @@ spec = describe "what servers say of themselves" $ do
           (>= 3) . length <$> taken sampler from now
         refusals sampler `shouldReturn` []
         monotonic >>= taken sampler from
-      map sampleNode samples `shouldSatisfy` all (== Text.pack (serverHost server <> ":" <> show (serverPort server)))
+      map sampleNode samples `shouldSatisfy` every (== Text.pack (serverHost server <> ":" <> show (serverPort server)))
       let times = map sampleAt samples
-      zipWith (-) (drop 1 times) times `shouldSatisfy` all (> 0.01)
-      map (Map.lookup "used_memory" . sampleValues) samples `shouldSatisfy` all (> Just 1000)
+      zipWith (-) (drop 1 times) times `shouldSatisfy` every (> 0.01)
+      map (Map.lookup "used_memory" . sampleValues) samples `shouldSatisfy` every (> Just 1000)
 
   it "is asked again after it was gone for a while" $
     withServer defaultServerOptions $ \server ->
@@ -82,7 +95,7 @@ spec = describe "what servers say of themselves" $ do
       withSampler (to server) {targetUser = Just "guest", targetPassword = Just "pw"} 0.02 $ \sampler -> do
         eventually 10 "a refusal" (not . null <$> refusals sampler)
         found <- refusals sampler
-        found `shouldSatisfy` all ("NOPERM" `Text.isInfixOf`)
+        found `shouldSatisfy` every ("NOPERM" `Text.isInfixOf`)
         (monotonic >>= taken sampler 0) `shouldReturn` []
 
   it "is read from INFO: the numbers that change, and those of each command of the load" $

@@ -11,6 +11,18 @@ spec = describe "steadiness" $ do
     settled [1000, 1000, 1000] `shouldBe` False
     settled [0, 0, 0, 0] `shouldBe` False
 
+  describe "waited for" $ do
+    it "is there after four looks at the same rate, whatever came before" $ do
+      counting [100, 300, 1000, 1000, 1000, 1000, 1000] `shouldReturn` (6, True)
+      counting [1000, 1000, 1000, 1000] `shouldReturn` (4, True)
+
+    it "is not there at the latest moment, where the rate goes on changing" $
+      counting [100, 200 ..] `shouldReturn` (20, False)
+
+    it "is told by the time that passed, and not by that which was to pass" $
+      -- Each look comes late, by more each time, and as much more was counted.
+      late `shouldReturn` (12, True)
+
   it "is missing in a window that begins slower than it goes on" $ do
     startedSteady [600, 1000, 1001, 999, 1000, 1002, 998, 1000] `shouldBe` Just False
     startedSteady [1010, 1000, 1001, 999, 1000, 1002, 998, 1000] `shouldBe` Just True
@@ -20,3 +32,13 @@ spec = describe "steadiness" $ do
 
   it "is not judged by hardly anything" $
     startedSteady [1, 2, 3] `shouldBe` Nothing
+  where
+    -- So many were counted from one moment to the next, of a hundred nanoseconds; which
+    -- look was the last of twenty.
+    counting counts = do
+      let totals = scanl (+) 0 counts
+      (moment, steady) <- untilSteady (\moment -> pure (moment, sum (take 1 (drop (moment `div` 100) totals)))) 100 0 2000
+      pure (moment `div` 100, steady)
+    late = do
+      (moment, steady) <- untilSteady (\moment -> let now = moment + moment `div` 2 in pure (now, 7 * now)) 100 0 100000
+      pure (moment `div` 100, steady)

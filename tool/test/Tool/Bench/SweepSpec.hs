@@ -35,15 +35,32 @@ spec = describe "a sweep" $ do
       `shouldThrow` (== Failure exitInvalid "--sweep: a closed loop reached nothing: it failed")
 
   it "goes up until a rate is too much, and says where that was" $ do
-    let load = defaultLoad {loadPlan = defaultPlan {planSweep = Just (SweepRates [10, 20, 30, 40])}}
+    let load = defaultLoad {loadPlan = defaultPlan {planSending = Sweeping (SweepRates [10, 20, 30, 40])}}
         -- A server that answers 25 a second.
         measured _ one = case planArrivals (loadPlan one) of
           Just (Constant rate) -> pure (answering rate (min 25 rate))
           _ -> fail "no rate"
     (runs, notes) <- sweep silent measured (SweepRates [10, 20, 30, 40]) load
     map (stepRate . stepOf) runs `shouldBe` [10, 20, 30]
-    notes `shouldSatisfy` all (\note -> "knee is at 20 " `Text.isInfixOf` note && "30/s was more" `Text.isInfixOf` note)
+    notes `shouldSatisfy` saying ["knee is at 20 ", "30/s was more"]
+
+  it "goes down from a first rate that is too much, until one is kept, so that there is a curve" $ do
+    let load = defaultLoad {loadPlan = defaultPlan {planSending = Sweeping (SweepRates [100, 200])}}
+        measured limit _ one = case planArrivals (loadPlan one) of
+          Just (Constant rate) -> pure (answering rate (min limit rate))
+          _ -> fail "no rate"
+    (runs, notes) <- sweep silent (measured 30) (SweepRates [100, 200]) load
+    map (stepRate . stepOf) runs `shouldBe` [25, 50, 100]
+    notes `shouldSatisfy` saying ["knee is at 25 "]
+    -- It ends, also where nothing is kept.
+    (none, below) <- sweep silent (measured 1e-3) (SweepRates [100, 200]) load
+    map (stepRate . stepOf) none `shouldBe` [100 / 32, 100 / 16, 100 / 8, 25, 50, 100]
+    below `shouldSatisfy` saying ["below the lowest rate"]
   where
+    -- One note, with all of that in it.
+    saying parts = \case
+      [note] -> all (`Text.isInfixOf` note) parts
+      _ -> False
     answering rate reached =
       sample
         { runSpec = (runSpec sample) {specLoop = OpenConstant rate},

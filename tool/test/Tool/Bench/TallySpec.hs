@@ -4,6 +4,7 @@ import Control.Concurrent.Async (forConcurrently_)
 import Control.Exception (bracket)
 import Control.Monad (foldM, forM_, when)
 import Data.Foldable (fold)
+import Data.IORef (atomicModifyIORef', newIORef)
 import Data.IntMap.Strict qualified as IntMap
 import Data.Map.Strict qualified as Map
 import GHC.Conc (getNumCapabilities, setNumCapabilities)
@@ -11,7 +12,6 @@ import Redis.Error (Error (ClientClosed))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck hiding (collect)
-import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Nodes
 import Tool.Bench.Part
@@ -34,19 +34,19 @@ spec :: Spec
 spec = describe "a tally" $ do
   it "puts each reply into the slice in which it came" $ do
     parts <- counted $ \tally -> do
-      answered tally 0 (-1) 930 950 Hit
-      answered tally 0 (-1) 990 1000 Miss
-      answered tally 1 (-1) 1000 1099 Done
-      answered tally 0 (-1) 1050 1100 Hit
-      answered tally 0 (-1) 1050 1249 Hit
-      answered tally 0 (-1) 1050 1250 Hit
-      answered tally 0 (-1) 1050 9999 Hit
+      answered tally (Sent 0 (-1) 930) 950 Hit
+      answered tally (Sent 0 (-1) 990) 1000 Miss
+      answered tally (Sent 1 (-1) 1000) 1099 Done
+      answered tally (Sent 0 (-1) 1050) 1100 Hit
+      answered tally (Sent 0 (-1) 1050) 1249 Hit
+      answered tally (Sent 0 (-1) 1050) 1250 Hit
+      answered tally (Sent 0 (-1) 1050) 9999 Hit
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(-1, 1), (0, 2), (1, 1), (2, 1), (afterwards, 2)]
     fmap (fmap kindMisses . partKinds) (IntMap.lookup 0 parts) `shouldBe` Just (IntMap.fromList [(0, 1), (1, 0)])
 
   prop "loses nothing, whatever the slices" $ \(gaps :: [NonNegative Int]) -> ioProperty $ do
     let times = drop 1 (scanl (+) 900 (map getNonNegative gaps))
-    parts <- counted $ \tally -> forM_ times $ \time -> answered tally (time `mod` 2) (-1) (time - 7) time Hit
+    parts <- counted $ \tally -> forM_ times $ \time -> answered tally (Sent (time `mod` 2) (-1) (time - 7)) time Hit
     let whole = fold parts
     pure $
       partOps whole === length times
@@ -58,7 +58,7 @@ spec = describe "a tally" $ do
       onTwoCores . forConcurrently_ [0 .. 7 :: Int] $ \thread -> forM_ [0 .. 9999] $ \count' -> do
         -- Across several ends of slices.
         let time = 950 + count' `div` 25
-        answered tally 0 (thread `mod` 2) (time - 3) time Hit
+        answered tally (Sent 0 (thread `mod` 2) (time - 3)) time Hit
     let whole = fold parts
     partOps whole `shouldBe` 80000
     sum (fmap kindHits (partKinds whole)) `shouldBe` 80000
@@ -66,44 +66,64 @@ spec = describe "a tally" $ do
     foldMap kindService (partKinds whole) `shouldBe` Histogram.fromValues (replicate 80000 3)
 
   forM_ [("a closed", False), ("an open", True)] $ \(loop, open) -> it ("has all counts of a command of " <> loop <> " loop in one slice, whenever threads are stopped and others go on") $ do
-    -- With many nodes it takes milliseconds to hand a slice over.
-    begin <- monotonic
-    let slice = 40000000
-        end = begin + 20 * slice
-    window <- newWindow begin slice
+    -- The clock goes on with each command, so that it does not matter how busy the machine
+    -- is; a slice is much shorter than a thread's turn, and one that is stopped in the
+    -- middle of a command finds the others some slices further on.
+    clock <- newIORef (0 :: Int)
+    let slice = 1000
+        end = 100 * slice
+    window <- newWindow 0 slice
     endAt window end
-    tally <- newTally window Shape {shapeKinds = 1, shapeNodes = 100} begin
+    tally <- newTally window Shape {shapeKinds = 1, shapeNodes = 5} 0
     forConcurrently_ [0 .. 7 :: Int] $ \thread -> do
       let go count' = do
-            now <- monotonic
+            now <- atomicModifyIORef' clock (\time -> (time + 1, time))
             when (now < end) $ do
-              let node = (thread + count') `mod` 100
+              let node = (thread + count') `mod` 5
               if open
-                then answeredWithin tally 0 node (now - 5) (now - 3) now Hit
-                else answered tally 0 node (now - 3) now Hit
+                then answeredWithin tally (now - 5) (Sent 0 node (now - 3)) now Hit
+                else answered tally (Sent 0 node (now - 3)) now Hit
               go (count' + 1)
       go (0 :: Int)
     handOver tally
     parts <- collect tally IntMap.empty
     IntMap.size parts `shouldSatisfy` (> 1)
+    partOps (fold parts) `shouldBe` end
     IntMap.map (sum . fmap Histogram.count . partNodes) parts `shouldBe` IntMap.map partOps parts
     IntMap.map (sum . fmap kindHits . partKinds) parts `shouldBe` IntMap.map partOps parts
     when open $ IntMap.map (sum . fmap (Histogram.count . kindResponse) . partKinds) parts `shouldBe` IntMap.map partOps parts
 
+  it "has all counts of a command in one slice, though a thread is stopped in the middle of it for several" $ do
+    window <- newWindow 1000 100
+    tally <- newTally window Shape {shapeKinds = 1, shapeNodes = 2} 1000
+    let others times = forM_ times $ \time -> answered tally (Sent 0 1 (time - 3)) time Hit
+    counting tally 1010 $ \side -> do
+      served side (Sent 0 0 1000) 1010
+      -- Past the end of its slice, and past the time at which that is handed over.
+      others [1090, 1110 .. 1590]
+      looked side 0 True
+    others [1610, 1630 .. 2590]
+    handOver tally
+    parts <- collect tally IntMap.empty
+    IntMap.map (sum . fmap kindHits . partKinds) parts `shouldBe` IntMap.map partOps parts
+    partOps (fold parts) `shouldBe` 1 + 26 + 50
+    -- Nobody is stopped any more: each slice has its own.
+    [partOps part | (slice, part) <- IntMap.toAscList parts, slice >= 7] `shouldBe` replicate 9 5
+
   it "adds up with those of other threads" $ do
     window <- newWindow 0 100
     tallies <- mapM (const (newTally window Shape {shapeKinds = 1, shapeNodes = 0} 0)) [1 .. 3 :: Int]
-    forM_ tallies $ \tally -> answered tally 0 (-1) 10 20 Done >> handOver tally
+    forM_ tallies $ \tally -> answered tally (Sent 0 (-1) 10) 20 Done >> handOver tally
     parts <- foldM (flip collect) IntMap.empty tallies
     IntMap.map partOps parts `shouldBe` IntMap.fromList [(0, 3)]
     sum <$> mapM answeredSoFar tallies `shouldReturn` 3
 
   it "counts what failed, and wrong replies, as errors and not as answered" $ do
     parts <- counted $ \tally -> do
-      failed tally 1 0 1010 ClientClosed
-      failed tally 0 (-1) 1010 ClientClosed
-      answered tally 1 1 1000 1020 (Wrong "x")
-      answered tally 1 1 1000 1020 (Found "x")
+      failed tally (Sent 1 0 1000) 1010 ClientClosed
+      failed tally (Sent 0 (-1) 1000) 1010 ClientClosed
+      answered tally (Sent 1 1 1000) 1020 (Wrong "x")
+      answered tally (Sent 1 1 1000) 1020 (Found "x")
     partOps (fold parts) `shouldBe` 0
     fmap kindErrors (IntMap.lookup 1 (partKinds (fold parts))) `shouldBe` Just (Map.fromList [("ClientClosed", 1), ("NotCompared", 1), ("WrongReply", 1)])
     partNodeErrors (fold parts) `shouldBe` IntMap.fromList [(0, Map.singleton "ClientClosed" 1), (1, Map.fromList [("NotCompared", 1), ("WrongReply", 1)])]
@@ -111,7 +131,7 @@ spec = describe "a tally" $ do
   it "keeps service and response time, and lateness, apart" $ do
     parts <- counted $ \tally -> do
       lagged tally 1000 1030
-      answeredWithin tally 0 1 1000 1030 1050 Done
+      answeredWithin tally 1000 (Sent 0 1 1030) 1050 Done
     let whole = fold parts
     fmap kindService (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [20])
     fmap kindResponse (IntMap.lookup 0 (partKinds whole)) `shouldBe` Just (Histogram.fromValues [50])

@@ -1,6 +1,6 @@
 module Tool.Bench.WorkloadSpec (spec) where
 
-import Control.Monad (replicateM, replicateM_)
+import Control.Monad (replicateM)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -100,15 +100,6 @@ spec = describe "Tool.Bench.Workload" $ do
         outcome Null `shouldBe` Right Miss
         outcome (Integer 1) `shouldSatisfy` isLeft
       DrawnAlone _ _ -> expectationFailure "not a single command"
-
-  it "foresees the key of the next draw, where keys are drawn evenly" $ do
-    let workload = newWorkload OperationGet defaultLoad
-    stream <- newStream workload 0
-    replicateM_ 100 $ do
-      foreseen <- upcoming workload stream
-      next workload stream >>= \case
-        Drawn _ number _ -> number `shouldBe` foreseen
-        DrawnAlone _ _ -> expectationFailure "not a single command"
 
   it "names its kinds, and what the server counts of them" $ do
     let workload = newWorkload OperationMixed defaultLoad

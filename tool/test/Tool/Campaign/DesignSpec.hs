@@ -2,6 +2,7 @@ module Tool.Campaign.DesignSpec (spec) where
 
 import Data.List (nub, sort)
 import Data.List.NonEmpty (NonEmpty (..))
+import Every (every)
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
@@ -69,7 +70,7 @@ spec = do
 
     it "does not vary the payload of a workload that has none" $
       [cellPayload cell | (_, cell) <- fullProduct carriesValue axes, cellWorkload cell == "ping_inline"]
-        `shouldSatisfy` all (== 3)
+        `shouldSatisfy` every (== 3)
 
     it "gives every cell a name of its own that can be a directory" $ do
       let names = map (cellName . snd) (fullProduct carriesValue axes)

@@ -37,6 +37,13 @@ setting server name =
     List [_, Text value] -> pure (Char8.unpack value)
     other -> fail (show other)
 
+-- With 20 callers, of a server that persists so.
+powerCut :: Persistence -> IO Durability
+powerCut persistence =
+  withSystemTempDirectory "durability-spec" $ \folder ->
+    withForgetfulServer surroundings (cellIn folder) {cellPersistence = persistence} (\disk -> checkDurability (Just disk) False 0.3 20 . startedServer)
+      >>= either fail pure
+
 spec :: Spec
 spec = do
   describe "Tool.Campaign.Server" $ do
@@ -96,7 +103,7 @@ spec = do
         withCellServer surroundings (cellIn folder) {cellPersistence = PersistAofAlways} $ \started -> do
           let server = startedServer started
           void (command server ["MSET", "a", "1", "b", "2"])
-          found <- checkDurability False 0.5 20 server
+          found <- checkDurability Nothing False 0.5 20 server
           durabilityAcknowledged found `shouldSatisfy` (> 20)
           durabilityEarlier found `shouldBe` 2
           (durabilityMissing found, durabilityWrong found) `shouldBe` (0, 0)
@@ -105,18 +112,35 @@ spec = do
     it "misses every key of a server that keeps nothing" $
       withSystemTempDirectory "durability-spec" $ \folder ->
         withCellServer surroundings (cellIn folder) $ \started -> do
-          found <- checkDurability False 0.3 5 (startedServer started)
+          found <- checkDurability Nothing False 0.3 5 (startedServer started)
           durabilityMissing found `shouldBe` durabilityAcknowledged found
           durabilityFound found `shouldBe` 0
           found `shouldNotSatisfy` durabilityHolds
 
+    it "finds every acknowledged key after a power cut if the log is synchronised always" $ do
+      found <- powerCut PersistAofAlways
+      durabilityAcknowledged found `shouldSatisfy` (> 20)
+      durabilityPowerCut found `shouldBe` True
+      found `shouldSatisfy` durabilityHolds
+
+    for_ [PersistAofNo, PersistAofEverysec] $ \persistence ->
+      it ("misses acknowledged keys after a power cut with " <> persistenceName persistence) $ do
+        found <- powerCut persistence
+        durabilityMissing found `shouldSatisfy` (> 0)
+        found `shouldNotSatisfy` durabilityHolds
+
+    it "misses none of a log that is never synchronised when only the server is killed" $
+      withSystemTempDirectory "durability-spec" $ \folder ->
+        withCellServer surroundings (cellIn folder) {cellPersistence = PersistAofNo} $ \started ->
+          checkDurability Nothing False 0.2 20 (startedServer started) >>= (`shouldSatisfy` durabilityHolds)
+
     it "misses keys of a log that lost its end" $ do
-      let found = Durability {durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityExpiring = False, durabilityFound = 14, durabilityRestart = 1}
+      let found = Durability {durabilityPowerCut = False, durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityExpiring = False, durabilityFound = 14, durabilityRestart = 1}
       found `shouldNotSatisfy` durabilityHolds
       found {durabilityFound = 15} `shouldSatisfy` durabilityHolds
       found {durabilityFound = 15, durabilityWrong = 1} `shouldNotSatisfy` durabilityHolds
 
     it "misses no keys that were to expire" $ do
-      let found = Durability {durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityExpiring = True, durabilityFound = 12, durabilityRestart = 1}
+      let found = Durability {durabilityPowerCut = False, durabilityAcknowledged = 10, durabilityMissing = 0, durabilityWrong = 0, durabilityEarlier = 5, durabilityExpiring = True, durabilityFound = 12, durabilityRestart = 1}
       found `shouldSatisfy` durabilityHolds
       found {durabilityMissing = 1} `shouldNotSatisfy` durabilityHolds

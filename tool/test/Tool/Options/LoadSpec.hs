@@ -26,6 +26,10 @@ spec = describe "the options of a load" $ do
     fmap planSweep (planOf ["--sweep", "8"]) `shouldBe` Right (Just (SweepSteps 8))
     fmap planSweep (planOf ["--sweep", "1k,2k,5k"]) `shouldBe` Right (Just (SweepRates [1000, 2000, 5000]))
 
+  it "ask the server or do not" $ do
+    fmap planSample (planOf ["--sample", "0.5"]) `shouldBe` Right (Just 0.5)
+    fmap planSample (planOf ["--no-sampling"]) `shouldBe` Right Nothing
+
   it "name a count" $
     fmap planRequests (planOf ["--requests", "20k"]) `shouldBe` Right (Just 20000)
 
@@ -43,8 +47,11 @@ spec = describe "the options of a load" $ do
         (["--rate", "1000", "--batch", "8"], "--batch"),
         (["--rate", "1000", "--sweep", "5"], "--sweep"),
         (["--sweep", "5,3"], "sweep"),
-        (["--sweep", "5", "--iterations", "2"], "--sweep"),
-        (["--sweep", "5", "--requests", "2"], "--sweep"),
+        (["--sweep", "5", "--iterations", "2"], "--iterations"),
+        (["--iterations", "2", "--sweep", "5"], "--sweep"),
+        (["--start-at", "1769860800", "--iterations", "2"], "--iterations"),
+        (["--sweep", "5", "--requests", "2"], "--requests"),
+        (["--requests", "2", "--sweep", "5"], "--sweep"),
         (["--requests", "0"], "commands:"),
         (["--iterations", "0"], "--iterations"),
         (["--slice", "0.001"], "--slice"),
@@ -55,8 +62,9 @@ spec = describe "the options of a load" $ do
         (["--rate", "5", "--ramp-to", "5/5", "--poisson"], "--poisson"),
         (["--rate", "5", "--ramp-to", "5/5", "--warmup", "auto"], "--ramp-to"),
         (["--url", "http://x"], "scheme:"),
+        (["--url", "redis+sentinel://x/main"], "redis+sentinel"),
+        (["--url", "rediss+group://x"], "rediss+group"),
         (["--url", "redis://x", "-h", "y"], "--host"),
         (["--socket", "/s", "-h", "y"], "--host"),
-        (["-h", "y", "--read-replicas"], "--read-replicas"),
-        (["-h", "y", "-c", "--db", "3"], "--db:")
+        (["-h", "y", "--read-replicas"], "--read-replicas")
       ]

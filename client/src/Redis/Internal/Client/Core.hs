@@ -13,8 +13,11 @@ import Control.Monad.Primitive (touch)
 import Data.ByteString (ByteString)
 import Data.IORef
 import Data.Map.Strict (Map)
+import Redis.Internal.Client.CacheStore (CacheStore)
 import Redis.Internal.Client.Herald
+import Redis.Internal.Client.Journey (Journey)
 import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.Subscriptions (Hub)
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
@@ -28,13 +31,19 @@ data Core = Core
   { coreConfig :: Config,
     coreRouter :: Router,
     coreRecoverer :: Recoverer,
+    -- | Its subscriptions.
+    coreHub :: Hub,
     coreCredentials :: CredentialStore,
     coreClosed :: IORef Bool,
     -- | What the server said of commands that the table lacks, by name; a
     -- subcommand's follows a bar.
     coreLearnt :: IORef (Map ByteString Learnt),
+    -- | What is kept of what was read, if anything is.
+    coreCache :: Maybe CacheStore,
     -- | Tells the hooks.
     coreHerald :: Herald,
+    -- | What is noted of the command at hand, if somebody traces it.
+    coreJourney :: Maybe Journey,
     -- | What users hold, and no thread of the library does: when it is gone, nobody
     -- can use the client any more.
     coreHandle :: IORef ()

@@ -7,37 +7,48 @@
 -- their keys) are kept out of the ordinary path.
 module Redis.Internal.Client.Execute
   ( execute,
+    executeTraced,
     start,
+    startTraced,
+    awaitTraced,
+    runTraced,
+    noteWay,
+    untraced,
+    outcomeFrom,
+    pipeTraced,
     Started,
     Pending (..),
     awaitStarted,
     resultIn,
+    resultOf,
     heldOpen,
     settled,
     onConnection,
-    timed,
-    report,
+    traced,
   )
 where
 
 import Control.Concurrent.MVar
-import Control.Exception (SomeException, throwIO, try)
+import Control.Exception (SomeException, onException, throwIO, try)
 import Control.Monad (void, when)
-import Data.ByteString (ByteString)
+import Data.Foldable (for_)
 import Data.IORef
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import GHC.Exts (lazy)
 import Redis.Error
 import Redis.Internal.Client.Core
+import Redis.Internal.Client.Journey
 import Redis.Internal.Client.Learn
 import Redis.Internal.Client.Own
 import Redis.Internal.Client.Recoverer
 import Redis.Internal.Client.Together
+import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Handshake (ConnectionRole (ForReplica))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (spawn)
@@ -64,6 +75,10 @@ newtype Pending a = Pending (Started a)
 -- | One whose result will be in this cell.
 resultIn :: MVar (Either Error Value) -> (Value -> Either Error a) -> Started a
 resultIn cell reading = Started ((>>= reading) <$> readMVar cell)
+
+-- | One whose result this has.
+resultOf :: IO (Either Error a) -> Started a
+resultOf = Started
 
 -- | Blocks until there is a result; may be interrupted, and called again.
 awaitStarted :: Started a -> IO (Either Error a)
@@ -102,22 +117,88 @@ observed started note = do
     first <- atomicModifyIORef' unnoted ((,) False)
     result <$ when first (note result)
 
--- | Starts something, and tells the user's hook of its result and how long that took.
-timed :: Core -> ByteString -> IO (Started a) -> IO (Started a)
-timed core name begin = case hookCommand (configHooks (coreConfig core)) of
-  Nothing -> begin
-  Just _ -> do
-    began <- preciseNanos
-    started <- begin
-    observed started $ \result -> do
-      ended <- preciseNanos
-      report core name (ended - began) result
-{-# INLINE timed #-}
+-- | Starts something, and tells the user's hook of that and of its result, if there
+-- is one.
+traced :: Core -> Subject -> (Core -> IO (Started a)) -> IO (Started a)
+traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> begin core
+  Just hook -> do
+    trace <- beginTrace core hook subject
+    startTraced trace begin `onException` endTrace trace CommandInterrupted
+{-# INLINE traced #-}
 
--- | Tells the user's hook of a command.
-report :: Core -> ByteString -> Nanos -> Either Error a -> IO ()
-report core timingCommand timingNanos result =
-  observeCommand (configHooks (coreConfig core)) CommandTiming {timingCommand, timingNanos, timingResult = void result}
+-- | Starts something that has begun.
+startTraced :: Trace -> (Core -> IO (Started a)) -> IO (Started a)
+startTraced trace begin = do
+  started <- begin (traceCore trace)
+  noteStarted trace started
+  observed started (endTrace trace . outcomeFrom)
+
+-- | Starts one command of a pipeline that has begun: it has no end of its own.
+pipeTraced :: Trace -> Command a -> IO (Started a)
+pipeTraced trace command = do
+  started <- start (traceCore trace) command
+  started <$ noteStarted trace started
+
+-- | Starts something, waits for its result, and tells the user's hook of both ends.
+-- Blocks until there is a result.
+runTraced :: Core -> Subject -> (Core -> IO (Started a)) -> IO (Either Error a)
+runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) of
+  Nothing -> begin core >>= awaitStarted
+  Just hook -> do
+    trace <- beginTrace core hook subject
+    awaitTraced trace begin
+{-# INLINE runTraced #-}
+
+-- | The same for something that has begun.
+awaitTraced :: Trace -> (Core -> IO (Started a)) -> IO (Either Error a)
+awaitTraced trace begin = do
+  result <- run `onException` endTrace trace CommandInterrupted
+  result <$ endTrace trace (outcomeFrom result)
+  where
+    run = do
+      started <- begin (traceCore trace)
+      noteStarted trace started
+      awaitStarted started
+
+-- | What is known of where it went, when it has been started.
+noteStarted :: Trace -> Started a -> IO ()
+noteStarted = noteWay . traceCore
+
+-- | The same, in what is noted of the command at hand, if anything is.
+noteWay :: Core -> Started a -> IO ()
+noteWay core = \case
+  Underway _ _ place _ _ -> for_ (coreJourney core) $ \journey -> do
+    noteAimed journey (nodeEndpoint (placeNode place))
+    preciseNanos >>= noteEntered journey
+  Started _ -> pure ()
+
+outcomeFrom :: Either Error a -> CommandOutcome
+outcomeFrom = either CommandFailed (const CommandSucceeded)
+
+-- | Runs a command that has begun, as 'execute' does. Blocks until there is a result.
+executeTraced :: Trace -> Command a -> IO (Either Error a)
+executeTraced trace command = do
+  result <- run `onException` endTrace trace CommandInterrupted
+  result <$ endTrace trace (outcomeFrom result)
+  where
+    core = traceCore trace
+    given = unsplit command
+    run = case commandKind given of
+      Ordinary ->
+        firstPlace core given >>= \case
+          Just place -> do
+            began <- coarseNanos
+            aimedAt trace (nodeEndpoint (placeNode place))
+            slot <- newResponseSlot
+            submitWaiting (poolOf place) (patienceAt core given place) (commandRequest given) slot
+            enteredQueue trace
+            waitArrival slot >>= arrivedAt core given place began
+          Nothing -> startUnplaced core given >>= awaitStarted
+      Special -> do
+        started <- startSpecial CallerWaits core given
+        noteStarted trace started
+        awaitStarted started
 
 -- | Runs a command. Blocks until there is a result.
 execute :: Core -> Command a -> IO (Either Error a)
@@ -126,19 +207,24 @@ execute core command = case commandKind given of
     firstPlace core given >>= \case
       Just place -> do
         began <- coarseNanos
-        submitToNode (poolOf place) (patienceOf (commandFacts given)) (commandRequest given) >>= \case
-          Plain value -> do
-            noteAnswer (coreRouter core) place
-            pure $! decoded given value
-          Troubled outcome _ -> do
-            result <- newEmptyMVar
-            flight <- flightOf given began result
-            attend (coreRecoverer core) flight place outcome
-            decodedFrom given <$> readMVar result
+        submitToNode (poolOf place) (patienceAt core given place) (commandRequest given) >>= arrivedAt core given place began
       Nothing -> startUnplaced core given >>= awaitStarted
   Special -> startSpecial CallerWaits core given >>= awaitStarted
   where
     given = unsplit command
+
+-- | What has come for a command that was begun at this time, for who waits for it.
+arrivedAt :: Core -> Command a -> Place -> Nanos -> Arrival -> IO (Either Error a)
+arrivedAt core given place began = \case
+  Plain value -> do
+    noteAnswer (coreRouter core) place
+    pure $! decoded given value
+  Troubled outcome _ -> do
+    result <- newEmptyMVar
+    flight <- flightOf core given began result
+    attend (coreRecoverer core) flight place outcome
+    decodedFrom given <$> readMVar result
+{-# INLINE arrivedAt #-}
 
 -- | Submits a command without waiting for its reply. Blocks only while there is
 -- no room for it or no connection, and where several nodes, or nodes by name, are
@@ -164,7 +250,7 @@ startPlaced core given =
       let started = Underway core given place began cell
           -- One for both.
           {-# NOINLINE started #-}
-      submitToNodeSlot (poolOf place) (patienceOf (commandFacts given)) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
+      submitToNodeSlot (poolOf place) (patienceAt core given place) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}
@@ -173,7 +259,7 @@ startPlaced core given =
 hasTrouble :: Started a -> Outcome -> MVar (Either Error Value) -> IO ()
 hasTrouble started outcome result = case started of
   Underway core given place began _ -> do
-    flight <- flightOf given began result
+    flight <- flightOf core given began result
     attend (coreRecoverer core) flight place outcome
   Started _ -> pure ()
 
@@ -191,12 +277,13 @@ startUnplaced :: Core -> Command a -> IO (Started a)
 startUnplaced core given = do
   began <- coarseNanos
   result <- newEmptyMVar
-  flight <- flightOf given began result
+  flight <- flightOf core given began result
   awaitPlace (coreRecoverer core) flight
   pure (resultIn result (decoded given))
 
-flightOf :: Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
-flightOf given = newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given))
+flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
+flightOf core given began result =
+  newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given)) began result >>= tracedBy (coreJourney core)
 
 -- | A command as it is: GHC 9.0 would otherwise hand its parts over and put them
 -- together again.
@@ -222,6 +309,21 @@ largeRequest = 1024 * 1024
 poolOf :: Place -> MultiplexPool
 poolOf place = nodePoolFor (placeRole place) (placeNode place)
 {-# INLINE poolOf #-}
+
+-- | What the connection is told of a command's time.
+patienceAt :: Core -> Command a -> Place -> Maybe Nanos
+patienceAt core given place = case placeRole place of
+  ForReplica -> patienceAway core given
+  _ -> patienceOf (commandFacts given)
+{-# INLINE patienceAt #-}
+
+-- | A replica that was not named has half of the time; the rest is for the primary, if
+-- the replica hangs.
+patienceAway :: Core -> Command a -> Maybe Nanos
+patienceAway core given = case commandRoute given of
+  OneNode _ -> patienceOf (commandFacts given)
+  _ -> nanosFromSeconds . (/ 2) <$> allowedSeconds (coreConfig core) (commandFacts given)
+{-# NOINLINE patienceAway #-}
 
 -- | What the command's decoder makes of the reply, if there is one.
 decodedFrom :: Command a -> Either Error Value -> Either Error a
@@ -298,6 +400,7 @@ startSpecial caller core given
       learnt
         { factRepeatable = factRepeatable learnt || factRepeatable told,
           factPatience = factPatience told,
+          factReadFrom = factReadFrom told,
           factBlocking = case factBlocking told of
             NonBlocking -> factBlocking learnt
             blocking -> blocking
@@ -307,9 +410,13 @@ startSpecial caller core given
 -- awaited, also when one fails: it has been sent.
 startParts :: Core -> Command a -> [Part] -> IO (Started a)
 startParts core given parts = do
-  started <- traverse (\part -> (,) part <$> start core (partCommand part)) parts
+  started <- traverse (\part -> (,) part <$> start (untraced core) (partCommand part)) parts
   pure . Started $
     decodedFrom given . mergeParts (commandFacts given) <$> traverse (traverse awaitStarted) started
+
+-- | What several nodes do is not noted as if it were one attempt after the other.
+untraced :: Core -> Core
+untraced core = core {coreJourney = Nothing}
 
 -- | In which order the nodes of a command stand among its results. Drawn when the
 -- command is started, so that all who await it see the same.
@@ -326,7 +433,7 @@ startTogether core given order audience conclude = do
       members <- case order of
         AsListed -> pure listed
         InAnyOrder -> map snd . List.sortOn fst <$> traverse (\member -> flip (,) member <$> randomRIO (0, 1 :: Double)) listed
-      started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute core (single route))) members
+      started <- traverse (\(endpoint, route) -> (,) endpoint <$> inBackground (execute (untraced core) (single route))) members
       pure . Started $ conclude <$> traverse (traverse awaitStarted) started
   where
     single route =

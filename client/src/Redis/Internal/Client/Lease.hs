@@ -9,6 +9,8 @@ module Redis.Internal.Client.Lease
     lease,
     tryRunOn,
     startOn,
+    startUntracedOn,
+    tracedOn,
   )
 where
 
@@ -19,16 +21,18 @@ import Data.IORef
 import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Execute (Started, onConnection, settled)
+import Redis.Internal.Client.Execute (Started, onConnection, outcomeFrom, settled, startTraced)
+import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
+import Redis.Internal.Hooks
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (Multiplexer (muxSettings))
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Decode (DecodeLimits (decodeMaxBulk))
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestWhole)
-import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession)
+import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession, sessionDatabase)
 import Redis.Internal.Protocol.Session qualified as Session
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Nodes
@@ -42,6 +46,8 @@ import Redis.Internal.Routing.Router qualified as Router
 -- @since 0.1.0.0
 data Dedicated s = Dedicated
   { dedicatedMux :: Multiplexer,
+    dedicatedCore :: Core,
+    dedicatedNode :: Endpoint,
     -- | Seconds for an ordinary command.
     dedicatedTimeout :: Maybe Double,
     -- | Nothing is retried here, but the rest of the client, and the next lease,
@@ -84,6 +90,8 @@ lease core place action =
           action
             Dedicated
               { dedicatedMux = mux,
+                dedicatedCore = core,
+                dedicatedNode = nodeEndpoint (placeNode found),
                 dedicatedTimeout = patience,
                 dedicatedLearn = learn,
                 dedicatedLoan = loan
@@ -134,18 +142,42 @@ learnFrom core place facts failure = do
       Policy
         { policyMaxAttempts = configMaxAttempts (coreConfig core),
           policyBackoff = configBackoff (coreConfig core),
-          policyClustered = isClustered (coreRouter core)
+          policyClustered = isFollowed (coreRouter core),
+          policyRedirected = True,
+          policyMapping = configAddressMapping (coreConfig core)
         }
 
 -- | Runs a command on a dedicated connection, once.
 --
 -- @since 0.1.0.0
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
-tryRunOn dedicated given
+tryRunOn dedicated given = tracedOn dedicated (oneCommand (commandWords given)) (runUntracedOn dedicated given)
+
+-- | Runs what belongs together on a dedicated connection, and tells the user's hook.
+tracedOn :: Dedicated s -> Subject -> (IO () -> IO (Either Error a)) -> IO (Either Error a)
+tracedOn dedicated subject act = case dedicatedHook dedicated of
+  Nothing -> act (pure ())
+  Just hook -> do
+    trace <- beginTraceOn dedicated hook subject
+    result <- act (enteredQueue trace) `onException` endTrace trace CommandInterrupted
+    result <$ endTrace trace (outcomeFrom result)
+
+dedicatedHook :: Dedicated s -> Maybe CommandHook
+dedicatedHook = hookCommand . configHooks . coreConfig . dedicatedCore
+
+beginTraceOn :: Dedicated s -> CommandHook -> Subject -> IO Trace
+beginTraceOn dedicated hook subject = do
+  session <- loanSession <$> readIORef (dedicatedLoan dedicated)
+  trace <- beginTrace (dedicatedCore dedicated) hook (atNode (sessionDatabase session) (dedicatedNode dedicated) subject)
+  trace <$ aimedAt trace (dedicatedNode dedicated)
+
+-- | The same without the hook, given what is to be done when it is on its way.
+runUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Either Error a)
+runUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (Left (RefusedError refusal))
   | otherwise = do
     answered <-
-      (submitOnLoan dedicated given >>= waitSlotResult)
+      (submitOnLoan dedicated given >>= \slot -> entered *> waitSlotResult slot)
         -- The user may catch what interrupts this and go on.
         `onException` abandon dedicated
     case answered of
@@ -159,7 +191,17 @@ tryRunOn dedicated given
 
 -- | Submits a command to a dedicated connection, without waiting for its reply.
 startOn :: Dedicated s -> Command a -> IO (Started a)
-startOn dedicated given
+startOn dedicated given = case dedicatedHook dedicated of
+  Nothing -> begin
+  Just hook -> do
+    trace <- beginTraceOn dedicated hook (oneCommand (commandWords given))
+    startTraced trace (\_ -> begin <* enteredQueue trace) `onException` endTrace trace CommandInterrupted
+  where
+    begin = startUntracedOn dedicated given
+
+-- | The same without the hook.
+startUntracedOn :: Dedicated s -> Command a -> IO (Started a)
+startUntracedOn dedicated given
   | Just refusal <- refusedOn dedicated given = pure (settled (Left (RefusedError refusal)))
   | otherwise = do
     slot <- submitOnLoan dedicated given
@@ -196,12 +238,16 @@ submitOnLoan :: Dedicated s -> Command a -> IO ResponseSlot
 submitOnLoan dedicated given = mask_ $ do
   -- Before it is sent: an exception in between must find it noted.
   change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
-  slot <- onArrival (change dedicated . answered) >>= newAttendedSlot
+  slot <- onArrival (\outcome -> change dedicated (answered outcome) *> counted outcome) >>= newAttendedSlot
   slot <$ submitTo (dedicatedMux dedicated) (termsWithin (patienceOf dedicated (commandFacts given))) whole slot
   where
     -- Nothing is sent again here, and within MULTI nothing could be.
     whole = requestWhole (commandRequest given)
     effect = effectOf (commandWords given)
+    counted outcome = case outcome of
+      Reply value -> either failed (\_ -> pure ()) (fromReply (commandFacts given) value)
+      Failure failure -> failed failure
+    failed = countFailure (coreRouter (dedicatedCore dedicated)) (Just (dedicatedNode dedicated))
     answered outcome loan = case outcome of
       Reply value ->
         loan

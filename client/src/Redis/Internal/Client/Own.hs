@@ -11,11 +11,14 @@ module Redis.Internal.Client.Own
 where
 
 import Control.Concurrent (threadDelay)
+import Control.Monad (unless, when)
 import Data.ByteString qualified as ByteString
-import Data.Foldable (traverse_)
+import Data.Foldable (for_, traverse_)
 import Data.IORef
+import Data.Maybe (isNothing)
 import Redis.Error
 import Redis.Internal.Client.Core
+import Redis.Internal.Client.Journey
 import Redis.Internal.Client.Recoverer (allowedSeconds)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (withRemaining)
@@ -24,6 +27,7 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer (submitCommand, submitRunTo)
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
 import Redis.Internal.Protocol.Encode (request, requestIsShortened, requestWhole)
 import Redis.Internal.Protocol.Redirect (Redirect (Unauthenticated), parseRedirect)
 import Redis.Internal.Routing.Nodes
@@ -44,14 +48,20 @@ data Errand a = Errand
   { errandCore :: Core,
     errandCommand :: Command a,
     errandAim :: Aim,
-    errandBegan :: Nanos
+    errandBegan :: Nanos,
+    -- | Where it was tried last.
+    errandTried :: IORef (Maybe Endpoint)
   }
 
 -- | Runs a command to its end. Blocks until there is a result.
 runOwn :: Core -> Command a -> IO (Either Error a)
 runOwn core given = do
   began <- coarseNanos
-  reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandBegan = began} newCourse SameRoute
+  tried <- newIORef Nothing
+  for_ (coreJourney core) noteFlight
+  reply <- go Errand {errandCore = core, errandCommand = given, errandAim = aimOf (commandRoute given), errandBegan = began, errandTried = tried} newCourse SameRoute
+  last' <- readIORef tried
+  either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
 
 -- | One attempt, and what the policy makes of it.
@@ -66,10 +76,20 @@ go errand course target = do
   case placed of
     Left failed -> judge errand course failedNowhere {failedError = failed}
     Right place -> do
+      let endpoint = nodeEndpoint (placeNode place)
+      tried <- readIORef (errandTried errand)
+      unless (isNothing tried) (countOne (nodeTally (placeNode place)) CommandsResent)
+      writeIORef (errandTried errand) (Just endpoint)
+      for_ (coreJourney core) (`noteAttempt` endpoint)
       outcome <- attemptAt errand course place sent
       result <- case outcome of
         Reply value -> fromReply facts value <$ noteAnswer router place
         Failure failed -> Left failed <$ noteFailure router place failed
+      for_ (either Just (const Nothing) result) $ \failed -> do
+        redirected <- countRedirect router place failed
+        for_ (coreJourney core) $ \journey -> do
+          when redirected (noteRedirect journey)
+          preciseNanos >>= noteTrouble journey
       case result of
         Right value -> pure (Right value)
         Left failed
@@ -125,7 +145,9 @@ judge errand course failed = do
       Policy
         { policyMaxAttempts = if closed then 0 else configMaxAttempts (coreConfig core),
           policyBackoff = configBackoff (coreConfig core),
-          policyClustered = isClustered (coreRouter core) && not named
+          policyClustered = isFollowed (coreRouter core) && not named,
+          policyRedirected = not named,
+          policyMapping = configAddressMapping (coreConfig core)
         }
     named = case errandAim errand of
       AtNode _ -> True
@@ -153,6 +175,7 @@ attemptAt errand course place sent = do
         BlocksFor limit -> (+ limit) <$> ordinary
         BlocksForever -> factPatience (commandFacts current)
   leased <- withLease (nodeDedicated (placeNode place)) $ \mux -> do
+    for_ (coreJourney (errandCore errand)) $ \journey -> preciseNanos >>= noteEntered journey
     outcome <- whole mux
     pure (outcome, conditionOf current outcome)
   pure (either Failure id leased)

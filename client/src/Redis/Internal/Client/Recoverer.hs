@@ -14,6 +14,7 @@ module Redis.Internal.Client.Recoverer
     Flight,
     newFlight,
     behindQueue,
+    tracedBy,
     allowedSeconds,
     patienceOf,
     attend,
@@ -36,14 +37,15 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, isNothing, mapMaybe)
 import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
-import Data.Set qualified as Set
 import Redis.Error
+import Redis.Internal.Client.Journey
 import Redis.Internal.Command
 import Redis.Internal.Config
 import Redis.Internal.Network.Clock
 import Redis.Internal.Network.Handshake (ConnectionRole)
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Tally (Count (CommandsResent), countOne)
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
 import Redis.Internal.Protocol.Encode (Request, request, requestIsShortened, requestWhole, requestWords)
@@ -51,6 +53,7 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Vacancies
 import Redis.Value
 import System.Random (randomRIO)
 import System.Timeout (timeout)
@@ -90,7 +93,11 @@ data Flight = Flight
     flightPhase :: IORef Phase,
     -- | No node was known when it was begun, and it has not been submitted since:
     -- later commands must not overtake it.
-    flightHolds :: IORef Bool
+    flightHolds :: IORef Bool,
+    -- | Where it was tried last.
+    flightTried :: IORef (Maybe Endpoint),
+    -- | What is noted for who traces it.
+    flightJourney :: Maybe Journey
   }
 
 -- | A command that failed or found no node, before it is sent again. The cell is
@@ -99,6 +106,7 @@ newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO
 newFlight asSent flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
   flightHolds <- newIORef False
+  flightTried <- newIORef Nothing
   pure
     Flight
       { flightQueue = [],
@@ -109,8 +117,16 @@ newFlight asSent flightFacts flightAim flightBegan flightResult = do
         flightBegan,
         flightResult,
         flightPhase,
-        flightHolds
+        flightHolds,
+        flightTried,
+        flightJourney = Nothing
       }
+
+-- | With what is noted of it, if somebody traces it.
+tracedBy :: Maybe Journey -> Flight -> IO Flight
+tracedBy journey flight = do
+  mapM_ noteFlight journey
+  pure flight {flightJourney = journey}
 
 -- | An EXEC, behind MULTI and what is queued.
 behindQueue :: [Request] -> Flight -> Flight
@@ -251,20 +267,35 @@ policyFor recoverer flight = do
     Policy
       { policyMaxAttempts = if closed then 0 else configMaxAttempts (recovererConfig recoverer),
         policyBackoff = configBackoff (recovererConfig recoverer),
-        policyClustered = isClustered (recovererRouter recoverer) && not named
+        policyClustered = isFollowed (recovererRouter recoverer) && not named,
+        policyRedirected = not named,
+        policyMapping = configAddressMapping (recovererConfig recoverer)
       }
   where
     named = case flightAim flight of
       AtNode _ -> True
       _ -> False
 
--- | The plain reply, or what went wrong; takes note of how the node does.
+-- | The plain reply, or what went wrong; takes note of how the node does, and of what
+-- the command has been through.
 understood :: Recoverer -> Flight -> Place -> Outcome -> IO (Either Error Value)
-understood recoverer flight place = \case
-  Reply value -> do
-    noteAnswer (recovererRouter recoverer) place
-    pure (fromReply (flightFacts flight) value)
-  Failure failed -> Left failed <$ noteFailure (recovererRouter recoverer) place failed
+understood recoverer flight place outcome = do
+  writeIORef (flightTried flight) (Just endpoint)
+  for_ (flightJourney flight) (`noteAttempt` endpoint)
+  case outcome of
+    Reply value -> do
+      noteAnswer router place
+      let result = fromReply (flightFacts flight) value
+      result <$ either noteError (\_ -> pure ()) result
+    Failure failed -> Left failed <$ (noteFailure router place failed *> noteError failed)
+  where
+    router = recovererRouter recoverer
+    endpoint = nodeEndpoint (placeNode place)
+    noteError failed = do
+      redirected <- countRedirect router place failed
+      for_ (flightJourney flight) $ \journey -> do
+        when redirected (noteRedirect journey)
+        preciseNanos >>= noteTrouble journey
 
 failureAt :: Place -> Sent -> Double -> Error -> FailedAttempt
 failureAt place sent random failed =
@@ -277,17 +308,21 @@ failureAt place sent random failed =
       failedRandom = random
     }
 
--- | Fills the result and lets those pass that the command has held back.
+-- | Lets those pass that the command has held back and fills the result, in this order:
+-- who has the result and submits the next finds nothing before it.
 conclude :: Recoverer -> Flight -> Either Error Value -> IO ()
 conclude recoverer flight result = do
   closed <- readIORef (recovererClosed recoverer)
-  void . tryPutMVar (flightResult flight) $ case result of
-    Left failed
-      | closed && errorDelivery failed == NotSent -> Left ClientClosed
-      | otherwise -> Left (named failed)
-    Right value -> Right value
-  writeIORef (flightPhase flight) Cancelled
+  let final = case result of
+        Left failed
+          | closed && errorDelivery failed == NotSent -> Left ClientClosed
+          | otherwise -> Left (named failed)
+        Right value -> Right value
+  tried <- readIORef (flightTried flight)
   letPass recoverer flight
+  first <- tryPutMVar (flightResult flight) final
+  when first (either (countFailure (recovererRouter recoverer) tried) (\_ -> pure ()) final)
+  writeIORef (flightPhase flight) Cancelled
   where
     -- The server found keys of several slots where this client saw one.
     named = \case
@@ -352,8 +387,8 @@ advance recoverer events recovery = do
 -- | Carries actions out, those that send together.
 perform :: Recoverer -> [Action Flight] -> IO [Event Flight]
 perform recoverer actions = do
-  missing <- newIORef Set.empty
-  outcomes <- traverse (one missing) actions
+  vacancies <- newVacancies
+  outcomes <- traverse (one vacancies) actions
   let leaving = [departure | Just (Right departure) <- outcomes]
   for_ (Map.toList (Map.fromListWith (flip (<>)) [(destinationOf departure, Seq.singleton departure) | departure <- leaving])) $
     uncurry (launch recoverer)
@@ -361,17 +396,15 @@ perform recoverer actions = do
   where
     router = recovererRouter recoverer
 
-    one missing = \case
-      Send number flight target -> Just <$> leave missing number flight target
+    one vacancies = \case
+      Send number flight target -> Just <$> leave vacancies number flight target
       Finish flight failed -> Nothing <$ conclude recoverer flight (Left failed)
       Perform flight effect -> Nothing <$ carryOut router (flightBegan flight) effect
       Expire flight unsent sent -> do
         ashore <- changePhase flight Ashore Cancelled
         Nothing <$ conclude recoverer flight (Left (if ashore then unsent else sent))
 
-    -- A slot that had nobody a moment ago has nobody for those behind, although
-    -- somebody may be known by now: they must not overtake.
-    leave missing number flight target = do
+    leave vacancies number flight target = do
       void (changePhase flight Aboard Ashore)
       found <- case target of
         SameRoute -> lookUp (flightFacts flight)
@@ -388,11 +421,9 @@ perform recoverer actions = do
           unless lasting (missedNode router (flightAim flight))
           Left . (if lasting then Failed else Unplaced) number . failureNowhere random <$> nobodyFor router (flightAim flight)
       where
-        lookUp facts = do
-          behind <- maybe (pure False) (\slot -> Set.member slot <$> readIORef missing) (slotOf (flightAim flight))
-          found <- if behind then pure Nothing else placeAimed router facts (flightAim flight)
-          when (isNothing found) $ for_ (slotOf (flightAim flight)) (modifyIORef' missing . Set.insert)
-          pure (maybe (Left ()) (Right . Right) found)
+        lookUp facts =
+          maybe (Left ()) (Right . Right)
+            <$> unlessVacant vacancies (slotOf (flightAim flight)) (placeAimed router facts (flightAim flight))
 
     manner = \case
       AskingNode _ -> WithAsking
@@ -448,6 +479,8 @@ submit :: Recoverer -> Departure -> IO ()
 submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
   when wanted $ do
+    tried <- readIORef (flightTried flight)
+    unless (isNothing tried) (countOne (nodeTally (placeNode (departurePlace departure))) CommandsResent)
     asking <- case departureSent departure of
       Plainly -> pure []
       -- Its answer says nothing that the command's own does not.

@@ -13,6 +13,7 @@ import Redis.Internal.Client.Core
 import Redis.Internal.Client.Execute
 import Redis.Internal.Client.Lease
 import Redis.Internal.Client.Recoverer
+import Redis.Internal.Client.Trace (transactionOf)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (fromWords)
 import Redis.Internal.Command.Transaction
@@ -34,7 +35,7 @@ startTransaction core transaction
   | otherwise = do
     began <- coarseNanos
     result <- newEmptyMVar
-    flight <- behindQueue (map commandRequest (multi : commands)) <$> newFlight (commandRequest exec) facts aim began result
+    flight <- behindQueue (map commandRequest (multi : commands)) <$> (newFlight (commandRequest exec) facts aim began result >>= tracedBy (coreJourney core))
     behind <- waitsForPlace recoverer
     place <- if behind then pure Nothing else placeAimed router facts aim
     maybe (awaitPlace recoverer flight) (depart recoverer flight) place
@@ -57,10 +58,11 @@ startTransaction core transaction
 tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
 tryTransactionOn dedicated transaction
   | Just refusal <- transactionRefusal False transaction = pure (Left (RefusedError refusal))
-  | otherwise = do
-    begun <- startOn dedicated multi
-    queue <- traverse (startOn dedicated) (transactionCommands transaction)
-    ended <- startOn dedicated exec
+  | otherwise = tracedOn dedicated (transactionOf (map commandWords (transactionCommands transaction))) $ \entered -> do
+    begun <- startUntracedOn dedicated multi
+    queue <- traverse (startUntracedOn dedicated) (transactionCommands transaction)
+    ended <- startUntracedOn dedicated exec
+    entered
     started <- awaitStarted begun
     refused <- lefts <$> traverse awaitStarted queue
     result <- awaitStarted ended

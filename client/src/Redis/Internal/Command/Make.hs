@@ -208,7 +208,8 @@ factsFromEntry entry commandWords' =
         Just (Just seconds) -> BlocksFor seconds,
       factScope = scope,
       factFailsHalfway = failsHalfway entry,
-      factPatience = Nothing
+      factPatience = Nothing,
+      factReadFrom = Nothing
     }
   where
     harmless = entryReadOnly entry || changesNothing entry

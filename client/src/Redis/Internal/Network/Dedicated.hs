@@ -51,6 +51,7 @@ import Redis.Internal.Network.Lending qualified as Lending
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.Reconnect
+import Redis.Internal.Network.Tally (Count (..), countOne)
 import Redis.Internal.Network.Worker (expiry, spawn)
 import System.Random (randomRIO)
 
@@ -290,6 +291,7 @@ opening pool = do
         Left cause -> do
           random <- randomRIO (0, 1)
           delay <- atomically (noLonger dial >> stateTVar reconnect (attemptFailed (configBackoff config) now random cause))
+          countOne (setupTally (dedicatedSetup pool)) ConnectsFailed
           observeConnection (configHooks config) (ConnectAttemptFailed endpoint cause (seconds delay))
           pure (Left (failed cause))
         Right established -> do

@@ -74,7 +74,10 @@ handshakeBy config credentials use exchange = case configProtocol config of
   PreferResp3 -> do
     outcomes <- send first (hello : common)
     case outcomes of
-      Right (reply : _) | lacksHello credentials reply -> speak id (resp2 <> common)
+      Right (reply : _)
+        | lacksHello credentials reply ->
+          -- In RESP2 a server takes the words and tells of nothing.
+          if null tracking then speak id (resp2 <> common) else pure (Left (refusal credentials (errorText reply)))
       Right replies -> pure (verdict credentials tolerant (hello : common) replies)
       Left cause -> pure (Left cause)
   where
@@ -106,6 +109,10 @@ handshakeBy config credentials use exchange = case configProtocol config of
         Left (refusal credentials text)
     agreed _ outcomes = sequence outcomes
 
+    errorText = \case
+      ErrorReply text -> "NOPROTO caching needs RESP3, and the server says: " <> text
+      _ -> "NOPROTO caching needs RESP3"
+
     outcome = \case
       Right value -> Right (withoutAttributes value)
       Left (ConnectionError ConnectionFailure {connectionCause = cause}) -> Left cause
@@ -123,12 +130,37 @@ handshakeBy config credentials use exchange = case configProtocol config of
           Greeting (if use == SharedFor ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
         ]
 
+    -- Nothing may be kept that was read before.
+    tracking = case (use, configCaching config) of
+      (SharedFor ForPrimary, Just caching) ->
+        [ Greeting Required . request $
+            ["CLIENT", "TRACKING", "ON"] <> case cachingTracking caching of
+              TrackReads -> ["OPTIN"]
+              TrackPrefixes prefixes -> "BCAST" : concatMap (\prefix -> ["PREFIX", prefix]) prefixes
+        ]
+      _ -> []
+
     common =
       [Greeting Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, use /= SharedFor ForControl]
-        <> [Greeting Required (request ["READONLY"]) | use == SharedFor ForReplica]
+        <> tracking
+        -- Outside a cluster a replica answers reads as it is, and knows no READONLY.
+        <> [Greeting Required (request ["READONLY"]) | use == SharedFor ForReplica, inCluster]
+        <> [Greeting Optional (request ["CLIENT", "CAPA", "redirect"]) | followsRedirects]
         <> [ Greeting Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
              Greeting Optional (request ["CLIENT", "SETINFO", "LIB-VER", libraryVersion])
            ]
+
+    inCluster = case configTopology config of
+      Cluster _ -> True
+      _ -> False
+
+    -- Of a group, a replica is to answer reads that were meant for it, and tells who
+    -- lent a connection to it what it would tell anybody.
+    followsRedirects = case configTopology config of
+      Standalone _ -> configFollowsRedirects config && use /= SharedFor ForControl
+      Group _ -> use == SharedFor ForPrimary
+      Sentinels _ _ -> use == SharedFor ForPrimary
+      Cluster _ -> False
 
     userOf = fromMaybe "default" . credentialsUser
     decimal = Char8.pack . show

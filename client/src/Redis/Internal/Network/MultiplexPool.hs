@@ -21,11 +21,13 @@ module Redis.Internal.Network.MultiplexPool
     submitToNode,
     submitToNodeAsync,
     submitToNodeSlot,
+    submitWaiting,
     submitRunToNode,
     connectNode,
 
     -- * Connections
     reconnectNode,
+    reconnectWithin,
     poolGauges,
   )
 where
@@ -44,12 +46,13 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
-import Redis.Internal.Network.Handshake (ConnectionRole, ConnectionUse (SharedFor))
+import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary), ConnectionUse (SharedFor))
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.OrderCounts
 import Redis.Internal.Network.Reconnect
 import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Network.Tally (Count (..), countOne)
 import Redis.Internal.Network.Worker (spawn)
 import Redis.Internal.Protocol.Encode (Request)
 import System.Random (randomRIO)
@@ -130,7 +133,11 @@ closeMultiplexPool grace pool = do
 -- the connections were dropped since: all commands of the old connection may
 -- complain, and must not take each other's new one away.
 reconnectNode :: MultiplexPool -> Nanos -> IO ()
-reconnectNode pool began = mask_ $ do
+reconnectNode = reconnectWithin drainSeconds
+
+-- | The same, given for how many seconds commands in flight are waited for.
+reconnectWithin :: Double -> MultiplexPool -> Nanos -> IO ()
+reconnectWithin grace pool began = mask_ $ do
   now <- coarseNanos
   dropped <- modifyMVar (poolState pool) $ \state ->
     if stateDropped state >= began
@@ -140,7 +147,7 @@ reconnectNode pool began = mask_ $ do
         forEachCell pool (`writeIORef` Nothing)
         still <- filterM (fmap not . isGone) (stateDraining state)
         pure (state {stateDropped = now, stateDraining = muxes <> still}, muxes)
-  for_ dropped $ \mux -> spawn "redis drain" (void (try (closeMultiplexer drainSeconds mux) :: IO (Either SomeException ())))
+  for_ dropped $ \mux -> spawn "redis drain" (void (try (closeMultiplexer grace mux) :: IO (Either SomeException ())))
 
 -- | How long commands in flight are waited for when a connection is replaced.
 drainSeconds :: Double
@@ -192,6 +199,10 @@ submitToNodeAsync pool patience encoded = do
 submitToNodeSlot :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
 submitToNodeSlot = submitAs GoesOn
 {-# INLINE submitToNodeSlot #-}
+
+-- | The first half of 'submitToNode'.
+submitWaiting :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
+submitWaiting = submitAs Waits
 
 submitAs :: Submitter -> MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
 submitAs submitter pool patience encoded slot =
@@ -343,7 +354,8 @@ runAttempt pool index attempt = do
   let setup = poolSetup pool
       endpoint = poolEndpoint pool
       cell = indexArray (poolCells pool) index
-      settings = sharedSettings setup endpoint index
+      settings = (sharedSettings setup endpoint index) {muxOnLastWord = untracked}
+      untracked = if poolRole pool == ForPrimary then ($ endpoint) <$> setupOnUntracked setup else Nothing
       backoff = configBackoff (setupConfig setup)
       purpose = Purpose {purposeUse = SharedFor (poolRole pool), purposeGone = readTVar (poolClosed pool) >>= check}
   outcome <- try (openConnection setup purpose settings (lost pool) endpoint)
@@ -368,6 +380,7 @@ runAttempt pool index attempt = do
             ( state {stateAttempt = Nothing, stateReconnect = reconnect},
               ( Left cause,
                 do
+                  countOne (setupTally (poolSetup pool)) ConnectsFailed
                   tellHooks pool (ConnectAttemptFailed endpoint cause (seconds delay))
                   poolOnTrouble pool cause
               )

@@ -34,6 +34,7 @@ module Redis.Internal.Network.Multiplexer
     waitSlotResult,
 
     -- * Looking
+    countFromHere,
     muxEndpoint,
     muxOrder,
     isOpen,
@@ -297,6 +298,7 @@ append mux !submission = do
   case stepAnswer after of
     Send -> do
       block <- swapBlocks (muxBuffer mux)
+      markSent mux
       admitWaiting mux
       putMVar (muxLock mux) ()
       sendBlock mux block
@@ -401,6 +403,11 @@ refuse mux batch = do
 
 failBatch :: Error -> Batch -> IO ()
 failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))
+
+-- | Has commands counted from now on: those before were the handshake's. Nothing is in
+-- flight.
+countFromHere :: Multiplexer -> IO ()
+countFromHere mux = ringTail (muxRing mux) >>= writeWord mux wordCountedFrom
 
 -- | Where it leads.
 muxEndpoint :: Multiplexer -> Endpoint

@@ -43,10 +43,14 @@ module Redis.Internal.Network.MuxState
     wordShortest,
     wordLongest,
     wordLongestUntil,
+    wordCountedFrom,
     readWord,
     writeWord,
     repliesUntilEnd,
     peakUnit,
+
+    -- * What the server takes
+    markSent,
 
     -- * Room
     inFlight,
@@ -60,15 +64,17 @@ import Control.Concurrent.STM (TMVar, atomically, newEmptyTMVarIO, tryPutTMVar)
 import Control.Exception (mask_, uninterruptibleMask_)
 import Control.Monad (void, when)
 import Control.Monad.Primitive (RealWorld)
-import Data.IORef (IORef, newIORef, readIORef, writeIORef)
+import Data.IORef (IORef, modifyIORef', newIORef, readIORef, writeIORef)
 import Data.Primitive.ByteArray
-import Redis.Error (ConnectionCause (ClosedLocally), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
+import Redis.Error (ConnectionCause (BrokenConnection, ClosedLocally, HandshakeRefused), ConnectionFailure (..), Delivery (NotSent), Error (ConnectionError))
 import Redis.Internal.Config (Polling)
-import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Network.Clock (Nanos, preciseNanos)
 import Redis.Internal.Network.OrderCounts (OrderCounts)
 import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue
+import Redis.Internal.Network.SendMarks
+import Redis.Internal.Network.Tally (Tally)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
 import Redis.Internal.Network.WriteBuffer
@@ -98,8 +104,14 @@ data MuxSettings = MuxSettings
     muxWeight :: Weight,
     -- | The capability its threads run on.
     muxCapability :: Int,
+    -- | Where it is counted how commands went, if anywhere, from 'wordCountedFrom' on.
+    muxTally :: Maybe Tally,
     -- | Called by the reader with every push; must be quick and must not throw.
     muxOnPush :: Value -> IO (),
+    -- | Set if pushes are expected, which then are never waited for unwatched: called
+    -- once by the reader at the end, after the last push and reply, before any waiter
+    -- is told.
+    muxOnLastWord :: Maybe (IO ()),
     -- | Called once by the reader, after every waiter has been told.
     muxOnDeath :: ConnectionCause -> IO ()
   }
@@ -121,6 +133,8 @@ data Multiplexer = Multiplexer
     muxCause :: IORef ConnectionCause,
     muxBuffer :: WriteBuffer,
     muxRing :: PendingRing,
+    -- | When they were sent.
+    muxMarks :: SendMarks,
     -- | What the writer must send first: the block and how much of it is sent.
     muxLeftover :: IORef (Maybe (Block, Int)),
     muxReaderWake :: MVar (),
@@ -152,6 +166,9 @@ newMuxState muxSettings muxTransport muxOrder = do
   nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure NotSent (transportEndpoint muxTransport) ClosedLocally)))
   -- Room for a handshake however low the limit: it is one run.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
+  muxMarks <- newSendMarks $ case muxWeight muxSettings of
+    ManyCallers -> 256
+    OneCaller -> 16
   muxLeftover <- newIORef Nothing
   muxReaderWake <- newEmptyMVar
   muxWriterWake <- newEmptyMVar
@@ -168,6 +185,7 @@ newMuxState muxSettings muxTransport muxOrder = do
             muxCause,
             muxBuffer,
             muxRing,
+            muxMarks,
             muxLeftover,
             muxReaderWake,
             muxWriterWake,
@@ -181,6 +199,7 @@ newMuxState muxSettings muxTransport muxOrder = do
   writeWord mux wordEarliest maxBound
   writeWord mux wordShortest maxBound
   writeWord mux wordOverdue (-1)
+  writeWord mux wordCountedFrom maxBound
   pure mux
 
 -- | Runs a short action under the lock. Only waiting for the lock may be
@@ -199,14 +218,15 @@ withLockAlways :: Multiplexer -> IO a -> IO a
 withLockAlways mux action = uninterruptibleMask_ (withLock mux action)
 {-# INLINE withLockAlways #-}
 
--- | Ends a multiplexer, for the first cause that is given. \(O(1)\); does not
+-- | Ends a multiplexer, for the first cause that is given; but why a server turned
+-- this client away counts more than that a send to it failed. \(O(1)\); does not
 -- wait for the waiters to be told, see 'muxGone'.
 killMultiplexer :: Multiplexer -> ConnectionCause -> IO ()
 killMultiplexer mux cause = do
   after <- withLockAlways mux $ do
     life <- lifeOf mux
     case life of
-      Dead -> pure ()
+      Dead -> modifyIORef' (muxCause mux) (`unlessRefused` cause)
       _ -> do
         writeIORef (muxCause mux) cause
         ringHead (muxRing mux) >>= writeWord mux wordReplies
@@ -214,6 +234,11 @@ killMultiplexer mux cause = do
         transportShutdown (muxTransport mux)
     transition mux Dies
   wake mux after
+
+-- | Of an earlier cause and a later one, the one that tells more.
+unlessRefused :: ConnectionCause -> ConnectionCause -> ConnectionCause
+unlessRefused (BrokenConnection _) refusal@(HandshakeRefused _) = refusal
+unlessRefused earlier _ = earlier
 
 -- | Why a dead multiplexer is dead.
 deathCause :: Multiplexer -> IO ConnectionCause
@@ -294,6 +319,10 @@ wordLongestUntil = Word 7
 wordReplies :: Word
 wordReplies = Word 8
 
+-- | The first command that is counted: those before are the handshake's.
+wordCountedFrom :: Word
+wordCountedFrom = Word 10
+
 -- | Bytes ever accepted by the kernel. Whoever has the right to send.
 wordSent :: Word
 wordSent = Word 16
@@ -318,6 +347,14 @@ readWord mux (Word index) = readByteArray (muxWords mux) index
 writeWord :: Multiplexer -> Word -> Int -> IO ()
 writeWord mux (Word index) = writeByteArray (muxWords mux) index
 {-# INLINE writeWord #-}
+
+-- | Notes that all commands so far are being sent. Under the lock, with the right to send.
+markSent :: Multiplexer -> IO ()
+markSent mux = do
+  now <- preciseNanos
+  submitted <- ringTail (muxRing mux)
+  addMark (muxMarks mux) submitted now
+{-# NOINLINE markSent #-}
 
 -- | Commands submitted and not answered.
 inFlight :: Multiplexer -> IO Int

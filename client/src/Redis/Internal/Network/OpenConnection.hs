@@ -5,36 +5,47 @@ module Redis.Internal.Network.OpenConnection
     Purpose (..),
     Established (..),
     openConnection,
+    withIssued,
+    decodeLimitsOf,
     sharedSettings,
     exclusiveSettings,
   )
 where
 
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM (STM)
 import Control.Exception (mask_, onException)
-import Control.Monad (unless)
+import Control.Monad (unless, when)
 import Data.Foldable (for_)
-import Redis.Error (ConnectionCause, Endpoint)
+import Redis.Error (ConnectionCause (ClosedLocally, CredentialsFailed), Endpoint, renderCause)
+import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
-import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos)
+import Redis.Internal.Network.Clock (Nanos, coarseNanos, durationFromNanos, nanosFromSeconds, preciseNanos, secondsFromNanos)
 import Redis.Internal.Network.Connect (Connector, Opening (..), connectWith, openWithin)
 import Redis.Internal.Network.Credentials
 import Redis.Internal.Network.Handshake
 import Redis.Internal.Network.Multiplexer
 import Redis.Internal.Network.MuxState (repliesUntilEnd)
 import Redis.Internal.Network.Reconnect (Lifetime (..))
+import Redis.Internal.Network.Tally
 import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
+import System.Random (randomRIO)
 
 -- | What all connections of a client have in common.
 data ConnectionSetup = ConnectionSetup
   { setupConfig :: Config,
     setupConnector :: Connector,
     setupCredentials :: CredentialStore,
+    -- | Of the node and the kind of its connections; before one is known, the client's own.
+    setupTally :: Tally,
     -- | Where pushes go.
-    setupOnPush :: Endpoint -> Value -> IO ()
+    setupOnPush :: Endpoint -> Value -> IO (),
+    -- | Set if something is kept of what was read: told when a shared connection to a
+    -- primary has ended, before anybody who waits on it is.
+    setupOnUntracked :: Maybe (Endpoint -> IO ())
   }
 
 -- | What one connection is opened for.
@@ -72,6 +83,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
   case result of
     Left cause -> pure (Left cause)
     Right (announced, ready, issue) -> do
+      countOne (setupTally setup) ConnectionsOpened
       observe (Connected endpoint (durationFromNanos (ended - began))) `onException` giveUp announced (readyMux ready)
       putMVar announced (Just ready)
       pure (Right Established {establishedMux = readyMux ready, establishedIssue = issue})
@@ -89,16 +101,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
 
     giveUp announced mux = putMVar announced Nothing >> abortMultiplexer mux
 
-    -- Credentials that were issued before may have been replaced since.
-    attempt stage =
-      obtain (setupCredentials setup) >>= \case
-        Left cause -> pure (Left cause)
-        Right (origin, issue) ->
-          connectAs stage issue >>= \case
-            Left cause
-              | origin == IssuedBefore && refusesCredentials cause ->
-                obtainAfter (setupCredentials setup) (issueNumber issue) >>= either (pure . Left) (connectAs stage)
-            result -> pure result
+    attempt stage = withIssued setup (connectAs stage)
 
     connectAs stage issue =
       connectWith stage (setupConnector setup) endpoint >>= \case
@@ -111,6 +114,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
             Right () -> do
               -- What a lent connection is told in between is its caller's affair.
               unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
+              countFromHere mux
               ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
               pure (Right (announced, ready, issue))
             Left cause -> do
@@ -121,8 +125,49 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
       known <- readMVar announced
       for_ known $ \Ready {readyMux, readySince, readyReplies} -> do
         replies <- repliesUntilEnd readyMux
+        when (cause /= ClosedLocally) (countOne (setupTally setup) ConnectionsLost)
         observe (Disconnected endpoint cause)
         onEnd Lifetime {lifetimeBegan = readySince, lifetimeAnswered = replies > readyReplies, lifetimeEnd = cause}
+
+-- | Connects with the client's credentials, and again while they are refused and newer
+-- ones can be had: a password is replaced in two places, at the server and where the
+-- action has it from, and never in both at once. So the action is asked again for a while.
+withIssued :: ConnectionSetup -> (Issue -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
+withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} connectAs =
+  obtain store >>= \case
+    Left cause -> pure (Left cause)
+    Right (origin, issue) -> do
+      now <- preciseNanos
+      -- Those that were issued before may have been replaced since: no pause.
+      connectAs issue >>= unlessRefused now (if origin == IssuedBefore then 0 else 1) issue
+  where
+    unlessRefused since pauses issue = \case
+      Left cause | issueNumber issue > 0 && refusesCredentials cause -> do
+        random <- randomRIO (0, 1)
+        now <- preciseNanos
+        let pause = if pauses == 0 then 0 else delayFor (configBackoff config) pauses random
+        if secondsFromNanos (now - since) + pause > min replacedWithin (configConnectTimeout config / 2)
+          then -- Others may be had later: no setting is wrong for good.
+            pure (Left (CredentialsFailed ("what was issued is refused: " <> renderCause cause)))
+          else do
+            threadDelay (ceiling (pause * 1e6))
+            obtainAfter store (issueNumber issue) >>= \case
+              Left failed -> pure (Left failed)
+              Right newer -> connectAs newer >>= unlessRefused since (pauses + 1 :: Int) newer
+      result -> pure result
+
+-- | What a reply may be at most.
+decodeLimitsOf :: Limits -> DecodeLimits
+decodeLimitsOf limits =
+  DecodeLimits
+    { decodeMaxBulk = limitBulkBytes limits,
+      decodeMaxElements = limitElements limits,
+      decodeMaxDepth = limitDepth limits
+    }
+
+-- | Seconds for which credentials of an action may be refused before that is an error.
+replacedWithin :: Double
+replacedWithin = 1
 
 -- | For a connection that all callers share.
 sharedSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
@@ -130,21 +175,18 @@ sharedSettings setup endpoint capability =
   MuxSettings
     { muxMaxInFlight = limitInFlight limits,
       muxMaxQueued = limitQueuedBytes limits,
-      muxDecodeLimits =
-        DecodeLimits
-          { decodeMaxBulk = limitBulkBytes limits,
-            decodeMaxElements = limitElements limits,
-            decodeMaxDepth = limitDepth limits
-          },
+      muxDecodeLimits = decodeLimitsOf limits,
       muxCommandTimeout = nanosFromSeconds <$> configCommandTimeout config,
       muxSilenceLimit = nanosFromSeconds <$> configSilenceLimit config,
       muxPolling = configPolling config,
       muxAlone = case configTopology config of
-        Standalone _ -> True
-        Cluster _ -> False,
+        Cluster _ -> False
+        _ -> True,
       muxWeight = ManyCallers,
       muxCapability = capability,
+      muxTally = Just (setupTally setup),
       muxOnPush = setupOnPush setup endpoint,
+      muxOnLastWord = Nothing,
       -- 'openConnection' has its own.
       muxOnDeath = \_ -> pure ()
     }

@@ -29,8 +29,9 @@ import Control.Monad (unless, void, when)
 import Control.Monad.Primitive (RealWorld, touch)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (for_)
 import Data.IORef (IORef, newIORef, readIORef, writeIORef)
-import Data.Maybe (isNothing)
+import Data.Maybe (isJust, isNothing)
 import Data.Primitive.ByteArray
 import Data.Word (Word8)
 import Foreign.Ptr (Ptr, plusPtr)
@@ -42,7 +43,9 @@ import Redis.Internal.Network.PendingRing
 import Redis.Internal.Network.PollPolicy
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callAll, waitingForRoom)
+import Redis.Internal.Network.SendMarks (takeMarks)
 import Redis.Internal.Network.Sender (flushQueued)
+import Redis.Internal.Network.Tally (Count (..), countOne, recordTimes)
 import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
 import Redis.Internal.Network.Transport
 import Redis.Internal.Network.Wakeup
@@ -72,7 +75,8 @@ data Reader = Reader
     readerWatch :: IORef (Maybe (IO ())),
     -- | Whether the request has been answered, and none stands.
     readerWatchDone :: IORef Bool,
-    -- | Whether a push has ever come. Such a connection always has a request.
+    -- | Whether a push has ever come, or is expected. Such a connection always has a
+    -- request.
     readerPushed :: IORef Bool
   }
 
@@ -90,7 +94,7 @@ readerLoop :: Multiplexer -> IO ()
 readerLoop mux = do
   readerWatch <- newIORef Nothing
   readerWatchDone <- newIORef False
-  readerPushed <- newIORef False
+  readerPushed <- newIORef (isJust (muxOnLastWord (muxSettings mux)))
   memory <- newPinnedByteArray (baseCapacity mux)
   let reader = Reader {readerMux = mux, readerWatch, readerWatchDone, readerPushed}
       policy = newPollPolicy (muxPolling (muxSettings mux))
@@ -201,13 +205,16 @@ withSpace mux input
 -- | Delivers every complete reply.
 consume :: Reader -> Input -> IO Consumed
 consume reader input = do
+  -- What is read is there now; to read it takes its own time.
+  now <- preciseNanos
   before <- ringHead (muxRing mux)
   result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
   touch (inMemory input)
   ringPublish (muxRing mux)
+  after <- ringHead (muxRing mux)
+  when (after > before) (noteReplies mux before after now)
   case result of
-    NeedMore frames next _ -> do
-      after <- ringHead (muxRing mux)
+    NeedMore frames next _ ->
       pure (Received input {inStart = next, inFrames = frames} Haul {haulReplies = after - before, haulBytes = next - inStart input})
     Done value _ -> pure (Ended (unasked before value))
     Malformed reason -> do
@@ -218,6 +225,18 @@ consume reader input = do
     memory = mutableByteArrayContents (inMemory input) :: Ptr Word8
     limits = muxDecodeLimits (muxSettings mux)
     firstBytes = ByteString.pack <$> mapM (readByteArray (inMemory input)) [inStart input .. min (inEnd input) (inStart input + 2) - 1]
+
+-- | Counts how long the server took for the commands between two positions, whose
+-- replies were there at this time.
+noteReplies :: Multiplexer -> Int -> Int -> Nanos -> IO ()
+noteReplies mux before after now = do
+  counted <- readWord mux wordCountedFrom
+  when (after > counted) . for_ (muxTally settings) $ \tally ->
+    takeMarks (muxMarks mux) (max counted before) after $ \many sent ->
+      recordTimes tally (muxCapability settings) many (fromIntegral (now - sent))
+  where
+    settings = muxSettings mux
+{-# NOINLINE noteReplies #-}
 
 -- | What a reply means that nobody asked for, given how many came before it. A
 -- server that turns a client away (no room, protected mode) says so at once, and
@@ -377,6 +396,8 @@ cleanUp reader = do
   awaitSender mux
   sent <- readWord mux wordSent
   cause <- deathCause mux
+  -- Nobody who knows of the end may find anything by what was said before it.
+  void (try (sequence_ (muxOnLastWord (muxSettings mux))) :: IO (Either SomeException ()))
   failAll mux sent cause
   withLock mux (callAll (muxRoom mux))
   readIORef (readerWatch reader) >>= sequence_
@@ -397,10 +418,14 @@ failAll :: Multiplexer -> Int -> ConnectionCause -> IO ()
 failAll mux sent cause = do
   busy <- inFlight mux
   unless (busy <= 0) $ do
+    position <- ringHead (muxRing mux)
+    counted <- readWord mux wordCountedFrom
     pending <- ringPop (muxRing mux)
     countAnswered (muxOrder mux) (pendingOrderKey pending)
     let -- A command whose last byte never left cannot have run.
         delivery = if pendingEnd pending <= sent then MaybeExecuted else NotSent
         endpoint = transportEndpoint (muxTransport mux)
+    when (position >= counted) . for_ (muxTally (muxSettings mux)) $ \tally ->
+      countOne tally (if delivery == NotSent then CutUnsent else CutSent)
     fillSlot (pendingSlot pending) (Failure (ConnectionError (ConnectionFailure delivery endpoint cause)))
     failAll mux sent cause

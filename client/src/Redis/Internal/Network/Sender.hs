@@ -39,6 +39,7 @@ flushQueued mux = do
 takeQueued :: Multiplexer -> IO Block
 takeQueued mux = do
   block <- swapBlocks (muxBuffer mux)
+  markSent mux
   block <$ admitWaiting mux
 
 -- | Sends a block and gives the right to send back, or hands both to the

@@ -1,3 +1,6 @@
+{-# LANGUAGE MagicHash #-}
+{-# LANGUAGE UnliftedFFITypes #-}
+
 -- | Commands as bytes: what a client sends is always an array of bulk strings.
 --
 -- A 'Request' is the words of a command: its name and its arguments. It knows
@@ -24,6 +27,13 @@ module Redis.Internal.Protocol.Encode
     requestShortened,
     requestIsShortened,
     requestWhole,
+
+    -- * As a name for its reply
+    requestKept,
+    requestIs,
+    requestHash,
+
+    -- * With a name that is encoded once
     Header,
     headerOf,
     headerWords,
@@ -38,16 +48,21 @@ module Redis.Internal.Protocol.Encode
   )
 where
 
-import Data.Bits (countLeadingZeros)
+import Data.Bits (countLeadingZeros, unsafeShiftL, unsafeShiftR, xor, (.|.))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.ByteString.Short (ShortByteString)
+import Data.ByteString.Short qualified as Short
+import Data.ByteString.Short.Internal qualified as Short (ShortByteString (SBS))
 import Data.ByteString.Unsafe qualified as ByteString.Unsafe
 import Data.List qualified as List
-import Data.Word (Word8)
+import Data.Word (Word64, Word8)
+import Foreign.C.Types (CInt (..), CSize (..))
 import Foreign.Marshal.Utils (copyBytes)
 import Foreign.Ptr (Ptr, castPtr, plusPtr)
-import Foreign.Storable (poke)
+import Foreign.Storable (peekByteOff, poke)
+import GHC.Exts (ByteArray#)
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
 -- | The words of one command, waiting for memory.
@@ -222,6 +237,57 @@ requestIsOne :: Request -> Bool
 requestIsOne = \case
   Line line -> not ("*" `ByteString.isPrefixOf` line || ByteString.any (`elem` [0, 10, 13]) line)
   _ -> True
+
+-- | The bytes of a request, where the collector can move them: of many that are kept for
+-- long none holds more memory than its own. \(O(n)\).
+requestKept :: Request -> ShortByteString
+requestKept = Short.toShort . requestBytes
+
+-- | Whether a request has these bytes, and so these words. \(O(n)\).
+requestIs :: ShortByteString -> Request -> Bool
+requestIs kept encoded
+  | Short.length kept /= size = False
+  | otherwise = case encoded of
+    -- Of what stands between the two only the size of the second could differ.
+    Words1 _ header a -> sameAt 0 (headerBytes1 header) && sameAt (size - 2 - ByteString.length a) a
+    _ -> sameAt 0 (requestBytes encoded)
+  where
+    size = requestSize encoded
+    sameAt = sameBytes kept
+
+-- | Whether these bytes stand there, where there is room for them.
+sameBytes :: ShortByteString -> Int -> ByteString -> Bool
+sameBytes (Short.SBS array) offset bytes =
+  -- Dupable: it only reads.
+  unsafeDupablePerformIO . ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) ->
+    (== 0) <$> compareAt array offset from (fromIntegral size)
+
+foreign import ccall unsafe "redis_client_compare_at"
+  compareAt :: ByteArray# -> Int -> Ptr a -> CSize -> IO CInt
+
+-- | A number that is the same for the same words, whatever form they have, given one
+-- that others do not know. The first word has no part in it. \(O(n)\).
+requestHash :: Int -> Request -> Int
+requestHash seed = \case
+  Words1 _ header a | [_] <- headerWords header -> hashBytes seed a
+  Words2 _ header a b | [_] <- headerWords header -> hashBytes (hashBytes seed a) b
+  encoded -> List.foldl' hashBytes seed (drop 1 (requestWords encoded))
+
+hashBytes :: Int -> ByteString -> Int
+hashBytes seed bytes =
+  -- Dupable: it only reads.
+  unsafeDupablePerformIO . ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) -> do
+    let whole !state !at
+          | at + 8 <= size = peekByteOff from at >>= \word -> whole (mixed state word) (at + 8)
+          | otherwise = rest state 0 at
+        rest !state !word !at
+          | at < size = peekByteOff from at >>= \byte -> rest state (word `unsafeShiftL` 8 .|. fromIntegral (byte :: Word8)) (at + 1)
+          -- The size too: no word is the beginning of another.
+          | otherwise = pure (fromIntegral (mixed (mixed state word) (fromIntegral size)))
+    whole (fromIntegral seed) 0
+  where
+    mixed :: Word64 -> Word64 -> Word64
+    mixed state word = let product' = (state `xor` word) * 0x9e3779b97f4a7c15 in product' `xor` (product' `unsafeShiftR` 32)
 
 pokeBytes :: Ptr Word8 -> ByteString -> IO ()
 pokeBytes at bytes =

@@ -1,4 +1,4 @@
--- | Error replies by which a cluster says: not here, or not now.
+-- | Error replies by which a server says: not here, or not now.
 --
 -- The text comes from a server and decides which host is dialled next, so
 -- nothing in it is believed before it is checked: a slot is a slot, a port is
@@ -19,6 +19,7 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (isDigit)
 import Redis.Error
+import Redis.Internal.Config (AddressMapping, mappedAddress)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 
 -- | What a server means by an error that says nothing against the command.
@@ -27,6 +28,8 @@ data Redirect
     Moved Slot Destination
   | -- | This once, ask that node, with ASKING ahead.
     Ask Slot Destination
+  | -- | A replica outside a cluster says who its primary is.
+    Redirected Destination
   | -- | The keys of the command are on two nodes while their slot moves.
     TryAgain
   | -- | The cluster, or the slot, is not served.
@@ -62,6 +65,7 @@ parseRedirect serverError@ServerError {serverErrorCode, serverErrorMessage}
   | otherwise = case serverErrorCode of
     "MOVED" -> redirectTo Moved
     "ASK" -> redirectTo Ask
+    "REDIRECT" -> Redirected <$> parseDestination serverErrorMessage
     "TRYAGAIN" -> Just TryAgain
     "CLUSTERDOWN" -> Just ClusterDown
     "LOADING" -> Just Loading
@@ -89,10 +93,10 @@ parseDestination text = do
     "?" -> Just UnknownNode
     _ -> (\plain -> NamedNode (TcpEndpoint plain port)) <$> checkedHost (withoutBrackets host)
 
--- | The endpoint, given the one that answered. 'Nothing' if there is nothing
+-- | Where it is reached, given the one that answered. 'Nothing' if there is nothing
 -- to dial. \(O(1)\).
-destinationEndpoint :: Endpoint -> Destination -> Maybe Endpoint
-destinationEndpoint answering = \case
+destinationEndpoint :: AddressMapping -> Endpoint -> Destination -> Maybe Endpoint
+destinationEndpoint mapping answering destination = fmap (mappedAddress mapping) $ case destination of
   NamedNode endpoint -> Just endpoint
   SameHost port -> case answering of
     TcpEndpoint host _ -> Just (TcpEndpoint host port)

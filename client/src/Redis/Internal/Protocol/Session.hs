@@ -33,6 +33,7 @@ module Redis.Internal.Protocol.Session
     Mode (..),
     newSession,
     isAsLeft,
+    sessionDatabase,
 
     -- * One step
     Change (..),
@@ -92,6 +93,13 @@ isAsLeft :: Session -> Session -> Bool
 isAsLeft before = \case
   Spoilt -> False
   now -> now == before
+
+-- | The database in which the next command runs, if that is known.
+sessionDatabase :: Session -> Maybe Int
+sessionDatabase = \case
+  Running memory -> Just (memoryDatabase memory)
+  Queueing memory _ -> Just (memoryDatabase memory)
+  Spoilt -> Nothing
 
 -- | What a command does to a connection when the server accepts it.
 data Change

@@ -1,6 +1,6 @@
--- | A cluster as its clients see it: the published view that commands go by,
--- and the thread that carries out what "Redis.Internal.Routing.Topology"
--- decides.
+-- | A cluster, or a primary with its replicas, as clients see it: the published view
+-- that commands go by, and the thread that carries out what
+-- "Redis.Internal.Routing.Topology" decides.
 --
 -- Commands read one immutable snapshot and never wait for a refresh, unless
 -- nobody is known to serve their slot. What they learn on the way (a MOVED, a
@@ -10,10 +10,13 @@ module Redis.Internal.Routing.Cluster
     newClusterClient,
     closeClusterClient,
     clusterNodes,
+    clusterIsGroup,
 
     -- * Routing
     ownerOf,
-    readersOf,
+    candidatesOf,
+    wantReads,
+    clusterZones,
     anyPrimary,
     currentSlotMap,
 
@@ -33,9 +36,9 @@ import Control.Concurrent (ThreadId, myThreadId, threadDelay)
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
 import Control.Exception (SomeException, displayException, finally, mask_, try)
-import Control.Monad (join, unless, void, when)
-import Data.ByteString.Char8 qualified as Char8
-import Data.Foldable (for_)
+import Control.Monad (join, unless, void, when, (>=>))
+import Data.ByteString (ByteString)
+import Data.Foldable (for_, traverse_)
 import Data.IORef
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Map.Strict qualified as Map
@@ -47,30 +50,44 @@ import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Connect (newConnector)
+import Redis.Internal.Network.Credentials (newCredentialStore)
 import Redis.Internal.Network.Handshake (ConnectionRole (..), ConnectionUse (SharedFor))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (abortMultiplexer, submitCommandAsync, usualTerms)
 import Redis.Internal.Network.OpenConnection
 import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.Worker (expiry, spawn, supervised)
-import Redis.Internal.Protocol.Encode (Request, request)
+import Redis.Internal.Protocol.Encode (request)
 import Redis.Internal.Protocol.Slot (Slot)
-import Redis.Internal.Routing.ClusterReply
+import Redis.Internal.Routing.ClusterReply (Asked (..))
+import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.Health
+import Redis.Internal.Routing.Inquiry
 import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Readers
+import Redis.Internal.Routing.Sentinels
 import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Survey
 import Redis.Internal.Routing.Topology hiding (knownNodes)
+import Redis.Internal.Routing.View
 import Redis.Value
 import System.Random (newStdGen)
 import System.Timeout (timeout)
 
--- | One cluster.
+-- | One cluster, or one primary with its replicas.
 data ClusterClient = ClusterClient
   { -- | All nodes, each with its connections.
     clusterNodes :: Nodes,
     clusterConfig :: Config,
     clusterSetup :: ConnectionSetup,
+    -- | Whether it is one primary with its replicas: keys decide nothing.
+    clusterIsGroup :: Bool,
+    -- | How sentinels are connected to.
+    clusterSentinelSetup :: ConnectionSetup,
+    -- | The sentinels that are listened to, each with the number of who does.
+    clusterHearing :: TVar (Map.Map Endpoint Int),
     clusterView :: IORef Snapshot,
     -- | What the driver has yet to hear of.
     clusterMail :: TBQueue Event,
@@ -82,7 +99,9 @@ data ClusterClient = ClusterClient
     clusterTurn :: IORef Int,
     -- | Those who ask nodes for their map. None is added once the client is closed.
     clusterAsking :: TVar (Map.Map ThreadId (MVar ())),
-    clusterStop :: TVar Bool
+    clusterStop :: TVar Bool,
+    -- | What is known of nodes to whom reads may go.
+    clusterSurvey :: Survey
   }
 
 -- | The published map, its shards' nodes looked up.
@@ -99,9 +118,18 @@ data ShardNodes = ShardNodes
   }
 
 -- | Starts the driver, which asks the seeds at once. Does not wait for them:
--- the first commands do.
-newClusterClient :: ConnectionSetup -> NonEmpty Endpoint -> IO ClusterClient
-newClusterClient clusterSetup seeds = mask_ $ do
+-- the first commands do. 'Left' if files for TLS to the sentinels cannot be used.
+newClusterClient :: ConnectionSetup -> NonEmpty Endpoint -> IO (Either Error ClusterClient)
+newClusterClient clusterSetup seeds@(firstSeed :| _) = mask_ $ do
+  let config = forSentinel firstSeed (setupConfig clusterSetup)
+  newConnector config >>= \case
+    Left cause -> pure (Left (ConnectionError (ConnectionFailure NotSent firstSeed cause)))
+    Right connector -> do
+      credentials <- newCredentialStore config
+      Right <$> startClusterClient clusterSetup clusterSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials} seeds
+
+startClusterClient :: ConnectionSetup -> ConnectionSetup -> NonEmpty Endpoint -> IO ClusterClient
+startClusterClient clusterSetup clusterSentinelSetup seeds = do
   let clusterConfig = setupConfig clusterSetup
   clusterMail <- newTBQueueIO mailboxSize
   clusterView <- newIORef Snapshot {snapshotMap = emptySlotMap, snapshotShards = arrayFromList []}
@@ -111,17 +139,36 @@ newClusterClient clusterSetup seeds = mask_ $ do
   clusterTurn <- newIORef 0
   clusterAsking <- newTVarIO Map.empty
   clusterStop <- newTVarIO False
+  clusterHearing <- newTVarIO Map.empty
   let tell = void . offer clusterMail . Triggered
       -- A subscriber may also have ended it himself; the throttle bounds what that costs.
       watched endpoint push = do
         when (endsShardChannel push) (tell (EndedShardChannel endpoint))
         setupOnPush clusterSetup endpoint push
   clusterNodes <- newNodes clusterSetup {setupOnPush = watched} (\endpoint _ -> tell (LostNode endpoint))
+  let answered endpoint = observeIn clusterHealth (void . offer clusterMail . Triggered) endpoint AnsweredCommand
+      nobodyIn = observeConnection (configHooks clusterConfig) . NobodyInZone
+      surveySetup =
+        SurveySetup
+          { surveyMap = snapshotMap <$> readIORef clusterView,
+            surveyNews = readTVar clusterNews,
+            surveyStopped = readTVar clusterStop,
+            surveyPool = \replica endpoint -> fmap (nodePoolFor (if replica then ForReplica else ForPrimary)) <$> knownNode clusterNodes endpoint,
+            surveyIntervals = (min 5 (configRefreshInterval clusterConfig), configRefreshInterval clusterConfig),
+            surveyAnswered = answered
+          }
+  clusterSurvey <- newSurvey surveySetup nobodyIn
   let cluster =
         ClusterClient
           { clusterNodes,
             clusterConfig,
+            clusterSurvey,
             clusterSetup,
+            clusterIsGroup = case configTopology clusterConfig of
+              Cluster _ -> False
+              _ -> True,
+            clusterSentinelSetup,
+            clusterHearing,
             clusterView,
             clusterMail,
             clusterNews,
@@ -131,6 +178,7 @@ newClusterClient clusterSetup seeds = mask_ $ do
             clusterAsking,
             clusterStop
           }
+  want clusterSurvey (configReadFrom clusterConfig)
   random <- newStdGen
   now <- secondsNow
   void . spawn "redis cluster" $ drive cluster (newState (settingsFromConfig clusterConfig seeds) random now)
@@ -171,32 +219,66 @@ tellCluster cluster = void . offer (clusterMail cluster) . Triggered
 -- | Takes note of how a command ended. \(O(\log n)\), and one read for a node
 -- that is well.
 observeNode :: ClusterClient -> Endpoint -> Observation -> IO ()
-observeNode cluster endpoint observation = do
-  before <- Map.findWithDefault healthy endpoint <$> readIORef (clusterHealth cluster)
+observeNode cluster = observeIn (clusterHealth cluster) (tellCluster cluster)
+
+observeIn :: IORef (Map.Map Endpoint Health) -> (Trigger -> IO ()) -> Endpoint -> Observation -> IO ()
+observeIn healthOf tell endpoint observation = do
+  before <- Map.findWithDefault healthy endpoint <$> readIORef healthOf
   unless (observation == AnsweredCommand && isHealthy before) $ do
-    sign <- atomicModifyIORef' (clusterHealth cluster) $ \known ->
+    sign <- atomicModifyIORef' healthOf $ \known ->
       let (after, sign) = observe observation (Map.findWithDefault healthy endpoint known)
        in (if isHealthy after then Map.delete endpoint known else Map.insert endpoint after known, sign)
-    when (sign == Suspicious) . tellCluster cluster $ case observation of
+    when (sign == Suspicious) . tell $ case observation of
       LostConnection -> LostNode endpoint
       _ -> SilentNode endpoint
 
 -- | The primary of a slot. \(O(1)\), never blocks.
 ownerOf :: ClusterClient -> Slot -> IO (Maybe Node)
 ownerOf cluster slot = do
-  Snapshot {snapshotMap, snapshotShards} <- readIORef (clusterView cluster)
-  let index = slotShardIndex snapshotMap slot
+  snapshot@Snapshot {snapshotShards} <- readIORef (clusterView cluster)
+  let index = shardIndex cluster snapshot slot
   pure (if index == noShard then Nothing else Just (shardOwner (indexArray snapshotShards index)))
 {-# INLINE ownerOf #-}
 
--- | The replicas of a slot that are not known to be down.
-readersOf :: ClusterClient -> Slot -> IO [Node]
-readersOf cluster slot = do
-  Snapshot {snapshotMap, snapshotShards} <- readIORef (clusterView cluster)
+-- | The position of the shard that serves a slot. In a group there is one, and the slot
+-- need not be computed.
+shardIndex :: ClusterClient -> Snapshot -> Slot -> Int
+shardIndex cluster Snapshot {snapshotMap, snapshotShards} slot
+  | clusterIsGroup cluster = if sizeofArray snapshotShards > 0 then 0 else noShard
+  | otherwise = slotShardIndex snapshotMap slot
+{-# INLINE shardIndex #-}
+
+-- | Those who could answer a read of a slot: its primary and its replicas. \(O(n)\),
+-- never blocks.
+candidatesOf :: ClusterClient -> Slot -> IO [Candidate Node]
+candidatesOf cluster slot = do
+  snapshot@Snapshot {snapshotShards} <- readIORef (clusterView cluster)
   known <- readIORef (clusterHealth cluster)
-  let index = slotShardIndex snapshotMap slot
-      up node = not (maybe False isDown (Map.lookup (nodeEndpoint node) known))
-  pure (if index == noShard then [] else filter up (shardReaders (indexArray snapshotShards index)))
+  seen <- currentSightings (clusterSurvey cluster)
+  let index = shardIndex cluster snapshot slot
+      candidate candidateIsPrimary node =
+        Candidate
+          { candidateNode = node,
+            candidateIsPrimary,
+            candidateUp = not (maybe False isDown (Map.lookup (nodeEndpoint node) known)),
+            candidateSighting = Map.findWithDefault unseen (nodeEndpoint node) seen
+          }
+  pure $
+    if index == noShard
+      then []
+      else
+        let ShardNodes {shardOwner, shardReaders} = indexArray snapshotShards index
+         in candidate True shardOwner : map (candidate False) shardReaders
+
+-- | Says that reads want to go like this, for those that need to know more of nodes.
+wantReads :: ClusterClient -> ReadFrom -> IO ()
+wantReads cluster = want (clusterSurvey cluster)
+
+-- | Which node is in which zone, as far as anybody has asked.
+clusterZones :: ClusterClient -> IO (Map.Map Endpoint ByteString)
+clusterZones cluster = do
+  told <- slotMapZones <$> currentSlotMap cluster
+  Map.union told . Map.mapMaybe sightedZone <$> currentSightings (clusterSurvey cluster)
 
 -- | Some primary, by turns, those that are down last.
 anyPrimary :: ClusterClient -> IO (Maybe Node)
@@ -269,9 +351,7 @@ drive cluster = loop
       -- A fault that repeats must not keep a core busy.
       threadDelay 10000
 
-    firstSeed = case configTopology (clusterConfig cluster) of
-      Cluster (seed :| _) -> seed
-      Standalone endpoint -> endpoint
+    firstSeed :| _ = topologySeeds (configTopology (clusterConfig cluster))
 
     nextEvent wait
       | wait <= 0 = fromMaybe Tick <$> atomically (tryReadTBQueue (clusterMail cluster))
@@ -285,11 +365,14 @@ announce cluster = atomically (modifyTVar' (clusterNews cluster) (+ 1))
 act :: ClusterClient -> Action -> IO ()
 act cluster = \case
   AskNodes refresh limit endpoints -> for_ endpoints $ \endpoint ->
-    asking refresh limit endpoint (askOverPool cluster endpoint)
-  AskSeeds refresh limit endpoints -> for_ endpoints $ \endpoint ->
-    asking refresh limit endpoint (askAnew cluster endpoint)
+    asking refresh limit endpoint (askKnown cluster endpoint)
+  AskSeeds refresh limit endpoints -> do
+    for_ endpoints $ \endpoint -> asking refresh limit endpoint (askSeed cluster endpoint)
+    when (clusterIsGroup cluster) (lookAfterReplicas limit)
   Publish slotMap -> do
+    before <- currentSlotMap cluster
     publish cluster slotMap
+    when (clusterIsGroup cluster) (demote before slotMap)
     announce cluster
     -- Also those that no map ever had: a redirect named them, or somebody still
     -- asked for one that had just been removed.
@@ -299,6 +382,7 @@ act cluster = \case
     -- failed since, and that was noted.
     atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
+  HearSentinels endpoints -> hear endpoints
   -- Made when they are first routed to.
   NodesNew _ -> pure ()
   NodesGone endpoints -> forget (Set.fromList endpoints)
@@ -310,18 +394,29 @@ act cluster = \case
   where
     hooks = configHooks (clusterConfig cluster)
 
-    forget = removeNodes (clusterNodes cluster)
+    forget = removeNodes removalGrace (clusterNodes cluster)
 
-    -- Its own thread: a node that hangs must not hold up the driver.
-    asking refresh limit endpoint question = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
-      late <- expiry limit
-      let over =
-            (ClientClosed <$ (readTVar (clusterStop cluster) >>= check))
-              `orElse` (TimeoutError (TimeoutFailure NotSent (seconds limit)) <$ late)
-      answer <- try (supervised ("redis question " <> renderEndpoint endpoint) over (\_ -> pure ()) question)
-      let view = case answer of
-            Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
-            Right result -> join result
+    -- Who was a primary and is none any more gets nothing more that it was sent as one.
+    demote before now = do
+      let primaries = Set.fromList . map shardPrimary . slotMapShards
+          demoted = primaries before `Set.difference` primaries now
+      removeNodes demotionGrace (clusterNodes cluster) (demoted `Set.difference` slotMapNodes now)
+      for_ (demoted `Set.intersection` slotMapNodes now) $
+        knownNode (clusterNodes cluster) >=> traverse_ (demoteNode demotionGrace)
+
+    -- A replica that is held to be down gets no commands, and sentinels are asked in its
+    -- stead.
+    lookAfterReplicas limit = do
+      replicas <- slotMapReplicas <$> currentSlotMap cluster
+      known <- readIORef (clusterHealth cluster)
+      for_ [endpoint | (endpoint, health) <- Map.toList known, isDown health, endpoint `Set.member` replicas] $ \endpoint ->
+        inquire limit endpoint (reach cluster endpoint (\submit -> answerOf <$> (submit (request ["PING"]) >>= waitSlotResult))) $
+          either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand)
+    answerOf = \case
+      Reply _ -> Right ()
+      Failure failure -> Left failure
+
+    asking refresh limit endpoint question = inquire limit endpoint question $ \view -> do
       -- A replica that is held to be down gets no commands, so this is how it
       -- comes back.
       either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand) view
@@ -329,6 +424,34 @@ act cluster = \case
       atomically $ do
         stopped <- readTVar (clusterStop cluster)
         unless stopped (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
+
+    -- Its own thread: a node that hangs must not hold up the driver.
+    inquire :: Double -> Endpoint -> IO (Either Error a) -> (Either Error a -> IO ()) -> IO ()
+    inquire limit endpoint question conclude = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
+      late <- expiry limit
+      let over = (ClientClosed <$ closed) `orElse` (TimeoutError (TimeoutFailure NotSent (seconds limit)) <$ late)
+      answer <- try (supervised ("redis question " <> renderEndpoint endpoint) over (\_ -> pure ()) question)
+      conclude $ case answer of
+        Left (failure :: SomeException) -> Left (unforeseen endpoint failure)
+        Right result -> join result
+
+    closed = readTVar (clusterStop cluster) >>= check
+
+    hear endpoints = do
+      before <- readTVarIO (clusterHearing cluster)
+      let number = maximum (0 : Map.elems before) + 1
+          new = [endpoint | endpoint <- endpoints, Map.notMember endpoint before]
+      atomically (writeTVar (clusterHearing cluster) (Map.restrictKeys before (Set.fromList endpoints) <> Map.fromList ([(endpoint, number) | endpoint <- new])))
+      for_ new $ \endpoint -> void . spawn ("redis sentinel " <> renderEndpoint endpoint) . whileOpen $ do
+        let unheard = readTVar (clusterHearing cluster) >>= check . (/= Just number) . Map.lookup endpoint
+        hearSentinel
+          Hearing
+            { hearingSetup = clusterSentinelSetup cluster,
+              hearingName = primaryName (clusterConfig cluster),
+              hearingTell = tellCluster cluster,
+              hearingOver = closed `orElse` unheard
+            }
+          endpoint
 
     -- Where whoever closes the client finds it.
     whileOpen action = do
@@ -359,55 +482,74 @@ publish cluster slotMap = do
       readers <- traverse (nodeAt (clusterNodes cluster)) (shardReplicas shard)
       pure (ShardNodes <$> owner <*> sequence readers)
 
--- | Asks a node over the connections there are.
-askOverPool :: ClusterClient -> Endpoint -> IO (Either Error View)
-askOverPool cluster endpoint =
-  nodeAt (clusterNodes cluster) endpoint >>= \case
-    Left failure -> pure (Left failure)
-    Right node -> askView cluster endpoint (submitToNodeAsync (nodePool node) Nothing)
+-- | Seconds that commands in flight to a node that has left are waited for.
+removalGrace :: Double
+removalGrace = 5
 
--- | Asks a node over a connection made for it.
-askAnew :: ClusterClient -> Endpoint -> IO (Either Error View)
-askAnew cluster endpoint =
+-- | The same for a primary that has been replaced: what it still answers is known, and
+-- who waits for one that is gone has another to go to.
+demotionGrace :: Double
+demotionGrace = 0.5
+
+-- | Under which sentinels know the primary.
+primaryName :: Config -> ByteString
+primaryName config = case configTopology config of
+  Sentinels name _ -> name
+  _ -> ""
+
+-- | Asks a node over the connections there are.
+askKnown :: ClusterClient -> Endpoint -> IO (Either Error View)
+askKnown cluster endpoint
+  | clusterIsGroup cluster = askMember (reachMapped cluster) endpoint
+  | otherwise =
+    nodeAt (clusterNodes cluster) endpoint >>= \case
+      Left failure -> pure (Left failure)
+      Right node -> askClusterNode (askedAt cluster endpoint) (submitToNodeAsync (nodePool node) Nothing)
+
+-- | Asks a seed over a connection made for it.
+askSeed :: ClusterClient -> Endpoint -> IO (Either Error View)
+askSeed cluster endpoint
+  | clusterIsGroup cluster =
+    askSentinel (reachMapped cluster) (fmap (fmap mapped) . anew (clusterSentinelSetup cluster) endpoint) (primaryName (clusterConfig cluster)) endpoint
+  | otherwise = anew (clusterSetup cluster) endpoint (askClusterNode (askedAt cluster endpoint))
+  where
+    mapped (primary, epoch, others) = (reached primary, epoch, map reached others)
+    reached = mappedAddress (configAddressMapping (clusterConfig cluster))
+
+askedAt :: ClusterClient -> Endpoint -> Asked
+askedAt cluster endpoint =
+  Asked
+    { askedEndpoint = endpoint,
+      askedByTls = isJust (configTls (clusterConfig cluster)),
+      askedMapping = configAddressMapping (clusterConfig cluster)
+    }
+
+-- | What a server reports, with the others where this client reaches them.
+reachMapped :: ClusterClient -> Endpoint -> Question Report -> IO (Either Error Report)
+reachMapped cluster endpoint question = fmap mapped <$> reach cluster endpoint question
+  where
+    mapped report =
+      report
+        { reportRole = case reportRole report of
+            ReportedPrimary replicas -> ReportedPrimary (map reached replicas)
+            ReportedReplica primary -> ReportedReplica (reached primary)
+        }
+    reached = mappedAddress (configAddressMapping (clusterConfig cluster))
+
+-- | Asks a server over the connections there are, or over a new one if it is not known.
+reach :: ClusterClient -> Endpoint -> Question a -> IO (Either Error a)
+reach cluster endpoint question =
+  knownNode (clusterNodes cluster) endpoint >>= \case
+    Just node -> question (submitToNodeAsync (nodePool node) Nothing)
+    Nothing -> anew (clusterSetup cluster) endpoint question
+
+-- | Asks over a connection made for it.
+anew :: ConnectionSetup -> Endpoint -> Question a -> IO (Either Error a)
+anew setup endpoint question =
   mask_ $
     openConnection setup purpose (exclusiveSettings setup endpoint 0) (\_ -> pure ()) endpoint >>= \case
       Left cause -> pure (Left (ConnectionError (ConnectionFailure NotSent endpoint cause)))
-      Right Established {establishedMux} -> askView cluster endpoint (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
+      Right Established {establishedMux} -> question (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
   where
-    setup = clusterSetup cluster
     -- What asks is interrupted when the client is closed, or the time is over.
     purpose = Purpose {purposeUse = SharedFor ForPrimary, purposeGone = retry}
-
--- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
--- known, and the epoch.
-askView :: ClusterClient -> Endpoint -> (Request -> IO ResponseSlot) -> IO (Either Error View)
-askView cluster endpoint submit = do
-  shards <- submit (request ["CLUSTER", "SHARDS"])
-  info <- submit (request ["CLUSTER", "INFO"])
-  shardsAnswer <- answered <$> waitSlotResult shards
-  infoAnswer <- answered <$> waitSlotResult info
-  slotMap <- case shardsAnswer of
-    Right value -> pure (parsed (parseClusterShards asked value))
-    Left _ -> do
-      slotsAnswer <- fmap answered . waitSlotResult =<< submit (request ["CLUSTER", "SLOTS"])
-      pure (slotsAnswer >>= parsed . parseClusterSlots asked)
-  let viewEpoch = either (const Nothing) epochFromInfo infoAnswer
-  pure ((\viewMap -> View {viewMap, viewEpoch}) <$> slotMap)
-  where
-    asked = Asked {askedEndpoint = endpoint, askedByTls = isJust (configTls (clusterConfig cluster))}
-    parsed = either (Left . UnexpectedReply) Right
-    answered = \case
-      Reply value -> case withoutAttributes value of
-        ErrorReply text -> Left (ReplyError (serverErrorFromText text))
-        other -> Right other
-      Failure failure -> Left failure
-
--- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
-epochFromInfo :: Value -> Maybe Int
-epochFromInfo value = do
-  text <- case value of
-    BulkString bytes -> Just bytes
-    VerbatimString _ bytes -> Just bytes
-    _ -> Nothing
-  field <- listToMaybe [rest | fieldLine <- Char8.lines text, Just rest <- [Char8.stripPrefix "cluster_current_epoch:" fieldLine]]
-  fst <$> Char8.readInt field

@@ -2,8 +2,8 @@
 -- @CLUSTER SLOTS@ and @CLUSTER SHARDS@, in either protocol.
 --
 -- A node may leave out its own host (then it is the one that was asked), may
--- not know an address (@?@, never dialled), and may add metadata of any kind
--- (skipped). Slots without a usable primary stay uncovered: part of a map is
+-- not know an address (@?@, never dialled), and may add metadata of any kind, of which
+-- the availability zone is read. Slots without a usable primary stay uncovered: part of a map is
 -- better than none.
 module Redis.Internal.Routing.ClusterReply
   ( Asked (..),
@@ -16,54 +16,77 @@ import Control.Applicative ((<|>))
 import Control.Monad (join)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Data.Either (fromRight)
 import Data.Int (Int64)
 import Data.List qualified as List
+import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, listToMaybe, mapMaybe)
 import Data.Word (Word16)
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
+import Redis.Internal.Config (AddressMapping, mappedAddress)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
-import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapFromClaims)
+import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapFromClaims, withZones)
 import Redis.Value (Value)
 
 -- | The node that was asked, and how.
 data Asked = Asked
   { askedEndpoint :: Endpoint,
     -- | Whether nodes are to be reached by TLS, and so by their TLS ports.
-    askedByTls :: Bool
+    askedByTls :: Bool,
+    -- | Where the nodes that it names are reached.
+    askedMapping :: AddressMapping
   }
-  deriving stock (Eq, Show)
+  deriving stock (Show)
+
+-- | A part of the answer, and the zones that it tells.
+type Zoned = (Claim, [(Endpoint, ByteString)])
+
+slotMapFromZoned :: [Zoned] -> SlotMap
+slotMapFromZoned parts = withZones (Map.fromList (concatMap snd parts)) (slotMapFromClaims (map fst parts))
 
 -- | The reply to @CLUSTER SLOTS@. The server reports the ports that fit the
 -- connection it was asked on. \(O(n)\).
 parseClusterSlots :: Asked -> Value -> Either DecodeError SlotMap
-parseClusterSlots asked = fmap slotMapFromClaims . Decode.list (slotsEntry asked)
+parseClusterSlots asked = fmap slotMapFromZoned . Decode.list (slotsEntry asked)
 
-slotsEntry :: Asked -> Decoder Claim
+slotsEntry :: Asked -> Decoder Zoned
 slotsEntry asked reply = do
   elements <- Decode.list Decode.value reply
   range <- (,) <$> Decode.element 0 slot elements <*> Decode.element 1 slot elements
-  endpoints <- traverse (slotsNode asked) (drop 2 elements)
+  nodes <- traverse (slotsNode asked) (drop 2 elements)
+  let endpoints = map fst nodes
   pure
-    Claim
-      { claimRanges = [range],
-        claimPrimary = join (listToMaybe endpoints),
-        claimReplicas = catMaybes (drop 1 endpoints)
-      }
+    ( Claim
+        { claimRanges = [range],
+          claimPrimary = join (listToMaybe endpoints),
+          claimReplicas = catMaybes (drop 1 endpoints)
+        },
+      [(endpoint, zone) | (Just endpoint, Just zone) <- nodes]
+    )
 
--- | Host and port; what follows is not needed.
-slotsNode :: Asked -> Decoder (Maybe Endpoint)
+-- | Host and port, and the zone if the metadata that may follow tell it.
+slotsNode :: Asked -> Decoder (Maybe Endpoint, Maybe ByteString)
 slotsNode asked reply = do
   elements <- Decode.list Decode.value reply
   name <- Decode.element 0 host elements
   number <- Decode.element 1 Decode.integer elements
-  pure (portFromInteger number >>= endpointAt asked name)
+  pure (portFromInteger number >>= endpointAt asked name, fromRight Nothing (metadata (drop 3 elements)))
+  where
+    metadata = \case
+      given : _ -> Decode.record given >>= zoneIn
+      [] -> Right Nothing
+
+-- | The availability zone among the fields of a node. A node that is in none says an
+-- empty one.
+zoneIn :: [(ByteString, Value)] -> Either DecodeError (Maybe ByteString)
+zoneIn fields = join <$> Decode.optionalField "availability-zone" host fields
 
 -- | The reply to @CLUSTER SHARDS@. Of several primaries of one shard, a healthy
 -- one is taken; replicas count only when healthy. \(O(n)\).
 parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
-parseClusterShards asked = fmap slotMapFromClaims . Decode.list (shardClaim asked)
+parseClusterShards asked = fmap slotMapFromZoned . Decode.list (shardClaim asked)
 
 data ReportedRole = PrimaryRole | ReplicaRole
   deriving stock (Eq)
@@ -75,10 +98,11 @@ data ReportedHealth = Online | LoadingData | Failed
 data ShardNode = ShardNode
   { nodeEndpoint :: Maybe Endpoint,
     nodeRole :: ReportedRole,
-    nodeHealth :: ReportedHealth
+    nodeHealth :: ReportedHealth,
+    nodeZone :: Maybe ByteString
   }
 
-shardClaim :: Asked -> Decoder Claim
+shardClaim :: Asked -> Decoder Zoned
 shardClaim asked reply = do
   fields <- Decode.record reply
   ranges <- Decode.field "slots" (Decode.pairs slot slot) fields
@@ -86,11 +110,13 @@ shardClaim asked reply = do
   let primaries = List.sortOn nodeHealth (filter ((== PrimaryRole) . nodeRole) nodes)
       replicas = filter (\node -> nodeRole node == ReplicaRole && nodeHealth node == Online) nodes
   pure
-    Claim
-      { claimRanges = ranges,
-        claimPrimary = listToMaybe (mapMaybe nodeEndpoint primaries),
-        claimReplicas = mapMaybe nodeEndpoint replicas
-      }
+    ( Claim
+        { claimRanges = ranges,
+          claimPrimary = listToMaybe (mapMaybe nodeEndpoint primaries),
+          claimReplicas = mapMaybe nodeEndpoint replicas
+        },
+      [(endpoint, zone) | ShardNode {nodeEndpoint = Just endpoint, nodeZone = Just zone} <- nodes]
+    )
 
 shardNode :: Asked -> Decoder ShardNode
 shardNode asked reply = do
@@ -101,6 +127,7 @@ shardNode asked reply = do
   ip <- Decode.optionalField "ip" host fields
   plainPort <- Decode.optionalField "port" Decode.integer fields
   tlsPort <- Decode.optionalField "tls-port" Decode.integer fields
+  nodeZone <- zoneIn fields
   let port
         | askedByTls asked = (tlsPort >>= portFromInteger) <|> (plainPort >>= portFromInteger)
         | otherwise = plainPort >>= portFromInteger
@@ -108,7 +135,8 @@ shardNode asked reply = do
     ShardNode
       { nodeEndpoint = port >>= endpointAt asked (join (endpoint <|> ip)),
         nodeRole,
-        nodeHealth
+        nodeHealth,
+        nodeZone
       }
 
 role :: Decoder ReportedRole
@@ -126,9 +154,9 @@ healthFromWord = \case
   "loading" -> LoadingData
   _ -> Failed
 
--- | 'Nothing' for the host is the host that was asked.
+-- | Where a node is reached. 'Nothing' for the host is the host that was asked.
 endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
-endpointAt Asked {askedEndpoint} named port = case named of
+endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress askedMapping) $ case named of
   Just "?" -> Nothing
   Just name
     | ByteString.length name <= 255 -> Just (TcpEndpoint name port)

@@ -10,13 +10,14 @@ import Redis.Error
 import Redis.Internal.Network.Handshake (lacksRoom)
 
 -- | Whether asking again would be told the same: a wrong password, a certificate
--- that is not believed, a server that is no node of a cluster.
+-- that is not believed, a server that is no node of a cluster, a name that sentinels do not
+-- know.
 isLasting :: Error -> Bool
 isLasting = \case
   ConnectionError ConnectionFailure {connectionCause = cause} -> lastingCause cause
   ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
     serverErrorCode == "NOPERM"
-      || serverErrorCode == "ERR" && "This instance has cluster support disabled" `Char8.isPrefixOf` serverErrorMessage
+      || serverErrorCode == "ERR" && any (`Char8.isPrefixOf` serverErrorMessage) ["This instance has cluster support disabled", "No such master with that name"]
   _ -> False
 
 -- | The same of the cause of a connection that could not be had.

@@ -11,16 +11,24 @@ module Redis.Internal.Routing.Nodes
     nodeAt,
     knownNode,
     knownNodes,
+    presentNodes,
     removeNodes,
+    demoteNode,
     closeNodes,
     nodePoolFor,
+    nodeTally,
+    nodesTally,
+    Tallies (..),
 
     -- * Looking
-    NodeGauges (..),
-    nodeGauges,
+    NodeSnapshot (..),
+    nodeSnapshot,
+    ErrorCounts (..),
+    errorCounts,
   )
 where
 
+import Control.Concurrent (getNumCapabilities)
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, finally, mask_, try)
 import Control.Monad (void)
@@ -33,12 +41,19 @@ import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Config
 import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock (coarseNanos)
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool
 import Redis.Internal.Network.Multiplexer (MuxGauges)
 import Redis.Internal.Network.OpenConnection
+import Redis.Internal.Network.RoundTrips (RoundTrips)
+import Redis.Internal.Network.Tally
 import Redis.Internal.Network.Worker (spawn)
+
+-- | Where what concerns no node is counted.
+nodesTally :: Nodes -> Tally
+nodesTally = setupTally . nodesSetup
 
 -- | One server.
 data Node = Node
@@ -50,8 +65,23 @@ data Node = Node
     -- | One connection, opened when it is first needed, for what must not wait
     -- behind the commands of others.
     nodeControlPool :: MultiplexPool,
-    nodeDedicated :: DedicatedPool
+    nodeDedicated :: DedicatedPool,
+    -- | What is counted of its connections, by their kind; the counts are the node's.
+    nodeTallies :: Tallies
   }
+
+-- | Of the shared connections as to a primary, as to a replica, and for control; and of
+-- the lent ones.
+data Tallies = Tallies
+  { tallyShared :: Tally,
+    tallyReplica :: Tally,
+    tallyControl :: Tally,
+    tallyLent :: Tally
+  }
+
+-- | Where what concerns the node as a whole is counted.
+nodeTally :: Node -> Tally
+nodeTally = tallyShared . nodeTallies
 
 -- | All nodes of one client.
 data Nodes = Nodes
@@ -95,13 +125,19 @@ nodeAt nodes endpoint =
 
 newNode :: Nodes -> Endpoint -> IO Node
 newNode Nodes {nodesSetup, nodesOnTrouble} nodeEndpoint = do
-  nodePool <- newMultiplexPool nodesSetup ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeReplicaPool <- newMultiplexPool nodesSetup ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeControlPool <- newMultiplexPool alone ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
-  nodeDedicated <- newDedicatedPool nodesSetup nodeEndpoint
-  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated}
+  lanes <- min 16 <$> getNumCapabilities
+  tallyShared <- newTally lanes
+  tallyReplica <- besideTally lanes tallyShared
+  tallyControl <- besideTally 1 tallyShared
+  tallyLent <- besideTally 1 tallyShared
+  nodePool <- newMultiplexPool (counting tallyShared) ForPrimary (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeReplicaPool <- newMultiplexPool (counting tallyReplica) ForReplica (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeControlPool <- newMultiplexPool (alone tallyControl) ForControl (nodesOnTrouble nodeEndpoint) nodeEndpoint
+  nodeDedicated <- newDedicatedPool (counting tallyLent) nodeEndpoint
+  pure Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies = Tallies {tallyShared, tallyReplica, tallyControl, tallyLent}}
   where
-    alone = nodesSetup {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
+    counting tally = nodesSetup {setupTally = tally}
+    alone tally = (counting tally) {setupConfig = (setupConfig nodesSetup) {configMuxCount = Just 1}}
 
 nodesHooks :: Nodes -> Hooks
 nodesHooks = configHooks . setupConfig . nodesSetup
@@ -114,10 +150,14 @@ knownNode nodes endpoint = Map.lookup endpoint <$> readIORef (nodesMap nodes)
 knownNodes :: Nodes -> IO [Node]
 knownNodes nodes = Map.elems <$> readIORef (nodesMap nodes)
 
+-- | Every node that has connections, those that were removed too.
+presentNodes :: Nodes -> IO [Node]
+presentNodes nodes = (<>) <$> knownNodes nodes <*> (Map.elems <$> readIORef (nodesLeaving nodes))
+
 -- | Removes these nodes: they get no new commands, those in flight are
--- answered, then the connections are closed. Does not wait.
-removeNodes :: Nodes -> Set Endpoint -> IO ()
-removeNodes nodes unwanted = mask_ $ do
+-- answered, or so many seconds pass, then the connections are closed. Does not wait.
+removeNodes :: Double -> Nodes -> Set Endpoint -> IO ()
+removeNodes grace nodes unwanted = mask_ $ do
   gone <- modifyMVar (nodesOpen nodes) $ \open -> do
     (gone, kept) <- Map.partitionWithKey (\endpoint _ -> endpoint `Set.member` unwanted) <$> readIORef (nodesMap nodes)
     writeIORef (nodesMap nodes) kept
@@ -127,12 +167,17 @@ removeNodes nodes unwanted = mask_ $ do
     pure (open, numbered)
   for_ (Map.toList gone) $ \(number, node) ->
     spawn ("redis remove " <> renderEndpoint (nodeEndpoint node)) $
-      closeNode removalGrace node `finally` atomicModifyIORef' (nodesLeaving nodes) (\leaving -> (Map.delete number leaving, ()))
+      closeNode grace node `finally` atomicModifyIORef' (nodesLeaving nodes) (\leaving -> (Map.delete number leaving, ()))
   for_ gone $ observeConnection (nodesHooks nodes) . NodeRemoved . nodeEndpoint
 
--- | Seconds that commands in flight to a removed node are waited for.
-removalGrace :: Double
-removalGrace = 5
+-- | Drops the connections on which a node was spoken to as a primary; commands in
+-- flight have so many seconds. What opens one later opens a new one.
+demoteNode :: Double -> Node -> IO ()
+demoteNode grace node = do
+  now <- coarseNanos
+  reconnectWithin grace (nodePool node) now
+  -- It waits until descriptors are free, and this must not.
+  void . spawn ("redis close " <> renderEndpoint (nodeEndpoint node)) $ closeIdle (nodeDedicated node)
 
 -- | Closes everything, nodes that were removed too, waiting up to so many seconds for
 -- commands in flight.
@@ -175,10 +220,12 @@ nodePoolFor = \case
   ForReplica -> nodeReplicaPool
   ForControl -> nodeControlPool
 
--- | A look at a node's connections and what is queued on them.
+-- | A node: what its connections do at the moment, and what has been counted since the
+-- client first knew it. Counts only grow; a node that left the cluster and comes back
+-- begins anew.
 --
 -- @since 0.1.0.0
-data NodeGauges = NodeGauges
+data NodeSnapshot = NodeSnapshot
   { -- | Where its connections lead.
     gaugeEndpoint :: Endpoint,
     -- | The open connections that all callers share.
@@ -188,15 +235,96 @@ data NodeGauges = NodeGauges
     -- | The one for commands that must not wait behind others, if it is open.
     gaugeControlConnections :: [MuxGauges],
     -- | The connections that one caller has for itself.
-    gaugeDedicated :: DedicatedGauges
+    gaugeDedicated :: DedicatedGauges,
+    -- | How long the node took for what it answered on shared connections.
+    roundTrips :: RoundTrips,
+    -- | The same, for reads from a replica.
+    roundTripsReplica :: RoundTrips,
+    roundTripsControl :: RoundTrips,
+    -- | On lent connections: what a blocking command waited on the server is in it.
+    roundTripsDedicated :: RoundTrips,
+    -- | Connections that were opened, and are ready.
+    countOpened :: Int,
+    -- | Of those, that ended without this client wanting it.
+    countLost :: Int,
+    -- | Attempts to open one that failed.
+    countConnectsFailed :: Int,
+    -- | MOVED that the node answered.
+    countMoved :: Int,
+    -- | ASK that the node answered.
+    countAsk :: Int,
+    -- | Commands that were sent to it after another attempt had failed, here or elsewhere.
+    countResent :: Int,
+    -- | Errors that callers got of commands that were tried here last. Errors of the
+    -- program (a command that is refused unsent, a reply of another shape than expected)
+    -- are not among them; a command that is split counts for each part.
+    countErrors :: ErrorCounts,
+    -- | Commands that were in flight when their connection ended: those that had not
+    -- been sent,
+    countCutUnsent :: Int,
+    -- | and those that had. Some of both were sent again ('countResent').
+    countCutSent :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | Errors, by what their callers may conclude.
+--
+-- @since 0.1.0.0
+data ErrorCounts = ErrorCounts
+  { errorsNotSent :: Int,
+    errorsRefused :: Int,
+    errorsMaybeExecuted :: Int
   }
   deriving stock (Eq, Show)
 
 -- | Takes each shared connection's lock for a moment.
-nodeGauges :: Node -> IO NodeGauges
-nodeGauges Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated} = do
+nodeSnapshot :: Node -> IO NodeSnapshot
+nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies} = do
   gaugeConnections <- poolGauges nodePool
   gaugeReplicaConnections <- poolGauges nodeReplicaPool
   gaugeControlConnections <- poolGauges nodeControlPool
   gaugeDedicated <- dedicatedGauges nodeDedicated
-  pure NodeGauges {gaugeEndpoint = nodeEndpoint, gaugeConnections, gaugeReplicaConnections, gaugeControlConnections, gaugeDedicated}
+  roundTrips <- timesSeen (tallyShared nodeTallies)
+  roundTripsReplica <- timesSeen (tallyReplica nodeTallies)
+  roundTripsControl <- timesSeen (tallyControl nodeTallies)
+  roundTripsDedicated <- timesSeen (tallyLent nodeTallies)
+  countOpened <- counted ConnectionsOpened
+  countLost <- counted ConnectionsLost
+  countConnectsFailed <- counted ConnectsFailed
+  countMoved <- counted RedirectsMoved
+  countAsk <- counted RedirectsAsk
+  countResent <- counted CommandsResent
+  countErrors <- errorCounts (nodeTally node)
+  countCutUnsent <- counted CutUnsent
+  countCutSent <- counted CutSent
+  pure
+    NodeSnapshot
+      { gaugeEndpoint = nodeEndpoint,
+        gaugeConnections,
+        gaugeReplicaConnections,
+        gaugeControlConnections,
+        gaugeDedicated,
+        roundTrips,
+        roundTripsReplica,
+        roundTripsControl,
+        roundTripsDedicated,
+        countOpened,
+        countLost,
+        countConnectsFailed,
+        countMoved,
+        countAsk,
+        countResent,
+        countErrors,
+        countCutUnsent,
+        countCutSent
+      }
+  where
+    counted = countOf (nodeTally node)
+
+-- | The errors that were counted there.
+errorCounts :: Tally -> IO ErrorCounts
+errorCounts tally = do
+  errorsNotSent <- countOf tally ErrorsNotSent
+  errorsRefused <- countOf tally ErrorsRefused
+  errorsMaybeExecuted <- countOf tally ErrorsMaybe
+  pure ErrorCounts {errorsNotSent, errorsRefused, errorsMaybeExecuted}

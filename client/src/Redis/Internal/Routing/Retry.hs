@@ -33,26 +33,29 @@ module Redis.Internal.Routing.Retry
   )
 where
 
-import Control.Exception (displayException)
-import Data.ByteString.Char8 qualified as Char8
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Command (Facts (..))
-import Redis.Internal.Config (Backoff)
+import Redis.Internal.Config (AddressMapping, Backoff)
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot (slotFromInt)
 import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Topology (Trigger (..))
 
--- | The bounds, and the kind of topology.
+-- | The bounds, and what a command may be told.
 data Policy = Policy
   { -- | How often a command may be sent in all.
     policyMaxAttempts :: Int,
     policyBackoff :: Backoff,
-    -- | Outside a cluster, what only a cluster says is an error like any other.
-    policyClustered :: Bool
+    -- | Whether it is known, and asked for, who serves what: of a cluster, and of a
+    -- group. Otherwise what only those say is an error like any other.
+    policyClustered :: Bool,
+    -- | Whether a server alone may send it elsewhere: not if its node was named.
+    policyRedirected :: Bool,
+    -- | Where the nodes that redirects name are reached.
+    policyMapping :: AddressMapping
   }
-  deriving stock (Eq, Show)
+  deriving stock (Show)
 
 -- | What a node was taken for when the command was sent to it; one named by a
 -- redirect is taken for a primary.
@@ -91,7 +94,7 @@ data Course = Course
     courseReauthenticated :: Bool,
     -- | Some attempt may have run.
     courseMaybeRan :: Bool,
-    courseReversedTrail :: [(Endpoint, String)]
+    courseReversedTrail :: [(Endpoint, Error)]
   }
   deriving stock (Eq, Show)
 
@@ -107,8 +110,8 @@ newCourse =
       courseReversedTrail = []
     }
 
--- | The nodes in the order they were tried, and what each said. \(O(n)\).
-courseTrail :: Course -> [(Endpoint, String)]
+-- | The nodes in the order they were tried, and how each failed. \(O(n)\).
+courseTrail :: Course -> [(Endpoint, Error)]
 courseTrail = reverse . courseReversedTrail
 
 -- | What to do, what to tell others, and what to hand in at the next failure.
@@ -223,27 +226,19 @@ concluding facts course failed
     _ -> RoutingError (RoutingFailure MaybeExecuted (AttemptsExhausted (courseTrail course)))
 
 noteAttempt :: FailedAttempt -> Course -> Course
-noteAttempt FailedAttempt {failedError, failedNode, failedSent} course =
+noteAttempt FailedAttempt {failedError, failedNode} course =
   course
     { courseAttempts = courseAttempts course + 1,
       courseReauthenticated = courseReauthenticated course || isUnauthenticated failedError,
       courseMaybeRan = courseMaybeRan course || errorDelivery failedError == MaybeExecuted,
       courseReversedTrail = case failedNode of
-        Just node -> (node, manner <> said failedError) : courseReversedTrail course
+        Just node -> (node, failedError) : courseReversedTrail course
         Nothing -> courseReversedTrail course
     }
   where
     isUnauthenticated = \case
       ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
       _ -> False
-    manner = case failedSent of
-      Plainly -> ""
-      WithAsking -> "(ASKING) "
-    said = \case
-      ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
-        Char8.unpack (serverErrorCode <> " " <> serverErrorMessage)
-      ConnectionError ConnectionFailure {connectionCause = cause} -> renderCause cause
-      other -> displayException other
 
 -- | The table.
 adviseOn :: Policy -> Course -> FailedAttempt -> ([Effect], Advice)
@@ -257,12 +252,15 @@ adviseOn policy course failure = case failedError failure of
       | not (null reasons) && all (isLasting . snd) reasons -> ([], HandOver)
       | clustered -> ([], Later SameRoute)
     _ -> ([], HandOver)
+  -- The time of a replica is a part of the command's.
+  TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere PrimaryRoute)
   -- The deadline is over: nobody waits for another attempt.
   -- Not even sent: what it waited for is what the nodes said before.
   TimeoutError (TimeoutFailure NotSent _) -> ([], Conclude)
   TimeoutError _ -> ([], HandOver)
   UnexpectedReply _ -> ([], HandOver)
   RefusedError _ -> ([], HandOver)
+  SubscriberTooSlow _ -> ([], HandOver)
   ClientClosed -> ([], HandOver)
   where
     clustered = policyClustered policy
@@ -277,6 +275,14 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
     -- handshake tells.
     | courseReauthenticated course -> ([], HandOver)
     | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later SameRoute)
+  Redirected destination
+    | not (policyRedirected policy) -> ([], HandOver)
+    | Just node <- failedNode,
+      Just target <- resolved destination,
+      node /= target ->
+      ([Tell (LearntRedirect node target)], Elsewhere (ToNode target))
+    -- It follows nobody just now.
+    | otherwise -> ([], Later SameRoute)
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of
     Just target
@@ -309,7 +315,7 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
   where
     clustered = policyClustered policy
     replica = failedRole == Replica
-    resolved destination = failedNode >>= (`destinationEndpoint` destination)
+    resolved destination = failedNode >>= \node -> destinationEndpoint (policyMapping policy) node destination
     aboutNode trigger
       | clustered = maybe [] (\node -> [Tell (trigger node)]) failedNode
       | otherwise = []

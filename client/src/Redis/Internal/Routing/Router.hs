@@ -39,15 +39,22 @@ module Redis.Internal.Routing.Router
     carryOut,
     noteAnswer,
     noteFailure,
+    countRedirect,
+    countFailure,
     isClustered,
+    routerSlotMap,
+    isFollowed,
   )
 where
 
 import Control.Concurrent.STM
 import Control.Monad (unless)
-import Data.Foldable (for_)
+import Data.ByteString (ByteString)
+import Data.Foldable (for_, traverse_)
+import Data.IORef
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Map.Strict qualified as Map
 import Data.Maybe (isJust)
 import Data.Set qualified as Set
 import Redis.Error
@@ -58,20 +65,33 @@ import Redis.Internal.Network.Dedicated (closeIdle)
 import Redis.Internal.Network.Handshake (ConnectionRole (..))
 import Redis.Internal.Network.MultiplexPool (reconnectNode)
 import Redis.Internal.Network.OpenConnection (ConnectionSetup (..))
+import Redis.Internal.Network.Tally (Count (..), countError, countOne)
 import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Protocol.Redirect (Redirect (Ask, Moved), parseRedirect)
 import Redis.Internal.Protocol.Slot (Slot, keySlot, slotNumber)
 import Redis.Internal.Routing.Cluster
 import Redis.Internal.Routing.Health (Observation (..))
 import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Readers
 import Redis.Internal.Routing.Retry (Effect (..), Role (..))
 import Redis.Internal.Routing.SlotMap
-import Redis.Internal.Routing.Topology (Trigger (SawNobody, SawUncovered))
+import Redis.Internal.Routing.Topology (Trigger (LearntRedirect, SawNobody, SawUncovered))
 import System.Random (randomRIO)
 
 -- | How the servers of a client are found.
 data Router
-  = StandaloneRouter Nodes Place
-  | ClusterRouter ReadFrom ClusterClient
+  = StandaloneRouter Alone
+  | -- | By a map: of a cluster, or of a group, which is one shard that serves every slot.
+    ClusterRouter ReadFrom ClusterClient
+
+-- | A server alone.
+data Alone = Alone
+  { aloneNodes :: Nodes,
+    -- | As it was configured.
+    aloneSeed :: Place,
+    -- | The same, or where it has sent this client.
+    alonePlace :: IORef Place
+  }
 
 -- | A node, and which of its connections.
 data Place = Place
@@ -90,28 +110,52 @@ placeTakenFor place = case placeRole place of
 -- the background.
 newRouter :: ConnectionSetup -> IO (Either Error Router)
 newRouter setup = case configTopology (setupConfig setup) of
-  Standalone endpoint -> do
-    nodes <- newNodes setup (\_ _ -> pure ())
-    fmap (\node -> StandaloneRouter nodes Place {placeNode = node, placeRole = ForPrimary}) <$> nodeAt nodes endpoint
-  Cluster seeds -> Right . ClusterRouter (configReadFrom (setupConfig setup)) <$> newClusterClient setup seeds
+  Standalone endpoint -> newAlone setup endpoint
+  topology -> fmap (ClusterRouter (configReadFrom (setupConfig setup))) <$> newClusterClient setup (topologySeeds topology)
+
+-- | Whoever it sends this client to is given up when he does not answer.
+newAlone :: ConnectionSetup -> Endpoint -> IO (Either Error Router)
+newAlone setup endpoint = do
+  lost <- newIORef (\_ -> pure ())
+  aloneNodes <- newNodes setup (\failed _ -> readIORef lost >>= ($ failed))
+  nodeAt aloneNodes endpoint >>= \case
+    Left failure -> pure (Left failure)
+    Right node -> do
+      let aloneSeed = onPrimary node
+      alonePlace <- newIORef aloneSeed
+      writeIORef lost $ \failed -> atomicModifyIORef' alonePlace $ \place ->
+        (if nodeEndpoint (placeNode place) == failed then aloneSeed else place, ())
+      pure (Right (StandaloneRouter Alone {aloneNodes, aloneSeed, alonePlace}))
 
 -- | Waits up to so many seconds for commands in flight, then closes.
 closeRouter :: Double -> Router -> IO ()
 closeRouter grace = \case
-  StandaloneRouter nodes _ -> closeNodes grace nodes
+  StandaloneRouter alone -> closeNodes grace (aloneNodes alone)
   ClusterRouter _ cluster -> closeClusterClient grace cluster
 
 -- | Every node that was ever routed to and has not been removed.
 routerNodes :: Router -> Nodes
 routerNodes = \case
-  StandaloneRouter nodes _ -> nodes
+  StandaloneRouter alone -> aloneNodes alone
   ClusterRouter _ cluster -> clusterNodes cluster
 
 -- | Whether keys decide where commands go.
 isClustered :: Router -> Bool
 isClustered = \case
-  StandaloneRouter _ _ -> False
+  StandaloneRouter _ -> False
+  ClusterRouter _ cluster -> not (clusterIsGroup cluster)
+
+-- | Whether it is known, and asked for, who serves what.
+isFollowed :: Router -> Bool
+isFollowed = \case
+  StandaloneRouter _ -> False
   ClusterRouter _ _ -> True
+
+-- | Who owns which slot; a server alone has no slots. Never blocks.
+routerSlotMap :: Router -> IO SlotMap
+routerSlotMap = \case
+  StandaloneRouter _ -> pure emptySlotMap
+  ClusterRouter _ cluster -> currentSlotMap cluster
 
 -- | What decides where a command goes.
 data Aim
@@ -153,19 +197,19 @@ slotOf = \case
 -- besides hashing the key; never blocks.
 placeOf :: Router -> Facts -> Route a -> IO (Maybe Place)
 placeOf router facts route = case router of
-  StandaloneRouter _ place -> pure (Just (inLane facts place))
+  StandaloneRouter alone -> Just . inLane facts <$> readIORef (alonePlace alone)
   ClusterRouter {} -> placeAimed router facts (aimOf route)
 {-# INLINE placeOf #-}
 
 -- | The same, for what decides.
 placeAimed :: Router -> Facts -> Aim -> IO (Maybe Place)
 placeAimed router facts aim = case router of
-  StandaloneRouter _ place -> pure (Just (inLane facts place))
-  ClusterRouter readFrom cluster ->
+  StandaloneRouter alone -> Just . inLane facts <$> readIORef (alonePlace alone)
+  ClusterRouter usual cluster ->
     fmap (inLane facts) <$> case aim of
       AtAnyNode -> fmap onPrimary <$> anyPrimary cluster
       AtSlot slot
-        | PreferReplica <- readFrom, mayLeavePrimary facts -> reader cluster slot
+        | Just elsewhere <- leavingFor facts usual -> reader cluster elsewhere slot
         | otherwise -> fmap onPrimary <$> ownerOf cluster slot
       AtPrimary slot -> fmap onPrimary <$> ownerOf cluster slot
       AtNode endpoint -> knownNode (clusterNodes cluster) endpoint >>= traverse (named cluster)
@@ -178,6 +222,20 @@ placeAimed router facts aim = case router of
           { placeNode = node,
             placeRole = if mayLeavePrimary facts && nodeEndpoint node `Set.member` replicas then ForReplica else ForPrimary
           }
+
+-- | How a command may leave the primary, given the client's choice. Most clients and
+-- commands never do: two comparisons.
+leavingFor :: Facts -> ReadFrom -> Maybe ReadFrom
+leavingFor facts usual = case factReadFrom facts of
+  Nothing -> case usual of
+    ReadPrimary -> Nothing
+    _ | mayLeavePrimary facts -> Just usual
+    _ -> Nothing
+  Just ReadPrimary -> Nothing
+  Just said
+    | mayLeavePrimary facts -> Just said
+    | otherwise -> Nothing
+{-# INLINE leavingFor #-}
 
 mayLeavePrimary :: Facts -> Bool
 mayLeavePrimary facts = factReadOnly facts && factBlocking facts == NonBlocking
@@ -192,25 +250,26 @@ inLane facts place = case factScope facts of
 onPrimary :: Node -> Place
 onPrimary node = Place {placeNode = node, placeRole = ForPrimary}
 
-reader :: ClusterClient -> Slot -> IO (Maybe Place)
-reader cluster slot =
-  readersOf cluster slot >>= \case
-    [] -> fmap onPrimary <$> ownerOf cluster slot
-    readers -> do
-      index <- randomRIO (0, length readers - 1)
-      pure $ case drop index readers of
-        node : _ -> Just Place {placeNode = node, placeRole = ForReplica}
-        [] -> Nothing
+reader :: ClusterClient -> ReadFrom -> Slot -> IO (Maybe Place)
+reader cluster elsewhere slot = do
+  wantReads cluster elsewhere
+  candidates <- candidatesOf cluster slot
+  drawn <- randomRIO (0, maxBound)
+  pure $ case chooseReader elsewhere drawn candidates of
+    Just Candidate {candidateNode, candidateIsPrimary} ->
+      Just Place {placeNode = candidateNode, placeRole = if candidateIsPrimary then ForPrimary else ForReplica}
+    Nothing -> Nothing
+{-# NOINLINE reader #-}
 
 -- | Why nobody could be found, when the last refresh has ended.
 nobodyFor :: Router -> Aim -> IO Error
 nobodyFor router aim =
   RoutingError . RoutingFailure NotSent <$> case router of
-    StandaloneRouter _ _ -> pure (NoReachableNode [])
+    StandaloneRouter _ -> pure (NoReachableNode [])
     ClusterRouter _ cluster -> do
       reasons <- newsReasons cluster
       pure $ case (reasons, slotOf aim) of
-        ([], Just slot) -> UncoveredSlot (slotNumber slot)
+        ([], Just slot) | not (clusterIsGroup cluster) -> UncoveredSlot (slotNumber slot)
         _ -> NoReachableNode reasons
 
 -- | Asks for news of the cluster because nobody was found.
@@ -218,25 +277,25 @@ missedNode :: Router -> Aim -> IO ()
 missedNode router aim = case (router, slotOf aim) of
   (ClusterRouter _ cluster, Just slot) -> tellCluster cluster (SawUncovered slot)
   (ClusterRouter _ cluster, _) -> tellCluster cluster SawNobody
-  (StandaloneRouter _ _, _) -> pure ()
+  (StandaloneRouter _, _) -> pure ()
 
 -- | Whether asking for news now would only be told again what 'nobodyFor' says.
 nobodyLasts :: Router -> IO Bool
 nobodyLasts = \case
-  StandaloneRouter _ _ -> pure False
+  StandaloneRouter _ -> pure False
   ClusterRouter _ cluster -> newsIsLasting cluster
 
 -- | Changes with each map that is published and each refresh that ends, and
 -- stays as it is once the client is closed.
 routerNews :: Router -> STM Int
 routerNews = \case
-  StandaloneRouter _ _ -> pure 0
+  StandaloneRouter _ -> pure 0
   ClusterRouter _ cluster -> newsCount cluster
 
 -- | Whether there will be no more news.
 routerStopped :: Router -> STM Bool
 routerStopped = \case
-  StandaloneRouter _ _ -> pure False
+  StandaloneRouter _ -> pure False
   ClusterRouter _ cluster -> clusterStopped cluster
 
 -- | Looks until it finds something, each time that there is news, but for no
@@ -275,7 +334,7 @@ placeEventually router remaining facts aim =
 -- 'placeEventually' if no map is known. A server alone is every audience.
 audienceEventually :: Router -> Maybe Double -> Audience -> IO (Either Error [(Endpoint, Route a)])
 audienceEventually router remaining audience = case router of
-  StandaloneRouter _ place -> pure (Right [(nodeEndpoint (placeNode place), AnyNode)])
+  StandaloneRouter alone -> (\place -> Right [(nodeEndpoint (placeNode place), AnyNode)]) <$> readIORef (alonePlace alone)
   ClusterRouter _ cluster ->
     eventually router remaining AtAnyNode (known cluster) >>= \case
       Nothing -> Left <$> nobodyFor router AtAnyNode
@@ -294,7 +353,10 @@ audienceEventually router remaining audience = case router of
 -- @since 0.1.0.0
 data ClientNode = ClientNode
   { clientNodeEndpoint :: Endpoint,
-    clientNodeRole :: NodeRole
+    clientNodeRole :: NodeRole,
+    -- | Its availability zone. Known if the server tells it with the map, as Valkey 9
+    -- does, or once a read was to stay in a zone.
+    clientNodeZone :: Maybe ByteString
   }
   deriving stock (Eq, Ord, Show)
 
@@ -311,20 +373,18 @@ data NodeRole
 -- | The nodes that are known, in the order of their endpoints. Never blocks.
 routerMembers :: Router -> IO [ClientNode]
 routerMembers = \case
-  StandaloneRouter _ place -> pure [ClientNode {clientNodeEndpoint = nodeEndpoint (placeNode place), clientNodeRole = PrimaryNode}]
-  ClusterRouter _ cluster -> List.sort . concatMap members . slotMapShards <$> currentSlotMap cluster
-  where
-    members shard =
-      ClientNode {clientNodeEndpoint = shardPrimary shard, clientNodeRole = PrimaryNode} :
-        [ ClientNode {clientNodeEndpoint = replica, clientNodeRole = ReplicaNode (shardPrimary shard)}
-          | replica <- shardReplicas shard
-        ]
+  StandaloneRouter alone -> (\place -> [ClientNode {clientNodeEndpoint = nodeEndpoint (placeNode place), clientNodeRole = PrimaryNode, clientNodeZone = Nothing}]) <$> readIORef (alonePlace alone)
+  ClusterRouter _ cluster -> do
+    zones <- clusterZones cluster
+    let member role endpoint = ClientNode {clientNodeEndpoint = endpoint, clientNodeRole = role, clientNodeZone = Map.lookup endpoint zones}
+        members shard = member PrimaryNode (shardPrimary shard) : map (member (ReplicaNode (shardPrimary shard))) (shardReplicas shard)
+    List.sort . concatMap members . slotMapShards <$> currentSlotMap cluster
 
 -- | Makes sure that every slot has a primary, as far as is known, or says which has
 -- none. Waits as 'placeEventually'.
 coverEventually :: Router -> Maybe Double -> IO (Either Error ())
 coverEventually router remaining = case router of
-  StandaloneRouter _ _ -> pure (Right ())
+  StandaloneRouter _ -> pure (Right ())
   ClusterRouter _ cluster -> do
     let missing = slotMapUncovered <$> currentSlotMap cluster
         covered = maybe (Just ()) (const Nothing) <$> missing
@@ -357,7 +417,9 @@ carryOut :: Router -> Nanos -> Effect -> IO ()
 carryOut router began = \case
   Tell trigger -> case router of
     ClusterRouter _ cluster -> tellCluster cluster trigger
-    StandaloneRouter _ _ -> pure ()
+    StandaloneRouter alone -> case trigger of
+      LearntRedirect _ target -> nodeAt (aloneNodes alone) target >>= traverse_ (writeIORef (alonePlace alone) . onPrimary)
+      _ -> pure ()
   Reconnect endpoint ->
     -- Without making the node if it is gone.
     knownNodes (routerNodes router) >>= \nodes ->
@@ -371,14 +433,14 @@ carryOut router began = \case
 -- | A node answered. One read for a node that is well.
 noteAnswer :: Router -> Place -> IO ()
 noteAnswer router place = case router of
-  StandaloneRouter _ _ -> pure ()
+  StandaloneRouter _ -> pure ()
   ClusterRouter _ cluster -> observeNode cluster (nodeEndpoint (placeNode place)) AnsweredCommand
 {-# INLINE noteAnswer #-}
 
 -- | A node did not answer, or could not be reached.
 noteFailure :: Router -> Place -> Error -> IO ()
 noteFailure router place failure = case router of
-  StandaloneRouter _ _ -> pure ()
+  StandaloneRouter _ -> pure ()
   ClusterRouter _ cluster -> for_ observation (observeNode cluster (nodeEndpoint (placeNode place)))
   where
     observation = case failure of
@@ -386,3 +448,20 @@ noteFailure router place failure = case router of
       ConnectionError (ConnectionFailure _ _ ClosedLocally) -> Nothing
       ConnectionError {} -> Just LostConnection
       _ -> Nothing
+
+-- | Counts a redirect, and says whether the error is one.
+countRedirect :: Router -> Place -> Error -> IO Bool
+countRedirect router place = \case
+  ReplyError refused | isClustered router -> case parseRedirect refused of
+    Just (Moved _ _) -> True <$ countOne (nodeTally (placeNode place)) RedirectsMoved
+    Just (Ask _ _) -> True <$ countOne (nodeTally (placeNode place)) RedirectsAsk
+    _ -> pure False
+  _ -> pure False
+
+-- | Counts the error that a caller gets, at the node that was tried last.
+countFailure :: Router -> Maybe Endpoint -> Error -> IO ()
+countFailure router tried failure = do
+  node <- maybe (pure Nothing) (knownNode nodes) tried
+  countError (maybe (nodesTally nodes) nodeTally node) (errorDelivery failure)
+  where
+    nodes = routerNodes router

@@ -28,17 +28,20 @@ module Redis.Internal.Routing.SlotMap
     slotMapReplicas,
     slotMapCovered,
     slotMapUncovered,
+    slotMapZones,
     sameOwners,
 
     -- * Making
     Claim (..),
     slotMapFromClaims,
+    withZones,
     withMoved,
   )
 where
 
 import Control.Monad (forM_)
 import Control.Monad.ST (runST)
+import Data.ByteString (ByteString)
 import Data.IntMap.Strict qualified as IntMap
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
@@ -59,7 +62,8 @@ data SlotMap = SlotMap
     -- the nearest cache; waiting for a slot's own entry was 1.4 % of all processor
     -- time and is 0.3 % (five servers, batches of GETs, keys of every slot).
     mapBlocks :: ByteArray,
-    mapShards :: Array Shard
+    mapShards :: Array Shard,
+    mapZones :: Map.Map Endpoint ByteString
   }
   deriving stock (Eq)
 
@@ -161,6 +165,14 @@ slotMapReplicas = Set.fromList . concatMap shardReplicas . slotMapShards
 slotMapUncovered :: SlotMap -> Maybe Slot
 slotMapUncovered slotMap = listToMaybe [slot | (index, slot) <- zip (ownerIndices slotMap) allSlots, index == noShard]
 
+-- | The availability zones of those nodes whose zone the server told with the map.
+slotMapZones :: SlotMap -> Map.Map Endpoint ByteString
+slotMapZones = mapZones
+
+-- | The same map, given who is in which zone.
+withZones :: Map.Map Endpoint ByteString -> SlotMap -> SlotMap
+withZones zones slotMap = slotMap {mapZones = zones}
+
 -- | How many slots have a primary. \(O(slots)\).
 slotMapCovered :: SlotMap -> Int
 slotMapCovered = length . filter (/= noShard) . ownerIndices
@@ -195,7 +207,7 @@ data Claim = Claim
 -- is a primary somewhere is a replica nowhere.
 -- \(O(slots + n \log n)\), and the slots are written in one pass.
 slotMapFromClaims :: [Claim] -> SlotMap
-slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards}
+slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards, mapZones = Map.empty}
   where
     replicasOf :: Map.Map Endpoint (Set Endpoint)
     replicasOf =
@@ -234,7 +246,7 @@ withMoved :: Slot -> Endpoint -> SlotMap -> SlotMap
 withMoved slot endpoint slotMap
   | slotOwner slotMap slot == Just endpoint = slotMap
   | otherwise =
-    SlotMap {mapOwners = owned, mapBlocks = blocks, mapShards = arrayFromList shards}
+    slotMap {mapOwners = owned, mapBlocks = blocks, mapShards = arrayFromList shards}
   where
     before = mapShards slotMap
     known = List.findIndex ((== endpoint) . shardPrimary) (slotMapShards slotMap)

@@ -1,4 +1,8 @@
--- | When to ask a cluster what it looks like, whom, and what to believe.
+-- | When to ask a cluster what it looks like, or who is the primary of a group, whom,
+-- and what to believe.
+--
+-- A group is a map of one shard that serves every slot, so that all that follows from a
+-- map is the same for both.
 --
 -- A step function: a thread somewhere hands in what happened and the time, and
 -- carries out what comes back. Nothing here waits, and commands never wait for
@@ -12,7 +16,7 @@
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
 --   soon after it that the node asked may not have heard, do not undo it.
 -- * A view is believed because most of the nodes asked hold it, not because it
---   came first; and never are only the configured seeds asked, which may long
+--   came first ("Redis.Internal.Routing.View"); and never are only the configured seeds asked, which may long
 --   have left the cluster, unless no node that is known answers.
 --
 -- The alternative, a thread that sleeps and locks, was rejected because none
@@ -34,7 +38,6 @@ module Redis.Internal.Routing.Topology
     Seconds,
     Event (..),
     Trigger (..),
-    View (..),
     Action (..),
     RefreshId,
     step,
@@ -46,16 +49,17 @@ import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Ord (Down (Down))
 import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config (Backoff, Config (..))
+import Redis.Internal.Config qualified as Config
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.View
 import System.Random (StdGen, uniformR)
 
 -- | A point in time, or a span of it, on a clock that never goes back.
@@ -63,7 +67,9 @@ type Seconds = Double
 
 -- | What does not change.
 data Settings = Settings
-  { -- | Asked at the start, and when nobody else answers.
+  { -- | What the servers are to each other, and who is asked.
+    settingsRule :: Rule,
+    -- | Asked at the start, and when nobody else answers; in a group always.
     settingsSeeds :: NonEmpty Endpoint,
     -- | Between periodic refreshes; jittered by a tenth.
     settingsInterval :: Seconds,
@@ -90,7 +96,11 @@ data Settings = Settings
 settingsFromConfig :: Config -> NonEmpty Endpoint -> Settings
 settingsFromConfig config seeds =
   Settings
-    { settingsSeeds = seeds,
+    { settingsRule = case configTopology config of
+        Config.Sentinels _ _ -> OfSentinels
+        Config.Group _ -> OfMembers
+        _ -> OfCluster,
+      settingsSeeds = seeds,
       settingsInterval = configRefreshInterval config,
       settingsThrottle = configRefreshThrottle config,
       settingsBackoff = configBackoff config,
@@ -126,18 +136,16 @@ data Trigger
   | -- | It ended a subscription to a shard channel, as a node does that serves
     -- the channel's slot no more.
     EndedShardChannel Endpoint
+  | -- | The first says that its primary is the second.
+    LearntRedirect Endpoint Endpoint
+  | -- | A sentinel has announced another primary.
+    SentinelsSwitched
+  | -- | A sentinel has announced something else, or may have while nobody listened.
+    SentinelsStirred
   deriving stock (Eq, Ord, Show)
 
 -- | Tells the answers of one refresh from those of an earlier one.
 type RefreshId = Int
-
--- | What a node says of its cluster.
-data View = View
-  { viewMap :: SlotMap,
-    -- | The cluster's config epoch as that node knows it, if it was asked.
-    viewEpoch :: Maybe Int
-  }
-  deriving stock (Eq, Show)
 
 -- | What happened.
 data Event
@@ -151,7 +159,7 @@ data Event
 -- | What to do.
 data Action
   = -- | Ask each of them for its view, all at once, over the connections there
-    -- are; each has so many seconds, then its answer is a failure.
+    -- are to it; each has so many seconds, then its answer is a failure.
     AskNodes RefreshId Seconds [Endpoint]
   | -- | The same, by connections made for it, so that the names of the seeds
     -- are resolved again.
@@ -159,6 +167,8 @@ data Action
   | -- | Route by this from now on.
     Publish SlotMap
   | NodesNew [Endpoint]
+  | -- | Listen to these sentinels, and no others.
+    HearSentinels [Endpoint]
   | -- | Send them no new commands.
     NodesGone [Endpoint]
   | -- | Nobody gave a usable view. It is tried again, unless what all of them say
@@ -198,7 +208,12 @@ data State = State
     stateNotBefore :: Seconds,
     statePeriodic :: Seconds,
     -- | Refreshes that failed since the last that did not.
-    stateFailures :: Int
+    stateFailures :: Int,
+    stateBelieved :: Believed,
+    -- | As they name each other.
+    stateSentinels :: [Endpoint],
+    -- | Until when replicas may be on their way to a primary, and are looked for.
+    stateUnsettled :: Seconds
   }
 
 -- | Knows nothing yet and wants a refresh at once: step it with 'Tick'.
@@ -215,7 +230,10 @@ newState settings random now =
       stateWanted = True,
       stateNotBefore = now,
       statePeriodic = now + settingsInterval settings,
-      stateFailures = 0
+      stateFailures = 0,
+      stateBelieved = nothingBelieved,
+      stateSentinels = [],
+      stateUnsettled = now
     }
 
 -- | The map last published.
@@ -259,13 +277,18 @@ before earlier (state, later) = (state, earlier <> later)
 -- | Takes note of a trigger.
 learn :: Seconds -> Trigger -> State -> (State, [Action])
 learn now trigger state = case trigger of
-  LearntMoved slot endpoint ->
-    let moved = state {stateMoved = Map.insert slot (endpoint, now) (stateMoved state)}
-        isNews = slotOwner (stateMap state) slot /= Just endpoint
-     in if isNews
-          then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True}
-          else -- Somebody else was redirected too, and has been heard already.
-            (moved, [])
+  LearntMoved slot endpoint
+    | settingsRule (stateSettings state) == OfCluster ->
+      let moved = state {stateMoved = Map.insert slot (endpoint, now) (stateMoved state)}
+          isNews = slotOwner (stateMap state) slot /= Just endpoint
+       in if isNews
+            then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True}
+            else -- Somebody else was redirected too, and has been heard already.
+              (moved, [])
+  -- Rare, and what commands wait for: the throttle does not count. There is still only
+  -- one refresh at a time.
+  SentinelsSwitched | settingsRule (stateSettings state) == OfSentinels -> (unsettled now state {stateWanted = True, stateNotBefore = min now (stateNotBefore state)}, [])
+  SentinelsStirred -> (unsettled now state {stateWanted = True}, [])
   _ -> (state {stateWanted = True}, [])
 
 -- | Puts a map in use, if it says anything new.
@@ -285,7 +308,7 @@ publish slotMap state
 advance :: Seconds -> State -> (State, [Action])
 advance now state@State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} = case stateRefresh of
   Just refresh
-    | isDecided now refresh -> conclude now refresh state
+    | isDecided now state refresh -> conclude now refresh state
     | otherwise -> (state, [])
   Nothing
     | now >= stateNotBefore && (stateWanted || now >= statePeriodic) -> start now state
@@ -298,7 +321,10 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
     | slotMapCovered (viewMap view) > 0 ->
       heard
         { refreshViews = view : refreshViews refresh,
-          refreshUntil = min (refreshUntil refresh) (now + settingsGather stateSettings)
+          refreshUntil = case settingsRule stateSettings of
+            -- Nobody's word is better than another's, and a stranger may be the fastest.
+            OfMembers -> refreshUntil refresh
+            _ -> min (refreshUntil refresh) (now + settingsGather stateSettings)
         }
     | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a map that covers slots", decodeErrorGot = "one that covers none", decodeErrorCommand = ""})
   Left reason -> failed reason
@@ -308,34 +334,11 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
 
 -- | Whether more answers cannot, or need not, be waited for: all are in, time
 -- is up, or most of those asked agree.
-isDecided :: Seconds -> Refresh -> Bool
-isDecided now Refresh {refreshWaiting, refreshUntil, refreshViews, refreshAsked} =
+isDecided :: Seconds -> State -> Refresh -> Bool
+isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refreshViews, refreshAsked} =
   Set.null refreshWaiting
     || now >= refreshUntil
-    || any ((> refreshAsked) . (* 2) . length) (groupViews refreshViews)
-
-groupViews :: [View] -> [[View]]
-groupViews = List.foldl' place []
-  where
-    place groups view = case List.break (isLike view) groups of
-      (others, like : rest) -> others <> ((like <> [view]) : rest)
-      (others, []) -> others <> [[view]]
-    isLike view = any (sameOwners (viewMap view) . viewMap) . take 1
-
--- | The view that most hold; of those with as many votes the one of the highest
--- epoch, then the one that covers most, then the latest. The views are given
--- latest first.
-chooseView :: [View] -> Maybe View
-chooseView views = case List.sortOn rank (groupViews views) of
-  (view : _) : _ -> Just view
-  _ -> Nothing
-  where
-    -- The sort is stable, so that the latest stays first among equals.
-    rank like =
-      ( Down (length like),
-        Down (maximum (Nothing : map viewEpoch like)),
-        Down (maximum (0 : map (slotMapCovered . viewMap) (take 1 like)))
-      )
+    || mostAgree (settingsRule stateSettings) refreshAsked refreshViews
 
 -- | Begins a refresh.
 start :: Seconds -> State -> (State, [Action])
@@ -349,19 +352,26 @@ start now state@State {stateSettings, stateKnown, stateNextId} =
     (stretch, afterStretch) = uniformR (1, 1.5 :: Double) afterShuffle
     (period, afterPeriod) = uniformR (0.9, 1.1 :: Double) afterStretch
     (sample, others) = splitAt (settingsSample stateSettings) shuffled
-    rounds =
-      [KnownRound sample | not (null sample)]
-        -- Enough to find one that lives when most have died, and not so many
-        -- that a large cluster is asked as a whole.
-        <> [KnownRound (take 8 others) | not (null others)]
-        <> [SeedRound seeds | seeds <- chunks 8 (List.nub (NonEmpty.toList (settingsSeeds stateSettings)))]
+    seeds = List.nub (NonEmpty.toList (settingsSeeds stateSettings))
+    rounds = case settingsRule stateSettings of
+      OfCluster ->
+        [KnownRound sample | not (null sample)]
+          -- Enough to find one that lives when most have died, and not so many
+          -- that a large cluster is asked as a whole.
+          <> [KnownRound (take 8 others) | not (null others)]
+          <> map SeedRound (chunks 8 seeds)
+      -- Everybody: who of them is the primary is not known before.
+      OfMembers -> [KnownRound (List.nub (Set.toAscList stateKnown <> seeds))]
+      OfSentinels ->
+        [SeedRound (stateSentinels state) | not (null (stateSentinels state))]
+          <> map SeedRound (chunks 8 (seeds List.\\ stateSentinels state))
     size = 1 + fromIntegral (Set.size stateKnown) / 100
     begun =
       state
         { stateNextId = stateNextId + 1,
           stateWanted = False,
           stateNotBefore = now + settingsThrottle stateSettings * stretch * size,
-          statePeriodic = now + settingsInterval stateSettings * period
+          statePeriodic = now + (if now < stateUnsettled state then min settleSeconds else id) (settingsInterval stateSettings) * period
         }
     blank later =
       Refresh
@@ -397,7 +407,8 @@ ask now nodes state refresh =
 
 -- | Ends a round, and with it the refresh, unless others can still be asked.
 conclude :: Seconds -> Refresh -> State -> (State, [Action])
-conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (refreshViews refresh) of
+conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (settingsRule stateSettings) (stateBelieved state) (refreshAsked refresh) (refreshViews refresh) of
+  Just view | settingsRule stateSettings /= OfCluster -> settle now (refreshViews refresh) view ended {stateFailures = 0}
   Just view ->
     let current (_, learntAt) = learntAt >= refreshStarted refresh - settingsMovedGrace stateSettings
         moved = Map.filter current stateMoved
@@ -420,7 +431,32 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
           )
   where
     ended = state {stateRefresh = Nothing}
-    reasons = [(endpoint, TimeoutError (TimeoutFailure NotSent (seconds (settingsAnswerWithin stateSettings)))) | endpoint <- Set.toDescList (refreshWaiting refresh)] <> refreshReasons refresh
+    reasons =
+      [(endpoint, TimeoutError (TimeoutFailure NotSent (seconds (settingsAnswerWithin stateSettings)))) | endpoint <- Set.toDescList (refreshWaiting refresh)]
+        <> [(viewPrimary group, outdated) | view <- refreshViews refresh, Just group <- [viewGroup view]]
+        <> refreshReasons refresh
+    outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a primary of the last fail-over", decodeErrorGot = "one of an earlier", decodeErrorCommand = "SENTINEL MASTER"}
+
+-- | Believes a view of a primary and its replicas.
+settle :: Seconds -> [View] -> View -> State -> (State, [Action])
+settle now views view state = actions `before` publish (viewMap view) believing
+  where
+    believed = believedFrom view
+    sentinels = Set.toAscList (Set.fromList (concat [viewSentinels group | Just group <- map viewGroup views]))
+    actions = [HearSentinels sentinels | sentinels /= stateSentinels state]
+    believing = (if believedPrimary believed == believedPrimary (stateBelieved state) then id else unsettled now) state {stateBelieved = believed, stateSentinels = sentinels}
+
+-- | Something has changed, and more may: a replica that has yet to copy everything is in
+-- no view before it has. So it is looked again, sooner than usual.
+unsettled :: Seconds -> State -> State
+unsettled now state =
+  state
+    { stateUnsettled = now + 5 * settleSeconds,
+      statePeriodic = min (statePeriodic state) (now + settleSeconds)
+    }
+
+settleSeconds :: Seconds
+settleSeconds = 2
 
 chunks :: Int -> [a] -> [[a]]
 chunks size list = case splitAt size list of

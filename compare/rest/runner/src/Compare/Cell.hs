@@ -9,6 +9,7 @@ module Compare.Cell
     Outcome (..),
     Result (..),
     readResults,
+    readLines,
     appendResult,
   )
 where
@@ -113,10 +114,14 @@ instance ToJSON Result
 
 instance FromJSON Result
 
--- | All results of a file; none if there is no file. Throws 'IOError' for what
--- is no result.
+-- | All results of a file, a line each.
 readResults :: FilePath -> IO [Result]
-readResults path = do
+readResults = readLines
+
+-- | What a file has, a line of JSON each; nothing if there is no file. Throws 'IOError'
+-- for a line that is something else.
+readLines :: FromJSON a => FilePath -> IO [a]
+readLines path = do
   there <- doesFileExist path
   if there
     then Char8.readFile path >>= mapM parsed . filter (not . Char8.null) . Char8.lines

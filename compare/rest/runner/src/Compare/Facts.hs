@@ -4,6 +4,7 @@
 -- that names the first alone credits it with the numbers of all.
 module Compare.Facts
   ( noteManifest,
+    commandText,
     noteFacts,
     joinedFacts,
   )
@@ -19,17 +20,20 @@ import Data.Text qualified as Text
 import Data.Time (defaultTimeLocale, formatTime, getCurrentTime)
 import Redis.TestKit.Server (findBinary)
 import System.Directory (doesFileExist, findExecutable)
+import System.Environment (getArgs)
 import System.FilePath ((</>))
 import System.Process (readProcessWithExitCode)
 import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
+import Tool.Bench.ServerFacts (startedServerHash)
 
 -- | Adds to the folder's manifest what does not change within a run: the machine
 -- and the programs, with the rows in C# by name.
 noteManifest :: FilePath -> [(Text, FilePath)] -> IO ()
 noteManifest out dotnets = do
   machine <- Environment.manifest
-  today <- formatTime defaultTimeLocale "%F" <$> getCurrentTime
+  now <- formatTime defaultTimeLocale "%FT%TZ" <$> getCurrentTime
+  command <- commandText <$> getArgs
   server <- findBinary Nothing
   versions <-
     mapM
@@ -39,9 +43,10 @@ noteManifest out dotnets = do
         ("dotnet", "dotnet", ["--version"]),
         ("ghc", "ghc", ["--numeric-version"])
       ]
-  hash <- maybe (pure Nothing) (\path -> snd <$> says ("", "sha256sum", [path])) =<< findExecutable server
+  hash <- startedServerHash
   noteFacts out . Map.fromList $
-    [ ("date", Text.pack today),
+    [ ("date", Text.pack now),
+      ("command", command),
       ("kernel", manifestKernel machine),
       ("processor", fromMaybe "unknown" (manifestCpu machine)),
       ("processors", Text.pack (show (manifestProcessors machine))),
@@ -51,8 +56,17 @@ noteManifest out dotnets = do
     ]
       <> [(name, version) | (name, Just version) <- versions]
       <> [("revision", revision) | Just revision <- [manifestRevision machine]]
-      -- Without the file's name, which is the machine's.
-      <> [("redis-server SHA-256", Text.takeWhile (/= ' ') line) | Just line <- [hash]]
+      <> [("redis-server SHA-256", sum') | Just sum' <- [hash]]
+
+-- | A command line without the flags that say where things are on a machine.
+commandText :: [String] -> Text
+commandText = Text.pack . unwords . kept
+  where
+    kept = \case
+      flag : value : rest
+        | '/' `elem` value, '-' `elem` take 1 flag -> kept rest
+      word : rest -> word : kept rest
+      [] -> []
 
 -- The first line that a program prints, under the name.
 says :: (Text, FilePath, [String]) -> IO (Text, Maybe Text)

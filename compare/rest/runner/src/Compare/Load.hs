@@ -25,16 +25,22 @@ import Data.Aeson (FromJSON (..), ToJSON (..), Value (..))
 import Data.Bits (shiftR, (.&.))
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
-import Data.IORef (modifyIORef', newIORef, readIORef)
+import Data.IORef (modifyIORef', newIORef, readIORef, writeIORef)
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Word (Word64)
 import GHC.Generics (Generic)
 import Rest.Seed (below, splitMix)
 import Tool.Bench.Arrivals (Arrivals (..), arrivals)
-import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
 import Tool.Bench.Histogram (Histogram, count, maximumValue, percentile)
 import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
 import Tool.Bench.Sleep (sleepUntilExactly)
+import Tool.Span (inMicros, nanosIn, secondsIn)
 
 -- | What is asked. The scripts for wrk of the same names ask the same.
 data Scenario
@@ -85,16 +91,29 @@ data LoadOptions = LoadOptions
     loadNextId :: Int
   }
 
--- | Response times in microseconds, from when a request was due.
+-- | Response times in microseconds, from when a request was due. What reports up
+-- to 2026-11-23 have not in their raw results is 'Nothing' there.
 data LoadResult = LoadResult
   { requests :: Int,
     wrong :: Int,
     offered :: Double,
     p50 :: Double,
     p90 :: Double,
+    p95 :: Maybe Double,
     p99 :: Double,
     p99_9 :: Double,
-    highest :: Double
+    highest :: Double,
+    -- | How many answers had which status.
+    statuses :: Maybe (Map Text Int),
+    -- | The part of the rate that was answered: the seconds of the plan over
+    -- those until the last answer, 1 of a service that keeps the rate.
+    kept :: Maybe Double,
+    -- | How late requests were sent on connections that waited for nothing, the
+    -- 99 % point: what of the response times is the generator's. 'Nothing' if all
+    -- waited.
+    sentLate :: Maybe Double,
+    -- | How much of one core the generator needed.
+    senderBusy :: Maybe Double
   }
   deriving stock (Eq, Show, Generic)
 
@@ -102,49 +121,88 @@ instance ToJSON LoadResult
 
 instance FromJSON LoadResult
 
+-- | What one connection has seen, or several.
+data Part = Part
+  { partAnswers :: Histogram,
+    partLate :: Histogram,
+    partWrong :: Int,
+    partStatuses :: IntMap Int,
+    partLast :: Nanos
+  }
+
+instance Semigroup Part where
+  one <> other =
+    Part
+      { partAnswers = partAnswers one <> partAnswers other,
+        partLate = partLate one <> partLate other,
+        partWrong = partWrong one + partWrong other,
+        partStatuses = IntMap.unionWith (+) (partStatuses one) (partStatuses other),
+        partLast = max (partLast one) (partLast other)
+      }
+
+instance Monoid Part where
+  mempty = Part mempty mempty 0 IntMap.empty 0
+
 -- | Sends the plan and waits for the last answer. Throws 'IOError' when a
 -- connection ends.
 runLoad :: LoadOptions -> IO LoadResult
 runLoad options = do
   begin <- (+ 50000000) <$> monotonic
-  parts <- forConcurrently [0 .. loadConnections options - 1] (connectionLoad options begin)
-  let whole = foldMap fst parts :: Histogram
-      micros share = fromIntegral (percentile share whole) / 1000
+  usedBefore <- ownCpu
+  part <- mconcat <$> forConcurrently [0 .. loadConnections options - 1] (connectionLoad options begin)
+  used <- subtract usedBefore <$> ownCpu
+  let whole = partAnswers part
+      micros share = inMicros (fromIntegral (percentile share whole))
+      until' = secondsIn (partLast part - begin)
   pure
     LoadResult
       { requests = count whole,
-        wrong = sum (map snd parts),
+        wrong = partWrong part,
         offered = loadRate options,
         p50 = micros 50,
         p90 = micros 90,
+        p95 = Just (micros 95),
         p99 = micros 99,
         p99_9 = micros 99.9,
-        highest = fromIntegral (maximumValue whole) / 1000
+        highest = inMicros (fromIntegral (maximumValue whole)),
+        statuses = Just (Map.fromList [(Text.pack (show status), times) | (status, times) <- IntMap.toList (partStatuses part)]),
+        kept = Just (min 1 (loadSeconds options / max 1e-9 (until' - loadWarmup options))),
+        sentLate = if count (partLate part) == 0 then Nothing else Just (inMicros (fromIntegral (percentile 99 (partLate part)))),
+        senderBusy = Just (secondsIn used / max 1e-9 until')
       }
 
-connectionLoad :: LoadOptions -> Int -> Int -> IO (Histogram, Int)
+connectionLoad :: LoadOptions -> Nanos -> Int -> IO Part
 connectionLoad options begin number =
   withConnection (loadPort options) $ \connection -> do
-    recorder <- newRecorder
+    answers <- newRecorder
+    late <- newRecorder
     failures <- newIORef (0 :: Int)
+    seen <- newIORef IntMap.empty
+    lastAnswer <- newIORef 0
     let go _ [] = pure ()
         go stream (due : later)
           | due > end = pure ()
           | otherwise = do
             let (bytes, acceptable, stream') = request options number stream
+            before <- readIORef lastAnswer
             sleepUntilExactly (begin + due)
+            sent <- monotonic
             response <- exchange connection bytes
             now <- monotonic
+            writeIORef lastAnswer now
             when (due > warmUp) $ do
-              record recorder (now - begin - due)
+              record answers (now - begin - due)
+              -- One that waited for an answer is late by the service's fault.
+              when (before < begin + due) $ record late (sent - begin - due)
+              modifyIORef' seen (IntMap.insertWith (+) (responseStatus response) 1)
               unless (acceptable response) $ modifyIORef' failures (+ 1)
             go stream' later
     go Stream {streamState = loadSeed options * 1000 + fromIntegral number, streamMade = 0, streamDeleted = 0} plan
-    (,) <$> drain recorder <*> readIORef failures
+    Part <$> drain answers <*> drain late <*> readIORef failures <*> readIORef seen <*> readIORef lastAnswer
   where
     plan = arrivals (Poisson (loadRate options)) (loadSeed options) (loadConnections options) number
-    warmUp = truncate (loadWarmup options * 1e9)
-    end = warmUp + truncate (loadSeconds options * 1e9)
+    warmUp = nanosIn (loadWarmup options)
+    end = warmUp + nanosIn (loadSeconds options)
 
 -- | Where a connection is in its stream of requests.
 data Stream = Stream

@@ -9,7 +9,6 @@ module Compare.Measure
     withRedis,
     Redis,
     measure,
-    fsyncMicros,
 
     -- * wrk
     Wrk (..),
@@ -24,30 +23,29 @@ import Compare.Rows (Row (..), coldSeconds, warmSeconds)
 import Compare.Service (Options (..), Program (..), Running (..), defaultOptions, restoreDatabase, terminate, withService)
 import Control.Concurrent (threadDelay)
 import Control.Exception (bracket, throwIO, try)
-import Control.Monad (forM_, replicateM)
+import Control.Monad (forM_)
 import Data.Aeson (FromJSON (..), eitherDecodeStrict, withObject, (.:))
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.List qualified as List
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe, mapMaybe)
+import Data.Maybe (mapMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Encoding qualified as Text
 import Redis.TestKit.Cluster (ClusterOptions (..), Node (..), clusterNodes, defaultClusterOptions, withCluster)
 import Redis.TestKit.Command (infoFields, replyText)
+import Redis.TestKit.Process (onCores)
 import Redis.TestKit.Server (Server, ServerOptions (..), command, defaultServerOptions, serverPort, withServer)
 import Rest.Sqlite (OpenMode (..), close, columnInt, finalize, isBusy, open, prepare, step)
 import System.Exit (ExitCode (..))
 import System.FilePath ((</>))
-import System.IO (IOMode (..), hFlush, withBinaryFile)
-import System.Posix.IO (closeFd, handleToFd)
 import System.Posix.Types (ProcessID)
-import System.Posix.Unistd (fileSynchroniseDataOnly)
 import System.Process (proc, readCreateProcessWithExitCode)
 import System.Process qualified as Process
 import Tool.Bench.Cpu (endedChildrenCpu, monotonic)
+import Tool.Span (secondsIn)
 
 -- | What all cells of a run share.
 data Setting = Setting
@@ -83,7 +81,7 @@ measure :: Setting -> Redis -> Row -> Cell -> Maybe Double -> IO Result
 measure setting (Redis servers) row' this rate = do
   forM_ servers $ \server -> mapM_ (command server) [["FLUSHALL"], ["CONFIG", "RESETSTAT"]]
   let database = settingFolder setting </> "users.db"
-      pinned core = [word | layout this == Pinned, word <- ["taskset", "-c", core]]
+      pinned = onCores [0 | layout this == Pinned]
       program = rowProgram row' (layout this)
       port = maybe 0 serverPort (List.find (const True) servers)
       options =
@@ -95,7 +93,7 @@ measure setting (Redis servers) row' this rate = do
   withService program options (settingFolder setting) database $ \running -> do
     let loaded run seconds = do
           next <- nextUser database
-          wrk (settingScripts setting) (pinned "0") this (runningPort running) next run seconds
+          wrk (settingScripts setting) pinned this (runningPort running) next run seconds
     _ <- loaded "cold" (coldSeconds row')
     warm <- loaded "warm" warmSeconds
     rowsBefore <- countUsers database
@@ -113,10 +111,10 @@ measure setting (Redis servers) row' this rate = do
     rowsAfter <- countUsers database
     resident <- peakMemory (runningPid running)
     nextId <- nextUser database
-    open' <- mapM (openLoad setting (pinned "0") this (runningPort running) nextId) rate
+    open' <- mapM (openLoad setting pinned this (runningPort running) nextId) rate
     code <- terminate running
     said <- runningOutput running
-    let seconds = fromIntegral (ended - began) / 1e9 :: Double
+    let seconds = secondsIn (ended - began)
         hits = fst hitsAfter - fst hitsBefore
         looked = hits + snd hitsAfter - snd hitsBefore
         added = rowsAfter - rowsBefore
@@ -128,7 +126,7 @@ measure setting (Redis servers) row' this rate = do
               { requestsPerSecond = answeredPerSecond summary,
                 cpuPerRequest = (cpuAfter - cpuBefore) * 1e6 / fromIntegral (max 1 (answeredWell summary)),
                 serviceBusy = (cpuAfter - cpuBefore) / seconds,
-                generatorBusy = fromIntegral (childrenAfter - childrenBefore) / 1e9 / seconds,
+                generatorBusy = secondsIn (childrenAfter - childrenBefore) / seconds,
                 coresBusy = [busy' / max 1 all' | ((busy0, all0), (busy1, all1)) <- zip coresBefore coresAfter, let busy' = busy1 - busy0, let all' = all1 - all0],
                 closedLoopP50 = wrkP50 summary,
                 closedLoopP99 = wrkP99 summary,
@@ -222,6 +220,11 @@ wrk scripts prefix this port nextId run seconds = do
   where
     threads = if layout this == Pinned then "1" else "2"
 
+-- Twice as many where they are few: who waits for an answer sends nothing, and
+-- what is due waits with it.
+openConnections :: Cell -> Int
+openConnections this = max (connections this) (min 64 (2 * connections this))
+
 openLoad :: Setting -> [String] -> Cell -> Int -> Int -> Double -> IO LoadResult
 openLoad setting prefix this port nextId rate = do
   output <-
@@ -229,7 +232,7 @@ openLoad setting prefix this port nextId rate = do
       []
       ( prefix
           <> [settingGenerator setting, "--port", show port, "--scenario", scenarioName (scenario this)]
-          <> ["--connections", show (min 64 (2 * connections this)), "--rate", show rate, "--seconds", show (settingOpenSeconds setting)]
+          <> ["--connections", show (openConnections this), "--rate", show rate, "--seconds", show (settingOpenSeconds setting)]
           <> ["--seed", show (iteration this), "--next-id", show nextId]
       )
   either (ioError . userError) pure (eitherDecodeStrict output)
@@ -300,21 +303,3 @@ coreTimes = do
         -- Idle, and waiting for a disk.
         let idle = sum (take 2 (drop 3 numbers))
     ]
-
--- | The median of a hundred: how long it takes until 4 KiB more of a file are
--- on the disk, in microseconds. What writes cost follows from it.
-fsyncMicros :: FilePath -> IO Double
-fsyncMicros folder = do
-  times <- withBinaryFile (folder </> "fsync.probe") WriteMode $ \file -> do
-    ByteString.hPut file "-"
-    hFlush file
-    bracket (handleToFd file) closeFd $ \descriptor ->
-      withBinaryFile (folder </> "fsync.probe") AppendMode $ \appending ->
-        replicateM 100 $ do
-          ByteString.hPut appending (Char8.replicate 4096 'x')
-          hFlush appending
-          began <- monotonic
-          fileSynchroniseDataOnly descriptor
-          ended <- monotonic
-          pure (fromIntegral (ended - began) / 1000)
-  pure (fromMaybe 0 (List.find (const True) (drop 50 (List.sort times))))

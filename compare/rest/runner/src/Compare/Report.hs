@@ -11,6 +11,7 @@ where
 import Compare.Cell
 import Compare.Goals
 import Compare.Load (Scenario (..))
+import Compare.OpenLoop (OpenLoop (..), generatorLimit)
 import Control.Monad (void)
 import Data.ByteString.Lazy qualified as Lazy
 import Data.List qualified as List
@@ -18,8 +19,9 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 import Data.Text qualified as Text
-import Tool.Chart (Bar (..), Bars (..), Chart (..), Group (..), Kind (..), Plot (..), Unit (..), axis, figure, styleSheet)
-import Tool.Markup (Markup, document, element, raw, render, text, (.=))
+import Tool.Bench.Html (factsOf, page, tableOf)
+import Tool.Chart (Bar (..), Bars (..), Chart (..), Group (..), Kind (..), Plot (..), Unit (..), axis, figure)
+import Tool.Markup (Markup, element, text, (.=))
 import Tool.Statistics (Summary (..))
 import Tool.Text (Align (..), fixed, table)
 
@@ -41,39 +43,64 @@ groupTitle (topology', layout', scenario', count) =
     ]
 
 header :: [Text]
-header = ["service", "requests/s", "95 %", "n", "warm-up", "CPU µs/request", "failed", "service busy", "wrk busy", "hits", "open loop p50", "p99", "p99.9 µs", "memory MiB"]
+header = ["service", "requests/s", "95 %", "n", "warm-up", "CPU µs/request", "failed", "service busy", "wrk busy", "hits", "memory MiB"]
 
--- | Each group with its table: a row for each service, the fastest first, and
--- last those without a number; why they have none is said at the end.
-groupTables :: [Result] -> [(GroupKey, [[Text]])]
+openHeader :: [Text]
+openHeader = ["service", "rate/s", "kept", "n", "p50 µs", "p95", "p99", "p99.9", "highest", "answers by status", "sent late, p99", "generator busy"]
+
+-- | A group with its tables: what was reached, a row for each service, the
+-- fastest first, and last those without a number, of which the end says why they
+-- have none; and the response times in the open loop, in the same order.
+data GroupTables = GroupTables
+  { tablesKey :: GroupKey,
+    tableReached :: [[Text]],
+    tableOpen :: [[Text]]
+  }
+
+groupTables :: [Result] -> [GroupTables]
 groupTables results =
-  [ (key, groupTable (Map.findWithDefault Map.empty key cells) <> map noNumber (Map.findWithDefault [] key without))
-    | key <- Map.keys (Map.union (void cells) (void without))
+  [ GroupTables
+      { tablesKey = key,
+        tableReached = map reached rows <> map noNumber (Map.findWithDefault [] key without),
+        tableOpen = [responded name loop | (name, sum') <- rows, Just loop <- [summedOpen sum']]
+      }
+    | key <- Map.keys (Map.union (void cells) (void without)),
+      let rows = List.sortOn (negate . summaryMean . summedRate . snd) (Map.toList (Map.findWithDefault Map.empty key cells))
   ]
   where
     cells = summedCells results
     without = uncounted results
     noNumber name = take (length header) (name : "none: invalid, see the end" : repeat "")
 
-groupTable :: Map Text Summed -> [[Text]]
-groupTable rows =
-  [ [ name,
-      number 0 (summaryMean (summedRate sum')),
-      maybe "" (\(low, high) -> number 0 low <> "–" <> number 0 high) (summaryInterval (summedRate sum')),
-      Text.pack (show (summaryCount (summedRate sum'))) <> (if summedLeftOut sum' > 0 then " (" <> Text.pack (show (summedLeftOut sum')) <> " invalid)" else ""),
-      maybe "" share (summedWarm sum'),
-      number 1 (summaryMean (summedCpu sum')),
-      if summedFailed sum' > 0 then number 2 (100 * summedFailed sum') <> " %" else "",
-      share (summedServiceBusy sum'),
-      share (summedGeneratorBusy sum'),
-      maybe "" share (summedHits sum'),
-      openPart (\(p50', _, _, _) -> p50'),
-      openPart (\(_, p99', _, _) -> p99'),
-      openPart (\(_, _, p999, _) -> p999),
-      number 0 (fromIntegral (summedMemory sum') / 1048576)
-    ]
-    | (name, sum') <- List.sortOn (negate . summaryMean . summedRate . snd) (Map.toList rows),
-      let openPart part = maybe "" (number 0 . part) (summedOpen sum')
+reached :: (Text, Summed) -> [Text]
+reached (name, sum') =
+  [ name,
+    number 0 (summaryMean (summedRate sum')),
+    maybe "" (\(low, high) -> number 0 low <> "–" <> number 0 high) (summaryInterval (summedRate sum')),
+    Text.pack (show (summaryCount (summedRate sum'))) <> (if summedLeftOut sum' > 0 then " (" <> Text.pack (show (summedLeftOut sum')) <> " invalid)" else ""),
+    maybe "" share (summedWarm sum'),
+    number 1 (summaryMean (summedCpu sum')),
+    if summedFailed sum' > 0 then number 2 (100 * summedFailed sum') <> " %" else "",
+    share (summedServiceBusy sum'),
+    share (summedGeneratorBusy sum'),
+    maybe "" share (summedHits sum'),
+    number 0 (fromIntegral (summedMemory sum') / 1048576)
+  ]
+
+responded :: Text -> OpenLoop -> [Text]
+responded name loop =
+  [ name,
+    number 0 (openRate loop),
+    maybe "" share (openKept loop),
+    Text.pack (show (openRounds loop)),
+    number 0 (openP50 loop),
+    maybe "" (number 0) (openP95 loop),
+    number 0 (openP99 loop),
+    number 0 (openP99_9 loop),
+    number 0 (openHighest loop),
+    Text.intercalate ", " [status <> ": " <> Text.pack (show times) | (status, times) <- Map.toList (openStatuses loop)],
+    maybe "" (number 0) (openSentLate loop),
+    maybe "" share (openBusy loop)
   ]
 
 number :: Int -> Double -> Text
@@ -103,16 +130,26 @@ textReport manifest results =
   Text.unlines $
     [name <> ": " <> value | (name, value) <- Map.toList manifest]
       <> concat
-        [ ["", groupTitle key] <> map Text.pack (table (take (length header) (AlignLeft : repeat AlignRight)) (map (map Text.unpack) (header : lines')))
-          | (key, lines') <- groupTables results
+        [ ["", groupTitle (tablesKey group)] <> textTable header (tableReached group) <> textTable openHeader (tableOpen group)
+          | group <- groupTables results
         ]
       <> invalidLines results
       <> ["", "Goals, as ratios of this run:"]
-      <> (if null (verdicts results) then [noGoals] else goalLines (verdicts results))
+      <> (if null (verdicts results) then [noGoals results] else goalLines (verdicts results))
+
+-- None without rows.
+textTable :: [Text] -> [[Text]] -> [Text]
+textTable names rows
+  | null rows = []
+  | otherwise = map Text.pack (table (take (length names) (AlignLeft : repeat AlignRight)) (map (map Text.unpack) (names : rows)))
 
 -- What a report says instead of goals, if none is about what was measured.
-noGoals :: Text
-noGoals = "None is about what was measured here: they compare with ASP.NET, beside one Redis."
+noGoals :: [Result] -> Text
+noGoals results
+  | null cold = "None is about what was measured here: they compare with ASP.NET, beside one Redis."
+  | otherwise = "Short form: no ratio. It takes ten seconds of load until .NET has compiled what it runs, and " <> Text.intercalate ", " cold <> " had fewer. `make compare-rest` judges."
+  where
+    cold = coldRows results
 
 invalidLines :: [Result] -> [Text]
 invalidLines results =
@@ -125,6 +162,18 @@ invalidLines results =
 aboutFailures :: (Text -> Text) -> Text
 aboutFailures marked = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty, and 404 in the mix, where a deletion may come before its user: at most one in a thousand. " <> marked "Warm-up" <> ": the rate over that of the last seconds before; 100 % of a service that was warm."
 
+-- How response times were taken. Takes how a term is marked.
+aboutOpenLoop :: (Text -> Text) -> Text
+aboutOpenLoop marked =
+  Text.unwords
+    [ "The second table of a group is of the open loop:",
+      marked "response times",
+      "are from when a request was due, all services at the same rate, half of what the slower of those that are compared reached in the first round and at most",
+      number 0 generatorLimit <> "/s, on the connections of the title (twice as many, up to 64, where these are fewer); medians of the rounds, but for the highest and the sums of the answers.",
+      marked "Kept" <> ": the part of the rate that was answered in time; a row that had less than one and a half times the rate in the closed loop is not asked.",
+      marked "Sent late" <> " and " <> marked "generator busy" <> " say what of it may be the generator's. The closed loop's latency says only how long the queue was, and is in the raw results."
+    ]
+
 -- | The same for a repository.
 markdownReport :: Map Text Text -> [Result] -> Text
 markdownReport manifest results =
@@ -136,60 +185,55 @@ markdownReport manifest results =
       "## Goals",
       ""
     ]
-      <> (if null (verdicts results) then [noGoals] else ["| | ratio | bound | what |", "|---|---|---|---|"])
+      <> (if null (verdicts results) then [noGoals results] else ["| | ratio | bound | what |", "|---|---|---|---|"])
       <> [ "| " <> (if verdictMet goal then "met" else "**missed**") <> " | " <> maybe "absent" (number 2) (verdictRatio goal) <> " | " <> (if verdictAtLeast goal then "≥ " else "≤ ") <> number 2 (verdictBound goal) <> " | " <> verdictName goal <> (if Text.null (verdictNote goal) then "" else "; " <> verdictNote goal) <> " |"
            | goal <- verdicts results
          ]
       <> ["", "## Where and how", ""]
       <> ["- " <> name <> ": " <> value | (name, value) <- Map.toList manifest]
-      <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. *Open loop* is the time from when a request was due, both services at the same rate (half of what the slower one reached); the closed loop's latency says only how long the queue was, and is in the raw results. Where *wrk* was busy for more than 80 % of a core its numbers are a lower bound. *Failed* requests are in no rate: " <> aboutFailures (\term -> "*" <> term <> "*"), ""]
+      <> ["", "Services in the order of their speed. *CPU µs/request* is the service's own processor time. " <> aboutOpenLoop (\term -> "*" <> term <> "*") <> " Where *wrk* was busy for more than 80 % of a core its numbers are a lower bound. *Failed* requests are in no rate: " <> aboutFailures (\term -> "*" <> term <> "*"), ""]
       <> concat
-        [ ["### " <> groupTitle key, "", "| " <> Text.intercalate " | " header <> " |", "|" <> Text.replicate (length header) "---|"]
-            <> ["| " <> Text.intercalate " | " line <> " |" | line <- lines']
-            <> [""]
-          | (key, lines') <- groupTables results
+        [ ["### " <> groupTitle (tablesKey group), ""] <> markdownTable header (tableReached group) <> markdownTable openHeader (tableOpen group)
+          | group <- groupTables results
         ]
       <> map ("- " <>) (invalidLines results)
+
+-- None without rows; a blank line behind it.
+markdownTable :: [Text] -> [[Text]] -> [Text]
+markdownTable names rows
+  | null rows = []
+  | otherwise = map line (names : map (const "---") names : rows) <> [""]
+  where
+    line cells = "| " <> Text.intercalate " | " cells <> " |"
 
 -- | One file, charts and all.
 htmlReport :: Map Text Text -> [Result] -> Lazy.ByteString
 htmlReport manifest results =
-  render . document $
-    [ element
-        "head"
-        []
-        [ element "meta" ["charset" .= "utf-8"] [],
-          element "meta" ["name" .= "viewport", "content" .= "width=device-width, initial-scale=1"] [],
-          element "title" [] [text "REST comparison"],
-          element "style" [] [raw pageStyle, styleSheet]
-        ],
-      element
-        "body"
-        []
-        ( [ element "h1" [] [text "REST: warp with redis-client beside ASP.NET Core with StackExchange.Redis"],
-            element "h2" [] [text "Goals"],
-            if null (verdicts results) then element "p" [] [text noGoals] else tableOf ["", "ratio", "bound", "what"] [[if verdictMet goal then "met" else "MISSED", maybe "absent" (number 2) (verdictRatio goal), (if verdictAtLeast goal then "≥ " else "≤ ") <> number 2 (verdictBound goal), verdictName goal <> (if Text.null (verdictNote goal) then "" else "; " <> verdictNote goal)] | goal <- verdicts results]
-          ]
-            <> charts results
-            <> [element "h2" [] [text "All cells"]]
-            <> concat [[element "h3" [] [text (groupTitle key)], tableOf header lines'] | (key, lines') <- groupTables results]
-            <> [element "p" [] [text ("Failed requests are in no rate: " <> aboutFailures id)]]
-            <> [element "p" [] [text line] | line <- invalidLines results]
-            <> [element "h2" [] [text "Where and how"], tableOf ["", ""] [[name, value] | (name, value) <- Map.toList manifest]]
-        )
+  page "REST: warp with redis-client beside ASP.NET Core with StackExchange.Redis" . concat $
+    [ [heading "Goals", if null goals then said (noGoals results) else tableOf ["what", "", "ratio", "bound"] (map judgement goals)],
+      charts results,
+      [heading "All cells"],
+      concatMap tables (groupTables results),
+      [said (aboutOpenLoop id), said ("Failed requests are in no rate: " <> aboutFailures id)],
+      map said (invalidLines results),
+      [heading "Where and how", factsOf (Map.toList manifest)]
     ]
-
-pageStyle :: Text
-pageStyle = "body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}table{border-collapse:collapse;display:block;overflow-x:auto;font-size:13px}td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid #8884}td:last-child,th:last-child,td:first-child,th:first-child{text-align:left}"
-
-tableOf :: [Text] -> [[Text]] -> Markup
-tableOf names rows =
-  element
-    "table"
-    []
-    ( element "tr" [] [element "th" [] [text name] | name <- names] :
-        [element "tr" [] [element "td" [] [text value] | value <- line] | line <- rows]
-    )
+  where
+    goals = verdicts results
+    heading name = element "h2" [] [text name]
+    said words' = element "p" [] [text words']
+    judgement goal =
+      [ text (verdictName goal <> (if Text.null (verdictNote goal) then "" else "; " <> verdictNote goal)),
+        element "span" ["class" .= (if verdictMet goal then "good" else "bad")] [text (if verdictMet goal then "met" else "MISSED")],
+        text (maybe "absent" (number 2) (verdictRatio goal)),
+        text ((if verdictAtLeast goal then "≥ " else "≤ ") <> number 2 (verdictBound goal))
+      ]
+    tables group =
+      element "h3" [] [text (groupTitle (tablesKey group))] :
+        [ tableOf names (map (map text) rows)
+          | (names, rows) <- [(header, tableReached group), (openHeader, tableOpen group)],
+            not (null rows)
+        ]
 
 -- | For each topology and layout: requests per second, and processor time.
 charts :: [Result] -> [Markup]

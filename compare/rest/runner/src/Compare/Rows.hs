@@ -4,7 +4,9 @@ module Compare.Rows
     rowsOf,
     goalRows,
     naiveRows,
+    isNaive,
     studyRows,
+    spreadRows,
     otherVersions,
 
     -- * Warm-up
@@ -49,10 +51,16 @@ rowsOf haskell dotnets warmup =
     row "haskell-aeson" "rows to JSON by records and aeson" [("JSON", "aeson")] [],
     row "haskell-never-poll" "the client sleeps at once when it waits for Redis" [("POLLING", "never")] [],
     row "haskell-rts-default" "the runtime's own settings" [] ["-A1m", "-I0.3"],
+    row "haskell-rts-I0" "the runtime's own settings, but for the collection when idle" [] ["-A1m", "-I0"],
     row "haskell-rts-A4m" "" [] ["-A4m"],
     row "haskell-rts-A64m-n4m" "" [] ["-A64m", "-n4m"],
+    row "haskell-rts-H512m" "half a gigabyte of heap, suggested" [] ["-H512m"],
     row "haskell-rts-A128m-n8m-H1g" "what the original chose (its -qb applies to several capabilities)" [] ["-H1024m", "-A128m", "-n8m"],
-    row "haskell-rts-nonmoving" "the concurrent collector" [] ["--nonmoving-gc"]
+    row "haskell-rts-nonmoving" "the concurrent collector" [] ["--nonmoving-gc"],
+    row "haskell-rts-N1" "one capability" [] ["-N1"],
+    row "haskell-rts-qg" "one thread collects" [] ["-qg"],
+    row "haskell-rts-qb" "threads that collect do not share work" [] ["-qb"],
+    row "haskell-rts-A128m-n8m-H1g-qb" "what the original chose, whole" [] ["-H1024m", "-A128m", "-n8m", "-qb"]
   ]
     <> concat
       [ [ dotnetRow name "ASP.NET Core, StackExchange.Redis" [] path,
@@ -100,7 +108,7 @@ rowsOf haskell dotnets warmup =
       ]
 
 -- | Those that goals are about: this library's service, and its peers.
-goalRows, naiveRows, studyRows :: [Row] -> [Row]
+goalRows, naiveRows, studyRows, spreadRows :: [Row] -> [Row]
 goalRows = filter (\row -> rowName row == "haskell" || ("dotnet" `Text.isPrefixOf` rowName row && not (isNaive row)))
 
 -- | Those of the original's design: of the versions in C# the first.
@@ -110,8 +118,15 @@ naiveRows rows = filter (\row -> isNaive row && rowName row `notElem` map ((<> "
 otherVersions :: [Row] -> [Row]
 otherVersions = drop 1 . filter (\row -> "dotnet" `Text.isPrefixOf` rowName row && not (isNaive row))
 
--- | Variants of the Haskell service.
-studyRows = filter (\row -> "haskell" `Text.isPrefixOf` rowName row && not (isNaive row))
+-- | Variants of the Haskell service that mean something on one processor.
+studyRows = filter (\row -> "haskell" `Text.isPrefixOf` rowName row && not (isNaive row) && not (isSpread row))
 
+-- | The Haskell service and its variants that are about several processors.
+spreadRows = filter (\row -> rowName row == "haskell" || isSpread row)
+
+isSpread :: Row -> Bool
+isSpread row = rowName row `elem` ["haskell-rts-N1", "haskell-rts-qg", "haskell-rts-qb", "haskell-rts-A128m-n8m-H1g-qb"]
+
+-- | Whether it is the original's design.
 isNaive :: Row -> Bool
 isNaive row = "-naive" `Text.isSuffixOf` rowName row

@@ -5,11 +5,13 @@ module Compare.Run
   )
 where
 
+import Compare.Autocannon (readSamples, sampleTables)
 import Compare.Cell
 import Compare.Facts (noteFacts, noteManifest)
 import Compare.Goals (Verdict (..), verdicts)
 import Compare.Load (scenarioName)
 import Compare.Measure
+import Compare.OpenLoop (rateFor)
 import Compare.Plan
 import Compare.Report
 import Compare.Rows
@@ -30,18 +32,25 @@ import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import System.IO.Temp (withTempDirectory)
 import Text.Read (readMaybe)
 import Tool.Bench.Cpu (monotonic)
+import Tool.Bench.Disk (probeDisk)
+import Tool.Bench.Document (Disk (..))
+import Tool.Bench.Histogram (percentile)
+import Tool.Span (inMicros, remaining, secondsIn)
+import Tool.Text (fixed)
 import Tool.Utf8 (useUtf8)
 
 usage :: String
 usage =
   unlines
     [ "usage: rest-compare run    --out FOLDER --haskell PROGRAM [--dotnet NAME=PROGRAM]... --generator PROGRAM",
-      "                           --sql FILE --scripts FOLDER [--what goals|naive|study|quick]... [--iterations 5]",
+      "                           --sql FILE --scripts FOLDER [--what goals|study|quick]... [--iterations 5]",
       "                           [--seconds 4] [--open-seconds 4] [--warmup 12] [--place TEXT]... [--only TEXT]... [--plan yes]",
+      "       rest-compare manifest --out FOLDER [--dotnet NAME=PROGRAM]...",
       "       rest-compare report --out FOLDER",
       "",
       "run measures what the folder has not yet, and says first how long that takes (--plan yes: says only that); --place and --only take groups whose name begins so,",
-      "such as standalone-pinned-post: those that one of each names. Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
+      "such as standalone-pinned-post: those that one of each names. manifest notes the machine and the programs, for what measures by itself.",
+      "Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
     ]
 
 -- | Runs a command line. Exits with 2 for one that cannot be understood.
@@ -51,6 +60,7 @@ runCommand arguments = do
   hSetBuffering stdout LineBuffering
   case arguments of
     "run" : rest | Just options <- pairs rest -> run options
+    "manifest" : rest | Just options <- pairs rest -> required "--out" options >>= (`noteManifest` dotnetsOf options)
     "report" : rest | Just options <- pairs rest -> report options
     _ -> wrongUsage
   where
@@ -64,6 +74,10 @@ wrongUsage = hPutStrLn stderr usage >> exitWith (ExitFailure 2)
 
 required :: String -> [(String, String)] -> IO String
 required name options = maybe (hPutStrLn stderr (name <> " is missing") >> wrongUsage) pure (lookup name options)
+
+-- The rows in C# by name.
+dotnetsOf :: [(String, String)] -> [(Text.Text, FilePath)]
+dotnetsOf options = [(Text.pack name, path) | ("--dotnet", word) <- options, (name, '=' : path) <- [break (== '=') word]]
 
 run :: [(String, String)] -> IO ()
 run options = do
@@ -82,7 +96,7 @@ run options = do
       wanted = [word | ("--what", word) <- options]
       groups =
         filter (\group -> all (any (`List.isPrefixOf` groupName' group) . textsOf) ["--place", "--only"]) $
-          concat [groupsOf word rows | word <- if null wanted then ["goals", "naive", "study"] else wanted]
+          concat [groupsOf word rows | word <- if null wanted then ["goals", "study"] else wanted]
       textsOf name = case [word | (name', word) <- options, name' == name] of
         [] -> [""]
         words' -> words'
@@ -99,7 +113,9 @@ run options = do
     began <- monotonic
     withTempDirectory (takeDirectory out) ".databases" $ \folder -> do
       golden <- goldenDatabase sqlFile folder
-      noteFacts out . Map.singleton "fsync of 4 KiB, median µs" . Text.pack . show . (round :: Double -> Int) =<< fsyncMicros folder
+      disk <- probeDisk folder
+      noteFacts out $
+        Map.fromList [("fsync of an append, median µs", Text.pack (fixed 0 (inMicros (fromIntegral (percentile 50 (diskFsync found)))))) | Just found <- [disk]]
       let setting =
             Setting
               { settingSqlFile = sqlFile,
@@ -116,10 +132,10 @@ run options = do
         (_, (first, _, _)) : _ -> withRedis (groupTopology first) (groupLayout first) $ \redis ->
           forM_ together $ \(before, (group, row', this)) -> do
             earlier <- readResults raw
-            result <- measure setting redis row' this (rateFor group this earlier)
+            result <- measure setting redis row' this (openRateFor group this earlier)
             appendResult raw result
             now <- monotonic
-            let left = remaining whole (before + seconds (group, row', this)) (fromIntegral (now - began) / 1e9)
+            let left = remaining whole (before + seconds (group, row', this)) (secondsIn (now - began))
             putStrLn (progress result <> " (" <> show (ceiling left :: Int) <> " min left)")
         [] -> pure ()
   where
@@ -130,7 +146,6 @@ run options = do
     sameServers (_, (one, _, _)) (_, (other, _, _)) = (groupTopology one, groupLayout one) == (groupTopology other, groupLayout other)
     groupsOf word rows = case word of
       "goals" -> goalGroups rows
-      "naive" -> naiveGroups rows
       "study" -> studyGroups rows
       "quick" -> quickGroups rows
       _ -> []
@@ -146,14 +161,23 @@ groupName' group =
       show (groupConnections group)
     ]
 
--- | The rate of the open loop: half of what the slowest service of the group
--- reached the first time. The first round has none.
-rateFor :: Group -> Cell -> [Result] -> Maybe Double
-rateFor group this results
+-- | The rate of the open loop for a row. The first round, which finds it, has
+-- none; the naive rows are in the group, but do not decide it.
+openRateFor :: Group -> Cell -> [Result] -> Maybe Double
+openRateFor group this results
   | not (groupOpenLoop group) || iteration this == 1 = Nothing
-  | otherwise = case [requestsPerSecond (outcome result) | result <- results, cellGroup (cell result) == cellGroup this, iteration (cell result) == 1, row (cell result) `elem` map rowName (groupRows group)] of
-    [] -> Nothing
-    rates -> Just (fromIntegral (round (minimum rates / 2) :: Int))
+  | otherwise = Map.lookup (row this) first >>= rateFor [rate | (name, rate) <- Map.toList first, name `elem` compared]
+  where
+    compared = map rowName (filter (not . isNaive) (groupRows group))
+    first =
+      Map.fromList
+        [ (row (cell result), requestsPerSecond (outcome result))
+          | result <- results,
+            cellGroup (cell result) == cellGroup this,
+            iteration (cell result) == 1,
+            -- One that answered nothing says nothing.
+            requestsPerSecond (outcome result) > 0
+        ]
 
 progress :: Result -> String
 progress Result {cell = this, outcome = seen} =
@@ -174,12 +198,14 @@ report options = do
   out <- required "--out" options
   results <- readResults (out </> "cells.jsonl")
   manifest <- fromMaybe Map.empty <$> decodeFileStrict (out </> "manifest.json")
+  samples <- readSamples (out </> "autocannon.jsonl")
   let goals = verdicts results
-  Lazy.writeFile (out </> "COMPARISON-rest.md") (Lazy.fromStrict (Text.encodeUtf8 (markdownReport manifest results)))
+      others = Text.unlines (sampleTables samples)
+  Lazy.writeFile (out </> "COMPARISON-rest.md") (Lazy.fromStrict (Text.encodeUtf8 (Text.intercalate "\n" (markdownReport manifest results : [others | not (Text.null others)]))))
   Lazy.writeFile (out </> "COMPARISON-rest.html") (htmlReport manifest results)
-  Lazy.putStr (Lazy.fromStrict (Text.encodeUtf8 (textReport manifest results)))
+  Lazy.putStr (Lazy.fromStrict (Text.encodeUtf8 (textReport manifest results <> others)))
   let missed = filter (not . verdictMet) goals
-  unless (any (null . problems . outcome) results) $ exitWith (ExitFailure 2)
+  unless (any (null . problems . outcome) results || not (null samples)) $ exitWith (ExitFailure 2)
   unless (null missed) $ do
     hPutStrLn stderr (show (length missed) <> " of " <> show (length goals) <> " goals missed")
     exitWith (ExitFailure 1)

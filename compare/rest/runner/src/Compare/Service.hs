@@ -21,7 +21,7 @@ import Control.Monad (unless)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Redis.TestKit.Address (freePorts)
-import Redis.TestKit.Process (Process, awaitExit, exitStatus, kill9, processId, signal, spawn)
+import Redis.TestKit.Process (Process, awaitExit, exitStatus, kill9, onCores, processId, signal, spawn)
 import Redis.TestKit.Wait (eventuallyJust, failure)
 import Rest.Seed (seedDatabase, seedUsers)
 import Rest.Statements (loadStatements)
@@ -100,10 +100,7 @@ withService program options folder database action = do
             ]
               <> programEnvironment program
       ]
-    pinned =
-      [word | not (null (serviceCores options)), word <- ["taskset", "-c", cores]]
-        <> (programPath program : programArguments program)
-    cores = concat (zipWith (<>) ("" : repeat ",") (map show (serviceCores options)))
+    pinned = onCores (serviceCores options) <> (programPath program : programArguments program)
     awaitListening process = do
       listening <- eventuallyJust 30 (programName program <> " listens") $ do
         ended <- atomically (exitStatus process)

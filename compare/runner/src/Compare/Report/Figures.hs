@@ -34,6 +34,7 @@ import Data.Ord (Down (..))
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Printf (printf)
+import Tool.Span (inMicros)
 
 -- | One row at one cell.
 data Line = Line
@@ -107,8 +108,8 @@ thousands value = Text.pack (printf "%.1f k/s" (value / 1e3))
 micros :: Double -> Text
 micros nanos
   | nanos <= 0 = "-"
-  | nanos < 99950 = Text.pack (printf "%.2f" (nanos / 1e3))
-  | otherwise = Text.pack (printf "%.0f" (nanos / 1e3))
+  | nanos < 99950 = Text.pack (printf "%.2f" (inMicros nanos))
+  | otherwise = Text.pack (printf "%.0f" (inMicros nanos))
 
 -- | Two digits.
 ratioText :: Double -> Text

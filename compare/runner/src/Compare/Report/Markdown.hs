@@ -49,8 +49,9 @@ markdown goals document =
         "that is thrown away.",
         "",
         "*servers' CPU* is what a command cost the servers, all of them together, by their own account, warm-up",
-        "included. Where they have one core, no client gets more than that core can do; a missed goal that asks for more",
-        "than about that says so: an estimate, from the least median of this column and the best single run."
+        "included. A server runs commands on one core, whoever asks. Where twice the best StackExchange.Redis is more than",
+        "that core can do (what the cheapest command in this column leaves it time for, or the best median, over all cells",
+        "that ask for the same), the server is *full*, and the goals are others."
       ],
       concatMap table (cellsOf document),
       ["", "## The machine", ""],

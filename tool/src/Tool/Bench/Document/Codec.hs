@@ -39,7 +39,15 @@ where
 
 import Control.Applicative ((<|>))
 import Control.Monad (void)
-import Data.Aeson (FromJSON (parseJSON), ToJSON (toJSON), Value (..), object, withObject, (.:?), (.=))
+import Data.Aeson
+  ( FromJSON (parseJSON),
+    ToJSON (toJSON),
+    Value (..),
+    object,
+    withObject,
+    (.:?),
+    (.=),
+  )
 import Data.Aeson.Key qualified as Key
 import Data.Aeson.Types (Object, Pair, Parser, explicitParseField, listParser, (<?>))
 import Data.Aeson.Types qualified as Aeson
@@ -61,7 +69,13 @@ data Codec a = Codec
   }
 
 plain :: (FromJSON a, ToJSON a) => Text -> Codec a
-plain name = Codec {codecSchema = object ["type" .= name], codecDefinitions = Map.empty, codecWrite = toJSON, codecRead = parseJSON}
+plain name =
+  Codec
+    { codecSchema = object ["type" .= name],
+      codecDefinitions = Map.empty,
+      codecWrite = toJSON,
+      codecRead = parseJSON
+    }
 
 -- | A string.
 text :: Codec Text
@@ -103,7 +117,11 @@ list one =
 mapOf :: Codec a -> Codec (Map Text a)
 mapOf one =
   Codec
-    { codecSchema = object ["type" .= ("object" :: Text), "additionalProperties" .= codecSchema one],
+    { codecSchema =
+        object
+          [ "type" .= ("object" :: Text),
+            "additionalProperties" .= codecSchema one
+          ],
       codecDefinitions = codecDefinitions one,
       codecWrite = toJSON . fmap (codecWrite one),
       codecRead = \value -> parseJSON value >>= Map.traverseWithKey inside
@@ -143,8 +161,10 @@ constants known =
       codecWrite = \value -> maybe Null (String . fst) (find ((== value) . snd) known),
       codecRead = \value -> do
         name <- parseJSON value
-        maybe (fail (Text.unpack (name <> " is none of " <> Text.intercalate ", " (map fst known)))) pure (lookup name known)
+        maybe (fail (Text.unpack (name <> " is none of " <> names))) pure (lookup name known)
     }
+  where
+    names = Text.intercalate ", " (map fst known)
 
 -- | The same, described once under a name and referred to wherever it occurs.
 named :: Text -> Codec a -> Codec a
@@ -179,7 +199,8 @@ oneOf variants =
     { codecSchema = object ["anyOf" .= map variantSchema variants],
       codecDefinitions = Map.unions (map variantDefinitions variants),
       codecWrite = \value -> fromMaybe Null (asum (map (`variantWrite` value) variants)),
-      codecRead = \value -> asum (map (`variantRead` value) variants) <|> fail "none of the forms it may have"
+      codecRead =
+        \value -> asum (map (`variantRead` value) variants) <|> fail "none of the forms it may have"
     }
 
 -- | Fields of a record @r@, from which an @a@ can be made.
@@ -194,7 +215,13 @@ instance Functor (Fields r) where
   fmap f fields = fields {fieldsRead = fmap f . fieldsRead fields}
 
 instance Applicative (Fields r) where
-  pure value = Fields {fieldsSchema = [], fieldsDefinitions = Map.empty, fieldsWrite = const [], fieldsRead = const (pure value)}
+  pure value =
+    Fields
+      { fieldsSchema = [],
+        fieldsDefinitions = Map.empty,
+        fieldsWrite = const [],
+        fieldsRead = const (pure value)
+      }
   one <*> other =
     Fields
       { fieldsSchema = fieldsSchema one <> fieldsSchema other,
@@ -232,7 +259,8 @@ record about fields =
         object
           [ "type" .= ("object" :: Text),
             "description" .= about,
-            "properties" .= object [Key.fromText name .= schema | (name, schema) <- fieldsSchema fields],
+            "properties"
+              .= object [Key.fromText name .= schema | (name, schema) <- fieldsSchema fields],
             "required" .= map fst (fieldsSchema fields)
           ],
       codecDefinitions = fieldsDefinitions fields,

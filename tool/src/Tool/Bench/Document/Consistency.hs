@@ -39,7 +39,13 @@ checked written document =
   where
     follows = documentValue document
     -- What is about all runs makes each of them doubtful.
-    shared = concat [differences [name] one other | name <- ["manifest", "origins"], Just one <- [at name written], Just other <- [at name follows]]
+    shared =
+      concat
+        [ differences [name] one other
+          | name <- ["manifest", "origins"],
+            Just one <- [at name written],
+            Just other <- [at name follows]
+        ]
     judge number run = case shared <> differing number <> contradictions run of
       [] -> run
       found -> run {runProblems = runProblems run <> ["its numbers do not agree: " <> few found]}
@@ -68,17 +74,29 @@ differences path written follows = case (written, follows) of
   (Object one, Object other) ->
     concat
       [ differences (Key.toText name : path) value expected
-        | (name, (value, expected)) <- List.sortOn fst (KeyMap.toList (KeyMap.intersectionWith (,) one other)),
+        | (name, (value, expected)) <-
+            List.sortOn fst (KeyMap.toList (KeyMap.intersectionWith (,) one other)),
           name /= "hdr_b64"
       ]
   (Array one, Array other)
     | length one == length other ->
-      concat [differences (Text.pack (show number) : path) value expected | (number, (value, expected)) <- zip [0 :: Int ..] (zip (toList one) (toList other))]
+      concat
+        [ differences (Text.pack (show number) : path) value expected
+          | (number, (value, expected)) <-
+              zip [0 :: Int ..] (zip (toList one) (toList other))
+        ]
   (Number _, Number _)
     | Success one <- fromJSON written, Success other <- fromJSON follows, close one other -> []
   _
     | written == follows -> []
-    | otherwise -> [Text.intercalate "." (reverse path) <> " is " <> shown written <> ", but " <> shown follows <> " follows from the rest"]
+    | otherwise ->
+      [ Text.intercalate "." (reverse path)
+          <> " is "
+          <> shown written
+          <> ", but "
+          <> shown follows
+          <> " follows from the rest"
+      ]
   where
     shown value = case value of
       Object _ -> "something else"
@@ -104,7 +122,8 @@ contradictions run =
       _ -> False
     among = inWindow (specInFlight (runSpec run))
     window number one
-      | length (runIterations run) > 1 = map (("window " <> Text.pack (show number) <> ": ") <>) (among one)
+      | length (runIterations run) > 1 =
+        map (("window " <> Text.pack (show number) <> ": ") <>) (among one)
       | otherwise = among one
 
 -- Takes how many commands can be on their way at a time. While a window begins
@@ -113,11 +132,21 @@ contradictions run =
 inWindow :: Int -> Iteration -> [Text]
 inWindow onTheirWay one =
   concat
-    [ [ name <> " has " <> count (commandHits stats + commandMisses stats) <> " hits and misses of " <> count (held stats) <> " commands"
+    [ [ name <> " has " <> count (commandHits stats + commandMisses stats)
+          <> " hits and misses of "
+          <> count (held stats)
+          <> " commands"
         | (name, stats) <- commands,
-          commandHits stats < 0 || commandMisses stats < 0 || commandHits stats + commandMisses stats > held stats + onTheirWay
+          commandHits stats < 0
+            || commandMisses stats < 0
+            || commandHits stats + commandMisses stats > held stats + onTheirWay
       ],
-      [ name <> " has " <> count (held stats) <> " commands in the window and " <> count slices <> " in its slices"
+      [ name
+          <> " has "
+          <> count (held stats)
+          <> " commands in the window and "
+          <> count slices
+          <> " in its slices"
         | measured,
           (name, stats) <- commands,
           let slices = Map.findWithDefault 0 name sliced,
@@ -127,7 +156,12 @@ inWindow onTheirWay one =
         | measured,
           not (close spans (iterationSeconds one))
       ],
-      [ count inside <> " commands failed with " <> name <> " in the window and " <> count whole <> " in all"
+      [ count inside
+          <> " commands failed with "
+          <> name
+          <> " in the window and "
+          <> count whole
+          <> " in all"
         | (name, inside) <- Map.toList (Map.unionsWith (+) (map (commandErrors . snd) commands)),
           let whole = Map.findWithDefault 0 name (iterationErrors one),
           inside > whole
@@ -139,7 +173,10 @@ inWindow onTheirWay one =
     -- A merged window may lack the slices of one of its parts.
     measured = not (null (iterationSeries one)) && null (toList (iterationCommon one))
     sliced :: Map Text Int
-    sliced = Map.unionsWith (+) (map (Map.map (Histogram.count . sliceService) . sliceCommands) (iterationSeries one))
+    sliced =
+      Map.unionsWith
+        (+)
+        (map (Map.map (Histogram.count . sliceService) . sliceCommands) (iterationSeries one))
     spans = sum (map sliceSpan (iterationSeries one))
     count = Text.pack . show :: Int -> Text
     seconds = Text.pack . (<> " s") . fixed 3 :: Double -> Text

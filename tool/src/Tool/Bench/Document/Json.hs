@@ -75,13 +75,23 @@ decodeWritten bytes = do
 document :: Codec Document
 document =
   record "The results of a measurement: where it was made, what was sent, what came back." $
-    derived "schema" "The name of this schema." (const ()) (refined (const (Right ())) (const schemaName) (constants [(schemaName, schemaName)]))
+    derived "schema" "The name of this schema." (const ()) itsName
       *> ( Document
              <$> field "manifest" "Where the document comes from." documentManifest manifest
              <*> field "runs" "The cells that were measured." documentRuns (list run)
-             <*> field "notes" "What the reader should know about all of it." documentNotes (list text)
-             <*> field "origins" "The documents that this one was merged from; empty if it was measured." documentOrigins (list origin)
+             <*> field
+               "notes"
+               "What the reader should know about all of it."
+               documentNotes
+               (list text)
+             <*> field
+               "origins"
+               "The documents that this one was merged from; empty if it was measured."
+               documentOrigins
+               (list origin)
          )
+  where
+    itsName = refined (const (Right ())) (const schemaName) (constants [(schemaName, schemaName)])
 
 manifest :: Codec Manifest
 manifest =
@@ -97,7 +107,11 @@ manifest =
       <*> field "cpu" "Model of the processor." manifestCpu (nullable text)
       <*> field "processors" "Processors that the system sees." manifestProcessors int
       <*> field "memory" "Bytes of memory in the machine." manifestMemory (nullable int)
-      <*> field "virtual_machine" "Whether the processor says that it is virtual." manifestVirtual bool
+      <*> field
+        "virtual_machine"
+        "Whether the processor says that it is virtual."
+        manifestVirtual
+        bool
       <*> field "clock_source" "Of the kernel." manifestClockSource text
       <*> field "compiler" "Of the program." manifestCompiler text
       <*> field "capabilities" "Of the program's runtime." manifestCapabilities int
@@ -118,7 +132,11 @@ origin =
     Origin
       <$> field "name" "Its file." originName text
       <*> field "manifest" "Where it comes from." originManifest manifest
-      <*> field "clock" "Its machine's clock minus that of the first document." originClock (nullable clock)
+      <*> field
+        "clock"
+        "Its machine's clock minus that of the first document."
+        originClock
+        (nullable clock)
 
 clock :: Codec Clock
 clock =
@@ -129,27 +147,60 @@ clock =
 
 run :: Codec Run
 run =
-  named "run" . record "A load against a target, measured once or more. Its first four fields are those that other harnesses write." $
-    derived "operation" "What was sent." (specOperation . runSpec) text
+  named "run"
+    . record
+      "A load against a target, measured once or more. \
+      \Its first four fields are those that other harnesses write."
+    $ derived "operation" "What was sent." (specOperation . runSpec) text
       *> derived "ops_per_sec" "Commands answered well per second." runRate number
       *> derived "duration_sec" "Seconds measured, over all iterations." runSeconds number
       *> derived "total_ops" "Commands answered well, over all iterations." runOps int
-      *> derived "latency_ns" "Service times of everything. In a batch the clock is read before every eighth submit: a time may begin up to seven submits early." runService summary
+      *> derived
+        "latency_ns"
+        "Service times of everything. \
+        \In a batch the clock is read before every eighth submit: \
+        \a time may begin up to seven submits early."
+        runService
+        summary
       *> derived "hits" "Reads that found something." runHits int
       *> derived "misses" "Reads that found nothing." runMisses int
       *> derived "hit_ratio" "Hits among the reads." runHitRatio (nullable number)
-      *> derived "error_count" "Everything that failed, preload and warm-up included." runErrorCount int
-      *> derived "commandstats" "Whether the server counted the same, over all iterations." runAgreement agreement
-      *> derived "client_cpu_ns_per_op" "Processor time of the generator per command." runCpuPerOp number
+      *> derived
+        "error_count"
+        "Everything that failed, preload and warm-up included."
+        runErrorCount
+        int
+      *> derived
+        "commandstats"
+        "Whether the server counted the same, over all iterations."
+        runAgreement
+        agreement
+      *> derived
+        "client_cpu_ns_per_op"
+        "Processor time of the generator per command."
+        runCpuPerOp
+        number
       *> derived "valid" "Whether the numbers may be used." runValid bool
       *> ( Run
              <$> field "name" "Unique in the document." runName text
              <*> field "spec" "What was asked for." runSpec spec
              <*> field "server" "Who answered." runServer server
-             <*> field "iterations" "What was measured, one window after the other." runIterations (list iteration)
-             <*> field "problems" "Why the numbers must not be used; empty: they may." runProblems (list text)
+             <*> field
+               "iterations"
+               "What was measured, one window after the other."
+               runIterations
+               (list iteration)
+             <*> field
+               "problems"
+               "Why the numbers must not be used; empty: they may."
+               runProblems
+               (list text)
              <*> field "notes" "What the reader should know." runNotes (list text)
-             <*> field "redis_benchmark" "What redis-benchmark reached beside it." runReference (nullable reference)
+             <*> field
+               "redis_benchmark"
+               "What redis-benchmark reached beside it."
+               runReference
+               (nullable reference)
          )
 
 spec :: Codec Spec
@@ -166,14 +217,22 @@ spec =
       <*> field "threads" "Threads that submit." specThreads int
       <*> field "batch" "Commands that a thread submits before it waits." specBatch int
       <*> field "in_flight" "The most commands that can be on their way at a time." specInFlight int
-      <*> field "mux_count" "Connections per node; null: one per capability." specMuxCount (nullable int)
+      <*> field
+        "mux_count"
+        "Connections per node; null: one per capability."
+        specMuxCount
+        (nullable int)
       <*> field "polling" "Whether connections may poll." specPolling bool
       <*> field "capabilities" "Of the runtime." specCapabilities int
       <*> field "loop" "When the next command is sent." specLoop loop
       <*> field "warmup_sec" "Seconds of load before the measured window." specWarmup number
       <*> field "duration_sec" "Seconds asked for." specDuration (nullable number)
       <*> field "requests" "Commands asked for." specRequests (nullable int)
-      <*> field "target" "What was measured." specTarget (constants [(Text.pack (targetName kind), kind) | kind <- [minBound .. maxBound]])
+      <*> field
+        "target"
+        "What was measured."
+        specTarget
+        (constants [(Text.pack (targetName kind), kind) | kind <- [minBound .. maxBound]])
       <*> field "tls" "Whether by TLS." specTls bool
       <*> field "protocol" "Version of RESP." specProtocol int
       <*> field "network" "Such as local or relay 1 ms." specNetwork text
@@ -185,18 +244,25 @@ loop =
   named "loop" $
     oneOf
       [ variant (\case Closed -> Just (); _ -> Nothing) (const Closed) (kind "closed" (pure ())),
-        variant (\case OpenConstant rate -> Just rate; _ -> Nothing) OpenConstant (kind "constant" (rateOf "rate")),
-        variant (\case OpenPoisson rate -> Just rate; _ -> Nothing) OpenPoisson (kind "poisson" (rateOf "rate")),
+        variant
+          (\case OpenConstant rate -> Just rate; _ -> Nothing)
+          OpenConstant
+          (kind "constant" (rateOf "rate" id)),
+        variant
+          (\case OpenPoisson rate -> Just rate; _ -> Nothing)
+          OpenPoisson
+          (kind "poisson" (rateOf "rate" id)),
         variant
           (\case OpenRamp from to -> Just (from, to); _ -> Nothing)
           (uncurry OpenRamp)
-          (kind "ramp" ((,) <$> field "from" "Commands per second." fst number <*> field "to" "Commands per second." snd number))
+          (kind "ramp" ((,) <$> rateOf "from" fst <*> rateOf "to" snd))
       ]
   where
     kind :: Text -> Fields a a -> Codec a
-    kind name fields = record "A kind of loop." (field "kind" "Which." (const name) (only name) *> fields)
+    kind name fields =
+      record "A kind of loop." (field "kind" "Which." (const name) (only name) *> fields)
     only name = refined (const (Right name)) id (constants [(name, name)])
-    rateOf name = field name "Commands per second." id number
+    rateOf name part = field name "Commands per second." part number
 
 server :: Codec ServerFacts
 server =
@@ -216,9 +282,17 @@ reference =
       <$> field "ops_per_sec" "Commands per second." referenceOpsPerSecond number
       <*> field "p50_ms" "As it says." referenceP50 number
       <*> field "p99_ms" "As it says." referenceP99 number
-      <*> field "cpu_ns_per_op" "Processor time of its process per command." referenceCpuPerOp number
+      <*> field
+        "cpu_ns_per_op"
+        "Processor time of its process per command."
+        referenceCpuPerOp
+        number
       <*> field "total_ops" "Commands." referenceCommands int
-      <*> field "command" "Its command line." referenceArguments (list (refined (Right . Text.unpack) Text.pack text))
+      <*> field
+        "command"
+        "Its command line."
+        referenceArguments
+        (list (refined (Right . Text.unpack) Text.pack text))
 
 iteration :: Codec Iteration
 iteration =
@@ -226,20 +300,48 @@ iteration =
     derived "ops_per_sec" "Commands answered well per second." iterationRate number
       *> derived "total_ops" "Commands answered well." iterationOps int
       *> ( Iteration
-             <$> field "started" "Nanoseconds since 1970, by the generator's clock." iterationStarted int
+             <$> field
+               "started"
+               "Nanoseconds since 1970, by the generator's clock."
+               iterationStarted
+               int
              <*> field "seconds" "How long the window was." iterationSeconds number
-             <*> field "common" "Merged windows: the part that all have in common, whose rate is the rate." iterationCommon (nullable common)
-             <*> field "commands" "What ended inside the window, by command." iterationCommands (mapOf commandStats)
-             <*> field "errors" "Everything that failed, by class, preload and warm-up included." iterationErrors (mapOf int)
+             <*> field
+               "common"
+               "Merged windows: the part that all have in common, whose rate is the rate."
+               iterationCommon
+               (nullable common)
+             <*> field
+               "commands"
+               "What ended inside the window, by command."
+               iterationCommands
+               (mapOf commandStats)
+             <*> field
+               "errors"
+               "Everything that failed, by class, preload and warm-up included."
+               iterationErrors
+               (mapOf int)
              <*> field "series" "The window cut into slices." iterationSeries (list slice)
              <*> field "nodes" "By the node's address." iterationNodes (mapOf nodeStats)
-             <*> field "server_samples" "What the nodes said of themselves." iterationSamples (list serverSample)
+             <*> field
+               "server_samples"
+               "What the nodes said of themselves."
+               iterationSamples
+               (list serverSample)
              <*> field "events" "What may explain the curve." iterationEvents (list event)
              <*> field "client_cpu_ns" "Processor time of the generator." iterationCpu number
-             <*> field "client_gc_ns" "The part of it that was garbage collection." iterationGcCpu (nullable number)
+             <*> field
+               "client_gc_ns"
+               "The part of it that was garbage collection."
+               iterationGcCpu
+               (nullable number)
              <*> field "memory_bytes" "What the generator needed." iterationMemory memory
              <*> field "trust" "Whether the generator was good enough." iterationTrust trust
-             <*> field "commandstats" "Whether the server counted the same." iterationAgreement agreement
+             <*> field
+               "commandstats"
+               "Whether the server counted the same."
+               iterationAgreement
+               agreement
          )
 
 common :: Codec Common
@@ -257,7 +359,12 @@ commandStats =
       <*> field "misses" "Reads that found nothing." commandMisses int
       <*> field "errors" "Inside the window, by class." commandErrors (mapOf int)
       <*> field "service_ns" "From the submit to the reply." commandService histogram
-      <*> field "response_ns" "From the intended start to the reply; open loops only. Also of commands that were due in the window and answered after it." commandResponse (nullable histogram)
+      <*> field
+        "response_ns"
+        "From the intended start to the reply; open loops only. \
+        \Also of commands that were due in the window and answered after it."
+        commandResponse
+        (nullable histogram)
 
 nodeStats :: Codec NodeStats
 nodeStats =
@@ -279,7 +386,11 @@ sliceStats =
   named "sliceStats" . record "One kind of command in a slice." $
     SliceStats
       <$> field "service_ns" "From the submit to the reply." sliceService histogram
-      <*> field "response_ns" "From the intended start to the reply; open loops only." sliceResponse (nullable histogram)
+      <*> field
+        "response_ns"
+        "From the intended start to the reply; open loops only."
+        sliceResponse
+        (nullable histogram)
       <*> field "errors" "How many failed." sliceErrors int
 
 serverSample :: Codec ServerSample
@@ -296,19 +407,44 @@ event =
     Event
       <$> field "at" "Seconds since the window began." eventAt number
       <*> field "until" "Seconds since the window began." eventUntil number
-      <*> field "kind" "Such as aof-rewrite, bgsave, fsync-delay, failover, stall, change-point." eventKind text
+      <*> field
+        "kind"
+        "Such as aof-rewrite, bgsave, fsync-delay, failover, stall, change-point."
+        eventKind
+        text
       <*> field "text" "In words." eventText text
 
 trust :: Codec Trust
 trust =
   named "trust" . record "Whether the generator was good enough." $
     Trust
-      <$> field "cpu_share" "Its processor time over that of the cores it may use." trustCpuShare (nullable number)
-      <*> field "gc_share" "Garbage collection over all its processor time." trustGcShare (nullable number)
-      <*> field "run_queue" "Time its threads waited for a core over the window's length." trustRunQueue (nullable number)
-      <*> field "little" "Throughput times mean latency over the commands on their way." trustLittle (nullable number)
+      <$> field
+        "cpu_share"
+        "Its processor time over that of the cores it may use."
+        trustCpuShare
+        (nullable number)
+      <*> field
+        "gc_share"
+        "Garbage collection over all its processor time."
+        trustGcShare
+        (nullable number)
+      <*> field
+        "run_queue"
+        "Time its threads waited for a core over the window's length; \
+        \of all threads together, so that it may be above 1."
+        trustRunQueue
+        (nullable number)
+      <*> field
+        "little"
+        "Throughput times mean latency over the commands on their way."
+        trustLittle
+        (nullable number)
       <*> field "steady" "Whether the warm-up ended in a steady state." trustSteady (nullable bool)
-      <*> field "schedule_ns" "From the intended to the actual start." trustSchedule (nullable histogram)
+      <*> field
+        "schedule_ns"
+        "From the intended to the actual start."
+        trustSchedule
+        (nullable histogram)
       <*> field "problems" "What makes it not good enough." trustProblems (list text)
 
 memory :: Codec Memory
@@ -326,17 +462,18 @@ agreement =
       [ variant
           (\case Agrees counts -> Just counts; _ -> Nothing)
           Agrees
-          (status "agrees" (client id <* derived "server" "Calls that the server counted." id (mapOf int))),
+          (status "agrees" (client id <* derived "server" serverCalls id (mapOf int))),
         variant
           (\case Disagrees ours theirs -> Just (ours, theirs); _ -> Nothing)
           (uncurry Disagrees)
-          (status "disagrees" ((,) <$> client fst <*> field "server" "Calls that the server counted." snd (mapOf int))),
+          (status "disagrees" ((,) <$> client fst <*> field "server" serverCalls snd (mapOf int))),
         variant
           (\case NotComparable reason -> Just reason; _ -> Nothing)
           NotComparable
           (status "not compared" (field "reason" "Why not." id text))
       ]
   where
+    serverCalls = "Calls that the server counted."
     status :: Text -> Fields a a -> Codec a
     status name fields =
       record "A comparison with the server's own statistics." $

@@ -1,10 +1,15 @@
 -- | What follows from a "Tool.Bench.Document": sums, rates, and whether the
 -- numbers may be used.
 module Tool.Bench.Document.Totals
-  ( -- * An iteration
+  ( -- * A slice
+    sliceOps,
+    sliceRate,
+
+    -- * An iteration
     iterationOps,
     iterationRate,
     iterationService,
+    iterationLatencies,
 
     -- * A run
     runSeconds,
@@ -14,6 +19,7 @@ module Tool.Bench.Document.Totals
     runCommands,
     runService,
     runResponse,
+    runLatencies,
     runHits,
     runMisses,
     runHitRatio,
@@ -33,6 +39,7 @@ where
 import Data.List qualified as List
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Read (readMaybe)
@@ -40,6 +47,14 @@ import Tool.Bench.Document
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Text (fixed)
+
+-- | Commands that were answered well in the slice. \(O(n)\) in the kinds.
+sliceOps :: Slice -> Int
+sliceOps = sum . fmap (Histogram.count . sliceService) . sliceCommands
+
+-- | The same per second; of a slice without length 0.
+sliceRate :: Slice -> Double
+sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
 
 -- | Commands that were answered well inside the window. \(O(n)\) in the kinds.
 iterationOps :: Iteration -> Int
@@ -63,6 +78,11 @@ perSecond (ops, seconds)
 -- | Service times of all commands together. \(O(n)\) in the buckets.
 iterationService :: Iteration -> Histogram
 iterationService = foldMap commandService . iterationCommands
+
+-- | What callers waited for: response times if they are known, service times otherwise.
+iterationLatencies :: Iteration -> Histogram
+iterationLatencies iteration =
+  fromMaybe (iterationService iteration) (responseOf (iterationCommands iteration))
 
 -- | Seconds measured, over all iterations.
 runSeconds :: Run -> Double
@@ -92,9 +112,16 @@ runService = foldMap iterationService . runIterations
 
 -- | Response times of everything, if they are known.
 runResponse :: Run -> Maybe Histogram
-runResponse run = case Map.elems (runCommands run) of
+runResponse = responseOf . runCommands
+
+responseOf :: Map Text CommandStats -> Maybe Histogram
+responseOf commands = case Map.elems commands of
   [] -> Nothing
   first : rest -> commandResponse (List.foldl' (<>) first rest)
+
+-- | What callers wait for: response times if they are known, service times otherwise.
+runLatencies :: Run -> Histogram
+runLatencies run = fromMaybe (runService run) (runResponse run)
 
 -- | Reads that found something.
 runHits :: Run -> Int
@@ -162,7 +189,7 @@ findProblems :: Run -> [Text]
 findProblems run =
   concat
     [ [ shown (runErrorCount run) <> " commands failed: "
-          <> Text.intercalate ", " [shown held <> " " <> name | (name, held) <- Map.toList (runErrors run)]
+          <> counts (runErrors run)
         | runErrorCount run > 0
       ],
       [ shown (runMisses run) <> " GETs missed, though every key was preloaded"
@@ -192,7 +219,8 @@ findProblems run =
   where
     counts held
       | Map.null held = "nothing"
-      | otherwise = Text.intercalate ", " [shown calls <> " " <> name | (name, calls) <- Map.toList held]
+      | otherwise =
+        Text.intercalate ", " [shown calls <> " " <> name | (name, calls) <- Map.toList held]
     axes = specAxes (runSpec run)
     shortly share = Text.pack (fixed 3 share)
     -- Each read finds something or not by chance: so far off are few reads

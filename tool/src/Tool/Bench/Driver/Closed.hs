@@ -25,15 +25,15 @@ import Data.Primitive.SmallArray
     writeSmallArray,
   )
 import GHC.Exts (RealWorld)
-import Redis (Client, Pending)
+import Redis (Pending)
 import Redis qualified
 import Redis.Error (Error)
 import Tool.Bench.Cpu (Nanos, monotonic)
-import Tool.Bench.Driver.Foresight (Foresight, drawnSoon, willDraw)
-import Tool.Bench.Nodes (Nodes, nodeFor)
-import Tool.Bench.Tally
-import Tool.Bench.Window (Window, windowEnd)
-import Tool.Bench.Workload (Drawn (..), Outcome (..), Stream, Workload, fetchKey, next, upcoming, verdict)
+import Tool.Bench.Driver.Lane
+import Tool.Bench.Nodes (nodeFor)
+import Tool.Bench.Tally (Sent (..), failed)
+import Tool.Bench.Window (windowEnd)
+import Tool.Bench.Workload (Drawn (..), Outcome (..), next, verdict)
 
 -- | When a thread has done enough.
 data Goal
@@ -45,13 +45,10 @@ data Goal
 
 -- | Runs one thread's part of the load, with batches of that size. Blocks until
 -- the last reply or error is there.
-closed :: Client -> Workload -> Nodes -> Foresight -> Window -> Goal -> Int -> Stream -> Tally -> IO ()
-closed client workload nodes foresight window goal batch stream tally = do
-  if batch == 1
-    then waiting client workload nodes foresight window left stream tally
-    else do
-      room <- newBatch batch
-      batching client workload nodes room window left stream tally
+closed :: Goal -> Int -> Lane -> IO ()
+closed goal batch lane
+  | batch == 1 = waiting left lane
+  | otherwise = newBatch batch >>= batching left lane
   where
     left = case goal of
       UntilEnd -> maxBound
@@ -59,31 +56,25 @@ closed client workload nodes foresight window goal batch stream tally = do
 
 -- One operation at a time. The reply of one is the start of the next: nothing
 -- but the verdict on the one and the draw of the other lies between.
-waiting :: Client -> Workload -> Nodes -> Foresight -> Window -> Int -> Stream -> Tally -> IO ()
-waiting client workload nodes foresight window count stream tally = monotonic >>= go count
+waiting :: Int -> Lane -> IO ()
+waiting count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream, laneTally} =
+  monotonic >>= go count
   where
-    go left start = do
-      end <- windowEnd window
+    go :: Int -> Nanos -> IO ()
+    go !left !start = do
+      end <- windowEnd laneWindow
       when (start < end && left > 0) $
-        next workload stream >>= \case
+        next laneWorkload laneStream >>= \case
           Drawn kind key command -> do
-            let node = nodeFor nodes command
-            upcoming workload stream >>= willDraw foresight node
-            result <- Redis.tryRun client command
-            drawnSoon foresight node >>= fetchKey workload
-            settle left kind key node start result
-          DrawnAlone kind action -> action client >>= settle left kind (-1) (-1) start
-    settle :: Int -> Int -> Int -> Int -> Nanos -> Either Error Outcome -> IO ()
-    settle !left !kind !key !node !start = \case
-      Right outcome -> do
-        done <- monotonic
-        answered tally kind node start done $! verdict workload key outcome
-        go (left - 1) done
-      Left problem -> do
-        now <- monotonic
-        failed tally kind node now problem
-        recover
-        monotonic >>= go (left - 1)
+            let sent = Sent {sentKind = kind, sentNode = nodeFor laneNodes command, sentAt = start}
+            result <- Redis.tryRun laneClient command
+            finish left sent (verdict laneWorkload key <$> result)
+          DrawnAlone kind action ->
+            action laneClient >>= finish left Sent {sentKind = kind, sentNode = -1, sentAt = start}
+    finish left sent result = do
+      done <- monotonic
+      good <- settle laneTally Nothing sent done result
+      if good then go (left - 1) done else recover >> monotonic >>= go (left - 1)
 
 -- What is on its way for the places of a batch. The kinds and nodes lie apart,
 -- in words: a node per command would be copied by the collector.
@@ -104,11 +95,13 @@ newBatch size = do
 nothingPending :: Pending Outcome
 nothingPending = Redis.pendingFrom (Right Done)
 
-batching :: Client -> Workload -> Nodes -> Batch -> Window -> Int -> Stream -> Tally -> IO ()
-batching client workload nodes Batch {batchPending, batchNotes, batchSize} window count stream tally = monotonic >>= go count
+batching :: Int -> Lane -> Batch -> IO ()
+batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream, laneTally} batch =
+  monotonic >>= go count
   where
+    Batch {batchPending, batchNotes, batchSize} = batch
     go left now = do
-      end <- windowEnd window
+      end <- windowEnd laneWindow
       when (now < end && left > 0) $ do
         let size = min left batchSize
         good <- handle refused (send size 0 True >>= collectReplies size 0)
@@ -118,26 +111,36 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
     refused :: Error -> IO Bool
     refused problem = do
       now <- monotonic
-      False <$ failed tally 0 (-1) now problem
+      False <$ failed laneTally Sent {sentKind = 0, sentNode = -1, sentAt = now} now problem
     startOf place = 3 * batchSize + place `shiftR` 3
     send :: Int -> Int -> Bool -> IO Bool
     send !size !place !good
       | place == size = pure good
       | otherwise = do
         when (place .&. 7 == 0) (monotonic >>= writeByteArray batchNotes (startOf place))
-        next workload stream >>= \case
+        next laneWorkload laneStream >>= \case
           Drawn kind key command -> do
             writeByteArray batchNotes (3 * place) kind
             writeByteArray batchNotes (3 * place + 1) key
-            writeByteArray batchNotes (3 * place + 2) (nodeFor nodes command)
-            Redis.submit client command >>= writeSmallArray batchPending place
+            writeByteArray batchNotes (3 * place + 2) (nodeFor laneNodes command)
+            Redis.submit laneClient command >>= writeSmallArray batchPending place
             send size (place + 1) good
           DrawnAlone kind action -> do
             writeByteArray batchNotes (3 * place) (-1 :: Int)
             start <- monotonic
-            result <- action client
+            result <- action laneClient
             done <- monotonic
-            fine <- settle kind (-1) (-1) start done result
+            fine <-
+              settle
+                laneTally
+                Nothing
+                Sent
+                  { sentKind = kind,
+                    sentNode = -1,
+                    sentAt = start
+                  }
+                done
+                result
             send size (place + 1) (good && fine)
     collectReplies :: Int -> Int -> Bool -> IO Bool
     collectReplies !size !place !good
@@ -155,12 +158,9 @@ batching client workload nodes Batch {batchPending, batchNotes, batchSize} windo
             key <- readByteArray batchNotes (3 * place + 1)
             node <- readByteArray batchNotes (3 * place + 2)
             start <- readByteArray batchNotes (startOf place)
-            fine <- settle kind key node start done result
+            let sent = Sent {sentKind = kind, sentNode = node, sentAt = start}
+            fine <- settle laneTally Nothing sent done (verdict laneWorkload key <$> result)
             collectReplies size (place + 1) (good && fine)
-    settle :: Int -> Int -> Int -> Nanos -> Nanos -> Either Error Outcome -> IO Bool
-    settle !kind !key !node !start !done = \case
-      Right outcome -> True <$ (answered tally kind node start done $! verdict workload key outcome)
-      Left problem -> False <$ failed tally kind node done problem
 
 -- A server that is gone fails commands faster than it ever answered them: a
 -- pause keeps the count of errors from becoming a measure of the processor.

@@ -19,6 +19,7 @@ import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Hdr qualified as Hdr
+import Tool.Span (inMillis)
 import Tool.Text (fixed)
 
 -- | The columns of @redis-benchmark --csv@, a row for each run. A run of several
@@ -26,12 +27,23 @@ import Tool.Text (fixed)
 csv :: Document -> ByteString
 csv document =
   LazyText.encodeUtf8 . LazyText.fromChunks . map ((<> "\n") . Text.intercalate "," . map quoted) $
-    ["test", "rps", "avg_latency_ms", "min_latency_ms", "p50_latency_ms", "p95_latency_ms", "p99_latency_ms", "max_latency_ms"] :
+    [ "test",
+      "rps",
+      "avg_latency_ms",
+      "min_latency_ms",
+      "p50_latency_ms",
+      "p95_latency_ms",
+      "p99_latency_ms",
+      "max_latency_ms"
+    ] :
     concatMap rows (documentRuns document)
   where
     rows run =
       row (runName run) (runRate run) (runService run) :
-        [ row (runName run <> " " <> Text.toUpper name) (share run (commandService stats)) (commandService stats)
+        [ row
+            (runName run <> " " <> Text.toUpper name)
+            (share run (commandService stats))
+            (commandService stats)
           | Map.size (runCommands run) > 1,
             (name, stats) <- Map.toList (runCommands run)
         ]
@@ -50,7 +62,7 @@ csv document =
         millis (fromIntegral (Histogram.maximumValue latencies))
       ]
     at percent = millis . fromIntegral . Histogram.percentile percent
-    millis nanos = Text.pack (fixed 3 (nanos / 1e6 :: Double))
+    millis nanos = Text.pack (fixed 3 (inMillis nanos))
     quoted text = "\"" <> Text.replace "\"" "\"\"" text <> "\""
 
 -- | One object for each run, with four keys.
@@ -83,7 +95,8 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
       "ALL STATS"
         .= object
           ( ["Runtime" .= runtime run]
-              <> [ Key.fromText (capitalised name <> "s") .= stats run (commandService one) (Just one)
+              <> [ Key.fromText (capitalised name <> "s")
+                     .= stats run (commandService one) (Just one)
                    | (name, one) <- Map.toList (runCommands run)
                  ]
               <> ["Totals" .= stats run (runService run) Nothing]
@@ -107,22 +120,38 @@ memtierJson document = (<> "\n") . encode . object $ case documentRuns document 
     stats run latencies one =
       object
         [ "Count" .= Histogram.count latencies,
-          "Ops/sec" .= (if runOps run == 0 then 0 else runRate run * fromIntegral (Histogram.count latencies) / fromIntegral (runOps run) :: Double),
+          "Ops/sec"
+            .= ( if runOps run == 0
+                   then 0
+                   else
+                     runRate run * fromIntegral (Histogram.count latencies)
+                       / fromIntegral (runOps run) ::
+                       Double
+               ),
           "Hits/sec" .= rate (maybe (runHits run) commandHits one),
           "Misses/sec" .= rate (maybe (runMisses run) commandMisses one),
-          "Latency" .= millis (Histogram.mean latencies),
-          "Average Latency" .= millis (Histogram.mean latencies),
-          "Min Latency" .= millis (fromIntegral (Histogram.minimumValue latencies)),
-          "Max Latency" .= millis (fromIntegral (Histogram.maximumValue latencies)),
+          "Latency" .= inMillis (Histogram.mean latencies),
+          "Average Latency" .= inMillis (Histogram.mean latencies),
+          "Min Latency" .= inMillis (fromIntegral (Histogram.minimumValue latencies)),
+          "Max Latency" .= inMillis (fromIntegral (Histogram.maximumValue latencies)),
           "Percentile Latencies"
             .= object
-              ( [ Key.fromText name .= millis (fromIntegral (Histogram.percentile percent latencies))
-                  | (name, percent) <- [("p50.00", 50), ("p90.00", 90), ("p95.00", 95), ("p99.00", 99), ("p99.90", 99.9), ("p99.99", 99.99)]
+              ( [ Key.fromText name
+                    .= inMillis (fromIntegral (Histogram.percentile percent latencies))
+                  | (name, percent) <-
+                      [ ("p50.00", 50),
+                        ("p90.00", 90),
+                        ("p95.00", 95),
+                        ("p99.00", 99),
+                        ("p99.90", 99.9),
+                        ("p99.99", 99.99)
+                      ]
                 ]
-                  <> ["Histogram log format" .= object ["Compressed Histogram" .= Hdr.encodeText latencies]]
+                  <> [ "Histogram log format"
+                         .= object ["Compressed Histogram" .= Hdr.encodeText latencies]
+                     ]
               )
         ]
       where
         rate :: Int -> Double
         rate count = if runSeconds run <= 0 then 0 else fromIntegral count / runSeconds run
-    millis nanos = nanos / 1e6 :: Double

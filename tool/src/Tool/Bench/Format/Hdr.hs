@@ -20,14 +20,13 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Data.Text.Lazy qualified as LazyText
 import Data.Text.Lazy.Encoding qualified as LazyText
-import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
-import Data.Time.Format (defaultTimeLocale, formatTime)
 import Text.Read (readMaybe)
 import Tool.Bench.Document
 import Tool.Bench.Document.Totals (runCommands)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Hdr qualified as Hdr
+import Tool.Span (dated, inMillis, secondsIn)
 import Tool.Text (fixed)
 
 -- | A line for each slice of each iteration, and for each command and kind of
@@ -40,24 +39,40 @@ hdrLog document =
       "#[StartTime: " <> seconds origin <> " (seconds since epoch), " <> clockText <> "]",
       "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\""
     ]
-      <> concat [interval run iteration | run <- documentRuns document, iteration <- runIterations run]
+      <> concat
+        [ interval run iteration
+          | run <- documentRuns document,
+            iteration <- runIterations run
+        ]
   where
     origin = case map iterationStarted (concatMap runIterations (documentRuns document)) of
       [] -> manifestStarted (documentManifest document)
       first : rest -> List.foldl' min first rest
-    clockText =
-      Text.pack . formatTime defaultTimeLocale "%a %b %d %H:%M:%S UTC %Y" . posixSecondsToUTCTime $
-        fromIntegral (origin `div` 1000000000)
-    seconds nanos = Text.pack (fixed 3 (fromIntegral nanos / 1e9))
+    clockText = Text.pack (dated "%a %b %d %H:%M:%S UTC %Y" origin)
+    seconds nanos = Text.pack (fixed 3 (secondsIn nanos))
     interval run iteration = case iterationSeries iteration of
       [] ->
         concat
-          [ lines' run iteration name 0 (iterationSeconds iteration) (commandService stats) (commandResponse stats)
+          [ lines'
+              run
+              iteration
+              name
+              0
+              (iterationSeconds iteration)
+              (commandService stats)
+              (commandResponse stats)
             | (name, stats) <- Map.toList (iterationCommands iteration)
           ]
       slices ->
         concat
-          [ lines' run iteration name (sliceAt slice) (sliceSpan slice) (sliceService stats) (sliceResponse stats)
+          [ lines'
+              run
+              iteration
+              name
+              (sliceAt slice)
+              (sliceSpan slice)
+              (sliceService stats)
+              (sliceResponse stats)
             | slice <- slices,
               (name, stats) <- Map.toList (sliceCommands slice)
           ]
@@ -69,11 +84,11 @@ hdrLog document =
         [ "Tag=",
           tag (Text.intercalate "/" [runName run, name, kind]),
           ",",
-          Text.pack (fixed 3 (fromIntegral (iterationStarted iteration - origin) / 1e9 + at)),
+          Text.pack (fixed 3 (secondsIn (iterationStarted iteration - origin) + at)),
           ",",
           Text.pack (fixed 3 span'),
           ",",
-          Text.pack (fixed 3 (fromIntegral (Histogram.maximumValue histogram) / 1e6)),
+          Text.pack (fixed 3 (inMillis (fromIntegral (Histogram.maximumValue histogram)))),
           ",",
           Hdr.encodeText histogram
         ]
@@ -90,11 +105,14 @@ hdrLogHistograms content =
       | Text.null (Text.strip text) || any (`Text.isPrefixOf` text) ["#", "\""] = Right []
       | otherwise = case Text.splitOn "," (Text.strip text) of
         [start, long, most, coded] -> one "" [start, long, most] coded
-        [tagged, start, long, most, coded] | Just name <- Text.stripPrefix "Tag=" tagged -> one name [start, long, most] coded
+        [tagged, start, long, most, coded]
+          | Just name <- Text.stripPrefix "Tag=" tagged ->
+            one name [start, long, most] coded
         _ -> bad "has not the fields of an interval"
       where
         one name numbers coded
-          | any (null . (readMaybe :: String -> Maybe Double) . Text.unpack) numbers = bad "has a time that is no number"
+          | any (null . (readMaybe :: String -> Maybe Double) . Text.unpack) numbers =
+            bad "has a time that is no number"
           | otherwise = either bad (\histogram -> Right [(name, histogram)]) (Hdr.decodeText coded)
         bad problem = Left ("line " <> show number <> ": " <> problem)
 
@@ -104,23 +122,37 @@ hgrm histogram =
   encoded $
     ["       Value     Percentile TotalCount 1/(1-Percentile)", ""]
       <> map row (steps 0)
-      <> [ Text.concat ["#[Mean    = ", wide 12 (fixed 3 (millis (Histogram.mean histogram))), ", StdDeviation   = ", wide 12 (fixed 3 (millis deviation)), "]"],
-           Text.concat ["#[Max     = ", wide 12 (fixed 3 (millis (fromIntegral (Histogram.maximumValue histogram)))), ", Total count    = ", wide 12 (show count), "]"],
+      <> [ Text.concat
+             [ "#[Mean    = ",
+               figure (Histogram.mean histogram),
+               ", StdDeviation   = ",
+               figure deviation,
+               "]"
+             ],
+           Text.concat
+             [ "#[Max     = ",
+               figure (fromIntegral (Histogram.maximumValue histogram)),
+               ", Total count    = ",
+               wide 12 (show count),
+               "]"
+             ],
            "#[Buckets =           32, SubBuckets     =         2048]"
          ]
   where
     count = Histogram.count histogram
-    millis nanos = nanos / 1e6 :: Double
+    millis = inMillis
     wide size text = Text.justifyRight size ' ' (Text.pack text)
+    figure nanos = wide 12 (fixed 3 (millis nanos))
     deviation
       | count == 0 = 0
       | otherwise =
         sqrt $
           sum
-            [ fromIntegral held * (fromIntegral (Histogram.bucketMiddle bucket) - Histogram.mean histogram) ^ (2 :: Int)
+            [ fromIntegral held * away bucket ^ (2 :: Int)
               | (bucket, held) <- Histogram.buckets histogram
             ]
             / fromIntegral count
+    away bucket = fromIntegral (Histogram.bucketMiddle bucket) - Histogram.mean histogram
     -- Until the next step would be past the last value.
     steps :: Double -> [Double]
     steps percent
@@ -130,8 +162,14 @@ hgrm histogram =
         let halvings = floor (logBase 2 (100 / (100 - percent)) + 1e-9) + 1 :: Int
          in percent : steps (percent + 100 / (5 * 2 ^^ halvings))
     row percent =
-      let value = if percent <= 0 then Histogram.minimumValue histogram else Histogram.percentile percent histogram
-          upTo = if percent >= 100 then count else max 1 (ceiling (percent * fromIntegral count / 100 - 1e-9))
+      let value =
+            if percent <= 0
+              then Histogram.minimumValue histogram
+              else Histogram.percentile percent histogram
+          upTo =
+            if percent >= 100
+              then count
+              else max 1 (ceiling (percent * fromIntegral count / 100 - 1e-9))
        in Text.concat
             [ wide 12 (fixed 3 (millis (fromIntegral value))),
               " ",
@@ -148,10 +186,16 @@ hgrmFiles document =
   [ (concat [".", safe (runName run), ".", safe name, kind, ".hgrm"], hgrm histogram)
     | run <- documentRuns document,
       (name, stats) <- Map.toList (runCommands run),
-      (kind, histogram) <- ("", commandService stats) : [(".response", response) | Just response <- [commandResponse stats]]
+      (kind, histogram) <-
+        ("", commandService stats) :
+          [ (".response", response)
+            | Just response <- [commandResponse stats]
+          ]
   ]
   where
-    safe = map (\char -> if isAlphaNum char || char `elem` ("-_." :: String) then char else '-') . Text.unpack
+    safe =
+      map (\char -> if isAlphaNum char || char `elem` ("-_." :: String) then char else '-')
+        . Text.unpack
 
 encoded :: [Text] -> ByteString
 encoded = LazyText.encodeUtf8 . LazyText.fromChunks . concatMap (\line -> [line, "\n"])

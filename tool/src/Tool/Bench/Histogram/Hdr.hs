@@ -70,7 +70,10 @@ encode histogram =
 counts :: Histogram -> Builder
 counts histogram = snd (List.foldl' step (0, mempty) places)
   where
-    places = [(placeOf (Histogram.bucketMiddle bucket), held) | (bucket, held) <- Histogram.buckets histogram]
+    places =
+      [ (placeOf (Histogram.bucketMiddle bucket), held)
+        | (bucket, held) <- Histogram.buckets histogram
+      ]
     step (next, before) (place, held) =
       (place + 1, before <> zeros (place - next) <> zigZag (fromIntegral held))
     zeros 0 = mempty
@@ -83,12 +86,14 @@ counts histogram = snd (List.foldl' step (0, mempty) places)
 decode :: ByteString -> Either String Histogram
 decode bytes = do
   (outer, rest) <- int32 bytes
-  when (outer .&. cookieMask /= compressedCookie .&. cookieMask) $ Left "not an HDR histogram of version 2"
+  when (outer .&. cookieMask /= compressedCookie .&. cookieMask) $
+    Left "not an HDR histogram of version 2"
   (size, packed) <- int32 rest
   when (fromIntegral size > ByteString.length packed) $ Left "an HDR histogram that is cut off"
   header <- unpacked (ByteString.take (fromIntegral size) packed)
   (inner, r0) <- int32 header
-  when (inner .&. cookieMask /= cookie .&. cookieMask) $ Left "an HDR histogram whose content is of another version"
+  when (inner .&. cookieMask /= cookie .&. cookieMask) $
+    Left "an HDR histogram whose content is of another version"
   (payloadSize, r1) <- int32 r0
   (_, r2) <- int32 r1
   (digits, r3) <- int32 r2
@@ -97,7 +102,8 @@ decode bytes = do
   when (digits < 0 || digits > 5 || smallest < 1) $ Left "an HDR histogram with impossible digits"
   when (fromIntegral payloadSize > ByteString.length payload) $ Left tooShort
   held <- countsIn (ByteString.take (fromIntegral payloadSize) payload)
-  let values = [(middleOf (layout (fromIntegral digits) smallest) place, count) | (place, count) <- held]
+  let values =
+        [(middleOf (layout (fromIntegral digits) smallest) place, count) | (place, count) <- held]
       least = foldr (min . fst) maxBound values
       greatest = List.foldl' max 0 (map fst values)
       total = sum [toInteger value * toInteger count | (value, count) <- values]
@@ -164,7 +170,8 @@ zigZag signed = go (8 :: Int) (fromIntegral ((signed `shiftL` 1) `xor` (signed `
     go :: Int -> Word64 -> Builder
     go left word
       | word < 0x80 || left == 0 = Builder.word8 (fromIntegral word)
-      | otherwise = Builder.word8 (fromIntegral (word .&. 0x7f) .|. 0x80) <> go (left - 1) (word `shiftR` 7)
+      | otherwise =
+        Builder.word8 (fromIntegral (word .&. 0x7f) .|. 0x80) <> go (left - 1) (word `shiftR` 7)
 
 unZigZag :: ByteString -> Either String (Int64, ByteString)
 unZigZag = go 0 0
@@ -174,7 +181,8 @@ unZigZag = go 0 0
       Nothing -> Left "an HDR histogram that is cut off"
       Just (byte, rest)
         | bits == 56 -> Right (signed (word .|. (fromIntegral byte `shiftL` 56)), rest)
-        | testBit byte 7 -> go (bits + 7) (word .|. (fromIntegral (byte .&. 0x7f) `shiftL` bits)) rest
+        | testBit byte 7 ->
+          go (bits + 7) (word .|. (fromIntegral (byte .&. 0x7f) `shiftL` bits)) rest
         | otherwise -> Right (signed (word .|. (fromIntegral byte `shiftL` bits)), rest)
     signed word = fromIntegral (word `shiftR` 1) `xor` negate (fromIntegral (word .&. 1))
 
@@ -187,7 +195,8 @@ int64 = bigEndian 8
 bigEndian :: Int -> ByteString -> Either String (Int64, ByteString)
 bigEndian size bytes
   | ByteString.length bytes < size = Left "an HDR histogram that is cut off"
-  | otherwise = Right (ByteString.foldl' (\sofar byte -> sofar * 256 + fromIntegral byte) 0 front, rest)
+  | otherwise =
+    Right (ByteString.foldl' (\sofar byte -> sofar * 256 + fromIntegral byte) 0 front, rest)
   where
     (front, rest) = ByteString.splitAt size bytes
 

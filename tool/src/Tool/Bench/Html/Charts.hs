@@ -30,7 +30,9 @@ throughputs :: [Run] -> [Chart]
 throughputs runs =
   [ Chart
       { chartTitle = "Throughput",
-        chartAbout = "Commands answered well per second. The whisker is the 95 % interval of the mean over the iterations.",
+        chartAbout =
+          "Commands answered well per second. \
+          \The whisker is the 95 % interval of the mean over the iterations.",
         chartPlot =
           BarPlot
             Bars
@@ -61,7 +63,9 @@ spectra :: Text -> [(Text, Run)] -> [Chart]
 spectra title runs =
   [ Chart
       { chartTitle = title,
-        chartAbout = "Every nine takes the same room: read off what the slowest one in a hundred, in a thousand, took.",
+        chartAbout =
+          "Every nine takes the same room: \
+          \read off what the slowest one in a hundred, in a thousand, took.",
         chartPlot =
           LinePlot
             Lines
@@ -76,28 +80,33 @@ spectra title runs =
   where
     several = length runs > 1
     curves place (name, run) =
-      [ (line (if several then name else "service: from the submit") (spectrum (runService run))) {lineColour = Just place}
-      ]
-        <> [ (line (if several then name <> ", response" else "response: from the intended start") (spectrum response))
+      [(line service (spectrum (runService run))) {lineColour = Just place}]
+        <> [ (line answer (spectrum response))
                { lineStyle = Dashed,
                  lineColour = Just (if several then place else 1)
                }
              | Just response <- [runResponse run]
            ]
+      where
+        service = if several then name else "service: from the submit"
+        answer = if several then name <> ", response" else "response: from the intended start"
 
 -- | Points on an axis of nines: as far as the histogram tells, and not more of
 -- them than one can see.
 spectrum :: Histogram -> [(Double, Double)]
 spectrum histogram
   | count == 0 = []
-  | otherwise = thinned 0 (cumulative 0 (Histogram.buckets histogram)) <> [(fromIntegral count, fromIntegral (Histogram.maximumValue histogram))]
+  | otherwise =
+    thinned 0 (cumulative 0 (Histogram.buckets histogram))
+      <> [(fromIntegral count, fromIntegral (Histogram.maximumValue histogram))]
   where
     count = Histogram.count histogram
+    clamped = max (Histogram.minimumValue histogram) . min (Histogram.maximumValue histogram)
     -- At each bucket: where its first value stands.
     cumulative _ [] = []
     cumulative seen ((bucket, held) : rest) =
       ( fromIntegral count / fromIntegral (count - seen),
-        fromIntegral (max (Histogram.minimumValue histogram) (min (Histogram.maximumValue histogram) (Histogram.bucketMiddle bucket)))
+        fromIntegral (clamped (Histogram.bucketMiddle bucket))
       ) :
       cumulative (seen + held) rest
     thinned :: Double -> [(Double, Double)] -> [(Double, Double)]
@@ -111,27 +120,34 @@ loadCurve :: [Run] -> [Chart]
 loadCurve runs =
   [ Chart
       { chartTitle = "Latency under load: " <> operation,
-        chartAbout = "Each point is a run at one offered rate. Where the curve turns upwards the server is full.",
+        chartAbout =
+          "Each point is a run at one offered rate. \
+          \Where the curve turns upwards the server is full.",
         chartPlot =
           LinePlot
             Lines
               { linesX = axis "commands per second, reached" Linear Thousands,
                 linesY = axis "latency" Logarithmic Nanoseconds,
                 linesAll =
-                  [ line name [(runRate run, fromIntegral (Histogram.percentile percent (latencies run))) | run <- List.sortOn runRate these]
+                  [ line name (map (reached percent) (List.sortOn runRate these))
                     | (name, percent) <- percentiles
                   ],
                 linesBands = []
               }
       }
-    | (operation, these) <- Map.toList (Map.fromListWith (flip (<>)) [(specOperation (runSpec run), [run]) | run <- runs, isOpen run]),
+    | (operation, these) <- Map.toList byOperation,
       length these >= 2
   ]
   where
+    byOperation =
+      Map.fromListWith
+        (flip (<>))
+        [(specOperation (runSpec run), [run]) | run <- runs, isOpen run]
+    reached percent run =
+      (runRate run, fromIntegral (Histogram.percentile percent (runLatencies run)))
     isOpen run = case specLoop (runSpec run) of
       Closed -> False
       _ -> True
-    latencies run = fromMaybe (runService run) (runResponse run)
 
 percentiles :: [(Text, Double)]
 percentiles = [("p50", 50), ("p99", 99), ("p99.9", 99.9)]
@@ -140,27 +156,36 @@ percentiles = [("p50", 50), ("p99", 99), ("p99.9", 99.9)]
 runCharts :: Run -> [Chart]
 runCharts run =
   concat
-    [ [ overTime "Throughput over time" "Commands answered well in each second." (axis "commands per second" Linear Thousands) $
-          [ joined name [[(sliceAt slice, rateOf name slice) | slice <- slices] | (_, slices) <- series]
-            | name <- names
-          ]
-            <> [joined "all" [[(sliceAt slice, sum [rateOf name slice | name <- names]) | slice <- slices] | (_, slices) <- series] | length names > 1]
+    [ [ overTime "Throughput over time" "Commands answered well in each second." rateAxis $
+          [joined name (overSlices (rateOf name)) | name <- names]
+            <> [ joined "all" (overSlices (\slice -> sum [rateOf name slice | name <- names]))
+                 | length names > 1
+               ]
         | timed
       ],
-      [ overTime "Latency over time" ("Of each second: " <> which <> ".") (axis "latency" Logarithmic Nanoseconds) $
-          [ joined name [[(sliceAt slice, fromIntegral (Histogram.percentile percent held)) | slice <- slices, let held = latencyOf slice, Histogram.count held > 0] | (_, slices) <- series]
+      [ overTime "Latency over time" ("Of each second: " <> which <> ".") latencyAxis $
+          [ joined
+              name
+              [ [ (sliceAt slice, fromIntegral (Histogram.percentile percent held))
+                  | slice <- slices,
+                    let held = latencyOf slice,
+                    Histogram.count held > 0
+                ]
+                | (_, slices) <- series
+              ]
             | (name, percent) <- percentiles <> [("max", 100)]
           ]
         | timed
       ],
       [ Chart
           { chartTitle = "Latency heat map",
-            chartAbout = "How many commands took how long, second by second: the stronger, the more.",
+            chartAbout =
+              "How many commands took how long, second by second: the stronger, the more.",
             chartPlot =
               HeatPlot
                 Heats
                   { heatsX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)},
-                    heatsY = axis "latency" Logarithmic Nanoseconds,
+                    heatsY = latencyAxis,
                     heatsCells = concat [heat slice | (_, slices) <- series, slice <- slices],
                     heatsBands = events
                   }
@@ -175,28 +200,75 @@ runCharts run =
         ]
     ]
   where
+    rateAxis = axis "commands per second" Linear Thousands
+    latencyAxis = axis "latency" Logarithmic Nanoseconds
     series = seriesOf run
+    overSlices value =
+      [[(sliceAt slice, value slice) | slice <- slices] | (_, slices) <- series]
     timed = sum (map (length . snd) series) > 1
-    names = List.nub (concat [Map.keys (sliceCommands slice) | (_, slices) <- series, slice <- slices])
-    events = concat [map (shifted offset) (iterationEvents iteration) | (offset, iteration) <- placed run]
-    shifted offset event = Band {bandFrom = offset + eventAt event, bandTo = offset + eventUntil event, bandKind = eventKind event, bandText = eventText event}
+    names =
+      List.nub (concat [Map.keys (sliceCommands slice) | (_, slices) <- series, slice <- slices])
+    events =
+      concat [map (shifted offset) (iterationEvents iteration) | (offset, iteration) <- placed run]
+    shifted offset event =
+      Band
+        { bandFrom = offset + eventAt event,
+          bandTo = offset + eventUntil event,
+          bandKind = eventKind event,
+          bandText = eventText event
+        }
     overTime title about y curves =
       Chart
         { chartTitle = title,
           chartAbout = about,
-          chartPlot = LinePlot Lines {linesX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)}, linesY = y, linesAll = coloured curves, linesBands = events}
+          chartPlot =
+            LinePlot
+              Lines
+                { linesX = (axis "seconds" Linear Seconds) {axisHighest = Just (runSeconds run)},
+                  linesY = y,
+                  linesAll = coloured curves,
+                  linesBands = events
+                }
         }
-    coloured curves = concat [[each {lineColour = Just place} | each <- group] | (place, group) <- zip [0 ..] curves]
+    coloured curves =
+      concat
+        [ [each {lineColour = Just place} | each <- group]
+          | (place, group) <- zip [0 ..] curves
+        ]
     -- One line for each iteration, so that none leads from one to the next.
-    joined name pieces = [line (if place == (0 :: Int) then name else "") points | (place, points) <- zip [0 ..] pieces]
-    rateOf name slice = maybe 0 (\stats -> fromIntegral (Histogram.count (sliceService stats)) / max 1e-9 (sliceSpan slice)) (Map.lookup name (sliceCommands slice))
-    which = if any responds (concatMap snd series) then "response times, from the intended start" else "service times, from the submit"
+    joined name pieces =
+      [ line (if place == (0 :: Int) then name else "") points
+        | (place, points) <- zip [0 ..] pieces
+      ]
+    rateOf name slice = maybe 0 (perSecond slice) (Map.lookup name (sliceCommands slice))
+    perSecond slice stats =
+      fromIntegral (Histogram.count (sliceService stats)) / max 1e-9 (sliceSpan slice)
+    which =
+      if any responds (concatMap snd series)
+        then "response times, from the intended start"
+        else "service times, from the submit"
     responds slice = not (null (mapMaybe sliceResponse (Map.elems (sliceCommands slice))))
-    latencyOf slice = foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) (sliceCommands slice)
-    heat slice = [Heat {heatX = (sliceAt slice, sliceAt slice + sliceSpan slice), heatY = (low, high), heatCount = fromIntegral held / max 1e-9 (sliceSpan slice)} | ((low, high), held) <- rows (latencyOf slice)]
-    sampled value = Map.fromListWith (flip (<>)) [(node, [value offset samples]) | (offset, iteration) <- placed run, (node, samples) <- Map.toList (byNode iteration)]
-    byNode iteration = Map.fromListWith (flip (<>)) [(sampleNode one, [one]) | one <- iterationSamples iteration]
-    serverLines value = [joined (if Map.size found > 1 then node else "") pieces | (node, pieces) <- Map.toList found]
+    latencyOf slice =
+      foldMap (\stats -> fromMaybe (sliceService stats) (sliceResponse stats)) (sliceCommands slice)
+    heat slice =
+      [ Heat
+          { heatX = (sliceAt slice, sliceAt slice + sliceSpan slice),
+            heatY = (low, high),
+            heatCount = fromIntegral held / max 1e-9 (sliceSpan slice)
+          }
+        | ((low, high), held) <- rows (latencyOf slice)
+      ]
+    sampled value =
+      Map.fromListWith
+        (flip (<>))
+        [ (node, [value offset samples])
+          | (offset, iteration) <- placed run,
+            (node, samples) <- Map.toList (byNode iteration)
+        ]
+    byNode iteration =
+      Map.fromListWith (flip (<>)) [(sampleNode one, [one]) | one <- iterationSamples iteration]
+    serverLines value =
+      [joined (if Map.size found > 1 then node else "") pieces | (node, pieces) <- Map.toList found]
       where
         found = sampled value
 
@@ -207,17 +279,23 @@ rows histogram =
     | (row, held) <- Map.toList counts
   ]
   where
-    counts = Map.fromListWith (+) [(rowOf (Histogram.bucketMiddle bucket), held) | (bucket, held) <- Histogram.buckets histogram]
+    counts =
+      Map.fromListWith
+        (+)
+        [ (rowOf (Histogram.bucketMiddle bucket), held)
+          | (bucket, held) <- Histogram.buckets histogram
+        ]
     rowOf value = floor (10 * logBase 10 (fromIntegral (max 1 value)) :: Double) :: Int
 
 -- | Each iteration's slices on one axis of time, one iteration after the other,
 -- and not more of them than one can see.
 seriesOf :: Run -> [(Double, [Slice])]
 seriesOf run =
-  [ (offset, [slice {sliceAt = sliceAt slice + offset} | slice <- merged (iterationSeries iteration)])
+  [ (offset, map (moved offset) (merged (iterationSeries iteration)))
     | (offset, iteration) <- placed run
   ]
   where
+    moved offset slice = slice {sliceAt = sliceAt slice + offset}
     whole = sum (map (length . iterationSeries) (runIterations run))
     together = max 1 ((whole + 149) `div` 150)
     merged = \case
@@ -240,16 +318,47 @@ placed run = zip (scanl (+) 0 (map iterationSeconds iterations)) iterations
 -- Title, explanation, label, unit, and the curve of one node's samples.
 serverCurves :: [(Text, Text, Text, Unit, Double -> [ServerSample] -> [(Double, Double)])]
 serverCurves =
-  [ ("Server: processor", "Cores that the server kept busy.", "cores", Plain, grown ["used_cpu_sys", "used_cpu_user"]),
-    ("Server: commands", "As the server counts them.", "commands per second", Thousands, grown ["total_commands_processed"]),
+  [ ( "Server: processor",
+      "Cores that the server kept busy.",
+      "cores",
+      Plain,
+      grown ["used_cpu_sys", "used_cpu_user"]
+    ),
+    ( "Server: commands",
+      "As the server counts them.",
+      "commands per second",
+      Thousands,
+      grown ["total_commands_processed"]
+    ),
     ("Server: memory", "What its data needs.", "bytes", Bytes, level ["used_memory"]),
-    ("Server: resident memory", "What the system gave it: grows when a fork copies pages.", "bytes", Bytes, level ["used_memory_rss"]),
-    ("Server: append-only file", "Its size; it falls when it has been rewritten.", "bytes", Bytes, level ["aof_current_size"]),
-    ("Server: delayed fsyncs", "Times in each second that a write had to wait for the disk.", "per second", Plain, grown ["aof_delayed_fsync"]),
-    ("Server: network", "Bytes that it received and sent.", "bytes per second", Bytes, grown ["total_net_input_bytes", "total_net_output_bytes"])
+    ( "Server: resident memory",
+      "What the system gave it: grows when a fork copies pages.",
+      "bytes",
+      Bytes,
+      level ["used_memory_rss"]
+    ),
+    ( "Server: append-only file",
+      "Its size; it falls when it has been rewritten.",
+      "bytes",
+      Bytes,
+      level ["aof_current_size"]
+    ),
+    ( "Server: delayed fsyncs",
+      "Times in each second that a write had to wait for the disk.",
+      "per second",
+      Plain,
+      grown ["aof_delayed_fsync"]
+    ),
+    ( "Server: network",
+      "Bytes that it received and sent.",
+      "bytes per second",
+      Bytes,
+      grown ["total_net_input_bytes", "total_net_output_bytes"]
+    )
   ]
   where
-    level names offset samples = [(offset + sampleAt one, value) | one <- samples, Just value <- [summed names one]]
+    level names offset samples =
+      [(offset + sampleAt one, value) | one <- samples, Just value <- [summed names one]]
     grown names offset samples =
       [ (offset + sampleAt next, (after - before) / (sampleAt next - sampleAt one))
         | (one, next) <- zip samples (drop 1 samples),

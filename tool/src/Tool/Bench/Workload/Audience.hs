@@ -16,6 +16,7 @@ import Redis.Value (Value (..))
 import Tool.Bench.Cpu (monotonic)
 import Tool.Bench.Sleep (sleepUntil)
 import Tool.Bench.Workload.Alone (channel)
+import Tool.Span (nanosIn)
 
 -- | What the audience got.
 newtype Heard = Heard
@@ -31,14 +32,16 @@ newtype Heard = Heard
 withAudience :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Heard)
 withAudience config subscribers patience wanted action = do
   heard <- newIORef 0
-  let listening = Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config
+  let listening =
+        Config.setHooks Config.noHooks {Config.hookPush = Just (\_ push -> note heard push)} config
       seat :: Int -> IO b -> IO b
       seat 0 body = body
-      seat more body = Redis.withClient listening $ \client -> subscribed client (seat (more - 1) body)
+      seat more body =
+        Redis.withClient listening $ \client -> subscribed client (seat (more - 1) body)
   seat subscribers $ do
     result <- action
     now <- monotonic
-    waitFor heard (wanted result) (now + round (patience * 1e9))
+    waitFor heard (wanted result) (now + nanosIn patience)
     (,) result . Heard <$> readIORef heard
   where
     note heard = \case

@@ -31,12 +31,18 @@ newWorkload operation load = named (makeWorkload (Just name) shape (operationMix
 -- the options, and the load that they go with. 'Left' is one line.
 chosenWorkloads :: Bool -> WorkloadOptions -> LoadOptions -> Either String (NonEmpty Workload)
 chosenWorkloads clustered options load =
-  traverse (\(name, mix) -> makeWorkload name (shapeOf clustered options load) mix) (selectedMixes (workloadSelection options))
+  traverse chosen (selectedMixes (workloadSelection options))
+  where
+    chosen (name, mix) = makeWorkload name (shapeOf clustered options load) mix
 
 -- | Why there can be no such workload, in one line.
 workloadRefusal :: WorkloadOptions -> Maybe String
 workloadRefusal options =
-  listToMaybe [problem | Left problem <- NonEmpty.toList (NonEmpty.map attempt (selectedMixes (workloadSelection options)))]
+  listToMaybe
+    [ problem
+      | Left problem <-
+          NonEmpty.toList (NonEmpty.map attempt (selectedMixes (workloadSelection options)))
+    ]
   where
     -- Of one key: it costs nothing.
     attempt (name, mix) = makeWorkload name defaultShape {shapeKeys = 1} mix
@@ -44,7 +50,10 @@ workloadRefusal options =
 shapeOf :: Bool -> WorkloadOptions -> LoadOptions -> Shape
 shapeOf clustered options load =
   Shape
-    { shapeTemplate = fromMaybe (sizedTemplate (loadKeys load) (loadKeySize load)) (workloadTemplate options),
+    { shapeTemplate =
+        fromMaybe
+          (sizedTemplate (loadKeys load) (loadKeySize load))
+          (workloadTemplate options),
       shapeKeys = loadKeys load,
       shapeDistribution = workloadDistribution options,
       shapeSizes = workloadSizes options,

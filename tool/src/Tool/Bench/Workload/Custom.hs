@@ -42,7 +42,8 @@ newtype NotACommand = NotACommand String
 custom :: Ground -> Step -> Text -> Template -> Either NotACommand Kind
 custom ground allKeys name (Template templateWords)
   | factScope facts == ConnectionState =
-    Left (NotACommand (Text.unpack name <> ": this changes what its connection is, so nobody could share it"))
+    Left . NotACommand $
+      Text.unpack name <> ": this changes what its connection is, so nobody could share it"
   | otherwise =
     Right
       Kind
@@ -60,10 +61,14 @@ custom ground allKeys name (Template templateWords)
     facts = commandFacts sample
     upperName = Char8.map toUpper (mconcat (take 1 marked))
     -- As in @INFO commandstats@.
-    statistic = decodeLatin1 (Char8.map (\char -> if char == ' ' then '|' else toLower char) (commandName sample))
+    statistic = decodeLatin1 (Char8.map barred (commandName sample))
+    barred char = if char == ' ' then '|' else toLower char
     runsOthers = upperName `elem` ["EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO"]
     drawsKey = or [DrawnKey `elem` parts | OneWord parts <- templateWords]
-    readsStrings = drawsKey && upperName `elem` ["GET", "GETEX", "STRLEN", "GETRANGE", "EXISTS", "TTL", "PTTL", "TYPE", "TOUCH", "MGET", "SUBSTR"]
+    readsStrings =
+      drawsKey
+        && upperName
+          `elem` Char8.words "GET GETEX STRLEN GETRANGE EXISTS TTL PTTL TYPE TOUCH MGET SUBSTR"
     made = madeLike sample marked
     verdict
       | upperName == "GET", [_, OneWord [DrawnKey]] <- templateWords = valueOfKey ground
@@ -96,7 +101,10 @@ madeLike sample marked
     keyWords = commandKeys sample
     nameWords = Char8.words (commandName sample)
     !name = Build.nameOf (commandName sample)
-    places = [if word `elem` keyWords then Build.key else Build.arg | word <- drop (length nameWords) marked]
+    places =
+      [ if word `elem` keyWords then Build.key else Build.arg
+        | word <- drop (length nameWords) marked
+      ]
 
 -- A command's words, and the number of the key that was drawn for it.
 data Filled = Filled
@@ -116,15 +124,28 @@ filler ground templateWords = \stream -> do
   number <- if needsKey then drawKey ground stream else pure 0
   tag <- if HashTag `elem` used then hashTag . below 16384 . upper <$> step stream else pure ""
   nth <- traverse (\nth -> (,) nth <$> digits stream) nths
-  found <- traverse (\fill -> fill Draws {drawsNumber = number, drawsTag = tag, drawsNth = nth} stream) fillers
+  found <-
+    traverse
+      ( \fill ->
+          fill
+            Draws
+              { drawsNumber = number,
+                drawsTag = tag,
+                drawsNth = nth
+              }
+            stream
+      )
+      fillers
   pure Filled {filledWords = concat found, filledNumber = number}
   where
     used = concat [parts | OneWord parts <- templateWords]
     needsKey = DrawnKey `elem` used || Data `elem` used
     nths = [nth | nth <- [1 .. 9], RandomNth nth `elem` used]
     fillers = map ready templateWords
-    hashTag slot = "{" <> Char8.pack (reverse (take 5 (reverse (show (100000 + slot :: Int))))) <> "}"
-    digits stream = keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
+    hashTag slot =
+      "{" <> Char8.pack (reverse (take 5 (reverse (show (100000 + slot :: Int))))) <> "}"
+    digits stream =
+      keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
 
     ready :: TemplateWord -> Draws -> Stream -> IO [ByteString]
     ready = \case
@@ -132,7 +153,8 @@ filler ground templateWords = \stream -> do
       OneWord [one] -> let made = piece one in \draws stream -> (: []) <$> made draws stream
       OneWord parts ->
         let made = map piece parts
-         in \draws stream -> (: []) . ByteString.concat <$> traverse (\make -> make draws stream) made
+         in \draws stream ->
+              (: []) . ByteString.concat <$> traverse (\make -> make draws stream) made
       TwoNumbers bound width -> \_ stream -> do
         low <- below (max 1 (bound - width)) . upper <$> step stream
         pure [Char8.pack (show low), Char8.pack (show (low + width))]
@@ -149,7 +171,11 @@ filler ground templateWords = \stream -> do
         let chooser = newChooser law count (shapeThreads (groundShape ground))
          in \_ stream -> step stream >> namedKey <$> choose chooser stream
       RandomValue size ->
-        let values = newValues (shapeSeed (groundShape ground)) (SizeFixed size) (shapeCompressible (groundShape ground))
+        let values =
+              newValues
+                (shapeSeed (groundShape ground))
+                (SizeFixed size)
+                (shapeCompressible (groundShape ground))
          in \_ stream -> valueOf values . fromIntegral . upper <$> step stream
       RandomBelow bound -> \_ stream -> Char8.pack . show . below bound . upper <$> step stream
 

@@ -17,7 +17,6 @@ module Tool.Bench.Workload.Distribution
     Chooser,
     newChooser,
     choose,
-    foreseen,
   )
 where
 
@@ -65,7 +64,12 @@ distribution = do
       keys <- optionally 0.2 share
       HotSet keys <$> optionally 0.8 share
     "latest" -> Latest <$> optionally 0.99 exponent'
-    _ -> complain ("the distribution is uniform, sequential, disjoint, zipf, gaussian, hot or latest, not " <> show word <> ";")
+    _ ->
+      complain
+        ( "the distribution is uniform, sequential, disjoint, zipf, gaussian, hot or latest, not "
+            <> show word
+            <> ";"
+        )
   where
     optionally standard syntax = text ":" >>= \more -> if more then syntax else pure standard
     exponent' = do
@@ -169,13 +173,6 @@ chooseUnevenly uneven stream = case uneven of
   where
     -- Threads begin far from each other: multiples of the golden section.
     start count thread = below count (lower (fromIntegral thread * 0x9e3779b9))
-
--- | What will be drawn next, if that is known without drawing it. \(O(1)\).
-foreseen :: Chooser -> Stream -> IO (Maybe Int)
-foreseen chooser stream = case chooser of
-  ChooseEvenly count -> Just . below count . upper <$> ahead stream
-  _ -> pure Nothing
-{-# INLINE foreseen #-}
 
 -- In each word, the share of its column, of 2^32, that is the column's own, and
 -- whose the rest is.

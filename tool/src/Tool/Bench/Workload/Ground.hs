@@ -9,7 +9,6 @@ module Tool.Bench.Workload.Ground
     Ground (..),
     newGround,
     drawKey,
-    drawNamed,
     foundOrMissing,
     compared,
     valueOfKey,
@@ -124,15 +123,6 @@ drawKey :: Ground -> Stream -> IO Int
 drawKey ground = choose (groundChooser ground)
 {-# INLINE drawKey #-}
 
--- | The same, for a command that needs the key's name at once: has the name of
--- the next fetched meanwhile.
-drawNamed :: Ground -> Stream -> IO Int
-drawNamed ground stream = do
-  number <- drawKey ground stream
-  foreseen (groundChooser ground) stream >>= mapM_ (prefetchKey (groundKeys ground))
-  pure number
-{-# INLINE drawNamed #-}
-
 -- | Reads the value of a key, if it has any.
 foundOrMissing :: Decoder Outcome
 foundOrMissing = \case
@@ -216,7 +206,8 @@ data StepPlace
 
 -- | Each step once, in the order in which they first occur.
 mergeSteps :: [Step] -> [Step]
-mergeSteps steps = [found | name <- List.nub (map stepName steps), Just found <- [Map.lookup name greatest]]
+mergeSteps steps =
+  [found | name <- List.nub (map stepName steps), Just found <- [Map.lookup name greatest]]
   where
     greatest = Map.fromListWith greater [(stepName step', step') | step' <- steps]
     greater new old = if stepCount new > stepCount old then new else old

@@ -1,17 +1,14 @@
-{-# LANGUAGE MagicHash #-}
-{-# LANGUAGE UnboxedTuples #-}
-
 -- | The names of keys.
 --
 -- All of them lie side by side in one buffer before the clock starts, and a key
 -- is a slice made on the spot: a table of ready slices costs three cache misses
 -- per command, a third of all processor time in batches. The one miss that is
--- left, on the name itself, is begun early ('prefetchKey').
+-- left, on the name itself, is part of the work: who sends a command does not know
+-- what the next caller will ask for.
 module Tool.Bench.Workload.Keys
   ( Keys,
     keyCount,
     keyOf,
-    prefetchKey,
     longestKey,
 
     -- * Templates
@@ -38,8 +35,6 @@ import Data.Text qualified as Text
 import Data.Text.Encoding (decodeUtf8With)
 import Data.Text.Encoding.Error (lenientDecode)
 import Data.Word (Word64)
-import GHC.Exts (Int (I#), Ptr (Ptr), plusAddr#, prefetchAddr3#)
-import GHC.IO (IO (IO))
 import Numeric (showHex)
 import Tool.Bench.Workload.Random (mix)
 import Tool.Bench.Workload.Syntax
@@ -52,8 +47,7 @@ data Keys = Keys
     keysPlace :: Int,
     -- | Of every key; 0 if they are not equally long: then a place begins with the
     -- key's size, in four bytes. Where keys begin, in a table of its own, was a miss
-    -- more, and hid from 'prefetchKey' which bytes to fetch: 0.88 ± 0.03 of the
-    -- processor time without (batches of GETs, @key:{tag:06S,vu,62n}:{n:12}@).
+    -- more.
     keysSize :: Int,
     keysCount :: Int,
     keysLongest :: Int
@@ -89,18 +83,6 @@ writtenSize place = byte 0 0 .|. byte 1 8 .|. byte 2 16 .|. byte 3 24
 sizeBytes :: Int
 sizeBytes = 4
 
--- | Has the processor fetch a key that will be wanted soon. \(O(1)\), does not
--- wait. Without it a twentieth (SET) to a tenth (GET) of all processor time in
--- batches goes into waiting for names that are in no near cache. Into all caches:
--- what the nearest alone has is soon gone from it (256 waiting callers: 7 % instead
--- of 9 %, or 1 to 2 % with "Tool.Bench.Driver.Foresight").
-prefetchKey :: Keys -> Int -> IO ()
-prefetchKey keys number =
-  Unsafe.unsafeUseAsCString (keysPlaces keys) $ \(Ptr places) ->
-    case number * keysPlace keys of
-      I# offset -> IO (\state -> (# prefetchAddr3# (plusAddr# places offset) 0# state, () #))
-{-# INLINE prefetchKey #-}
-
 -- | How a key is made of its number.
 newtype KeyTemplate = KeyTemplate [KeyPart]
   deriving stock (Eq, Show)
@@ -123,18 +105,32 @@ data KeyPart
 -- | Reads text with @{n}@, @{n:DIGITS}@, @{uuid}@, @{uuid:COUNT}@,
 -- @{hex:DIGITS}@ and @{tag:TAG,TAG}@; @{{@ and @}}@ are the braces themselves.
 keyTemplate :: Syntax KeyTemplate
-keyTemplate = parts >>= \found -> if length [() | KeyTags _ <- found] > 1 then complain "a key has one hash tag" else pure (KeyTemplate (joined found))
+keyTemplate =
+  parts >>= \found ->
+    if length [() | KeyTags _ <- found] > 1
+      then complain "a key has one hash tag"
+      else pure (KeyTemplate (joined found))
   where
     parts =
       peek >>= \case
         Nothing -> pure []
-        Just '{' -> text "{{" >>= \doubled -> if doubled then (KeyText "{" :) <$> parts else (:) <$> placeholder <*> parts
-        Just '}' -> text "}}" >>= \doubled -> if doubled then (KeyText "}" :) <$> parts else complain "a } without its { (}} is the brace itself)"
-        Just _ -> (:) . KeyText . argumentBytes <$> takeWhile' (`notElem` ("{}" :: String)) <*> parts
+        Just '{' ->
+          text "{{" >>= \doubled ->
+            if doubled then (KeyText "{" :) <$> parts else (:) <$> placeholder <*> parts
+        Just '}' ->
+          text "}}" >>= \doubled ->
+            if doubled
+              then (KeyText "}" :) <$> parts
+              else complain "a } without its { (}} is the brace itself)"
+        Just _ ->
+          (:) . KeyText . argumentBytes
+            <$> takeWhile' (`notElem` ("{}" :: String))
+            <*> parts
     placeholder = do
       join $
         oneOf
-          "{n}, {n:DIGITS}, {uuid}, {uuid:COUNT}, {hex:DIGITS} or {tag:TAG,TAG} ({{ is the brace itself)"
+          "{n}, {n:DIGITS}, {uuid}, {uuid:COUNT}, {hex:DIGITS} \
+          \or {tag:TAG,TAG} ({{ is the brace itself)"
           [ ("{n}", pure (KeyNumber 1)),
             ("{n:", KeyNumber <$> natural "a number of digits" 64 <* close),
             ("{uuid}", pure (KeyUuid Nothing)),
@@ -149,7 +145,9 @@ keyTemplate = parts >>= \found -> if length [() | KeyTags _ <- found] > 1 then c
       when (tag `elem` before) $ complain "a tag is there twice"
       another <- text ","
       (tag :) <$> if another then tags (tag : before) else pure []
-    positive = natural "a number of keys" 100000000 >>= \count -> if count == 0 then complain "there must be a key at least" else pure count
+    positive =
+      natural "a number of keys" 100000000 >>= \count ->
+        if count == 0 then complain "there must be a key at least" else pure count
     close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
     joined = \case
       KeyText one : KeyText other : others -> joined (KeyText (one <> other) : others)
@@ -166,7 +164,10 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
       KeyNumber digits -> "{n:" <> show digits <> "}"
       KeyUuid count -> "{uuid" <> maybe "" ((":" <>) . show) count <> "}"
       KeyHex digits -> "{hex:" <> show digits <> "}"
-      KeyTags tags -> "{tag:" <> Text.unpack (decodeUtf8With lenientDecode (ByteString.intercalate "," tags)) <> "}"
+      KeyTags tags ->
+        "{tag:"
+          <> Text.unpack (decodeUtf8With lenientDecode (ByteString.intercalate "," tags))
+          <> "}"
     brace = \case
       '{' -> "{{"
       '}' -> "}}"
@@ -213,7 +214,12 @@ newKeys seed (KeyTemplate parts) count =
     sizes = map ByteString.length names
     longest = List.foldl' max 0 sizes
     alike = longest > 0 && all (== longest) sizes
-    placed one = let size = ByteString.length one in [writeSize size, one, ByteString.replicate (longest - size) 0]
+    placed one =
+      let size = ByteString.length one
+       in [ writeSize size,
+            one,
+            ByteString.replicate (longest - size) 0
+          ]
     name number = ByteString.concat (map (part (number `div` turns) number) parts)
     turns = product [length tags | KeyTags tags <- parts]
     part own number = \case
@@ -221,7 +227,8 @@ newKeys seed (KeyTemplate parts) count =
       KeyNumber digits -> padded digits (show own)
       KeyHex digits -> Char8.pack (take digits (hex 16 (mixed 1 number)))
       KeyUuid _ -> Char8.pack (uuid (mixed 1 number) (mixed 2 number))
-      KeyTags tags -> "{" <> ByteString.concat (take 1 (drop (number `mod` length tags) tags)) <> "}"
+      KeyTags tags ->
+        "{" <> ByteString.concat (take 1 (drop (number `mod` length tags) tags)) <> "}"
     mixed salt number = mix (mix (seed + salt) + fromIntegral number)
 
 padded :: Int -> String -> ByteString

@@ -35,7 +35,7 @@ import Tool.Bench.Workload.Values
 
 -- | The test of this name.
 named :: Ground -> String -> Maybe Kind
-named ground name = ($ ground) . snd <$> lookup name [(known, (what, kind)) | (known, what, kind) <- table]
+named ground name = ($ ground) <$> lookup name [(known, kind) | (known, _, kind) <- table]
 
 -- | Their names and, in a few words, what one operation is.
 namedTests :: [(String, String)]
@@ -47,7 +47,8 @@ testGroups =
   [ ("ping", ["ping_inline", "ping_mbulk"]),
     ("lrange", ["lrange_100", "lrange_300", "lrange_500", "lrange_600"]),
     ( "all",
-      ["ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop", "zadd", "zpopmin"]
+      ["ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop"]
+        <> ["sadd", "hset", "spop", "zadd", "zpopmin"]
         <> ["lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd"]
     )
   ]
@@ -103,23 +104,28 @@ pingInline =
 
 setKind, getKind, incrKind, setexKind, getexKind :: Ground -> Kind
 setKind ground = plainKind "set" "set" [allKeys ground] $ \stream -> do
-  number <- drawNamed ground stream
+  number <- drawKey ground stream
   let !key = keyOf (groundKeys ground) number
       !value = valueOf (groundValues ground) number
   case shapeExpiry (groundShape ground) of
     Nothing -> pure $! Build.command "SET" [Build.key key, Build.arg value] okay
     Just lives -> do
       seconds <- lifetime lives stream
-      pure $! Build.command "SET" [Build.key key, Build.arg value, Build.arg "EX", Build.arg seconds] okay
+      let expiring = [Build.key key, Build.arg value, Build.arg "EX", Build.arg seconds]
+      pure $! Build.command "SET" expiring okay
 getKind ground = sharedKind "get" "get" [allKeys ground] $ \ !kind stream -> do
-  number <- drawNamed ground stream
+  number <- drawKey ground stream
   wanted <-
     if groundMisses ground == 0
       then pure number
       else do
         word <- step stream
-        pure $! if lower word < groundMisses ground then number + shapeKeys (groundShape ground) else number
-  pure $! Drawn kind wanted (Build.command "GET" [Build.key (keyOf (groundKeys ground) wanted)] foundOrMissing)
+        pure
+          $! if lower word < groundMisses ground
+            then number + shapeKeys (groundShape ground)
+            else number
+  let key = keyOf (groundKeys ground) wanted
+  pure $! Drawn kind wanted (Build.command "GET" [Build.key key] foundOrMissing)
 incrKind ground = plainKind "incr" "incr" [] $ \stream -> do
   number <- drawKey ground stream
   let key = keyOf (groundCounters ground) number
@@ -128,12 +134,14 @@ setexKind ground = plainKind "setex" "setex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure $! Build.command "SETEX" [Build.key key, Build.arg seconds, Build.arg (valueOf (groundValues ground) number)] okay
+      value = valueOf (groundValues ground) number
+  pure $! Build.command "SETEX" [Build.key key, Build.arg seconds, Build.arg value] okay
 getexKind ground = plainKind "getex" "getex" [allKeys ground] $ \stream -> do
   number <- drawKey ground stream
   seconds <- lifetime (expiryOr60 ground) stream
   let key = keyOf (groundKeys ground) number
-  pure $! Build.command "GETEX" [Build.key key, Build.arg "EX", Build.arg seconds] (valueOfKey ground number)
+  let expiring = [Build.key key, Build.arg "EX", Build.arg seconds]
+  pure $! Build.command "GETEX" expiring (valueOfKey ground number)
 
 -- | Writes all keys.
 allKeys :: Ground -> Step
@@ -141,7 +149,11 @@ allKeys ground =
   Step
     { stepName = "keys",
       stepCount = count,
-      stepCommand = \number -> Done <$ Commands.set (keyOf (groundKeys ground) number) (valueOf (groundValues ground) number),
+      stepCommand = \number ->
+        Done
+          <$ Commands.set
+            (keyOf (groundKeys ground) number)
+            (valueOf (groundValues ground) number),
       stepStats = [("set", count)],
       stepKeys = count,
       stepPlace = StepByKey
@@ -171,7 +183,9 @@ tenKeys ground stream
 
 tagged :: Ground -> Int -> [(ByteString, Int)]
 tagged ground number =
-  [ ("key:{" <> keyOf (groundDigits ground) number <> "}:" <> Char8.pack (show place), number * 10 + place)
+  [ ( "key:{" <> keyOf (groundDigits ground) number <> "}:" <> Char8.pack (show place),
+      number * 10 + place
+    )
     | place <- [0 .. 9]
   ]
 
@@ -181,7 +195,8 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
   wanted <- tenKeys ground stream
   let verdict value = case withoutAttributes value of
         Array values
-          | length values == 10 -> foldr worse (Right Hit) (zipWith (valueOfKey ground . snd) wanted values)
+          | length values == 10 ->
+            foldr worse (Right Hit) (zipWith (valueOfKey ground . snd) wanted values)
         other -> mismatch "ten values" other
       worse one after =
         one >>= \case
@@ -208,7 +223,14 @@ mgetKind ground = plainKind "mget" "mget" [before] $ \stream -> do
 
 msetOf :: Ground -> [(ByteString, Int)] -> Command Outcome
 msetOf ground keys =
-  Build.command "MSET" (concat [[Build.key key, Build.arg (valueOf (groundValues ground) number)] | (key, number) <- keys]) okay
+  Build.command
+    "MSET"
+    ( concat
+        [ [Build.key key, Build.arg (valueOf (groundValues ground) number)]
+          | (key, number) <- keys
+        ]
+    )
+    okay
 
 -- * Lists, sets, hashes, streams
 
@@ -223,8 +245,9 @@ popKind name command ground =
 lrangeKind :: Int -> Ground -> Kind
 lrangeKind size' ground =
   plainKind (Text.pack ("lrange_" <> show size')) "lrange" [listOf ground size'] . const . pure $
-    Build.command "LRANGE" [Build.key "mylist", Build.arg "0", Build.arg (Char8.pack (show (size' - 1)))] verdict
+    Build.command "LRANGE" [Build.key "mylist", Build.arg "0", Build.arg final] verdict
   where
+    final = Char8.pack (show (size' - 1))
     verdict value = case withoutAttributes value of
       Array elements
         | length elements == size' -> Right Hit
@@ -238,7 +261,10 @@ listOf ground count =
     { stepName = "mylist",
       stepCount = count,
       stepCommand = \number ->
-        Build.command "RPUSH" [Build.key "mylist", Build.arg (valueOf (groundValues ground) number)] (integerFrom 1),
+        Build.command
+          "RPUSH"
+          [Build.key "mylist", Build.arg (valueOf (groundValues ground) number)]
+          (integerFrom 1),
       stepStats = [("rpush", count)],
       stepKeys = 1,
       stepPlace = StepByKey
@@ -253,20 +279,32 @@ hsetKind ground = plainKind "hset" "hset" [] $ \stream -> do
   pure
     $! Build.command
       "HSET"
-      [Build.key "myhash", Build.arg (keyOf (groundElements ground) number), Build.arg (valueOf (groundValues ground) number)]
+      [ Build.key "myhash",
+        Build.arg (keyOf (groundElements ground) number),
+        Build.arg (valueOf (groundValues ground) number)
+      ]
       (integerFrom 0)
-spopKind ground = plainKind "spop" "spop" [filled] . const . pure $ Build.command "SPOP" [Build.key "myset"] somethingOrNull
+spopKind ground =
+  plainKind "spop" "spop" [filled] . const . pure $
+    Build.command "SPOP" [Build.key "myset"] somethingOrNull
   where
     filled =
       (fill ground "myset" "sadd")
         { stepCommand = \number ->
-            Build.command "SADD" [Build.key "myset", Build.arg (keyOf (groundElements ground) number)] (integerFrom 0)
+            Build.command
+              "SADD"
+              [Build.key "myset", Build.arg (keyOf (groundElements ground) number)]
+              (integerFrom 0)
         }
 zaddKind ground = plainKind "zadd" "zadd" [] $ \stream -> do
   element <- keyOf (groundElements ground) <$> drawKey ground stream
-  score <- keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
-  pure $! Build.command "ZADD" [Build.key "myzset", Build.arg score, Build.arg element] (integerFrom 0)
-zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ Build.command "ZPOPMIN" [Build.key "myzset"] verdict
+  score <-
+    keyOf (groundDigits ground) . below (shapeKeys (groundShape ground)) . upper <$> step stream
+  let member = [Build.key "myzset", Build.arg score, Build.arg element]
+  pure $! Build.command "ZADD" member (integerFrom 0)
+zpopminKind ground =
+  plainKind "zpopmin" "zpopmin" [filled] . const . pure $
+    Build.command "ZPOPMIN" [Build.key "myzset"] verdict
   where
     verdict value = case withoutAttributes value of
       Array [] -> Right Miss
@@ -277,12 +315,16 @@ zpopminKind ground = plainKind "zpopmin" "zpopmin" [filled] . const . pure $ Bui
         { stepCommand = \number ->
             Build.command
               "ZADD"
-              [Build.key "myzset", Build.arg (keyOf (groundDigits ground) number), Build.arg (keyOf (groundElements ground) number)]
+              [ Build.key "myzset",
+                Build.arg (keyOf (groundDigits ground) number),
+                Build.arg (keyOf (groundElements ground) number)
+              ]
               (integerFrom 0)
         }
 xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
-  pure $! Build.command "XADD" [Build.key "mystream", Build.arg "*", Build.arg "myfield", Build.arg value] someText
+  let entry = [Build.key "mystream", Build.arg "*", Build.arg "myfield", Build.arg value]
+  pure $! Build.command "XADD" entry someText
 
 -- A collection with an element of every key's number.
 fill :: Ground -> Text -> Text -> Step
@@ -311,21 +353,29 @@ setScriptDigest = "d8f2fad9f8e86a53d2a6ebd960b33c4972cacc37"
 setFunction :: ByteString
 setFunction =
   "#!lua name=redis_client_bench\n\
-  \redis.register_function('redis_client_bench_set', function(keys, args) return redis.call('SET', keys[1], args[1]) end)"
+  \redis.register_function('redis_client_bench_set', \
+  \function(keys, args) return redis.call('SET', keys[1], args[1]) end)"
 
 evalKind, evalshaKind, fcallKind, scriptLoadKind :: Ground -> Kind
 evalKind ground = program ground "eval-set" "eval" [] (Commands.eval setScript)
-evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] (Commands.evalsha setScriptDigest)
+evalshaKind ground = program ground "evalsha-set" "evalsha" [loaded] run
   where
-    loaded = everywhere "script" "script|load" $ Build.command "SCRIPT LOAD" [Build.arg setScript] digest
+    run = Commands.evalsha setScriptDigest
+    loaded =
+      everywhere "script" "script|load" $
+        Build.command "SCRIPT LOAD" [Build.arg setScript] digest
     digest = \case
       BulkString found
         | found == setScriptDigest -> Right Done
         | otherwise -> Right (Wrong found)
       other -> mismatch "a digest" other
-fcallKind ground = program ground "fcall-set" "fcall" [loaded] (Commands.fcall "redis_client_bench_set")
+fcallKind ground = program ground "fcall-set" "fcall" [loaded] run
   where
-    loaded = everywhere "function" "function|load" (Done <$ Commands.functionLoadWith Commands.functionLoadDefaults {Commands.functionLoadReplace = True} setFunction)
+    run = Commands.fcall "redis_client_bench_set"
+    loaded =
+      everywhere "function" "function|load" $
+        Done <$ Commands.functionLoadWith replacing setFunction
+    replacing = Commands.functionLoadDefaults {Commands.functionLoadReplace = True}
 -- The same script every time, as in the benchmark that gave it a bad name: the
 -- server looks its digest up and is done.
 scriptLoadKind _ =
@@ -346,8 +396,17 @@ everywhere name command what =
     }
 
 -- Sets keys by a program, once with its effect looked at.
-program :: Ground -> Text -> Text -> [Step] -> ([ByteString] -> [ByteString] -> Command Value) -> Kind
-program ground name command before run = (plainKind name command (before <> [checked]) make) {kindStats = Just [(command, 1), ("set", 1)]}
+program ::
+  Ground ->
+  Text ->
+  Text ->
+  [Step] ->
+  ([ByteString] -> [ByteString] -> Command Value) ->
+  Kind
+program ground name command before run =
+  (plainKind name command (before <> [checked]) make)
+    { kindStats = Just [(command, 1), ("set", 1)]
+    }
   where
     make stream = do
       number <- drawKey ground stream

@@ -9,7 +9,6 @@ module Tool.Bench.Workload.Random
     newStream,
     step,
     current,
-    ahead,
     turn,
     streamThread,
 
@@ -63,11 +62,6 @@ step (Stream state) = do
 current :: Stream -> IO Word64
 current (Stream state) = readByteArray state 1
 {-# INLINE current #-}
-
--- | The number that the next 'step' will give. \(O(1)\).
-ahead :: Stream -> IO Word64
-ahead (Stream state) = mix . (+ gamma) <$> readByteArray state 0
-{-# INLINE ahead #-}
 
 -- | How often this was asked before. \(O(1)\).
 turn :: Stream -> IO Int

@@ -60,7 +60,8 @@ parse syntax input = case run 1 input of
 
 -- | The next character, not taken.
 peek :: Syntax (Maybe Char)
-peek = Syntax $ \column input -> Right (case input of [] -> Nothing; first : _ -> Just first, column, input)
+peek = Syntax $ \column input ->
+  Right (case input of [] -> Nothing; first : _ -> Just first, column, input)
 
 -- | All that follows, not taken.
 rest :: Syntax String
@@ -91,7 +92,9 @@ text wanted = Syntax $ \column input ->
 oneOf :: String -> [(String, a)] -> Syntax a
 oneOf what = \case
   [] -> complain ("expected " <> what)
-  (wanted, result) : others -> text wanted >>= \found -> if found then pure result else oneOf what others
+  (wanted, result) : others ->
+    text wanted >>= \found ->
+      if found then pure result else oneOf what others
 
 -- | One or more, with this text between them.
 separated :: String -> Syntax a -> Syntax [a]
@@ -106,7 +109,8 @@ natural what most = do
   digits <- takeWhile' isDigit
   when (null digits) $ complain ("expected " <> what)
   let number = read' digits
-  when (number > toInteger most) $ complain (what <> " can be " <> show most <> " at most, not " <> digits)
+  when (number > toInteger most) $
+    complain (what <> " can be " <> show most <> " at most, not " <> digits)
   pure (fromInteger number)
   where
     read' = List.foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
@@ -124,7 +128,8 @@ decimal what = do
 byteSize :: Int -> Syntax Int
 byteSize most = do
   number <- natural "a number of bytes" most
-  factor <- oneOf "a unit" [("k", 1024), ("K", 1024), ("m", 1024 * 1024), ("M", 1024 * 1024), ("", 1)]
+  factor <-
+    oneOf "a unit" [("k", 1024), ("K", 1024), ("m", 1024 * 1024), ("M", 1024 * 1024), ("", 1)]
   when (toInteger number * toInteger factor > toInteger most) $
     complain ("a number of bytes can be " <> show most <> " at most")
   pure (number * factor)

@@ -87,13 +87,21 @@ known :: String -> Syntax String
 known written
   | written `elem` map fst namedTests = pure written
   | null written = complain "the name of a test is missing"
-  | otherwise = complain ("there is no test " <> show written <> " (there are " <> unwords (map fst namedTests) <> ");")
+  | otherwise =
+    complain
+      ( "there is no test "
+          <> show written
+          <> " (there are "
+          <> unwords (map fst namedTests)
+          <> ");"
+      )
 
 -- | As 'mix' reads it.
 describeMix :: Mix -> String
 describeMix = \case
   (_, one) :| [] -> written one
-  several -> intercalate "," [show weight <> ":" <> written one | (weight, one) <- NonEmpty.toList several]
+  several ->
+    intercalate "," [show weight <> ":" <> written one | (weight, one) <- NonEmpty.toList several]
   where
     written = \case
       TaskNamed name -> name

@@ -146,7 +146,12 @@ pieces quote =
             Just (known, piece) -> text (known <> "__") >> more piece
             Nothing
               -- Two underscores that no other two close are just that.
-              | closes left -> complain ("there is no placeholder __" <> Text.unpack (fst (Text.breakOn "__" (Text.pack left))) <> "__")
+              | closes left ->
+                complain
+                  ( "there is no placeholder __"
+                      <> Text.unpack (fst (Text.breakOn "__" (Text.pack left)))
+                      <> "__"
+                  )
               | otherwise -> more (Literal "__")
     takeName known left = take (length known + 2) left == known <> "__"
     closes left = case break (\char -> isSpace char || char `elem` ("'\"" :: String)) left of
@@ -156,7 +161,9 @@ pieces quote =
       ("rand_int", RandomInt) :
       ("data", Data) :
       ("key", DrawnKey) :
-        [("rand_" <> show number <> ordinal, RandomNth number) | (number, ordinal) <- zip [1 .. 9] (["st", "nd", "rd"] <> repeat "th")]
+        [ ("rand_" <> show number <> ordinal, RandomNth number)
+          | (number, ordinal) <- zip [1 .. 9] (["st", "nd", "rd"] <> repeat "th")
+        ]
 
 literal :: String -> Piece
 literal = Literal . argumentBytes
@@ -177,7 +184,14 @@ escaped = do
     else
       oneOf
         "\\\\, \\\", \\n, \\r, \\t, \\a, \\b or \\xHH"
-        [("\\", Literal "\\"), ("\"", Literal "\""), ("n", Literal "\n"), ("r", Literal "\r"), ("t", Literal "\t"), ("a", Literal "\a"), ("b", Literal "\b")]
+        [ ("\\", Literal "\\"),
+          ("\"", Literal "\""),
+          ("n", Literal "\n"),
+          ("r", Literal "\r"),
+          ("t", Literal "\t"),
+          ("a", Literal "\a"),
+          ("b", Literal "\b")
+        ]
 
 -- After the brace.
 placeholder :: Syntax Piece

@@ -52,7 +52,9 @@ valueSizes = do
       if to < first then complain "the range ends before it begins" else pure (SizeRange first to)
     Just ':' -> do
       one <- weight
-      others <- text "," >>= \more -> if more then separated "," ((,) <$> byteSize most <*> weight) else pure []
+      others <-
+        text "," >>= \more ->
+          if more then separated "," ((,) <$> byteSize most <*> weight) else pure []
       pure (SizeWeighted ((first, one) :| others))
     _ -> pure (SizeFixed first)
   where
@@ -68,7 +70,13 @@ describeSizes = \case
   SizeFixed one -> show one
   SizeRange from to -> show from <> "-" <> show to
   SizeWeighted weighted ->
-    List.intercalate "," [show one <> ":" <> show weight | (one, weight) <- NonEmpty.toList weighted]
+    List.intercalate
+      ","
+      [ show one
+          <> ":"
+          <> show weight
+        | (one, weight) <- NonEmpty.toList weighted
+      ]
 
 -- | Bytes of the largest.
 largestSize :: ValueSizes -> Int
@@ -107,14 +115,23 @@ newValues seed sizes compressible =
         SizeWeighted weighted ->
           let weights = map (toInteger . snd) (NonEmpty.toList weighted)
            in ByMark
-                (primArrayFromList [fromInteger (one * 0x100000000 `div` sum weights) | one <- drop 1 (scanl (+) 0 weights)])
+                ( primArrayFromList
+                    [ fromInteger (one * 0x100000000 `div` sum weights)
+                      | one <- drop 1 (scanl (+) 0 weights)
+                    ]
+                )
                 (primArrayFromList (map fst (NonEmpty.toList weighted)))
     }
 
 -- | The value of a key's number. \(O(1)\), copies nothing.
 valueOf :: Values -> Int -> ByteString
 valueOf values number =
-  Unsafe.unsafeTake length' (Unsafe.unsafeDrop (fromIntegral (word .&. (fromIntegral offsets - 1))) (valuesBlock values))
+  Unsafe.unsafeTake
+    length'
+    ( Unsafe.unsafeDrop
+        (fromIntegral (word .&. (fromIntegral offsets - 1)))
+        (valuesBlock values)
+    )
   where
     word = mix (fromIntegral number)
     length'
@@ -127,7 +144,8 @@ lengthFrom lengths bits = case lengths of
   Between from to -> from + below (to - from + 1) bits
   ByMark marks sizes ->
     let go place
-          | place >= sizeofPrimArray marks - 1 || bits < indexPrimArray marks place = indexPrimArray sizes place
+          | place >= sizeofPrimArray marks - 1 || bits < indexPrimArray marks place =
+            indexPrimArray sizes place
           | otherwise = go (place + 1)
      in go 0
 {-# NOINLINE lengthFrom #-}
@@ -145,8 +163,9 @@ offsets = 4096
 
 block :: Word64 -> Maybe Double -> Int -> ByteString
 block seed compressible size' =
-  fst (ByteString.unfoldrN size' (\(place, state) -> Just (byte place (mix state), (place + 1, state + gamma))) (0 :: Int, seed))
+  fst (ByteString.unfoldrN size' next (0 :: Int, seed))
   where
+    next (place, state) = Just (byte place (mix state), (place + 1, state + gamma))
     byte :: Int -> Word64 -> Word8
     byte place word = case compressible of
       Nothing -> 97 + fromIntegral (below 26 (upper word))

@@ -10,6 +10,7 @@ module Redis.Internal.Protocol.CommandTable.Effects
     changesNothing,
     staysWithPrimary,
     overtakes,
+    changesUntold,
 
     -- * The lists
     handLists,
@@ -70,6 +71,37 @@ staysWithPrimary CommandEntry {entryName} = entryName `Set.member` primaryOnly
 -- TOUCH is for, the order in which keys are evicted, is the primary's.
 primaryOnly :: Set ByteString
 primaryOnly = Set.fromList ["CLUSTERSCAN", "HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
+
+-- | Whether the answer of a read may change of which no server tells a client that
+-- keeps it: it changes with time or by chance, is not of the key's value, or is of keys
+-- that the command does not name.
+changesUntold :: CommandEntry -> Bool
+changesUntold CommandEntry {entryName} = entryName `Set.member` untold
+
+untold :: Set ByteString
+untold =
+  Set.fromList
+    [ "EVALSHA_RO",
+      "EVAL_RO",
+      "FCALL_RO",
+      "HPTTL",
+      "HRANDFIELD",
+      "HTTL",
+      "MEMORY|USAGE",
+      "OBJECT|ENCODING",
+      "OBJECT|FREQ",
+      "OBJECT|IDLETIME",
+      "OBJECT|REFCOUNT",
+      "PTTL",
+      "SORT_RO",
+      "SRANDMEMBER",
+      "TTL",
+      "XINFO|CONSUMERS",
+      "XINFO|GROUPS",
+      "XINFO|STREAM",
+      "XPENDING",
+      "ZRANDMEMBER"
+    ]
 
 -- | Whether a command that servers call neither a read nor a write leaves
 -- everything as it is, so that it may be sent again.
@@ -151,5 +183,6 @@ handLists =
     ("changes connections in spite of its categories", uncategorized),
     ("overtakes", overtaking),
     ("stays with the primary", primaryOnly),
-    ("changes nothing", questions)
+    ("changes nothing", questions),
+    ("changes untold", untold)
   ]

@@ -4,6 +4,7 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Redis.Error
+import Redis.Internal.Config (AddressMapping (..))
 import Redis.Internal.Protocol.Redirect
 import Redis.Internal.Protocol.Slot
 import Support
@@ -31,6 +32,8 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         ("LOADING Redis is loading the dataset in memory", Loading),
         ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", MasterDown),
         ("MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and 'allow-stale' flag is not set on the script.", MasterDown),
+        ("REDIRECT 10.0.0.2:6379", Redirected (NamedNode (TcpEndpoint "10.0.0.2" 6379))),
+        ("REDIRECT :6379", Redirected (SameHost 6379)),
         ("READONLY You can't write against a read only replica.", ReadOnly),
         ("READONLY Can not run script with write flag on readonly replica", ReadOnly),
         ("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)", SentAway),
@@ -83,11 +86,11 @@ spec = describe "Redis.Internal.Protocol.Redirect" $ do
         _ -> property True
 
   it "puts the host that answered where the server left it out" $
-    destinationEndpoint (TcpEndpoint "10.1.1.1" 7000) (SameHost 7001) `shouldBe` Just (TcpEndpoint "10.1.1.1" 7001)
+    destinationEndpoint (AddressMapping id) (TcpEndpoint "10.1.1.1" 7000) (SameHost 7001) `shouldBe` Just (TcpEndpoint "10.1.1.1" 7001)
 
   it "dials nobody for an unknown host, nor for a port beside a Unix socket" $ do
-    destinationEndpoint (TcpEndpoint "10.1.1.1" 7000) UnknownNode `shouldBe` Nothing
-    destinationEndpoint (UnixEndpoint "/run/redis.sock") (SameHost 7001) `shouldBe` Nothing
+    destinationEndpoint (AddressMapping id) (TcpEndpoint "10.1.1.1" 7000) UnknownNode `shouldBe` Nothing
+    destinationEndpoint (AddressMapping id) (UnixEndpoint "/run/redis.sock") (SameHost 7001) `shouldBe` Nothing
 
 parse :: ByteString -> Maybe Redirect
 parse = parseRedirect . serverErrorFromText

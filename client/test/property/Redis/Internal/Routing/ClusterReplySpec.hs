@@ -5,8 +5,10 @@ import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
 import Data.List (sortOn)
+import Data.Map.Strict qualified as Map
 import Data.Ord (Down (Down))
 import Redis.Error
+import Redis.Internal.Config (AddressMapping (..))
 import Redis.Internal.Protocol.Decode (DecodeLimits (..), decodeBytes)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.ClusterReply
@@ -37,7 +39,7 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
       ownerOf (parseClusterSlots asked (slotsOf (BulkString "h") 0)) `shouldBe` Right Nothing
 
     it "dials no bare port beside a Unix socket" $
-      ownerOf (parseClusterSlots (Asked (UnixEndpoint "/s") False) (slotsOf Null 7002)) `shouldBe` Right Nothing
+      ownerOf (parseClusterSlots (Asked (UnixEndpoint "/s") False (AddressMapping id)) (slotsOf Null 7002)) `shouldBe` Right Nothing
 
     it "skips metadata of any kind after the port, and attributes ahead of it" $ do
       let server extra = Array ([BulkString "h", Integer 1] <> extra)
@@ -49,6 +51,11 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
           [BulkString "id", Array [BulkString "hostname", BulkString "h"]],
           [BulkString "id", Map [(BulkString "ip", Null)], Null]
         ]
+
+    it "reads the zone in the metadata" $ do
+      let server = Array [BulkString "h", Integer 1, BulkString "id", Array [BulkString "availability-zone", BulkString "eu-1a"]]
+      slotMapZones <$> parseClusterSlots asked (Array [Array [Integer 0, Integer 5, server]])
+        `shouldBe` Right (Map.fromList [(TcpEndpoint "h" 1, "eu-1a")])
 
     it "takes no answer for a map that covers nothing" $
       (slotMapCovered <$> parseClusterSlots asked (Array [])) `shouldBe` Right 0
@@ -101,6 +108,23 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
             (shardsOf [healthy "p" "master" "online", healthy "a" "replica" "loading", healthy "b" "replica" "online", healthy "c" "replica" "failed"])
       )
         `shouldBe` Right [TcpEndpoint "b" 1]
+
+    it "reads the zone of each node that is in one, as Valkey tells it" $ do
+      let inZone name zone = healthy name "replica" "online" <> [("availability-zone", BulkString zone)]
+          reply = shardsOf [healthy "p" "master" "online", inZone "a" "eu-1a", inZone "b" "", healthy "c" "replica" "online"]
+      slotMapZones <$> parseClusterShards asked reply `shouldBe` Right (Map.fromList [(TcpEndpoint "a" 1, "eu-1a")])
+
+    it "reaches all that it names by the mapping, the host that was asked included" $ do
+      let mapped = asked {askedMapping = AddressMapping (\case TcpEndpoint host port -> TcpEndpoint ("via-" <> host) (port + 1); other -> other)}
+          reply = shardsOf [[("endpoint", Null), ("port", Integer 1), role "master"], healthy "b" "replica" "online" <> [("availability-zone", BulkString "z")]]
+      ownerOf (parseClusterShards mapped reply) `shouldBe` Right (Just (TcpEndpoint "via-10.9.9.9" 2))
+      ((`slotReplicas` slotAt 0) <$> parseClusterShards mapped reply) `shouldBe` Right [TcpEndpoint "via-b" 2]
+      slotMapZones <$> parseClusterShards mapped reply `shouldBe` Right (Map.fromList [(TcpEndpoint "via-b" 2, "z")])
+      ownerOf (parseClusterSlots mapped (slotsOf (BulkString "h") 7)) `shouldBe` Right (Just (TcpEndpoint "via-h" 8))
+
+    it "leaves an address as it is for which the mapping throws" $
+      ownerOf (parseClusterSlots asked {askedMapping = AddressMapping (\_ -> error "none")} (slotsOf (BulkString "h") 7))
+        `shouldBe` Right (Just (TcpEndpoint "h" 7))
 
     mapM_
       (\reply -> it ("refuses " <> show reply) (parseClusterShards asked reply `shouldSatisfy` isLeft))
@@ -167,7 +191,7 @@ generous :: DecodeLimits
 generous = DecodeLimits {decodeMaxBulk = 65536, decodeMaxElements = 1024, decodeMaxDepth = 16}
 
 asked :: Asked
-asked = Asked {askedEndpoint = TcpEndpoint "10.9.9.9" 7000, askedByTls = False}
+asked = Asked {askedEndpoint = TcpEndpoint "10.9.9.9" 7000, askedByTls = False, askedMapping = AddressMapping id}
 
 askedByTls' :: Asked
 askedByTls' = asked {askedByTls = True}

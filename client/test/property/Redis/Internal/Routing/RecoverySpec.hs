@@ -9,7 +9,7 @@ import Data.Map.Strict qualified as Map
 import Redis.Duration (seconds)
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
-import Redis.Internal.Config (defaultBackoff)
+import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds)
 import Redis.Internal.Routing.Recovery
 import Redis.Internal.Routing.Retry
@@ -155,7 +155,7 @@ newCase number facts =
     { casePayload = number,
       caseFacts = facts,
       caseSlot = Just (slotAt (number `mod` 3)),
-      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True},
+      casePolicy = Policy {policyMaxAttempts = 16, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id},
       caseCourse = newCourse,
       caseDeadline = Just (nanosFromSeconds patience),
       caseLimit = patience

@@ -5,7 +5,7 @@ import Data.List qualified as List
 import Redis.Duration
 import Redis.Error
 import Redis.Internal.Command (Facts (..), readFacts, writeFacts)
-import Redis.Internal.Config (Backoff (..))
+import Redis.Internal.Config (AddressMapping (..), Backoff (..))
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Topology (Trigger (..))
 import Support
@@ -68,7 +68,11 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
         second = decide policy writeFacts (verdictCourse first) (failure (reply "CLUSTERDOWN The cluster is down")) {failedNode = Just (node 2), failedSent = WithAsking}
     verdictDecision second
       `shouldBe` GiveUp
-        (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, "ASK 1 10.0.0.2:6379"), (node 2, "(ASKING) CLUSTERDOWN The cluster is down")])))
+        (RoutingError (RoutingFailure RefusedBeforeRun (AttemptsExhausted [(node 1, reply "ASK 1 10.0.0.2:6379"), (node 2, reply "CLUSTERDOWN The cluster is down")])))
+
+  it "follows no redirect of a node that was named" $
+    verdictDecision (decide standalone {policyRedirected = False} writeFacts newCourse (failure (reply "REDIRECT 10.0.0.2:6379")))
+      `shouldBe` GiveUp (reply "REDIRECT 10.0.0.2:6379")
 
   it "gives the plain error when one attempt is all there may be" $
     verdictDecision (decide cluster {policyMaxAttempts = 1} writeFacts newCourse (failure (reply "TRYAGAIN Multiple keys")))
@@ -82,6 +86,19 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     let left seconds' = verdictDecision (decide cluster writeFacts newCourse (failure down) {failedRemaining = Just (waiting 1 + seconds')})
         down = reply "CLUSTERDOWN The cluster is down"
     map left [0, 0.004, 0.006] `shouldBe` [GiveUp down, GiveUp down, wait SameRoute]
+
+  it "asks the primary what a replica has not answered in its part of the time, and nobody after the whole of it" $ do
+    let late delivery left role = verdictDecision (decide cluster readFacts newCourse (failure (TimeoutError (TimeoutFailure delivery (seconds 1)))) {failedRole = role, failedRemaining = left})
+        given delivery = GiveUp (TimeoutError (TimeoutFailure delivery (seconds 1)))
+    [late delivery (Just 1) Replica | delivery <- [NotSent, MaybeExecuted]] `shouldBe` [RetryNow PrimaryRoute, RetryNow PrimaryRoute]
+    late MaybeExecuted Nothing Replica `shouldBe` RetryNow PrimaryRoute
+    late MaybeExecuted (Just 0) Replica `shouldBe` given MaybeExecuted
+    late MaybeExecuted (Just 1) Primary `shouldBe` given MaybeExecuted
+
+  it "leads to where the mapping says that a redirect points" $ do
+    let mapped = cluster {policyMapping = AddressMapping (\_ -> node 7)}
+    map (verdictDecision . decide mapped readFacts newCourse . failure . reply) ["MOVED 1 10.0.0.2:6379", "ASK 1 10.0.0.2:6379", "MOVED 1 :6381"]
+      `shouldBe` [RetryNow (ToNode (node 7)), RetryNow (AskingNode (node 7)), RetryNow (ToNode (node 7))]
 
   it "follows no redirect after the deadline" $ do
     let late = (failure (reply "MOVED 1 10.0.0.2:6379")) {failedRemaining = Just 0}
@@ -132,10 +149,12 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
     prop "tells of a standalone server nothing that only a cluster has" $
       forAll ((,) <$> anyFacts <*> anyFailure) $ \(facts, final) ->
         let outcome = decide standalone facts newCourse final
-         in [trigger | Tell trigger <- verdictEffects outcome] === []
+            redirects = [target | Tell (LearntRedirect _ target) <- verdictEffects outcome]
+            allowed = SameRoute : map ToNode redirects
+         in [trigger | Tell trigger <- verdictEffects outcome] === [LearntRedirect from target | Just from <- [failedNode final], target <- redirects]
               .&&. case verdictDecision outcome of
-                RetryNow target -> target === SameRoute
-                RetryAfter _ target -> target === SameRoute
+                RetryNow target -> counterexample (show target) (target `elem` allowed)
+                RetryAfter _ target -> counterexample (show target) (target `elem` allowed)
                 GiveUp _ -> property True
 
 -- | An error, what is decided, and what others are told.
@@ -203,9 +222,16 @@ readsAtReplica =
     (reply "MASTERDOWN Link with MASTER is down", RetryNow PrimaryRoute, [Tell (SawMasterDown (node 1))]),
     (reply "READONLY You can't write", RetryNow PrimaryRoute, []),
     (lost NotSent (ConnectFailed "refused"), RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
-    (lost MaybeExecuted ClosedByPeer, RetryNow PrimaryRoute, [Tell (LostNode (node 1))])
+    (lost MaybeExecuted ClosedByPeer, RetryNow PrimaryRoute, [Tell (LostNode (node 1))]),
+    (TimeoutError (TimeoutFailure NotSent (seconds 5)), RetryNow PrimaryRoute, []),
+    (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), RetryNow PrimaryRoute, [])
   ]
-    <> map handedOver alwaysHandedOver
+    <> [handedOver failed | failed <- alwaysHandedOver, not (isTimeout failed)]
+
+isTimeout :: Error -> Bool
+isTimeout = \case
+  TimeoutError _ -> True
+  _ -> False
 
 readsAtPrimary :: [Row]
 readsAtPrimary =
@@ -219,7 +245,9 @@ readsAtPrimary =
 
 writesAtStandalone :: [Row]
 writesAtStandalone =
-  [ (lost NotSent ClosedByPeer, RetryNow SameRoute, []),
+  [ (reply "REDIRECT 10.0.0.2:6379", RetryNow (ToNode (node 2)), [Tell (LearntRedirect (node 1) (node 2))]),
+    (reply "REDIRECT 10.0.0.1:6379", wait SameRoute, []),
+    (lost NotSent ClosedByPeer, RetryNow SameRoute, []),
     (lost MaybeExecuted ClosedByPeer, GiveUp (lost MaybeExecuted ClosedByPeer), []),
     (reply "LOADING Redis is loading", wait SameRoute, []),
     (reply "NOAUTH Authentication required.", wait SameRoute, [Reconnect (node 1)])
@@ -263,7 +291,7 @@ handedOver :: Error -> Row
 handedOver failed = (failed, GiveUp failed, [])
 
 cluster, standalone :: Policy
-cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True}
+cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id}
 standalone = cluster {policyClustered = False}
 
 -- | At a primary with the number 1, with time left.

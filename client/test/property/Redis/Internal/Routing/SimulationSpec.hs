@@ -13,10 +13,11 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Error
 import Redis.Internal.Command (readFacts, writeFacts)
-import Redis.Internal.Config (defaultBackoff)
+import Redis.Internal.Config (AddressMapping (..), defaultBackoff)
 import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
+import Redis.Internal.Routing.View
 import Support
 import System.Random (StdGen, mkStdGen, split, uniformR)
 import Test.Hspec
@@ -146,7 +147,8 @@ simulate seed = run (schedule 0 Wake (scheduled start))
 settings :: Settings
 settings =
   Settings
-    { settingsSeeds = node 1 :| [node 2, node 6],
+    { settingsRule = OfCluster,
+      settingsSeeds = node 1 :| [node 2, node 6],
       settingsInterval = 60,
       settingsThrottle = 1,
       settingsBackoff = defaultBackoff,
@@ -157,7 +159,7 @@ settings =
     }
 
 policy :: Policy
-policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True}
+policy = Policy {policyMaxAttempts = maxAttempts, policyBackoff = defaultBackoff, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id}
 
 run :: Sim -> Sim
 run sim = case Map.minViewWithKey (simQueue sim) of
@@ -250,7 +252,8 @@ stepped now event sim = schedule (max now (nextWake topology)) Wake (List.foldl'
               [ Claim {claimRanges = [(slotAt slot, slotAt slot)], claimPrimary = Just (node owner), claimReplicas = [node (replicaOf owner)]}
                 | (slot, owner) <- Map.toList owners
               ],
-          viewEpoch = Nothing
+          viewEpoch = Nothing,
+          viewGroup = Nothing
         }
     replicaOf owner = if owner > 3 then owner - 3 else owner + 3
 

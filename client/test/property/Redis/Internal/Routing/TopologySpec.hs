@@ -15,6 +15,7 @@ import Redis.Internal.Config (defaultBackoff)
 import Redis.Internal.Protocol.Slot
 import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology
+import Redis.Internal.Routing.View
 import Support
 import System.Random (mkStdGen)
 import Test.Hspec
@@ -58,7 +59,7 @@ atTheStart = describe "at the start" $ do
 
   it "takes a map that covers nothing for no answer" $ do
     let (asked, _) = step 0 Tick (begin (node 1 :| []))
-        (_, actions) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = emptySlotMap, viewEpoch = Nothing})) asked
+        (_, actions) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = emptySlotMap, viewEpoch = Nothing, viewGroup = Nothing})) asked
     actions `shouldSatisfy` \case
       [RefreshFailed [(endpoint, UnexpectedReply _)]] -> endpoint == node 1
       _ -> False
@@ -86,7 +87,7 @@ choosing = describe "of several views" $ do
     chosen [viewOf 5, viewOf 6, viewOf 7] `shouldBe` Just (node 7)
 
   it "believes the one that covers more before the latest" $
-    chosen [viewOf 5, View {viewMap = slotMapFromClaims [claim [(slotAt 0, slotAt 9)] 6], viewEpoch = Nothing}, (viewOf 5) {viewMap = emptySlotMap}]
+    chosen [viewOf 5, View {viewMap = slotMapFromClaims [claim [(slotAt 0, slotAt 9)] 6], viewEpoch = Nothing, viewGroup = Nothing}, (viewOf 5) {viewMap = emptySlotMap}]
       `shouldBe` Just (node 5)
 
   it "publishes nothing when nothing changed" $ do
@@ -104,7 +105,7 @@ choosing = describe "of several views" $ do
   it "asks no more nodes at first than it was told to sample" $ do
     let views = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. 20]]
         (asked, _) = step 0 Tick (begin (node 1 :| []))
-        (known, _) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = views, viewEpoch = Nothing})) asked
+        (known, _) = step 0.01 (Answered 1 (node 1) (Right View {viewMap = views, viewEpoch = Nothing, viewGroup = Nothing})) asked
         (_, actions) = step 100 Tick known
     length (waitingFor actions) `shouldBe` settingsSample settings
 
@@ -160,7 +161,7 @@ spacing = describe "the time between two refreshes" $ do
     refreshed count seed =
       let (asked, actions) = step 100 Tick (learnt count seed)
        in fst (lastOr (asked, []) (replies 100.01 2 [(endpoint, Right (spread count)) | endpoint <- waitingFor actions] asked))
-    spread count = View {viewMap = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. count]], viewEpoch = Nothing}
+    spread count = View {viewMap = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. count]], viewEpoch = Nothing, viewGroup = Nothing}
 
 -- | Between these, but for rounding, and near either end.
 spreadOver :: Seconds -> Seconds -> [Seconds] -> Bool
@@ -323,7 +324,8 @@ nodesAfter known = \case
 settings :: Settings
 settings =
   Settings
-    { settingsSeeds = node 1 :| [],
+    { settingsRule = OfCluster,
+      settingsSeeds = node 1 :| [],
       settingsInterval = 60,
       settingsThrottle = 1,
       settingsBackoff = defaultBackoff,
@@ -357,7 +359,7 @@ mapOf :: Int -> SlotMap
 mapOf number = slotMapFromClaims [claim [(minBound, maxBound)] number]
 
 viewOf :: Int -> View
-viewOf number = View {viewMap = mapOf number, viewEpoch = Nothing}
+viewOf number = View {viewMap = mapOf number, viewEpoch = Nothing, viewGroup = Nothing}
 
 -- | The owner that is published when three seeds answer in this order.
 chosen :: [View] -> Maybe Endpoint
@@ -406,13 +408,16 @@ anyTrigger =
       SawMasterDown <$> anyNode,
       SawLoading <$> anyNode,
       SawStrayReplica <$> anyNode,
-      EndedShardChannel <$> anyNode
+      EndedShardChannel <$> anyNode,
+      LearntRedirect <$> anyNode <*> anyNode,
+      pure SentinelsSwitched,
+      pure SentinelsStirred
     ]
   where
     fewSlots = slotAt <$> choose (0, 3)
 
 -- | Few different ones, so that some agree.
 anyView :: Gen View
-anyView = View <$> slotMaps <*> oneof [pure Nothing, Just <$> choose (1, 3)]
+anyView = View <$> slotMaps <*> oneof [pure Nothing, Just <$> choose (1, 3)] <*> pure Nothing
   where
     slotMaps = frequency [(5, mapOf <$> choose (1, 4)), (1, pure emptySlotMap), (1, slotMapFromClaims <$> anyClaims)]

@@ -2,6 +2,7 @@ module Redis.Internal.Protocol.EncodeSpec (spec) where
 
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
+import Data.List (nub)
 import Foreign.Marshal.Alloc (allocaBytes)
 import Foreign.Marshal.Utils (fillBytes)
 import Foreign.Ptr (castPtr)
@@ -38,6 +39,20 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
   prop "gives its words back" $
     forAll (listOf argument) $ \others ->
       conjoin ((requestWords (request others) === others) : [requestWords encoded === expected | (encoded, expected) <- prepared others])
+
+  prop "is the same as another if it has the same words, whatever form it has, and then has the same hash" $
+    forAll ((,) <$> listOf argument <*> listOf argument) $ \(some, others) ->
+      let forms arguments = (request arguments, arguments) : prepared arguments
+       in conjoin
+            [ (requestIs (requestKept one) other === (said == said')) .&&. (said /= said' .||. requestHash 7 one === requestHash 7 other)
+              | (one, said) <- forms some,
+                (other, said') <- forms others <> forms some
+            ]
+
+  it "has another hash for other arguments, and with another seed" $ do
+    let arguments = [["k" <> ByteString.replicate size 0, other] | size <- [0 .. 40], other <- ["", "a", "b", "ab"]]
+        hashes seed = [requestHash seed (request ("GET" : one)) | one <- arguments]
+    length (nub (hashes 1 <> hashes 2)) `shouldBe` 2 * length arguments
 
   prop "sends the short form of two, and has the long one" $
     forAll ((,) <$> listOf argument <*> listOf argument) $ \(short, long) ->

@@ -98,6 +98,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
                    "overtakes",
                    "stays with the primary",
                    "changes nothing",
+                   "changes untold",
                    "the same everywhere",
                    "fails half-way",
                    "the last word limits it",
@@ -117,6 +118,9 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
       [name | name <- listed "changes connections in spite of its categories", any mayChange (lookup' name)] `shouldBe` []
     it "changes nothing" $
       [name | name <- listed "changes nothing", any (\entry -> entryReadOnly entry || "write" `elem` categoriesOf entry) (lookup' name)]
+        `shouldBe` []
+    it "changes untold" $
+      [name | name <- listed "changes untold", not (any (\entry -> entryReadOnly entry && not (null (entryKeySpecs entry))) (lookup' name))]
         `shouldBe` []
     it "the same everywhere" $
       [ name

@@ -1,0 +1,70 @@
+-- | What does a read cost that is answered from what is kept?
+--
+-- Of a private server, which has told of nothing since: every figure is of hits. The
+-- second is had among ten thousand other replies, of keys that look alike. The last is of
+-- two threads that read the same reply all the time; it is the time of both.
+module Bench.Cached (benchmarks) where
+
+import Control.Concurrent (forkOn, newEmptyMVar, putMVar, takeMVar)
+import Control.DeepSeq (NFData (rnf))
+import Control.Exception (onException)
+import Control.Monad (forM_, replicateM_, void)
+import Criterion.Main (Benchmark, bench, bgroup, envWithCleanup, whnfIO)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Redis
+import Redis.Cache
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverHost, serverPort, startServer)
+
+benchmarks :: Benchmark
+benchmarks =
+  envWithCleanup open close $ \surroundings ->
+    bgroup
+      "cached"
+      [ bench "1 hit" . whnfIO $ runCached (few surroundings) age (Commands.get (keyOf 42)),
+        bench "1 hit among 10000 replies" . whnfIO $ runCached (many surroundings) age (Commands.get (keyOf 42)),
+        bench "1000 hits of different keys among 10000 replies" . whnfIO . forM_ [1 .. 1000] $ \number -> runCached (many surroundings) age (Commands.get (keyOf number)),
+        bench "1000 hits each by 2 threads" . whnfIO $ do
+          done <- newEmptyMVar
+          forM_ [0, 1] $ \capability -> forkOn capability $ do
+            replicateM_ 1000 (runCached (few surroundings) age (Commands.get (keyOf 42)))
+            putMVar done ()
+          replicateM_ 2 (takeMVar done)
+      ]
+
+age :: MaxAge
+age = maxAge (seconds 3600)
+
+keyOf :: Int -> ByteString
+keyOf number = "user:1000:" <> Char8.pack (show (100000 + number))
+
+-- | Made for the run and gone after it; listing the names starts no server.
+data Surroundings = Surroundings
+  { server :: Server,
+    few :: Client,
+    many :: Client
+  }
+
+-- | Its fields are strict, and there is nothing within to evaluate.
+instance NFData Surroundings where
+  rnf Surroundings {} = ()
+
+open :: IO Surroundings
+open = do
+  server <- startServer defaultServerOptions
+  flip onException (disposeServer server) $ do
+    let config = setCaching (Just defaultCaching) (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
+    few <- newClient config
+    many <- newClient config
+    forM_ [1 .. 10000] $ \number -> submit few (Commands.set (keyOf number) "a value of 16 B.")
+    run few Commands.ping
+    void (runCached few age (Commands.get (keyOf 42)))
+    forM_ [1 .. 10000] $ \number -> runCached many age (Commands.get (keyOf number))
+    pure Surroundings {server, few, many}
+
+close :: Surroundings -> IO ()
+close surroundings = do
+  closeClient (few surroundings)
+  closeClient (many surroundings)
+  disposeServer (server surroundings)

@@ -1,0 +1,38 @@
+-- | A private server and a client on one connection to it, for the length of a benchmark.
+module Bench.Surroundings
+  ( Surroundings (client),
+    open,
+    close,
+  )
+where
+
+import Control.DeepSeq (NFData (rnf))
+import Control.Exception (onException)
+import Data.ByteString.Char8 qualified as Char8
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverHost, serverPort, startServer)
+
+-- | Made for the run and gone after it; listing the names starts no server.
+data Surroundings = Surroundings
+  { server :: Server,
+    client :: Client
+  }
+
+-- | Its fields are strict, and there is nothing within to evaluate.
+instance NFData Surroundings where
+  rnf Surroundings {} = ()
+
+open :: IO Surroundings
+open = do
+  server <- startServer defaultServerOptions
+  flip onException (disposeServer server) $ do
+    client <- newClient . setMuxCount (Just 1) $ standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
+    -- Opens the connection, before the first figure is taken.
+    run client Commands.ping
+    pure Surroundings {server, client}
+
+close :: Surroundings -> IO ()
+close surroundings = do
+  closeClient (client surroundings)
+  disposeServer (server surroundings)

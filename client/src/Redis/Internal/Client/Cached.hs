@@ -1,0 +1,276 @@
+-- | Running a read whose reply is kept.
+--
+-- A hit is answered here. A miss is one run of two commands, CLIENT CACHING YES and the
+-- read, to the primary of its key's slot, and the reply is kept before anybody has it.
+-- Trouble takes the usual way ("Redis.Internal.Client.Recoverer"), once for all who wait
+-- together; what comes of that is not kept.
+module Redis.Internal.Client.Cached
+  ( Glance (..),
+    glance,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Exception (mask_, onException)
+import Control.Monad (unless, void, when)
+import Data.ByteString (ByteString)
+import Data.Foldable (for_)
+import Data.IORef
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
+import Redis.Error
+import Redis.Internal.Client.Cache (Placed (..), Ticket)
+import Redis.Internal.Client.CacheStore
+import Redis.Internal.Client.Core
+import Redis.Internal.Client.Execute
+import Redis.Internal.Client.Frozen (thaw)
+import Redis.Internal.Client.Journey
+import Redis.Internal.Client.Learn
+import Redis.Internal.Client.Recoverer (allowedSeconds, attend, awaitPlace, newFlight, tracedBy, waitsForPlace)
+import Redis.Internal.Client.Together
+import Redis.Internal.Command
+import Redis.Internal.Config
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary))
+import Redis.Internal.Network.MultiplexPool (submitRunToNode)
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.CommandTable (changesUntold, lookupCommand)
+import Redis.Internal.Protocol.Encode
+import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Router
+import Redis.Value (Value (..))
+
+-- | What a look at what is kept comes to.
+data Glance a
+  = Answered (Either Error a)
+  | -- | What there is to do then. Blocks as 'start'.
+    Unanswered (IO (Started a))
+
+-- | Looks for the reply to a read, no older than this. Never blocks.
+glance :: Core -> Nanos -> Command a -> IO (Glance a)
+glance core age given = case coreCache core of
+  Just store
+    | age > 0 -> case commandRoute given of
+      OneKey key -> glanceAt core age given (store, key) (fetch core age given)
+      Splittable 1 keys | factReadOnly (commandFacts given), all (mayBeKept store) keys -> glanceParts core age given keys
+      AskServer (Just keys@[key]) -> glanceAt core age given (store, key) (\_ -> asked keys)
+      _ -> pure (Unanswered (noteUncached store *> start core given))
+  _ -> pure (Unanswered (start core given))
+  where
+    asked keys =
+      learn core (execute core) (commandWords given) (Just keys) >>= \case
+        Left failed -> pure (settled (Left failed))
+        Right (facts, route) ->
+          glance core age given {commandFacts = facts {factPatience = factPatience (commandFacts given)}, commandRoute = route} >>= \case
+            Answered result -> pure (settled result)
+            Unanswered begin -> begin
+{-# INLINE glance #-}
+
+-- | A miss of a command on one key.
+data Missed = Missed
+  { missedStore :: CacheStore,
+    missedKey :: ByteString,
+    missedPlace :: Place,
+    missedSource :: Source
+  }
+
+-- | What a caller has had that is not kept may be newer than what is.
+outdo :: Missed -> IO ()
+outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
+
+-- | Looks for a command on one key; what is done on a miss is given.
+glanceAt :: Core -> Nanos -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
+glanceAt core age given (store, key) miss =
+  placeAimed (coreRouter core) (commandFacts given) (AtPrimary (keySlot key)) >>= \case
+    Just place | ForPrimary <- placeRole place -> do
+      let source =
+            Source
+              { sourceNode = nodeEndpoint (placeNode place),
+                sourceHash = hashFor store (commandRequest given),
+                sourceRequest = commandRequest given
+              }
+      lookFor store source age >>= \case
+        Hit value -> pure $! Answered $! decoded given value
+        Miss -> pure (Unanswered (miss Missed {missedStore = store, missedKey = key, missedPlace = place, missedSource = source}))
+    _ -> pure (Unanswered (noteUncached store *> start core given))
+{-# INLINE glanceAt #-}
+
+-- | A read of several keys, of which each is read and kept by itself.
+glanceParts :: Core -> Nanos -> Command a -> NonEmpty ByteString -> IO (Glance a)
+glanceParts core age given keys = do
+  looks <- traverse (\part -> (,) part <$> glance (untraced core) age (partCommand part)) (NonEmpty.toList (NonEmpty.zipWith ofKey (0 :| [1 ..]) keys))
+  case sequence [(,) part <$> answered look | (part, look) <- looks] of
+    Just results -> pure (Answered (together results))
+    Nothing -> pure . Unanswered $ do
+      started <- traverse (traverse begun) looks
+      pure (resultOf (together <$> traverse (traverse awaitStarted) started))
+  where
+    answered = \case
+      Answered result -> Just result
+      Unanswered _ -> Nothing
+    begun = \case
+      Answered result -> pure (settled result)
+      Unanswered begin -> begin
+    together results = mergeParts (commandFacts given) results >>= decoded given
+    name = take 1 (commandWords given)
+    ofKey position key =
+      Part
+        { partPositions = position :| [],
+          partCommand =
+            Command
+              { commandRequest = request (name <> [key]),
+                commandRoute = OneKey key,
+                commandFacts = commandFacts given,
+                commandDecode = Right
+              }
+        }
+
+-- | Reads a key, or joins who does.
+fetch :: Core -> Nanos -> Command a -> Missed -> IO (Started a)
+fetch core age given missed@Missed {missedStore = store, missedKey, missedSource}
+  | not (isKeepable store given missedKey) = noteUncached store *> start core given
+  | otherwise = do
+    -- What waits for a node must not be overtaken.
+    behind <- waitsForPlace (coreRecoverer core)
+    if behind then past else reading
+  where
+    reading = mask_ $ do
+      fetchBegan <- coarseNanos
+      fetchResult <- newEmptyMVar
+      fetchStrayed <- newIORef False
+      let mine = Fetch {fetchBegan, fetchPatience = allowedSeconds (coreConfig core) (commandFacts given), fetchStrayed, fetchResult}
+      placeFor store missedSource missedKey age mine >>= \case
+        Has kept -> pure (settled (decoded given (thaw (keptReply kept))))
+        Joins other
+          | fetchPatience other `within` fetchPatience mine -> pure (joining core age given Joined {joinedBegan = fetchBegan, joinedFetch = other, joinedMissed = missed})
+          | otherwise -> past
+        Leads ticket -> do
+          lead core Lead {leadMissed = missed, leadTicket = ticket, leadFetch = mine, leadGiven = void given}
+          pure (resultOf (landed core missed mine (decoded given)))
+
+    past = do
+      noteUncached store
+      started <- start core (toPrimary missedKey given)
+      noteWay core started
+      pure (resultOf (awaitStarted started <* outdo missed))
+
+    within (Just one) (Just other) = one <= other
+    within _ Nothing = True
+    within Nothing (Just _) = False
+
+-- | The same command for the primary of its key, wherever reads go.
+toPrimary :: ByteString -> Command a -> Command a
+toPrimary key given = given {commandRoute = OneSlot (keySlot key)}
+
+-- | Waits for what was asked for.
+landed :: Core -> Missed -> Fetch -> (Value -> Either Error a) -> IO (Either Error a)
+landed core missed Fetch {fetchResult, fetchStrayed} reading = do
+  outcome <- readMVar fetchResult
+  keepOpen core
+  strayed <- readIORef fetchStrayed
+  when strayed (outdo missed)
+  pure (outcome >>= reading)
+
+-- | A read of another caller's that one waits for.
+data Joined = Joined
+  { -- | When one began to.
+    joinedBegan :: Nanos,
+    joinedFetch :: Fetch,
+    joinedMissed :: Missed
+  }
+
+-- | Waits for what another caller has asked for. If that is too old when it comes, or was
+-- given up for want of time while there is some left, the command is run by itself.
+joining :: Core -> Nanos -> Command a -> Joined -> Started a
+joining core age given Joined {joinedBegan, joinedFetch, joinedMissed} =
+  resultOf $
+    landed core joinedMissed joinedFetch Right >>= \case
+      Right value -> do
+        now <- coarseNanos
+        if now - fetchBegan joinedFetch <= age then pure (decoded given value) else again
+      Left failed@(TimeoutError _) ->
+        remaining >>= \case
+          Just left | left <= 0 -> pure (Left failed)
+          _ -> again
+      Left failed -> pure (Left failed)
+  where
+    remaining = remainingSeconds core (commandFacts given) joinedBegan
+    again = do
+      left <- remaining
+      execute core (toPrimary (missedKey joinedMissed) given {commandFacts = (commandFacts given) {factPatience = max 0.001 <$> left}}) <* outdo joinedMissed
+
+-- | A read for all who want it.
+data Lead = Lead
+  { leadMissed :: Missed,
+    leadTicket :: Ticket,
+    leadFetch :: Fetch,
+    -- | Of which only the words and what the server does with them matter.
+    leadGiven :: Command ()
+  }
+
+-- | Submits it. Masked; blocks while there is no connection, or no room on it. Whoever is
+-- interrupted there leaves the read to the recoverer, for the others.
+lead :: Core -> Lead -> IO ()
+lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missedSource}, leadTicket, leadFetch, leadGiven} = do
+  permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
+  arrival <- onArrival $ \case
+    Reply value | isPlain value -> do
+      noteAnswer (coreRouter core) missedPlace
+      keep missedStore missedSource leadTicket leadFetch value
+      void (tryPutMVar (fetchResult leadFetch) (Right value))
+    outcome -> do
+      flight <- astray
+      attend (coreRecoverer core) flight missedPlace outcome
+  asked <- newAttendedSlot permission
+  slot <- newAttendedSlot arrival
+  for_ (coreJourney core) (`noteAimed` nodeEndpoint (placeNode missedPlace))
+  submitRunToNode pool (nanosFromSeconds <$> factPatience facts) ([(cachingYes, asked) | readsAreTracked] <> [(encoded, slot)])
+    `onException` (astray >>= awaitPlace (coreRecoverer core))
+  for_ (coreJourney core) $ \journey -> preciseNanos >>= noteEntered journey
+  where
+    encoded = commandRequest leadGiven
+    facts = commandFacts leadGiven
+    pool = nodePoolFor (placeRole missedPlace) (placeNode missedPlace)
+    lost = forget missedStore missedSource leadTicket
+    astray = do
+      lost
+      writeIORef (fetchStrayed leadFetch) True
+      newFlight encoded facts (AtPrimary (keySlot missedKey)) (fetchBegan leadFetch) (fetchResult leadFetch) >>= tracedBy (coreJourney core)
+    readsAreTracked = case cachingTracking <$> configCaching (coreConfig core) of
+      Just (TrackPrefixes _) -> False
+      _ -> True
+    isPlainReply = \case
+      Reply value -> isPlain value
+      Failure _ -> False
+
+isPlain :: Value -> Bool
+isPlain = \case
+  ErrorReply _ -> False
+  WithAttributes _ _ -> False
+  _ -> True
+
+-- | That the next command's keys are to be remembered.
+cachingYes :: Request
+cachingYes = request ["CLIENT", "CACHING", "YES"]
+
+-- | Whether the reply to a command on this key may be kept: it only reads, and the server
+-- tells of all that changes it.
+isKeepable :: CacheStore -> Command a -> ByteString -> Bool
+isKeepable store given key =
+  factReadOnly facts
+    && factBlocking facts == NonBlocking
+    && factScope facts == SharedConnection
+    -- A line is one word, which the table does not know.
+    && length (requestWords encoded) > 1
+    && not (requestIsShortened encoded)
+    && requestSize encoded <= largestRequest
+    && mayBeKept store key
+    && maybe True (not . changesUntold) (lookupCommand (requestWords encoded))
+  where
+    facts = commandFacts given
+    encoded = commandRequest given
+
+-- | Bytes of a request that is not worth keeping.
+largestRequest :: Int
+largestRequest = 64 * 1024

@@ -1,0 +1,117 @@
+-- | Walks over what one key holds.
+--
+-- A collection that comes whole with the first page costs one round trip. Of a larger one
+-- the walk must know whose cursors it has: it asks the node that owns the key which process
+-- it is, begins there, and asks again at the end. If another process answers then, or if the
+-- key is elsewhere, the walk begins again.
+module Redis.Internal.Client.ItemsWalker
+  ( walkItems,
+    Collection (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.IORef
+import Redis.Client
+import Redis.Command (Command, commandFacts, onNode)
+import Redis.Commands.Keys (ScanPage (..))
+import Redis.Error
+import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Client.Looking
+import Redis.Internal.Client.Walker
+import Redis.Internal.Command.Scan (ScanCursor (..), scanStart)
+import Redis.Internal.Protocol.Slot (keySlot)
+import Redis.Internal.Routing.Nodes (nodeEndpoint)
+import Redis.Internal.Routing.Position
+import Redis.Internal.Routing.Router
+
+-- | What one key holds, and how it is asked for.
+data Collection item = Collection
+  { -- | The command, and what tells it apart, but for the key.
+    collectionKind :: ByteString,
+    collectionKey :: ByteString,
+    collectionPage :: ScanCursor -> Command (ScanPage item)
+  }
+
+-- | How a walk over a collection stands.
+data Items item = Items
+  { itemsWalk :: ItemsWalk,
+    -- | The page that is on its way.
+    itemsAhead :: Maybe (Pending (ScanPage item)),
+    itemsStill :: Standstill
+  }
+
+-- | Asks nobody before the first page is pulled.
+walkItems :: forall item. WalkOptions -> Client -> Collection item -> IO (Walk item)
+walkItems options client@(Client core) Collection {collectionKind, collectionKey, collectionPage} = do
+  still <- moving
+  newWalk
+    Items {itemsWalk = beginning, itemsAhead = Nothing, itemsStill = still}
+    (\now items -> items {itemsStill = now})
+    pull
+    (Position name . OverItems . itemsWalk)
+  where
+    name = [collectionKind, collectionKey]
+    beginning = case walkFrom options of
+      Just (Position whose (OverItems walk)) | whose == name -> walk
+      _ -> Unbegun
+    router = coreRouter core
+
+    pull :: IORef (Items item) -> IO (Maybe [item])
+    pull place = do
+      items <- readIORef place
+      case itemsWalk items of
+        Finished -> pure Nothing
+        Unbegun -> begin place items
+        Within node process Nothing -> do
+          again <- processAt client node
+          again >>= \case
+            Left problem -> tryAgain place items problem
+            Right now -> do
+              writeIORef place items {itemsWalk = if now == process then Finished else Unbegun}
+              pull place
+        Within node process (Just cursor) -> do
+          page <- maybe (ask node (ScanCursor cursor)) pure (itemsAhead items)
+          writeIORef place items {itemsAhead = Just page}
+          tryAwaitReply page >>= \case
+            Left problem -> tryAgain place items problem
+            Right ScanPage {scanNext, scanFound} -> do
+              still <- moving
+              ahead <- traverse (ask node) scanNext
+              writeIORef place Items {itemsWalk = Within node process (cursorOf <$> scanNext), itemsAhead = ahead, itemsStill = still}
+              pure (Just scanFound)
+
+    begin place items =
+      tryRun client (collectionPage scanStart) >>= \case
+        Left problem -> tryAgain place items problem
+        Right ScanPage {scanNext = Nothing, scanFound} -> do
+          writeIORef place items {itemsWalk = Finished}
+          pure (Just scanFound)
+        Right ScanPage {scanNext = Just _} ->
+          owner >>= \case
+            Left problem -> tryAgain place items problem
+            Right node -> do
+              asked <- processAt client node
+              page <- ask node scanStart
+              asked >>= \case
+                Left problem -> tryAgain place items problem
+                Right process -> do
+                  writeIORef place items {itemsWalk = Within node process (Just (cursorOf scanStart)), itemsAhead = Just page}
+                  pull place
+
+    -- Goes on where it was if the key is there still.
+    tryAgain place items problem = do
+      still <- troubled problem (itemsStill items) >>= rest options problem
+      now <- owner
+      let stays = case (itemsWalk items, now) of
+            (Within node _ _, Right current) -> node == current && not (isElsewhere problem)
+            _ -> False
+      writeIORef place Items {itemsWalk = if stays then itemsWalk items else Unbegun, itemsAhead = Nothing, itemsStill = still}
+      pull place
+    isElsewhere = \case
+      ReplyError ServerError {serverErrorCode} -> serverErrorCode `elem` ["MOVED", "ASK"]
+      _ -> False
+
+    owner = fmap (nodeEndpoint . placeNode) <$> placeEventually router (Just 1) (commandFacts (collectionPage scanStart)) (AtPrimary (keySlot collectionKey))
+    ask node cursor = submit client (onNode node (collectionPage cursor))
+    cursorOf (ScanCursor cursor) = cursor

@@ -1,0 +1,133 @@
+-- | Walks over all keys of a server or a cluster.
+--
+-- Pages are asked for one ahead: while the caller has one, the next of that node is on its
+-- way, and one of each other node. There is no thread. What decides is
+-- "Redis.Internal.Routing.Walk".
+module Redis.Internal.Client.KeysWalker
+  ( walkKeys,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Foldable (for_)
+import Data.IORef
+import Data.IntSet qualified as IntSet
+import Data.Sequence (Seq, ViewL (EmptyL, (:<)), viewl, (|>))
+import Data.Sequence qualified as Seq
+import Redis.Client
+import Redis.Command (Audience (Primaries), onNode)
+import Redis.Commands.Keys (ScanOptions, ScanPage (..), scanWith)
+import Redis.Duration (inSeconds)
+import Redis.Error
+import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Client.Looking
+import Redis.Internal.Client.Walker
+import Redis.Internal.Command (Route)
+import Redis.Internal.Command.Scan (ScanCursor (..))
+import Redis.Internal.Protocol.Slot (keySlot, slotFromInt, slotNumber)
+import Redis.Internal.Routing.Position
+import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.Walk
+
+-- | How a walk over all keys stands.
+data Keys = Keys
+  { keysWalk :: KeysWalk,
+    -- | What is on its way, in the order in which it was asked for.
+    keysErrands :: Seq Asked,
+    keysStill :: Standstill
+  }
+
+-- | What a node was asked.
+data Asked = Asked Endpoint AskedFor
+
+data AskedFor
+  = -- | A page, of which these keys are told.
+    Page Telling (Pending (ScanPage ByteString))
+  | ItsLook (IO (Either Error Look))
+
+-- | Asks nobody before the first page is pulled.
+walkKeys :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
+walkKeys options client@(Client core) scanning = do
+  still <- moving
+  newWalk
+    Keys {keysWalk = beginning, keysErrands = Seq.empty, keysStill = still}
+    (\now keys -> keys {keysStill = now})
+    pull
+    (Position name . OverKeys . keysWalk)
+  where
+    name = ["SCAN"]
+    beginning = case walkFrom options of
+      Just (Position whose (OverKeys walk)) | whose == name -> walk
+      _ -> newKeysWalk
+    router = coreRouter core
+
+    pull place = do
+      keys <- readIORef place
+      case viewl (keysErrands keys) of
+        EmptyL
+          | walkIsOver (keysWalk keys) -> pure Nothing
+          | otherwise -> newRound keys >>= writeIORef place >> pull place
+        Asked node wanted :< others -> do
+          let remaining = keys {keysErrands = others}
+          case wanted of
+            Page telling pending ->
+              tryAwaitReply pending >>= \case
+                Left problem -> setAside remaining problem >>= writeIORef place >> pull place
+                Right page -> do
+                  turned remaining node telling page >>= writeIORef place
+                  pure (Just (toldOf telling (scanFound page)))
+            ItsLook look ->
+              look >>= \case
+                Left problem -> setAside remaining problem >>= writeIORef place >> pull place
+                Right found -> looked remaining node found >>= writeIORef place >> pull place
+
+    -- The leg of that node waits for the next round.
+    setAside keys problem = do
+      still <- troubled problem (keysStill keys)
+      pure keys {keysStill = still}
+
+    turned keys node telling page = do
+      still <- moving
+      let (walk, errand) = step (Turned node ((\(ScanCursor cursor) -> cursor) <$> scanNext page)) (keysWalk keys)
+      ask keys {keysWalk = walk, keysStill = still} node telling errand
+
+    looked keys node look = do
+      let (walk, errand) = step (Saw node look) (keysWalk keys)
+          further = IntSet.size (walkCertain walk) > IntSet.size (walkCertain (keysWalk keys))
+      still <- if further then moving else pure (keysStill keys)
+      ask keys {keysWalk = walk, keysStill = still} node (tellingOf node walk) errand
+
+    ask keys node telling = \case
+      Nothing -> pure keys
+      Just (AskPage cursor) -> do
+        page <- submit client (onNode node (scanWith scanning (ScanCursor cursor)))
+        pure (keys `expecting` Asked node (Page telling page))
+      Just AskLook -> do
+        look <- lookAt client node
+        pure (keys `expecting` Asked node (ItsLook look))
+    expecting keys asked = keys {keysErrands = keysErrands keys |> asked}
+
+    -- Every primary is looked at. If that led to nothing before, the map may be old.
+    newRound keys = do
+      let slot = slotFromInt . fst =<< IntSet.minView (uncertainSlots (keysWalk keys))
+      nobody <- nobodyFor router (maybe AtAnyNode AtSlot slot)
+      if isStuck (keysStill keys) then for_ slot (missedNode router . AtSlot) else pure ()
+      still <- rest options nobody (keysStill keys)
+      primaries >>= \case
+        Left problem -> setAside keys {keysStill = still} problem
+        Right nodes -> do
+          looks <- traverse (\node -> Asked node . ItsLook <$> lookAt client node) nodes
+          pure keys {keysErrands = Seq.fromList looks, keysStill = still}
+
+    primaries = do
+      members <- clientNodes client
+      case [clientNodeEndpoint node | node <- members, clientNodeRole node == PrimaryNode] of
+        [] -> fmap (map fst) <$> known
+        found -> pure (Right found)
+    known :: IO (Either Error [(Endpoint, Route ())])
+    known = audienceEventually router (Just (inSeconds (walkPatience options))) Primaries
+
+toldOf :: Telling -> [ByteString] -> [ByteString]
+toldOf = \case
+  TellAll -> id
+  TellOf slots -> filter ((`IntSet.member` slots) . slotNumber . keySlot)

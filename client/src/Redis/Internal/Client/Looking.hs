@@ -1,0 +1,92 @@
+-- | Asks a node what it is, for walks.
+module Redis.Internal.Client.Looking
+  ( lookAt,
+    processAt,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.IntMap.Strict qualified as IntMap
+import Data.IntSet qualified as IntSet
+import Data.List (find)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Maybe (fromMaybe)
+import Redis.Client
+import Redis.Command (onNode)
+import Redis.Commands.Cluster (ClusterNode (..), SlotRange (..), clusterNodes)
+import Redis.Commands.Server (infoOf)
+import Redis.Error
+import Redis.Internal.Client.Core (Client (..), Core (coreRouter))
+import Redis.Internal.Protocol.Slot (slotCount)
+import Redis.Internal.Routing.Router (isClustered)
+import Redis.Internal.Routing.Walk (Look (..))
+
+-- | Asks, and gives the action that waits for what the node says of itself.
+lookAt :: Client -> Endpoint -> IO (IO (Either Error Look))
+lookAt client@(Client core) endpoint = do
+  process <- processAt client endpoint
+  if isClustered (coreRouter core)
+    then do
+      nodes <- submit client (onNode endpoint clusterNodes)
+      pure (joined process (tryAwaitReply nodes) (\name -> maybe (Left (RefusedError (NoSuchNode endpoint))) Right . ofCluster name))
+    else pure (fmap alone <$> process)
+  where
+    joined first second together =
+      first >>= \case
+        Left problem -> pure (Left problem)
+        Right one -> (>>= together one) <$> second
+
+-- A server alone owns all keys, whatever it is.
+alone :: ByteString -> Look
+alone process =
+  Look
+    { lookNode = "",
+      lookIdentity = process,
+      lookOwned = IntSet.fromDistinctAscList [0 .. slotCount - 1],
+      lookLeaving = IntMap.empty,
+      lookComing = IntMap.empty
+    }
+
+ofCluster :: ByteString -> [ClusterNode] -> Maybe Look
+ofCluster process nodes = look <$> find (elem "myself" . clusterNodeFlags) nodes
+  where
+    look node
+      | any (`elem` clusterNodeFlags node) ["master", "primary"] =
+        (nothing node)
+          { lookOwned = foldMap slotsOf (clusterNodeSlots node),
+            lookLeaving = IntMap.fromList (clusterNodeMigrating node),
+            lookComing = IntMap.fromList (clusterNodeImporting node)
+          }
+      | otherwise = nothing node
+    nothing node =
+      Look
+        { lookNode = clusterNodeId node,
+          lookIdentity = Char8.intercalate "/" [clusterNodeId node, process, Char8.pack (show (clusterNodeEpoch node))],
+          lookOwned = IntSet.empty,
+          lookLeaving = IntMap.empty,
+          lookComing = IntMap.empty
+        }
+    slotsOf (SlotRange first final) = IntSet.fromDistinctAscList [first .. final]
+
+-- | Asks, and gives the action that waits for what tells the process there from every
+-- other; of a server alone also from itself before it was told to follow another, or none.
+-- It is empty where this user may not ask.
+processAt :: Client -> Endpoint -> IO (IO (Either Error ByteString))
+processAt client@(Client core) endpoint = do
+  process <- field "server" "run_id"
+  if isClustered (coreRouter core)
+    then pure process
+    else do
+      history <- field "replication" "master_replid"
+      pure $ do
+        one <- process
+        other <- history
+        pure ((\name since -> name <> "/" <> since) <$> one <*> other)
+  where
+    field section name = do
+      pending <- submit client (onNode endpoint (infoOf (section :| [])))
+      pure $
+        tryAwaitReply pending >>= \case
+          Left (ReplyError ServerError {serverErrorCode = "NOPERM"}) -> pure (Right "")
+          result -> pure (fromMaybe "" . lookup name <$> result)

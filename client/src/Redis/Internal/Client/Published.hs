@@ -1,0 +1,145 @@
+-- | What comes on a connection with subscriptions: messages, answers, and who hears
+-- what. It looks the same with RESP3, which pushes, and RESP2, which has arrays.
+module Redis.Internal.Client.Published
+  ( Sorter (..),
+    Sorted (..),
+    sortOut,
+    questionRequest,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Redis.Error (serverErrorFromText)
+import Redis.Internal.Client.Inbox (Event (..), Message (..), joinGaps)
+import Redis.Internal.Client.Listening
+import Redis.Internal.Client.Subscribing (Answer (..), step)
+import Redis.Internal.Client.Subscribing qualified as Subscribing
+import Redis.Internal.Client.Topic
+import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Protocol.Encode (Request, request)
+import Redis.Internal.Protocol.Repeated
+import Redis.Value
+
+-- | The words of a question.
+questionRequest :: Question -> Request
+questionRequest Question {questionAsk, questionTopics} = request $ case questionAsk of
+  Subscribe kind -> named kind "SUBSCRIBE" "PSUBSCRIBE" "SSUBSCRIBE" : names
+  Unsubscribe kind -> named kind "UNSUBSCRIBE" "PUNSUBSCRIBE" "SUNSUBSCRIBE" : names
+  Probe -> ["PING"]
+  where
+    names = map topicName questionTopics
+
+named :: Kind -> a -> a -> a -> a
+named kind ofChannel ofPattern ofShard = case kind of
+  OfChannel -> ofChannel
+  OfPattern -> ofPattern
+  OfShard -> ofShard
+
+-- | One thing that has come.
+data Heard
+  = -- | By a channel or pattern of this name, on this channel.
+    Published Kind ByteString ByteString ByteString
+  | Answered Answer
+  | -- | Something else.
+    Odd
+
+heardOf :: Value -> Heard
+heardOf = \case
+  Push items -> ofItems items
+  Array items -> ofItems items
+  SimpleString "PONG" -> Answered Ponged
+  ErrorReply text -> Answered (Refusal (serverErrorFromText text))
+  WithAttributes _ value -> heardOf value
+  _ -> Odd
+  where
+    ofItems = \case
+      [BulkString what, BulkString channel, BulkString payload]
+        | what == "message" -> Published OfChannel channel channel payload
+        | what == "smessage" -> Published OfShard channel channel payload
+        | otherwise -> Odd
+      [BulkString "pmessage", BulkString glob, BulkString channel, BulkString payload] -> Published OfPattern glob channel payload
+      [BulkString what, BulkString name, Integer _] -> case what of
+        "subscribe" -> Answered (Began OfChannel name)
+        "psubscribe" -> Answered (Began OfPattern name)
+        "ssubscribe" -> Answered (Began OfShard name)
+        "unsubscribe" -> Answered (Ended OfChannel name)
+        "punsubscribe" -> Answered (Ended OfPattern name)
+        "sunsubscribe" -> Answered (Ended OfShard name)
+        _ -> Odd
+      [BulkString "pong", _] -> Answered Ponged
+      _ -> Odd
+
+-- | When, on which connection, and how a gap is told.
+data Sorter = Sorter Nanos Line Int ((Topic, Nanos) -> Event)
+
+-- | What comes of what came.
+data Sorted = Sorted
+  { sortedState :: State,
+    -- | Whether the state has changed.
+    sortedStepped :: Bool,
+    -- | By who hears them, last first.
+    sortedEvents :: IntMap [Event],
+    -- | Those that are no gaps.
+    sortedActions :: [Action],
+    -- | What there was no room for.
+    sortedRest :: [Came]
+  }
+
+-- | The message before and who hears it, and what has come of its kind since, last first.
+data Run = Run Value Topic [Hearer] [Event]
+
+-- | Hands out so many values at most, in their order. \(O(1)\) for a message that
+-- repeats the one before, otherwise \(O(\log n)\) in the topics.
+sortOut :: Sorter -> Int -> State -> [Came] -> Sorted
+sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (Sorted state False IntMap.empty [] []) came
+  where
+    go :: Int -> Maybe Run -> Sorted -> [Came] -> Sorted
+    go !left run !sorted = \case
+      [] -> finished run sorted []
+      rest@(next : others)
+        | left <= 0 -> finished run sorted (whole run rest)
+        | otherwise -> case (next, run) of
+          (Again payload, Just (Run value about hearers events)) -> go (left - 1) (Just (Run value about hearers (again about events payload))) sorted others
+          -- There is always one before it.
+          (Again _, Nothing) -> go left run sorted others
+          (Came value, _) -> case heardOf value of
+            Published kind name channel payload ->
+              let about = topicAt line kind name
+                  hearers = hearersAt (sortedState sorted) line number about
+                  -- The topic's own bytes are kept, not a copy for each message.
+                  at = if channel == topicName about then topicName about else channel
+               in go (left - 1) (Just (Run value about hearers [Message (MessageOf about at payload)])) (given run sorted) others
+            Answered answer ->
+              let before = given run sorted
+                  (state, actions) = step now (Subscribing.Said line number answer) (sortedState before)
+               in go (left - 1) Nothing (foldl act before {sortedState = state, sortedStepped = True} actions) others
+            Odd -> go left Nothing (given run sorted) others
+
+    again about events payload = case events of
+      Message before : _ -> let !event = Message before {messagePayload = payload} in event : events
+      _ -> Message (MessageOf about (topicName about) payload) : events
+
+    finished run sorted rest =
+      let done = given run sorted
+       in done {sortedActions = reverse (sortedActions done), sortedRest = rest}
+
+    -- What repeats the one before would stand first.
+    whole run = \case
+      Again payload : others | Just (Run value _ _ _) <- run -> Came (withLast payload value) : others
+      rest -> rest
+
+    given run sorted = case run of
+      Nothing -> sorted
+      Just (Run _ _ hearers events) -> sorted {sortedEvents = foldr (\hearer -> IntMap.insertWith (<>) hearer events) (sortedEvents sorted) hearers}
+
+    act sorted = \case
+      Missed hearer name since -> sorted {sortedEvents = IntMap.alter (Just . afterGap (gapOf (name, since))) hearer (sortedEvents sorted)}
+      action -> sorted {sortedActions = action : sortedActions sorted}
+
+    -- Several in a row are one.
+    afterGap event = \case
+      Just (Gap one : others) | Gap other <- event, Just both <- joinGaps one other -> Gap both : others
+      Just events -> event : events
+      Nothing -> [event]

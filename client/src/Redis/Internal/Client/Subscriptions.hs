@@ -1,0 +1,509 @@
+-- | The subscriptions of a client, and the connections that carry them.
+--
+-- Subscriptions that never press back share a /group/: one connection for each node that
+-- one of them needs. One that presses back is a group by itself. Each group has its
+-- "Redis.Internal.Client.Subscribing", which any thread steps in a transaction; a gap is
+-- put in its place in the same transaction, everything else is left to the group's
+-- driver. What comes is handed to who hears it by the thread that has read it.
+module Redis.Internal.Client.Subscriptions
+  ( Hub,
+    newHub,
+    closeHub,
+    SubscriptionGauges (..),
+    hubGauges,
+    Subscriber,
+    openSubscriber,
+    closeSubscriber,
+    subscriberInbox,
+    subscriberTopics,
+    addTopics,
+    removeTopics,
+  )
+where
+
+import Control.Concurrent.STM
+import Control.Exception (SomeException, displayException, mask_, onException, throwIO, try)
+import Control.Monad (unless, void, when)
+import Data.Foldable (foldl', for_, traverse_)
+import Data.IntMap.Strict (IntMap)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, fromMaybe, isJust, listToMaybe, mapMaybe)
+import Data.Set qualified as Set
+import Data.Time.Clock (UTCTime, addUTCTime, getCurrentTime)
+import Redis.Duration (seconds)
+import Redis.Error
+import Redis.Internal.Client.Inbox hiding (Event)
+import Redis.Internal.Client.Inbox qualified as Inbox
+import Redis.Internal.Client.Listening
+import Redis.Internal.Client.Listening qualified as Listening
+import Redis.Internal.Client.Published
+import Redis.Internal.Client.Subscribing
+import Redis.Internal.Client.Topic
+import Redis.Internal.Config hiding (Topology (..))
+import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock
+import Redis.Internal.Network.Handshake (ConnectionRole (ForPrimary), ConnectionUse (SharedFor))
+import Redis.Internal.Network.Listener
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Wire (openWire)
+import Redis.Internal.Network.Worker (expiry, spawn)
+import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Internal.Protocol.Repeated (Came)
+import Redis.Internal.Routing.Cluster (currentSlotMap)
+import Redis.Internal.Routing.Retry qualified as Retry
+import Redis.Internal.Routing.Router
+import Redis.Internal.Routing.SlotMap
+import System.Random (newStdGen)
+
+-- | Of one client.
+data Hub = Hub
+  { hubSetup :: ConnectionSetup,
+    hubRouter :: Router,
+    hubNumber :: TVar Int,
+    -- | For those that never press back.
+    hubShared :: TVar (Maybe Group),
+    -- | Those whose driver runs.
+    hubGroups :: TVar (IntMap Group),
+    hubClosed :: TVar Bool
+  }
+
+-- | Subscriptions that share connections.
+data Group = Group
+  { groupNumber :: Int,
+    groupState :: TVar State,
+    groupSubscribers :: TVar (IntMap Subscriber),
+    -- | For the driver.
+    groupActions :: TQueue Action,
+    -- | Those that are open or being opened.
+    groupConnections :: TVar (IntMap Connection),
+    -- | Nobody is left.
+    groupOver :: TVar Bool
+  }
+
+-- | A connection, by how far it is.
+data Connection = Connection
+  { -- | Why it is not wanted any more.
+    connectionUnwanted :: TVar (Maybe ConnectionCause),
+    connectionListener :: TVar (Maybe Listener)
+  }
+
+-- | A subscription.
+data Subscriber = Subscriber
+  { subscriberNumber :: Hearer,
+    subscriberHub :: Hub,
+    subscriberGroup :: Group,
+    subscriberInbox :: Inbox,
+    -- | What it has asked to hear, and was not refused.
+    subscriberTopics :: TVar Topics,
+    -- | What it was refused since it asked.
+    subscriberRefused :: TVar (Map Topic Error)
+  }
+
+-- | What has come of waiting for a confirmation.
+data Waited
+  = Settled (Either Error ())
+  | TimeOver
+  | -- | Of the cluster: perhaps there is nobody to be asked.
+    News
+
+-- | The time, by both clocks.
+data Moment = Moment Nanos UTCTime
+
+moment :: IO Moment
+moment = Moment <$> preciseNanos <*> getCurrentTime
+
+-- | By the clock on the wall.
+atWall :: Moment -> Nanos -> UTCTime
+atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
+
+-- | With no subscription.
+newHub :: ConnectionSetup -> Router -> IO Hub
+newHub hubSetup hubRouter = do
+  hubNumber <- newTVarIO 0
+  hubShared <- newTVarIO Nothing
+  hubGroups <- newTVarIO IntMap.empty
+  hubClosed <- newTVarIO False
+  pure Hub {hubSetup, hubRouter, hubNumber, hubShared, hubGroups, hubClosed}
+
+-- | Ends every subscription, and returns when their connections are closed.
+closeHub :: Hub -> IO ()
+closeHub hub = do
+  atomically $ do
+    writeTVar (hubClosed hub) True
+    groups <- readTVar (hubGroups hub)
+    for_ groups $ \group -> do
+      readTVar (groupSubscribers group) >>= traverse_ (\subscriber -> endInbox (subscriberInbox subscriber) ClientClosed)
+      writeTVar (groupOver group) True
+  atomically (readTVar (hubGroups hub) >>= check . IntMap.null)
+
+-- | What subscriptions have, all of a client's together.
+--
+-- @since 0.1.0.0
+data SubscriptionGauges = SubscriptionGauges
+  { -- | Subscriptions that have not ended.
+    gaugeSubscriptions :: Int,
+    -- | Their connections, those that are open.
+    gaugeListening :: Int,
+    -- | Messages and gaps that have come and were not taken yet.
+    gaugeEventsWaiting :: Int
+  }
+  deriving stock (Eq, Show)
+
+-- | \(O(n)\) in the subscriptions and their connections. Each group's is of one moment.
+hubGauges :: Hub -> IO SubscriptionGauges
+hubGauges hub = readTVarIO (hubGroups hub) >>= fmap (foldl' plus (SubscriptionGauges 0 0 0)) . traverse (atomically . groupGauges)
+  where
+    plus (SubscriptionGauges a b c) (SubscriptionGauges a' b' c') = SubscriptionGauges (a + a') (b + b') (c + c')
+    groupGauges group = do
+      subscribers <- readTVar (groupSubscribers group)
+      listeners <- readTVar (groupConnections group) >>= traverse (readTVar . connectionListener)
+      waiting <- traverse (inboxWaiting . subscriberInbox) subscribers
+      pure SubscriptionGauges {gaugeSubscriptions = IntMap.size subscribers, gaugeListening = length (catMaybes (IntMap.elems listeners)), gaugeEventsWaiting = sum waiting}
+
+-- | A subscription that hears nothing yet. Whoever has it closes it.
+openSubscriber :: Hub -> WhenFull -> Int -> IO Subscriber
+openSubscriber hub whenFull capacity = mask_ $ do
+  inbox <- getCurrentTime >>= newInbox whenFull capacity
+  topics <- newTVarIO mempty
+  refused <- newTVarIO Map.empty
+  fresh <- newGroup hub
+  (subscriber, begun) <- atomically $ do
+    closed <- readTVar (hubClosed hub)
+    when closed (throwSTM ClientClosed)
+    number <- nextNumber hub
+    (group, begun) <- groupFor fresh
+    let subscriber = Subscriber {subscriberNumber = number, subscriberHub = hub, subscriberGroup = group, subscriberInbox = inbox, subscriberTopics = topics, subscriberRefused = refused}
+    modifyTVar' (groupSubscribers group) (IntMap.insert number subscriber)
+    pure (subscriber, begun)
+  when begun . void $ spawn "redis subscriptions" (drive hub (subscriberGroup subscriber))
+  pure subscriber
+  where
+    groupFor fresh
+      | whenFull == PressBack = (fresh, True) <$ enrol fresh
+      | otherwise =
+        readTVar (hubShared hub) >>= \case
+          Just shared -> do
+            over <- readTVar (groupOver shared)
+            if over then share fresh else pure (shared, False)
+          Nothing -> share fresh
+    share fresh = (fresh, True) <$ (writeTVar (hubShared hub) (Just fresh) *> enrol fresh)
+    enrol group = modifyTVar' (hubGroups hub) (IntMap.insert (groupNumber group) group)
+
+nextNumber :: Hub -> STM Int
+nextNumber hub = stateTVar (hubNumber hub) (\number -> (number, number + 1))
+
+newGroup :: Hub -> IO Group
+newGroup hub = do
+  random <- newStdGen
+  groupNumber <- atomically (nextNumber hub)
+  groupState <- newTVarIO (newState (settingsOf (setupConfig (hubSetup hub))) random)
+  groupSubscribers <- newTVarIO IntMap.empty
+  groupActions <- newTQueueIO
+  groupConnections <- newTVarIO IntMap.empty
+  groupOver <- newTVarIO False
+  pure Group {groupNumber, groupState, groupSubscribers, groupActions, groupConnections, groupOver}
+
+settingsOf :: Config -> Settings
+settingsOf config =
+  Settings
+    { settingsBackoff = configBackoff config,
+      settingsSilence = nanosFromSeconds <$> configSilenceLimit config,
+      settingsBeat = nanosFromSeconds (maybe id min (configSilenceLimit config) longestBeat / 2),
+      settingsHorizon = nanosFromSeconds (configRefreshInterval config + refreshTakes),
+      settingsMapping = configAddressMapping config
+    }
+  where
+    longestBeat = 2.5
+    -- A look at the cluster's map asks up to three times, each for at most 2 s.
+    refreshTakes = 6
+
+-- | Hears no more, and gives up what nobody else needs. Does not wait.
+closeSubscriber :: Subscriber -> IO ()
+closeSubscriber subscriber = do
+  now <- moment
+  atomically $ do
+    endInbox (subscriberInbox subscriber) ClientClosed
+    abandon now subscriber
+    modifyTVar' (groupSubscribers group) (IntMap.delete (subscriberNumber subscriber))
+    nobody <- IntMap.null <$> readTVar (groupSubscribers group)
+    when nobody (writeTVar (groupOver group) True)
+  where
+    group = subscriberGroup subscriber
+
+-- | It wants nothing any more.
+abandon :: Moment -> Subscriber -> STM ()
+abandon now subscriber = do
+  topics <- swapTVar (subscriberTopics subscriber) mempty
+  stepGroup now (subscriberGroup subscriber) (Unwant (subscriberNumber subscriber) (topicList topics))
+
+-- | Hears these too, from when it returns. Throws for what the servers refuse, and for
+-- what could not be had in time; then it hears none of those that it did not hear
+-- before.
+addTopics :: Subscriber -> Topics -> IO ()
+addTopics subscriber topics = do
+  now <- moment
+  added <- atomically $ do
+    inboxEnded (subscriberInbox subscriber) >>= traverse_ throwSTM
+    known <- readTVar (subscriberTopics subscriber)
+    let added = topics `topicsWithout` known
+    writeTVar (subscriberTopics subscriber) (known <> added)
+    modifyTVar' (subscriberRefused subscriber) (\refused -> foldl' (flip Map.delete) refused (topicList added))
+    added <$ stepGroup now group (Want number (topicList added))
+  over <- maybe (pure retry) expiry patience
+  awaitAll added over `onException` removeTopics subscriber added
+  where
+    hub = subscriberHub subscriber
+    group = subscriberGroup subscriber
+    number = subscriberNumber subscriber
+    config = setupConfig (hubSetup hub)
+    patience = (configConnectTimeout config +) <$> configCommandTimeout config
+
+    -- Also those that another thread has begun to add, but for what one has given up.
+    awaitAll added over = do
+      news <- atomically (routerNews (hubRouter hub))
+      atomically ((Settled <$> settled) `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
+        Settled outcome -> either throwIO pure outcome
+        TimeOver -> whyNot >>= throwIO
+        News -> hopeless >>= maybe (awaitAll added over) throwIO
+      where
+        settled = do
+          ended <- inboxEnded (subscriberInbox subscriber)
+          refused <- readTVar (subscriberRefused subscriber)
+          wanted <- readTVar (subscriberTopics subscriber)
+          state <- readTVar (groupState group)
+          case (ended, mapMaybe (`Map.lookup` refused) (topicList added)) of
+            (Just problem, _) -> pure (Left problem)
+            (_, problem : _) -> pure (Left problem)
+            (Nothing, []) -> Right () <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
+
+    newsSince news = routerNews (hubRouter hub) >>= \current -> check (current /= news)
+
+    -- Nobody is known, and asking again would be told the same.
+    hopeless = do
+      lasts <- nobodyLasts (hubRouter hub)
+      if lasts then Just <$> nobodyFor (hubRouter hub) AtAnyNode else pure Nothing
+
+    whyNot = do
+      state <- readTVarIO (groupState group)
+      case (stateServers state, lastTrouble state) of
+        (Nothing, _) -> nobodyFor (hubRouter hub) AtAnyNode
+        (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure NotSent endpoint cause))
+        _ -> pure (TimeoutError (TimeoutFailure NotSent (seconds (fromMaybe 0 patience))))
+
+-- | Hears these no more; what has come can still be taken. Does not wait.
+removeTopics :: Subscriber -> Topics -> IO ()
+removeTopics subscriber topics = do
+  now <- moment
+  atomically $ do
+    modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topics)
+    stepGroup now (subscriberGroup subscriber) (Unwant (subscriberNumber subscriber) (topicList topics))
+
+-- | Steps the machine and does what can be done at once.
+stepGroup :: Moment -> Group -> Event -> STM ()
+stepGroup now@(Moment nanos _) group event = do
+  actions <- stateTVar (groupState group) (swapped . step nanos event)
+  subscribers <- readTVar (groupSubscribers group)
+  let gaps = IntMap.fromListWith (flip (<>)) [(hearer, [(name, since)]) | Missed hearer name since <- actions]
+  for_ (IntMap.toList gaps) $ \(hearer, missed) ->
+    for_ (IntMap.lookup hearer subscribers) $ \subscriber ->
+      putBatch (subscriberInbox subscriber) wall (Batch wall (joined (map (gapOf now) missed)))
+  follow now group subscribers actions
+  where
+    Moment _ wall = now
+    swapped (state, actions) = (actions, state)
+
+gapOf :: Moment -> (Topic, Nanos) -> Inbox.Event
+gapOf now@(Moment _ wall) (name, since) = Gap GapOf {gapSince = atWall now since, gapUntil = wall, gapTopics = topic name, gapReason = NotHeard}
+
+-- | Several gaps in a row are one.
+joined :: [Inbox.Event] -> [Inbox.Event]
+joined = foldr join' []
+  where
+    join' (Gap one) (Gap other : others) | Just both <- joinGaps one other = Gap both : others
+    join' event others = event : others
+
+-- | What else a step asks for: told to subscribers at once, or left to the driver.
+follow :: Moment -> Group -> IntMap Subscriber -> [Action] -> STM ()
+follow now group subscribers = traverse_ $ \case
+  Missed {} -> pure ()
+  Refuse hearer name problem -> for_ (IntMap.lookup hearer subscribers) $ \subscriber -> do
+    modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topic name)
+    modifyTVar' (subscriberRefused subscriber) (Map.insert name problem)
+  EndHearer hearer problem -> for_ (IntMap.lookup hearer subscribers) $ \subscriber -> do
+    endInbox (subscriberInbox subscriber) problem
+    abandon now subscriber
+  action -> writeTQueue (groupActions group) action
+
+-- | Hands what has come on a connection to those who hear it.
+handOn :: Group -> Line -> Int -> [Came] -> IO ()
+handOn group line number values = unless (null values) $ do
+  now@(Moment nanos wall) <- moment
+  rest <- atomically $ do
+    over <- readTVar (groupOver group)
+    if over
+      then pure []
+      else do
+        subscribers <- readTVar (groupSubscribers group)
+        room <- roomIn subscribers
+        state <- readTVar (groupState group)
+        let proven = maybe wall (atWall now) (provenAt state line number)
+            sorted = sortOut (Sorter nanos line number (gapOf now)) room state values
+        when (sortedStepped sorted) (writeTVar (groupState group) (sortedState sorted))
+        for_ (IntMap.toList (sortedEvents sorted)) $ \(hearer, events) ->
+          for_ (IntMap.lookup hearer subscribers) $ \subscriber -> do
+            putBatch (subscriberInbox subscriber) wall (Batch proven (reverse events))
+            ended <- inboxEnded (subscriberInbox subscriber)
+            for_ ended (\_ -> abandon now subscriber)
+        follow now group subscribers (sortedActions sorted)
+        pure (sortedRest sorted)
+  handOn group line number rest
+  where
+    -- One that presses back is alone.
+    roomIn subscribers = case IntMap.elems subscribers of
+      [subscriber] | inboxWhenFull (subscriberInbox subscriber) == PressBack -> do
+        ended <- inboxEnded (subscriberInbox subscriber)
+        room <- inboxRoom (subscriberInbox subscriber)
+        if isJust ended then pure maxBound else room <$ check (room > 0)
+      _ -> pure maxBound
+
+-- | The driver of a group: opens, sends and hangs up, follows the news of the cluster,
+-- and sees to the time. Ends when the group is over and all its connections are closed.
+drive :: Hub -> Group -> IO ()
+drive hub group = loop Nothing
+  where
+    loop known = do
+      known' <- lookAround hub group known
+      due <- nextDue <$> readTVarIO (groupState group)
+      now <- preciseNanos
+      expired <- maybe (pure retry) (\at -> expiry (secondsFromNanos (at - now))) due
+      wake <-
+        atomically $
+          (Nothing <$ (readTVar (groupOver group) >>= check))
+            `orElse` (Just . Just <$> someActions)
+            `orElse` (Just Nothing <$ expired)
+            `orElse` (Just Nothing <$ newsSince (fst <$> known'))
+            `orElse` (Just Nothing <$ sooner due)
+      case wake of
+        Nothing -> leaveAll
+        Just (Just actions) -> traverse_ (carry hub group) actions *> loop known'
+        Just Nothing -> tickNow *> loop known'
+
+    someActions = do
+      first <- readTQueue (groupActions group)
+      (first :) <$> flushTQueue (groupActions group)
+
+    newsSince seen = routerNews (hubRouter hub) >>= \news -> check (Just news /= seen)
+
+    -- A step has set an earlier time.
+    sooner due = readTVar (groupState group) >>= \state -> check (earlier (nextDue state) due)
+    earlier next due = case (next, due) of
+      (Just one, Just other) -> one < other
+      (Just _, Nothing) -> True
+      _ -> False
+
+    tickNow = do
+      connections <- readTVarIO (groupConnections group)
+      listeners <- traverse (readTVarIO . connectionListener) connections
+      heard <- traverse lastHeard (IntMap.mapMaybe id listeners)
+      now <- moment
+      atomically (stepGroup now group (Tick heard))
+
+    leaveAll = do
+      readTVarIO (groupConnections group) >>= traverse_ (`dropConnection` ClosedLocally)
+      atomically $ do
+        readTVar (groupConnections group) >>= check . IntMap.null
+        modifyTVar' (hubGroups hub) (IntMap.delete (groupNumber group))
+        modifyTVar' (hubShared hub) (\shared -> if fmap groupNumber shared == Just (groupNumber group) then Nothing else shared)
+
+dropConnection :: Connection -> ConnectionCause -> IO ()
+dropConnection connection cause = do
+  atomically (modifyTVar' (connectionUnwanted connection) (Just . fromMaybe cause))
+  readTVarIO (connectionListener connection) >>= traverse_ (`hangUp` cause)
+
+-- | Tells the machine who the servers are, if that has changed since the news that are
+-- known, with the map that they brought.
+lookAround :: Hub -> Group -> Maybe (Int, Maybe SlotMap) -> IO (Maybe (Int, Maybe SlotMap))
+lookAround hub group known = do
+  news <- atomically (routerNews router)
+  if fmap fst known == Just news
+    then pure known
+    else do
+      found <- case router of
+        StandaloneRouter _ -> Just . (,) Nothing . alone . map clientNodeEndpoint <$> routerMembers router
+        ClusterRouter _ cluster -> do
+          slotMap <- currentSlotMap cluster
+          pure (if null (slotMapShards slotMap) then Nothing else Just (Just slotMap, together slotMap))
+      case found of
+        Just (slotMap, servers) | fmap snd known /= Just slotMap -> do
+          now <- moment
+          atomically (stepGroup now group (Look servers))
+          pure (Just (news, slotMap))
+        _ -> pure (Just (news, known >>= snd))
+  where
+    router = hubRouter hub
+    alone endpoints = Servers {serversPrimaries = endpoints, serversMembers = Set.fromList endpoints, serversOwner = \_ -> listToMaybe endpoints, serversClustered = False}
+    together slotMap =
+      Servers
+        { serversPrimaries = List.nub (map (shardPrimary . snd) (slotMapServing slotMap)),
+          serversMembers = slotMapNodes slotMap,
+          serversOwner = slotOwner slotMap,
+          serversClustered = isClustered router
+        }
+
+-- | Does what a step asks for.
+carry :: Hub -> Group -> Action -> IO ()
+carry hub group = \case
+  OpenLine line number -> do
+    connection <- Connection <$> newTVarIO Nothing <*> newTVarIO Nothing
+    atomically (modifyTVar' (groupConnections group) (IntMap.insert number connection))
+    void (spawn ("redis listen " <> renderEndpoint (lineEndpoint line)) (attend hub group connection line number))
+  Send number questions -> onConnection number $ \connection ->
+    readTVarIO (connectionListener connection) >>= traverse_ (\listener -> traverse_ (say listener . requestBytes . questionRequest) questions)
+  HangUp number cause -> onConnection number (`dropConnection` cause)
+  Listening.Tell trigger -> do
+    now <- preciseNanos
+    carryOut (hubRouter hub) now (Retry.Tell trigger)
+  _ -> pure ()
+  where
+    onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number
+
+-- | The thread of a connection: opens it, reads until its end, and tells.
+attend :: Hub -> Group -> Connection -> Line -> Int -> IO ()
+attend hub group connection line number = do
+  began <- preciseNanos
+  -- Nothing that is thrown may keep the group waiting.
+  try (openWire setup Purpose {purposeUse = SharedFor ForPrimary, purposeGone = unwanted} endpoint) >>= \case
+    Left (problem :: SomeException) -> notOpened (BrokenConnection (displayException problem))
+    Right (Left cause) -> notOpened cause
+    Right (Right wire) -> do
+      listener <- newListener wire
+      ended <- preciseNanos
+      observe (Connected endpoint (durationFromNanos (ended - began)))
+      now <- moment
+      atomically (writeTVar (connectionListener connection) (Just listener))
+      readTVarIO (connectionUnwanted connection) >>= traverse_ (hangUp listener)
+      atomically (stepGroup now group (Opened line number))
+      result <- try (listen listener (handOn group line number))
+      let cause = either (\(problem :: SomeException) -> BrokenConnection (displayException problem)) id result
+      observe (Disconnected endpoint cause)
+      gone (Lost line number cause)
+  where
+    setup = hubSetup hub
+    endpoint = lineEndpoint line
+    observe = observeConnection (configHooks (setupConfig setup))
+    unwanted = readTVar (connectionUnwanted connection) >>= check . isJust
+
+    notOpened cause = do
+      gone (NotOpened line number cause)
+      state <- readTVarIO (groupState group)
+      now <- preciseNanos
+      for_ (idleUntil state line) $ \notBefore -> observe (ConnectAttemptFailed endpoint cause (durationFromNanos (max 0 (notBefore - now))))
+
+    gone event = do
+      now <- moment
+      atomically $ do
+        modifyTVar' (groupConnections group) (IntMap.delete number)
+        stepGroup now group event

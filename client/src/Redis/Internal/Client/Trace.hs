@@ -1,0 +1,163 @@
+-- | Tells the user's hook of what begins and ends.
+module Redis.Internal.Client.Trace
+  ( Trace,
+    beginTrace,
+    beginTraceOf,
+    traceCore,
+    enteredQueue,
+    aimedAt,
+    endTrace,
+
+    -- * What begins
+    Subject,
+    oneCommand,
+    pipelineOf,
+    transactionOf,
+    atNode,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (fromMaybe)
+import Redis.Error (Endpoint)
+import Redis.Internal.Client.Core
+import Redis.Internal.Client.Journey
+import Redis.Internal.Command.Shown (shownWords)
+import Redis.Internal.Config
+import Redis.Internal.Hooks
+import Redis.Internal.Network.Clock
+import Redis.Internal.Protocol.CommandTable (commandWordsName)
+
+-- | What begins.
+data Subject = Subject
+  { subjectExtent :: Extent,
+    -- | Without the database.
+    subjectBegun :: CommandBegun,
+    -- | The database, if it is not the client's, and the node, if it is chosen already.
+    subjectPlace :: Maybe (Maybe Int, Endpoint)
+  }
+
+-- | Whether it goes to one place, as far as is known.
+data Extent = Alone | Scattered
+  deriving stock (Eq)
+
+-- | A command of these words.
+oneCommand :: [ByteString] -> Subject
+oneCommand given = described Alone (commandWordsName given) [given]
+
+-- | A pipeline of these.
+pipelineOf :: [[ByteString]] -> Subject
+pipelineOf = \case
+  [only] -> oneCommand only
+  given -> described Scattered (named "PIPELINE" given) given
+
+-- | A transaction of these.
+transactionOf :: [[ByteString]] -> Subject
+transactionOf given = described Alone (named "MULTI" given) given
+
+-- | For several, with the name of the commands if it is the same for all.
+named :: ByteString -> [[ByteString]] -> ByteString
+named kind given = case map commandWordsName given of
+  first : others | all (== first) others -> kind <> " " <> first
+  _ -> kind
+
+described :: Extent -> ByteString -> [[ByteString]] -> Subject
+described extent operation given =
+  Subject
+    { subjectExtent = extent,
+      subjectPlace = Nothing,
+      subjectBegun =
+        CommandBegun
+          { begunOperation = operation,
+            begunBatch = if length given >= 2 then Just (length given) else Nothing,
+            begunText = listed shownWords,
+            begunShape = listed shapeOf,
+            begunProcedure = procedure,
+            begunDatabase = 0,
+            begunNode = Nothing
+          }
+    }
+  where
+    listed shown = ByteString.intercalate "; " (map shown (take 16 given)) <> (if length (take 17 given) > 16 then "; ..." else "")
+    procedure = case given of
+      [name : called : _] | commandWordsName [name] `elem` ["EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"] -> Just called
+      _ -> Nothing
+
+-- | The name, and a mark for each further word, of which there may be very many.
+shapeOf :: [ByteString] -> ByteString
+shapeOf given = Char8.unwords (name : map (const "?") (take 16 others) <> ["..." | length (take 17 others) > 16])
+  where
+    name = commandWordsName given
+    others = drop (Char8.count ' ' name + 1) given
+
+-- | On a connection to this node that is in this database, if that is known.
+atNode :: Maybe Int -> Endpoint -> Subject -> Subject
+atNode database node subject = subject {subjectPlace = Just (database, node)}
+
+-- | Something that has begun and not ended.
+data Trace = Trace
+  { traceClient :: Core,
+    traceJourney :: Journey,
+    traceExtent :: Extent,
+    traceBegan :: Nanos,
+    traceEnding :: CommandEnded -> IO ()
+  }
+
+-- | Tells that it begins. On the thread that begins it.
+beginTrace :: Core -> CommandHook -> Subject -> IO Trace
+beginTrace core hook subject = newJourney >>= beginTraceOf core hook subject
+
+-- | The same, for what is noted in this journey.
+beginTraceOf :: Core -> CommandHook -> Subject -> Journey -> IO Trace
+beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectPlace} traceJourney = do
+  traceEnding <-
+    beginObserving
+      hook
+      subjectBegun
+        { begunDatabase = fromMaybe (configDatabase config) (subjectPlace >>= fst),
+          begunNode = case configTopology config of
+            Standalone endpoint -> Just endpoint
+            _ -> snd <$> subjectPlace
+        }
+  traceBegan <- preciseNanos
+  pure Trace {traceClient, traceExtent, traceJourney, traceBegan, traceEnding}
+  where
+    config = coreConfig traceClient
+
+-- | What runs it, and takes note of where it has been.
+traceCore :: Trace -> Core
+traceCore trace = (traceClient trace) {coreJourney = Just (traceJourney trace)}
+
+-- | It stands in the queue of a connection.
+enteredQueue :: Trace -> IO ()
+enteredQueue trace = preciseNanos >>= noteEntered (traceJourney trace)
+
+-- | It goes, or went, there at first.
+aimedAt :: Trace -> Endpoint -> IO ()
+aimedAt = noteAimed . traceJourney
+
+-- | Tells that it has ended. On the thread that waits for it.
+endTrace :: Trace -> CommandOutcome -> IO ()
+endTrace Trace {traceExtent, traceJourney, traceBegan, traceEnding} endedOutcome = do
+  ended <- preciseNanos
+  known <- travelled traceJourney
+  let -- That of one that succeeds at once is not noted.
+      once = maybe 0 (const 1) (travelledNode known)
+      (node, attempts) = case traceExtent of
+        Alone -> (travelledNode known, max once (travelledAttempts known))
+        Scattered
+          | travelledOneNode known -> (travelledNode known, again)
+          | otherwise -> (Nothing, again)
+      again = 1 + max 0 (travelledAttempts known - travelledFlights known)
+  traceEnding
+    CommandEnded
+      { endedOutcome,
+        endedNode = node,
+        endedAttempts = attempts,
+        endedRedirects = travelledRedirects known,
+        endedTook = durationFromNanos (ended - traceBegan),
+        endedEntering = durationFromNanos . subtract traceBegan <$> travelledEntered known,
+        endedRecovering = maybe mempty (durationFromNanos . (ended -)) (travelledTrouble known)
+      }

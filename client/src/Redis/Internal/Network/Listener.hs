@@ -1,0 +1,176 @@
+{-# LANGUAGE MultiWayIf #-}
+
+-- | A connection that is listened to: what comes is handed on by whole reads, in the
+-- thread that reads, and nothing is read while that waits. What is sent leaves by a
+-- thread of its own, so that whoever sends never waits for a peer.
+module Redis.Internal.Network.Listener
+  ( Listener,
+    newListener,
+    listen,
+    say,
+    hangUp,
+    lastHeard,
+  )
+where
+
+import Control.Concurrent.MVar
+import Control.Concurrent.STM
+import Control.Exception (SomeException, displayException, finally, fromException, try)
+import Control.Monad (unless, void, when)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.IORef
+import Data.Maybe (fromMaybe)
+import Data.Word (Word8)
+import Foreign.ForeignPtr (ForeignPtr, mallocForeignPtrBytes, withForeignPtr)
+import Foreign.Marshal.Utils (copyBytes, moveBytes)
+import Foreign.Ptr (castPtr, plusPtr)
+import Redis.Error
+import Redis.Internal.Network.Clock (Nanos, preciseNanos)
+import Redis.Internal.Network.Transport
+import Redis.Internal.Network.Wire
+import Redis.Internal.Network.Worker (spawn)
+import Redis.Internal.Protocol.Decode
+import Redis.Internal.Protocol.Repeated
+import System.IO.Error (ioeGetErrorString)
+
+-- | A connection and what is to be sent on it.
+data Listener = Listener
+  { listenerWire :: Wire,
+    -- | Last first.
+    listenerUnsent :: TVar [ByteString],
+    -- | Why it has ended; the first counts.
+    listenerEnd :: TVar (Maybe ConnectionCause),
+    -- | Empty while it is shut down or closed; 'False' once it is closed.
+    listenerOpen :: MVar Bool,
+    listenerHeard :: IORef Nanos,
+    -- | Whether what was read is being handed on.
+    listenerHanding :: IORef Bool
+  }
+
+-- | Takes over the wire, which 'listen' closes.
+newListener :: Wire -> IO Listener
+newListener listenerWire = do
+  listenerUnsent <- newTVarIO []
+  listenerEnd <- newTVarIO Nothing
+  listenerOpen <- newMVar True
+  listenerHeard <- preciseNanos >>= newIORef
+  listenerHanding <- newIORef False
+  pure Listener {listenerWire, listenerUnsent, listenerEnd, listenerOpen, listenerHeard, listenerHanding}
+
+-- | To be sent. Never blocks.
+say :: Listener -> ByteString -> IO ()
+say listener bytes = atomically (modifyTVar' (listenerUnsent listener) (bytes :))
+
+-- | Ends it, for this reason. Any thread, any time, any number of times; never waits for
+-- the peer.
+hangUp :: Listener -> ConnectionCause -> IO ()
+hangUp listener cause = do
+  first <- atomically $ do
+    known <- readTVar (listenerEnd listener)
+    case known of
+      Nothing -> True <$ writeTVar (listenerEnd listener) (Just cause)
+      Just _ -> pure False
+  when first . withMVar (listenerOpen listener) $ \open ->
+    when open (transportShutdown (wireTransport (listenerWire listener)))
+
+-- | When something came last; now, while that is still being handed on.
+lastHeard :: Listener -> IO Nanos
+lastHeard listener = do
+  handing <- readIORef (listenerHanding listener)
+  if handing then preciseNanos else readIORef (listenerHeard listener)
+
+-- | Reads until the connection ends, hands on what each read completes, closes the
+-- connection, and says why it has ended. The thread should be masked.
+listen :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
+listen listener handOn = do
+  silent <- newEmptyMVar
+  void . spawn ("redis speak " <> renderEndpoint (transportEndpoint transport)) $ speak listener `finally` putMVar silent ()
+  -- Whatever is thrown, the descriptor must be freed.
+  cause <- either broken id <$> try (reading listener handOn)
+  hangUp listener cause
+  -- Who sends must be gone before the descriptor is.
+  takeMVar silent
+  modifyMVar_ (listenerOpen listener) (\_ -> False <$ transportClose transport)
+  fromMaybe cause <$> readTVarIO (listenerEnd listener)
+  where
+    transport = wireTransport (listenerWire listener)
+
+broken :: SomeException -> ConnectionCause
+broken problem = BrokenConnection (maybe (displayException problem) ioeGetErrorString (fromException problem))
+
+-- | Sends what is to be sent, until the end.
+speak :: Listener -> IO ()
+speak listener = do
+  next <- atomically $ do
+    ended <- readTVar (listenerEnd listener)
+    unsent <- readTVar (listenerUnsent listener)
+    case (ended, unsent) of
+      (Just _, _) -> pure Nothing
+      (Nothing, []) -> retry
+      (Nothing, _) -> Just (ByteString.concat (reverse unsent)) <$ writeTVar (listenerUnsent listener) []
+  case next of
+    Nothing -> pure ()
+    Just bytes ->
+      try (sendBytes (listenerWire listener) bytes) >>= \case
+        Right () -> speak listener
+        Left problem -> hangUp listener $ case problem of
+          ConnectionError ConnectionFailure {connectionCause} -> connectionCause
+          other -> BrokenConnection (show other)
+
+-- | The bytes from the start on that were read and not decoded.
+data Buffer = Buffer (ForeignPtr Word8) Int
+
+reading :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
+reading listener handOn = do
+  unread <- readIORef (wireUnread wire)
+  let size = max 65536 (2 * ByteString.length unread)
+  memory <- mallocForeignPtrBytes size
+  withForeignPtr memory $ \to ->
+    ByteString.Unsafe.unsafeUseAsCStringLen unread $ \(from, count) -> copyBytes to (castPtr from) count
+  let decoded (Buffer bytes capacity) filled frames = do
+        (came, step) <- withForeignPtr bytes $ \base -> decodeRun (wireLimits wire) base 0 filled frames
+        unless (null came) (handingOn (reverse came))
+        case step of
+          Malformed why -> pure (ProtocolViolation why)
+          NeedMore frames' next _ -> do
+            (buffer, left) <- compact (Buffer bytes capacity) next filled
+            more buffer left frames'
+          Done _ _ -> pure (ProtocolViolation "a reply that ends the reading")
+
+      more buffer@(Buffer bytes capacity) filled frames =
+        receive bytes filled (capacity - filled) >>= \case
+          0 -> pure ClosedByPeer
+          count -> do
+            preciseNanos >>= writeIORef (listenerHeard listener)
+            decoded buffer (filled + count) frames
+  decoded (Buffer memory size) (ByteString.length unread) startFrames
+  where
+    wire = listenerWire listener
+    transport = wireTransport wire
+
+    handingOn values = do
+      writeIORef (listenerHanding listener) True
+      handOn values
+      preciseNanos >>= writeIORef (listenerHeard listener)
+      writeIORef (listenerHanding listener) False
+
+    receive bytes filled room = do
+      count <- withForeignPtr bytes $ \base -> transportTryRead transport (base `plusPtr` filled) room
+      if
+          | count >= 0 -> pure count
+          | count == attemptWouldWrite -> transportWaitWritable transport *> receive bytes filled room
+          | otherwise -> transportWaitReadable transport *> receive bytes filled room
+
+    -- What is left goes to the start; there is always room behind it.
+    compact buffer@(Buffer bytes capacity) next filled
+      | left == capacity = do
+        larger <- mallocForeignPtrBytes (2 * capacity)
+        withForeignPtr larger $ \to -> withForeignPtr bytes $ \from -> copyBytes to from left
+        pure (Buffer larger (2 * capacity), left)
+      | otherwise = do
+        unless (next == 0 || left == 0) . withForeignPtr bytes $ \base -> moveBytes base (base `plusPtr` next) left
+        pure (buffer, left)
+      where
+        left = filled - next

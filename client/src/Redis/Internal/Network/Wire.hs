@@ -1,0 +1,163 @@
+-- | A connection after its handshake, as a stream of bytes. What is sent and what comes
+-- are its owner's: nothing is matched, retried or timed.
+module Redis.Internal.Network.Wire
+  ( Wire (..),
+    openWire,
+    closeWire,
+    sendBytes,
+    receiveBytes,
+    receiveReply,
+  )
+where
+
+import Control.Exception (IOException, handle, mask_, onException, throwIO, try)
+import Control.Monad (unless)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Internal qualified as ByteString.Internal
+import Data.ByteString.Unsafe qualified as ByteString.Unsafe
+import Data.IORef
+import Foreign.Ptr (castPtr, plusPtr)
+import Redis.Error
+import Redis.Internal.Config
+import Redis.Internal.Network.Connect (Opening (..), connectWith, openWithin)
+import Redis.Internal.Network.Credentials (issueCredentials)
+import Redis.Internal.Network.Handshake (handshakeBy)
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..), decodeLimitsOf, withIssued)
+import Redis.Internal.Network.Tls (beginsLikeTls, wantsTls)
+import Redis.Internal.Network.Transport
+import Redis.Internal.Protocol.Decode (DecodeLimits)
+import Redis.Internal.Protocol.Encode (requestBytes)
+import Redis.Internal.Protocol.Exact
+import Redis.Value (Value (Push))
+import System.IO.Error (ioeGetErrorString)
+
+-- | An open connection. One thread may send and another receive at the same time.
+--
+-- @since 0.1.0.0
+data Wire = Wire
+  { wireTransport :: Transport,
+    wireLimits :: DecodeLimits,
+    -- | What was read behind the last reply.
+    wireUnread :: IORef ByteString
+  }
+
+-- | Connects and makes the handshake that the configuration asks for. Blocks for at most
+-- the connect timeout, or until nobody wants it any more. Whoever is to have it for sure
+-- is masked.
+openWire :: ConnectionSetup -> Purpose -> Endpoint -> IO (Either ConnectionCause Wire)
+openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector} Purpose {purposeUse, purposeGone} endpoint =
+  mask_ $ openWithin opening attempt
+  where
+    opening =
+      Opening
+        { openingEndpoint = endpoint,
+          openingLimit = configConnectTimeout config,
+          openingGone = purposeGone,
+          openingDispose = closeWire
+        }
+
+    attempt stage = withIssued setup (connectAs stage)
+
+    connectAs stage issue =
+      connectWith stage connector endpoint >>= \case
+        Left cause -> pure (Left cause)
+        Right transport -> do
+          wire <- Wire transport (decodeLimitsOf (configLimits config)) <$> newIORef ByteString.empty
+          agreed <- agree wire issue `onException` transportClose transport
+          case agreed of
+            Left cause -> Left cause <$ transportClose transport
+            Right () -> pure (Right wire)
+
+    agree wire issue = handshakeBy config (issueCredentials issue) purposeUse $ \requests -> do
+      -- A server that has no room says so before it hangs up.
+      _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
+      answers wire requests
+
+    -- After a failure nothing more is waited for.
+    answers wire = \case
+      [] -> pure []
+      asked@(_ : others) ->
+        try (answer wire) >>= \case
+          Left problem -> pure (Left (problem :: Error) <$ asked)
+          Right reply -> (Right reply :) <$> answers wire others
+
+    answer wire =
+      receiveReply wire >>= \case
+        (Push _, _) -> answer wire
+        (reply, _) -> pure reply
+
+-- | Frees the descriptor; nobody may use the wire any more.
+closeWire :: Wire -> IO ()
+closeWire = transportClose . wireTransport
+
+-- | Sends all of it. Blocks while the peer takes nothing. Throws 'ConnectionError'
+-- if the connection breaks.
+--
+-- @since 0.1.0.0
+sendBytes :: Wire -> ByteString -> IO ()
+sendBytes Wire {wireTransport} bytes =
+  unbroken wireTransport $
+    ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) -> go (castPtr start) size
+  where
+    go from left = unless (left == 0) $ do
+      sent <- transportTryWrite wireTransport from left
+      if sent >= 0
+        then go (from `plusPtr` sent) (left - sent)
+        else awaitAttempt wireTransport sent >> go from left
+
+-- | Receives what has come, up to so many bytes (at least one); empty when the peer
+-- has finished. Blocks until there is something. Throws 'ConnectionError' if the
+-- connection breaks.
+--
+-- @since 0.1.0.0
+receiveBytes :: Wire -> Int -> IO ByteString
+receiveBytes Wire {wireTransport, wireUnread} wanted = do
+  unread <- readIORef wireUnread
+  if ByteString.null unread
+    then unbroken wireTransport (ByteString.Internal.createAndTrim most attempt)
+    else do
+      let (now, later) = ByteString.splitAt most unread
+      now <$ writeIORef wireUnread later
+  where
+    most = max 1 wanted
+    attempt memory = do
+      got <- transportTryRead wireTransport memory most
+      if got >= 0 then pure got else awaitAttempt wireTransport got >> attempt memory
+
+-- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say
+-- whether a double came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply.
+-- Blocks until it is whole. Throws 'ConnectionError' if the connection breaks, if the
+-- peer has finished, or if what comes is no reply or is beyond a limit of the
+-- configuration; then the wire cannot be used any more.
+--
+-- @since 0.1.0.0
+receiveReply :: Wire -> IO (Value, ByteString)
+receiveReply wire = received >>= go startExact
+  where
+    received = do
+      more <- receiveBytes wire 16384
+      if ByteString.null more then broken ClosedByPeer else pure more
+
+    go begun bytes =
+      step begun bytes >>= \case
+        ExactDone value frame next -> (value, frame) <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
+        ExactMore begun' next _ -> received >>= go begun' . (ByteString.drop next bytes <>)
+        ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
+
+    step begun bytes =
+      ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
+        decodeExact (wireLimits wire) (castPtr start) 0 size begun
+
+    broken = throwIO . ConnectionError . ConnectionFailure NotSent (transportEndpoint (wireTransport wire))
+
+awaitAttempt :: Transport -> Attempt -> IO ()
+awaitAttempt transport attempt
+  | attempt == attemptWouldWrite = transportWaitWritable transport
+  | otherwise = transportWaitReadable transport
+
+-- | Throws the library's error for the system's. Nobody knows how much of what was
+-- sent has arrived.
+unbroken :: Transport -> IO a -> IO a
+unbroken transport = handle $ \problem ->
+  throwIO (ConnectionError (ConnectionFailure MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))

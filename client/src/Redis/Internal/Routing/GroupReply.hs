@@ -1,0 +1,147 @@
+-- | Reads what servers say of a primary and its replicas: the replies to @INFO@, and
+-- those of sentinels, in either protocol.
+module Redis.Internal.Routing.GroupReply
+  ( -- * Of a server
+    Report (..),
+    ReportedRole (..),
+    History (..),
+    parseReport,
+
+    -- * Of a sentinel
+    parseNamedPrimary,
+    parseConfigEpoch,
+    parseSentinels,
+  )
+where
+
+import Control.Monad (guard)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Char (isDigit)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, mapMaybe)
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Error
+
+-- | What a server says of itself.
+data Report = Report
+  { reportRole :: ReportedRole,
+    -- | Made anew at each start; tells whether two addresses are one server.
+    reportRun :: ByteString,
+    reportHistory :: History
+  }
+  deriving stock (Eq, Show)
+
+-- | What it is to the others.
+data ReportedRole
+  = -- | With the replicas that are up to date, and not those that still load what it
+    -- sends them.
+    ReportedPrimary [Endpoint]
+  | -- | Of the server at this endpoint.
+    ReportedReplica Endpoint
+  deriving stock (Eq, Show)
+
+-- | Of which data set it has the newest state. A replica that is promoted begins a
+-- history of its own, and remembers which one it goes on from.
+data History = History
+  { historyId :: ByteString,
+    historyBefore :: ByteString
+  }
+  deriving stock (Eq, Show)
+
+-- | The replies to @INFO server@ and @INFO replication@. \(O(n)\).
+parseReport :: ByteString -> ByteString -> Either DecodeError Report
+parseReport server replication = do
+  reportRun <- textField "run_id" ofServer
+  reportRole <-
+    textField "role" fields >>= \case
+      "master" -> Right (ReportedPrimary (mapMaybe replica (Map.toAscList fields)))
+      "slave" -> do
+        host <- textField "master_host" fields
+        port <- textField "master_port" fields
+        maybe (failed "master_port" "host and port of a primary" port) (Right . ReportedReplica) (endpointFrom host port)
+      other -> failed "role" "master or slave" other
+  pure
+    Report
+      { reportRole,
+        reportRun,
+        reportHistory =
+          History
+            { historyId = Map.findWithDefault "" "master_replid" fields,
+              historyBefore = Map.findWithDefault "" "master_replid2" fields
+            }
+      }
+  where
+    ofServer = infoFields server
+    fields = infoFields replication
+
+    -- slave0:ip=127.0.0.1,port=6380,state=online,offset=1,lag=0
+    replica (name, text) = do
+      number <- ByteString.stripPrefix "slave" name
+      guard (not (ByteString.null number) && Char8.all isDigit number)
+      let parts = Map.fromList [(key, Char8.drop 1 rest) | (key, rest) <- map (Char8.break (== '=')) (Char8.split ',' text)]
+      state <- Map.lookup "state" parts
+      guard (state == "online")
+      host <- Map.lookup "ip" parts
+      port <- Map.lookup "port" parts
+      endpointFrom host port
+
+textField :: ByteString -> Map ByteString ByteString -> Either DecodeError ByteString
+textField name fields = case Map.lookup name fields of
+  Just text | not (ByteString.null text) -> Right text
+  _ -> failed name "text" "nothing"
+
+failed :: ByteString -> String -> ByteString -> Either DecodeError a
+failed name expected got =
+  Left
+    DecodeError
+      { decodeErrorPath = ["field " <> show (Char8.unpack name)],
+        decodeErrorExpected = expected,
+        decodeErrorGot = Char8.unpack (Char8.take 60 got),
+        decodeErrorCommand = "INFO"
+      }
+
+-- | The lines of an INFO text.
+infoFields :: ByteString -> Map ByteString ByteString
+infoFields text =
+  Map.fromList
+    [ (name, Char8.takeWhile (/= '\r') (Char8.drop 1 rest))
+      | line <- Char8.lines text,
+        let (name, rest) = Char8.break (== ':') line,
+        not (ByteString.null rest)
+    ]
+
+-- | The reply to @SENTINEL GET-MASTER-ADDR-BY-NAME@; 'Nothing' if the sentinel knows
+-- none of this name.
+parseNamedPrimary :: Decoder (Maybe Endpoint)
+parseNamedPrimary = Decode.nullable $ \reply -> do
+  (host, port) <- Decode.pair Decode.bytes Decode.bytes reply
+  maybe (Decode.mismatch "host and port of a primary" reply) Right (endpointFrom host port)
+
+-- | The @config-epoch@ in the reply to @SENTINEL MASTER@: how many fail-overs ago it
+-- was not so. A sentinel that believes a lower one has not heard yet.
+parseConfigEpoch :: Decoder (Maybe Int)
+parseConfigEpoch reply = do
+  fields <- Decode.record reply
+  epoch <- Decode.optionalField "config-epoch" Decode.bytes fields
+  pure (epoch >>= fmap fst . Char8.readInt)
+
+-- | The others, in the reply to @SENTINEL SENTINELS@.
+parseSentinels :: Decoder [Endpoint]
+parseSentinels = fmap catMaybes . Decode.list sentinel
+  where
+    sentinel reply = do
+      fields <- Decode.record reply
+      endpointFrom <$> Decode.field "ip" Decode.bytes fields <*> Decode.field "port" Decode.bytes fields
+
+-- | 'Nothing' if it is nothing to dial.
+endpointFrom :: ByteString -> ByteString -> Maybe Endpoint
+endpointFrom host port = do
+  guard (not (ByteString.null host) && ByteString.length host <= 255 && host /= "?" && ByteString.all (\byte -> byte > 0x20 && byte < 0x7f) host)
+  guard (ByteString.length port <= 5 && Char8.all isDigit port)
+  (number, "") <- Char8.readInt port
+  guard (number >= 1 && number <= 65535)
+  pure (TcpEndpoint host (fromIntegral number))

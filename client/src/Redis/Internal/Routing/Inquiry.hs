@@ -1,0 +1,158 @@
+-- | What is asked of a server about the others, and how its answer becomes a view of
+-- them ("Redis.Internal.Routing.Topology").
+--
+-- A node of a cluster answers for itself. A sentinel, or a server of a group, only
+-- names a primary; that one is then asked itself, and believed when it says that it is
+-- one: a sentinel may not have heard of the last fail-over, and a server that was down
+-- meanwhile has not either.
+module Redis.Internal.Routing.Inquiry
+  ( Question,
+    askClusterNode,
+    askMember,
+    askSentinel,
+  )
+where
+
+import Control.Applicative ((<|>))
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Maybe (fromMaybe, listToMaybe)
+import Redis.Error
+import Redis.Internal.Network.ResponseSlot
+import Redis.Internal.Protocol.Encode (Request, request)
+import Redis.Internal.Routing.ClusterReply
+import Redis.Internal.Routing.GroupReply
+import Redis.Internal.Routing.View
+import Redis.Value
+
+-- | Asks something, given what submits a request to the server.
+type Question a = (Request -> IO ResponseSlot) -> IO (Either Error a)
+
+-- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
+-- known, and the epoch.
+askClusterNode :: Asked -> Question View
+askClusterNode asked submit = do
+  shards <- submit (request ["CLUSTER", "SHARDS"])
+  info <- submit (request ["CLUSTER", "INFO"])
+  shardsAnswer <- answered shards
+  infoAnswer <- answered info
+  slotMap <- case shardsAnswer of
+    Right value -> pure (parsed (parseClusterShards asked value))
+    Left _ -> do
+      slotsAnswer <- answered =<< submit (request ["CLUSTER", "SLOTS"])
+      pure (slotsAnswer >>= parsed . parseClusterSlots asked)
+  let viewEpoch = either (const Nothing) epochFromInfo infoAnswer
+  pure ((\viewMap -> View {viewMap, viewEpoch, viewGroup = Nothing}) <$> slotMap)
+
+parsed :: Either DecodeError a -> Either Error a
+parsed = either (Left . UnexpectedReply) Right
+
+-- | Waits for a reply that is no error.
+answered :: ResponseSlot -> IO (Either Error Value)
+answered slot =
+  waitSlotResult slot >>= \outcome -> pure $ case outcome of
+    Reply value -> case withoutAttributes value of
+      ErrorReply text -> Left (ReplyError (serverErrorFromText text))
+      other -> Right other
+    Failure failure -> Left failure
+
+-- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
+epochFromInfo :: Value -> Maybe Int
+epochFromInfo value = do
+  text <- textOf value
+  field <- listToMaybe [rest | fieldLine <- Char8.lines text, Just rest <- [Char8.stripPrefix "cluster_current_epoch:" fieldLine]]
+  fst <$> Char8.readInt field
+
+textOf :: Value -> Maybe ByteString
+textOf = \case
+  BulkString bytes -> Just bytes
+  VerbatimString _ bytes -> Just bytes
+  _ -> Nothing
+
+-- | What a server says of itself.
+askReport :: Question Report
+askReport submit = do
+  server <- submit (request ["INFO", "server"])
+  replication <- submit (request ["INFO", "replication"])
+  serverAnswer <- answered server
+  replicationAnswer <- answered replication
+  pure $ do
+    texts <- (,) <$> (serverAnswer >>= text) <*> (replicationAnswer >>= text)
+    parsed (uncurry parseReport texts)
+  where
+    text value = maybe (Left (unlike "the text of INFO" "another reply" "INFO")) Right (textOf value)
+
+-- | Whom a server of a group leads to: itself, or the primary that it follows, or the
+-- one that that one follows. The first argument asks the server at an endpoint.
+askMember :: (Endpoint -> Question Report -> IO (Either Error Report)) -> Endpoint -> IO (Either Error View)
+askMember reach = go (4 :: Int) Nothing
+  where
+    go left asked endpoint =
+      reach endpoint askReport >>= \case
+        Left failure -> pure (Left failure)
+        Right report -> case reportRole report of
+          ReportedPrimary replicas -> pure (Right (viewOf (fromMaybe (reportRun report) asked) endpoint replicas report))
+          ReportedReplica primary
+            | left > 1 -> go (left - 1) (asked <|> Just (reportRun report)) primary
+            | otherwise -> pure (Left (unlike "a primary" "replicas of replicas" "INFO"))
+
+-- | The primary that a sentinel names, if that says itself that it is one. The first
+-- argument asks a server, the second the sentinel, which is at the endpoint.
+askSentinel ::
+  (Endpoint -> Question Report -> IO (Either Error Report)) ->
+  (Question (Endpoint, Maybe Int, [Endpoint]) -> IO (Either Error (Endpoint, Maybe Int, [Endpoint]))) ->
+  ByteString ->
+  Endpoint ->
+  IO (Either Error View)
+askSentinel reach consult name sentinel =
+  consult (askNamed name) >>= \case
+    Left failure -> pure (Left failure)
+    Right (primary, epoch, others) ->
+      reach primary askReport >>= \answer -> pure $ case answer of
+        Left failure -> Left failure
+        Right report -> case reportRole report of
+          ReportedPrimary replicas -> Right (ofSentinels epoch others (viewOf (Char8.pack (renderEndpoint sentinel)) primary replicas report))
+          ReportedReplica other ->
+            Left (unlike ("that " <> renderEndpoint primary <> ", which the sentinel names, is the primary") ("that it follows " <> renderEndpoint other) "INFO")
+  where
+    ofSentinels viewEpoch others view =
+      view {viewEpoch, viewGroup = (\group -> group {viewSentinels = sentinel : others}) <$> viewGroup view}
+
+-- | What a sentinel says: the primary, the epoch of that, and the other sentinels.
+askNamed :: ByteString -> Question (Endpoint, Maybe Int, [Endpoint])
+askNamed name submit = do
+  address <- submit (request ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name])
+  details <- submit (request ["SENTINEL", "MASTER", name])
+  others <- submit (request ["SENTINEL", "SENTINELS", name])
+  addressAnswer <- answered address
+  detailsAnswer <- answered details
+  othersAnswer <- answered others
+  pure $ do
+    named <- addressAnswer >>= parsed . parseNamedPrimary
+    -- Of a name that it does not know, this is where a sentinel says so in words.
+    epoch <- detailsAnswer >>= parsed . parseConfigEpoch
+    primary <- maybe (Left (unlike "the address of a primary" "none" "SENTINEL GET-MASTER-ADDR-BY-NAME")) Right named
+    sentinels <- othersAnswer >>= parsed . parseSentinels
+    pure (primary, epoch, sentinels)
+
+-- | Given who was asked.
+viewOf :: ByteString -> Endpoint -> [Endpoint] -> Report -> View
+viewOf viewAsked primary replicas report =
+  View
+    { viewMap = groupMap primary replicas,
+      viewEpoch = Nothing,
+      viewGroup =
+        Just
+          GroupView
+            { viewPrimary = primary,
+              viewAsked,
+              viewRun = reportRun report,
+              viewHistory = historyId (reportHistory report),
+              viewHistoryBefore = historyBefore (reportHistory report),
+              viewSentinels = []
+            }
+    }
+
+unlike :: String -> String -> ByteString -> Error
+unlike decodeErrorExpected decodeErrorGot decodeErrorCommand =
+  UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected, decodeErrorGot, decodeErrorCommand}

@@ -1,0 +1,200 @@
+-- | Where a walk stands, as text that another process can read.
+module Redis.Internal.Routing.Position
+  ( Position (..),
+    Standing (..),
+    ItemsWalk (..),
+    positionText,
+    positionFromText,
+  )
+where
+
+import Control.Monad (foldM, guard)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Builder qualified as Builder
+import Data.ByteString.Char8 qualified as Char8
+import Data.ByteString.Lazy qualified as Lazy
+import Data.Char (isAlphaNum, isAscii)
+import Data.IntMap.Strict qualified as IntMap
+import Data.IntSet qualified as IntSet
+import Data.Map.Strict qualified as Map
+import Data.Maybe (fromMaybe)
+import Data.Word (Word8)
+import Redis.Error (Endpoint (..))
+import Redis.Internal.Protocol.Slot (slotCount)
+import Redis.Internal.Routing.Walk
+
+-- | Where a walk goes on.
+--
+-- @since 0.1.0.0
+data Position = Position
+  { -- | What is walked over: a command, and a key if it has one.
+    positionOf :: [ByteString],
+    positionStanding :: Standing
+  }
+  deriving stock (Eq)
+
+-- | As its text.
+instance Show Position where
+  showsPrec level = showsPrec level . positionText
+
+-- | How far it is.
+data Standing
+  = OverKeys KeysWalk
+  | OverItems ItemsWalk
+  deriving stock (Eq, Show)
+
+-- | A walk over what one key holds.
+data ItemsWalk
+  = Unbegun
+  | -- | At this node, whose process had this identity; the cursor, or the end, when a
+    -- look is to follow.
+    Within Endpoint ByteString (Maybe ByteString)
+  | Finished
+  deriving stock (Eq, Show)
+
+-- | Letters, digits and a few signs. \(O(n)\) in the slots' ranges and in nodes.
+--
+-- @since 0.1.0.0
+positionText :: Position -> ByteString
+positionText Position {positionOf, positionStanding} = Char8.intercalate "," (map record records)
+  where
+    record = Char8.unwords . map escaped
+    records =
+      ("walk1" : positionOf) : case positionStanding of
+        OverKeys walk ->
+          ["keys", number (walkHalves walk)] :
+          ranges "c" (walkCertain walk)
+            <> [["h", number slot, halfSource half, halfTarget half, halfIdentity half, number (halfStamp half), if halfBoth half then "1" else "0"] | (slot, half) <- IntMap.toList (walkHalf walk)]
+            <> concatMap leg (Map.toList (walkLegs walk))
+        OverItems Unbegun -> [["unbegun"]]
+        OverItems Finished -> [["finished"]]
+        OverItems (Within endpoint identity cursor) -> [["within", identity, fromMaybe "" cursor] <> endpointWords endpoint]
+    leg (endpoint, Leg {legIdentity, legCursor, legOwned, legLeaving, legComing}) =
+      (["l", legIdentity, fromMaybe "" legCursor] <> endpointWords endpoint) :
+      ranges "o" legOwned
+        <> ranges "g" legLeaving
+        <> [["i", number slot, number stamp] | (slot, stamp) <- IntMap.toList legComing]
+    ranges name slots = [[name, number first, number final] | (first, final) <- runsOf (IntSet.toAscList slots)]
+
+number :: Int -> ByteString
+number = Char8.pack . show
+
+-- First and last of each stretch.
+runsOf :: [Int] -> [(Int, Int)]
+runsOf = \case
+  [] -> []
+  first : rest -> go first first rest
+  where
+    go first final = \case
+      next : rest | next == final + 1 -> go first next rest
+      rest -> (first, final) : runsOf rest
+
+endpointWords :: Endpoint -> [ByteString]
+endpointWords = \case
+  TcpEndpoint host port -> ["tcp", host, number (fromIntegral port)]
+  UnixEndpoint path -> ["unix", encodedPath path]
+
+-- Any character, as its number.
+encodedPath :: FilePath -> ByteString
+encodedPath = Char8.intercalate "." . map (number . fromEnum)
+
+-- | 'Nothing' for what 'positionText' did not give. \(O(n)\).
+--
+-- @since 0.1.0.0
+positionFromText :: ByteString -> Maybe Position
+positionFromText text = do
+  records <- traverse (traverse unescaped . Char8.split ' ') (Char8.split ',' text)
+  case records of
+    ("walk1" : positionOf) : ["keys", count] : rest -> do
+      walkHalves <- wholeNumber count
+      (walk, _) <- foldM walkRecord (newKeysWalk {walkHalves}, Nothing) rest
+      pure Position {positionOf, positionStanding = OverKeys walk}
+    ["walk1" : positionOf, ["unbegun"]] -> pure Position {positionOf, positionStanding = OverItems Unbegun}
+    ["walk1" : positionOf, ["finished"]] -> pure Position {positionOf, positionStanding = OverItems Finished}
+    ["walk1" : positionOf, "within" : identity : cursor : endpoint] -> do
+      place <- endpointFrom endpoint
+      pure Position {positionOf, positionStanding = OverItems (Within place identity (filled cursor))}
+    _ -> Nothing
+  where
+    filled cursor = if ByteString.null cursor then Nothing else Just cursor
+
+    -- With the node of the leg whose records these are.
+    walkRecord (walk, current) = \case
+      ["c", first, final] -> do
+        slots <- range first final
+        pure (walk {walkCertain = walkCertain walk <> slots}, current)
+      ["h", slot, halfSource, halfTarget, halfIdentity, stamp, both] -> do
+        at <- slotFrom slot
+        halfStamp <- wholeNumber stamp
+        let half = Half {halfSource, halfTarget, halfIdentity, halfStamp, halfBoth = both == "1"}
+        pure (walk {walkHalf = IntMap.insert at half (walkHalf walk)}, current)
+      "l" : identity : cursor : endpoint -> do
+        place <- endpointFrom endpoint
+        let leg = Leg {legIdentity = identity, legCursor = filled cursor, legOwned = IntSet.empty, legLeaving = IntSet.empty, legComing = IntMap.empty}
+        pure (walk {walkLegs = Map.insert place leg (walkLegs walk)}, Just place)
+      ["o", first, final] -> do
+        slots <- range first final
+        changed walk current (\leg -> leg {legOwned = legOwned leg <> slots})
+      ["g", first, final] -> do
+        slots <- range first final
+        changed walk current (\leg -> leg {legLeaving = legLeaving leg <> slots})
+      ["i", slot, stampText] -> do
+        at <- slotFrom slot
+        stamp <- wholeNumber stampText
+        changed walk current (\leg -> leg {legComing = IntMap.insert at stamp (legComing leg)})
+      _ -> Nothing
+    changed walk current change = do
+      place <- current
+      pure (walk {walkLegs = Map.adjust change place (walkLegs walk)}, current)
+    range first final = do
+      from <- slotFrom first
+      to <- slotFrom final
+      pure (IntSet.fromDistinctAscList [from .. to])
+
+slotFrom :: ByteString -> Maybe Int
+slotFrom text = do
+  slot <- wholeNumber text
+  slot <$ guard (slot < slotCount)
+
+-- Not negative.
+wholeNumber :: ByteString -> Maybe Int
+wholeNumber text = do
+  (value, rest) <- Char8.readInt text
+  value <$ guard (ByteString.null rest && value >= 0)
+
+endpointFrom :: [ByteString] -> Maybe Endpoint
+endpointFrom = \case
+  ["tcp", host, portText] -> do
+    port <- wholeNumber portText
+    guard (port <= 65535)
+    pure (TcpEndpoint host (fromIntegral port))
+  ["unix", path] -> UnixEndpoint <$> traverse character (filter (not . ByteString.null) (Char8.split '.' path))
+  _ -> Nothing
+  where
+    character text = do
+      code <- wholeNumber text
+      toEnum code <$ guard (code <= fromEnum (maxBound :: Char))
+
+-- What is not plain becomes a per cent sign and two digits.
+escaped :: ByteString -> ByteString
+escaped = Lazy.toStrict . Builder.toLazyByteString . foldMap byte . ByteString.unpack
+  where
+    byte code
+      | plain (toEnum (fromIntegral code)) = Builder.word8 code
+      | otherwise = Builder.char7 '%' <> Builder.word8HexFixed code
+    plain character = isAscii character && (isAlphaNum character || character `elem` (":/._-" :: String))
+
+unescaped :: ByteString -> Maybe ByteString
+unescaped text = case Char8.break (== '%') text of
+  (plain, rest)
+    | ByteString.null rest -> Just plain
+    | otherwise -> do
+      let (digits, more) = ByteString.splitAt 2 (ByteString.drop 1 rest)
+      code <- case map digit (Char8.unpack digits) of
+        [Just high, Just low] -> Just (high * 16 + low)
+        _ -> Nothing
+      ((plain <> ByteString.singleton code) <>) <$> unescaped more
+  where
+    digit :: Char -> Maybe Word8
+    digit character = fromIntegral <$> lookup character (zip "0123456789abcdef" [0 :: Int ..])

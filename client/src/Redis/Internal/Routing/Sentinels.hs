@@ -1,0 +1,103 @@
+-- | Listening to sentinels: each that is known, on a plain connection of its own.
+--
+-- What one says is a reason to ask all, and no answer: a message may be late, or from
+-- one that is cut off from the others. So nothing is lost with a connection but time,
+-- and a sentinel that hangs is made up for by the others.
+module Redis.Internal.Routing.Sentinels
+  ( forSentinel,
+    Hearing (..),
+    hearSentinel,
+    triggerFrom,
+  )
+where
+
+import Control.Concurrent.STM
+import Control.Exception (SomeException, bracket, throwIO, try)
+import Control.Monad (forever)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (traverse_)
+import Data.Maybe (fromMaybe)
+import Redis.Error
+import Redis.Internal.Backoff (delayFor)
+import Redis.Internal.Config
+import Redis.Internal.Network.Handshake (ConnectionRole (ForControl), ConnectionUse (SharedFor))
+import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..))
+import Redis.Internal.Network.Wire
+import Redis.Internal.Network.Worker (expiry, supervised)
+import Redis.Internal.Protocol.Encode (request, requestBytes)
+import Redis.Internal.Routing.Topology (Trigger (..))
+import Redis.Value
+import System.Random (randomRIO)
+
+-- | The configuration of connections to a sentinel, given that of the client. The
+-- servers' password is none of its.
+forSentinel :: Endpoint -> Config -> Config
+forSentinel endpoint config =
+  config
+    { configTopology = Standalone endpoint,
+      configCredentials = maybe NoCredentials FixedCredentials (configSentinelCredentials config),
+      configTls = fromMaybe (configTls config) (configSentinelTls config),
+      configCallerAuthenticates = False,
+      configDatabase = 0,
+      configCaching = Nothing,
+      configFollowsRedirects = False
+    }
+
+-- | Who listens, and for how long.
+data Hearing = Hearing
+  { -- | Of connections to sentinels.
+    hearingSetup :: ConnectionSetup,
+    -- | Of the primary.
+    hearingName :: ByteString,
+    hearingTell :: Trigger -> IO (),
+    -- | Retries while anybody wants to hear.
+    hearingOver :: STM ()
+  }
+
+-- | Listens to a sentinel until nobody wants to hear it any more; connects again when
+-- the connection is lost. Must run masked, on a thread of its own.
+hearSentinel :: Hearing -> Endpoint -> IO ()
+hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpoint = go (1 :: Int)
+  where
+    go failures = do
+      begun <- newTVarIO False
+      ended <- supervised ("redis hear " <> renderEndpoint endpoint) hearingOver (\_ -> pure ()) (try (listen begun))
+      case ended of
+        Left () -> pure ()
+        Right (_ :: Either SomeException ()) -> do
+          heard <- readTVarIO begun
+          let failed = if heard then 1 else failures
+          random <- randomRIO (0, 1)
+          over <- expiry (delayFor (configBackoff (setupConfig hearingSetup)) failed random)
+          goesOn <- atomically ((False <$ hearingOver) `orElse` (True <$ over))
+          if goesOn then go (failed + 1) else pure ()
+
+    -- RESP2, in which messages come as what they are on old sentinels, too.
+    setup = hearingSetup {setupConfig = (setupConfig hearingSetup) {configProtocol = OnlyResp2}}
+
+    listen begun = bracket open closeWire $ \wire -> do
+      sendBytes wire (requestBytes (request ("SUBSCRIBE" : channels)))
+      forever $ do
+        (message, _) <- receiveReply wire
+        atomically (writeTVar begun True)
+        traverse_ hearingTell (triggerFrom hearingName message)
+
+    open = openWire setup Purpose {purposeUse = SharedFor ForControl, purposeGone = hearingOver} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure NotSent endpoint) pure
+
+-- | What sentinels announce of a primary, and of those around it.
+channels :: [ByteString]
+channels = ["+switch-master", "+slave", "+slave-reconf-done", "+convert-to-slave", "-sdown", "+sentinel"]
+
+-- | What a message means for the primary of this name.
+triggerFrom :: ByteString -> Value -> Maybe Trigger
+triggerFrom name = \case
+  -- From now on everything is heard; what was before may not have been.
+  Array [BulkString "subscribe", _, Integer 1] -> Just SentinelsStirred
+  Array [BulkString "message", BulkString channel, BulkString text]
+    | channel == "+switch-master" ->
+      if take 1 (Char8.words text) == [name] then Just SentinelsSwitched else Nothing
+    -- slave 10.0.0.2:6379 10.0.0.2 6379 @ name 10.0.0.1 6379
+    | (" @ " <> name <> " ") `ByteString.isInfixOf` text -> Just SentinelsStirred
+  _ -> Nothing

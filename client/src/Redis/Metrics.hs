@@ -1,0 +1,194 @@
+-- | What a client does and has done, for monitoring: gauges, counters and times for each
+-- node, and the text of it for Prometheus.
+--
+-- > snapshot <- clientSnapshot client
+-- > respond (responseBuilder status200 [("Content-Type", prometheusContentType)] (prometheusText snapshot))
+--
+-- Counting is always on. Times are taken once for each block of commands that is sent and for each
+-- read of replies, not for each command, and every reply is counted.
+--
+-- Guaranteed: a counter never goes back while its node is known. Not guaranteed: that what is read
+-- in one snapshot is of one moment; counters of one node may be a command apart.
+module Redis.Metrics
+  ( -- * A look
+    clientSnapshot,
+    ClientSnapshot (..),
+    NodeSnapshot (..),
+    MuxGauges (..),
+    DedicatedGauges (..),
+    ErrorCounts (..),
+    CacheGauges (..),
+    SubscriptionGauges (..),
+
+    -- * Times
+    RoundTrips,
+    roundTripCount,
+    roundTripTotal,
+    roundTripWithin,
+
+    -- * For Prometheus
+    prometheusText,
+    prometheusContentType,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Builder (Builder, intDec)
+import Redis.Error (renderEndpoint)
+import Redis.Internal.Client.CacheStore (CacheGauges (..), storeGauges)
+import Redis.Internal.Client.Core
+import Redis.Internal.Client.Prometheus
+import Redis.Internal.Client.Subscriptions (SubscriptionGauges (..), hubGauges)
+import Redis.Internal.Network.Dedicated (DedicatedGauges (..))
+import Redis.Internal.Network.Multiplexer (MuxGauges (..))
+import Redis.Internal.Network.RoundTrips
+import Redis.Internal.Routing.Nodes
+import Redis.Internal.Routing.Router (routerNodes)
+
+-- | A client, node by node.
+--
+-- @since 0.1.0.0
+data ClientSnapshot = ClientSnapshot
+  { -- | The one server, or a cluster's nodes as its map has them and those that a redirect
+    -- has named since, in the order of their endpoints. A node that has left is not among
+    -- them.
+    snapshotNodes :: [NodeSnapshot],
+    -- | Errors of commands for which there was no node, or whose node has left.
+    snapshotErrors :: ErrorCounts,
+    -- | What is kept of replies, if anything is ('Redis.Config.setCaching').
+    snapshotCache :: Maybe CacheGauges,
+    -- | Subscriptions and their connections, which are not among those of the nodes.
+    snapshotSubscriptions :: SubscriptionGauges
+  }
+  deriving stock (Eq, Show)
+
+-- | How a client does. Takes each shared connection's lock for a moment; otherwise it
+-- never blocks. \(O(n)\) in the connections and the nodes.
+--
+-- @since 0.1.0.0
+clientSnapshot :: Client -> IO ClientSnapshot
+clientSnapshot (Client core) = do
+  snapshotNodes <- knownNodes nodes >>= traverse nodeSnapshot
+  snapshotErrors <- errorCounts (nodesTally nodes)
+  snapshotCache <- traverse storeGauges (coreCache core)
+  snapshotSubscriptions <- hubGauges (coreHub core)
+  pure ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions}
+  where
+    nodes = routerNodes (coreRouter core)
+
+-- | Of 'prometheusText'.
+--
+-- @since 0.1.0.0
+prometheusContentType :: ByteString
+prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"
+
+-- | A snapshot in Prometheus' text format, as a page of metrics or a part of one. All
+-- names begin with @redis_client_@; samples have the label @node@, empty for what concerns
+-- none, but for those of the cache and of subscriptions. \(O(n)\) in the nodes.
+--
+-- @since 0.1.0.0
+prometheusText :: ClientSnapshot -> Builder
+prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, snapshotSubscriptions} =
+  renderFamilies $
+    [ perKind "connections_open" "Open connections that all callers share." length,
+      perKind "commands_in_flight" "Commands submitted and not yet answered." (total gaugeInFlight),
+      perKind "queued_bytes" "Encoded bytes that nobody has begun to send." (total gaugeQueuedBytes),
+      perKind "callers_waiting" "Callers that wait for room before they submit." (total gaugeWaiting),
+      gauge "dedicated_connections" "Connections that one caller has for itself, by what they do." $ \node ->
+        [ (("state", "lent") : named node, gaugeLent (gaugeDedicated node)),
+          (("state", "idle") : named node, gaugeIdle (gaugeDedicated node)),
+          (("state", "opening") : named node, gaugeOpening (gaugeDedicated node))
+        ],
+      gauge "leases_waiting" "Callers that wait for a connection of their own." $ \node ->
+        [(named node, gaugeLeasesWaiting (gaugeDedicated node))],
+      Family
+        { familyName = "redis_client_round_trip_seconds",
+          familyKind = HistogramFamily,
+          familyHelp = "From handing a command to the socket to having read its reply.",
+          familySamples = concat [histogramSamples (("connections", kind) : named node) trips | node <- snapshotNodes, (kind, trips) <- tripsOf node]
+        },
+      counter "connections_opened_total" "Connections that were opened." (plain countOpened),
+      counter "connections_lost_total" "Connections that ended without the client wanting it." (plain countLost),
+      counter "connect_failures_total" "Attempts to open a connection that failed." (plain countConnectsFailed),
+      counter "redirects_total" "Redirects that the node answered." $ \node ->
+        [(("kind", "moved") : named node, countMoved node), (("kind", "ask") : named node, countAsk node)],
+      counter "commands_resent_total" "Commands sent after another attempt had failed." (plain countResent),
+      counter "commands_cut_total" "Commands in flight when their connection ended, by whether they had been sent." $ \node ->
+        [(("sent", "no") : named node, countCutUnsent node), (("sent", "yes") : named node, countCutSent node)],
+      Family
+        { familyName = "redis_client_errors_total",
+          familyKind = CounterFamily,
+          familyHelp = "Errors that callers got, by what they may conclude.",
+          familySamples = concatMap (\(node, errors) -> map sample (byDelivery node errors)) ([(named node, countErrors node) | node <- snapshotNodes] <> [([("node", "")], snapshotErrors)])
+        }
+    ]
+      <> subscriptionFamilies snapshotSubscriptions
+      <> maybe [] cacheFamilies snapshotCache
+  where
+    named node = [("node", renderEndpoint (gaugeEndpoint node))]
+    total field = sum . map field
+    plain field node = [(named node, field node)]
+    sample (with, value) = Sample {sampleSuffix = mempty, sampleLabels = with, sampleValue = intDec value}
+
+    families kind name help samples =
+      Family {familyName = "redis_client_" <> name, familyKind = kind, familyHelp = help, familySamples = concatMap (map sample . samples) snapshotNodes}
+    gauge = families GaugeFamily
+    counter = families CounterFamily
+
+    perKind name help field = gauge name help $ \node ->
+      [(("connections", kind) : named node, field gauges) | (kind, gauges) <- kindsOf node]
+
+    -- Kinds that were never used are left out.
+    kindsOf node =
+      ("shared", gaugeConnections node) :
+        [ (kind, gauges)
+          | (kind, gauges, trips) <- [("replica", gaugeReplicaConnections node, roundTripsReplica node), ("control", gaugeControlConnections node, roundTripsControl node)],
+            not (null gauges) || roundTripCount trips > 0
+        ]
+    tripsOf node =
+      ("shared", roundTrips node) :
+        [ (kind, trips)
+          | (kind, trips) <- [("replica", roundTripsReplica node), ("control", roundTripsControl node), ("dedicated", roundTripsDedicated node)],
+            roundTripCount trips > 0
+        ]
+
+    byDelivery with ErrorCounts {errorsNotSent, errorsRefused, errorsMaybeExecuted} =
+      [ (("delivery", "not_sent") : with, errorsNotSent),
+        (("delivery", "refused_before_run") : with, errorsRefused),
+        (("delivery", "maybe_executed") : with, errorsMaybeExecuted)
+      ]
+
+-- | What is kept of replies.
+cacheFamilies :: CacheGauges -> [Family]
+cacheFamilies gauges =
+  [ one CounterFamily "cache_hits_total" "Reads answered without asking the server." cacheHits,
+    one CounterFamily "cache_misses_total" "Reads asked of the server, to be kept." cacheMisses,
+    one CounterFamily "cache_waits_total" "Reads that waited for a reply that another caller had asked for." cacheWaits,
+    one CounterFamily "cache_uncached_total" "Reads past the cache, because their replies cannot be kept." cacheUncached,
+    one CounterFamily "cache_invalidated_total" "Kept replies that went because their key had changed." cacheInvalidated,
+    one CounterFamily "cache_flushes_total" "Times that all from a node went." cacheFlushes,
+    one CounterFamily "cache_evicted_total" "Kept replies that went for room." cacheEvicted,
+    one CounterFamily "cache_late_total" "Replies not kept, because a change was told before they came." cacheLate,
+    one GaugeFamily "cache_replies" "Replies that are kept." cacheKept,
+    one GaugeFamily "cache_bytes" "The bytes of those, as they count towards the limit." cacheKeptBytes
+  ]
+  where
+    one kind name help field = ofClient kind name help (field gauges)
+
+-- | What subscriptions have.
+subscriptionFamilies :: SubscriptionGauges -> [Family]
+subscriptionFamilies SubscriptionGauges {gaugeSubscriptions, gaugeListening, gaugeEventsWaiting} =
+  [ ofClient GaugeFamily "subscriptions" "Subscriptions that have not ended." gaugeSubscriptions,
+    ofClient GaugeFamily "subscription_connections_open" "Open connections of subscriptions." gaugeListening,
+    ofClient GaugeFamily "subscription_events_waiting" "Messages and gaps that have come and were not taken yet." gaugeEventsWaiting
+  ]
+
+-- | One number of the whole client.
+ofClient :: FamilyKind -> Builder -> Builder -> Int -> Family
+ofClient kind name help value =
+  Family
+    { familyName = "redis_client_" <> name,
+      familyKind = kind,
+      familyHelp = help,
+      familySamples = [Sample {sampleSuffix = mempty, sampleLabels = [], sampleValue = intDec value}]
+    }

@@ -1,0 +1,125 @@
+-- | Reads that are kept, in a real cluster, while slots move and nodes fail over.
+module CacheSpec (spec) where
+
+import Control.Monad (forM_, replicateM_, void)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Map.Strict qualified as Map
+import Redis
+import Redis.Cache
+import Redis.CacheAudit
+import Redis.Commands qualified as Redis
+import Redis.TestKit.Cluster
+import Redis.TestKit.Command (CommandCalls (..))
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait
+import Support hiding (Audit (..))
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = do
+  describe "what was read of a cluster to be kept" . aroundAll (withCluster options) $ do
+    it "is kept for each key, where it is, and read from the primary, wherever reads go" $ \cluster ->
+      limited . settled . connected (setReadFrom PreferReplica) cluster $ \client -> do
+        let keys = "k0" :| ["k" <> decimal number | number <- [1 .. 50]]
+        forM_ keys $ \key -> run client (Redis.set key key)
+        before <- gets cluster
+        replicateM_ 3 $ forM_ keys $ \key -> cached client (Redis.get key) `shouldReturn` Just key
+        after <- gets cluster
+        after - before `shouldBe` 51
+        replicateM_ 3 $ cached client (Redis.mget keys) `shouldReturn` map Just (foldr (:) [] keys)
+        gauges <- cacheGauges client
+        (cacheMisses gauges, cacheKept gauges) `shouldBe` (102, 102)
+        -- A node tells of its own keys only.
+        forM_ keys $ \key -> run client (Redis.set key "new")
+        forM_ keys $ \key -> eventuallyReturns 5 (Just "new") (cached client (Redis.get key))
+
+    it "is not used when its slot has been elsewhere, though it is back" $ \cluster ->
+      limited . settled . connected id cluster $ \client -> do
+        let key = "away"
+            slot = slotNumberOf key
+        home <- masterOf cluster slot
+        other <- maybe (failure "a second master") pure . lookup True . map (\(node, _) -> (node /= home, node)) =<< clusterMasters cluster
+        forM_ [1 .. 3 :: Int] $ \turn -> do
+          run client (Redis.set key (decimal turn))
+          eventuallyReturns 5 (Just (decimal turn)) (cached client (Redis.get key))
+          migrateSlot cluster quietMigration slot other
+          run client (Redis.set key "away")
+          eventuallyReturns 5 (Just "away") (cached client (Redis.get key))
+          migrateSlot cluster quietMigration slot home
+          run client (Redis.set key "back")
+          eventuallyReturns 5 (Just "back") (cached client (Redis.get key))
+
+    it "is soon the last version, and never an earlier one again, while slots move" $ \cluster ->
+      within 60 . settled . connected (setMaxAttempts 100 . setCommandTimeout (Just (seconds 8))) cluster $ \client -> do
+        let keys = ["{mv}" <> decimal number | number <- [1 .. 4]]
+            slot = slotNumberOf "{mv}"
+        home <- masterOf cluster slot
+        masters <- map fst <$> clusterMasters cluster
+        audit <- watching cluster keys $ \watch ->
+          auditedReads client watch $
+            forM_ (filter (/= home) masters <> [home]) (migrateSlot cluster quietMigration slot)
+        auditWrong audit `shouldBe` []
+        auditFailures audit `shouldBe` []
+        cacheHits <$> cacheGauges client >>= (`shouldSatisfy` (> 100))
+
+    it "is soon the last version, and never an earlier one again, when a replica takes over" $ \cluster ->
+      within 60 . settled . connected (setMaxAttempts 100) cluster $ \client -> do
+        let keys = ["{fo}" <> decimal number | number <- [1 .. 4]]
+        audit <- watching cluster keys $ \watch ->
+          auditedReads client watch . replicateM_ 2 $ do
+            master <- masterOf cluster (slotNumberOf "{fo}")
+            replicas <- replicasOf cluster master
+            mapM_ (failover cluster) (take 1 replicas)
+        auditWrong audit `shouldBe` []
+        cacheHits <$> cacheGauges client >>= (`shouldSatisfy` (> 100))
+
+  describe "what was read of a cluster to be kept" . aroundAll (withCluster options) $
+    it "is soon the last version, when a primary is killed and its replica takes over" $ \cluster ->
+      within 60 . settled . connected (setMaxAttempts 200 . setCommandTimeout (Just (seconds 8))) cluster $ \client -> do
+        let keys = ["{kill}" <> decimal number | number <- [1 .. 4]]
+            slot = slotNumberOf "{kill}"
+        audit <- watching cluster keys $ \watch ->
+          auditedReads client watch {watchForgets = True} $ do
+            old <- killMaster cluster slot
+            void (awaitNewMaster cluster slot old)
+            eventually 10 "the slot is served" (either (const False) (const True) <$> tryRun client (Redis.get "{kill}1"))
+            Server.restart (nodeServer old)
+            awaitAgreement cluster
+        auditWrong audit `shouldBe` []
+        flushes <- cacheFlushes <$> cacheGauges client
+        flushes `shouldSatisfy` (>= 1)
+        -- Whatever was lost, what is kept now is what the servers have.
+        forM_ keys $ \key -> do
+          there <- run client (Redis.get key)
+          eventuallyReturns 5 there (cached client (Redis.get key))
+  where
+    options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
+
+    connected change cluster action = do
+      addresses <- clusterAddresses cluster
+      withClient (change (setCaching (Just defaultCaching) (liveConfig addresses))) action
+
+    watching cluster keys action = do
+      addresses <- clusterAddresses cluster
+      withClient (setMaxAttempts 100 (liveConfig addresses)) $ \writer ->
+        action
+          Watch
+            { watchKeys = keys,
+              watchReaders = 3,
+              watchAge = 3600,
+              watchPace = 0.01,
+              watchWrite = \key version -> either (const False) (const True) <$> tryRun writer (Redis.set key (decimal version)),
+              watchForgets = False
+            }
+
+    cached :: Client -> Command a -> IO a
+    cached client = runCached client (maxAge (seconds 3600))
+
+    gets cluster = do
+      nodes <- clusterNodes cluster
+      sum <$> mapM (fmap (maybe 0 callsRun . Map.lookup "get") . Server.commandStatistics . nodeServer) nodes
+
+    decimal :: Int -> ByteString
+    decimal = Char8.pack . show

@@ -1,0 +1,89 @@
+-- | What waits for a subscription: in order, no more than it may, and what is dropped is
+-- told.
+module InboxSpec (spec) where
+
+import Control.Concurrent.STM
+import Control.Monad (forM_)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (toList)
+import Data.Time.Clock (UTCTime (..), addUTCTime)
+import Redis.Error
+import Redis.Internal.Client.Inbox
+import Redis.Internal.Client.Topic
+import Test.Hspec hiding (before)
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "an inbox" $ do
+  prop "gives what was put, in order, or a gap in the place of what it dropped" $
+    forAll (chooseInt (2, 20)) $ \capacity -> forAll genMoves $ \moves -> ioProperty $ do
+      (heard, most) <- played DropOldest capacity moves
+      let put = sum [count | Put count <- moves]
+      pure (counterexample (show heard) (most <= capacity .&&. faultsOf put heard === []))
+
+  prop "that presses back gives all that was put" $
+    forAll genMoves $ \moves -> ioProperty $ do
+      (heard, _) <- played PressBack 5 moves
+      pure ([number | Right number <- heard] === [1 .. sum [count | Put count <- moves]])
+
+  it "that ends when it is full gives what fitted, then says why" $ do
+    inbox <- newInbox EndWhenFull 3 (at 0)
+    atomically (putBatch inbox (at 1) (Batch (at 0) (map event [1, 2])))
+    atomically (putBatch inbox (at 2) (Batch (at 1) (map event [3 .. 10])))
+    forM_ [1 .. 3] $ \number -> atomically (takeEvent inbox) `shouldReturn` event number
+    atomically (takeEvent inbox) `shouldThrow` (== SubscriberTooSlow 3)
+
+-- | What happens to it.
+data Move = Put Int | TakeOne | TakeAll
+  deriving stock (Show)
+
+genMoves :: Gen [Move]
+genMoves = listOf (frequency [(3, Put <$> chooseInt (0, 30)), (4, pure TakeOne), (1, pure TakeAll)])
+
+-- | Numbers, and gaps by their seconds; and how many waited at most.
+played :: WhenFull -> Int -> [Move] -> IO ([Either (Int, Int) Int], Int)
+played whenFull capacity moves = do
+  inbox <- newInbox whenFull capacity (at 0)
+  let go next heard most = \case
+        [] -> do
+          rest <- drained inbox
+          pure (heard <> rest, most)
+        move : others -> do
+          (next', more) <- case move of
+            Put count -> (next + count, []) <$ atomically (putBatch inbox (at (next + count)) (Batch (at (next - 1)) (map event [next .. next + count - 1])))
+            TakeOne -> (,) next <$> atomically ((pure <$> takeEvent inbox) `orElse` pure [])
+            TakeAll -> (,) next <$> atomically ((toList <$> takeEvents inbox) `orElse` pure [])
+          room <- atomically (inboxRoom inbox)
+          go next' (heard <> map told more) (max most (capacity - room)) others
+  go 1 [] 0 moves
+  where
+    drained inbox = map told <$> atomically ((toList <$> takeEvents inbox) `orElse` pure [])
+
+told :: Event -> Either (Int, Int) Int
+told = \case
+  Message message -> Right (maybe 0 fst (Char8.readInt (messagePayload message)))
+  Gap gap -> Left (secondsOf (gapSince gap), secondsOf (gapUntil gap))
+
+-- | Each number was published at its second, and comes once, or lies in the gap before
+-- the next.
+faultsOf :: Int -> [Either (Int, Int) Int] -> [String]
+faultsOf put = go 0 []
+  where
+    go before gaps = \case
+      [] -> ["the end is missing" | before < put]
+      Left gap : rest -> go before (gap : gaps) rest
+      Right number : rest ->
+        ["twice: " <> show number | number <= before]
+          <> ["missing: " <> show one | one <- [before + 1 .. number - 1], not (any (\(from, to) -> from <= one && one <= to) gaps)]
+          <> ["a gap for nothing before " <> show number | number == before + 1, not (null gaps)]
+          <> go number [] rest
+
+event :: Int -> Event
+event number = Message (MessageOf (Channel "news") "news" (Char8.pack (show number)))
+
+at :: Int -> UTCTime
+at second = addUTCTime (fromIntegral second) (UTCTime (toEnum 0) 0)
+
+secondsOf :: UTCTime -> Int
+secondsOf time = round (utctDayTime time)

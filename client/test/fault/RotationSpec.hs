@@ -1,0 +1,210 @@
+-- | Credentials that are replaced again and again, and such as expire, while many
+-- callers work: on connections that all share, on lent ones, and waiting on the server.
+module RotationSpec (spec) where
+
+import Control.Concurrent.Async (async, cancel, wait)
+import Control.Concurrent.STM
+import Control.Exception (finally, try)
+import Control.Monad (forM, forM_, unless, void, when)
+import Data.Bifunctor (first, second)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.List (sort)
+import Data.Maybe (mapMaybe)
+import GHC.Clock (getMonotonicTime)
+import Harness
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.TestKit.Command (Reply (List, Status), replyText)
+import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
+import Redis.TestKit.Server qualified as Server
+import Redis.TestKit.Wait (pause)
+import Redis.Tracing (CommandEnded (..), CommandOutcome (..))
+import Test.Hspec hiding (before)
+
+spec :: Spec
+spec = describe "credentials that change again and again" $ do
+  it "lose nothing and fail nothing when a password is replaced, though the server knows of it before whoever issues it" $
+    withServer defaultServerOptions $ \server -> do
+      user server "app" "0"
+      newest <- newTVarIO "0"
+      do
+        let issue = issuedCredentials . named "app" <$> readTVarIO newest
+        failures <- newTVarIO []
+        let noteFailure problem = when (errorDelivery problem /= MaybeExecuted) (atomically (modifyTVar' failures (problem :)))
+            noteEnd ended = case endedOutcome ended of
+              -- On a lent connection nothing is tried again; the load's own counts tell of the others.
+              CommandFailed problem -> unless (lostEarly problem) (noteFailure problem)
+              _ -> pure ()
+            hooks = noHooks {hookCommand = Just (\_ -> pure noteEnd)}
+            config = setMaxAttempts 1000 (setHooks hooks (setCredentialsFrom issue (setMaxDedicated 8 (setMuxCount (Just 3) (addressed server)))))
+        others <- newTVarIO mempty
+        tally <- underLoad server config $ \client load -> do
+          lent <- lending client others
+          flip finally (stop lent) $ do
+            forM_ [1 .. 8 :: Int] $ \number -> do
+              let text = decimal number
+              Server.command server ["ACL", "SETUSER", "app", "resetpass", ">" <> text] >>= (`shouldBe` Status "OK")
+              -- Connections are lost while the old password is all that can be had.
+              when (even number) (void (Server.command server ["CLIENT", "KILL", "USER", "app"]))
+              pause 0.1
+              atomically (writeTVar newest text)
+              workersProgress load 10
+              reauthenticate client `shouldReturn` []
+              workersProgress load 10
+          audit server lent
+        -- What was on its way when a connection was lost may have run; nothing else failed.
+        found' <- readTVarIO failures
+        take 3 found' `shouldBe` []
+        tallyNotRun tally `shouldBe` 0
+        found <- readTVarIO others
+        (tallyNotRun found, take 3 (tallyWrong found)) `shouldBe` (0, [])
+        tallyRight found `shouldSatisfy` (> 100)
+
+  it "lose nothing and fail nothing when tokens expire, whose connections the server then ends" $
+    withServer defaultServerOptions $ \server -> do
+      issued <- newTVarIO []
+      let life = 4
+          issue = do
+            number <- length <$> readTVarIO issued
+            let name = "token-" <> decimal number
+            user server name "secret"
+            now <- getMonotonicTime
+            atomically (modifyTVar' issued ((name, now + life) :))
+            pure (issuedCredentials (Credentials {credentialsUser = Just name, credentialsPassword = toSecret "secret"})) {issuedFor = Just (seconds life)}
+          expireAll = do
+            now <- getMonotonicTime
+            over <- atomically $ do
+              all' <- readTVar issued
+              pure [name | (name, end) <- all', end <= now]
+            -- It ends every connection that has not authenticated anew since.
+            forM_ over $ \name -> Server.command server ["ACL", "DELUSER", name]
+            pure (length over)
+      others <- newTVarIO mempty
+      tally <- underLoad server (setCredentialsFrom issue (setMaxDedicated 8 (setMuxCount (Just 3) (addressed server)))) $ \client _ -> do
+        lent <- lending client others
+        flip finally (stop lent) $ do
+          let untilExpired wanted = do
+                count <- expireAll
+                if count >= wanted then pure () else pause 0.02 >> untilExpired wanted
+          untilExpired (3 :: Int)
+        audit server lent
+      (tallyMaybe tally, tallyNotRun tally) `shouldBe` (0, 0)
+      found <- readTVarIO others
+      (tallyMaybe found, tallyNotRun found, tallyWrong found) `shouldBe` (0, 0, [])
+      tallyRight found `shouldSatisfy` (> 100)
+
+-- | Those who work on connections of their own.
+data Lending = Lending
+  { lendingStop :: TVar Bool,
+    -- | Counters with how many increments were answered, and how many are in doubt.
+    lendingCounters :: TVar [(ByteString, Int, Int)],
+    -- | What was pushed for sure, what may have been, and what was taken.
+    lendingPushed :: TVar ([ByteString], [ByteString]),
+    lendingTaken :: TVar [ByteString],
+    -- | Takes that may have taken something that nobody saw.
+    lendingLostTakes :: TVar Int,
+    stop :: IO ()
+  }
+
+-- | Whether a connection was lost before the command was sent on it.
+lostEarly :: Error -> Bool
+lostEarly = \case
+  ConnectionError ConnectionFailure {connectionCause = cause} -> case cause of
+    HandshakeRefused _ -> False
+    CredentialsFailed _ -> False
+    _ -> True
+  _ -> False
+
+lending :: Client -> TVar Tally -> IO Lending
+lending client tally = do
+  lendingStop <- newTVarIO False
+  lendingCounters <- newTVarIO []
+  lendingPushed <- newTVarIO ([], [])
+  lendingTaken <- newTVarIO []
+  lendingLostTakes <- newTVarIO 0
+  let note change = atomically (modifyTVar' tally (<> change))
+      failed problem = note $ case errorDelivery problem of
+        MaybeExecuted -> mempty {tallyMaybe = 1}
+        -- A lent connection is not tried again when it is lost before it is had.
+        _ | lostEarly problem -> mempty
+        _ -> mempty {tallyNotRun = 1, tallyWrong = [show problem]}
+      going action = do
+        over <- readTVarIO lendingStop
+        if over then pure () else action >> going action
+      -- On a lent connection, which goes back and is lent again.
+      counting number = do
+        let counter = "lent:" <> decimal number
+        done <- newTVarIO (0 :: Int, 0 :: Int)
+        going $ do
+          answer <- lendTo counter
+          case answer of
+            Right (_ :: Int64) -> note mempty {tallyRight = 1} >> atomically (modifyTVar' done (\(a, b) -> (a + 1, b)))
+            Left problem -> do
+              failed problem
+              pause 0.02
+              when (errorDelivery problem == MaybeExecuted) (atomically (modifyTVar' done (\(a, b) -> (a, b + 1))))
+        (a, b) <- readTVarIO done
+        atomically (modifyTVar' lendingCounters ((counter, a, b) :))
+      lendTo counter = tryLend (withDedicated client Anywhere (\own -> tryRunOn own (Commands.incr counter)))
+      pushing = do
+        next <- newTVarIO (0 :: Int)
+        going $ do
+          number <- atomically (stateTVar next (\n -> (n, n + 1)))
+          pushed <- tryRun client (raw ["RPUSH", "list", decimal number])
+          case pushed of
+            Right _ -> atomically (modifyTVar' lendingPushed (first (decimal number :)))
+            Left problem -> do
+              failed problem
+              when (errorDelivery problem == MaybeExecuted) (atomically (modifyTVar' lendingPushed (second (decimal number :))))
+          pause 0.005
+      -- Waits on the server, on a connection of its own.
+      taking = going $ do
+        taken <- tryRun client (Commands.blpop (pure "list") (Just (seconds 0.2)))
+        case taken of
+          Right (Just (_, element)) -> note mempty {tallyRight = 1} >> atomically (modifyTVar' lendingTaken (element :))
+          Right Nothing -> pure ()
+          Left problem -> do
+            failed problem
+            when (errorDelivery problem == MaybeExecuted) (atomically (modifyTVar' lendingLostTakes (+ 1)))
+  threads <- forM (map counting [1 .. 4 :: Int] <> [pushing, taking, taking]) async
+  let stop = do
+        atomically (writeTVar lendingStop True)
+        mapM_ wait threads `finally` mapM_ cancel threads
+  pure Lending {lendingStop, lendingCounters, lendingPushed, lendingTaken, lendingLostTakes, stop}
+  where
+    tryLend action = either Left id <$> try action
+
+-- | Every increment that was answered is there, and none twice; every element was taken
+-- once.
+audit :: Server -> Lending -> IO ()
+audit server lent = do
+  counters <- readTVarIO (lendingCounters lent)
+  length counters `shouldBe` 4
+  forM_ counters $ \(counter, done, doubtful) -> do
+    held <- counterOf server counter
+    (counter, held, done, doubtful) `shouldSatisfy` \_ -> done <= held && held <= done + doubtful
+  (sure, unsure) <- readTVarIO (lendingPushed lent)
+  taken <- readTVarIO (lendingTaken lent)
+  lostTakes <- readTVarIO (lendingLostTakes lent)
+  rest <- listOf server
+  let seen = taken <> rest
+  [element | (element, next) <- zip (sort seen) (drop 1 (sort seen)), element == next] `shouldBe` []
+  [element | element <- seen, element `notElem` sure, element `notElem` unsure] `shouldBe` []
+  length [element | element <- sure, element `notElem` seen] `shouldSatisfy` (<= lostTakes)
+
+decimal :: Int -> ByteString
+decimal = Char8.pack . show
+
+named :: ByteString -> ByteString -> Credentials
+named name text = Credentials {credentialsUser = Just name, credentialsPassword = toSecret text}
+
+user :: Server -> ByteString -> ByteString -> IO ()
+user server name text = Server.command server ["ACL", "SETUSER", name, "on", ">" <> text, "~*", "&*", "+@all"] >>= (`shouldBe` Status "OK")
+
+listOf :: Server -> IO [ByteString]
+listOf server =
+  Server.command server ["LRANGE", "list", "0", "-1"] >>= \case
+    List replies -> pure (mapMaybe replyText replies)
+    _ -> pure []

@@ -1,0 +1,371 @@
+-- | A world around "Redis.Internal.Client.Cache": one key, servers that own it in turn,
+-- connections that deliver in order and break, and callers that read.
+module Redis.Internal.Client.CacheModel
+  ( World,
+    WorldKey,
+    Scenario (..),
+    Rule (..),
+    start,
+    worldKey,
+    actions,
+    problem,
+    atEnd,
+  )
+where
+
+import Data.ByteString.Char8 qualified as Char8
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (catMaybes, isJust)
+import Redis.Error (Endpoint (..))
+import Redis.Internal.Client.Cache
+import Redis.Internal.Protocol.Encode (Request, headerOf, requestOf1)
+
+-- | How much may happen.
+data Scenario = Scenario
+  { -- | Reads of each caller.
+    scenarioReads :: [Int],
+    -- | Connections to each server.
+    scenarioConnections :: Int,
+    scenarioWrites :: Int,
+    -- | FLUSHALL, or the like.
+    scenarioFlushes :: Int,
+    -- | Connections that break.
+    scenarioCuts :: Int,
+    -- | Times that the key's slot moves to the other server.
+    scenarioMoves :: Int,
+    scenarioEvictions :: Int,
+    -- | Callers that are interrupted while they wait.
+    scenarioLeaves :: Int
+  }
+  deriving stock (Show)
+
+-- | What is left out, to see what goes wrong without it.
+data Rule
+  = -- | A change takes away the placeholder of its key.
+    ChangesTakePlaceholders
+  | -- | A connection that ends takes away what came by its server.
+    EndsTakeAll
+  | -- | A flush takes away placeholders.
+    FlushesTakePlaceholders
+  | -- | A reply fills the placeholder that was placed for it, and no other.
+    TicketsAreUsedOnce
+  | -- | A slot that moves takes away what was read of it.
+    MovesTakeSlots
+  | -- | A reply that is no value takes away its placeholder.
+    TroubleAbandons
+  | -- | A reply that comes late takes away what others have kept.
+    LateSupersedes
+  | -- | So does an answer that was had by another way.
+    RecoveredSupersedes
+  deriving stock (Eq, Show, Enum, Bounded)
+
+type Version = Int
+
+type Server = Int
+
+type Flight = Int
+
+data Message
+  = Answer Flight Ticket Version
+  | Redirection Flight Ticket
+  | Changed Version
+  | Flushed Version
+  deriving stock (Eq, Ord, Show)
+
+data Connection = Connection
+  { connectionAsked :: [(Flight, Ticket)],
+    connectionStream :: [Message],
+    -- | Whether the server tells of the next change.
+    connectionTracks :: Bool,
+    -- | The server is gone from it, and the client does not know yet.
+    connectionCut :: Bool
+  }
+  deriving stock (Eq, Ord, Show)
+
+data Caller = Caller
+  { callerReads :: Int,
+    callerStage :: Stage,
+    callerSaw :: Version,
+    -- | The last change that had been told when the read began.
+    callerTold :: Version
+  }
+  deriving stock (Eq, Ord, Show)
+
+data Stage
+  = Thinking
+  | -- | Has found nothing there.
+    Missed Server
+  | -- | Has placed, and not sent yet.
+    Placing Server Flight Ticket
+  | Waiting Flight
+  deriving stock (Eq, Ord, Show)
+
+data World = World
+  { worldVersion :: Version,
+    worldOwner :: Server,
+    worldConnections :: Map (Server, Int) Connection,
+    worldCache :: Cache Version Flight,
+    -- | What the client takes for the owner.
+    worldBelieved :: Server,
+    worldResults :: Map Flight Version,
+    -- | In trouble; with whether there is an answer yet.
+    worldStrayed :: Map Flight Bool,
+    worldFlights :: Int,
+    worldCallers :: [Caller],
+    -- | The newest change that the client was told of.
+    worldTold :: Version,
+    worldLeft :: (Int, Int, Int, Int, Int),
+    worldLeaves :: Int,
+    worldProblem :: Maybe String
+  }
+
+type WorldKey = ((Version, Server, Map (Server, Int) Connection, CacheState Version Flight), (Server, Map Flight Version, Map Flight Bool, [Caller], Version), (Int, Int, Int, Int, Int), Int)
+
+worldKey :: World -> WorldKey
+worldKey world =
+  ( (worldVersion world, worldOwner world, worldConnections world, cacheState (worldCache world)),
+    (worldBelieved world, worldResults world, worldStrayed world, worldCallers world, worldTold world),
+    worldLeft world,
+    worldLeaves world
+  )
+
+start :: Scenario -> World
+start Scenario {scenarioReads, scenarioConnections, scenarioWrites, scenarioFlushes, scenarioCuts, scenarioMoves, scenarioEvictions, scenarioLeaves} =
+  World
+    { worldVersion = 1,
+      worldOwner = 0,
+      worldConnections = Map.fromList [((server, number), fresh) | server <- [0 .. if scenarioMoves > 0 then 1 else 0], number <- [1 .. scenarioConnections]],
+      worldCache = newCache 1000,
+      worldBelieved = 0,
+      worldResults = Map.empty,
+      worldStrayed = Map.empty,
+      worldFlights = 0,
+      worldCallers = [Caller {callerReads = count, callerStage = Thinking, callerSaw = 0, callerTold = 0} | count <- scenarioReads],
+      worldTold = 0,
+      worldLeft = (scenarioWrites, scenarioFlushes, scenarioCuts, scenarioMoves, scenarioEvictions),
+      worldLeaves = scenarioLeaves,
+      worldProblem = Nothing
+    }
+
+fresh :: Connection
+fresh = Connection {connectionAsked = [], connectionStream = [], connectionTracks = False, connectionCut = False}
+
+-- | What went wrong, if something has.
+problem :: World -> Maybe String
+problem world = case worldProblem world of
+  Just what -> Just what
+  Nothing -> case found (worldBelieved world) world of
+    Here version
+      | version < worldVersion world && not (excused (worldBelieved world)) -> Just ("kept for ever: version " <> show version <> " of " <> show (worldVersion world))
+    _ -> Nothing
+  where
+    -- It will go, because the client will hear something that takes it away.
+    excused server =
+      worldBelieved world /= worldOwner world
+        || or [connectionCut connection || any isNews (connectionStream connection) | ((at, _), connection) <- Map.toList (worldConnections world), at == server]
+    isNews = \case
+      Changed _ -> True
+      Flushed _ -> True
+      _ -> False
+
+-- | What is wrong with a world in which nothing can happen any more.
+atEnd :: World -> Maybe String
+atEnd world
+  | any ((> 0) . callerReads) (worldCallers world) || any ((/= Thinking) . callerStage) (worldCallers world) = Just "a caller waits for ever"
+  | or [True | (_, _, Left _) <- stateReadings (cacheState (worldCache world))] = Just "a placeholder stands for ever"
+  | otherwise = Nothing
+
+found :: Server -> World -> Found Version Flight
+found server world = find (endpointOf server) theHash theRequest (worldCache world)
+
+endpointOf :: Server -> Endpoint
+endpointOf server = UnixEndpoint (show server)
+
+theRequest :: Request
+theRequest = requestOf1 (headerOf ["GET"]) theKey
+
+theKey :: Char8.ByteString
+theKey = "k"
+
+theHash, theSlot :: Int
+theHash = 7
+theSlot = 3
+
+-- | All that can happen next.
+actions :: Maybe Rule -> World -> [World]
+actions without world =
+  concat
+    [ callersDo,
+      serversAnswer,
+      clientHears,
+      clientNotices,
+      recoveries,
+      catMaybes [writes, flushes, moves, learns, evicts],
+      cuts
+    ]
+  where
+    keeps rule = without /= Just rule
+    (writesLeft, flushesLeft, cutsLeft, movesLeft, evictionsLeft) = worldLeft world
+
+    callersDo = concat [map (\(caller', world') -> world' {worldCallers = before <> [caller'] <> after}) (callerDoes caller) | (before, caller : after) <- splits (worldCallers world)]
+    splits list = [splitAt position list | position <- [0 .. length list - 1]]
+
+    callerDoes caller = case callerStage caller of
+      Thinking
+        | callerReads caller == 0 -> []
+        | otherwise ->
+          let begun = caller {callerReads = callerReads caller - 1, callerTold = worldTold world}
+           in case found (worldBelieved world) world of
+                Here version -> [begun `sees` version]
+                OnItsWay flight -> [(begun {callerStage = Waiting flight}, world)]
+                Nowhere -> [(begun {callerStage = Missed (worldBelieved world)}, world)]
+      Missed server ->
+        let flight = worldFlights world
+            wanted = Wanted {wantedFrom = endpointOf server, wantedHash = theHash, wantedRequest = theRequest, wantedKey = theKey, wantedSlot = theSlot}
+         in case place wanted (const True) flight (worldCache world) of
+              (_, Has version) -> [caller `sees` version]
+              (_, Joins other) -> [(caller {callerStage = Waiting other}, world)]
+              (cache, Leads ticket) -> [(caller {callerStage = Placing server flight ticket}, world {worldCache = cache, worldFlights = flight + 1})]
+      Placing server flight ticket ->
+        [ (caller {callerStage = Waiting flight}, onConnection key (\connection -> connection {connectionAsked = connectionAsked connection <> [(flight, ticket)]}) world)
+          | key@(at, _) <- Map.keys (worldConnections world),
+            at == server
+        ]
+      Waiting flight ->
+        [ outdone flight <$> (caller `sees` version)
+          | Just version <- [Map.lookup flight (worldResults world)]
+        ]
+          <> [(caller {callerStage = Thinking}, world {worldLeaves = worldLeaves world - 1}) | worldLeaves world > 0]
+
+    outdone flight world'
+      | keeps RecoveredSupersedes && Map.member flight (worldStrayed world') = world' {worldCache = foldr (\server -> supersede (endpointOf server) theHash theRequest) (worldCache world') [0, 1]}
+      | otherwise = world'
+
+    sees caller version =
+      ( caller {callerStage = Thinking, callerSaw = version},
+        if version < callerTold caller
+          then world {worldProblem = Just "saw what it had been told was over"}
+          else
+            if version < callerSaw caller
+              then world {worldProblem = Just "saw an older version after a newer"}
+              else world
+      )
+
+    serversAnswer =
+      [ onConnection key (const (answered server connection flight ticket rest)) world
+        | (key@(server, _), connection) <- Map.toList (worldConnections world),
+          not (connectionCut connection),
+          (flight, ticket) : rest <- [connectionAsked connection]
+      ]
+    answered server connection flight ticket rest
+      | server == worldOwner world = connection {connectionAsked = rest, connectionTracks = True, connectionStream = connectionStream connection <> [Answer flight ticket (worldVersion world)]}
+      | otherwise = connection {connectionAsked = rest, connectionStream = connectionStream connection <> [Redirection flight ticket]}
+
+    clientHears =
+      [ heard server message (onConnection key (const connection {connectionStream = rest}) world)
+        | (key@(server, _), connection) <- Map.toList (worldConnections world),
+          message : rest <- [connectionStream connection]
+      ]
+
+    heard server message world' = case message of
+      Answer flight ticket version ->
+        let ticket'
+              | keeps TicketsAreUsedOnce = ticket
+              | otherwise = head' ticket [other | (from, other, Left _) <- stateReadings (cacheState (worldCache world')), from == endpointOf server]
+            filling = Filling {fillingFrom = endpointOf server, fillingHash = theHash, fillingRequest = theRequest, fillingTicket = ticket', fillingBytes = 1, fillingKept = version}
+            cache = case fill filling (worldCache world') of
+              (_, Late) | not (keeps LateSupersedes) -> worldCache world'
+              (after, _) -> after
+         in landed flight version world' {worldCache = cache}
+      Redirection flight ticket -> troubled server (flight, ticket) world'
+      Changed version
+        | keeps ChangesTakePlaceholders || not (flies server world') -> told version world' {worldCache = invalidate (endpointOf server) [theKey] (worldCache world')}
+        | otherwise -> told version world'
+      Flushed version
+        | keeps FlushesTakePlaceholders || not (flies server world') -> told version world' {worldCache = flush (endpointOf server) (worldCache world')}
+        | otherwise -> told version world'
+
+    told version world' = world' {worldTold = max version (worldTold world')}
+    flies server world' = case found server world' of
+      OnItsWay _ -> True
+      _ -> False
+    head' other = \case
+      one : _ -> one
+      [] -> other
+
+    landed flight version world' = world' {worldResults = Map.insertWith (\_ old -> old) flight version (worldResults world')}
+
+    troubled server (flight, ticket) world' =
+      world'
+        { worldStrayed = Map.insert flight False (worldStrayed world'),
+          worldCache = if keeps TroubleAbandons then abandon (endpointOf server) theHash ticket (worldCache world') else worldCache world'
+        }
+
+    -- The owner's answer comes, by a way of its own.
+    recoveries =
+      [ landed flight (worldVersion world) world {worldStrayed = Map.insert flight True (worldStrayed world)}
+        | (flight, False) <- Map.toList (worldStrayed world)
+      ]
+
+    clientNotices =
+      [ foldr (troubled server) (onConnection key (const fresh) world {worldCache = after server}) (connectionAsked connection <> [(flight, ticket) | message <- connectionStream connection, (flight, ticket) <- flightOf message])
+        | (key@(server, _), connection) <- Map.toList (worldConnections world),
+          connectionCut connection
+      ]
+      where
+        after server = if keeps EndsTakeAll then flush (endpointOf server) (worldCache world) else worldCache world
+    flightOf = \case
+      Answer flight ticket _ -> [(flight, ticket)]
+      Redirection flight ticket -> [(flight, ticket)]
+      _ -> []
+
+    ownerTells change tracks world' =
+      world'
+        { worldConnections =
+            Map.mapWithKey
+              ( \(server, _) connection ->
+                  if server == worldOwner world' && not (connectionCut connection) && tracks connection
+                    then connection {connectionStream = connectionStream connection <> [change], connectionTracks = False}
+                    else connection
+              )
+              (worldConnections world')
+        }
+
+    writes
+      | writesLeft == 0 = Nothing
+      | otherwise =
+        let version = worldVersion world + 1
+         in Just (ownerTells (Changed version) connectionTracks world {worldVersion = version, worldLeft = (writesLeft - 1, flushesLeft, cutsLeft, movesLeft, evictionsLeft)})
+    flushes
+      | flushesLeft == 0 = Nothing
+      | otherwise =
+        let version = worldVersion world + 1
+         in Just (ownerTells (Flushed version) (const True) world {worldVersion = version, worldLeft = (writesLeft, flushesLeft - 1, cutsLeft, movesLeft, evictionsLeft)})
+    cuts
+      | cutsLeft == 0 = []
+      | otherwise =
+        [ onConnection key (\cut -> cut {connectionCut = True, connectionTracks = False}) world {worldLeft = (writesLeft, flushesLeft, cutsLeft - 1, movesLeft, evictionsLeft)}
+          | (key, connection) <- Map.toList (worldConnections world),
+            not (connectionCut connection)
+        ]
+    -- The old owner says nothing of what it had.
+    moves
+      | movesLeft == 0 || worldBelieved world /= worldOwner world = Nothing
+      | otherwise =
+        Just
+          world
+            { worldOwner = 1 - worldOwner world,
+              worldConnections = Map.mapWithKey (\(server, _) connection -> if server == worldOwner world then connection {connectionTracks = False} else connection) (worldConnections world),
+              worldLeft = (writesLeft, flushesLeft, cutsLeft, movesLeft - 1, evictionsLeft)
+            }
+    learns
+      | worldBelieved world == worldOwner world = Nothing
+      | otherwise = Just world {worldBelieved = worldOwner world, worldCache = if keeps MovesTakeSlots then moved [theSlot] (worldCache world) else worldCache world}
+    evicts = case oldest (worldCache world) of
+      Just one
+        | evictionsLeft > 0 && isJust (oldestKept one) -> Just world {worldCache = evict one (worldCache world), worldLeft = (writesLeft, flushesLeft, cutsLeft, movesLeft, evictionsLeft - 1)}
+      _ -> Nothing
+
+onConnection :: (Server, Int) -> (Connection -> Connection) -> World -> World
+onConnection key change world = world {worldConnections = Map.adjust change key (worldConnections world)}

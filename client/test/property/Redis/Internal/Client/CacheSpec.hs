@@ -1,0 +1,167 @@
+-- | "Redis.Internal.Client.Cache": searched to the end in a small world, and against a
+-- plain list in a large one.
+module Redis.Internal.Client.CacheSpec (spec) where
+
+import Control.Monad (forM_)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (foldl', sort)
+import Data.Maybe (isNothing, mapMaybe)
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Error (Endpoint (..))
+import Redis.Internal.Client.Cache
+import Redis.Internal.Client.CacheModel
+import Redis.Internal.Client.Frozen
+import Redis.Internal.Protocol.Encode (Request, request)
+import Redis.Value
+import Test.Hspec
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "what is kept" $ do
+  forM_ scenarios $ \(scenario, states) ->
+    it ("is current or will be told to be over, in any order of events, for " <> show scenario) $
+      -- All of them. With other numbers the model has changed.
+      search Nothing (start scenario) `shouldBe` (Nothing, states)
+
+  forM_ [minBound .. maxBound] $ \rule ->
+    it ("needs the rule " <> show rule) $
+      mapMaybe (fst . search (Just rule) . start . fst) scenarios `shouldSatisfy` not . null
+
+  it "is the reply as it came, however it is kept" $
+    forAll anyReply $ \reply -> thaw (freeze reply) === reply
+
+  it "takes more memory the more there is" $
+    forAll ((,) <$> anyReply <*> anyReply) $ \(one, other) ->
+      frozenBytes (freeze (Array [one, other])) > frozenBytes (freeze one)
+
+  it "is what a plain list would hold, and never more than there is room for, after any steps" $
+    property $ \(steps :: [Step]) -> do
+      let (cache, plain) = foldl' both (newCache room, []) steps
+          held = [(from, ticket, either (const Nothing) (Just . snd) state) | (from, ticket, state) <- stateReadings (cacheState cache)]
+      sort held `shouldBe` sort [(endpointOf (at given), ticket, size) | (given, ticket, size) <- plain]
+      cacheBytes cache `shouldBe` sum [size | (_, _, Just size) <- plain]
+      cacheEntries cache `shouldBe` length [size | (_, _, Just size) <- plain]
+      cacheBytes cache `shouldSatisfy` (<= room)
+      -- Each gives its room back, once.
+      let emptied = until (null . oldest) (\held' -> maybe held' (`evict` held') (oldest held')) cache
+      (cacheBytes emptied, cacheEntries emptied) `shouldBe` (0, 0)
+      countEvicted (cacheCounts emptied) - countEvicted (cacheCounts cache) `shouldBe` cacheEntries cache
+  where
+    scenarios =
+      [ (quiet {scenarioReads = [2, 1], scenarioWrites = 2}, 743),
+        (quiet {scenarioReads = [2, 1], scenarioConnections = 2, scenarioWrites = 1, scenarioEvictions = 1}, 3393),
+        (quiet {scenarioReads = [2, 1], scenarioWrites = 1, scenarioFlushes = 1}, 4961),
+        (quiet {scenarioReads = [2, 1], scenarioConnections = 2, scenarioWrites = 1, scenarioCuts = 1}, 12813),
+        (quiet {scenarioReads = [3], scenarioWrites = 1, scenarioMoves = 2}, 4466),
+        (quiet {scenarioReads = [2, 1, 1], scenarioConnections = 2, scenarioWrites = 2}, 16552),
+        (quiet {scenarioReads = [2, 1], scenarioConnections = 2, scenarioFlushes = 1}, 9041),
+        (quiet {scenarioReads = [2, 1], scenarioMoves = 1, scenarioLeaves = 1}, 7581)
+      ]
+    quiet = Scenario {scenarioReads = [], scenarioConnections = 1, scenarioWrites = 0, scenarioFlushes = 0, scenarioCuts = 0, scenarioMoves = 0, scenarioEvictions = 0, scenarioLeaves = 0}
+
+-- | Replies of every kind that is kept, with strings that are short and long.
+anyReply :: Gen Value
+anyReply = sized go
+  where
+    go size
+      | size <= 1 = oneof [BulkString <$> text, SimpleString <$> text, Integer <$> arbitrary, pure Null, Double . fromIntegral <$> (arbitrary :: Gen Int), Boolean <$> arbitrary, BigNumber <$> arbitrary, VerbatimString "txt" <$> text]
+      | otherwise = oneof [go 0, Array <$> listOf (go (size `div` 4)), Set <$> listOf (go (size `div` 4)), Map <$> listOf ((,) <$> go 0 <*> go (size `div` 4))]
+    text = (`Char8.replicate` 'x') <$> frequency [(5, choose (0, 20)), (1, choose (3270, 3290))]
+
+-- | A command: from which node, of which key, and which of two on it.
+data Asked = Asked {at :: Int, onKey :: Int, which :: Int}
+  deriving stock (Eq, Show)
+
+instance Arbitrary Asked where
+  arbitrary = Asked <$> choose (0, 1) <*> choose (0, 3) <*> choose (0, 1)
+
+data Step
+  = Places Asked
+  | -- | The placeholder of a command, with so many bytes.
+    Fills Asked Int
+  | -- | One that was taken away before.
+    FillsLate Asked Int
+  | Abandons Asked
+  | Supersedes Asked
+  | Changes Int [Int]
+  | Flushes Int
+  | MakesRoom Bool
+  deriving stock (Show)
+
+instance Arbitrary Step where
+  arbitrary =
+    frequency
+      [ (6, Places <$> arbitrary),
+        (6, Fills <$> arbitrary <*> choose (1, 40)),
+        (1, FillsLate <$> arbitrary <*> choose (1, 40)),
+        (1, Abandons <$> arbitrary),
+        (1, Supersedes <$> arbitrary),
+        (2, Changes <$> choose (0, 1) <*> listOf (choose (0, 3))),
+        (1, Flushes <$> choose (0, 1)),
+        (2, MakesRoom <$> arbitrary)
+      ]
+
+room :: Int
+room = 100
+
+-- | The same step of the machine and of a list of commands, each with its ticket and its
+-- bytes when it is filled. Two of three commands share a hash.
+both :: (Cache Int (), [(Asked, Ticket, Maybe Int)]) -> Step -> (Cache Int (), [(Asked, Ticket, Maybe Int)])
+both (cache, plain) = \case
+  Places asked -> case place wanted (const True) () cache of
+    (cache', Leads ticket) -> (cache', (asked, ticket, Nothing) : plain)
+    (cache', _) -> (cache', plain)
+    where
+      wanted = Wanted {wantedFrom = endpointOf (at asked), wantedHash = hashOf asked, wantedRequest = requestFor asked, wantedKey = keyOf (onKey asked), wantedSlot = onKey asked}
+  Fills asked size -> case [ticket | (one, ticket, Nothing) <- plain, one == asked] of
+    ticket : _
+      | (cache', Filled) <- filled asked ticket size -> (cache', [if one == asked then (one, ticket', Just size) else (one, ticket', size') | (one, ticket', size') <- plain])
+    _ -> (cache, plain)
+  FillsLate asked size -> case filled asked (-1) size of
+    (cache', _) -> (cache', without (== asked))
+  Abandons asked -> case [ticket | (one, ticket, _) <- plain, one == asked] of
+    ticket : _ -> (abandon (endpointOf (at asked)) (hashOf asked) ticket cache, without (== asked))
+    [] -> (abandon (endpointOf (at asked)) (hashOf asked) (-1) cache, plain)
+  Supersedes asked -> (supersede (endpointOf (at asked)) (hashOf asked) (requestFor asked) cache, without (== asked))
+  Changes from keys -> (invalidate (endpointOf from) (map keyOf keys) cache, without (\asked -> at asked == from && onKey asked `elem` keys))
+  Flushes from -> (flush (endpointOf from) cache, without ((== from) . at))
+  MakesRoom sparing -> case oldest cache of
+    Nothing -> (cache, plain)
+    Just one
+      | sparing -> (spare one cache, plain)
+      | otherwise -> (evict one cache, [entry | entry@(_, ticket, _) <- plain, ticket /= oldestTicket one])
+  where
+    without gone = [entry | entry@(asked, _, _) <- plain, not (gone asked)]
+    filled asked ticket size = fill Filling {fillingFrom = endpointOf (at asked), fillingHash = hashOf asked, fillingRequest = requestFor asked, fillingTicket = ticket, fillingBytes = size, fillingKept = size} cache
+
+endpointOf :: Int -> Endpoint
+endpointOf = UnixEndpoint . show
+
+keyOf :: Int -> ByteString
+keyOf = Char8.pack . show
+
+hashOf :: Asked -> Int
+hashOf asked = min 1 (onKey asked)
+
+requestFor :: Asked -> Request
+requestFor asked = request [if which asked == 0 then "GET" else "STRLEN", keyOf (onKey asked)]
+
+-- | What goes wrong, if anything does, and how many states there are.
+search :: Maybe Rule -> World -> (Maybe String, Int)
+search without first = go (Set.singleton (worldKey first)) [first]
+  where
+    go :: Set WorldKey -> [World] -> (Maybe String, Int)
+    go seen = \case
+      [] -> (Nothing, Set.size seen)
+      world : rest
+        | Just what <- problem world -> (Just what, Set.size seen)
+        | otherwise -> case actions without world of
+          []
+            | Just what <- atEnd world -> (Just what, Set.size seen)
+            | otherwise -> go seen rest
+          next -> let (seen', new) = foldr add (seen, []) next in go seen' (new <> rest)
+    add world (seen, new)
+      | worldKey world `Set.member` seen && isNothing (problem world) = (seen, new)
+      | otherwise = (Set.insert (worldKey world) seen, world : new)

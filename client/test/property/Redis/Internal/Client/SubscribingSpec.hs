@@ -1,0 +1,267 @@
+-- | Subscriptions through any order of events: servers that answer when they like,
+-- connections that are lost with all that is on its way, slots that move before the map
+-- says so, hearers that come and go.
+module Redis.Internal.Client.SubscribingSpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Foldable (foldl', toList)
+import Data.IntMap.Strict qualified as IntMap
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Sequence (Seq (..), (|>))
+import Data.Sequence qualified as Seq
+import Data.Set (Set)
+import Data.Set qualified as Set
+import Redis.Config (defaultBackoff)
+import Redis.Error
+import Redis.Internal.Client.Listening
+import Redis.Internal.Client.Subscribing
+import Redis.Internal.Client.Topic
+import Redis.Internal.Config (AddressMapping (..))
+import Redis.Internal.Network.Clock (Nanos)
+import Redis.Internal.Protocol.Slot (keySlot, slotNumber)
+import System.Random (mkStdGen)
+import Test.Hspec hiding (after, before, it)
+import Test.Hspec qualified as Hspec
+import Test.QuickCheck
+
+spec :: Spec
+spec = describe "subscribing" $ do
+  Hspec.it "has each message heard once and in order, or told to be missing, whatever happens" $
+    property $ \(Choices choices) seed -> checked (settledDown (foldl' (flip chosen) (newWorld seed) choices))
+
+  Hspec.it "ends with the servers knowing what is wanted, and nothing else" $
+    property $ \(Choices choices) seed ->
+      let world = settledDown (foldl' (flip chosen) (newWorld seed) choices)
+          known = Set.unions [Set.map ((,) (connLine conn)) (connKnows conn) | conn <- Map.elems (worldConns world)]
+          wanted = Set.fromList [(line, name) | (_, name) <- Map.keys (worldWanted world), line <- linesFor (worldState world) name]
+       in counterexample (show (known, wanted)) (known === wanted .&&. and [isHeard (worldState world) hearer name | (hearer, name) <- Map.keys (worldWanted world)])
+
+  Hspec.it "says of a topic that the server refuses which it is, however many were asked together" $
+    property $ \(Positive many) refusedOnes ->
+      let names = [Channel (Char8.pack (show number)) | number <- [1 .. many `mod` 200 + 1 :: Int]]
+          refused = Set.fromList [name | (name, True) <- zip names (cycle (refusedOnes <> [False]))]
+          world = settledDown (event (Want 1 names) (newWorld 0) {worldRefused = refused, worldWanted = Map.fromList [((1, name), Nothing) | name <- names, name `Set.notMember` refused]})
+       in Set.fromList [name | Refuse 1 name _ <- worldTold world] === refused
+            .&&. Set.unions (map connKnows (Map.elems (worldConns world))) === Set.fromList names `Set.difference` refused
+
+-- | What happens, by numbers: each chooses among what is possible.
+newtype Choices = Choices [Int]
+  deriving stock (Show)
+
+instance Arbitrary Choices where
+  arbitrary = do
+    count <- chooseInt (0, 400)
+    Choices <$> vectorOf count (chooseInt (0, 1000000))
+  shrink (Choices choices) = Choices <$> shrinkList (const []) choices
+
+-- | What a hearer was told: a message of a stream with its number, or of a gap.
+data Told = Heard' Stream Int | Missed' Topic Nanos
+
+-- | Messages of one topic; key events are numbered at each node.
+type Stream = (Topic, Maybe Endpoint)
+
+-- | On its way from a server.
+data Item = Answer Answer | Message Topic Stream Int
+
+data Conn = Conn
+  { connLine :: Line,
+    -- | On its way to the server.
+    connAsked :: Seq Question,
+    connComing :: Seq Item,
+    -- | What the server knows of it.
+    connKnows :: Set Topic
+  }
+
+data World = World
+  { worldNow :: Nanos,
+    worldState :: State,
+    worldConns :: Map Int Conn,
+    worldOpening :: [(Line, Int)],
+    -- | Who serves the slot, and who does as the client has heard.
+    worldOwner :: Endpoint,
+    -- | By stream, when each was published, last first.
+    worldPublished :: Map Stream [(Int, Nanos)],
+    worldHeard :: Map Hearer [Told],
+    -- | Since when it is heard.
+    worldWanted :: Map (Hearer, Topic) (Maybe Nanos),
+    worldRefused :: Set Topic,
+    -- | Of all steps, last first.
+    worldTold :: [Action],
+    worldWrong :: [String]
+  }
+
+nodes :: NonEmpty Endpoint
+nodes = (`TcpEndpoint` 1) <$> "n1" :| ["n2", "n3"]
+
+topics :: NonEmpty Topic
+topics = Channel "a" :| [Channel "b", Pattern "a", ShardChannel "s", KeyEvents "k"]
+
+newWorld :: Int -> World
+newWorld seed =
+  look
+    World
+      { worldNow = 1,
+        worldState = newState Settings {settingsBackoff = defaultBackoff, settingsSilence = Nothing, settingsBeat = 50, settingsHorizon = 1000000000, settingsMapping = AddressMapping id} (mkStdGen seed),
+        worldConns = Map.empty,
+        worldOpening = [],
+        worldOwner = case nodes of first :| _ -> first,
+        worldPublished = Map.empty,
+        worldHeard = Map.empty,
+        worldWanted = Map.empty,
+        worldRefused = Set.empty,
+        worldTold = [],
+        worldWrong = []
+      }
+
+look :: World -> World
+look world =
+  event (Look Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world
+
+-- | Steps the machine and does what it says.
+event :: Event -> World -> World
+event what world = noted (foldl' act world {worldNow = now, worldState = state} actions)
+  where
+    now = worldNow world + 1
+    (state, actions) = step now what (worldState world)
+    noted w = w {worldWanted = Map.mapWithKey (since w) (worldWanted w)}
+    since w (hearer, name) = \case
+      Nothing | isHeard (worldState w) hearer name -> Just now
+      known -> known
+    act w action =
+      let told = w {worldTold = action : worldTold w}
+       in case action of
+            OpenLine line number -> told {worldOpening = worldOpening w <> [(line, number)]}
+            Send number questions -> told {worldConns = Map.adjust (\conn -> conn {connAsked = foldl' (|>) (connAsked conn) questions}) number (worldConns w)}
+            HangUp number _ -> told {worldConns = Map.delete number (worldConns w), worldOpening = filter ((/= number) . snd) (worldOpening w)}
+            Missed hearer name from -> told {worldHeard = Map.insertWith (<>) hearer [Missed' name from] (worldHeard w)}
+            _ -> told
+
+-- | One thing that may happen.
+chosen :: Int -> World -> World
+chosen choice world = case choice `mod` 12 of
+  0 -> whoWants (\hearer name w -> event (Want hearer [name]) w {worldWanted = Map.insertWith (\_ old -> old) (hearer, name) Nothing (worldWanted w)})
+  1 | rest `mod` 3 == 0 -> whoWants (\hearer name w -> event (Unwant hearer [name]) w {worldWanted = Map.delete (hearer, name) (worldWanted w), worldHeard = Map.adjust (filter ((/= name) . about)) hearer (worldHeard w)})
+  2 -> publish (pick topics) (pick nodes) world
+  3 -> publish (ShardChannel "s") (pick nodes) world
+  4 | rest `mod` 5 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> event (Lost (connLine conn) number ClosedByPeer) world {worldConns = Map.delete number (worldConns world)}
+  5 | (line, number) : _ <- worldOpening world -> opened (rest `mod` 4 > 0) line number world
+  6 -> later world
+  7 | rest `mod` 3 == 0 -> moved (pick nodes) world
+  8 -> look world
+  9 | rest `mod` 4 == 0, (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> answeredBy number conn (Just "LOADING Redis is loading the dataset in memory") world
+  10 | (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> answeredBy number conn Nothing world
+  _ | (number, conn) : _ <- rotated (Map.toList (worldConns world)) -> delivered number conn world
+  _ -> world
+  where
+    rest = choice `quot` 12
+    pick (first :| others) = case drop (rest `mod` (1 + length others)) (first : others) of
+      one : _ -> one
+      [] -> first
+    rotated list = let (some, others) = splitAt (rest `mod` max 1 (length list)) list in others <> some
+    whoWants act = act (1 + rest `mod` 2) (pick topics) world
+    about = \case
+      Heard' (name, _) _ -> name
+      Missed' name _ -> name
+
+later :: World -> World
+later world = event (Tick IntMap.empty) world {worldNow = worldNow world + 100000000}
+
+opened :: Bool -> Line -> Int -> World -> World
+opened well line number world
+  | well = event (Opened line number) world' {worldConns = Map.insert number (Conn line Seq.empty Seq.empty Set.empty) (worldConns world')}
+  | otherwise = event (NotOpened line number (ConnectFailed "refused")) world'
+  where
+    world' = world {worldOpening = filter ((/= number) . snd) (worldOpening world)}
+
+-- | To ordinary channels, by whatever node; to that of a shard at the one who has it; key
+-- events at each node.
+publish :: Topic -> Endpoint -> World -> World
+publish name node world = world {worldNow = now, worldPublished = Map.insertWith (<>) stream [(number, now)] (worldPublished world), worldConns = Map.map sent (worldConns world)}
+  where
+    now = worldNow world + 1
+    stream = (name, case name of KeyEvents _ -> Just node; _ -> Nothing)
+    number = 1 + maximum (0 : map fst (Map.findWithDefault [] stream (worldPublished world)))
+    sent conn
+      | name `Set.member` connKnows conn, here (lineEndpoint (connLine conn)) = conn {connComing = connComing conn |> Message name stream number}
+      | otherwise = conn
+    here endpoint = case name of
+      KeyEvents _ -> endpoint == node
+      ShardChannel _ -> endpoint == worldOwner world
+      _ -> True
+
+-- | The slot has a new owner; the old one ends what listens to it.
+moved :: Endpoint -> World -> World
+moved owner world
+  | owner == worldOwner world = world
+  | otherwise = world {worldOwner = owner, worldConns = Map.map end (worldConns world)}
+  where
+    end conn
+      | ShardChannel "s" `Set.member` connKnows conn = conn {connKnows = Set.delete (ShardChannel "s") (connKnows conn), connComing = connComing conn |> Answer (Ended OfShard "s")}
+      | otherwise = conn
+
+-- | The server takes a question.
+answeredBy :: Int -> Conn -> Maybe ByteString -> World -> World
+answeredBy number conn refusal world = case connAsked conn of
+  question :<| others -> world {worldNow = worldNow world + 1, worldConns = Map.insert number (foldl' (flip ($)) conn {connAsked = others} (answers question)) (worldConns world)}
+  Empty -> world
+  where
+    endpoint = lineEndpoint (connLine conn)
+    answers question = case (questionAsk question, refusal) of
+      (Subscribe _, Just text) -> [saying (Refusal (serverErrorFromText text))]
+      (Subscribe kind, Nothing)
+        | any (`Set.member` worldRefused world) (questionTopics question) -> [saying (Refusal (serverErrorFromText "NOPERM no"))]
+        | kind == OfShard, endpoint /= worldOwner world -> [saying (Refusal (serverErrorFromText ("MOVED " <> Char8.pack (show (slotNumber (keySlot "s"))) <> " " <> Char8.pack (renderEndpoint (worldOwner world)))))]
+        | otherwise -> [\it -> saying (Began kind (topicName name)) it {connKnows = Set.insert name (connKnows it)} | name <- questionTopics question]
+      (Unsubscribe kind, _) -> [\it -> saying (Ended kind (topicName name)) it {connKnows = Set.delete name (connKnows it)} | name <- questionTopics question]
+      (Probe, _) -> [saying Ponged]
+    saying answer it = it {connComing = connComing it |> Answer answer}
+
+-- | Something comes.
+delivered :: Int -> Conn -> World -> World
+delivered number conn world = case connComing conn of
+  Empty -> world
+  item :<| others ->
+    let taken = world {worldConns = Map.insert number conn {connComing = others} (worldConns world)}
+     in case item of
+          Answer answer -> event (Said (connLine conn) number answer) taken
+          Message name stream count -> foldl' (heard stream count) taken (hearersAt (worldState taken) (connLine conn) number name)
+  where
+    heard stream count w hearer = w {worldHeard = Map.insertWith (<>) hearer [Heard' stream count] (worldHeard w)}
+
+-- | Everything that is on its way comes, what was moved is known, and then each topic has
+-- a last message.
+settledDown :: World -> World
+settledDown world = quiet (look (foldl' (flip (uncurry publish)) (quiet (look world)) ((,) <$> toList topics <*> toList nodes)))
+
+quiet :: World -> World
+quiet = go (200 :: Int)
+  where
+    go left world
+      | left == 0 = world {worldWrong = "it does not come to rest" : worldWrong world}
+      | settled = world
+      | otherwise = go (left - 1) (foldl' (\w _ -> everything w) (later world) [1 .. 3 :: Int])
+      where
+        settled = left < 190 && null (worldOpening world) && all idle (Map.elems (worldConns world))
+        idle conn = Seq.null (connComing conn) && all ((== Probe) . questionAsk) (toList (connAsked conn))
+    everything world = foldl' perConn (foldl' (\w (line, number) -> opened True line number w) world (worldOpening world)) (Map.keys (worldConns world))
+    perConn world number = foldl' (\w act -> maybe w (\conn -> act number conn w) (Map.lookup number (worldConns w))) world (replicate 30 (\n conn w -> answeredBy n conn Nothing w) <> replicate 200 delivered)
+
+-- | What is wrong with it.
+checked :: World -> Property
+checked world = counterexample (unlines wrong) (null wrong)
+  where
+    wrong = worldWrong world <> concat [ofStream hearer from stream | ((hearer, name), Just from) <- Map.toList (worldWanted world), stream <- filter ((== name) . fst) (Map.keys (worldPublished world))]
+    ofStream hearer from stream@(name, _) = walk (0 :: Int) [] (reverse (Map.findWithDefault [] hearer (worldHeard world)))
+      where
+        sent = [(number, at) | (number, at) <- reverse (worldPublished world Map.! stream), at > from]
+        final = maximum (0 : map fst sent)
+        walk before gaps = \case
+          [] -> [show hearer <> " has not heard the last of " <> show stream <> ": " <> show (before, final) | before < final]
+          Missed' missed since : rest -> walk before ([since | missed == name] <> gaps) rest
+          Heard' other number : rest
+            | other /= stream -> walk before gaps rest
+            | number <= before -> (show hearer <> " heard " <> show (stream, number) <> " after " <> show before) : walk before gaps rest
+            | otherwise -> [show hearer <> " missed " <> show (stream, one) <> " of " <> show at <> ", heard since " <> show from <> ", with " <> show gaps | (one, at) <- sent, one > before, one < number, not (any (<= at) gaps)] <> walk number [] rest

@@ -1,0 +1,212 @@
+module Redis.Internal.Routing.ViewSpec (spec) where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Maybe (isJust, mapMaybe)
+import Data.Set qualified as Set
+import Redis.Error
+import Redis.Internal.Config (defaultBackoff)
+import Redis.Internal.Protocol.Slot (slotFromInt)
+import Redis.Internal.Routing.SlotMap
+import Redis.Internal.Routing.Topology
+import Redis.Internal.Routing.View
+import Support
+import System.Random (mkStdGen)
+import Test.Hspec hiding (before)
+import Test.Hspec.QuickCheck (prop)
+import Test.QuickCheck hiding (again)
+
+spec :: Spec
+spec = describe "Redis.Internal.Routing.View" $ do
+  sentinels
+  members
+  asking
+
+sentinels :: Spec
+sentinels = describe "of sentinels" $ do
+  prop "the highest epoch is believed, however many hold a lower one" . forAll (listOf1 fromSentinel) $ \views ->
+    (chooseView OfSentinels nothingBelieved (length views) views >>= viewEpoch) === maximum (map viewEpoch views)
+
+  prop "an epoch below the one that was believed is believed only if most of those asked hold such a primary" $
+    forAll (listOf fromSentinel) $ \views ->
+      forAll (choose (length views, length views + 3)) $ \asked ->
+        forAll (choose (0, 4)) $ \before -> case chooseView OfSentinels nothingBelieved {believedEpoch = Just before} asked views of
+          Nothing -> property True
+          Just view ->
+            counterexample (show view) . property $
+              viewEpoch view >= Just before || 2 * length (filter (sameRun view) views) > asked
+
+  prop "the order in which they answer does not matter to the epoch" . forAll (listOf1 fromSentinel) $ \views ->
+    forAll (shuffle views) $ \others ->
+      (chooseView OfSentinels nothingBelieved (length views) views >>= viewEpoch)
+        === (chooseView OfSentinels nothingBelieved (length views) others >>= viewEpoch)
+
+  it "a primary keeps the name that is in use" $ do
+    let view = sentinelView 1 (Just 1) 5
+        other = view {viewMap = groupMap (node 105) [], viewGroup = (\group -> group {viewPrimary = node 105, viewAsked = "2"}) <$> viewGroup view}
+        believed = (believedFrom other) {believedEpoch = Just 1}
+    (chooseView OfSentinels believed 2 [view, other] >>= viewGroup >>= Just . viewPrimary) `shouldBe` Just (node 105)
+
+members :: Spec
+members = describe "of a group without sentinels" $ do
+  it "a replica that was promoted is believed, not the primary whose data it goes on from" $
+    chosenOf inUse1 2 [memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
+
+  it "a primary that comes back takes nothing back from the replica that was promoted" $ do
+    let inUse2 = Believed {believedEpoch = Nothing, believedPrimary = Just (node 2), believedHistory = "two"}
+    chosenOf inUse2 2 [memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
+    -- With new data of its own, after a restart.
+    chosenOf inUse2 2 [memberView 1 1 "other" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
+
+  it "a stranger is not believed while the primary in use leads to itself" $
+    chosenOf inUse1 3 [memberView 3 3 "stranger" "", memberView 1 1 "one" ""] `shouldBe` Just (node 1)
+
+  it "strangers to whom more lead are not believed, unless those are most of all who were asked" $ do
+    let strangers = [memberView 3 3 "stranger" "", memberView 4 3 "stranger" ""]
+    chosenOf inUse1 5 (strangers <> [memberView 1 1 "one" ""]) `shouldBe` Just (node 1)
+    chosenOf inUse1 3 (strangers <> [memberView 1 1 "one" ""]) `shouldBe` Just (node 3)
+
+  it "the one to whom more lead is believed" $
+    chosenOf inUse1 3 [memberView 1 1 "one" "", memberView 2 2 "two" "one", memberView 3 2 "two" "one"] `shouldBe` Just (node 2)
+
+  it "a server that was asked by two names counts once" $
+    chosenOf inUse1 4 [memberView 1 1 "one" "", memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
+
+  it "the noughts of a server that goes on from nobody's data make no successor" $
+    chosenOf nothingBelieved 2 [memberView 2 2 (Char8.replicate 40 '0') "", memberView 1 1 "one" (Char8.replicate 40 '0')]
+      `shouldSatisfy` isJust
+
+  prop "of views of one primary that one is believed" . forAll (listOf1 (choose (1, 5))) $ \asked ->
+    chosenOf inUse1 (length asked) [memberView number 4 "four" "one" | number <- asked] === Just (node 4)
+
+  prop "somebody is believed if anybody said anything" . forAll (listOf1 anyMember) $ \views ->
+    property (isJust (chosenOf inUse1 (length views) views))
+  where
+    inUse1 = Believed {believedEpoch = Nothing, believedPrimary = Just (node 1), believedHistory = "one"}
+    chosenOf believed asked views = viewPrimary <$> (chooseView OfMembers believed asked views >>= viewGroup)
+
+asking :: Spec
+asking = describe "asked for" $ do
+  it "is one of the sentinels, at the start of those that are configured" $
+    snd (step 0 Tick (beginAs OfSentinels)) `shouldBe` [AskSeeds 1 2 [node 101, node 102]]
+
+  it "waits for no majority of sentinels, but for a moment for all of them" $ do
+    let (asked, _) = step 0 Tick (beginAs OfSentinels)
+        (one, early) = step 0.01 (Answered 1 (node 101) (Right (sentinelView 1 (Just 1) 1))) asked
+        (_, actions) = step (nextWake one) Tick one
+    early `shouldBe` []
+    nextWake one `shouldBe` 0.11
+    published actions `shouldBe` [Just (node 1)]
+
+  it "is asked of the sentinels that the sentinels name, then of those that are configured" $ do
+    -- The second of those that are configured has gone.
+    let known = answeredBySentinels [(101, sentinelView 101 (Just 1) 1)]
+        (again, actions) = step 10 (Triggered SentinelsStirred) known
+        (half, _) = step 10 (Answered 2 (node 101) (Left ClientClosed)) again
+        (_, seeds) = step 10 (Answered 2 (node 103) (Left ClientClosed)) half
+    actions `shouldBe` [AskSeeds 2 2 [node 101, node 103]]
+    seeds `shouldBe` [AskSeeds 2 2 [node 102]]
+
+  it "is not made to wait when a sentinel has switched" $ do
+    let known = answeredBySentinels [(101, sentinelView 101 (Just 1) 1), (102, sentinelView 102 (Just 1) 1)]
+    concatMap isAsk (snd (step 0.2 (Triggered SentinelsStirred) known)) `shouldBe` []
+    concatMap isAsk (snd (step 0.2 (Triggered SentinelsSwitched) known)) `shouldBe` [()]
+
+  it "is asked for once more, after what is in flight, when a sentinel has switched" $ do
+    let (asked, _) = step 0 Tick (beginAs OfSentinels)
+        (told, early) = step 0.01 (Triggered SentinelsSwitched) asked
+        (half, _) = step 0.02 (Answered 1 (node 101) (Right (sentinelView 101 (Just 1) 1))) told
+        (whole, _) = step 0.03 (Answered 1 (node 102) (Right (sentinelView 102 (Just 1) 1))) half
+        (_, actions) = step 0.03 Tick whole
+    concatMap isAsk early `shouldBe` []
+    concatMap isAsk actions `shouldBe` [()]
+
+  it "is not an older one than what is in use" $ do
+    let known = answeredBySentinels [(101, sentinelView 101 (Just 2) 2), (102, sentinelView 102 (Just 2) 2)]
+        (asked, _) = step 10 (Triggered SentinelsSwitched) known
+        (half, _) = step 10.01 (Answered 2 (node 101) (Right (sentinelView 101 (Just 1) 1))) asked
+        (_, actions) = step (nextWake half) Tick half
+    published actions `shouldBe` []
+
+  it "is asked of everybody in a group without sentinels, and nobody's word is enough" $ do
+    let (asked, first) = step 0 Tick (beginAs OfMembers)
+        (one, early) = step 0.01 (Answered 1 (node 101) (Right (memberView 101 1 "one" ""))) asked
+        (_, late) = step 1.9 Tick one
+        (_, decided) = step 2 Tick one
+    first `shouldBe` [AskNodes 1 2 [node 101, node 102]]
+    early `shouldBe` []
+    published late `shouldBe` []
+    published decided `shouldBe` [Just (node 1)]
+
+  it "is asked for again soon after another has been found, for its replicas" $ do
+    let known = answeredBySentinels [(101, sentinelView 101 (Just 1) 1), (102, sentinelView 102 (Just 1) 1)]
+    nextWake known `shouldSatisfy` (<= 6)
+
+  prop "has one shard that serves everything" . forAll ((,) <$> choose (1, 9) <*> listOf (choose (1, 9))) $ \(primary, replicas) -> do
+    let slotMap = groupMap (node primary) (map node replicas)
+    (slotMapCovered slotMap, slotMapShards slotMap)
+      === (16384, [Shard {shardPrimary = node primary, shardReplicas = Set.toAscList (Set.delete (node primary) (Set.fromList (map node replicas)))}])
+  where
+    isAsk = \case
+      AskSeeds {} -> [()]
+      AskNodes {} -> [()]
+      _ -> []
+
+-- | After the first refresh, which these sentinels answered at once, and no others.
+answeredBySentinels :: [(Int, View)] -> State
+answeredBySentinels answers = fst (step 0.12 Tick (foldl answer (fst (step 0 Tick (beginAs OfSentinels))) answers))
+  where
+    answer state (number, view) = fst (step 0.01 (Answered 1 (node number) (Right view)) state)
+
+published :: [Action] -> [Maybe Endpoint]
+published actions = [slotFromInt 0 >>= slotOwner slotMap | Publish slotMap <- actions]
+
+beginAs :: Rule -> State
+beginAs rule =
+  newState
+    Settings
+      { settingsRule = rule,
+        settingsSeeds = node 101 :| [node 102],
+        settingsInterval = 60,
+        settingsThrottle = 1,
+        settingsBackoff = defaultBackoff,
+        settingsAnswerWithin = 2,
+        settingsGather = 0.1,
+        settingsSample = 3,
+        settingsMovedGrace = 2
+      }
+    (mkStdGen 1)
+    0
+
+fromSentinel :: Gen View
+fromSentinel = sentinelView <$> choose (101, 105) <*> (Just <$> choose (0, 4)) <*> choose (1, 3)
+
+-- | What a sentinel says: the epoch and the primary.
+sentinelView :: Int -> Maybe Int -> Int -> View
+sentinelView asked epoch primary =
+  (memberView asked primary "" "") {viewEpoch = epoch}
+
+-- | Who was asked, to whom that leads, and whose data those are.
+memberView :: Int -> Int -> ByteString -> ByteString -> View
+memberView asked primary history historyBefore =
+  View
+    { viewMap = groupMap (node primary) [],
+      viewEpoch = Nothing,
+      viewGroup =
+        Just
+          GroupView
+            { viewPrimary = node primary,
+              viewAsked = Char8.pack (show asked),
+              viewRun = Char8.pack ("run" <> show primary),
+              viewHistory = history,
+              viewHistoryBefore = historyBefore,
+              viewSentinels = [node asked, node 103]
+            }
+    }
+
+anyMember :: Gen View
+anyMember = memberView <$> choose (1, 4) <*> choose (1, 4) <*> elements ["one", "two", "three"] <*> elements ["", "one", "two"]
+
+sameRun :: View -> View -> Bool
+sameRun a b = mapMaybe (fmap viewRun . viewGroup) [a] == mapMaybe (fmap viewRun . viewGroup) [b]

@@ -1,0 +1,147 @@
+-- | A publisher that numbers its messages, somebody who listens, and the audit after
+-- them: each message that the server took was heard once and in order, or lies in a gap
+-- that was told where it is missing.
+module Redis.PublishAudit
+  ( Broadcast (..),
+    underBroadcast,
+    Account,
+    awaitMore,
+    gapsSoFar,
+    Servers (..),
+    audit,
+  )
+where
+
+import Control.Concurrent.Async (link, withAsync)
+import Control.Concurrent.STM
+import Control.Monad (forever)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
+import Data.Int (Int64)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Time.Clock (UTCTime, getCurrentTime)
+import Redis
+import Redis.Subscription
+import Redis.TestKit.Wait (eventually)
+
+-- | When a message was published, and whether the server said that it was.
+data Sent = Sent
+  { sentFrom :: UTCTime,
+    sentTo :: UTCTime,
+    sentTaken :: Bool
+  }
+
+-- | What is to be published, and how it is listened to.
+data Broadcast = Broadcast
+  { broadcastPublisher :: Client,
+    broadcastPublish :: ByteString -> Command Int64,
+    broadcastSubscription :: Subscription,
+    -- | Which of the messages are of this broadcast.
+    broadcastIs :: Message -> Bool
+  }
+
+-- | What was published and what was heard.
+data Account = Account
+  { accountSent :: IORef (Map Int Sent),
+    accountHeard :: TVar [Event],
+    accountLast :: TVar Int
+  }
+
+-- | Waits for so many more messages, for half a minute at most.
+awaitMore :: Account -> Int -> IO ()
+awaitMore account count = do
+  now <- readTVarIO (accountLast account)
+  eventually 30 "more is heard" $ (>= now + count) <$> readTVarIO (accountLast account)
+
+-- | How many gaps were told.
+gapsSoFar :: Account -> IO Int
+gapsSoFar account = length . gapsOf <$> accountEvents account
+
+-- | All that was heard, in order.
+accountEvents :: Account -> IO [Event]
+accountEvents account = reverse <$> readTVarIO (accountHeard account)
+
+-- | Publishes without a pause while the action runs, and goes on until what it has
+-- published last is heard.
+underBroadcast :: Broadcast -> (Account -> IO a) -> IO (a, Account)
+underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastSubscription, broadcastIs} action = do
+  account <- Account <$> newIORef Map.empty <*> newTVarIO [] <*> newTVarIO 0
+  stop <- newTVarIO False
+  published <- newTVarIO (0 :: Int)
+  let listening = forever $ do
+        event <- nextEvent broadcastSubscription
+        case event of
+          Message message | not (broadcastIs message) -> pure ()
+          _ -> atomically $ do
+            modifyTVar' (accountHeard account) (event :)
+            case event of
+              Message message -> writeTVar (accountLast account) (numberOf message)
+              Gap _ -> pure ()
+      publishing number = do
+        from <- getCurrentTime
+        outcome <- tryRun broadcastPublisher (broadcastPublish (Char8.pack (show number)))
+        to <- getCurrentTime
+        modifyIORef' (accountSent account) (Map.insert number (Sent from to (either (const False) (const True) outcome)))
+        atomically (writeTVar published number)
+        stopping <- readTVarIO stop
+        if not stopping
+          then publishing (number + 1)
+          else do
+            over <- registerDelay 100000
+            heard <- atomically ((True <$ (readTVar (accountLast account) >>= check . (== number))) `orElse` (False <$ (readTVar over >>= check)))
+            if heard then pure () else publishing (number + 1)
+  withAsync listening $ \listener -> do
+    link listener
+    done <- newEmptyTMVarIO
+    withAsync (publishing 1 *> atomically (putTMVar done ())) $ \publisher -> do
+      link publisher
+      result <- action account
+      atomically (writeTVar stop True)
+      atomically (takeTMVar done)
+      pure (result, account)
+
+-- The payload, or of a key its end.
+numberOf :: Message -> Int
+numberOf = maybe 0 fst . Char8.readInt . snd . Char8.breakEnd (== '}') . messagePayload
+
+gapsOf :: [Event] -> [Gap]
+gapsOf events = [gap | Gap gap <- events]
+
+-- | Whether nodes pass messages to each other.
+data Servers
+  = OneServer
+  | -- | Then one that was published within a gap may come again: by the node that the
+    -- subscription went to.
+    SeveralServers
+
+-- | What is wrong with it; and how many were lost within gaps.
+audit :: Servers -> Account -> IO ([String], Int)
+audit servers account = do
+  sent <- readIORef (accountSent account)
+  faultsOf servers sent <$> accountEvents account
+
+faultsOf :: Servers -> Map Int Sent -> [Event] -> ([String], Int)
+faultsOf servers sent = go 0 [] [] 0
+  where
+    -- The gaps since the message before, and all.
+    go :: Int -> [Gap] -> [Gap] -> Int -> [Event] -> ([String], Int)
+    go previous gaps told lost = \case
+      [] -> ([], lost)
+      Gap gap : rest -> go previous (gap : gaps) (gap : told) lost rest
+      Message message : rest
+        | number <= previous, mayComeAgain -> go previous gaps told lost rest
+        | number <= previous -> finding ("heard " <> show number <> " after " <> show previous) (go previous gaps told lost rest)
+        | null uncovered -> onwards
+        | otherwise -> finding ("missed " <> show (take 5 uncovered) <> " between " <> show previous <> " and " <> show number <> " with " <> show gaps) onwards
+        where
+          number = numberOf message
+          missing = filter (sentTaken . snd) (Map.toList (fst (Map.split number (snd (Map.split previous sent)))))
+          uncovered = [name | (name, one) <- missing, not (any (`covers` one) gaps)]
+          onwards = go number [] told (lost + length missing) rest
+          mayComeAgain = case servers of
+            OneServer -> False
+            SeveralServers -> maybe False (\one -> any (`covers` one) told) (Map.lookup number sent)
+    finding what (others, count) = (what : others, count)
+    covers gap one = sentTo one >= gapSince gap && sentFrom one <= gapUntil gap

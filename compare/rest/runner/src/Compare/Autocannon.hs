@@ -1,0 +1,83 @@
+{-# LANGUAGE DeriveGeneric #-}
+
+-- | What autocannon measured, for who has other numbers of its kind. It is no part
+-- of any goal: its one thread needs more of a core than a service does, so that it
+-- measures itself.
+module Compare.Autocannon
+  ( Sample (..),
+    readSamples,
+    sampleTables,
+  )
+where
+
+import Compare.Cell (readLines)
+import Compare.Load (Scenario, scenarioName)
+import Data.Aeson (FromJSON)
+import Data.List qualified as List
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Text (Text)
+import Data.Text qualified as Text
+import GHC.Generics (Generic)
+import Tool.Statistics (Summary (..), summarise)
+import Tool.Text (fixed)
+
+-- | A line of its raw results; times in milliseconds.
+data Sample = Sample
+  { row :: Text,
+    scenario :: Scenario,
+    connections :: Int,
+    iteration :: Int,
+    perSecond :: Double,
+    p50 :: Double,
+    p95 :: Double,
+    p99 :: Double,
+    statuses :: Map Text Int,
+    -- | Of one core: 0 to 1.
+    generatorBusy :: Double
+  }
+  deriving stock (Eq, Show, Generic)
+
+instance FromJSON Sample
+
+-- | All of a file, a line each.
+readSamples :: FilePath -> IO [Sample]
+readSamples = readLines
+
+-- | In Markdown, a table for each scenario and number of connections, the fastest
+-- row first; nothing for no samples.
+sampleTables :: [Sample] -> [Text]
+sampleTables [] = []
+sampleTables samples =
+  [ "## By autocannon",
+    "",
+    "For who has other numbers that were taken with it; no goal is about these. It runs on one thread, on the core of Redis. Where *generator busy* is near 100 % it was the limit, and rows cannot be told apart. Times are of a closed loop at saturation (ms): they say how long the queue was. Means of the rounds; medians of their times; sums of their answers.",
+    ""
+  ]
+    <> concat
+      [ [ "### autocannon: " <> Text.pack (scenarioName scenario') <> ", " <> Text.pack (show count) <> " connections",
+          "",
+          line ["service", "requests/s", "n", "p50 ms", "p95", "p99", "answers by status", "generator busy"],
+          line (replicate 8 "---")
+        ]
+          <> map (line . cells) (List.sortOn (negate . rate . snd) (Map.toList rows))
+          <> [""]
+        | ((scenario', count), rows) <- Map.toList groups
+      ]
+  where
+    groups = Map.fromListWith (Map.unionWith (<>)) [((scenario sample, connections sample), Map.singleton (row sample) [sample]) | sample <- samples]
+    line columns = "| " <> Text.intercalate " | " columns <> " |"
+    rate = mean . map perSecond
+    mean values = maybe 0 summaryMean (summarise values)
+    median values = maybe 0 summaryMedian (summarise values)
+    cells (name, rounds) =
+      [ name,
+        number 0 (rate rounds),
+        Text.pack (show (length rounds)),
+        number 2 (median (map p50 rounds)),
+        number 2 (median (map p95 rounds)),
+        number 2 (median (map p99 rounds)),
+        Text.intercalate ", " [status <> ": " <> Text.pack (show times) | (status, times) <- Map.toList (Map.unionsWith (+) (map statuses rounds))],
+        number 0 (100 * mean (map generatorBusy rounds)) <> " %"
+      ]
+    number digits = Text.pack . fixed digits

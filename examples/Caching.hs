@@ -1,0 +1,42 @@
+-- | Reads that the client answers by itself until the server says that they have changed.
+module Caching (main) where
+
+import Control.Monad (replicateM)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Cache
+import Redis.Commands qualified as Redis
+import Redis.Duration (minutes)
+import Settings (configFromArguments)
+
+main :: IO ()
+main = do
+  config <- configFromArguments "redis://127.0.0.1:6379"
+  withClient (setCaching (Just defaultCaching) config) $ \client -> do
+    let fresh = maxAge (minutes 1)
+    run client (Redis.set "example:config" "blue")
+
+    -- Many want it, and one command is sent.
+    begun <- replicateM 100 (submitCached client fresh (Redis.get "example:config"))
+    answers <- traverse awaitReply begun
+    print (all (== Just "blue") answers)
+
+    -- From here on it costs a fraction of a microsecond.
+    runCached client fresh (Redis.get "example:config") >>= print
+    gauges <- cacheGauges client
+    print (cacheMisses gauges, cacheKept gauges)
+
+    -- A change is told of in a moment.
+    run client (Redis.set "example:config" "green")
+    untilIs client fresh (Just "green")
+
+    -- Several keys are kept one by one.
+    run client (Redis.mset (("example:a", "1") :| [("example:b", "2")]))
+    runCached client fresh (Redis.mget ("example:a" :| ["example:b"])) >>= print
+
+    -- This one must not be old at all.
+    runCached client (maxAge mempty) (Redis.get "example:config") >>= print
+  where
+    untilIs client fresh wanted = do
+      found <- runCached client fresh (Redis.get "example:config")
+      if found == wanted then print found else untilIs client fresh wanted

@@ -1,0 +1,54 @@
+-- | A worker of a stream, until its work is done.
+module Worker (main) where
+
+import Control.Concurrent.STM
+import Control.Monad (unless)
+import Data.ByteString (ByteString)
+import Data.Foldable (for_)
+import Data.List (sort)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Patterns.Worker
+import Settings (configFromArguments)
+
+main :: IO ()
+main = do
+  config <- configFromArguments "redis://127.0.0.1:6379"
+  withClient config $ \client -> do
+    _ <- run client (Redis.del ("example:mail" :| ["{example:mail}:dead"]))
+    for_ ["ada", "grace", "nobody"] $ \to -> run client (Redis.xadd "example:mail" (("to", to) :| []))
+
+    sent <- newTVarIO []
+    dead <- newTVarIO (0 :: Int)
+    let settings =
+          (worker "example:mail" "senders")
+            { workerConcurrency = 8,
+              -- Twice, with a short rest: an example should not take long.
+              workerTries = 2,
+              workerBackoff = defaultBackoff {backoffFirst = milliseconds 20},
+              workerLook = milliseconds 20,
+              -- A service would stop when it is told to.
+              workerUntil = do
+                done <- length <$> readTVar sent
+                failed <- readTVar dead
+                check (done + failed == 3),
+              workerReport = \case
+                DeadLettered {} -> atomically (modifyTVar' dead (+ 1))
+                _ -> pure ()
+            }
+    runWorker client settings $ \entry -> do
+      to <- send entry
+      atomically (modifyTVar' sent (to :))
+
+    readTVarIO sent >>= print . sort
+    letters <- run client (Redis.xrange "{example:mail}:dead" Redis.LowestId Redis.HighestId)
+    for_ letters $ \letter ->
+      print [lookup name (Redis.streamEntryFields letter) | name <- ["to", "dead:reason", "dead:deliveries"]]
+
+-- | It may be run again for the same entry, so a real one would look whether it has been.
+send :: Entry -> IO ByteString
+send entry = do
+  to <- maybe (fail "to whom?") pure (lookup "to" (entryFields entry))
+  unless (to /= "nobody") (fail "no such address")
+  pure to

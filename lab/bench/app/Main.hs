@@ -1,0 +1,8 @@
+-- | The program @redis-client-lab@; what it does is "Lab.Program".
+module Main (main) where
+
+import Lab.Program (runLab)
+import System.Exit (exitWith)
+
+main :: IO ()
+main = runLab >>= exitWith

@@ -1,0 +1,144 @@
+-- | A run of the gate as data, and as JSON: where and of what it was made, what ran
+-- with which arguments, and every figure that it found. Tables are made of this, and of
+-- nothing else, so that they can be made again of runs that are kept.
+module Lab.Gate.Document
+  ( Measured (..),
+    Series (..),
+    samplesOf,
+    rowsOf,
+    measuredValue,
+    readMeasured,
+  )
+where
+
+import Data.Aeson (Value, object, withObject, (.:), (.=))
+import Data.Aeson.Types (parseEither)
+import Data.ByteString (ByteString)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (mapMaybe)
+import Data.Text (Text)
+import Data.Text qualified as Text
+import Lab.Gate.Table
+import Tool.Bench.Document (Document (..), Manifest)
+import Tool.Bench.Document.Codec
+import Tool.Bench.Document.Json (decodeWritten, documentObject)
+
+-- | All that one run of the gate found.
+data Measured = Measured
+  { measuredManifest :: Manifest,
+    -- | Such as @redis 7.0.15@.
+    measuredServer :: Text,
+    -- | Of hiredis; what of it is absent stands with it.
+    measuredHiredis :: Text,
+    -- | Seconds of each run.
+    measuredDuration :: Double,
+    measuredIterations :: Int,
+    measuredSeries :: [Series],
+    -- | Seconds of the short and of the long run, and, by what was measured, bytes after
+    -- either.
+    measuredMemorySeconds :: [Double],
+    measuredMemory :: [(Text, [Double])],
+    measuredMemoryProblems :: [Text]
+  }
+  deriving stock (Eq, Show)
+
+-- | The runs of one probe.
+data Series = Series
+  { -- | The probe's name.
+    seriesProbe :: Text,
+    -- | Program and arguments, as they were; address and files of one run are those of
+    -- the last.
+    seriesCommand :: [Text],
+    -- | In the order of the iterations.
+    seriesSamples :: [Sample]
+  }
+  deriving stock (Eq, Show)
+
+-- | By probe. Those of a probe that there is no more are left out.
+samplesOf :: Measured -> Samples
+samplesOf measured = Map.fromList (mapMaybe known (measuredSeries measured))
+  where
+    known one = (\probe -> (probe, seriesSamples one)) <$> Map.lookup (seriesProbe one) names
+    names = Map.fromList [(Text.pack (show probe), probe) | probe <- probes]
+
+-- | The table's rows.
+rowsOf :: Measured -> [Row]
+rowsOf measured =
+  rows (samplesOf measured)
+    <> [ memoryRow ("memory: " <> Text.unpack what) (measuredMemoryProblems measured) long short
+         | (what, [short, long]) <- measuredMemory measured
+       ]
+
+-- | As JSON: a document of the program, without runs, with what the gate found beside it. The rows
+-- stand there for other readers; they follow from the rest.
+measuredValue :: Measured -> Value
+measuredValue measured =
+  documentObject
+    ["gate" .= codecWrite (codec manifest) measured, "rows" .= map rowObject (rowsOf measured)]
+    Document {documentManifest = manifest, documentRuns = [], documentNotes = [], documentOrigins = []}
+  where
+    manifest = measuredManifest measured
+    rowObject row =
+      object
+        [ "what" .= rowWhat row,
+          "unit" .= rowUnit row,
+          "must" .= rowMust row,
+          "measured" .= rowMeasured row,
+          "spread" .= rowSpread row,
+          "interval" .= rowInterval row,
+          "pairs" .= rowPairs row,
+          "client_cpu_share" .= rowShare row,
+          "verdict" .= show (rowVerdict row)
+        ]
+
+-- | Reads it. Says what is wrong with what cannot be read.
+readMeasured :: ByteString -> Either String Measured
+readMeasured bytes = do
+  (value, document) <- decodeWritten bytes
+  found <- parseEither (withObject "document" (.: "gate")) value
+  parseEither (codecRead (codec (documentManifest document))) found
+
+-- The manifest stands in the document.
+codec :: Manifest -> Codec Measured
+codec manifest =
+  record "What the gate found." $
+    build
+      <$> field "server" "The server." measuredServer text
+      <*> field "hiredis" "The version of hiredis." measuredHiredis text
+      <*> field "duration_sec" "Seconds of each run." measuredDuration number
+      <*> field "iterations" "Runs of each probe." measuredIterations int
+      <*> field "series" "The runs of each probe." measuredSeries (list series)
+      <*> field "memory_sec" "Seconds of the two runs whose memory is compared." measuredMemorySeconds (list number)
+      <*> field "memory" "Bytes after either." (Map.fromList . measuredMemory) (mapOf (list number))
+      <*> field "memory_problems" "Why these runs are not valid." measuredMemoryProblems (list text)
+  where
+    build server hiredis duration iterations found seconds bytes problems =
+      Measured
+        { measuredManifest = manifest,
+          measuredServer = server,
+          measuredHiredis = hiredis,
+          measuredDuration = duration,
+          measuredIterations = iterations,
+          measuredSeries = found,
+          measuredMemorySeconds = seconds,
+          measuredMemory = Map.toList bytes,
+          measuredMemoryProblems = problems
+        }
+
+series :: Codec Series
+series =
+  record "The runs of one probe." $
+    Series
+      <$> field "probe" "Its name." seriesProbe text
+      <*> field "command" "Program and arguments." seriesCommand (list text)
+      <*> field "samples" "In the order of the iterations." seriesSamples (list sample)
+
+sample :: Codec Sample
+sample =
+  record "A run." $
+    Sample
+      <$> field "ops_per_sec" "Commands a second." sampleOps number
+      <*> field "cpu_ns_per_op" "Processor time per command, in nanoseconds." sampleCpu number
+      <*> field "late_p99_ns" "How late an open loop sent." sampleLate (nullable number)
+      <*> field "cpu_share" "The part of its cores that the client used." sampleShare (nullable number)
+      <*> field "problems" "Why the run is not valid." sampleProblems (list text)

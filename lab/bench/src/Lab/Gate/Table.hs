@@ -1,0 +1,428 @@
+-- | The speed that is demanded, as data: which runs there are, and which row
+-- holds which of them against which. Pure; "Lab.Gate" carries it out.
+--
+-- Where the server is full, with batches and with many callers, no client can be much
+-- faster than another, and C is the limit: at least 0.95 of the better hiredis, and no
+-- more processor time than the one that needs least. Where it is not, and in a cluster,
+-- the goals are about other clients, which the comparison measures: here these rows
+-- have no bar. What the tool costs beside a bare loop, and how late it sends, is bounded
+-- here too, because every other figure rests on it.
+--
+-- A row is judged by the interval of its ratio, not by the ratio: it misses or
+-- reaches a bar only if the whole interval does. What lies between is said to be
+-- undecided, so that neither a bad minute fails a row nor a good one passes it.
+module Lab.Gate.Table
+  ( -- * Runs
+    Probe (..),
+    Place (..),
+    Runner (..),
+    ClientRun (..),
+    batchedGets,
+    ClusterKeys (..),
+    HiredisForm (..),
+    HiredisLoad (..),
+    probes,
+    probePlace,
+    openRate,
+
+    -- * What they found
+    Sample (..),
+    Samples,
+
+    -- * Rows
+    Row (..),
+    FigureUnit (..),
+    Verdict (..),
+    rows,
+    memoryRow,
+    isSaturated,
+    median,
+  )
+where
+
+import Data.List (nub, sort)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Data.Maybe (mapMaybe)
+import Data.Text (Text)
+import Tool.Bench.Trust (cpuLimit)
+import Tool.Options.Bench (Operation (..))
+import Tool.Statistics (summariseRatios)
+
+-- | A run that is repeated; the name by which rows refer to it.
+data Probe
+  = -- | 16 threads with batches of 64, one connection, a core each.
+    Batches Operation
+  | -- | So many threads, each waiting for its reply.
+    Waiting Int
+  | -- | One thread waiting, without polling.
+    WaitingUnpolled
+  | -- | On both cores, with the defaults and so many capabilities.
+    FreeBatches Int
+  | -- | The same with 256 threads waiting.
+    FreeWaiting Int
+  | ClusterBatches ClusterKeys
+  | -- | 256 threads.
+    ClusterWaiting ClusterKeys
+  | TlsBatches
+  | -- | 'Batches' of GETs by a loop that does nothing else.
+    BareBatches
+  | -- | So many threads waiting, by such a loop.
+    BareWaiting Int
+  | -- | An open loop, 'openRate' GETs a second.
+    OpenLoop
+  | -- | A program around hiredis.
+    Hiredis HiredisForm HiredisLoad
+  | -- | redis-benchmark -c 16 -P 64.
+    Reference Operation
+  | -- | redis-benchmark -c 1 -P 1.
+    ReferenceOne
+  | -- | redis-benchmark --cluster -c 20 -P 64.
+    ReferenceCluster
+  | -- | redis-benchmark --tls -c 16 -P 64.
+    ReferenceTls
+  deriving stock (Eq, Ord, Show)
+
+-- | How hiredis is used.
+data HiredisForm
+  = -- | Its encoder and its reader, in a loop of our own.
+    Loop
+  | -- | Its asynchronous interface, on libev.
+    Async
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | What it is asked to do: as many commands on their way as ours have.
+data HiredisLoad
+  = HiredisBatches Operation
+  | HiredisWaiting Int
+  | HiredisClusterBatches
+  | HiredisClusterWaiting
+  deriving stock (Eq, Ord, Show)
+
+-- | Which keys a run in a cluster reads, 100 000 either way.
+data ClusterKeys
+  = -- | Keys of every slot, as a cluster has them.
+    EverySlot
+  | -- | Those that @redis-benchmark --cluster@ reads, all of one slot per node: its
+    -- servers find the slot's entry in their nearest cache, and spend a sixth
+    -- less on a command. What is held against it reads the same keys.
+    TheirKeys
+  deriving stock (Eq, Ord, Show)
+
+-- | Which private server a run goes to.
+data Place
+  = -- | A server on core 0.
+    Pinned
+  | -- | A server on whatever core it likes.
+    Unpinned
+  | -- | Five masters on core 0.
+    PinnedCluster
+  | -- | A server with TLS on core 0.
+    PinnedTls
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | What runs there.
+data Runner
+  = -- | Our own program.
+    OurProgram ClientRun
+  | -- | The same load by a bare loop over the library.
+    BareLoop ClientRun
+  | -- | Our own program in an open loop.
+    OpenProgram
+  | HiredisProgram HiredisForm HiredisLoad
+  | RedisBenchmarkProgram
+  deriving stock (Eq, Show)
+
+-- | How our own program is run.
+data ClientRun = ClientRun
+  { clientOperation :: Operation,
+    clientThreads :: Int,
+    clientBatch :: Int,
+    -- | Whether connections are left to the default instead of one per node.
+    clientDefaultConnections :: Bool,
+    clientPolling :: Bool,
+    clientCapabilities :: Int,
+    clientKeys :: ClusterKeys
+  }
+  deriving stock (Eq, Show)
+
+-- | GETs of any key by 16 threads, each of which submits 64 and waits for all.
+batchedGets :: ClientRun
+batchedGets =
+  ClientRun
+    { clientOperation = OperationGet,
+      clientThreads = 16,
+      clientBatch = 64,
+      clientDefaultConnections = False,
+      clientPolling = True,
+      clientCapabilities = 1,
+      clientKeys = EverySlot
+    }
+
+-- | Commands a second at which an open loop must send in time.
+openRate :: Int
+openRate = 100000
+
+-- | All of them, in the order in which each iteration takes them: what is
+-- compared stands close together.
+probes :: [Probe]
+probes =
+  concat
+    [ [Reference OperationGet, BareBatches, Batches OperationGet],
+      hiredis (HiredisBatches OperationGet),
+      [BareWaiting 256, Waiting 256],
+      hiredis (HiredisWaiting 256),
+      [Waiting 1024],
+      hiredis (HiredisWaiting 1024),
+      [Waiting 64, Waiting 16, Reference OperationSet, Batches OperationSet],
+      hiredis (HiredisBatches OperationSet),
+      [ReferenceOne, Waiting 1, WaitingUnpolled, OpenLoop],
+      [FreeBatches 1, FreeBatches 2, FreeWaiting 1, FreeWaiting 2],
+      [ReferenceCluster, ClusterBatches TheirKeys, ClusterWaiting TheirKeys, ClusterBatches EverySlot],
+      hiredis HiredisClusterBatches,
+      [ClusterWaiting EverySlot],
+      hiredis HiredisClusterWaiting,
+      [ReferenceTls, TlsBatches]
+    ]
+  where
+    hiredis load = [Hiredis form load | form <- [minBound .. maxBound]]
+
+-- | Where it runs, and what.
+probePlace :: Probe -> (Place, Runner)
+probePlace = \case
+  Batches operation -> (Pinned, OurProgram batchedGets {clientOperation = operation})
+  Waiting threads -> (Pinned, OurProgram (waiting threads))
+  WaitingUnpolled -> (Pinned, OurProgram (waiting 1) {clientPolling = False})
+  FreeBatches capabilities -> (Unpinned, OurProgram (free capabilities batchedGets))
+  FreeWaiting capabilities -> (Unpinned, OurProgram (free capabilities (waiting 256)))
+  ClusterBatches keys -> (PinnedCluster, OurProgram batchedGets {clientKeys = keys})
+  ClusterWaiting keys -> (PinnedCluster, OurProgram (waiting 256) {clientKeys = keys})
+  TlsBatches -> (PinnedTls, OurProgram batchedGets)
+  BareBatches -> (Pinned, BareLoop batchedGets)
+  BareWaiting threads -> (Pinned, BareLoop (waiting threads))
+  OpenLoop -> (Pinned, OpenProgram)
+  Hiredis form load -> (hiredisPlace load, HiredisProgram form load)
+  Reference _ -> (Pinned, RedisBenchmarkProgram)
+  ReferenceOne -> (Pinned, RedisBenchmarkProgram)
+  ReferenceCluster -> (PinnedCluster, RedisBenchmarkProgram)
+  ReferenceTls -> (PinnedTls, RedisBenchmarkProgram)
+  where
+    waiting threads = batchedGets {clientThreads = threads, clientBatch = 1}
+    free capabilities run' =
+      run' {clientDefaultConnections = True, clientCapabilities = capabilities}
+    hiredisPlace = \case
+      HiredisBatches _ -> Pinned
+      HiredisWaiting _ -> Pinned
+      HiredisClusterBatches -> PinnedCluster
+      HiredisClusterWaiting -> PinnedCluster
+
+-- | What one run found.
+data Sample = Sample
+  { sampleOps :: Double,
+    -- | Nanoseconds of processor time per command.
+    sampleCpu :: Double,
+    -- | Of an open loop: how late commands were sent, the 99th percentile in
+    -- nanoseconds.
+    sampleLate :: Maybe Double,
+    -- | The part of its cores that our program used.
+    sampleShare :: Maybe Double,
+    -- | Why the run is not valid; empty: it is.
+    sampleProblems :: [Text]
+  }
+  deriving stock (Eq, Show)
+
+-- | All runs of each probe, in the order of the iterations.
+type Samples = Map Probe [Sample]
+
+-- | One line of the table: a ratio, and what it should be.
+data Row = Row
+  { rowWhat :: String,
+    rowUnit :: String,
+    rowMust :: Maybe Double,
+    -- | The geometric mean of the iterations' ratios.
+    rowMeasured :: Double,
+    -- | The least and the greatest ratio of any one iteration.
+    rowSpread :: (Double, Double),
+    -- | The 95 % interval of confidence of the ratio: Student's t over the
+    -- logarithms of the iterations' ratios. 'Nothing' for a single iteration of
+    -- what is timed; what is counted has no noise, and is its own interval.
+    rowInterval :: Maybe (Double, Double),
+    -- | The figures of each iteration, ours and what they are held against.
+    rowPairs :: [(Double, Double)],
+    -- | The two medians, and what they are.
+    rowFigures :: (Double, Double),
+    rowFigureUnit :: FigureUnit,
+    -- | The part of its cores that our program used, the median. More than the tool
+    -- lets pass for a measurement of the server is the client's own speed.
+    rowShare :: Maybe Double,
+    -- | Of the runs, each once.
+    rowProblems :: [Text],
+    rowVerdict :: Verdict
+  }
+  deriving stock (Eq, Show)
+
+-- | What the figures of a row are.
+data FigureUnit
+  = PerSecond
+  | NanosPerCommand
+  | Nanos
+  | Bytes
+  deriving stock (Eq, Show)
+
+-- | How a row went.
+data Verdict
+  = Missed
+  | -- | The bar lies within the interval.
+    Undecided
+  | Reached
+  | -- | There is no bar.
+    Stated
+  | -- | Runs are missing.
+    Incomplete
+  | -- | Runs are not valid.
+    Unsound
+  deriving stock (Eq, Show)
+
+-- | Whether the generator used so much of its cores that its figures are its own: what
+-- @--allow-saturation@ lets through.
+isSaturated :: Row -> Bool
+isSaturated = maybe False (> cpuLimit) . rowShare
+
+-- | The table, from all samples.
+rows :: Samples -> [Row]
+rows samples =
+  concat
+    [ [ fullRate "GET, 16 threads x 64" (Batches OperationGet) (HiredisBatches OperationGet),
+        fullCost "GET, 16 threads x 64: client CPU" (Batches OperationGet) (HiredisBatches OperationGet),
+        fullRate "SET, 16 threads x 64" (Batches OperationSet) (HiredisBatches OperationSet),
+        fullCost "SET, 16 threads x 64: client CPU" (Batches OperationSet) (HiredisBatches OperationSet),
+        fullRate "GET, 256 threads waiting" (Waiting 256) (HiredisWaiting 256),
+        fullCost "GET, 256 threads waiting: client CPU" (Waiting 256) (HiredisWaiting 256),
+        fullRate "GET, 1024 threads waiting" (Waiting 1024) (HiredisWaiting 1024),
+        fullCost "GET, 1024 threads waiting: client CPU" (Waiting 1024) (HiredisWaiting 1024)
+      ],
+      [ speed "cluster, keys of every slot, 16 threads x 64" "H" (ClusterBatches EverySlot) (better PerSecond HiredisClusterBatches) Nothing,
+        speed "cluster, keys of every slot, 256 threads waiting" "H" (ClusterWaiting EverySlot) (better PerSecond HiredisClusterWaiting) Nothing,
+        speed "cluster, 16 threads x 64" "RC" (ClusterBatches TheirKeys) ReferenceCluster Nothing,
+        speed "cluster, 256 threads waiting" "RC" (ClusterWaiting TheirKeys) ReferenceCluster Nothing,
+        speed "GET, 16 threads x 64" "R" (Batches OperationGet) r Nothing,
+        cost "GET, 16 threads x 64: client CPU" "R" (Batches OperationGet) r Nothing,
+        speed "SET, 16 threads x 64" "R" (Batches OperationSet) (Reference OperationSet) Nothing,
+        speed "GET, 64 threads waiting" "R" (Waiting 64) r Nothing,
+        speed "GET, 16 threads waiting" "R" (Waiting 16) r Nothing,
+        speed "GET, 1 thread waiting" "R1" (Waiting 1) ReferenceOne Nothing,
+        speed "GET, 1 thread waiting, no polling" "R1" WaitingUnpolled ReferenceOne Nothing,
+        speed "TLS, 16 threads x 64" "RT" TlsBatches ReferenceTls Nothing
+      ],
+      -- The library against itself.
+      [ speed "both cores, -N2, batches" "of -N1" (FreeBatches 2) (FreeBatches 1) (Just 0.8),
+        speed "both cores, -N2, 256 waiting" "of -N1" (FreeWaiting 2) (FreeWaiting 1) (Just 0.8),
+        cost "cluster, 16 threads x 64: client CPU" "of one server" (ClusterBatches EverySlot) (Batches OperationGet) (Just 1.7)
+      ],
+      -- The tool against itself.
+      [ cost "the tool, 16 threads x 64: client CPU" "of a bare loop" (Batches OperationGet) BareBatches (Just overheadLimit),
+        cost "the tool, 256 threads waiting: client CPU" "of a bare loop" (Waiting 256) (BareWaiting 256) (Just overheadLimit),
+        latenessRow (taken OpenLoop)
+      ]
+    ]
+  where
+    r = Reference OperationGet
+    taken name = Map.findWithDefault [] name samples
+    fullRate what probe load = speed what "H" probe (better PerSecond load) (Just 0.95)
+    fullCost what probe load = cost what "H" probe (better NanosPerCommand load) (Just 1)
+    speed what unit probe against = ratioRow samples PerSecond (Names what unit) (probe, against)
+    cost what unit probe against = ratioRow samples NanosPerCommand (Names what unit) (probe, against)
+    -- The form that is the better one by this figure.
+    better kind load = case sort [(key kind (median (map (figureOf kind) found)), form) | form <- [minBound .. maxBound], let found = taken (Hiredis form load), not (null found)] of
+      (_, form) : _ -> Hiredis form load
+      [] -> Hiredis Loop load
+    key kind figure = if kind == PerSecond then negate figure else figure
+
+-- | The processor time that the tool may take of what a bare loop takes: 1.1.
+overheadLimit :: Double
+overheadLimit = 1.1
+
+-- | How late the 99th percentile of an open loop may be sent, in nanoseconds: 1 ms.
+latenessLimit :: Double
+latenessLimit = 1e6
+
+figureOf :: FigureUnit -> Sample -> Double
+figureOf = \case
+  PerSecond -> sampleOps
+  _ -> sampleCpu
+
+-- What a row is called, and in what its ratio is.
+data Names = Names String String
+
+ratioRow :: Samples -> FigureUnit -> Names -> (Probe, Probe) -> Maybe Double -> Row
+ratioRow samples kind names (probe, against) must =
+  (row kind names problems pairs must) {rowShare = shareOf (taken probe)}
+  where
+    taken name = Map.findWithDefault [] name samples
+    problems = concatMap sampleProblems (taken probe <> taken against)
+    pairs = (map (figureOf kind) (taken probe), map (figureOf kind) (taken against))
+
+shareOf :: [Sample] -> Maybe Double
+shareOf found = case mapMaybe sampleShare found of
+  [] -> Nothing
+  shares -> Just (median shares)
+
+-- How late commands of an open loop were sent, against what is allowed.
+latenessRow :: [Sample] -> Row
+latenessRow found =
+  (row Nanos (Names what "of 1 ms") (concatMap sampleProblems found) (late, map (const latenessLimit) late) (Just 1)) {rowShare = shareOf found}
+  where
+    what = "the tool, open loop at " <> show (openRate `div` 1000) <> " k/s: sent late, p99"
+    -- A ratio has no interval if one of its sides is nothing.
+    late = map (max 1) (mapMaybe sampleLate found)
+
+row :: FigureUnit -> Names -> [Text] -> ([Double], [Double]) -> Maybe Double -> Row
+row kind (Names what unit) problems (ours, theirs) must =
+  Row
+    { rowWhat = what,
+      rowUnit = unit,
+      rowMust = must,
+      rowMeasured = measured,
+      rowSpread = if null ratios then (0, 0) else (minimum ratios, maximum ratios),
+      rowInterval = interval,
+      rowPairs = zip ours theirs,
+      rowFigures = (median ours, median theirs),
+      rowFigureUnit = kind,
+      rowShare = Nothing,
+      rowProblems = nub problems,
+      rowVerdict = verdict
+    }
+  where
+    ratios = zipWith (/) ours theirs
+    -- What is counted, not timed, has no noise.
+    (measured, interval) = case (kind, summariseRatios ratios) of
+      (_, Nothing) -> (0 / 0, Nothing)
+      (Bytes, Just (mean, _)) -> (mean, Just (mean, mean))
+      (_, Just found) -> found
+    wholly test = maybe False (\(low, high) -> test low && test high) interval
+    reaches bar ratio = case kind of
+      PerSecond -> ratio >= bar
+      _ -> ratio <= bar
+    verdict
+      | not (null problems) = Unsound
+      | null ours || null theirs || isNaN measured || isInfinite measured = Incomplete
+      | otherwise = case must of
+        Nothing -> Stated
+        Just bar
+          | wholly (not . reaches bar) -> Missed
+          | wholly (reaches bar) -> Reached
+          | otherwise -> Undecided
+
+-- | Bytes after a long run against bytes after a short one, and what is wrong
+-- with the runs.
+memoryRow :: String -> [Text] -> Double -> Double -> Row
+memoryRow what problems long short = row Bytes (Names what "of the short run") problems ([long], [short]) (Just 1.2)
+
+-- | The middle one, or the mean of the middle two; 0 of none.
+median :: [Double] -> Double
+median values = case drop ((size - 1) `div` 2) (sort values) of
+  one : other : _ | even size -> (one + other) / 2
+  one : _ -> one
+  [] -> 0
+  where
+    size = length values

@@ -1,0 +1,136 @@
+-- | The command line of what this project measures itself with.
+module Lab.Options
+  ( Mode (..),
+    Outcome (..),
+    parseArguments,
+    programName,
+  )
+where
+
+import Control.Applicative (many, optional, (<|>))
+import Lab.Bare (BareOptions (..))
+import Lab.Options.Differential (DifferentialOptions, differentialOptions, differentialProblem)
+import Lab.Options.Gate (GateOptions, defaultGate, gateOptions, gateProblem)
+import Lab.Options.Suite (SuiteOptions, suiteOptions, suiteProblem)
+import Options.Applicative
+  ( Parser,
+    ParserInfo,
+    ParserResult (..),
+    command,
+    defaultPrefs,
+    execParserPure,
+    footer,
+    fullDesc,
+    header,
+    help,
+    helper,
+    hsubparser,
+    info,
+    internal,
+    long,
+    metavar,
+    option,
+    progDesc,
+    renderFailure,
+    strArgument,
+    strOption,
+    subparser,
+    switch,
+    (<**>),
+  )
+import System.Exit (ExitCode (ExitSuccess))
+import Tool.Options.Number (between, seconds, wholeNumber)
+
+-- | What the program was asked to do.
+data Mode
+  = -- | The table of speeds, measured.
+    Gate GateOptions
+  | -- | The same of raw data that were measured before.
+    Render [FilePath]
+  | -- | The standard set of runs against private servers.
+    Suite SuiteOptions
+  | -- | The same as redis-benchmark, beside it.
+    Differential DifferentialOptions
+  | -- | What the gate starts as a process of its own.
+    Bare BareOptions
+  deriving stock (Eq, Show)
+
+-- | What to do about a command line.
+data Outcome
+  = Run Mode
+  | -- | Print this and end well.
+    Help String
+  | -- | One line that says what is wrong.
+    Reject String
+  deriving stock (Eq, Show)
+
+-- | How it is called.
+programName :: String
+programName = "redis-client-lab"
+
+-- | Reads the arguments: the mode, then its options.
+parseArguments :: [String] -> Outcome
+parseArguments [] = Reject "what to do is missing: name a mode (try --help)"
+parseArguments arguments = case execParserPure defaultPrefs program arguments of
+  Success said -> either Reject (\mode -> maybe (Run mode) Reject (modeProblem mode)) said
+  Failure failure -> case renderFailure failure programName of
+    (text, ExitSuccess) -> Help text
+    (text, _) -> Reject (oneLine text)
+  CompletionInvoked _ -> Reject "there are no completions (try --help)"
+  where
+    -- What is wrong stands before the usage, which --help shows.
+    oneLine text = case words (unwords (takeWhile (/= "") (lines text))) of
+      [] -> "this cannot be read (try --help)"
+      problem -> unwords problem <> " (try --help)"
+
+modeProblem :: Mode -> Maybe String
+modeProblem = \case
+  Gate options -> gateProblem options
+  Render _ -> Nothing
+  Suite options -> suiteProblem options
+  Differential options -> differentialProblem options
+  Bare options -> between "--threads" 1 100000 (bareThreads options) <|> between "--batch" 1 100000 (bareBatch options)
+
+-- What a line says, or why it makes no sense.
+program :: ParserInfo (Either String Mode)
+program =
+  info
+    ((modes <|> hidden) <**> helper)
+    (fullDesc <> header "redis-client-lab - what this project measures itself with" <> footer exitCodes)
+  where
+    modes =
+      hsubparser
+        ( metavar "gate|suite|differential"
+            <> command "gate" (info gateMode (progDesc "Speeds, and what the tool itself costs, on pinned cores, beside hiredis and redis-benchmark" <> footer exitCodes))
+            <> command "suite" (info (Right . Suite <$> suiteOptions) (progDesc "GET, SET and mixed against a private server and a private cluster"))
+            <> command
+              "differential"
+              (info (Right . Differential <$> differentialOptions) (progDesc "The same tests by redis-client and by redis-benchmark: do they find the same?" <> footer exitCodes))
+        )
+    hidden = subparser (internal <> command "bare" (info (Right . Bare <$> bareOptions) (progDesc "A loop that does nothing but ask")))
+    gateMode =
+      gateOrRender
+        <$> switch (long "render" <> help "Measure nothing: show the table of earlier runs, beside each other")
+        <*> gateOptions
+        <*> many (strArgument (metavar "FILE..." <> help "With --render: raw data of the gate"))
+    exitCodes =
+      "Exit codes: 0 well; 1 a row missed what it must reach, or a test differs; 2 bad options, or a run that"
+        <> " counted errors, misses or other commands than the server; 3 the server"
+        <> " or a program that is needed cannot be had."
+
+gateOrRender :: Bool -> GateOptions -> [FilePath] -> Either String Mode
+gateOrRender rendered options files
+  | not rendered = if null files then Right (Gate options) else Left "a FILE is for --render"
+  | null files = Left "--render needs a FILE"
+  | options /= defaultGate = Left "--render measures nothing: no other options"
+  | otherwise = Right (Render files)
+
+bareOptions :: Parser BareOptions
+bareOptions =
+  BareOptions
+    <$> strOption (long "host" <> metavar "HOST")
+    <*> option wholeNumber (long "port" <> metavar "PORT")
+    <*> option wholeNumber (long "threads" <> metavar "N")
+    <*> option wholeNumber (long "batch" <> metavar "N")
+    <*> optional (option wholeNumber (long "keys" <> metavar "N"))
+    <*> seconds "duration" 1 "Seconds"

@@ -1,0 +1,28 @@
+-- | The options of @suite@.
+module Lab.Options.Suite
+  ( SuiteOptions (..),
+    suiteOptions,
+    suiteProblem,
+  )
+where
+
+import Options.Applicative (Parser)
+import Tool.Options.Number (seconds)
+import Tool.Options.Output (Outputs, outputOptions, outputProblem)
+
+-- | The standard set of runs.
+data SuiteOptions = SuiteOptions
+  { suiteDuration :: Double,
+    suiteOutputs :: Outputs
+  }
+  deriving stock (Eq, Show)
+
+-- | All of them.
+suiteOptions :: Parser SuiteOptions
+suiteOptions = SuiteOptions <$> seconds "duration" 5 "Seconds per run" <*> outputOptions
+
+-- | What is wrong with them, in one line.
+suiteProblem :: SuiteOptions -> Maybe String
+suiteProblem options
+  | suiteDuration options <= 0 = Just "--duration must be more than 0"
+  | otherwise = outputProblem (suiteOutputs options)

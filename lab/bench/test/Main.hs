@@ -1,0 +1,30 @@
+-- | All tests of the laboratory's program; and, when a test starts it again, the
+-- program.
+module Main (main) where
+
+import Lab.DifferentialSpec qualified
+import Lab.Gate.DocumentSpec qualified
+import Lab.GateSpec qualified
+import Lab.HiredisSpec qualified
+import Lab.OptionsSpec qualified
+import Lab.Program (runLab)
+import Lab.ProgramSpec qualified
+import Lab.SuiteSpec qualified
+import Redis.TestKit.Wait (within)
+import System.Environment (lookupEnv)
+import System.Exit (exitWith)
+import Test.Hspec (around_, hspec)
+import Tool.Utf8 (useUtf8)
+
+main :: IO ()
+main =
+  lookupEnv Lab.ProgramSpec.actAsProgram >>= \case
+    Just _ -> runLab >>= exitWith
+    Nothing -> (useUtf8 >>) . hspec . around_ (within 120) $ do
+      Lab.OptionsSpec.spec
+      Lab.SuiteSpec.spec
+      Lab.GateSpec.spec
+      Lab.Gate.DocumentSpec.spec
+      Lab.HiredisSpec.spec
+      Lab.DifferentialSpec.spec
+      Lab.ProgramSpec.spec

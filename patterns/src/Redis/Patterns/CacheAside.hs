@@ -1,0 +1,362 @@
+-- | Values that are computed once, and kept by the server for a while.
+--
+-- > cache <- newCache client (keeping "user" codec)
+-- > user <- cached cache "7" (loadUser 7)
+-- > …
+-- > saveUser 7 changed
+-- > invalidate cache "7"
+--
+-- == What is promised
+--
+-- __Nothing stale.__ What 'cached' returns was computed after every invalidation of its key that
+-- was answered before the call. A computation that was under way when its key was invalidated is not
+-- kept. So first write to where the value comes from, then 'invalidate'.
+--
+-- __One computes.__ Of those who miss together one computes, and the others wait for it: in one process,
+-- and for 'keepingWait' also in others.
+--
+-- __Early.__ Shortly before a value expires one caller computes it anew while the others still get it
+-- (at random, the sooner the longer it took to compute). And values that are stored together do not
+-- expire together ('keepingJitter').
+--
+-- == What is not
+--
+-- Replication is asynchronous: after a fail-over a value may be there again whose invalidation was
+-- lost. And an invalidation that fails leaves the value for the rest of its time: 'invalidate'
+-- throws then, and is to be called again. If who should call it dies first, the value's time is all that
+-- ends it. So that time is the bound of how old a value may be when everything goes wrong.
+--
+-- == How
+--
+-- A key is one hash: a value, and a lease. Whoever misses gets the lease, and may store while it is there.
+-- 'invalidate' deletes both. So a late store finds no lease, or another's, and is refused by the
+-- script.
+--
+-- == When a reply is lost
+--
+-- Invalidating twice does no harm, so it is 'repeatable', and an error means that it must be
+-- done again: 'NotSent' that readers still get the old value, 'MaybeExecuted' that they may. Others take a
+-- DEL that may not have come for done. A store may be repeated, since the first that runs uses up the lease
+-- that it names; if it is lost for good, the next reader finds the value or computes it. A look that may have
+-- got the lease asks again, and is told that it has it. A lease whose owner never heard of it ends by
+-- itself.
+module Redis.Patterns.CacheAside
+  ( -- * How values are kept
+    Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingPatience, keepingWithoutServer),
+    keeping,
+    Codec (..),
+    plainBytes,
+
+    -- * Using them
+    Cache,
+    newCache,
+    cached,
+    invalidate,
+  )
+where
+
+import Control.Concurrent.STM
+import Control.Exception
+import Control.Monad (void, when)
+import Data.ByteString (ByteString)
+import Data.ByteString qualified as ByteString
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
+import Data.Int (Int64)
+import Data.Map.Strict (Map)
+import Data.Map.Strict qualified as Map
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.Decode qualified as Decode
+import Redis.Duration
+import Redis.Patterns.Internal.Time
+import Redis.Patterns.Internal.Token
+import Redis.Script
+import System.Random (randomRIO)
+
+-- | Values as bytes, and back. 'Nothing': not readable, as after a change of the format; it
+-- is computed and stored again.
+--
+-- @since 0.1.0.0
+data Codec a = Codec
+  { encodeWith :: a -> ByteString,
+    decodeWith :: ByteString -> Maybe a
+  }
+
+-- | Bytes as they are.
+--
+-- @since 0.1.0.0
+plainBytes :: Codec ByteString
+plainBytes = Codec {encodeWith = id, decodeWith = Just}
+
+-- | How values are kept. Made by 'keeping', and changed by its fields.
+--
+-- @since 0.1.0.0
+data Keeping a = Keeping
+  { keepingName :: ByteString,
+    keepingCodec :: Codec a,
+    -- | How long a value is kept: 5 minutes unless said otherwise.
+    keepingTime :: Duration,
+    -- | The part of that time that is drawn by lot: 0.1, so between 90 and 100 % of it.
+    keepingJitter :: Double,
+    -- | How long it is kept that there is no value; 'Nothing': not at all. 30 s unless said
+    -- otherwise.
+    keepingAbsentTime :: Maybe Duration,
+    -- | How early a value is computed anew: 1 unless said otherwise, more is earlier, 0 only
+    -- when it has expired.
+    keepingEarly :: Double,
+    -- | How long a computation may take and still be stored, and how long others wait for one whose
+    -- process has died: 10 s unless said otherwise.
+    keepingLease :: Duration,
+    -- | How long to wait for another process that computes the same; then the value is
+    -- computed and not stored. 10 s unless said otherwise, 'mempty': not at all.
+    keepingWait :: Duration,
+    -- | How long to wait for the server, each time: 1 s unless said otherwise.
+    keepingPatience :: Duration,
+    -- | Whether to compute when the server does not answer ('True', unless said otherwise), or
+    -- to throw its 'Error'. What is computed protects itself, or does not.
+    keepingWithoutServer :: Bool
+  }
+
+-- | Values of this name: the key of @k@ is @NAME:k@.
+--
+-- @since 0.1.0.0
+keeping :: ByteString -> Codec a -> Keeping a
+keeping name codec =
+  Keeping
+    { keepingName = name,
+      keepingCodec = codec,
+      keepingTime = minutes 5,
+      keepingJitter = 0.1,
+      keepingAbsentTime = Just (seconds 30),
+      keepingEarly = 1,
+      keepingLease = seconds 10,
+      keepingWait = seconds 10,
+      keepingPatience = seconds 1,
+      keepingWithoutServer = True
+    }
+
+-- | Values that are kept, and what this process computes of them at the moment.
+--
+-- @since 0.1.0.0
+data Cache a = Cache
+  { cacheClient :: Client,
+    cacheKeeping :: Keeping a,
+    -- | With which each token of this cache begins.
+    cacheToken :: ByteString,
+    cacheCalls :: IORef Int,
+    -- | By their leases.
+    cacheFlights :: TVar (Map ByteString (TMVar (Landing a)))
+  }
+
+-- | How a computation ended, for those who wait for it.
+data Landing a
+  = Landed (Maybe a)
+  | Crashed SomeException
+  | -- | Who computed was interrupted. That concerns nobody else.
+    Vanished
+
+-- | A cache, to be made once for each kind of values. Costs nothing, connects to nothing.
+--
+-- @since 0.1.0.0
+newCache :: Client -> Keeping a -> IO (Cache a)
+newCache client how = Cache client how <$> newToken 16 <*> newIORef 0 <*> newTVarIO Map.empty
+
+-- | The value of a key, or what the action computes; 'Nothing' if there is none.
+--
+-- A value that is there costs one round trip; computing costs another. Blocks while somebody
+-- else computes it. If the action throws, so does this, and so it does for those who wait in
+-- this process, unless the value is only computed early: then the one that is there is returned.
+--
+-- @since 0.1.0.0
+cached :: Cache a -> ByteString -> IO (Maybe a) -> IO (Maybe a)
+cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compute = mask $ \restore -> do
+  call <- atomicModifyIORef' cacheCalls (\count -> (count + 1, count))
+  began <- instantNow
+  let token = cacheToken <> "." <> Char8.pack (show call)
+      -- Nobody waits for it: if it fails, the lease ends by itself.
+      giveBack = void (submit cacheClient (givingBack cacheKeeping key token))
+      lead lease = leading cache key lease (restore compute)
+      look readable pause = do
+        early <- earliness (keepingEarly cacheKeeping)
+        tryRun cacheClient (looking cacheKeeping key token (readable, early)) `onException` giveBack >>= \case
+          Left failure -> do
+            when (errorDelivery failure == MaybeExecuted) giveBack
+            if keepingWithoutServer cacheKeeping then restore compute else throwIO failure
+          Right (Here bytes) -> maybe (look False pause) pure (unpack cacheKeeping bytes)
+          Right (HereAndYours bytes lease) -> case unpack cacheKeeping bytes of
+            Nothing -> lead lease
+            Just value -> lead lease `catch` \failure -> if isAsynchronous failure then throwIO failure else pure value
+          Right (Yours lease) -> lead lease
+          Right (Others lease left)
+            | cacheToken `ByteString.isPrefixOf` lease ->
+              joining cache lease left >>= \case
+                Just (Landed value) -> pure value
+                Just (Crashed failure) -> throwIO failure
+                Just Vanished -> look readable pause
+                Nothing -> await readable pause left
+            | otherwise -> await readable pause left
+      -- Another process computes; or who had the lease never heard of it.
+      await readable pause left = do
+        now <- instantNow
+        let rest = now `until'` (began `after` keepingWait cacheKeeping)
+        if rest <= mempty
+          then restore compute
+          else do
+            jittered (min rest (min pause (max (milliseconds 1) left))) >>= pauseFor
+            look readable (min (milliseconds 50) (pause <> pause))
+  look True (milliseconds 2)
+
+-- | Waits for a computation of this process. It may not be known yet, or not any more; then the
+-- server is asked again soon.
+joining :: Cache a -> ByteString -> Duration -> IO (Maybe (Landing a))
+joining Cache {cacheFlights} lease left = do
+  found <- waitFor (milliseconds 5) (readTVar cacheFlights >>= maybe retry pure . Map.lookup lease)
+  case found of
+    Nothing -> pure Nothing
+    Just landing -> waitFor (max (milliseconds 1) left) (readTMVar landing)
+
+-- | Computes, tells those who wait, and stores.
+-- Runs masked, but for the computation.
+leading :: Cache a -> ByteString -> ByteString -> IO (Maybe a) -> IO (Maybe a)
+leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
+  landing <- newEmptyTMVarIO
+  atomically (modifyTVar' cacheFlights (Map.insert lease landing))
+  let land how = atomically (putTMVar landing how)
+      gone = atomically (modifyTVar' cacheFlights (Map.delete lease))
+      giveBack = void (submit cacheClient (givingBack cacheKeeping key lease))
+  flip finally gone $ do
+    began <- instantNow
+    try compute >>= \case
+      Left failure -> do
+        land (if isAsynchronous failure then Vanished else Crashed failure)
+        giveBack
+        throwIO failure
+      Right value -> do
+        land (Landed value)
+        cost <- (began `until'`) <$> instantNow
+        time <- timeOf cacheKeeping value
+        -- If nobody knows whether it was stored, either is right. If it was not, others need
+        -- not wait for the end of the lease.
+        stored <- traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
+        when (maybe True (either (const True) (const False)) stored) giveBack
+        pure value
+
+isAsynchronous :: SomeException -> Bool
+isAsynchronous failure = case fromException failure of
+  Just (SomeAsyncException _) -> True
+  Nothing -> False
+
+timeOf :: Keeping a -> Maybe a -> IO (Maybe Duration)
+timeOf Keeping {keepingTime, keepingAbsentTime, keepingJitter} value = do
+  lot <- randomRIO (0, 1)
+  pure (shortened lot <$> maybe keepingAbsentTime (const (Just keepingTime)) value)
+  where
+    shortened lot time = seconds (inSeconds time * (1 - lot * max 0 (min 1 keepingJitter)))
+
+-- | By how many times the cost of a value it is to be computed early, this time.
+earliness :: Double -> IO Double
+earliness factor = do
+  lot <- randomRIO (1e-9, 1)
+  pure (max 0 (negate (factor * log lot)))
+
+-- A first byte tells a value from there being none.
+pack :: Keeping a -> Maybe a -> ByteString
+pack Keeping {keepingCodec} = maybe "-" (("+" <>) . encodeWith keepingCodec)
+
+unpack :: Keeping a -> ByteString -> Maybe (Maybe a)
+unpack Keeping {keepingCodec} bytes = case Char8.uncons bytes of
+  Just ('-', _) -> Just Nothing
+  Just ('+', value) -> Just <$> decodeWith keepingCodec value
+  _ -> Nothing
+
+-- | Has the value of a key computed anew when it is next asked for, and whatever is being computed of
+-- it not kept. After the change, wherever the value comes from. One round trip. Throws 'Error': then the
+-- old value may still be returned, until this is done again, or its time is over.
+--
+-- @since 0.1.0.0
+invalidate :: Cache a -> ByteString -> IO ()
+invalidate Cache {cacheClient, cacheKeeping} key = void (run cacheClient (repeatable (Commands.unlink (pure (keyOf cacheKeeping key)))))
+
+keyOf :: Keeping a -> ByteString -> ByteString
+keyOf Keeping {keepingName} key = keepingName <> ":" <> key
+
+-- | What is there of a key. A lease is named by the token of the call that got it, and the time
+-- at which it did.
+data Look
+  = Here ByteString
+  | HereAndYours ByteString ByteString
+  | Yours ByteString
+  | Others ByteString Duration
+
+-- | With the token of this call; whether the value that is there is readable; and how early to
+-- compute anew.
+looking :: Keeping a -> ByteString -> ByteString -> (Bool, Double) -> Command Look
+looking how key token (readable, early) =
+  patient how $
+    evalScript lookScript [keyOf how key] [token, number (inMilliseconds (keepingLease how)), Char8.pack (show early), if readable then "1" else "0"] `decodedBy` \reply ->
+      Decode.triple Decode.integer Decode.bytes Decode.bytes reply >>= \case
+        (1, value, _) -> Right (Here value)
+        (2, value, lease) -> Right (HereAndYours value lease)
+        (3, _, lease) -> Right (Yours lease)
+        (left, _, lease) -> Right (Others lease (milliseconds (left - 4)))
+
+-- The fields: v is the value, u until when it is good, c what it cost; l is the lease, e its end;
+-- times in milliseconds.
+lookScript :: Script
+lookScript =
+  script
+    "local at = redis.call('HMGET', KEYS[1], 'v', 'u', 'c', 'l', 'e')\n\
+    \local time = redis.call('TIME')\n\
+    \local now = time[1] * 1000 + math.floor(time[2] / 1000)\n\
+    \local leased = at[4] and tonumber(at[5]) > now\n\
+    \local yours = leased and string.sub(at[4], 1, #ARGV[1] + 1) == ARGV[1] .. ':'\n\
+    \local good = ARGV[4] == '1' and at[1] and tonumber(at[2]) > now\n\
+    \local early = good and now + tonumber(at[3]) * tonumber(ARGV[3]) >= tonumber(at[2])\n\
+    \if good and not (yours or early and not leased) then return {1, at[1], ''} end\n\
+    \if leased and not yours then return {4 + tonumber(at[5]) - now, '', at[4]} end\n\
+    \local lease = at[4]\n\
+    \if not yours then\n\
+    \  lease = ARGV[1] .. ':' .. time[1] .. '.' .. time[2]\n\
+    \  local last = now + tonumber(ARGV[2])\n\
+    \  redis.call('HSET', KEYS[1], 'l', lease, 'e', string.format('%.0f', last))\n\
+    \  if good then last = math.max(last, tonumber(at[2])) else redis.call('HDEL', KEYS[1], 'v', 'u', 'c') end\n\
+    \  redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', last))\n\
+    \end\n\
+    \if good then return {2, at[1], lease} end\n\
+    \return {3, '', lease}"
+
+-- | With how long it is kept, and what it cost.
+storing :: Keeping a -> ByteString -> ByteString -> ByteString -> (Duration, Duration) -> Command ()
+storing how key lease value (time, cost) =
+  patient how $
+    evalScript storeScript [keyOf how key] [lease, value, number (max 1 (inMilliseconds time)), number (inMilliseconds cost)] `decodedBy` Decode.ignored
+
+storeScript :: Script
+storeScript =
+  script
+    "if redis.call('HGET', KEYS[1], 'l') ~= ARGV[1] then return 0 end\n\
+    \local time = redis.call('TIME')\n\
+    \local last = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[3]))\n\
+    \redis.call('HDEL', KEYS[1], 'l', 'e')\n\
+    \redis.call('HSET', KEYS[1], 'v', ARGV[2], 'u', last, 'c', ARGV[4])\n\
+    \redis.call('PEXPIREAT', KEYS[1], last)\n\
+    \return 1"
+
+-- | By the lease, or by the token of who may have it.
+givingBack :: Keeping a -> ByteString -> ByteString -> Command ()
+givingBack how key lease = repeatable (evalScript giveBackScript [keyOf how key] [lease] `decodedBy` Decode.ignored)
+
+giveBackScript :: Script
+giveBackScript =
+  script
+    "local lease = redis.call('HGET', KEYS[1], 'l')\n\
+    \if not lease or lease ~= ARGV[1] and string.sub(lease, 1, #ARGV[1] + 1) ~= ARGV[1] .. ':' then return 0 end\n\
+    \return redis.call('HDEL', KEYS[1], 'l', 'e')"
+
+-- | Each of the scripts may run twice.
+patient :: Keeping a -> Command b -> Command b
+patient Keeping {keepingPatience} = timeLimit keepingPatience . repeatable
+
+number :: Int64 -> ByteString
+number = Char8.pack . show

@@ -1,0 +1,208 @@
+-- | What there is to know of a queue and of its jobs.
+module Redis.Patterns.Jobs.Info
+  ( jobInfo,
+    JobInfo (..),
+    JobState (..),
+    cancelJob,
+    retryJob,
+    failedJobs,
+    jobsState,
+    JobsState (..),
+    PriorityState (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.Int (Int64)
+import Data.Maybe (fromMaybe)
+import Data.Time.Clock (UTCTime)
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Decode (Decoder)
+import Redis.Decode qualified as Decode
+import Redis.Patterns.Jobs.Queue
+import Redis.Patterns.Jobs.Scripts
+import Redis.Script (evalScriptRo)
+
+-- | Where a job is.
+--
+-- @since 0.1.0.0
+data JobState
+  = -- | It is due later, for the first time or again.
+    JobDelayed
+  | JobWaiting
+  | -- | A worker has it; or had it, and nobody has noticed yet that it is gone.
+    JobRunning
+  | JobDone
+  | -- | For good.
+    JobFailed
+  | JobCancelled
+  deriving stock (Eq, Ord, Show, Enum, Bounded)
+
+-- | What there is to know of a job.
+--
+-- @since 0.1.0.0
+data JobInfo = JobInfo
+  { jobInfoState :: JobState,
+    jobInfoPayload :: ByteString,
+    jobInfoPriority :: Priority,
+    -- | How often it has failed.
+    jobInfoFailures :: Int64,
+    jobInfoTries :: Int64,
+    jobInfoCreated :: UTCTime,
+    -- | When it was last due, if it ever had to wait for that.
+    jobInfoDue :: Maybe UTCTime,
+    -- | When it last began.
+    jobInfoStarted :: Maybe UTCTime,
+    jobInfoEnded :: Maybe UTCTime,
+    -- | From 0 to 1, as it said last, and what it is at.
+    jobInfoProgress :: Maybe (Double, ByteString),
+    jobInfoResult :: Maybe ByteString,
+    -- | Why it failed the last time.
+    jobInfoError :: Maybe ByteString
+  }
+  deriving stock (Eq, Show)
+
+-- | What there is to know of a job; 'Nothing' if there is none, or no more. One round trip.
+--
+-- @since 0.1.0.0
+jobInfo :: Client -> Queue -> JobId -> IO (Maybe JobInfo)
+jobInfo client queue job = run client (raw ["HGETALL", jobKey queue job] `decodedBy` info)
+
+info :: Decoder (Maybe JobInfo)
+info reply =
+  Decode.record reply >>= \case
+    [] -> Right Nothing
+    fields -> do
+      jobInfoState <- Decode.field "state" state fields
+      jobInfoPayload <- Decode.field "payload" Decode.bytes fields
+      jobInfoPriority <- Decode.field "priority" priority fields
+      jobInfoFailures <- Decode.field "attempts" Decode.integer fields
+      jobInfoTries <- Decode.field "tries" Decode.integer fields
+      jobInfoCreated <- Decode.field "created" Decode.unixMilliseconds fields
+      jobInfoDue <- Decode.optionalField "due" Decode.unixMilliseconds fields
+      jobInfoStarted <- Decode.optionalField "started" Decode.unixMilliseconds fields
+      jobInfoEnded <- Decode.optionalField "ended" Decode.unixMilliseconds fields
+      progress <- Decode.optionalField "progress" Decode.double fields
+      note <- Decode.optionalField "note" Decode.bytes fields
+      jobInfoResult <- Decode.optionalField "result" Decode.bytes fields
+      jobInfoError <- Decode.optionalField "error" Decode.bytes fields
+      let jobInfoProgress = (\amount -> (amount, fromMaybe "" note)) <$> progress
+      pure . Just $
+        JobInfo
+          { jobInfoState,
+            jobInfoPayload,
+            jobInfoPriority,
+            jobInfoFailures,
+            jobInfoTries,
+            jobInfoCreated,
+            jobInfoDue,
+            jobInfoStarted,
+            jobInfoEnded,
+            jobInfoProgress,
+            jobInfoResult,
+            jobInfoError
+          }
+
+priority :: Decoder Priority
+priority reply =
+  Decode.integer reply >>= \case
+    1 -> Right Urgent
+    2 -> Right Normal
+    3 -> Right Later
+    _ -> Decode.mismatch "a priority" reply
+
+state :: Decoder JobState
+state reply =
+  Decode.bytes reply >>= \case
+    "delayed" -> Right JobDelayed
+    "waiting" -> Right JobWaiting
+    "running" -> Right JobRunning
+    "done" -> Right JobDone
+    "failed" -> Right JobFailed
+    "cancelled" -> Right JobCancelled
+    _ -> Decode.mismatch "the state of a job" reply
+
+-- | Cancels a job; what its state was, if there is such a job. One that is delayed or waits will not
+-- run. One that runs is told when it next reports its progress, and if it throws after that it is
+-- not tried again. One that has ended stays as it is. One round trip.
+--
+-- @since 0.1.0.0
+cancelJob :: Client -> Queue -> JobId -> IO (Maybe JobState)
+cancelJob client queue job =
+  run client (callScriptWith queue cancelScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.nullable state)
+
+-- | Has a job that failed for good, or was cancelled, wait again, with all its tries; whether it
+-- had. One round trip.
+--
+-- @since 0.1.0.0
+retryJob :: Client -> Queue -> JobId -> IO Bool
+retryJob client queue job =
+  run client (callScriptWith queue retryScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.boolean)
+
+-- | Jobs that failed for good, those first that are kept the shortest; at most so many. One round trip,
+-- \(O(\log n + m)\) on the server.
+--
+-- @since 0.1.0.0
+failedJobs :: Client -> Queue -> Int64 -> IO [JobId]
+failedJobs client queue count =
+  map JobId <$> run client (Redis.zrange (keyBase queue <> ":failed") 0 (max 1 count - 1))
+
+-- | The jobs of one priority.
+--
+-- @since 0.1.0.0
+data PriorityState = PriorityState
+  { -- | They are ready, and nobody has them.
+    stateWaiting :: Int64,
+    -- | Workers have them.
+    stateRunning :: Int64,
+    -- | For how long the first of those that wait does.
+    stateOldest :: Maybe Duration
+  }
+  deriving stock (Eq, Show)
+
+-- | A queue at one moment.
+--
+-- @since 0.1.0.0
+data JobsState = JobsState
+  { stateUrgent :: PriorityState,
+    stateNormal :: PriorityState,
+    stateLater :: PriorityState,
+    stateDelayed :: Int64,
+    -- | They failed for good, and are kept.
+    stateFailed :: Int64,
+    -- | As many were ever done.
+    stateDone :: Int64,
+    stateSchedules :: Int64,
+    -- | Workers that were heard of in the last minute.
+    stateWorkers :: Int64
+  }
+  deriving stock (Eq, Show)
+
+-- | The page of a queue: one script, one round trip, one moment. \(O(\log n)\) on the server, and
+-- \(O(w)\) in workers.
+--
+-- @since 0.1.0.0
+jobsState :: Client -> Queue -> IO JobsState
+jobsState client queue =
+  run client (evalScriptRo stateScript (fixedKeys queue) [jobGroup, recent] `decodedBy` page)
+  where
+    recent = "60000"
+
+page :: Decoder JobsState
+page reply = do
+  elements <- Decode.list Decode.value reply
+  stateUrgent <- Decode.element 0 one elements
+  stateNormal <- Decode.element 1 one elements
+  stateLater <- Decode.element 2 one elements
+  stateDelayed <- Decode.element 3 Decode.integer elements
+  stateFailed <- Decode.element 4 Decode.integer elements
+  stateDone <- Decode.element 5 Decode.integer elements
+  stateSchedules <- Decode.element 6 Decode.integer elements
+  stateWorkers <- Decode.element 7 Decode.integer elements
+  pure
+    JobsState {stateUrgent, stateNormal, stateLater, stateDelayed, stateFailed, stateDone, stateSchedules, stateWorkers}
+  where
+    one found = do
+      (stateWaiting, stateRunning, oldest) <- Decode.triple Decode.integer Decode.integer Decode.integer found
+      pure PriorityState {stateWaiting, stateRunning, stateOldest = if oldest < 0 then Nothing else Just (milliseconds oldest)}

@@ -1,0 +1,284 @@
+-- | What changes a queue. Each is one script, so that nothing comes in between and a queue is
+-- never half changed; times are the server's.
+--
+-- A job is a hash. One that waits or runs has an entry in the stream of its priority, and the
+-- hash names that entry; one that is due later has its id in a sorted set; one that failed for
+-- good has it in another. Whoever acknowledges the entry decides what becomes of the job, and
+-- only one can: so a script that is sent twice, or two workers that had the same job, settle it
+-- once.
+--
+-- A script names all keys that it uses. While the slot moves, a server runs none of which it lacks
+-- a key; one that came upon such a key half-way would end there, with half of its work done.
+module Redis.Patterns.Jobs.Scripts
+  ( callScript,
+    callScriptWith,
+    enqueueScript,
+    dueScript,
+    readyScript,
+    tickScript,
+    beginScript,
+    doneScript,
+    failedScript,
+    progressScript,
+    cancelScript,
+    retryScript,
+    scheduleScript,
+    unscheduleScript,
+    stateScript,
+  )
+where
+
+import Data.ByteString (ByteString)
+import Redis (Command, Value)
+import Redis.Patterns.Jobs.Queue
+import Redis.Script
+
+-- | A call of a script that uses the queue's keys alone.
+callScript :: Queue -> Script -> [ByteString] -> Command Value
+callScript queue text = callScriptWith queue text []
+
+-- | A call of a script that uses these keys, too: a job's, and another one.
+callScriptWith :: Queue -> Script -> [ByteString] -> [ByteString] -> Command Value
+callScriptWith queue text others = evalScript text (fixedKeys queue <> others)
+
+-- | With names for the keys and what scripts share. The job's key is the eighth.
+withPrelude :: ByteString -> Script
+withPrelude text =
+  script $
+    "local delayed, failed, schedules, done, job, beside = KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]\n\
+    \local time = redis.call('TIME')\n\
+    \local now = time[1] * 1000 + math.floor(time[2] / 1000)\n\
+    \local function ready(id, priority)\n\
+    \  local entry = redis.call('XADD', KEYS[tonumber(priority)], '*', 'job', id)\n\
+    \  redis.call('HSET', job, 'state', 'waiting', 'entry', entry)\n\
+    \end\n\
+    \local function delay(id, due)\n\
+    \  redis.call('ZADD', delayed, due, id)\n\
+    \  redis.call('HSET', job, 'state', 'delayed', 'due', due)\n\
+    \end\n\
+    \local function keep(name)\n\
+    \  local kept = tonumber(redis.call('HGET', job, name) or 0)\n\
+    \  if kept > 0 then redis.call('PEXPIRE', job, kept) else redis.call('DEL', job) end\n\
+    \end\n\
+    \local function fail(id, why)\n\
+    \  local kept = tonumber(redis.call('HGET', job, 'keepfailed'))\n\
+    \  redis.call('HSET', job, 'state', 'failed', 'error', why, 'ended', now)\n\
+    \  redis.call('ZADD', failed, now + kept, id)\n\
+    \  redis.call('ZREMRANGEBYSCORE', failed, '-inf', now)\n\
+    \  keep('keepfailed')\n\
+    \end\n"
+      <> text
+
+-- | The job's key and, if there is one, the unique key;
+-- @id due|delay time priority tries keep keepfailed uniquetime payload@. The id, and whether it
+-- is a new job.
+enqueueScript :: Script
+enqueueScript =
+  withPrelude
+    "local id = ARGV[1]\n\
+    \if beside then\n\
+    \  local present = redis.call('GET', beside)\n\
+    \  if present then return {present, 0} end\n\
+    \end\n\
+    \if redis.call('EXISTS', job) == 1 then return {id, 0} end\n\
+    \if beside then redis.call('SET', beside, id, 'PX', ARGV[8]) end\n\
+    \redis.call('HSET', job, 'payload', ARGV[9], 'priority', ARGV[4], 'tries', ARGV[5], 'keep', ARGV[6],\n\
+    \  'keepfailed', ARGV[7], 'created', now, 'attempts', 0)\n\
+    \local due = tonumber(ARGV[3])\n\
+    \if ARGV[2] == 'delay' then due = now + due end\n\
+    \if due > now then delay(id, due) else ready(id, ARGV[4]) end\n\
+    \return {id, 1}"
+
+-- | @count@: jobs that are due, schedules that are, with their times, so many at most of each; and
+-- how many milliseconds it is until the next, -1 if there is none.
+dueScript :: Script
+dueScript =
+  withPrelude
+    "local wait = -1\n\
+    \for _, set in ipairs({delayed, schedules}) do\n\
+    \  local first = redis.call('ZRANGEBYSCORE', set, string.format('(%.0f', now), '+inf', 'WITHSCORES', 'LIMIT', 0, 1)\n\
+    \  if first[2] then\n\
+    \    local left = math.max(0, tonumber(first[2]) - now)\n\
+    \    if wait < 0 or left < wait then wait = left end\n\
+    \  end\n\
+    \end\n\
+    \local ticks = redis.call('ZRANGEBYSCORE', schedules, '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])\n\
+    \return {redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, ARGV[1]), ticks, wait}"
+
+-- | The job's key; @id@: readies a job that is due, unless somebody has.
+readyScript :: Script
+readyScript =
+  withPrelude
+    "local due = redis.call('ZSCORE', delayed, ARGV[1])\n\
+    \if not due or tonumber(due) > now then return 0 end\n\
+    \redis.call('ZREM', delayed, ARGV[1])\n\
+    \local priority = redis.call('HGET', job, 'priority')\n\
+    \if priority then ready(ARGV[1], priority) end\n\
+    \return 1"
+
+-- | The job's key and the schedule's; @name due id@: puts a schedule's job into the queue, unless
+-- somebody has.
+tickScript :: Script
+tickScript =
+  withPrelude
+    "local name, due = ARGV[1], tonumber(ARGV[2])\n\
+    \local at = redis.call('ZSCORE', schedules, name)\n\
+    \if not at or tonumber(at) ~= due or due > now then return 0 end\n\
+    \local plan = redis.call('HMGET', beside, 'every', 'payload', 'priority', 'tries', 'keep', 'keepfailed')\n\
+    \local every = tonumber(plan[1] or 0)\n\
+    \if every < 1 then return redis.call('ZREM', schedules, name) end\n\
+    \redis.call('ZADD', schedules, due + every * (math.floor((now - due) / every) + 1), name)\n\
+    \if redis.call('EXISTS', job) == 1 then return 0 end\n\
+    \redis.call('HSET', job, 'payload', plan[2], 'priority', plan[3], 'tries', plan[4], 'keep', plan[5],\n\
+    \  'keepfailed', plan[6], 'created', now, 'attempts', 0)\n\
+    \ready(ARGV[3], plan[3])\n\
+    \return 1"
+
+-- | What is due to whoever has the entry. The job's key; @id entry priority group …@.
+settling :: ByteString -> Script
+settling text =
+  withPrelude $
+    "local id, entry, stream, group = ARGV[1], ARGV[2], KEYS[tonumber(ARGV[3])], ARGV[4]\n\
+    \local function settle()\n\
+    \  local mine = redis.call('XACK', stream, group, entry)\n\
+    \  if mine == 1 then redis.call('XDEL', stream, entry) end\n\
+    \  return mine == 1\n\
+    \end\n"
+      <> text
+
+-- | @… deliveries@: the payload, which try it is and how many there are; or nothing, if the job is
+-- not to run.
+beginScript :: Script
+beginScript =
+  settling
+    "local at = redis.call('HMGET', job, 'state', 'entry', 'attempts', 'tries', 'payload')\n\
+    \if (at[1] ~= 'waiting' and at[1] ~= 'running') or at[2] ~= entry then\n\
+    \  settle()\n\
+    \  return false\n\
+    \end\n\
+    \local attempt = tonumber(at[3]) + tonumber(ARGV[5])\n\
+    \if attempt > tonumber(at[4]) then\n\
+    \  if settle() then fail(id, 'its worker did not come back') end\n\
+    \  return false\n\
+    \end\n\
+    \redis.call('HSET', job, 'state', 'running', 'started', now)\n\
+    \return {at[5], attempt, tonumber(at[4])}"
+
+-- | @… result@: whether it was this that settled it.
+doneScript :: Script
+doneScript =
+  settling
+    "if not settle() then return 0 end\n\
+    \redis.call('INCR', done)\n\
+    \redis.call('HSET', job, 'state', 'done', 'result', ARGV[5], 'ended', now)\n\
+    \keep('keep')\n\
+    \return 1"
+
+-- | @… attempt rest why@: whether it was this that settled it.
+failedScript :: Script
+failedScript =
+  settling
+    "if not settle() then return 0 end\n\
+    \local at = redis.call('HMGET', job, 'tries', 'cancel')\n\
+    \if at[2] then\n\
+    \  redis.call('HSET', job, 'state', 'cancelled', 'error', ARGV[7], 'ended', now)\n\
+    \  keep('keep')\n\
+    \elseif at[1] then\n\
+    \  redis.call('HSET', job, 'attempts', ARGV[5], 'error', ARGV[7])\n\
+    \  if tonumber(ARGV[5]) >= tonumber(at[1]) then fail(id, ARGV[7]) else delay(id, now + tonumber(ARGV[6])) end\n\
+    \end\n\
+    \return 1"
+
+-- | The job's key; @progress note@: whether the job is to go on.
+progressScript :: Script
+progressScript =
+  withPrelude
+    "local state = redis.call('HMGET', job, 'state', 'cancel')\n\
+    \if state[1] ~= 'running' then return 0 end\n\
+    \redis.call('HSET', job, 'progress', ARGV[1], 'note', ARGV[2])\n\
+    \if state[2] then return 0 else return 1 end"
+
+-- | The job's key; @id@: what the state was, if there is such a job.
+cancelScript :: Script
+cancelScript =
+  withPrelude
+    "local at = redis.call('HMGET', job, 'state', 'entry', 'priority')\n\
+    \if at[1] == 'running' then redis.call('HSET', job, 'cancel', 1) end\n\
+    \if at[1] == 'delayed' or at[1] == 'waiting' then\n\
+    \  redis.call('ZREM', delayed, ARGV[1])\n\
+    \  if at[1] == 'waiting' then redis.call('XDEL', KEYS[tonumber(at[3])], at[2]) end\n\
+    \  redis.call('HSET', job, 'state', 'cancelled', 'ended', now)\n\
+    \  keep('keep')\n\
+    \end\n\
+    \return at[1]"
+
+-- | The job's key; @id@: whether the job had failed or been cancelled, and waits again, with all
+-- its tries.
+retryScript :: Script
+retryScript =
+  withPrelude
+    "local at = redis.call('HMGET', job, 'state', 'priority')\n\
+    \if at[1] ~= 'failed' and at[1] ~= 'cancelled' then return 0 end\n\
+    \redis.call('ZREM', failed, ARGV[1])\n\
+    \redis.call('PERSIST', job)\n\
+    \redis.call('HDEL', job, 'cancel', 'ended', 'error', 'progress', 'note')\n\
+    \redis.call('HSET', job, 'attempts', 0)\n\
+    \ready(ARGV[1], at[2])\n\
+    \return 1"
+
+-- | The schedule's key; @name every first priority tries keep keepfailed payload@. One that is
+-- there and has the same interval keeps its time, unless it is given another.
+scheduleScript :: Script
+scheduleScript =
+  withPrelude
+    "local name, plan = ARGV[1], KEYS[8]\n\
+    \local same = redis.call('HGET', plan, 'every') == ARGV[2] and redis.call('ZSCORE', schedules, name)\n\
+    \redis.call('HSET', plan, 'every', ARGV[2], 'priority', ARGV[4], 'tries', ARGV[5], 'keep', ARGV[6],\n\
+    \  'keepfailed', ARGV[7], 'payload', ARGV[8])\n\
+    \if ARGV[3] ~= '' then redis.call('ZADD', schedules, ARGV[3], name)\n\
+    \elseif not same then redis.call('ZADD', schedules, now + tonumber(ARGV[2]), name) end\n\
+    \return 1"
+
+-- | The schedule's key; @name@: whether there was one.
+unscheduleScript :: Script
+unscheduleScript =
+  withPrelude
+    "redis.call('DEL', KEYS[8])\n\
+    \return redis.call('ZREM', schedules, ARGV[1])"
+
+-- | @group recent@: of each priority how many wait, how many run and for how long the first
+-- waits (-1 if none does); then how many are delayed, have failed, are done and are scheduled, and
+-- how many workers were heard of.
+stateScript :: Script
+stateScript =
+  withPrelude
+    "local page, heard = {}, {}\n\
+    \for p = 1, 3 do\n\
+    \  local waiting, running, oldest, from = redis.call('XLEN', KEYS[p]), 0, -1, '-'\n\
+    \  if redis.call('EXISTS', KEYS[p]) == 1 then\n\
+    \    for _, one in ipairs(redis.call('XINFO', 'GROUPS', KEYS[p])) do\n\
+    \      local at = {}\n\
+    \      for f = 1, #one, 2 do at[one[f]] = one[f + 1] end\n\
+    \      if at['name'] == ARGV[1] then\n\
+    \        running = at['pending']\n\
+    \        from = '(' .. at['last-delivered-id']\n\
+    \        for _, c in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[p], ARGV[1])) do\n\
+    \          local it = {}\n\
+    \          for f = 1, #c, 2 do it[c[f]] = c[f + 1] end\n\
+    \          if it['idle'] < tonumber(ARGV[2]) and it['name'] ~= '(resting)' then heard[it['name']] = true end\n\
+    \        end\n\
+    \      end\n\
+    \    end\n\
+    \    local first = redis.call('XRANGE', KEYS[p], from, '+', 'COUNT', 1)\n\
+    \    if first[1] then oldest = math.max(0, now - tonumber(string.match(first[1][1], '^%d+'))) end\n\
+    \  end\n\
+    \  page[p] = {math.max(0, waiting - running), running, oldest}\n\
+    \end\n\
+    \local workers = 0\n\
+    \for _ in pairs(heard) do workers = workers + 1 end\n\
+    \page[4] = redis.call('ZCARD', delayed)\n\
+    \page[5] = redis.call('ZCOUNT', failed, now, '+inf')\n\
+    \page[6] = tonumber(redis.call('GET', done) or 0)\n\
+    \page[7] = redis.call('ZCARD', schedules)\n\
+    \page[8] = workers\n\
+    \return page"

@@ -1,0 +1,226 @@
+-- | Rate limiters: a command each, and one round trip.
+--
+-- > answer <- run client (attempt (gcra 100 (seconds 60)) "user:7" 1)
+-- > if allowed answer then serve else refuse (retryAfter answer)
+--
+-- Two ways of counting:
+--
+-- * 'gcra' spaces what comes: 100 a minute are one each 0.6 s, and a burst of up to 100
+--   after a pause. It keeps one number for each key.
+-- * 'slidingWindow' looks back: never more than 100 in any minute. It keeps an entry for
+--   each of them.
+--
+-- == What is promised
+--
+-- The script decides by the clock of the server that holds the key, one call after the other,
+-- however many callers ask at once. Of what was allowed,
+--
+-- * with 'slidingWindow', no more than the limit lies in any period;
+-- * with 'gcra', no more than the burst and, for each further period, the limit: in a time
+--   \(t\), \(burst + limit \cdot t / period\).
+--
+-- A clock that is set back makes nobody wait for longer than a full burst takes to come back, or
+-- twice the period of a window. Set back by more than a period, a window begins anew.
+--
+-- == What is not
+--
+-- A key that is lost (a fail-over before its replica had it, eviction, FLUSHALL) begins anew.
+-- A client that asks several times because a reply was lost counts several times: see below.
+--
+-- == When a reply is lost
+--
+-- After 'MaybeExecuted' others guess: to let it through may be once too often, to refuse may be
+-- for nothing. Asking again is right on one side for certain: at most it counts twice, so never too
+-- much is allowed. So these commands are 'repeatable', and the library asks again while there is
+-- time. What is left as an error was then not answered at all, and the caller decides; the
+-- middleware in "Redis.Patterns.RateLimit.Wai" has that as a setting.
+module Redis.Patterns.RateLimit
+  ( -- * A limit
+    RateLimit,
+    gcra,
+    gcraWithBurst,
+    slidingWindow,
+    limitCount,
+    limitPeriod,
+
+    -- * Asking
+    attempt,
+    attemptAt,
+    forget,
+    Allowance (..),
+  )
+where
+
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Redis
+import Redis.Commands qualified as Commands
+import Redis.Decode qualified as Decode
+import Redis.Duration
+import Redis.Script
+
+-- | How much, in which time, and how it is counted.
+--
+-- @since 0.1.0.0
+data RateLimit = RateLimit
+  { limitCounting :: Counting,
+    -- | How many in a period.
+    limitCount :: Int64,
+    -- | The period.
+    limitPeriod :: Duration
+  }
+  deriving stock (Eq, Show)
+
+data Counting
+  = -- | With so many at once after a pause.
+    Spaced Int64
+  | Looking
+  deriving stock (Eq, Show)
+
+-- | So many in each period, evenly; and after a pause so many at once. Both are at least
+-- one; no faster than one each microsecond.
+--
+-- @since 0.1.0.0
+gcra :: Int64 -> Duration -> RateLimit
+gcra count = gcraWithBurst count count
+
+-- | The same, with another number at once: @gcraWithBurst burst count period@.
+--
+-- @since 0.1.0.0
+gcraWithBurst :: Int64 -> Int64 -> Duration -> RateLimit
+gcraWithBurst burst count = RateLimit (Spaced (max 1 burst)) (max 1 count) . max (microseconds 1)
+
+-- | So many at most in any time of this length. Each that was allowed takes some
+-- 60 bytes for that long, so this is for limits of up to some thousands.
+--
+-- @since 0.1.0.0
+slidingWindow :: Int64 -> Duration -> RateLimit
+slidingWindow count = RateLimit Looking (max 1 count) . max (microseconds 1)
+
+-- | The answer.
+--
+-- @since 0.1.0.0
+data Allowance = Allowance
+  { -- | Whether it was allowed, and counted. What is not allowed is not counted.
+    allowed :: Bool,
+    -- | How many more would be allowed now.
+    remaining :: Int64,
+    -- | When the same would be allowed, if nobody else asks; 'mempty' if it was, and
+    -- 'Nothing' if it never will, because it is more than can be had at once.
+    retryAfter :: Maybe Duration,
+    -- | When all would be as if nobody had ever asked.
+    resetAfter :: Duration
+  }
+  deriving stock (Eq, Show)
+
+-- | Asks for so many under this key: for one request, one. Zero looks and takes nothing, a
+-- negative number is zero. The key is used as it is; it is no key of anything else, nor of
+-- another way of counting. One round trip; \(O(1)\) for 'gcra', for 'slidingWindow' \(O(\log n)\)
+-- for each that is taken and each that has become too old. 'repeatable'.
+--
+-- @since 0.1.0.0
+attempt :: RateLimit -> ByteString -> Int64 -> Command Allowance
+attempt = asked ""
+
+-- | The same at a time of the caller's, since 1970: for programs whose clocks are better than
+-- their servers', and for tests. All callers of a key must then give a time, of clocks that
+-- agree. Keys still expire by the server's.
+--
+-- @since 0.1.0.0
+attemptAt :: Duration -> RateLimit -> ByteString -> Int64 -> Command Allowance
+attemptAt now = asked (number (inMicroseconds now))
+
+-- | Makes it as if nobody had ever asked under this key. 'True' if somebody had, of late.
+--
+-- @since 0.1.0.0
+forget :: ByteString -> Command Bool
+forget key = repeatable ((> 0) <$> Commands.unlink (pure key))
+
+asked :: ByteString -> RateLimit -> ByteString -> Int64 -> Command Allowance
+asked now RateLimit {limitCounting, limitCount, limitPeriod} key amount =
+  repeatable $
+    evalScript rule [key] (map number arguments <> [now]) `decodedBy` \reply ->
+      Decode.list Decode.integer reply >>= \case
+        [taken, left, retry, reset] ->
+          Right
+            Allowance
+              { allowed = taken == 1,
+                remaining = left,
+                retryAfter = if retry < 0 then Nothing else Just (microseconds retry),
+                resetAfter = microseconds reset
+              }
+        _ -> Decode.mismatch "an allowance" reply
+  where
+    period = inMicroseconds limitPeriod
+    cost = max 0 amount
+    (rule, arguments) = case limitCounting of
+      -- Rounded up: never faster than was said.
+      Spaced burst -> (spacedScript, [cost, (period + limitCount - 1) `div` limitCount, burst])
+      Looking -> (lookingScript, [cost, period, limitCount])
+
+number :: Int64 -> ByteString
+number = Char8.pack . show
+
+-- What is kept is the time at which all that was allowed has been spaced out. A double
+-- holds microseconds of this millennium exactly; as text only with this format.
+spacedScript :: Script
+spacedScript =
+  script $
+    clock
+      <> "local cost, interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])\n\
+         \local room = interval * burst\n\
+         \local before = math.min(math.max(tonumber(redis.call('GET', KEYS[1])) or now, now), now + room)\n\
+         \local after = before + cost * interval\n\
+         \local over = after - room - now\n\
+         \if over > 0 then\n\
+         \  if cost > burst then over = -1 end\n\
+         \  return {0, math.floor((room - (before - now)) / interval), over, before - now}\n\
+         \end\n\
+         \if cost > 0 then\n\
+         \  redis.call('SET', KEYS[1], string.format('%.0f', after), 'PX', math.ceil((after - now) / 1000))\n\
+         \end\n\
+         \return {1, math.floor((room - (after - now)) / interval), 0, after - now}"
+
+-- What is kept are the times of what was allowed. A clock that went back counts as standing
+-- still, but for a window at most.
+lookingScript :: Script
+lookingScript =
+  script $
+    clock
+      <> "local cost, period, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])\n\
+         \local newest = tonumber(redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2])\n\
+         \if newest and newest > now + period then\n\
+         \  redis.call('DEL', KEYS[1])\n\
+         \  newest = nil\n\
+         \end\n\
+         \if newest and newest > now then now = newest end\n\
+         \redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now - period))\n\
+         \local count = redis.call('ZCARD', KEYS[1])\n\
+         \if count + cost > limit then\n\
+         \  local wait = -1\n\
+         \  if cost <= limit then\n\
+         \    local at = count + cost - limit - 1\n\
+         \    wait = tonumber(redis.call('ZRANGE', KEYS[1], at, at, 'WITHSCORES')[2]) + period - now\n\
+         \  end\n\
+         \  local reset = 0\n\
+         \  if newest and count > 0 then reset = newest + period - now end\n\
+         \  return {0, math.max(0, limit - count), wait, reset}\n\
+         \end\n\
+         \local score = string.format('%.0f', now)\n\
+         \for each = 1, cost do redis.call('ZADD', KEYS[1], score, score .. ':' .. (count + each)) end\n\
+         \if cost > 0 then\n\
+         \  redis.call('PEXPIRE', KEYS[1], math.ceil(period / 1000))\n\
+         \  return {1, limit - count - cost, 0, period}\n\
+         \end\n\
+         \local reset = 0\n\
+         \if count > 0 then reset = newest + period - now end\n\
+         \return {1, limit - count, 0, reset}"
+
+clock :: ByteString
+clock =
+  "local now = tonumber(ARGV[4])\n\
+  \if not now then\n\
+  \  local time = redis.call('TIME')\n\
+  \  now = time[1] * 1000000 + time[2]\n\
+  \end\n"

@@ -1,0 +1,258 @@
+-- | What a worker says to the server: each a command, or several at once.
+module Redis.Patterns.Worker.Group
+  ( Place (..),
+    ensureGroup,
+    takeNext,
+    Taken (..),
+    awaitNext,
+    lookAtPending,
+    takeOver,
+    sayInHand,
+    acknowledge,
+    rest,
+    handBack,
+    bury,
+    Letter (..),
+    sweep,
+    isGroupLost,
+    isLasting,
+  )
+where
+
+import Control.Exception (throwIO)
+import Control.Monad (void)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.Int (Int64)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.List.NonEmpty qualified as NonEmpty
+import Redis
+import Redis.Commands (StreamEntry (..), StreamId (..))
+import Redis.Commands qualified as Redis
+import Redis.Decode qualified as Decode
+import Redis.Duration (inMilliseconds)
+import Redis.Patterns.Worker.Pending (resting)
+import Redis.Patterns.Worker.Settings
+import Redis.Script
+import Redis.Transaction
+
+-- | A worker as a consumer.
+data Place = Place
+  { placeClient :: Client,
+    placeSettings :: Worker,
+    placeConsumer :: ByteString
+  }
+
+group :: Place -> ByteString
+group = workerGroup . placeSettings
+
+consumer :: Place -> Redis.Consumer
+consumer place = Redis.Consumer (group place) (placeConsumer place)
+
+-- | Makes the group in each stream, and the streams, unless they are there.
+ensureGroup :: Place -> IO ()
+ensureGroup place = mapM_ one (workerStreams (placeSettings place))
+  where
+    one stream =
+      tryRun (placeClient place) (repeatable (create stream)) >>= \case
+        Left (ReplyError ServerError {serverErrorCode = "BUSYGROUP"}) -> pure ()
+        other -> either throwIO pure other
+    create stream =
+      Redis.xgroupCreateWith
+        Redis.xgroupCreateDefaults {Redis.xgroupCreateMkstream = True}
+        stream
+        (group place)
+        (workerFrom (placeSettings place))
+
+-- | What came, or how far the group has come in each stream if nothing did.
+data Taken
+  = Taken [Entry]
+  | NothingBeyond (NonEmpty (ByteString, StreamId))
+  | NothingYet
+
+-- | Takes at most so many new entries, those of the first streams first. With one stream it
+-- waits for some; with several it does not, since a read that waits cannot be told to take so
+-- many of them all.
+takeNext :: Place -> Duration -> Int -> IO Taken
+takeNext place patience count = case workerStreams (placeSettings place) of
+  stream :| [] -> do
+    got <- run (placeClient place) (Redis.xreadgroupWith options (consumer place) (stream :| []))
+    pure $ case [fresh name found | (name, entries) <- got, found <- entries] of
+      [] -> NothingYet
+      entries -> Taken entries
+  streams -> run (placeClient place) (evalScript takeScript (NonEmpty.toList streams) words' `decodedBy` taken streams)
+  where
+    words' = [group place, placeConsumer place, Char8.pack (show count)]
+    options =
+      Redis.xreadgroupDefaults
+        { Redis.xreadgroupCount = Just (fromIntegral count),
+          Redis.xreadgroupBlock = if patience > mempty then Redis.WaitFor patience else Redis.DoNotWait
+        }
+
+taken :: NonEmpty ByteString -> Decode.Decoder Taken
+taken streams reply = do
+  (lists, ends) <- Decode.pair (Decode.list (Decode.list entry)) (Decode.list streamId) reply
+  pure $ case [fresh name found | (name, entries) <- zip (NonEmpty.toList streams) lists, found <- entries] of
+    [] -> maybe NothingYet NothingBeyond (NonEmpty.nonEmpty (zip (NonEmpty.toList streams) ends))
+    entries -> Taken entries
+  where
+    entry = fmap (uncurry StreamEntry) . Decode.pair streamId (Decode.pairs Decode.bytes Decode.bytes)
+    streamId found = do
+      word <- Decode.bytes found
+      let (one, other) = Char8.break (== '-') word
+      case (Char8.readInteger one, Char8.readInteger (Char8.drop 1 other)) of
+        (Just (time, ""), Just (number, "")) -> Right (StreamId (fromInteger time) (fromInteger number))
+        _ -> Decode.mismatch "the id of an entry" found
+
+fresh :: ByteString -> StreamEntry -> Entry
+fresh stream StreamEntry {streamEntryId, streamEntryFields} =
+  Entry {entryStream = stream, entryId = streamEntryId, entryFields = streamEntryFields, entryDeliveries = 1}
+
+takeScript :: Script
+takeScript =
+  script
+    "local left, got, ends = tonumber(ARGV[3]), {}, {}\n\
+    \local total = left\n\
+    \for i = 1, #KEYS do\n\
+    \  got[i] = {}\n\
+    \  if left > 0 then\n\
+    \    local found = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', left, 'STREAMS', KEYS[i], '>')\n\
+    \    if found then got[i] = found[1][2]; left = left - #got[i] end\n\
+    \  end\n\
+    \end\n\
+    \if left < total then return {got, ends} end\n\
+    \for i = 1, #KEYS do\n\
+    \  for _, one in ipairs(redis.call('XINFO', 'GROUPS', KEYS[i])) do\n\
+    \    local at = {}\n\
+    \    for f = 1, #one, 2 do at[one[f]] = one[f + 1] end\n\
+    \    if at['name'] == ARGV[1] then ends[i] = at['last-delivered-id'] end\n\
+    \  end\n\
+    \end\n\
+    \return {got, ends}"
+
+-- | Waits until there is something new in one of the streams, and takes nothing.
+awaitNext :: Place -> Duration -> NonEmpty (ByteString, StreamId) -> IO ()
+awaitNext place patience ends = void (run (placeClient place) (Redis.xreadWith options (fmap (fmap Redis.ReadAfter) ends)))
+  where
+    options = Redis.xreadDefaults {Redis.xreadCount = Just 1, Redis.xreadBlock = Redis.WaitFor patience}
+
+-- | At most so many of what is pending in a stream, that nobody has touched for a while.
+lookAtPending :: Place -> ByteString -> Duration -> Redis.StreamBound -> Int64 -> IO [Redis.PendingEntry]
+lookAtPending place stream idle start count =
+  run (placeClient place) (Redis.xpendingRangeWith options stream (group place) count)
+  where
+    options = Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
+
+-- | Takes these over, each if nobody has touched it for its time. Which they are, as they are.
+takeOver :: Place -> ByteString -> [(Redis.PendingEntry, Duration)] -> IO [Entry]
+takeOver place stream wanted = concat <$> runPipeline (placeClient place) (traverse one wanted)
+  where
+    one (Redis.PendingEntry {Redis.pendingEntryId, Redis.pendingEntryDeliveries}, idle) =
+      map (again pendingEntryDeliveries) <$> pipelined (Redis.xclaim stream (consumer place) idle (pendingEntryId :| []))
+    again deliveries entry = (fresh stream entry) {entryDeliveries = deliveries + 1}
+
+-- | These are in hand still.
+sayInHand :: Place -> ByteString -> NonEmpty StreamId -> IO ()
+sayInHand place stream ids =
+  void (run (placeClient place) (repeatable (Redis.xclaimJustid stream (consumer place) mempty ids)))
+
+-- | This is done.
+acknowledge :: Place -> Entry -> IO ()
+acknowledge place Entry {entryStream, entryId}
+  | workerDelete (placeSettings place) =
+    void (runTransaction (placeClient place) ((,) <$> queued ack <*> queued (Redis.xdel entryStream (entryId :| []))))
+  | otherwise = void (run (placeClient place) ack)
+  where
+    ack = repeatable (Redis.xack entryStream (group place) (entryId :| []))
+
+-- | Nobody has this until its rest is over.
+rest :: Place -> Entry -> IO ()
+rest place Entry {entryStream, entryId} =
+  void (run (placeClient place) (repeatable (Redis.xclaimJustid entryStream at mempty (entryId :| []))))
+  where
+    at = Redis.Consumer (group place) resting
+
+-- | This was not handled to the end: others may have it at once, and it does not count.
+handBack :: Place -> Entry -> IO ()
+handBack place Entry {entryStream, entryId, entryDeliveries} =
+  void (run (placeClient place) (timeLimit (seconds 1) (Redis.xclaimJustidWith options entryStream (consumer place) mempty (entryId :| []))))
+  where
+    options =
+      Redis.xclaimDefaults
+        { Redis.xclaimIdle = Just (Redis.ClaimIdleFor (workerAbandoned (placeSettings place))),
+          Redis.xclaimRetrycount = Just (entryDeliveries - 1)
+        }
+
+-- | What there is to say of a dead letter.
+data Letter = Letter
+  { letterStream :: ByteString,
+    letterId :: StreamId,
+    letterDeliveries :: Int64,
+    letterReason :: ByteString
+  }
+
+-- | Makes a dead letter of an entry; whether it was this that did. In one step, and done twice
+-- it does nothing the second time.
+bury :: Place -> Letter -> IO Bool
+bury place@Place {placeClient, placeSettings} Letter {letterStream, letterId, letterDeliveries, letterReason} =
+  run placeClient (repeatable (evalScript buryScript [letterStream, deadLettersOf placeSettings letterStream] arguments) `decodedBy` Decode.boolean)
+  where
+    arguments =
+      [ group place,
+        Char8.pack (show (streamIdMilliseconds letterId) <> "-" <> show (streamIdSequence letterId)),
+        maybe "" (Char8.pack . show) (workerDeadLimit placeSettings),
+        if workerDelete placeSettings then "1" else "0",
+        letterReason,
+        Char8.pack (show letterDeliveries)
+      ]
+
+buryScript :: Script
+buryScript =
+  script
+    "local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])\n\
+    \if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 or #found == 0 then return 0 end\n\
+    \local add = {'XADD', KEYS[2]}\n\
+    \if ARGV[3] ~= '' then add[3], add[4], add[5] = 'MAXLEN', '~', ARGV[3] end\n\
+    \add[#add + 1] = '*'\n\
+    \for _, word in ipairs(found[1][2]) do add[#add + 1] = word end\n\
+    \for _, word in ipairs({'dead:reason', ARGV[5], 'dead:deliveries', ARGV[6], 'dead:stream', KEYS[1],\n\
+    \    'dead:group', ARGV[1], 'dead:id', ARGV[2]}) do add[#add + 1] = word end\n\
+    \redis.call(unpack(add))\n\
+    \if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
+    \return 1"
+
+-- | Removes consumers that have nothing and have not been heard of for a while, and that of this
+-- name if it has nothing. In one step with the look: a consumer takes its entries with it.
+sweep :: Place -> ByteString -> Duration -> ByteString -> IO ()
+sweep place stream idle leaving =
+  run (placeClient place) (timeLimit (seconds 1) (evalScript sweepScript [stream] arguments) `decodedBy` Decode.ignored)
+  where
+    arguments = [group place, leaving, Char8.pack (show (inMilliseconds idle))]
+
+sweepScript :: Script
+sweepScript =
+  script
+    "for _, one in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do\n\
+    \  local at = {}\n\
+    \  for f = 1, #one, 2 do at[one[f]] = one[f + 1] end\n\
+    \  if at['pending'] == 0 and (at['name'] == ARGV[2] or at['idle'] >= tonumber(ARGV[3])) then\n\
+    \    redis.call('XGROUP', 'DELCONSUMER', KEYS[1], ARGV[1], at['name'])\n\
+    \  end\n\
+    \end\n\
+    \return 1"
+
+-- | The group, or the stream, is gone. In a script of old servers the code is in the text.
+isGroupLost :: Error -> Bool
+isGroupLost = \case
+  ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
+    serverErrorCode `elem` ["NOGROUP", "UNBLOCKED"]
+      || any (`Char8.isInfixOf` serverErrorMessage) ["NOGROUP", "no such key", "no longer exists"]
+  _ -> False
+
+-- | It will be so again, until somebody changes something.
+isLasting :: Error -> Bool
+isLasting = \case
+  ClientClosed -> True
+  RefusedError _ -> True
+  ReplyError ServerError {serverErrorCode} -> serverErrorCode `elem` ["WRONGTYPE", "NOPERM", "CROSSSLOT"]
+  _ -> False

@@ -1,0 +1,72 @@
+-- | Many who want one lock, and what it guards.
+module Redis.Patterns.Contention
+  ( patient,
+    Guarded,
+    newGuarded,
+    enter,
+    verifyGuarded,
+    contended,
+    contendedWhile,
+  )
+where
+
+import Control.Concurrent.Async
+import Control.Concurrent.STM
+import Control.Exception (bracket_)
+import Control.Monad (forM, void)
+import Data.Int (Int64)
+import Data.Maybe (catMaybes)
+import Redis
+import Redis.Patterns.Lock
+import Test.Hspec
+
+patient :: Lock
+patient = (lock "many") {lockPatience = Nothing, lockLease = seconds 5}
+
+-- | What is guarded: who is inside, and whose turn it was, the last first.
+data Guarded = Guarded (TVar Int) (TVar [Int64]) (TVar Int)
+
+newGuarded :: IO Guarded
+newGuarded = Guarded <$> newTVarIO 0 <*> newTVarIO [] <*> newTVarIO 0
+
+enter :: Guarded -> Hold -> IO a -> IO a
+enter (Guarded inside order most) hold =
+  bracket_
+    ( atomically $ do
+        modifyTVar' inside (+ 1)
+        modifyTVar' order (lockFence hold :)
+        readTVar inside >>= modifyTVar' most . max
+    )
+    (atomically (modifyTVar' inside (subtract 1)))
+
+verifyGuarded :: Guarded -> IO ()
+verifyGuarded (Guarded _ order most) = do
+  readTVarIO most `shouldReturn` 1
+  fences <- reverse <$> readTVarIO order
+  zip fences (drop 1 fences) `shouldSatisfy` all (uncurry (<))
+
+contended :: Int -> [Client] -> IO ()
+contended count clients = do
+  guarded <- newGuarded
+  results <- forConcurrently (concatMap (replicate count) clients) $ \client ->
+    forM [1 .. 3 :: Int] $ \_ -> withLock client patient (\hold -> enter guarded hold (stillHeld (holdLease hold)))
+  catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
+  verifyGuarded guarded
+
+-- | Four want it again and again until the action is over, and each has had it.
+contendedWhile :: Client -> IO a -> IO a
+contendedWhile client action = do
+  guarded@(Guarded _ order _) <- newGuarded
+  over <- newTVarIO False
+  let go = do
+        void (withLock client patient (\hold -> enter guarded hold (stillHeld (holdLease hold) `shouldReturn` True)))
+        ended <- readTVarIO over
+        if ended then pure () else go
+  withAsync (replicateConcurrently_ 4 go) $ \contenders -> do
+    link contenders
+    result <- action
+    before' <- length <$> readTVarIO order
+    atomically (readTVar order >>= check . (> before' + 8) . length)
+    atomically (writeTVar over True)
+    wait contenders
+    result <$ verifyGuarded guarded

@@ -1,0 +1,242 @@
+module Redis.Patterns.JobsSpec (spec) where
+
+import Control.Concurrent.Async (forConcurrently, wait, withAsync)
+import Control.Concurrent.MVar
+import Control.Concurrent.STM
+import Control.Monad (forM, forM_, replicateM_, unless, when)
+import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
+import Data.List (nub)
+import Data.List.NonEmpty (nonEmpty)
+import Data.Map.Strict qualified as Map
+import Data.Time.Clock (UTCTime, addUTCTime, diffUTCTime)
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Duration (hours)
+import Redis.Patterns.Jobs
+import Redis.Patterns.Work
+import Redis.TestKit.Address (Address (TcpAddress))
+import Redis.TestKit.Cluster (clusterAddresses, clusterMasterCount, defaultClusterOptions, withCluster)
+import Redis.TestKit.Process qualified as Process
+import Redis.TestKit.Server (defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Wait
+import Test.Hspec
+
+spec :: Spec
+spec = around (\test -> withServer defaultServerOptions (\server -> connected (serverPort server) (test . (,) server))) $ do
+  it "runs what is put into it and keeps the result" $ \(_, client) -> do
+    job <- new client jobDefaults "hello"
+    (jobInfoState <$>) <$> jobInfo client mails job `shouldReturn` Just JobWaiting
+    working client quick (pure . Char8.reverse . runningPayload) $ finally' client job JobDone
+    fmap jobInfoResult <$> jobInfo client mails job `shouldReturn` Just (Just "olleh")
+    queueLengths client `shouldReturn` [0, 0, 0]
+  it "forgets a job that is done when its time is over" $ \(_, client) -> do
+    job <- new client jobDefaults {jobRetention = mempty} "hello"
+    working client quick (const (pure "")) $ eventuallyReturns 20 Nothing (jobInfo client mails job)
+  it "never runs a delayed job early, nor later than it looks for them" $ \(_, client) -> do
+    began <- serverTime client
+    ran <- newIORef []
+    let delays = [50, 100 .. 1000]
+    forM_ delays $ \delay -> new client jobDefaults {jobDue = DueIn (milliseconds delay)} (Char8.pack (show delay))
+    working client quick {workerConcurrency = 20} (\job -> "" <$ (serverTime client >>= \now -> note ran (runningPayload job, now))) $
+      eventually 20 "all ran" ((== length delays) . length <$> readIORef ran)
+    late <- forM delays $ \delay -> do
+      found <- lookup (Char8.pack (show delay)) <$> readIORef ran
+      pure (maybe (-1) (\now -> realToFrac (diffUTCTime now began) - fromIntegral delay / 1000) found :: Double)
+    late `shouldSatisfy` all (>= 0)
+    -- 'workerLook' and a hundred milliseconds for a busy machine's scheduling, times several.
+    late `shouldSatisfy` all (< 1)
+  it "runs a job at a time" $ \(_, client) -> do
+    due <- addUTCTime 0.3 <$> serverTime client
+    job <- new client jobDefaults {jobDue = DueAt due} ""
+    fmap jobInfoState <$> jobInfo client mails job `shouldReturn` Just JobDelayed
+    ran <- newEmptyMVar
+    working client quick (\_ -> "" <$ (serverTime client >>= putMVar ran)) (takeMVar ran) >>= (`shouldSatisfy` (>= due))
+  it "has one job for a unique key within its time, whoever asks and however many at once" $ \(_, client) -> do
+    let once = jobDefaults {jobUnique = Just (Unique "ada" (hours 1))}
+    made <- forConcurrently [1 .. 50 :: Int] $ \_ -> enqueue client mails once "welcome"
+    length [() | Enqueued _ <- made] `shouldBe` 1
+    length (nub (map named made)) `shouldBe` 1
+    queueLengths client `shouldReturn` [0, 1, 0]
+    let short = jobDefaults {jobUnique = Just (Unique "grace" (milliseconds 30))}
+    first <- new client short ""
+    second <- eventuallyJust 20 "a new one when the time is over" $ do
+      enqueue client mails short "" >>= \case
+        Enqueued job -> pure (Just job)
+        Present _ -> pure Nothing
+    second `shouldNotBe` first
+  it "has one job of a name" $ \(_, client) -> do
+    enqueue client mails jobDefaults {jobId = Just (JobId "daily")} "a" `shouldReturn` Enqueued (JobId "daily")
+    enqueue client mails jobDefaults {jobId = Just (JobId "daily")} "b" `shouldReturn` Present (JobId "daily")
+    fmap jobInfoPayload <$> jobInfo client mails (JobId "daily") `shouldReturn` Just "a"
+  it "takes urgent jobs first and later ones last" $ \(_, client) -> do
+    forM_ [(Later, "3"), (Normal, "2"), (Urgent, "1")] $ \(priority, payload) -> replicateM_ 2 (new client jobDefaults {jobPriority = priority} payload)
+    ran <- newIORef []
+    working client quick {workerConcurrency = 1} (\job -> "" <$ note ran (runningPayload job)) $
+      eventually 20 "all ran" ((== 6) . length <$> readIORef ran)
+    reverse <$> readIORef ran `shouldReturn` ["1", "1", "2", "2", "3", "3"]
+  it "tries a job again after a rest, and keeps what failed for good until somebody has it tried again" $ \(_, client) -> do
+    job <- new client jobDefaults {jobTries = 3} ""
+    broken <- newTVarIO True
+    tries <- newIORef []
+    let handler running = do
+          note tries (runningAttempt running)
+          isBroken <- readTVarIO broken
+          when isBroken (fail "it is broken")
+          pure "mended"
+    working client quick handler $ do
+      finally' client job JobFailed
+      readIORef tries `shouldReturn` [3, 2, 1]
+      failedJobs client mails 10 `shouldReturn` [job]
+      stateFailed <$> jobsState client mails `shouldReturn` 1
+      fmap jobInfoError <$> jobInfo client mails job `shouldReturn` Just (Just "user error (it is broken)")
+      atomically (writeTVar broken False)
+      retryJob client mails job `shouldReturn` True
+      finally' client job JobDone
+      failedJobs client mails 10 `shouldReturn` []
+      retryJob client mails job `shouldReturn` False
+  it "tells how far a job is, and a job that it is cancelled" $ \(_, client) -> do
+    job <- new client jobDefaults ""
+    go <- newEmptyMVar
+    told <- newEmptyMVar
+    let handler running = do
+          reportProgress running 0.25 "a quarter" >>= putMVar told
+          takeMVar go
+          goesOn <- reportProgress running 0.5 "half"
+          putMVar told goesOn
+          unless goesOn (fail "cancelled")
+          pure ""
+    working client quick handler $ do
+      takeMVar told `shouldReturn` True
+      fmap jobInfoProgress <$> jobInfo client mails job `shouldReturn` Just (Just (0.25, "a quarter"))
+      cancelJob client mails job `shouldReturn` Just JobRunning
+      putMVar go ()
+      takeMVar told `shouldReturn` False
+      finally' client job JobCancelled
+    queueLengths client `shouldReturn` [0, 0, 0]
+  it "does not run what was cancelled while it waited or was delayed" $ \(_, client) -> do
+    waiting <- new client jobDefaults "cancelled"
+    delayed <- new client jobDefaults {jobDue = DueIn (milliseconds 20)} "cancelled"
+    cancelJob client mails waiting `shouldReturn` Just JobWaiting
+    cancelJob client mails delayed `shouldReturn` Just JobDelayed
+    cancelJob client mails (JobId "nobody") `shouldReturn` Nothing
+    ran <- newIORef []
+    after' <- new client jobDefaults {jobDue = DueIn (milliseconds 100)} "last"
+    working client quick (\job -> "" <$ note ran (runningPayload job)) $ finally' client after' JobDone
+    readIORef ran `shouldReturn` ["last"]
+  it "puts scheduled jobs into the queue, once each however many workers there are" $ \(_, client) -> do
+    first <- addUTCTime 0.1 <$> serverTime client
+    let plan = Schedule {scheduleName = "tick", scheduleEvery = milliseconds 200, scheduleFirst = Just first, scheduleOptions = jobDefaults, schedulePayload = "tock"}
+    schedule client mails plan
+    ran <- newIORef []
+    let handler job = "" <$ (serverTime client >>= \now -> note ran (runningId job, now))
+    working client quick handler . working client quick handler . working client quick handler $ do
+      eventually 20 "five ran" ((>= 5) . length <$> readIORef ran)
+      unschedule client mails "tick" `shouldReturn` True
+    ids <- map (jobIdBytes . fst) <$> readIORef ran
+    length (nub ids) `shouldBe` length ids
+    forM_ [0 .. 4 :: Int] $ \n -> do
+      found <- lookup n . zip [0 ..] . reverse <$> readIORef ran
+      fmap snd found `shouldSatisfy` maybe False (>= addUTCTime (0.2 * fromIntegral n - 0.001) first)
+    schedule client mails plan {scheduleFirst = Nothing, scheduleEvery = hours 1}
+    stateSchedules <$> jobsState client mails `shouldReturn` 1
+    unschedule client mails "tick" `shouldReturn` True
+    unschedule client mails "tick" `shouldReturn` False
+  it "has a page of its state in one command" $ \(_, client) -> do
+    empty <- jobsState client mails
+    (stateNormal empty, stateDelayed empty, stateWorkers empty) `shouldBe` (PriorityState 0 0 Nothing, 0, 0)
+    replicateM_ 3 (new client jobDefaults "")
+    replicateM_ 2 (new client jobDefaults {jobPriority = Urgent} "")
+    _ <- new client jobDefaults {jobDue = DueIn (hours 1)} ""
+    gate <- newEmptyMVar
+    working client quick {workerConcurrency = 3} (\_ -> "" <$ readMVar gate) $ do
+      eventuallyReturns 20 (0, 2, 2, 1) $ (\page -> (stateWaiting (stateUrgent page), stateRunning (stateUrgent page), stateWaiting (stateNormal page), stateRunning (stateNormal page))) <$> jobsState client mails
+      page <- jobsState client mails
+      (stateDelayed page, stateFailed page, stateDone page, stateWorkers page) `shouldBe` (1, 0, 0, 1)
+      stateOldest (stateNormal page) `shouldSatisfy` maybe False (< seconds 60)
+      stateOldest (stateUrgent page) `shouldBe` Nothing
+      putMVar gate ()
+      eventuallyReturns 20 5 (stateDone <$> jobsState client mails)
+  it "runs every job though worker after worker is killed" $ \(server, client) -> do
+    jobs <- forM [0 .. 99 :: Int] $ \n -> new client jobDefaults {jobTries = 50} (Char8.pack (show n))
+    forM_ [1 .. 4 :: Int] $ \_ ->
+      withJobProcess server $ \process -> do
+        sofar <- stateDone <$> jobsState client mails
+        eventually 30 "progress" ((> sofar + 8) . stateDone <$> jobsState client mails)
+        Process.kill9 process
+    withJobProcess server . const . eventuallyReturns 60 100 $ stateDone <$> jobsState client mails
+    Map.keys <$> handledCounts client `shouldReturn` [0 .. 99]
+    states <- forM jobs (fmap (fmap jobInfoState) . jobInfo client mails)
+    states `shouldBe` replicate 100 (Just JobDone)
+  it "does not count a try that a worker's stop has ended" $ \(_, client) -> do
+    job <- new client jobDefaults {jobTries = 1} ""
+    begun <- newEmptyMVar
+    forM_ [1 .. 2 :: Int] $ \_ ->
+      working client quick {workerGrace = milliseconds 20} (\running -> putMVar begun (runningAttempt running) >> atomically retry) $
+        takeMVar begun `shouldReturn` 1
+    working client quick (const (pure "")) $ finally' client job JobDone
+  it "is the same in a cluster" $ \_ -> withCluster defaultClusterOptions {clusterMasterCount = 3} $ \cluster -> do
+    addresses <- clusterAddresses cluster
+    let seeds = [TcpEndpoint (Char8.pack host) (fromIntegral port) | TcpAddress host port <- addresses]
+    forM_ (nonEmpty seeds) $ \some -> withClient (clusterConfig some) $ \client -> do
+      jobs <-
+        concat
+          <$> forM
+            [Queue "a", Queue "b", Queue "c", Queue "d"]
+            ( \queue -> do
+                now <- enqueue client queue jobDefaults "x"
+                later <- enqueue client queue jobDefaults {jobDue = DueIn (milliseconds 50), jobUnique = Just (Unique "u" (hours 1))} "y"
+                runUntil client queue quick (pure . runningPayload) $ do
+                  eventuallyReturns 20 2 (stateDone <$> jobsState client queue)
+                pure [now, later]
+            )
+      length [() | Enqueued _ <- jobs] `shouldBe` 8
+
+mails :: Queue
+mails = Queue "mails"
+
+quick :: Worker
+quick =
+  (jobWorker mails)
+    { workerConcurrency = 4,
+      workerBackoff = defaultBackoff {backoffFirst = milliseconds 30, backoffCap = milliseconds 100},
+      workerAbandoned = milliseconds 600,
+      workerLook = milliseconds 100
+    }
+
+working :: Client -> Worker -> (Running -> IO ByteString) -> IO a -> IO a
+working client = runUntil client mails
+
+-- | Works until the action is over, and then until it has stopped.
+runUntil :: Client -> Queue -> Worker -> (Running -> IO ByteString) -> IO a -> IO a
+runUntil client queue settings handler action = do
+  stop <- newTVarIO False
+  withAsync (runJobs client queue settings {workerStreams = workerStreams (jobWorker queue), workerUntil = readTVar stop >>= check} handler) $ \running -> do
+    result <- action
+    atomically (writeTVar stop True)
+    result <$ wait running
+
+named :: Enqueued -> JobId
+named = \case
+  Enqueued job -> job
+  Present job -> job
+
+-- | A job that was not there.
+new :: Client -> JobOptions -> ByteString -> IO JobId
+new client options payload =
+  enqueue client mails options payload >>= \case
+    Enqueued job -> pure job
+    Present job -> failure (show job <> " was there")
+
+finally' :: Client -> JobId -> JobState -> IO ()
+finally' client job expected = eventuallyReturns 20 (Just expected) (fmap jobInfoState <$> jobInfo client mails job)
+
+note :: IORef [a] -> a -> IO ()
+note ref one = atomicModifyIORef' ref (\others -> (one : others, ()))
+
+serverTime :: Client -> IO UTCTime
+serverTime client = run client Redis.time
+
+queueLengths :: Client -> IO [Int]
+queueLengths client = traverse (fmap fromIntegral . run client . Redis.xlen) ["{mails}:jobs:urgent", "{mails}:jobs:normal", "{mails}:jobs:later"]

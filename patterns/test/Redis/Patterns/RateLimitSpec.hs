@@ -1,0 +1,172 @@
+module Redis.Patterns.RateLimitSpec (spec) where
+
+import Control.Concurrent.Async
+import Control.Monad (forM, forM_, replicateM)
+import Data.ByteString.Char8 qualified as Char8
+import Data.IORef
+import Data.Int (Int64)
+import Data.List (mapAccumL, sort)
+import GHC.Clock (getMonotonicTime)
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Duration
+import Redis.Patterns.RateLimit
+import Redis.Patterns.Surroundings
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (freeze, thaw)
+import Redis.TestKit.Wait
+import Test.Hspec
+import Test.QuickCheck
+
+spec :: Spec
+spec = do
+  describe "on any history" . aroundAll withRedisAndClient' $ do
+    it "spaces as a model of GCRA does" $ \(client, fresh) ->
+      property $ \(History steps) -> forAll ((,) <$> choose (1, 5) <*> choose (1, 7)) $ \(burst, count) -> ioProperty $ do
+        key <- fresh
+        let rule = gcraWithBurst burst count (seconds 100)
+        answers <- runPipeline client (traverse (\(now, cost) -> pipelined (attemptAt (microseconds now) rule key cost)) steps)
+        pure (answers === snd (mapAccumL (spaced burst ((100000000 + count - 1) `div` count)) 0 steps))
+
+    it "looks back as a model of a window does" $ \(client, fresh) ->
+      property $ \(History steps) -> forAll (choose (1, 5)) $ \count -> ioProperty $ do
+        key <- fresh
+        answers <- runPipeline client (traverse (\(now, cost) -> pipelined (attemptAt (microseconds now) (slidingWindow count (seconds 100)) key cost)) steps)
+        pure (answers === snd (mapAccumL (looking count 100000000) [] steps))
+
+    it "never allows more than the window's limit in any window" $ \(client, fresh) ->
+      property $ \(History steps) -> forAll (choose (1, 5)) $ \count -> ioProperty $ do
+        key <- fresh
+        answers <- runPipeline client (traverse (\(now, cost) -> pipelined (attemptAt (microseconds now) (slidingWindow count (seconds 100)) key cost)) steps)
+        let taken = concat [replicate (fromIntegral cost) now | ((now, cost), answer) <- zip steps answers, allowed answer]
+        pure (conjoin [counterexample (show start) (length [() | at <- taken, at > start - 100000000, at <= start] <= fromIntegral count) | start <- taken])
+
+  forM_ [("spaced", gcra 50 (seconds 1)), ("looking back", slidingWindow 50 (seconds 1))] $ \(how, rule) -> do
+    it ("lets no more through than its bound, however many ask together, " <> how) $
+      withRedisAndClient $ \_ client -> do
+        began <- getMonotonicTime
+        -- Each asks until enough was allowed that the rate, not the burst, has decided.
+        allowedSoFar <- newIORef (0 :: Int)
+        forConcurrently_ [1 .. 16 :: Int] $ \_ ->
+          let go = do
+                answer <- run client (attempt rule "shared" 1)
+                taken <- atomicModifyIORef' allowedSoFar (\n -> let m = if allowed answer then n + 1 else n in (m, m))
+                if taken < 120 then go else pure ()
+           in go
+        took <- subtract began <$> getMonotonicTime
+        taken <- fromIntegral <$> readIORef allowedSoFar
+        -- The burst, the rate since, and who was on the way when it was enough.
+        taken `shouldSatisfy` (<= 50 + 50 * (took + 1) + 16)
+        took `shouldSatisfy` (>= 1)
+
+    it ("is as good in a cluster, " <> how) $
+      inCluster $ \client -> do
+        answers <- forConcurrently [1 .. 80 :: Int] $ \_ -> run client (attempt (slower rule) "{one}key" 1)
+        length (filter allowed answers) `shouldBe` 50
+
+    it ("counts a request whose reply was lost at most twice, and allows no more, " <> how) $
+      behindProxy $ \_ proxy client -> do
+        _ <- run client (attempt (slower rule) "other" 1)
+        answers <- forM [1 .. 60 :: Int] $ \turn -> do
+          if even turn then Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset else pure ()
+          run client (attempt (slower rule) "cut" 1)
+        let served = length (filter allowed answers)
+        served `shouldSatisfy` (<= 50)
+        -- Every second one counted twice.
+        served `shouldSatisfy` (>= 33)
+
+    it ("takes nothing when it only looks, and nothing when it refuses, " <> how) $
+      withRedisAndClient $ \_ client -> do
+        let look = run client (attempt (slower rule) "look" 0)
+        remaining <$> look `shouldReturn` 50
+        run client (Redis.exists (pure "look")) `shouldReturn` 0
+        _ <- run client (attempt (slower rule) "look" 49)
+        refused <- run client (attempt (slower rule) "look" 2)
+        (allowed refused, remaining refused) `shouldBe` (False, 1)
+        never <- run client (attempt (slower rule) "look" 51)
+        (allowed never, retryAfter never) `shouldBe` (False, Nothing)
+        remaining <$> look `shouldReturn` 1
+        run client (forget "look") `shouldReturn` True
+        remaining <$> look `shouldReturn` 50
+
+    it ("says when to come back, and is right, " <> how) $
+      withRedisAndClient $ \_ client -> do
+        let at now = run client (attemptAt (seconds now) (slower rule) "back" 50)
+        first <- at 1000
+        allowed first `shouldBe` True
+        refused <- at 1001
+        wait' <- maybe (failure "never") pure (retryAfter refused)
+        allowed <$> at (1001 + inSeconds wait' - 0.000001) `shouldReturn` False
+        allowed <$> at (1001 + inSeconds wait') `shouldReturn` True
+
+  it "keeps nobody waiting for longer than a burst when a clock is set back" $
+    withRedisAndClient $ \_ client -> do
+      let at now rule = run client (attemptAt (seconds now) rule "clock" 3)
+      allowed <$> at 100000 (gcra 3 (seconds 60)) `shouldReturn` True
+      retryAfter <$> at 100 (gcra 3 (seconds 60)) `shouldReturn` Just (seconds 60)
+      _ <- run client (forget "clock")
+      allowed <$> at 100000 (slidingWindow 3 (seconds 60)) `shouldReturn` True
+      retryAfter <$> at 99970 (slidingWindow 3 (seconds 60)) `shouldReturn` Just (seconds 60)
+      allowed <$> at 100 (slidingWindow 3 (seconds 60)) `shouldReturn` True
+
+  it "is an error in doubt when the server is silent" $
+    behindProxy $ \server _ client -> do
+      _ <- run client (attempt (gcra 5 (seconds 60)) "silent" 1)
+      freeze server
+      answer <- tryRun client (timeLimit (milliseconds 200) (attempt (gcra 5 (seconds 60)) "silent" 1))
+      either (Just . errorDelivery) (const Nothing) answer `shouldBe` Just MaybeExecuted
+      thaw server
+      -- What was sent is counted when the server goes on.
+      eventuallyReturns 10 3 (remaining <$> run client (attempt (gcra 5 (seconds 60)) "silent" 0))
+  where
+    withRedisAndClient' test = withRedisAndClient $ \_ client -> do
+      count <- newIORef (0 :: Int)
+      test (client, (\n -> "key:" <> Char8.pack (show n)) <$> atomicModifyIORef' count (\n -> (n + 1, n)))
+    -- So slow that nothing comes back during a test.
+    slower rule = if rule == gcra 50 (seconds 1) then gcra 50 (hours 10) else slidingWindow 50 (hours 10)
+
+-- | Times that do not go back, in microseconds, and how much is asked for.
+newtype History = History [(Int64, Int64)]
+  deriving stock (Show)
+
+instance Arbitrary History where
+  arbitrary = do
+    size <- choose (1, 30)
+    times <- sort <$> replicateM size (choose (1000000000000, 1000400000000))
+    costs <- replicateM size (frequency [(6, pure 1), (1, pure 0), (2, choose (2, 6))])
+    pure (History (zip times costs))
+  shrink (History steps) = map History (filter (not . null) (shrinkList (const []) steps))
+
+-- | GCRA as it is defined: a request of some cost is allowed if, when it is added, the
+-- time at which all are spaced out is no more than the burst ahead.
+spaced :: Int64 -> Int64 -> Int64 -> (Int64, Int64) -> (Int64, Allowance)
+spaced burst interval kept (now, cost)
+  | after' - now <= burst * interval = (if cost > 0 then after' else kept, answer True (Just mempty) after')
+  | otherwise = (kept, answer False (if cost > burst then Nothing else Just (microseconds (after' - now - burst * interval))) begun)
+  where
+    begun = max now kept
+    after' = begun + cost * interval
+    answer taken wait' theoretical =
+      Allowance
+        { allowed = taken,
+          remaining = (burst * interval - (theoretical - now)) `div` interval,
+          retryAfter = wait',
+          resetAfter = microseconds (theoretical - now)
+        }
+
+-- | The times of what was allowed, the oldest first.
+looking :: Int64 -> Int64 -> [Int64] -> (Int64, Int64) -> ([Int64], Allowance)
+looking limit period kept (now, cost)
+  | sum' <= limit = (inside <> replicate (fromIntegral cost) now, Allowance True (limit - sum') (Just mempty) (reset (inside <> replicate (fromIntegral cost) now)))
+  | otherwise = (inside, Allowance False (limit - fromIntegral (length inside)) wait' (reset inside))
+  where
+    inside = filter (> now - period) kept
+    sum' = fromIntegral (length inside) + cost
+    reset = \case
+      [] -> mempty
+      times -> microseconds (maximum times + period - now)
+    wait'
+      | cost > limit = Nothing
+      | otherwise = case drop (fromIntegral (sum' - limit - 1)) inside of
+        leaves : _ -> Just (microseconds (leaves + period - now))
+        [] -> Nothing

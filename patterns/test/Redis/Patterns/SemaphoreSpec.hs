@@ -1,0 +1,113 @@
+module Redis.Patterns.SemaphoreSpec (spec) where
+
+import Control.Concurrent.Async
+import Control.Concurrent.STM
+import Control.Exception (bracket_, try)
+import Control.Monad (forM, forM_, replicateM, void)
+import Data.Maybe (catMaybes)
+import Redis
+import Redis.Patterns.Semaphore
+import Redis.Patterns.Surroundings
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server (freeze, thaw)
+import Redis.TestKit.Wait
+import Test.Hspec hiding (after, before)
+
+spec :: Spec
+spec = do
+  describe "many who ask" $ do
+    it "get no more permits than there are, and each gets one in the end" $
+      withRedis $ \server ->
+        withClient (addressed server) $ \one -> withClient (addressed server) $ \other ->
+          contended 15 [one, other]
+
+    it "do so in a cluster" $ inCluster $ \client -> contended 12 [client]
+
+    it "do so while holders are cancelled and connections are cut" $
+      behindProxy $ \_ proxy client -> do
+        crowd <- newCrowd
+        forM_ [1 .. 5 :: Int] $ \turn -> do
+          entered <- newTVarIO (0 :: Int)
+          stuck <- forM [1 .. 3 :: Int] $ \_ ->
+            async (withPermit client patient (const (inside crowd (atomically (modifyTVar' entered (+ 1)) *> atomically retry))))
+          atomically (readTVar entered >>= check . (== 3))
+          withAsync (replicateConcurrently 6 (withPermit client patient (const (inside crowd (pure ()))))) $ \others -> do
+            Proxy.cutAfter proxy Proxy.ToClient (turn * 5) Proxy.Reset
+            mapM_ cancel stuck
+            (length . catMaybes <$> wait others) `shouldReturn` 6
+        most crowd `shouldReturn` 3
+        eventuallyReturns 5 0 (run client (permitsTaken patient))
+
+  it "is told at once that all are taken, if it does not want to wait" $
+    withRedisAndClient $ \_ client -> do
+      held <- withPermit client (semaphore "one" 1) $ \_ ->
+        (,) <$> withPermit client (semaphore "one" 1) {semaphorePatience = Just mempty} (const (pure ())) <*> run client (permitsTaken (semaphore "one" 1))
+      held `shouldBe` Just (Nothing, 1)
+
+  it "a permit is renewed while it is used" $
+    withRedisAndClient $ \server client -> do
+      kept <- withPermit client brief $ \held -> do
+        before <- evaluations server
+        eventually 10 "six renewals" ((>= before + 6) <$> evaluations server)
+        taken <- withPermit client brief {semaphorePatience = Just mempty} (const (pure ()))
+        (,) taken <$> stillHeld held
+      kept `shouldBe` Just (Nothing, True)
+
+  it "a permit ends for its holder before the next one has it, when the server was frozen" $
+    withRedisAndClient $ \server client -> do
+      handed <- withPermit client brief $ \held -> do
+        freeze server
+        atomically (awaitLost held)
+        stillHeld held `shouldReturn` False
+        thaw server
+        withPermit client brief (const (pure ()))
+      handed `shouldBe` Just (Just ())
+
+  forM_ [("request", Proxy.ToServer), ("reply", Proxy.ToClient)] $ \(what, direction) ->
+    it ("a lost " <> what <> " takes no second permit and leaves none behind") $
+      behindProxy $ \_ proxy client -> do
+        void (withPermit client (semaphore "other" 1) (const (pure ())))
+        seen <- replicateM 3 $ do
+          Proxy.cutAfter proxy direction 0 Proxy.Reset
+          -- The lease is 10 s: who took its own permit for another's would wait for that.
+          within 5 . withPermit client (semaphore "cut" 1) $ \_ -> run client (permitsTaken (semaphore "cut" 1))
+        seen `shouldBe` replicate 3 (Just 1)
+        run client (permitsTaken (semaphore "cut" 1)) `shouldReturn` 0
+
+  it "what a silent server may have given is taken back" $
+    behindProxy $ \server _ client -> do
+      void (withPermit client (semaphore "doubt" 1) (const (pure ())))
+      freeze server
+      failed <- try (withPermit client (semaphore "doubt" 1) {semaphoreLease = seconds 60, semaphorePatience = Just mempty} (const (pure ())))
+      either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
+      thaw server
+      eventuallyReturns 10 0 (run client (permitsTaken (semaphore "doubt" 1)))
+  where
+    brief = (semaphore "brief" 1) {semaphoreLease = milliseconds 400}
+
+patient :: Semaphore
+patient = (semaphore "many" 3) {semaphorePatience = Nothing, semaphoreLease = seconds 5}
+
+-- | How many are inside, and how many were at most.
+data Crowd = Crowd (TVar Int) (TVar Int)
+
+newCrowd :: IO Crowd
+newCrowd = Crowd <$> newTVarIO 0 <*> newTVarIO 0
+
+most :: Crowd -> IO Int
+most (Crowd _ greatest) = readTVarIO greatest
+
+inside :: Crowd -> IO a -> IO a
+inside (Crowd now greatest) =
+  bracket_
+    (atomically (modifyTVar' now (+ 1) *> readTVar now >>= modifyTVar' greatest . max))
+    (atomically (modifyTVar' now (subtract 1)))
+
+contended :: Int -> [Client] -> IO ()
+contended count clients = do
+  crowd <- newCrowd
+  results <- forConcurrently (concatMap (replicate count) clients) $ \client ->
+    replicateM 3 (withPermit client patient (inside crowd . stillHeld))
+  catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
+  -- That three are inside together, the test with holders that stay shows.
+  most crowd >>= (`shouldSatisfy` (<= 3))

@@ -1,0 +1,134 @@
+module Redis.Patterns.WorkerFaultSpec (spec) where
+
+import Control.Concurrent.Async (async, wait, withAsync)
+import Control.Concurrent.STM
+import Control.Exception (try)
+import Control.Monad (forM, forM_, forever)
+import Data.ByteString.Char8 qualified as Char8
+import Data.List (sort)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Map.Strict qualified as Map
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Patterns.Jobs
+import Redis.Patterns.Work
+import Redis.TestKit.Address (Address (TcpAddress))
+import Redis.TestKit.Process qualified as Process
+import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Server
+import Redis.TestKit.Wait
+import System.Posix.Signals (sigCONT, sigSTOP)
+import Test.Hspec
+
+spec :: Spec
+spec = do
+  around (withServer defaultServerOptions) $ do
+    it "handles every entry though worker after worker is killed, and buries those that fail, once each" $ \server ->
+      connected (serverPort server) $ \client -> do
+        addNumbered client "numbers" [0 .. 199]
+        -- Each is killed in the midst of its work; those that come after find what it left.
+        forM_ [1 .. 6 :: Int] $ \time ->
+          withWorkProcess server 20 $ \process -> do
+            sofar <- sum <$> handledCounts client
+            eventually 30 ("progress of worker " <> show time) ((> sofar + 12) . sum <$> handledCounts client)
+            Process.kill9 process
+        addNumbered client "numbers" [200 .. 299]
+        withWorkProcess server 20 . const . withWorkProcess server 20 . const $
+          eventuallyReturns 60 0 (pendingCount client "numbers" "counters")
+        audit client [0 .. 299]
+    it "buries an entry that kills its worker each time" $ \server ->
+      connected (serverPort server) $ \client -> do
+        _ <- run client (Redis.xadd "numbers" (("number", "-5") :| [("poison", "yes")]))
+        forM_ [1 .. 2 :: Int] $ \_ -> withWorkProcess server 2 (within 30 . Process.awaitExit)
+        addNumbered client "numbers" [0, 1]
+        withWorkProcess server 2 . const $ eventuallyReturns 30 0 (pendingCount client "numbers" "counters")
+        run client (Redis.get "poisoned") `shouldReturn` Just "2"
+        deadNumbers client "{numbers}:dead" `shouldReturn` [-5]
+        Map.keys <$> handledCounts client `shouldReturn` [0, 1]
+    it "handles every entry though its connections are cut again and again" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client ->
+          withAsync (forever (pause 0.1 >> Proxy.cut proxy Proxy.Reset)) . const $ do
+            let settings = countingWorker {workerTries = 20}
+            stopping faulty settings (counting client) . stopping faulty settings (counting client) $ do
+              addNumbered client "numbers" [0 .. 199]
+              eventuallyReturns 60 0 (pendingCount client "numbers" "counters")
+            audit client [0 .. 199]
+    it "makes one dead letter though the reply that says so is lost" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client -> do
+          handled <- newTVarIO (0 :: Int)
+          let handler entry = case numberOf entry of
+                3 -> fail "so that the server knows the script"
+                13 -> Proxy.freeze proxy Proxy.ToClient >> fail "nobody hears what becomes of it"
+                _ -> atomically (modifyTVar' handled (+ 1))
+          stopping faulty countingWorker {workerTries = 1, workerConcurrency = 1} handler $ do
+            addNumbered client "numbers" [3, 13, 14]
+            eventuallyReturns 30 [3, 13] (deadNumbers client "{numbers}:dead")
+            Proxy.cut proxy Proxy.Reset
+            Proxy.thaw proxy Proxy.ToClient
+            -- Its one hand is free when the server has said that the one before is settled.
+            eventuallyReturns 30 1 (readTVarIO handled)
+          deadNumbers client "{numbers}:dead" `shouldReturn` [3, 13]
+          pendingCount client "numbers" "counters" `shouldReturn` 0
+    it "handles every entry though a worker is frozen until others have taken what it had" $ \server ->
+      connected (serverPort server) $ \client -> do
+        addNumbered client "numbers" [0 .. 99]
+        withWorkProcess server 20 $ \frozen -> do
+          eventually 30 "progress" ((> 8) . sum <$> handledCounts client)
+          Process.signal sigSTOP frozen
+          withWorkProcess server 20 . const $ eventuallyReturns 60 0 (pendingCount client "numbers" "counters")
+          Process.signal sigCONT frozen
+          addNumbered client "numbers" [100 .. 119]
+          eventuallyReturns 30 0 (pendingCount client "numbers" "counters")
+        audit client [0 .. 119]
+  around (withServer defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync always"]}) $ do
+    it "handles every entry though the server is killed and started again, and frozen for a while" $ \server ->
+      connected (serverPort server) $ \client -> do
+        addNumbered client "numbers" [0 .. 199]
+        let settings = countingWorker {workerTries = 40}
+        stopping client settings (counting client) . stopping client settings (counting client) $ do
+          progress client 30
+          restart server
+          progress client 60
+          freeze server
+          pause 1
+          thaw server
+          progress client 90
+          restart server
+          eventuallyReturns 60 0 (pendingCount client "numbers" "counters")
+        audit client [0 .. 199]
+    it "runs every job, puts none in twice and leaves a whole queue, though connections are cut and the server is killed and started again" $ \server ->
+      Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
+        connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client -> do
+          let queue = Queue "mails"
+              settings = (jobWorker queue) {workerConcurrency = 4, workerAbandoned = milliseconds 600, workerLook = milliseconds 50}
+          halt <- newTVarIO False
+          handled <- newTVarIO Map.empty
+          working <- async . runJobs faulty queue settings {workerUntil = readTVar halt >>= check} $ \job ->
+            "" <$ atomically (modifyTVar' handled (Map.insertWith (+) (runningPayload job) (1 :: Int)))
+          jobs <- withAsync (forever (pause 0.1 >> Proxy.cut proxy Proxy.Reset)) . const $ do
+            early <- forM [0 .. 99 :: Int] (putIn faulty queue)
+            restart server
+            (early <>) <$> forM [100 .. 199 :: Int] (putIn faulty queue)
+          eventuallyReturns 60 200 (either (\(_ :: Error) -> 0) stateDone <$> try (jobsState client queue))
+          atomically (writeTVar halt True)
+          wait working
+          Map.size <$> readTVarIO handled `shouldReturn` 200
+          states <- forM jobs (fmap (fmap jobInfoState) . jobInfo client queue)
+          states `shouldBe` replicate 200 (Just JobDone)
+          forM_ ["urgent", "normal", "later"] $ \name -> run client (Redis.xlen ("{mails}:jobs:" <> name)) `shouldReturn` 0
+  where
+    -- By name, so that whoever tries again after an error makes no second job.
+    putIn client queue n = do
+      let word = Char8.pack (show n)
+          options = jobDefaults {jobId = Just (JobId word), jobDue = if even n then DueNow else DueIn (milliseconds 30)}
+      JobId word <$ eventuallyJust 30 "put in" (either (\(_ :: Error) -> Nothing) Just <$> try (enqueue client queue options word))
+    progress client count = eventually 30 "progress" ((> count) . either (const 0) length <$> tryRun client (Redis.hkeys "handled"))
+
+-- | Every number was handled at least once, or is a dead letter: those that fail are, once each.
+audit :: Client -> [Int] -> IO ()
+audit client numbers = do
+  counts <- handledCounts client
+  Map.keys counts `shouldBe` filter (not . isFailing) numbers
+  sort <$> deadNumbers client "{numbers}:dead" `shouldReturn` filter isFailing numbers

@@ -1,0 +1,222 @@
+module Redis.Patterns.WorkerSpec (spec) where
+
+import Control.Concurrent.Async (AsyncCancelled (AsyncCancelled), async, wait, withAsync)
+import Control.Concurrent.MVar
+import Control.Concurrent.STM
+import Control.Exception (throwIO)
+import Control.Monad (forM_, replicateM_, void, when)
+import Data.ByteString (ByteString)
+import Data.IORef
+import Data.List (sort)
+import Data.List.NonEmpty (NonEmpty ((:|)))
+import GHC.Clock (getMonotonicTime)
+import Redis
+import Redis.Commands qualified as Redis
+import Redis.Duration (inMicroseconds)
+import Redis.Patterns.Work
+import Redis.Patterns.Worker
+import Redis.TestKit.Server (Server, defaultServerOptions, serverPort, withServer)
+import Redis.TestKit.Wait
+import Test.Hspec
+import Test.QuickCheck hiding (within)
+
+spec :: Spec
+spec = do
+  describe "a rest" $ do
+    it "doubles each time, up to the longest" . property $
+      forAll (choose (1, 1000000)) $ \first -> forAll (choose (0, 1000000000)) $ \longest -> forAll (choose (1, 100)) $ \n ->
+        let backoff = defaultBackoff {backoffFirst = milliseconds first, backoffCap = milliseconds longest}
+            at = inMicroseconds . retryDelay backoff
+         in toInteger (at n) == min (1000 * toInteger longest) (1000 * toInteger first * 2 ^ (n - 1)) && at n <= at (n + 1)
+    it "is what the header says" $
+      map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4] `shouldBe` map seconds [1, 2, 4, 5]
+  around (withServer defaultServerOptions) . describe "with a server" $ do
+    it "handles each entry and acknowledges it, and makes the group" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 49]
+      seen <- newIORef []
+      stopping client countingWorker (noting seen . numberOf) $
+        eventually 20 "all handled" ((== 50) . length <$> readIORef seen)
+      readIORef seen >>= (`shouldBe` [0 .. 49]) . sort
+      pendingCount client "numbers" "counters" `shouldReturn` 0
+      run client (Redis.xlen "numbers") `shouldReturn` 50
+    it "deletes what was handled if it is told to" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 9]
+      stopping client countingWorker {workerDelete = True} (const (pure ())) $
+        eventuallyReturns 20 0 (run client (Redis.xlen "numbers"))
+    it "takes no more than it has hands, and acknowledges nothing before its handler returns" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 19]
+      gate <- newTVarIO (0 :: Int)
+      busy <- newTVarIO (0 :: Int)
+      let handle _ = do
+            atomically (modifyTVar' busy (+ 1))
+            atomically (readTVar gate >>= check . (> 0) >> modifyTVar' gate (subtract 1) >> modifyTVar' busy (subtract 1))
+      stopping client countingWorker {workerConcurrency = 3, workerAbandoned = seconds 30} handle $ do
+        eventuallyReturns 20 3 (readTVarIO busy)
+        inHand client `shouldReturn` 3
+        atomically (writeTVar gate 2)
+        eventuallyReturns 20 (0, 3) ((,) <$> readTVarIO gate <*> readTVarIO busy)
+        eventuallyReturns 20 3 (inHand client)
+        pendingCount client "numbers" "counters" `shouldReturn` 18
+        atomically (writeTVar gate 100)
+        eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
+    it "has an entry rest after its handler threw, longer each time, and tries again" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      times <- newIORef []
+      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 200, backoffCap = milliseconds 400}, workerLook = milliseconds 50}
+          handle entry = do
+            now <- getMonotonicTime
+            noting times (now, entryDeliveries entry)
+            when (entryDeliveries entry < 4) (fail "not yet")
+      stopping client settings handle $ do
+        eventually 20 "four tries" ((== 4) . length <$> readIORef times)
+        eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
+      tries <- reverse <$> readIORef times
+      map snd tries `shouldBe` [1, 2, 3, 4]
+      zipWith (-) (drop 1 (map fst tries)) (map fst tries) `shouldSatisfy` (and . zipWith (<=) [0.198, 0.398, 0.398])
+    it "makes a dead letter of what was tried often enough, with the reason" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [7]
+      tries <- newIORef []
+      stopping client countingWorker {workerTries = 3} (\entry -> noting tries (entryDeliveries entry) >> fail "no such address") $
+        eventuallyReturns 20 1 (run client (Redis.xlen "{numbers}:dead"))
+      readIORef tries `shouldReturn` [3, 2, 1]
+      letters <- run client (Redis.xrange "{numbers}:dead" Redis.LowestId Redis.HighestId)
+      [entry | Redis.StreamEntry _ entry <- letters]
+        `shouldSatisfy` \case
+          [fields] ->
+            map (`lookup` fields) ["number", "dead:reason", "dead:deliveries", "dead:stream", "dead:group"]
+              == map Just ["7", "user error (no such address)", "3", "numbers", "counters"]
+          _ -> False
+      pendingCount client "numbers" "counters" `shouldReturn` 0
+    it "takes over what a consumer left that is gone, and removes it" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 5]
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
+      seen <- newIORef []
+      let settings = countingWorker {workerAbandoned = milliseconds 100}
+      stopping client settings (noting seen . entryDeliveries) $ do
+        eventually 20 "all handled" ((== 6) . length <$> readIORef seen)
+        eventuallyReturns 20 False (elem "gone" <$> consumers client)
+      readIORef seen `shouldReturn` replicate 6 2
+    it "removes consumers that have nothing, and none that has something" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 5]
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
+      _ <- run client (Redis.xgroupCreateconsumer "numbers" (Redis.Consumer "counters" "empty"))
+      gate <- newEmptyMVar
+      -- Its one hand is busy, so it takes over one entry and no more.
+      stopping client countingWorker {workerConcurrency = 1, workerAbandoned = milliseconds 30} (const (readMVar gate)) $ do
+        eventuallyReturns 20 False (elem "empty" <$> consumers client)
+        inHand client `shouldReturn` 6
+        consumers client >>= (`shouldSatisfy` elem "gone")
+        putMVar gate ()
+        eventuallyReturns 20 0 (inHand client)
+    it "tries again whatever is due as soon as it has hands, and takes new entries in between" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 199]
+      seen <- newIORef []
+      -- Looked at once in a minute, unless a look has found more than there were hands for.
+      let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 1}, workerLook = seconds 60, workerConcurrency = 2}
+          handler entry = noting seen (numberOf entry)
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "(resting)") ("numbers" :| []))
+      eventually 20 "at rest for a while" (all ((>= milliseconds 5) . Redis.pendingEntryIdle) <$> run client (Redis.xpendingRange "numbers" "counters" 1))
+      addNumbered client "numbers" [200 .. 209]
+      stopping client settings handler $ eventually 20 "all handled" ((== 210) . length <$> readIORef seen)
+      take 20 <$> readIORef seen >>= (`shouldSatisfy` all (< 200))
+    it "keeps what it has in hand, however long the handler takes" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      seen <- newIORef []
+      let settings = countingWorker {workerAbandoned = milliseconds 150, workerLook = milliseconds 20}
+          handle entry = noting seen (entryDeliveries entry) >> pause 1
+      stopping client settings handle . stopping client settings handle $
+        eventually 20 "handled" ((&&) <$> (not . null <$> readIORef seen) <*> ((== 0) <$> pendingCount client "numbers" "counters"))
+      readIORef seen `shouldReturn` [1]
+    it "reads the first stream first, and hears of any" $ \server -> connectedTo server $ \client -> do
+      seen <- newIORef []
+      gate <- newEmptyMVar
+      let settings = countingWorker {workerStreams = "{n}high" :| ["{n}low"], workerConcurrency = 1, workerAbandoned = seconds 30}
+          handle entry = takeMVar gate >> noting seen (entryStream entry, numberOf entry)
+      stopping client settings handle $ do
+        addNumbered client "{n}low" [1 .. 3]
+        eventuallyReturns 20 1 (fromIntegral . Redis.pendingSummaryCount <$> run client (Redis.xpending "{n}low" "counters") :: IO Int)
+        addNumbered client "{n}high" [4 .. 5]
+        replicateM_ 5 (putMVar gate ())
+        eventually 20 "all handled" ((== 5) . length <$> readIORef seen)
+        addNumbered client "{n}low" [6]
+        putMVar gate ()
+        eventually 20 "one more" ((== 6) . length <$> readIORef seen)
+      map snd . reverse <$> readIORef seen `shouldReturn` [1, 4, 5, 2, 3, 6]
+    it "stops when it is told, lets handlers finish, and leaves the rest" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 9]
+      stop <- newTVarIO False
+      gate <- newEmptyMVar
+      begun <- newTVarIO (0 :: Int)
+      working <- async . runWorker client countingWorker {workerConcurrency = 3, workerUntil = readTVar stop >>= check} $ \_ -> do
+        atomically (modifyTVar' begun (+ 1))
+        readMVar gate
+      eventuallyReturns 20 3 (readTVarIO begun)
+      atomically (writeTVar stop True)
+      putMVar gate ()
+      wait working
+      readTVarIO begun `shouldReturn` 3
+      inHand client `shouldReturn` 0
+      pendingCount client "numbers" "counters" `shouldReturn` 7
+      consumers client `shouldReturn` []
+    it "loses nothing and does nothing twice while workers are replaced one after the other" $ \server -> connectedTo server $ \client -> do
+      seen <- newIORef []
+      let handler entry = pause 0.005 >> noting seen (numberOf entry)
+      addNumbered client "numbers" [0 .. 299]
+      forM_ [1 .. 5 :: Int] $ \_ -> do
+        sofar <- length <$> readIORef seen
+        stopping client countingWorker {workerAbandoned = seconds 30} handler $
+          eventually 20 "progress" ((> sofar + 10) . length <$> readIORef seen)
+      stopping client countingWorker {workerAbandoned = seconds 30} handler $
+        eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
+      sort <$> readIORef seen `shouldReturn` [0 .. 299]
+      consumers client `shouldReturn` []
+    it "hands back at once, and uncounted, what is not finished in the time" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0]
+      begun <- newEmptyMVar
+      stop <- newTVarIO False
+      let settings = countingWorker {workerAbandoned = seconds 60, workerGrace = milliseconds 100, workerUntil = readTVar stop >>= check}
+      working <- async (runWorker client settings (\_ -> putMVar begun () >> forgetful))
+      takeMVar begun
+      atomically (writeTVar stop True)
+      within 20 (wait working)
+      next <- newEmptyMVar
+      stopping client settings {workerUntil = retry} (putMVar next . entryDeliveries) (within 20 (takeMVar next)) `shouldReturn` 1
+    it "hands back what it has when its thread is cancelled" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0]
+      begun <- newEmptyMVar
+      let settings = countingWorker {workerAbandoned = seconds 60}
+      withAsync (runWorker client settings (\_ -> putMVar begun () >> forgetful)) (\_ -> takeMVar begun)
+      next <- newEmptyMVar
+      stopping client settings (putMVar next . entryDeliveries) (within 20 (takeMVar next)) `shouldReturn` 1
+    it "makes the group again when it is lost, from the first entry on" $ \server -> connectedTo server $ \client -> do
+      seen <- newIORef []
+      stopping client countingWorker (noting seen . numberOf) $ do
+        addNumbered client "numbers" [1]
+        eventuallyReturns 20 [1] (readIORef seen)
+        _ <- run client (raw ["FLUSHALL"])
+        addNumbered client "numbers" [2]
+        eventuallyReturns 20 [2, 1] (readIORef seen)
+    it "takes what a handler throws of another thread's end for a failure" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [1]
+      stopping client countingWorker {workerTries = 2} (\_ -> void (wait =<< async (throwIO AsyncCancelled))) $
+        eventuallyReturns 20 1 (run client (Redis.xlen "{numbers}:dead"))
+    it "throws what will not change" $ \server -> connectedTo server $ \client -> do
+      run client (Redis.set "numbers" "no stream")
+      runWorker client countingWorker (const (pure ())) `shouldThrow` \case
+        ReplyError ServerError {serverErrorCode} -> serverErrorCode == "WRONGTYPE"
+        _ -> False
+  where
+    connectedTo :: Server -> (Client -> IO a) -> IO a
+    connectedTo server = connected (serverPort server)
+    noting :: IORef [a] -> a -> IO ()
+    noting ref one = atomicModifyIORef' ref (\all' -> (one : all', ()))
+    forgetful = atomically retry :: IO ()
+
+inHand :: Client -> IO Int
+inHand client = fromIntegral . Redis.pendingSummaryCount <$> run client (Redis.xpending "numbers" "counters")
+
+consumers :: Client -> IO [ByteString]
+consumers client = map Redis.consumerInfoName <$> run client (Redis.xinfoConsumers "numbers" "counters")

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Writes the pages of the library, as Hackage takes them. Fails if something that is
+# exported for users has no documentation, or if a page refers to what there is not.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/cabal-env.sh
+
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+if ! cabal haddock -v1 --haddock-for-hackage redis-client:lib:redis-client >"$log" 2>&1; then
+  cat "$log" >&2
+  exit 1
+fi
+
+# A module's coverage follows what was found in it.
+awk '
+  /out of scope|is ambiguous|is not exported|parse error/ { print; bad = 1 }
+  /^ +[0-9]+% \(/ {
+    modules += 1
+    if ($0 !~ /Redis\.Internal/ && $1 != "100%") { print "not documented:" $0; bad = 1 }
+  }
+  END {
+    if (modules < 50) { print "haddock told of " modules + 0 " modules only"; bad = 1 }
+    exit bad
+  }
+' "$log" >&2
+
+grep -A 1 "tarball created" "$log" | tail -n 1
