@@ -8,6 +8,7 @@ import Control.Concurrent.MVar
 import Control.Monad (replicateM_)
 import Data.ByteString (ByteString)
 import Data.IORef (mkWeakIORef, newIORef)
+import GHC.Conc (ThreadStatus (..), threadStatus)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
@@ -15,7 +16,7 @@ import Redis.TestKit.Proxy (Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, defaultServerOptions, withServer)
 import Redis.TestKit.Server qualified as Server
-import Redis.TestKit.Wait (eventuallyReturns, within)
+import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Redis.Transaction
 import System.Mem (performMajorGC)
 import Test.Hspec
@@ -29,15 +30,16 @@ spec = describe "a client that is dropped" $ do
 
   it "is not closed while somebody waits for a command" $
     behindProxy $ \server proxy -> leavingNothing . within 30 $ do
-      Proxy.freeze proxy Proxy.ToServer
-      withAsync (reading proxy) $ \waiter -> do
+      halts <- newEmptyMVar
+      withAsync (reading halts proxy) $ \waiter -> do
+        takeMVar halts
+        eventually 5 "somebody waits" $ isBlocked <$> threadStatus (Async.asyncThreadId waiter)
         repeatedAfterCollecting server proxy
         Async.wait waiter `shouldReturn` Right (Just "value")
       collected
 
   it "is not closed while somebody holds what was submitted" $
     behindProxy $ \server proxy -> leavingNothing . within 30 $ do
-      Proxy.freeze proxy Proxy.ToServer
       submitted <- left proxy
       repeatedAfterCollecting server proxy
       tryAwaitReply submitted `shouldReturn` Right (Just "value")
@@ -45,7 +47,6 @@ spec = describe "a client that is dropped" $ do
 
   it "is not closed while somebody holds a transaction" $
     behindProxy $ \server proxy -> leavingNothing . within 30 $ do
-      Proxy.freeze proxy Proxy.ToServer
       submitted <- leftTransaction proxy
       repeatedAfterCollecting server proxy
       tryAwaitReply submitted `shouldReturn` Right (Just "value")
@@ -58,26 +59,41 @@ used server = do
   run client Commands.ping
 {-# NOINLINE used #-}
 
+-- | A client with an open connection, on which from now on nothing arrives. It waits for longer
+-- than these tests take, so the connection is broken by them alone.
+halted :: Proxy -> IO Client
+halted proxy = do
+  client <- newClient . single . setMaxAttempts 20 . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 25)) $ through proxy
+  run client Commands.ping
+  Proxy.freeze proxy Proxy.ToServer
+  pure client
+
 -- | The only thing that the caller does with its client is to wait.
-reading :: Proxy -> IO (Either Error (Maybe ByteString))
-reading proxy = do
-  client <- newClient (single (setMaxAttempts 20 (through proxy)))
+reading :: MVar () -> Proxy -> IO (Either Error (Maybe ByteString))
+reading halts proxy = do
+  client <- halted proxy
+  putMVar halts ()
   tryRun client (Commands.get "key")
 {-# NOINLINE reading #-}
 
 -- | What is left of a client is a command.
 left :: Proxy -> IO (Pending (Maybe ByteString))
 left proxy = do
-  client <- newClient (single (setMaxAttempts 20 (through proxy)))
+  client <- halted proxy
   submit client (Commands.get "key")
 {-# NOINLINE left #-}
 
 -- | What is left of a client is a transaction. It only reads, so it is repeated.
 leftTransaction :: Proxy -> IO (Pending (Maybe ByteString))
 leftTransaction proxy = do
-  client <- newClient (single (setMaxAttempts 20 (through proxy)))
+  client <- halted proxy
   submitTransaction client (queued (Commands.get "key"))
 {-# NOINLINE leftTransaction #-}
+
+isBlocked :: ThreadStatus -> Bool
+isBlocked = \case
+  ThreadBlocked _ -> True
+  _ -> False
 
 -- | Breaks the connection of a command in flight, so that only a client that is open
 -- gets it answered.
