@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import campaign_page
-from runs import FACTS, ROOT, Run, every_run, service_lines
+from runs import FACTS, PLACES, ROOT, Run, Service, every_run, service_lines, services_of
 
 OURS = "redis-client"
 # Raw data of later days name all of FACTS.
@@ -212,20 +212,24 @@ def busy(report: Report) -> str:
     return f"With one caller ours used {share[OURS]} % of its core, {rest}: [it polls](docs/guide/tuning.md#the-client), unless it is told not to."
 
 
-def in_a_service(run: Run) -> str:
-    """The least and the greatest ratio of a run of the REST services, and the worst round."""
-    found = [re.search(r"\| (\d+\.\d\d) \(worst round (\d+\.\d\d)\)", line) for line in service_lines(run)]
-    ratios = [float(one[1]) for one in found if one]
-    worst = min(float(one[2]) for one in found if one)
-    page = run.report.relative_to(ROOT).as_posix()
-    return (
-        "In a REST service over SQLite and Redis it does "
-        f"{min(ratios):.2f} to {max(ratios):.2f} times (worst round {worst:.2f}) the requests of the same in ASP.NET Core with StackExchange.Redis, by scenario "
-        f"([report of {run.date}]({page}), {run.goals} goals)."
-    )
+def in_services(runs: list[Run]) -> str:
+    """The least and the greatest ratio of the REST services and the worst round, of the newest run of each place."""
+    newest: dict[str, tuple[Run, list[Service]]] = {}
+    for run in runs:
+        for place in PLACES.values():
+            cells = [cell for cell in services_of(run) if cell.place == place and cell.ratio is not None]
+            if cells:
+                newest[place] = run, cells
+    said = []
+    for place, (run, cells) in newest.items():
+        ratios = [cell.ratio for cell in cells]
+        page = run.report.relative_to(ROOT).as_posix()
+        worst = min(cell.worst for cell in cells if cell.worst is not None)
+        said.append(f"- {place}: {min(ratios):.2f} to {max(ratios):.2f} times (worst round {worst:.2f}; [{run.date}]({page}))")
+    return "\n".join(["A REST service over SQLite and Redis answers so many times the requests of the same in ASP.NET Core with StackExchange.Redis, by scenario:", "", *said])
 
 
-def readme_block(report: Report, service: Run, all_reports: list[Report]) -> str:
+def readme_block(report: Report, services: list[Run], all_reports: list[Report]) -> str:
     where = report.folder.relative_to(ROOT).as_posix()
     return "\n".join([
         "<picture>",
@@ -243,7 +247,7 @@ def readme_block(report: Report, service: Run, all_reports: list[Report]) -> str
         "",
         f"[The report]({where}/COMPARISON-client.md) has every row and says where others are faster; it reached {report.run.goals} [goals](docs/speed.md#what-is-aimed-at). [Raw data]({where}/raw.json).",
         "",
-        in_a_service(service),
+        in_services(services),
         "",
         f"Measured beside it, {versions(report)}. Debian's versions are some years old, and neither its Go clients nor hedis are measured in a cluster.",
     ])
@@ -301,7 +305,7 @@ def services_block(runs: list[Run]) -> str:
     out = []
     for run in reversed(runs):
         table = service_lines(run)
-        if len(table) > 2:
+        if table:
             out += folded(run, f"revision {run.facts['revision'][:7]}, {run.facts['machine']}, Linux {run.facts['kernel']}, {run.facts['compiler']}, {run.facts['server']}.", table)
     return "\n".join(out).rstrip("\n")
 
@@ -358,13 +362,13 @@ def wanted() -> dict[Path, str]:
     if not whole:
         sys.exit("compare/results has no report of the libraries")
     newest = whole[-1]
-    services = [run for run in runs if run.what == "REST" and len(service_lines(run)) > 2 and not run.goals.startswith("none")]
+    services = [run for run in runs if run.what == "REST"]
     readme, speed = ROOT / "README.md", ROOT / "docs" / "speed.md"
     page = speed.read_text()
     for name, text in [
         ("runs", index_block(runs)),
         ("libraries", libraries_block(found)),
-        ("services", services_block([run for run in runs if run.what == "REST"])),
+        ("services", services_block(services)),
         ("gate", gate_block([run for run in runs if run.what == "gate"])),
     ]:
         page = between(speed, page, name, text)
@@ -373,7 +377,7 @@ def wanted() -> dict[Path, str]:
         campaign: between(campaign, campaign.read_text(), "campaign", campaign_page.block()),
         ROOT / "docs/figures/callers-light.svg": picture(newest, LIGHT),
         ROOT / "docs/figures/callers-dark.svg": picture(newest, DARK),
-        readme: between(readme, readme.read_text(), "figures", readme_block(newest, services[-1], found)),
+        readme: between(readme, readme.read_text(), "figures", readme_block(newest, services, found)),
         speed: page,
     }
 

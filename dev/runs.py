@@ -118,7 +118,7 @@ def another(folder: Path) -> Run:
     document = found[raw] if isinstance(found[raw], dict) else {}
     manifest = document.get("manifest") or (beside if isinstance(beside, dict) else {})
     date, facts = described(manifest)
-    facts["server"] = facts["server"] or ", ".join(sorted({run["server"]["name"] for run in document.get("runs", []) if run.get("server")}))
+    facts["server"] = facts["server"] or said(document.get("gate", {}), "server") or ", ".join(sorted({run["server"]["name"] for run in document.get("runs", []) if run.get("server")}))
     page = next(iter(sorted(folder.glob("*report*.md")) + sorted(folder.glob("*.md"))), raw)
     return Run(folder.name.lstrip("0123456789-"), raw, page, date or folder.name[:10], facts, "none", document)
 
@@ -139,17 +139,47 @@ def every_run() -> list[Run]:
 
 
 SCENARIOS = {"single": "GET one", "list": "GET list", "post": "POST", "mixed": "mixed"}
+PLACES = {
+    ("Standalone", "Pinned"): "one Redis, a core each",
+    ("Standalone", "Free"): "one Redis, both cores for all",
+    ("Cluster", "Pinned"): "a cluster of five, a core each",
+    ("Cluster", "Free"): "a cluster of five, both cores for all",
+}
 
 
-def service_lines(run: Run) -> list[str]:
-    """A REST run as a table: ours beside the fastest in C#, by the rounds that count."""
+@dataclass
+class Service:
+    """One cell of a REST run: ours beside the fastest in C#, by the rounds that count. Without
+    ratios where C# had too little warm-up, and without the worst of a round where none has both."""
+
+    place: str
+    title: str
+    ours: float
+    rival: str
+    theirs: float
+    warmed: float
+    ratio: float | None = None
+    cpu: float | None = None
+    worst: float | None = None
+
+    @property
+    def line(self) -> str:
+        if self.ratio is None:
+            beside = f"none: warmed up for {self.warmed:g} s"
+        else:
+            beside = f"{self.ratio:.2f}" + (f" (worst round {self.worst:.2f})" if self.worst is not None else "")
+        cpu = "" if self.cpu is None else f"{self.cpu:.2f}"
+        return f"| {self.title}, {self.place} | {self.ours / 1000:.1f} k/s | {self.rival}, {self.theirs / 1000:.1f} k/s | {beside} | {cpu} |"
+
+
+def services_of(run: Run) -> list[Service]:
     groups: dict[tuple, dict[str, dict[int, dict]]] = {}
     for one in run.document["cells"]:
         cell = one["cell"]
         key = (cell["topology"], cell["layout"], cell["scenario"], cell["connections"])
         if not one["outcome"]["problems"]:
             groups.setdefault(key, {}).setdefault(cell["row"], {})[cell["iteration"]] = one
-    out = ["| | haskell | fastest C# | of it | processor time of it |", "|---|--:|---|--:|--:|"]
+    found = []
     for (topology, layout, scenario, connections), rows in groups.items():
         ours = rows.get("haskell")
         others = {name: rounds for name, rounds in rows.items() if name.startswith("dotnet") and not name.endswith("-naive")}
@@ -157,17 +187,28 @@ def service_lines(run: Run) -> list[str]:
             continue
         best = max(others, key=lambda name: rate_of(others[name]))
         theirs = others[best]
-        title = f"{SCENARIOS.get(scenario, scenario)}, {connections} connections, {'one Redis' if topology == 'Standalone' else 'a cluster of five'}, {'a core each' if layout == 'Pinned' else 'both cores for all'}"
-        both = sorted(set(ours) & set(theirs))
-        cold = [float(one["facts"].get("warm-up", 0)) for one in theirs.values()]
-        if min(cold) < 10:
-            ratio, cpu = f"none: warmed up for {min(cold):g} s", ""
-        else:
-            worst = min(ours[each]["outcome"]["requestsPerSecond"] / theirs[each]["outcome"]["requestsPerSecond"] for each in both) if both else None
-            ratio = f"{rate_of(ours) / rate_of(theirs):.2f}" + (f" (worst round {worst:.2f})" if worst is not None else "")
-            cpu = f"{mean(ours, 'cpuPerRequest') / mean(theirs, 'cpuPerRequest'):.2f}"
-        out.append(f"| {title} | {rate_of(ours) / 1000:.1f} k/s | {best.removeprefix('dotnet-')}, {rate_of(theirs) / 1000:.1f} k/s | {ratio} | {cpu} |")
-    return out
+        cell = Service(
+            PLACES[topology, layout],
+            f"{SCENARIOS.get(scenario, scenario)}, {connections} connections",
+            rate_of(ours),
+            best.removeprefix("dotnet-"),
+            rate_of(theirs),
+            min(float(one["facts"].get("warm-up", 0)) for one in theirs.values()),
+        )
+        if cell.warmed >= 10:
+            rounds = [ours[each]["outcome"]["requestsPerSecond"] / theirs[each]["outcome"]["requestsPerSecond"] for each in sorted(set(ours) & set(theirs))]
+            cell.ratio = cell.ours / cell.theirs
+            cell.cpu = mean(ours, "cpuPerRequest") / mean(theirs, "cpuPerRequest")
+            cell.worst = min(rounds, default=None)
+        found.append(cell)
+    return found
+
+
+def service_lines(run: Run) -> list[str]:
+    """A REST run as a table; empty if it has nothing in C#."""
+    cells = services_of(run)
+    head = ["| | haskell | fastest C# | of it | processor time of it |", "|---|--:|---|--:|--:|"]
+    return head + [cell.line for cell in cells] if cells else []
 
 
 def mean(rounds: dict[int, dict], name: str) -> float:
