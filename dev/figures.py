@@ -10,6 +10,7 @@ import math
 import re
 import statistics
 import sys
+from collections import Counter
 from pathlib import Path
 
 import campaign_page
@@ -48,11 +49,14 @@ class Report:
         self.cells: dict[tuple, dict[str, list[float]]] = {}
         # The part of its core that a row used.
         self.shares: dict[tuple, dict[str, list[float]]] = {}
+        # Nanoseconds of its processor time for a command.
+        self.costs: dict[tuple, dict[str, list[float]]] = {}
         wrong = set()
         for sample in sorted(self.raw["samples"], key=lambda one: one["iteration"]):
             cell = sample["cell"]
             key = (cell["place"], cell["operation"], cell["value_size"], cell["style"], cell["in_flight"])
             self.cells.setdefault(key, {}).setdefault(sample["row"], []).append(sample["ops_per_sec"])
+            self.costs.setdefault(key, {}).setdefault(sample["row"], []).append(sample["cpu_ns_per_op"])
             self.shares.setdefault(key, {}).setdefault(sample["row"], []).append(sample["ops_per_sec"] * sample["cpu_ns_per_op"] / 1e9)
             if sample["problems"]:
                 wrong.add((key, sample["row"]))
@@ -149,14 +153,14 @@ def ratio(ours: list[float], theirs: list[float]) -> float:
     return statistics.median(ours) / statistics.median(theirs)
 
 
-def worst_run(ours: list[float], theirs: list[float]) -> float:
-    """The least ratio of two runs that were made in turns."""
+def worst_turn(ours: list[float], theirs: list[float]) -> float:
+    """The least ratio of two runs, one after the other."""
     return min(mine / other for mine, other in zip(ours, theirs))
 
 
 def beside(ours: list[float], theirs: list[float], elsewhere: list[float]) -> str:
-    """The ratio of the medians, and the worst run, of this report and of others."""
-    return f"{ratio(ours, theirs):.2f} (worst run {min([worst_run(ours, theirs), *elsewhere]):.2f})"
+    """The ratio of the medians, and that of the worst turn, of this report and of others."""
+    return f"{ratio(ours, theirs):.2f} (worst turn {min([worst_turn(ours, theirs), *elsewhere]):.2f})"
 
 
 def rivals(report: Report, key: tuple) -> list[tuple[str, list[float]] | None]:
@@ -173,7 +177,7 @@ def lines(report: Report, cells: list[tuple[str, tuple]], all_reports: tuple[Rep
         ours = report.cells[key][OURS]
         other, native = rivals(report, key)
         hedis = report.best(key, lambda row: row["row"] == "hedis")
-        others, natives = ([worst_run(each.cells[key][OURS], one[1]) for each in all_reports if OURS in each.cells.get(key, {}) and (one := rivals(each, key)[which])] for which in (0, 1))
+        others, natives = ([worst_turn(each.cells[key][OURS], one[1]) for each in all_reports if OURS in each.cells.get(key, {}) and (one := rivals(each, key)[which])] for which in (0, 1))
         cols = [title, rate(statistics.median(ours))]
         cols += [f"{other[0]}, {rate(statistics.median(other[1]))}", beside(ours, other[1], others)] if other else ["none", ""]
         cols += [rate(statistics.median(native[1])), beside(ours, native[1], natives)] if native else ["none", ""]
@@ -204,28 +208,39 @@ def versions(report: Report) -> str:
 
 
 def busy(report: Report) -> str:
-    """What one caller costs each, for who would not see that it polls."""
+    """What one caller costs each, for who would not see that it polls; and many, beside C."""
     key = waiting(1)
     other, native = rivals(report, key)
     share = {name: round(100 * statistics.median(report.shares[key][name])) for name in [OURS, *(one[0] for one in (other, native) if one)]}
     rest = " and ".join(f"{name} {part} %" for name, part in share.items() if name != OURS)
-    return f"With one caller ours used {share[OURS]} % of its core, {rest}: [it polls](docs/guide/tuning.md#the-client), unless it is told not to."
+    return (
+        f"With one caller ours used {share[OURS]} % of its core, {rest}: [it polls](docs/guide/tuning.md#the-client), unless it is told not to. "
+        + "A command takes "
+        + ", ".join(f"{beside_cheapest(report, key):.2f} times{where}" for key, where in zip((waiting(256), *(key for _, key in LINES[3:])), (" the processor time of the cheaper hiredis with 256 callers", " in batches", " in a cluster")))
+        + "."
+    )
+
+
+def beside_cheapest(report: Report, key: tuple) -> float:
+    """The processor time of a command of ours, divided by that of the client in C that needs least."""
+    natives = [statistics.median(costs) for name, costs in report.costs[key].items() if name in report.rows and report.rows[name]["language"] == "C"]
+    return statistics.median(report.costs[key][OURS]) / min(natives)
 
 
 def in_services(runs: list[Run]) -> str:
-    """The least and the greatest ratio of the REST services and the worst round, of the newest run of each place."""
-    newest: dict[str, tuple[Run, list[Service]]] = {}
+    """The least and the greatest ratio of the REST services of the newest run of each place, and the worst round of all runs."""
+    newest: dict[str, tuple[Run, list[float]]] = {}
+    worst: dict[str, float] = {}
     for run in runs:
         for place in PLACES.values():
             cells = [cell for cell in services_of(run) if cell.place == place and cell.ratio is not None]
             if cells:
-                newest[place] = run, cells
+                newest[place] = run, [cell.ratio for cell in cells]
+                worst[place] = min([worst.get(place, math.inf), *(cell.worst for cell in cells if cell.worst is not None)])
     said = []
-    for place, (run, cells) in newest.items():
-        ratios = [cell.ratio for cell in cells]
+    for place, (run, ratios) in newest.items():
         page = run.report.relative_to(ROOT).as_posix()
-        worst = min(cell.worst for cell in cells if cell.worst is not None)
-        said.append(f"- {place}: {min(ratios):.2f} to {max(ratios):.2f} times (worst round {worst:.2f}; [{run.date}]({page}))")
+        said.append(f"- {place}: {min(ratios):.2f} to {max(ratios):.2f} times ([{run.date}]({page})); the worst round of all runs {worst[place]:.2f}")
     return "\n".join(["A REST service over SQLite and Redis answers so many times the requests of the same in ASP.NET Core with StackExchange.Redis, by scenario:", "", *said])
 
 
@@ -242,7 +257,7 @@ def readme_block(report: Report, services: list[Run], all_reports: list[Report])
         "GETs of 512 bytes, in thousands per second. *16 × 64* is 16 callers, each of which sends 64 commands and waits for all.",
         f"Medians of {report.runs} runs in turns on {report.date}, server on one core and client on the other, compiled with `-O2` ([beside `-O1`](docs/lab/2026-11-25-optimisation.md); {surroundings(report)}).",
         "",
-        f"*Worst run* is the lowest ratio in any of the {len(all_reports)} reports in this repository, which include other revisions and busier hours.",
+        f"*Worst turn* is the lowest ratio of one run to the other's in the same turn, in any of the {len(all_reports)} reports in this repository, which include other revisions and busier hours.",
         busy(report),
         "",
         f"[The report]({where}/COMPARISON-client.md) has every row and says where others are faster; it reached {report.run.goals} [goals](docs/speed.md#what-is-aimed-at). [Raw data]({where}/raw.json).",
@@ -321,6 +336,8 @@ def gate_block(runs: list[Run]) -> str:
         "|---|--:|" + "--:|" * len(runs),
     ]
     tables = [{(row["what"], row["unit"]): row for row in run.document["rows"]} for run in runs]
+    counts = [Counter(row["verdict"].lower() for row in run.document["rows"]) for run in runs]
+    out.insert(2, "Rows with a bound: " + "; ".join(f"{run.date} {run.facts['time']} reached {count['reached']}, undecided {count['undecided']}, missed {count['missed']}" for run, count in zip(runs, counts)) + ".")
     for key in dict.fromkeys(key for table in tables for key in table):
         what, unit = key
         found = [table.get(key) for table in tables]

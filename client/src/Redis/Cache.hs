@@ -2,7 +2,7 @@
 --
 -- > config = setCaching (Just defaultCaching) (standaloneConfig "localhost" 6379)
 -- > …
--- > runCached client (maxAge (minutes 1)) (Redis.get "config")
+-- > runCached client (maxAge (seconds 60)) (Redis.get "config")
 --
 -- __What is promised__: a reply from here was the server's at some time no longer ago than
 -- the age that was asked for, and no change to its key that the server had told this

@@ -91,7 +91,7 @@ set name new = command "SET" [key name, arg new] Decode.okay
 
 -- | How to set: 'setDefaults' and what is to be different.
 --
--- > setWith setDefaults {setExpiry = ExpireIn (minutes 5)} "key" "value"
+-- > setWith setDefaults {setExpiry = ExpireIn (seconds 300)} "key" "value"
 --
 -- @since 0.1.0.0
 data SetOptions = SetOptions
@@ -173,7 +173,7 @@ setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 -- server refuses a time that is not positive. \(O(1)\) on the server,
 -- [since 2.0.0](https://valkey.io/commands/setex/).
 --
--- > setex "session" (minutes 30) "…"
+-- > setex "session" (seconds 1800) "…"
 --
 -- @since 0.1.0.0
 setex :: ByteString -> Duration -> ByteString -> Command ()
@@ -226,7 +226,7 @@ getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 -- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value, and a new expiry. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/getex/).
 --
--- > getexWith getexDefaults {getexExpiry = ExpireIn (minutes 30)} "session"
+-- > getexWith getexDefaults {getexExpiry = ExpireIn (seconds 1800)} "session"
 --
 -- @since 0.1.0.0
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)

@@ -7,7 +7,7 @@
 -- when the last read brought many replies (then there is work enough to keep
 -- both sides awake), nor when the average is above the cap: a far server is
 -- worth sleeping for. In a cluster it polls for few callers only ('fewEnough').
--- @docs/guide/tuning.md@ has the measurements.
+-- @docs/lab/2026-11-23-tuning.md@ has the measurements.
 --
 -- With a deep queue of short replies (SET) the opposite costs most: the server
 -- sends a few at a time, and each few wake the reader. Then it waits in the
@@ -95,7 +95,7 @@ data Gather = Gather
 -- not wait for longer than 30 µs, or 100 for the most.
 --
 -- Replies of a few hundred bytes come in large segments by themselves: for them it
--- would cost more than it saves (docs/measurements.md, "Gathering short replies").
+-- would cost more than it saves.
 worthGathering :: Haul -> Int -> PollPolicy -> Maybe Gather
 worthGathering (Haul replies bytes) busy policy
   | busy < 128 || replies == 0 || bytes > shortReply * replies || not (wouldPoll policy) = Nothing
