@@ -328,16 +328,18 @@ def services_block(runs: list[Run]) -> str:
 def gate_block(runs: list[Run]) -> str:
     """Every run of the gate beside the others: the ratio, its interval, and whether it misses what it must reach."""
     days = len({run.date for run in runs})
+    counts = [Counter(row["verdict"].lower() for row in run.document["rows"]) for run in runs]
     out = [
         f"{len(runs)} run{'s' if len(runs) != 1 else ''} on {days} day{'s' if days != 1 else ''}: the geometric mean of the turns' ratios (its 95 % interval).",
+        "",
+        "Rows with a bound: " + "; ".join(f"{run.date} {run.facts['time']} reached {count['reached']}, undecided {count['undecided']}, missed {count['missed']}" for run, count in zip(runs, counts)) + ".",
+        "",
         "*: this program's load used more than 80 % of its core, so that the figure is the client's own speed, not the server's.",
         "",
         "| | must | " + " | ".join(f"{run.date} {run.facts['time']}" for run in runs) + " |",
         "|---|--:|" + "--:|" * len(runs),
     ]
     tables = [{(row["what"], row["unit"]): row for row in run.document["rows"]} for run in runs]
-    counts = [Counter(row["verdict"].lower() for row in run.document["rows"]) for run in runs]
-    out.insert(2, "Rows with a bound: " + "; ".join(f"{run.date} {run.facts['time']} reached {count['reached']}, undecided {count['undecided']}, missed {count['missed']}" for run, count in zip(runs, counts)) + ".")
     for key in dict.fromkeys(key for table in tables for key in table):
         what, unit = key
         found = [table.get(key) for table in tables]
