@@ -27,8 +27,8 @@ status=0
 echo "== ormolu"
 ormolu -e --mode check "${all[@]}" || status=1
 echo "== hlint"
-[ "${#library[@]}" -eq 0 ] || hlint --hint=.hlint.yaml "${library[@]}" || status=1
-[ "${#tests[@]}" -eq 0 ] || hlint --hint=dev/hlint-tests.yaml "${tests[@]}" || status=1
+[ "${#library[@]}" -eq 0 ] || hlint -j --hint=.hlint.yaml "${library[@]}" || status=1
+[ "${#tests[@]}" -eq 0 ] || hlint -j --hint=dev/hlint-tests.yaml "${tests[@]}" || status=1
 echo "== layers"
 dev/check-layers.sh || status=1
 echo "== parameters"
