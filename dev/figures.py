@@ -144,6 +144,9 @@ LINES = [
     ("cluster: GET, 256 callers", ("cluster", "GET hit", 512, "wait", 256)),
 ]
 
+# Of these, those in which the server is full.
+FULL = [("with 256 callers", waiting(256)), ("in batches", LINES[3][1]), ("in a cluster", LINES[4][1])]
+
 
 def rate(value: float) -> str:
     return f"{value / 1000:.0f} k/s" if value >= 100_000 else f"{value / 1000:.1f} k/s"
@@ -215,8 +218,8 @@ def busy(report: Report) -> str:
     rest = " and ".join(f"{name} {part} %" for name, part in share.items() if name != OURS)
     return (
         f"With one caller ours used {share[OURS]} % of its core, {rest}: [it polls](docs/guide/tuning.md#the-client), unless it is told not to. "
-        + "A command takes "
-        + ", ".join(f"{beside_cheapest(report, key):.2f} times{where}" for key, where in zip((waiting(256), *(key for _, key in LINES[3:])), (" the processor time of the cheaper hiredis with 256 callers", " in batches", " in a cluster")))
+        + "Of processor time a command takes so many times what the cheaper hiredis needs: "
+        + ", ".join(f"{where} {beside_cheapest(report, key):.2f}" for where, key in FULL)
         + "."
     )
 
@@ -232,13 +235,14 @@ def in_services(runs: list[Run]) -> str:
     newest: dict[str, tuple[Run, list[float]]] = {}
     worst: dict[str, float] = {}
     for run in runs:
-        for place in PLACES.values():
-            cells = [cell for cell in services_of(run) if cell.place == place and cell.ratio is not None]
-            if cells:
-                newest[place] = run, [cell.ratio for cell in cells]
-                worst[place] = min([worst.get(place, math.inf), *(cell.worst for cell in cells if cell.worst is not None)])
+        judged = [cell for cell in services_of(run) if cell.ratio is not None]
+        for place in {cell.place for cell in judged}:
+            cells = [cell for cell in judged if cell.place == place]
+            newest[place] = run, [cell.ratio for cell in cells]
+            worst[place] = min([worst.get(place, math.inf), *(cell.worst for cell in cells if cell.worst is not None)])
     said = []
-    for place, (run, ratios) in newest.items():
+    for place in filter(newest.get, PLACES.values()):
+        run, ratios = newest[place]
         page = run.report.relative_to(ROOT).as_posix()
         said.append(f"- {place}: {min(ratios):.2f} to {max(ratios):.2f} times ([{run.date}]({page})); the worst round of all runs {worst[place]:.2f}")
     return "\n".join(["A REST service over SQLite and Redis answers so many times the requests of the same in ASP.NET Core with StackExchange.Redis, by scenario:", "", *said])

@@ -35,7 +35,7 @@ module Redis.Cache
   )
 where
 
-import Control.Exception (onException, throwIO)
+import Control.Exception (throwIO)
 import Redis.Command
 import Redis.Duration (Duration, inMicroseconds)
 import Redis.Error
@@ -112,8 +112,7 @@ submitCached (Client core) (MaxAge age) command = case hookCommand (configHooks 
       Answered result -> pure (Pending (settled result))
       Unanswered begin -> do
         trace <- beginTraceOf core hook (oneCommand (commandWords command)) journey
-        started <- startTraced trace (const begin) `onException` endTrace trace CommandInterrupted
-        pure (Pending (heldOpen core started))
+        Pending . heldOpen core <$> startTraced trace (const begin)
 
 -- | A look at what is kept, and at what has come of it so far. Never blocks.
 --

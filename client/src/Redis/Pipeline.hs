@@ -17,7 +17,7 @@ module Redis.Pipeline
   )
 where
 
-import Control.Exception (onException, throwIO)
+import Control.Exception (throwIO)
 import Control.Monad (join)
 import Data.ByteString (ByteString)
 import Data.IORef
@@ -100,9 +100,7 @@ tryRunPipeline (Client core) pipeline@(Pipeline begin) = case hookCommand (confi
   Just hook -> do
     listed <- pipelineWords pipeline
     trace <- beginTrace core hook (pipelineOf listed)
-    result <- join (begin (Tracing trace)) `onException` endTrace trace CommandInterrupted
-    endTrace trace (outcomeFrom result)
-    result <$ keepOpen core
+    toItsEnd trace (join (begin (Tracing trace))) <* keepOpen core
 
 -- | The words of its commands. Sends nothing.
 pipelineWords :: Pipeline a -> IO [[ByteString]]

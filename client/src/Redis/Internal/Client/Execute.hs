@@ -14,7 +14,7 @@ module Redis.Internal.Client.Execute
     runTraced,
     noteWay,
     untraced,
-    outcomeFrom,
+    toItsEnd,
     pipeTraced,
     Started,
     Pending (..),
@@ -124,12 +124,12 @@ traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core
   Just hook -> do
     trace <- beginTrace core hook subject
-    startTraced trace begin `onException` endTrace trace CommandInterrupted
+    startTraced trace begin
 {-# INLINE traced #-}
 
--- | Starts something that has begun.
+-- | Starts something that has begun. If that is interrupted, it has ended.
 startTraced :: Trace -> (Core -> IO (Started a)) -> IO (Started a)
-startTraced trace begin = do
+startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
   started <- begin (traceCore trace)
   noteStarted trace started
   observed started (endTrace trace . outcomeFrom)
@@ -152,14 +152,16 @@ runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) 
 
 -- | The same for something that has begun.
 awaitTraced :: Trace -> (Core -> IO (Started a)) -> IO (Either Error a)
-awaitTraced trace begin = do
-  result <- run `onException` endTrace trace CommandInterrupted
+awaitTraced trace begin = toItsEnd trace $ do
+  started <- begin (traceCore trace)
+  noteStarted trace started
+  awaitStarted started
+
+-- | Runs the rest of something that has begun, and tells the user's hook how it ended.
+toItsEnd :: Trace -> IO (Either Error a) -> IO (Either Error a)
+toItsEnd trace rest = do
+  result <- rest `onException` endTrace trace CommandInterrupted
   result <$ endTrace trace (outcomeFrom result)
-  where
-    run = do
-      started <- begin (traceCore trace)
-      noteStarted trace started
-      awaitStarted started
 
 -- | What is known of where it went, when it has been started.
 noteStarted :: Trace -> Started a -> IO ()
@@ -178,27 +180,22 @@ outcomeFrom = either CommandFailed (const CommandSucceeded)
 
 -- | Runs a command that has begun, as 'execute' does. Blocks until there is a result.
 executeTraced :: Trace -> Command a -> IO (Either Error a)
-executeTraced trace command = do
-  result <- run `onException` endTrace trace CommandInterrupted
-  result <$ endTrace trace (outcomeFrom result)
+executeTraced trace command = case commandKind given of
+  Ordinary ->
+    toItsEnd trace $
+      firstPlace core given >>= \case
+        Just place -> do
+          began <- coarseNanos
+          aimedAt trace (nodeEndpoint (placeNode place))
+          slot <- newResponseSlot
+          submitWaiting (poolOf place) (patienceAt core given place) (commandRequest given) slot
+          enteredQueue trace
+          waitArrival slot >>= arrivedAt core given place began
+        Nothing -> startUnplaced core given >>= awaitStarted
+  Special -> awaitTraced trace (\noted -> startSpecial CallerWaits noted given)
   where
     core = traceCore trace
     given = unsplit command
-    run = case commandKind given of
-      Ordinary ->
-        firstPlace core given >>= \case
-          Just place -> do
-            began <- coarseNanos
-            aimedAt trace (nodeEndpoint (placeNode place))
-            slot <- newResponseSlot
-            submitWaiting (poolOf place) (patienceAt core given place) (commandRequest given) slot
-            enteredQueue trace
-            waitArrival slot >>= arrivedAt core given place began
-          Nothing -> startUnplaced core given >>= awaitStarted
-      Special -> do
-        started <- startSpecial CallerWaits core given
-        noteStarted trace started
-        awaitStarted started
 
 -- | Runs a command. Blocks until there is a result.
 execute :: Core -> Command a -> IO (Either Error a)

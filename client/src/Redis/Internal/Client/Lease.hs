@@ -21,7 +21,7 @@ import Data.IORef
 import Data.Maybe (fromMaybe)
 import Redis.Error
 import Redis.Internal.Client.Core
-import Redis.Internal.Client.Execute (Started, onConnection, outcomeFrom, settled, startTraced)
+import Redis.Internal.Client.Execute (Started, onConnection, settled, startTraced, toItsEnd)
 import Redis.Internal.Client.Trace
 import Redis.Internal.Command
 import Redis.Internal.Config
@@ -159,8 +159,7 @@ tracedOn dedicated subject act = case dedicatedHook dedicated of
   Nothing -> act (pure ())
   Just hook -> do
     trace <- beginTraceOn dedicated hook subject
-    result <- act (enteredQueue trace) `onException` endTrace trace CommandInterrupted
-    result <$ endTrace trace (outcomeFrom result)
+    toItsEnd trace (act (enteredQueue trace))
 
 dedicatedHook :: Dedicated s -> Maybe CommandHook
 dedicatedHook = hookCommand . configHooks . coreConfig . dedicatedCore
@@ -195,7 +194,7 @@ startOn dedicated given = case dedicatedHook dedicated of
   Nothing -> begin
   Just hook -> do
     trace <- beginTraceOn dedicated hook (oneCommand (commandWords given))
-    startTraced trace (\_ -> begin <* enteredQueue trace) `onException` endTrace trace CommandInterrupted
+    startTraced trace (\_ -> begin <* enteredQueue trace)
   where
     begin = startUntracedOn dedicated given
 
