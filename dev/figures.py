@@ -260,15 +260,13 @@ def readme_block(report: Report, services: list[Run], all_reports: list[Report])
         "",
         "GETs of 512 bytes, in thousands per second. *16 × 64* is 16 callers, each of which sends 64 commands and waits for all.",
         f"Medians of {report.runs} runs in turns on {report.date}, server on one core and client on the other, compiled with `-O2` ([beside `-O1`](docs/lab/2026-11-25-optimisation.md); {surroundings(report)}).",
-        "",
         f"*Worst turn* is the lowest ratio of one run to the other's in the same turn, in any of the {len(all_reports)} reports in this repository, which include other revisions and busier hours.",
-        busy(report),
         "",
+        busy(report),
         f"[The report]({where}/COMPARISON-client.md) has every row and says where others are faster; it reached {report.run.goals} [goals](docs/speed.md#what-is-aimed-at). [Raw data]({where}/raw.json).",
+        "Those from Debian (C, Go, Python, hedis) are some years old: [the versions](docs/speed.md#the-libraries-alone).",
         "",
         in_services(services),
-        "",
-        f"Measured beside it, {versions(report)}. Debian's versions are some years old, and neither its Go clients nor hedis are measured in a cluster.",
     ])
 
 
@@ -314,6 +312,7 @@ def folded(run: Run, about: str, table: list[str]) -> list[str]:
 
 def libraries_block(all_reports: list[Report]) -> str:
     out = [*beside_all(all_reports), ""]
+    out += [f"The newest run measured, {versions(all_reports[-1])}. Debian's versions are some years old, and neither its Go clients nor hedis are measured in a cluster.", ""]
     for report in reversed(all_reports):
         about = f"{surroundings(report)}; `{report.run.facts['commands']}`."
         out += folded(report.run, about, lines(report, [(title_of(key), key) for key in report.cells if OURS in report.cells[key]]))
