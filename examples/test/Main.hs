@@ -7,6 +7,7 @@ import CacheAside qualified
 import Caching qualified
 import Data.Foldable (for_)
 import Data.List (isPrefixOf)
+import Election qualified
 import ErrorsAndRetries qualified
 import InCluster qualified
 import InGroup qualified
@@ -26,6 +27,8 @@ import Redis.TestKit.Server
 import Redis.TestKit.Wait (within)
 import Scanning qualified
 import Scripts qualified
+import Semaphore qualified
+import Sessions qualified
 import Subscriptions qualified
 import Test.Hspec
 import Testing qualified
@@ -71,6 +74,15 @@ main = hspec . around_ (within 60) $ do
     it "a lock lets in one at a time, and its fencing token keeps out who is late" $ \server -> do
       printed <- linesOf Lock.main [serverUrl server]
       printed `shouldBe` ["Just \"8\"", "True", "False", "Just (True,Just \"main\",Nothing)"]
+    it "a semaphore lets in as many as it has permits" $ \server -> do
+      printed <- linesOf Semaphore.main [serverUrl server]
+      printed `shouldBe` ["True", "Just (Just (2,Nothing))"]
+    it "a candidate leads when another steps down, in a greater term" $ \server -> do
+      printed <- linesOf Election.main [serverUrl server]
+      printed `shouldBe` ["Just \"first\"", "(True,True)"]
+    it "a session begins at login and ends at logout" $ \server -> do
+      printed <- linesOf Sessions.main [serverUrl server]
+      printed `shouldBe` ["[401,200,200,200,401]"]
     it "limiters allow what they should" $ \server -> do
       printed <- linesOf Limiter.main [serverUrl server]
       printed
