@@ -1,10 +1,10 @@
--- | All commands, as values. To be imported qualified, or by name: many are
--- called like something else.
+-- | All commands, as values. Import this module qualified, or import single names: many names clash
+-- with those of other modules.
 --
--- The repository's @docs/commands.md@ lists all commands and the functions that make
--- them. In @examples/Tour@ there is a short program for each group, and the first lines
--- of the groups' modules show parts of it; the tests run it. A newer server's command is no
--- further than 'raw', a module's no further than "Redis.Command.Build".
+-- The repository's @docs/commands.md@ lists all commands and the functions that make them.
+-- In @examples/Tour@ there is a short program for each group, and the first lines of the groups'
+-- modules show parts of it; the tests run it. For a command of a newer server there is 'raw', and
+-- for a command of a server's module "Redis.Command.Build".
 module Redis.Commands
   ( module Redis.Commands.Acl,
     module Redis.Commands.Bitmap,

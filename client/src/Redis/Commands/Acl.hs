@@ -1,11 +1,11 @@
--- | Users and what they may do: the server's access control lists.
+-- | Users and their permissions: the server's access control lists.
 --
 -- > run client (Redis.aclSetuser "example:access" [Redis.AclOn, Redis.AclPassword (toSecret "open sesame"), Redis.AclKeys "example:*", Redis.AclCategory "read"])
 -- > mayWrite <- run client (onNode node (Redis.aclDryrun "example:access" ("SET" :| ["example:key", "value"])))
 --
--- In a cluster each node has lists of its own. What changes them is sent to every
--- node; what is asked of them is one node's own ('Redis.Command.onNode'). The
--- server's page: <https://valkey.io/topics/acl/>.
+-- In a cluster each node has lists of its own. 'aclSetuser', 'aclDeluser' and 'aclSave' run on
+-- every node. Commands about one node's lists or log need the name of that node
+-- ('Redis.Command.onNode'). The server's page: <https://valkey.io/topics/acl/>.
 module Redis.Commands.Acl
   ( -- * Users
     aclSetuser,
@@ -56,49 +56,49 @@ import Redis.Internal.Command.Lines (otherThan)
 import Redis.Internal.Config (Secret, revealSecret)
 import Redis.Value (Value)
 
--- | One step in making a user; they are taken in their order.
+-- | One step in making or changing a user. The server applies the steps in the order given.
 --
 -- @since 0.1.0.0
 data AclRule
   = -- | The user may log in.
     AclOn
-  | -- | Nobody may log in as this user. Who has stays.
+  | -- | Nobody can log in as this user any more. Connections that are logged in stay so.
     AclOff
   | -- | Adds a password.
     AclPassword Secret
-  | -- | Takes one away.
+  | -- | Removes a password.
     AclWithoutPassword Secret
-  | -- | Adds one by its SHA-256, in hexadecimal digits.
+  | -- | Adds a password by its SHA-256, in hexadecimal digits.
     AclPasswordHash ByteString
-  | -- | Takes one away by that.
+  | -- | Removes a password by its SHA-256, in hexadecimal digits.
     AclWithoutPasswordHash ByteString
-  | -- | Any password will do; those that there were are forgotten.
+  | -- | Any password is accepted. The passwords that the user had are removed.
     AclNopass
-  | -- | No password will do.
+  | -- | Removes all passwords and 'AclNopass': no password is accepted.
     AclResetpass
-  | -- | A command, or a subcommand after a bar: @get@, @config|get@.
+  | -- | Allows a command, or a subcommand after a bar: @get@, @config|get@.
     AclCommand ByteString
   | AclWithoutCommand ByteString
-  | -- | The commands of a category, without the at sign; @all@ is every command.
+  | -- | Allows the commands of a category, named without the at sign. @all@ is every command.
     AclCategory ByteString
   | AclWithoutCategory ByteString
-  | -- | Keys that match the glob.
+  | -- | Allows keys that match the glob.
     AclKeys ByteString
-  | -- | Keys to be read, since 7.0.0.
+  | -- | Allows reading keys that match the glob, since 7.0.0.
     AclReadKeys ByteString
-  | -- | Keys to be written, since 7.0.0.
+  | -- | Allows writing keys that match the glob, since 7.0.0.
     AclWriteKeys ByteString
   | AclResetkeys
-  | -- | Channels that match the glob, since 6.2.0.
+  | -- | Allows channels that match the glob, since 6.2.0.
     AclChannels ByteString
   | AclResetchannels
-  | -- | A second set of permissions: what it allows as a whole is allowed, too. Since
-    -- 7.0.0.
+  | -- | Adds a second set of permissions. A command is also allowed if this set alone allows all of
+    -- it. Since 7.0.0.
     AclSelector [AclRule]
   | AclClearselectors
-  | -- | Everything as for a new user.
+  | -- | Sets everything to what a new user has.
     AclReset
-  | -- | In the server's words.
+  | -- | Another rule, in the server's notation.
     OtherAclRule ByteString
   deriving stock (Eq, Show)
 
@@ -127,33 +127,33 @@ aclRule = \case
   AclReset -> "reset"
   OtherAclRule text -> text
 
--- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules or none. In a cluster on
--- every node. \(O(n)\) on the server, [since 6.0.0](https://valkey.io/commands/acl-setuser/). An
--- error if a rule is none.
+-- | @ACL SETUSER name rule …@: makes the user, or changes it: all rules apply, or none. In a
+-- cluster it runs on every node. \(O(n)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-setuser/). An error if a rule is invalid.
 --
 -- @since 0.1.0.0
 aclSetuser :: ByteString -> [AclRule] -> Command ()
 aclSetuser user rules = command "ACL SETUSER" (arg user : map (arg . aclRule) rules) Decode.okay
 
--- | @ACL DELUSER name …@: how many there were; their connections end. In a cluster on every node,
--- and the number of one of them. \(O(1)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-deluser/). The user @default@ stays: an error.
+-- | @ACL DELUSER name …@: deletes users and ends their connections; how many of them existed. In a
+-- cluster it runs on every node, and the number is that of one node. \(O(1)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/acl-deluser/). To delete the user @default@ is an error.
 --
 -- @since 0.1.0.0
 aclDeluser :: NonEmpty ByteString -> Command Int64
 aclDeluser users = command "ACL DELUSER" (args users) Decode.integer
 
--- | What may be done, and to what.
+-- | A set of permissions: commands, keys and channels.
 --
 -- @since 0.1.0.0
 data AclPermissions = AclPermissions
-  { -- | As rules: @-\@all +get@.
+  { -- | The commands, as rules: @-\@all +get@.
     aclPermissionsCommands :: ByteString,
-    -- | As rules: @~app:* %R~*@.
+    -- | The keys, as rules: @~app:* %R~*@. Before 7.0.0 only the globs, without @~@.
     aclPermissionsKeys :: ByteString,
-    -- | As rules: @&*@. Empty before 6.2.0.
+    -- | The channels, as rules: @&*@. Before 7.0.0 only the globs, without @&@. Empty before 6.2.0.
     aclPermissionsChannels :: ByteString,
-    -- | What else the server says: Valkey has @databases@, since 9.1.0.
+    -- | Further fields of the reply: Valkey has @databases@, since 9.1.0.
     aclPermissionsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -172,8 +172,8 @@ data AclUser = AclUser
   }
   deriving stock (Eq, Show)
 
--- | @ACL GETUSER name@: 'Nothing' if there is none. One node's own. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-getuser/).
+-- | @ACL GETUSER name@: the user, or 'Nothing' if there is none. In a cluster, name the node.
+-- \(O(n)\) on the server, [since 6.0.0](https://valkey.io/commands/acl-getuser/).
 --
 -- @since 0.1.0.0
 aclGetuser :: ByteString -> Command (Maybe AclUser)
@@ -200,42 +200,43 @@ aclUser reply = do
             aclPermissionsChannels = fromMaybe "" channels,
             aclPermissionsOthers = otherThan ["commands", "keys", "channels"] fields
           }
-    -- A list before 7.0.
+    -- Before 7.0 servers send a list.
     patterns = Decode.bytes `Decode.orElse` (fmap Char8.unwords . Decode.list Decode.bytes)
 
--- | @ACL LIST@: every user, as a line of the file. One node's own. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-list/).
+-- | @ACL LIST@: every user, as a line of the file. In a cluster, name the node. \(O(n)\) on the
+-- server, [since 6.0.0](https://valkey.io/commands/acl-list/).
 --
 -- @since 0.1.0.0
 aclList :: Command [ByteString]
 aclList = command "ACL LIST" [] (Decode.list Decode.bytes)
 
--- | @ACL USERS@: their names. One node's own. \(O(n)\) on the server,
+-- | @ACL USERS@: the names of all users. In a cluster, name the node. \(O(n)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-users/).
 --
 -- @since 0.1.0.0
 aclUsers :: Command [ByteString]
 aclUsers = command "ACL USERS" [] (Decode.list Decode.bytes)
 
--- | @ACL WHOAMI@: as whom this client's connections are. \(O(1)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-whoami/).
+-- | @ACL WHOAMI@: the user as which this client's connections are logged in. \(O(1)\) on the
+-- server, [since 6.0.0](https://valkey.io/commands/acl-whoami/).
 --
 -- @since 0.1.0.0
 aclWhoami :: Command ByteString
 aclWhoami = command "ACL WHOAMI" [] Decode.bytes
 
--- | Whether a user may.
+-- | Whether a user may run a command.
 --
 -- @since 0.1.0.0
 data AclVerdict
   = AclAllowed
-  | -- | No, and why.
+  | -- | The user may not run it, for this reason.
     AclDenied ByteString
   deriving stock (Eq, Show)
 
--- | @ACL DRYRUN user command argument …@: whether this user may run this command, which is not run.
--- One node's own. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An
--- error if there is no such user or command.
+-- | @ACL DRYRUN user command argument …@: whether this user may run this command. The server does
+-- not run it. In a cluster, name the node. \(O(1)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/acl-dryrun/). An error if there is no such user or
+-- command.
 --
 -- @since 0.1.0.0
 aclDryrun :: ByteString -> NonEmpty ByteString -> Command AclVerdict
@@ -250,7 +251,8 @@ aclDryrun user commandWords = command "ACL DRYRUN" (arg user : args commandWords
 aclGenpass :: Command ByteString
 aclGenpass = command "ACL GENPASS" [] Decode.bytes
 
--- | @ACL GENPASS bits@: of so many, at most 4096; the digits are rounded up.
+-- | @ACL GENPASS bits@: a new password of this many random bits, at most 4096. The number of digits
+-- is rounded up.
 --
 -- @since 0.1.0.0
 aclGenpassOf :: Int64 -> Command ByteString
@@ -263,13 +265,13 @@ aclGenpassOf bits = command "ACL GENPASS" [int bits] Decode.bytes
 aclCat :: Command [ByteString]
 aclCat = command "ACL CAT" [] (Decode.list Decode.bytes)
 
--- | @ACL CAT category@: the commands of one. An error if there is no such category.
+-- | @ACL CAT category@: the commands of a category. An error if there is no such category.
 --
 -- @since 0.1.0.0
 aclCatOf :: ByteString -> Command [ByteString]
 aclCatOf category = command "ACL CAT" [arg category] (Decode.list Decode.bytes)
 
--- | What was not allowed.
+-- | What the server refused.
 --
 -- @since 0.1.0.0
 data AclLogReason
@@ -278,44 +280,44 @@ data AclLogReason
   | ChannelRefused
   | -- | A log-in.
     AuthRefused
-  | -- | By the server's word for it, such as Valkey's @database@.
+  | -- | Something else, in the server's word, such as Valkey's @database@.
     OtherRefused ByteString
   deriving stock (Eq, Show)
 
--- | Something that was refused, or several times the same within a minute.
+-- | A refusal, or several equal ones within a minute.
 --
 -- @since 0.1.0.0
 data AclLogEntry = AclLogEntry
-  { -- | How many times.
+  { -- | How many refusals the entry stands for.
     aclLogCount :: Int64,
     aclLogReason :: AclLogReason,
     -- | @toplevel@, @multi@, @lua@ or @module@.
     aclLogContext :: ByteString,
     -- | The command, the key, the channel, or @AUTH@.
     aclLogObject :: ByteString,
-    -- | Who tried.
+    -- | The user who was refused.
     aclLogUser :: ByteString,
-    -- | How long ago.
+    -- | How long ago the last refusal was.
     aclLogAge :: Duration,
-    -- | The connection on which it was tried.
+    -- | The connection that was refused.
     aclLogClient :: ClientInfo,
-    -- | The server counts them, since 7.2.0.
+    -- | The server's number for the entry, since 7.2.0.
     aclLogId :: Maybe Int64,
-    -- | The first time, since 7.2.0.
+    -- | When the first refusal was, since 7.2.0.
     aclLogCreated :: Maybe UTCTime,
-    -- | The last time, since 7.2.0.
+    -- | When the last refusal was, since 7.2.0.
     aclLogUpdated :: Maybe UTCTime
   }
   deriving stock (Eq, Show)
 
--- | @ACL LOG@: the ten latest refusals, the newest first. One node's own. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-log/).
+-- | @ACL LOG@: the ten latest refusals, the newest first. In a cluster, name the node. \(O(n)\) on
+-- the server, [since 6.0.0](https://valkey.io/commands/acl-log/).
 --
 -- @since 0.1.0.0
 aclLog :: Command [AclLogEntry]
 aclLog = command "ACL LOG" [] (Decode.list aclLogEntry)
 
--- | @ACL LOG count@: as 'aclLog', so many.
+-- | @ACL LOG count@: like 'aclLog', with at most this many refusals.
 --
 -- @since 0.1.0.0
 aclLogOf :: Int64 -> Command [AclLogEntry]
@@ -355,30 +357,30 @@ aclLogEntry reply = do
       "auth" -> AuthRefused
       word -> OtherRefused word
 
--- | @ACL LOG RESET@: forgets them. One node's own.
+-- | @ACL LOG RESET@: deletes the log. In a cluster, name the node.
 -- [Since 6.0.0](https://valkey.io/commands/acl-log/).
 --
 -- @since 0.1.0.0
 aclLogReset :: Command ()
 aclLogReset = command "ACL LOG" [arg "RESET"] Decode.okay
 
--- | @ACL LOAD@: takes all users from the file (@aclfile@), or none if a line of it is wrong. An
--- error if the server has no such file. One node's own. \(O(n)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/acl-load/).
+-- | @ACL LOAD@: replaces all users by those in the file (@aclfile@). If a line of it is wrong,
+-- nothing changes. An error if the server has no such file. In a cluster, name the node. \(O(n)\)
+-- on the server, [since 6.0.0](https://valkey.io/commands/acl-load/).
 --
 -- @since 0.1.0.0
 aclLoad :: Command ()
 aclLoad = command "ACL LOAD" [] Decode.okay
 
--- | @ACL SAVE@: writes all users to the file (@aclfile@); in a cluster on every node. An error if a
--- server has no such file. \(O(n)\) on the server,
+-- | @ACL SAVE@: writes all users to the file (@aclfile@). In a cluster it runs on every node. An
+-- error if a server has no such file. \(O(n)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-save/).
 --
 -- @since 0.1.0.0
 aclSave :: Command ()
 aclSave = command "ACL SAVE" [] Decode.okay
 
--- | @ACL HELP@: what ACL can do, in lines for people. \(O(1)\) on the server,
+-- | @ACL HELP@: the server's help on ACL, a line each. \(O(1)\) on the server,
 -- [since 6.0.0](https://valkey.io/commands/acl-help/).
 --
 -- @since 0.1.0.0

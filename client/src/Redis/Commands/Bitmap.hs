@@ -3,10 +3,10 @@
 -- > run client (Redis.setbit "example:{bitmaps}:may" 1000 True)
 -- > run client (Redis.bitcount "example:{bitmaps}:may")
 --
--- Bit 0 is the highest one of the first byte. What lies past the end of the string is
--- 0, and a missing key is an empty string.
+-- Bit 0 is the highest bit of the first byte. Bits past the end of the string are 0, and a missing
+-- key is an empty string.
 --
--- What the server says of them: <https://valkey.io/commands/#bitmap>.
+-- The server's page: <https://valkey.io/commands/#bitmap>.
 module Redis.Commands.Bitmap
   ( -- * Single bits
     getbit,
@@ -54,10 +54,10 @@ import Redis.Internal.Command.Argument (decimal)
 getbit :: ByteString -> Int64 -> Command Bool
 getbit name offset = command "GETBIT" [key name, int offset] Decode.boolean
 
--- | @SETBIT key offset 0|1@: makes it 1 ('True') or 0; what it was. The string grows as far as the
--- bit, zeros filling the gap: a first bit far away costs the server the memory and the time for all
--- before it. Offsets as with 'getbit'. \(O(1)\) on the server,
--- [since 2.2.0](https://valkey.io/commands/setbit/).
+-- | @SETBIT key offset 0|1@: sets the bit to 1 ('True') or 0; its previous value. The string grows
+-- as far as the bit, and zeros fill the gap: a first bit far away costs the server memory and time
+-- for all bits before it. The server refuses the same offsets as for 'getbit'. \(O(1)\) on the
+-- server, [since 2.2.0](https://valkey.io/commands/setbit/).
 --
 -- @since 0.1.0.0
 setbit :: ByteString -> Int64 -> Bool -> Command Bool
@@ -66,16 +66,16 @@ setbit name offset bit = command "SETBIT" [key name, int offset, oneOrZero bit] 
 oneOrZero :: Bool -> Argument
 oneOrZero bit = int (if bit then 1 else 0)
 
--- | A part of a bitmap. Numbers count from 0, and from -1 at the end; both ends are
--- included.
+-- | A part of a bitmap. Positions count from 0; negative ones count from the end, where -1 is the
+-- last. Both ends are included.
 --
 -- @since 0.1.0.0
 data BitRange
-  = -- | From this byte on.
+  = -- | From this byte to the end.
     FromByte Int64
-  | -- | From byte to byte.
+  | -- | From one byte to another.
     FromByteTo Int64 Int64
-  | -- | From bit to bit (BIT, since 7.0.0).
+  | -- | From one bit to another (BIT, since 7.0.0).
     FromBitTo Int64 Int64
   deriving stock (Eq, Show)
 
@@ -86,22 +86,22 @@ data BitRange
 bitcount :: ByteString -> Command Int64
 bitcount = bitcountWith bitcountDefaults
 
--- | What to count in.
+-- | Which part of the string to count.
 --
 -- @since 0.1.0.0
 newtype BitcountOptions = BitcountOptions
-  { -- | 'Nothing' is all of it.
+  { -- | 'Nothing' is the whole string.
     bitcountRange :: Maybe BitRange
   }
   deriving stock (Eq, Show)
 
--- | In all of it.
+-- | Counts the whole string.
 --
 -- @since 0.1.0.0
 bitcountDefaults :: BitcountOptions
 bitcountDefaults = BitcountOptions {bitcountRange = Nothing}
 
--- | @BITCOUNT key [start end [BIT]]@: as 'bitcount', in a part.
+-- | @BITCOUNT key [start end [BIT]]@: like 'bitcount', in a part of the string.
 --
 -- @since 0.1.0.0
 bitcountWith :: BitcountOptions -> ByteString -> Command Int64
@@ -109,7 +109,7 @@ bitcountWith BitcountOptions {bitcountRange} name =
   command "BITCOUNT" (key name : maybe [] range bitcountRange) Decode.integer
   where
     range = \case
-      -- Most servers want an end.
+      -- Most servers require an end.
       FromByte start -> [int start, int (-1)]
       other -> bitRange other
 
@@ -119,31 +119,32 @@ bitRange = \case
   FromByteTo start end -> [int start, int end]
   FromBitTo start end -> [int start, int end, arg "BIT"]
 
--- | @BITPOS key 0|1@: the first bit that is 1 ('True') or 0. A string of ones has its first 0 just
--- past its end. \(O(n)\) on the server in bytes, [since 2.8.7](https://valkey.io/commands/bitpos/).
+-- | @BITPOS key 0|1@: the position of the first bit that is 1 ('True') or 0; 'Nothing' if there is
+-- none. A string of ones has its first 0 just past its end. \(O(n)\) on the server in bytes,
+-- [since 2.8.7](https://valkey.io/commands/bitpos/).
 --
 -- @since 0.1.0.0
 bitpos :: ByteString -> Bool -> Command (Maybe Int64)
 bitpos = bitposWith bitposDefaults
 
--- | Where to look.
+-- | Which part of the string to search.
 --
 -- @since 0.1.0.0
 newtype BitposOptions = BitposOptions
-  { -- | 'Nothing' is all of it.
+  { -- | 'Nothing' is the whole string.
     bitposRange :: Maybe BitRange
   }
   deriving stock (Eq, Show)
 
--- | In all of it.
+-- | Searches the whole string.
 --
 -- @since 0.1.0.0
 bitposDefaults :: BitposOptions
 bitposDefaults = BitposOptions {bitposRange = Nothing}
 
--- | @BITPOS key 0|1 [start [end [BIT]]]@: as 'bitpos', in a part; the answer counts
--- from the begin of the string all the same. With an end, ones have no 0 past it:
--- 'Nothing'.
+-- | @BITPOS key 0|1 [start [end [BIT]]]@: like 'bitpos', in a part of the string. The position
+-- still counts from the beginning of the string. With an end, the search for a 0 stops there: a
+-- part of ones gives 'Nothing'.
 --
 -- @since 0.1.0.0
 bitposWith :: BitposOptions -> ByteString -> Bool -> Command (Maybe Int64)
@@ -156,23 +157,23 @@ bitposWith BitposOptions {bitposRange} name bit =
         | position >= 0 -> Right (Just position)
         | otherwise -> Decode.mismatch "a position or -1" reply
 
--- | What to make of bitmaps, bit by bit. Shorter ones count as if zeros followed.
+-- | How to combine bitmaps, bit by bit. Shorter bitmaps count as if zeros followed.
 --
 -- @since 0.1.0.0
 data BitOperation
-  = -- | AND: those that all have.
+  = -- | AND: the bits that are 1 in all bitmaps.
     BitAnd (NonEmpty ByteString)
-  | -- | OR: those that one has.
+  | -- | OR: the bits that are 1 in at least one bitmap.
     BitOr (NonEmpty ByteString)
-  | -- | XOR: those that an odd number of them have.
+  | -- | XOR: the bits that are 1 in an odd number of bitmaps.
     BitXor (NonEmpty ByteString)
-  | -- | NOT: those that it lacks.
+  | -- | NOT: the bits that are 0 in the bitmap.
     BitNot ByteString
   deriving stock (Eq, Show)
 
--- | @BITOP AND|OR|XOR|NOT destination key …@: stores what comes of it at the destination; how many
--- bytes that are, as many as the longest has. In a cluster all keys must share a slot. \(O(n)\) on
--- the server in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
+-- | @BITOP AND|OR|XOR|NOT destination key …@: stores the result of the operation at the
+-- destination; its length in bytes, which is that of the longest source. In a cluster all keys must
+-- share a slot. \(O(n)\) on the server in bytes, [since 2.6.0](https://valkey.io/commands/bitop/).
 --
 -- > bitop "both" (BitAnd ("monday" :| ["tuesday"]))
 --
@@ -193,7 +194,7 @@ bitop destination operation =
 data BitfieldType
   = -- | With a sign, 1 to 64 bits: @Signed 8@ is @i8@.
     Signed Int
-  | -- | Without, 1 to 63 bits: @Unsigned 8@ is @u8@.
+  | -- | Without a sign, 1 to 63 bits: @Unsigned 8@ is @u8@.
     Unsigned Int
   deriving stock (Eq, Show)
 
@@ -203,19 +204,19 @@ data BitfieldType
 data BitfieldOffset
   = -- | At this bit.
     AtBit Int64
-  | -- | @#n@: where the n-th number of this width begins, counted from 0.
+  | -- | @#n@: at the n-th number of this width, counted from 0.
     AtNumber Int64
   deriving stock (Eq, Show)
 
--- | What a number does that would not fit.
+-- | What happens to a number that does not fit.
 --
 -- @since 0.1.0.0
 data BitfieldOverflow
-  = -- | WRAP: it loses its high bits, which is the server's default.
+  = -- | WRAP: it loses its high bits. This is the server's default.
     OverflowWraps
-  | -- | SAT: it becomes the least or the greatest that fits.
+  | -- | SAT: it becomes the least or the greatest number that fits.
     OverflowSaturates
-  | -- | FAIL: it stays what it was, and the answer is 'Nothing'.
+  | -- | FAIL: it does not change, and the result is 'Nothing'.
     OverflowFails
   deriving stock (Eq, Show)
 
@@ -223,19 +224,18 @@ data BitfieldOverflow
 --
 -- @since 0.1.0.0
 data BitfieldOperation
-  = -- | GET: the number.
+  = -- | GET: reads the number.
     BitfieldGet BitfieldType BitfieldOffset
-  | -- | SET: another number; the answer is the one that was there.
+  | -- | SET: stores another number; the result is the previous one.
     BitfieldSet BitfieldOverflow BitfieldType BitfieldOffset Int64
-  | -- | INCRBY: so much more; the answer is what it is now.
+  | -- | INCRBY: adds to the number; the result is the new one.
     BitfieldIncrby BitfieldOverflow BitfieldType BitfieldOffset Int64
   deriving stock (Eq, Show)
 
--- | @BITFIELD key GET type offset …@: does the steps one after the other, all at once for other
--- clients, and answers each: 'Nothing' is one that 'OverflowFails' kept from being done. The word
--- OVERFLOW is sent where it changes. The server refuses widths and offsets that it does not have,
--- and then does nothing. \(O(1)\) per step on the server,
--- [since 3.2.0](https://valkey.io/commands/bitfield/).
+-- | @BITFIELD key GET type offset …@: runs the steps in order, as one atomic command, and gives the
+-- result of each: 'Nothing' for a step that 'OverflowFails' prevented. The word OVERFLOW is sent
+-- only where the mode changes. The server refuses invalid widths and offsets, and then changes
+-- nothing. \(O(1)\) per step on the server, [since 3.2.0](https://valkey.io/commands/bitfield/).
 --
 -- > bitfield "counters" (BitfieldIncrby OverflowSaturates (Unsigned 16) (AtNumber 3) 1 :| [])
 --
@@ -264,8 +264,9 @@ bitfield name operations =
             OverflowFails -> "FAIL"
         ]
 
--- | @BITFIELD_RO key GET type offset …@: the numbers there. It only reads, so a replica may answer.
--- \(O(1)\) per number on the server, [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
+-- | @BITFIELD_RO key GET type offset …@: the numbers at these places. It only reads, so a replica
+-- may answer. \(O(1)\) per number on the server,
+-- [since 6.0.0](https://valkey.io/commands/bitfield_ro/).
 --
 -- @since 0.1.0.0
 bitfieldRo :: ByteString -> NonEmpty (BitfieldType, BitfieldOffset) -> Command [Int64]

@@ -1,11 +1,11 @@
--- | Who is connected: the connections that a server has, and what one may do to
--- those of others.
+-- | The connections that a server has, and commands that act on them.
 --
 -- > others <- run client (onNode node Redis.clientList)
 -- > print [Redis.clientInfoAddress one | one <- others, Redis.clientInfoIdle one > minutes 5]
 --
--- In a cluster all of these are one node's own, but for 'clientHelp'. What a client
--- says of its own connection is in "Redis.Commands.Connection". The server's pages:
+-- In a cluster all of these need the name of a node ('Redis.Command.onNode'), except 'clientHelp'.
+-- Further commands about the caller's own connection are in "Redis.Commands.Connection". The
+-- server's pages:
 -- <https://valkey.io/commands/#connection>.
 module Redis.Commands.Client
   ( -- * Looking
@@ -52,7 +52,7 @@ import Redis.Duration (Duration)
 import Redis.Internal.Command.ClientInfo
 import Redis.Internal.Command.Lines (linesOf)
 
--- | @CLIENT INFO@: the connection that the command came on. \(O(1)\) on the server,
+-- | @CLIENT INFO@: the connection that carried the command. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/client-info/).
 --
 -- @since 0.1.0.0
@@ -66,10 +66,10 @@ clientInfo = command "CLIENT INFO" [] (\reply -> Decode.bytes reply >>= clientDe
 clientList :: Command [ClientInfo]
 clientList = command "CLIENT LIST" [] clientInfos
 
--- | @CLIENT LIST filter …@: those of which all of this is true. Redis takes one filter alone, a
--- type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0); Valkey
--- takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the others since
--- 9.0.0. \(O(n)\) on the server.
+-- | @CLIENT LIST filter …@: the connections that match all of these filters. Redis takes a single
+-- filter, a type ([since 5.0.0](https://valkey.io/commands/client-list/)) or numbers (since 6.2.0).
+-- Valkey takes users, addresses, 'ClientOlderThan' and 'ClientSkipMe' since 8.1.0, and the other
+-- filters since 9.0.0. \(O(n)\) on the server.
 --
 -- @since 0.1.0.0
 clientListOf :: NonEmpty ClientFilter -> Command [ClientInfo]
@@ -78,25 +78,25 @@ clientListOf filters = command "CLIENT LIST" (concatMap clientFilter filters) cl
 clientInfos :: Decoder [ClientInfo]
 clientInfos reply = linesOf reply >>= traverse clientDescription
 
--- | What a connection is for.
+-- | The kind of a connection.
 --
 -- @since 0.1.0.0
 data ClientType
-  = -- | Whoever is none of the others, MONITOR included.
+  = -- | A connection of none of the other kinds, MONITOR included.
     NormalClient
   | -- | This server's primary.
     PrimaryClient
   | -- | A replica of this server.
     ReplicaClient
-  | -- | It has subscriptions.
+  | -- | A connection that has subscriptions.
     PubsubClient
   deriving stock (Eq, Ord, Show)
 
--- | One thing to tell connections by.
+-- | A property by which a filter selects connections.
 --
 -- @since 0.1.0.0
 data ClientProperty
-  = -- | One of these numbers. CLIENT KILL takes several on Valkey, since 9.0.0, only.
+  = -- | One of these numbers. For CLIENT KILL only Valkey takes several, since 9.0.0.
     HasId (NonEmpty Int64)
   | HasType ClientType
   | HasUser ByteString
@@ -104,32 +104,32 @@ data ClientProperty
     HasAddress ByteString
   | HasLocalAddress ByteString
   | HasName ByteString
-  | -- | All of these letters.
+  | -- | All of these flags, a letter each.
     HasFlags ByteString
   | HasLibName ByteString
   | HasLibVer ByteString
   | HasDatabase Int64
-  | -- | All of these letters, of CLIENT CAPA.
+  | -- | All of these capabilities (see CLIENT CAPA), a letter each.
     HasCapa ByteString
   | -- | An address without its port.
     HasIp ByteString
   deriving stock (Eq, Show)
 
--- | A condition for CLIENT KILL and CLIENT LIST. Of two that say the same thing the
--- last one counts.
+-- | A condition for CLIENT KILL and CLIENT LIST. Of two conditions of the same kind the last one
+-- counts.
 --
 -- @since 0.1.0.0
 data ClientFilter
   = ClientWith ClientProperty
-  | -- | All but these, since Valkey 9.0.0.
+  | -- | All connections without this property, since Valkey 9.0.0.
     ClientWithout ClientProperty
-  | -- | Connected for at least so long.
+  | -- | Connected for at least this long.
     ClientOlderThan Duration
-  | -- | Silent for at least so long, since Valkey 9.0.0.
+  | -- | Silent for at least this long, since Valkey 9.0.0.
     ClientIdleFor Duration
-  | -- | Not the connection that says it, which CLIENT KILL assumes.
+  | -- | Not the connection that sends the command. CLIENT KILL assumes this.
     ClientSkipMe
-  | -- | That one, too, which CLIENT LIST assumes.
+  | -- | Also the connection that sends the command. CLIENT LIST assumes this.
     ClientIncludeMe
   deriving stock (Eq, Show)
 
@@ -167,16 +167,16 @@ clientTypeWord = \case
   ReplicaClient -> "replica"
   PubsubClient -> "pubsub"
 
--- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is none. Does not
--- wait behind what runs. \(O(n)\) on the server,
+-- | @CLIENT KILL address:port@: ends that connection; the error @ERR@ if there is none. It does not
+-- wait behind running commands. \(O(n)\) on the server,
 -- [since 2.4.0](https://valkey.io/commands/client-kill/).
 --
 -- @since 0.1.0.0
 clientKill :: ByteString -> Command ()
 clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 
--- | @CLIENT KILL filter …@: ends the connections of which all of this is true; how many. Does not
--- wait behind what runs. \(O(n)\) on the server. Numbers, types, users, addresses and
+-- | @CLIENT KILL filter …@: ends the connections that match all of these filters; how many. It does
+-- not wait behind running commands. \(O(n)\) on the server. Numbers, types, users, addresses and
 -- 'ClientSkipMe' [since 2.8.12](https://valkey.io/commands/client-kill/), local addresses since
 -- 6.2.0, 'ClientOlderThan' since Redis 7.4.0 and Valkey 8.0.0, the others since Valkey 9.0.0.
 --
@@ -184,42 +184,42 @@ clientKill address = command "CLIENT KILL" [arg address] Decode.okay
 clientKillWith :: NonEmpty ClientFilter -> Command Int64
 clientKillWith filters = command "CLIENT KILL" (concatMap clientFilter filters) Decode.integer
 
--- | What is to wait.
+-- | Which commands a pause makes wait.
 --
 -- @since 0.1.0.0
 data PauseMode
   = -- | Every command.
     PauseAll
-  | -- | Those that may write, since 6.2.0.
+  | -- | Commands that may write, since 6.2.0.
     PauseWrites
   deriving stock (Eq, Show)
 
--- | What CLIENT PAUSE takes.
+-- | Options of CLIENT PAUSE.
 --
 -- @since 0.1.0.0
 newtype PauseOptions = PauseOptions
-  { -- | 'Nothing' is 'PauseAll', which servers before 6.2.0 know, too.
+  { -- | 'Nothing' is 'PauseAll', in the form that servers before 6.2.0 take, too.
     pauseMode :: Maybe PauseMode
   }
   deriving stock (Eq, Show)
 
--- | Every command.
+-- | Every command waits.
 --
 -- @since 0.1.0.0
 pauseDefaults :: PauseOptions
 pauseDefaults = PauseOptions {pauseMode = Nothing}
 
--- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for so long, or until
+-- | @CLIENT PAUSE milliseconds@: makes the commands of all clients wait for this long, or until
 -- 'clientUnpause'. \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/client-pause/).
 --
--- On Redis 7.0 nothing but time ends it: the server makes CLIENT UNPAUSE wait like the
--- others. A pause of writes can be ended.
+-- On Redis 7.0 only time ends a pause of every command: the server makes CLIENT UNPAUSE wait, too.
+-- A pause of writes can be ended.
 --
 -- @since 0.1.0.0
 clientPause :: Duration -> Command ()
 clientPause = clientPauseWith pauseDefaults
 
--- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: as 'clientPause'. WRITE and ALL
+-- | @CLIENT PAUSE milliseconds [WRITE|ALL]@: like 'clientPause'. WRITE and ALL
 -- [since 6.2.0](https://valkey.io/commands/client-pause/).
 --
 -- @since 0.1.0.0
@@ -231,14 +231,14 @@ clientPauseWith PauseOptions {pauseMode} time = command "CLIENT PAUSE" (wholeMil
       Just PauseAll -> [arg "ALL"]
       Just PauseWrites -> [arg "WRITE"]
 
--- | @CLIENT UNPAUSE@: undoes CLIENT PAUSE. Does not wait behind what is paused. \(O(n)\) on the
+-- | @CLIENT UNPAUSE@: ends a pause. It does not wait behind the paused commands. \(O(n)\) on the
 -- server in the clients that are paused, [since 6.2.0](https://valkey.io/commands/client-unpause/).
 --
 -- @since 0.1.0.0
 clientUnpause :: Command ()
 clientUnpause = command "CLIENT UNPAUSE" [] Decode.okay
 
--- | What CLIENT UNBLOCK takes.
+-- | Options of CLIENT UNBLOCK.
 --
 -- @since 0.1.0.0
 newtype UnblockOptions = UnblockOptions
@@ -247,14 +247,14 @@ newtype UnblockOptions = UnblockOptions
   }
   deriving stock (Eq, Show)
 
--- | As if its time were over.
+-- | The wait ends as if its timeout had passed.
 --
 -- @since 0.1.0.0
 unblockDefaults :: UnblockOptions
 unblockDefaults = UnblockOptions {unblockMode = Nothing}
 
--- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if its time were over;
--- whether it waited. \(O(\log n)\) on the server,
+-- | @CLIENT UNBLOCK id@: ends the wait of the connection with this number as if its timeout had
+-- passed; whether the connection waited. \(O(\log n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/client-unblock/).
 --
 -- @since 0.1.0.0
@@ -265,13 +265,13 @@ clientUnblock = clientUnblockWith unblockDefaults
 --
 -- @since 0.1.0.0
 data UnblockMode
-  = -- | As if its time were over.
+  = -- | As if its timeout had passed.
     UnblockTimeout
-  | -- | By the error @UNBLOCKED@.
+  | -- | With the error @UNBLOCKED@.
     UnblockError
   deriving stock (Eq, Show)
 
--- | @CLIENT UNBLOCK id [TIMEOUT|ERROR]@: as 'clientUnblock'.
+-- | @CLIENT UNBLOCK id [TIMEOUT|ERROR]@: like 'clientUnblock'.
 --
 -- @since 0.1.0.0
 clientUnblockWith :: UnblockOptions -> Int64 -> Command Bool
@@ -282,7 +282,7 @@ clientUnblockWith UnblockOptions {unblockMode} connection = command "CLIENT UNBL
       Just UnblockTimeout -> [arg "TIMEOUT"]
       Just UnblockError -> [arg "ERROR"]
 
--- | Where what a server says of changed keys goes.
+-- | Where the server sends its notices of changed keys.
 --
 -- @since 0.1.0.0
 data Redirection
@@ -302,8 +302,9 @@ redirection reply = convert <$> Decode.integer reply
       0 -> NotRedirected
       connection -> RedirectedTo connection
 
--- | @CLIENT GETREDIR@: where what is said of the keys goes that the connection has read. \(O(1)\)
--- on the server, [since 6.0.0](https://valkey.io/commands/client-getredir/).
+-- | @CLIENT GETREDIR@: where the server sends its notices of changes to the keys that the
+-- connection has read. \(O(1)\) on the server,
+-- [since 6.0.0](https://valkey.io/commands/client-getredir/).
 --
 -- @since 0.1.0.0
 clientGetredir :: Command Redirection
@@ -316,7 +317,7 @@ data TrackingInfo = TrackingInfo
   { -- | @off@, or @on@ and such as @bcast@, @optin@, @noloop@.
     trackingInfoFlags :: [ByteString],
     trackingInfoRedirect :: Redirection,
-    -- | Of broadcasting mode.
+    -- | The prefixes of broadcasting mode.
     trackingInfoPrefixes :: [ByteString]
   }
   deriving stock (Eq, Show)
@@ -333,7 +334,7 @@ clientTrackinginfo = command "CLIENT TRACKINGINFO" [] $ \reply -> do
   trackingInfoPrefixes <- Decode.field "prefixes" (Decode.list Decode.bytes) fields
   pure TrackingInfo {trackingInfoFlags, trackingInfoRedirect, trackingInfoPrefixes}
 
--- | @CLIENT HELP@: what CLIENT can do, in lines for people. \(O(1)\) on the server,
+-- | @CLIENT HELP@: the server's help on CLIENT, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/client-help/).
 --
 -- @since 0.1.0.0

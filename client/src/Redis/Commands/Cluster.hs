@@ -1,13 +1,14 @@
--- | What a cluster's nodes say of the cluster. The client asks by itself for what it
--- needs; these are for whoever looks after one.
+-- | The state of a cluster: its slots and its nodes. The client reads by itself what it needs;
+-- these commands are for programs that look after a cluster.
 --
 -- > shards <- run client Redis.clusterShards
 -- > ids <- run client (onEvery AllNodes Redis.clusterMyid)
 --
--- All nodes say the same of 'clusterShards', 'clusterSlots' and 'clusterKeyslot'. The
--- rest is one node's own ('Redis.Command.onNode'). A server that is no cluster answers
--- all of them with an error, but Valkey's tells of 'clusterKeyslot'. What changes a cluster is in
--- "Redis.Commands.ClusterAdmin". The server's page:
+-- All nodes give the same answer to 'clusterShards', 'clusterSlots' and 'clusterKeyslot'.
+-- 'clusterSlotStats' and 'clusterSlotStatsOrderby' go to every primary. The others need the name of
+-- a node ('Redis.Command.onNode'), except 'clusterHelp'. A server that is not a cluster answers all
+-- of them with an error, except that Valkey answers 'clusterKeyslot'. Commands that change a
+-- cluster are in "Redis.Commands.ClusterAdmin". The server's page:
 -- <https://valkey.io/topics/cluster-spec/>.
 module Redis.Commands.Cluster
   ( -- * Slots
@@ -68,10 +69,10 @@ import Redis.Value (Value (BulkString))
 --
 -- @since 0.1.0.0
 data ClusterShard = ClusterShard
-  { -- | None for a shard without slots.
+  { -- | Empty for a shard without slots.
     shardSlots :: [SlotRange],
     shardNodes :: [ShardNode],
-    -- | What newer servers add: Valkey the shard's @id@.
+    -- | Fields that newer servers add: Valkey adds the shard's @id@.
     shardOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -82,10 +83,10 @@ data ClusterShard = ClusterShard
 data ShardNode = ShardNode
   { -- | 40 letters and digits.
     shardNodeId :: ByteString,
-    -- | Where clients should go; 'Nothing' if the node does not say, which means the
-    -- host that was asked.
+    -- | The host that clients should use. 'Nothing' if the node does not name one: it means the
+    -- host to which the command was sent.
     shardNodeEndpoint :: Maybe Host,
-    -- | Its address.
+    -- | Its IP address.
     shardNodeIp :: Maybe ByteString,
     shardNodeHostname :: Maybe ByteString,
     -- | 'Nothing' for a node with TLS only.
@@ -93,32 +94,32 @@ data ShardNode = ShardNode
     -- | 'Nothing' for a node without TLS.
     shardNodeTlsPort :: Maybe Int64,
     shardNodeRole :: ShardRole,
-    -- | How many bytes of its primary's changes it has seen, or told.
+    -- | How many bytes of changes it has received as a replica, or sent as a primary.
     shardNodeOffset :: Int64,
     shardNodeHealth :: ShardHealth,
-    -- | What newer servers add.
+    -- | Fields that newer servers add.
     shardNodeOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | What a node is to its shard.
+-- | The role of a node in its shard.
 --
 -- @since 0.1.0.0
 data ShardRole = ShardPrimary | ShardReplica | OtherShardRole ByteString
   deriving stock (Eq, Show)
 
--- | How a node is, as the one sees it that was asked.
+-- | The health of a node, as the node that answers sees it.
 --
 -- @since 0.1.0.0
 data ShardHealth
   = NodeOnline
-  | -- | It gets its primary's data, or reads its own.
+  | -- | It is loading its primary's data, or its own.
     NodeLoading
   | NodeFailed
   | OtherHealth ByteString
   deriving stock (Eq, Show)
 
--- | @CLUSTER SHARDS@. \(O(n)\) on the server in nodes,
+-- | @CLUSTER SHARDS@: all shards, with their slots and nodes. \(O(n)\) on the server in nodes,
 -- [since 7.0.0](https://valkey.io/commands/cluster-shards/). Any node of a cluster answers.
 --
 -- @since 0.1.0.0
@@ -177,7 +178,7 @@ shardNode reply = do
       "fail" -> NodeFailed
       word -> OtherHealth word
 
--- | Who serves a range of slots.
+-- | The nodes that serve a range of slots.
 --
 -- @since 0.1.0.0
 data SlotsEntry = SlotsEntry
@@ -191,17 +192,17 @@ data SlotsEntry = SlotsEntry
 --
 -- @since 0.1.0.0
 data SlotsNode = SlotsNode
-  { -- | Where clients should go; 'Nothing' for the host that was asked.
+  { -- | The host that clients should use; 'Nothing' for the host to which the command was sent.
     slotsNodeHost :: Maybe Host,
     slotsNodePort :: Int64,
-    -- | Since 4.0.0.
+    -- | The node's id, since 4.0.0.
     slotsNodeId :: Maybe ByteString,
-    -- | Such as @hostname@ and @ip@, since 7.0.0.
+    -- | More about the node, such as @hostname@ and @ip@, since 7.0.0.
     slotsNodeMetadata :: [(ByteString, ByteString)]
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER SLOTS@: what 'clusterShards' replaces
+-- | @CLUSTER SLOTS@: the nodes that serve each range of slots. 'clusterShards' replaces it
 -- [since 7.0.0](https://valkey.io/commands/cluster-slots/). \(O(n)\) on the server in nodes, since
 -- 3.0.0. Any node of a cluster answers.
 --
@@ -223,45 +224,46 @@ clusterSlots = command "CLUSTER SLOTS" [] (Decode.list entry)
       metadata <- Decode.optionalElement 3 (Decode.pairs Decode.bytes Decode.bytes) elements
       pure SlotsNode {slotsNodeHost, slotsNodePort, slotsNodeId, slotsNodeMetadata = concat metadata}
 
--- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' knows without
--- asking. \(O(n)\) on the server in bytes,
+-- | @CLUSTER KEYSLOT key@: the slot of a key, which 'Redis.Cluster.Slot.keySlot' computes without a
+-- server. \(O(n)\) on the server in bytes,
 -- [since 3.0.0](https://valkey.io/commands/cluster-keyslot/). Any node of a cluster answers.
 --
 -- @since 0.1.0.0
 clusterKeyslot :: ByteString -> Command Int
 clusterKeyslot name = command "CLUSTER KEYSLOT" [arg name] slotNumberReply
 
--- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. One node's own.
+-- | @CLUSTER COUNTKEYSINSLOT slot@: how many keys of this slot the node has. Name the node.
 -- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-countkeysinslot/).
 --
 -- @since 0.1.0.0
 clusterCountkeysinslot :: Int -> Command Int64
 clusterCountkeysinslot slot = command "CLUSTER COUNTKEYSINSLOT" [slotArgument slot] Decode.integer
 
--- | @CLUSTER GETKEYSINSLOT slot count@: at most so many of them. One node's own. \(O(n)\) on the
--- server, [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
+-- | @CLUSTER GETKEYSINSLOT slot count@: keys of this slot that the node has, at most this many.
+-- Name the node. \(O(n)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-getkeysinslot/).
 --
 -- @since 0.1.0.0
 clusterGetkeysinslot :: Int -> Int64 -> Command [ByteString]
 clusterGetkeysinslot slot count =
   command "CLUSTER GETKEYSINSLOT" [slotArgument slot, int count] (Decode.list Decode.bytes)
 
--- | What a slot costs its node.
+-- | The statistics of a slot.
 --
 -- @since 0.1.0.0
 data SlotStats = SlotStats
   { slotStatsKeys :: Int64,
     -- | Processor time, if the server counts it (@cluster-slot-stats-enabled@).
     slotStatsCpu :: Maybe Duration,
-    -- | Bytes that came, likewise.
+    -- | Bytes received, if the server counts them.
     slotStatsBytesIn :: Maybe Int64,
-    -- | Bytes that went, likewise.
+    -- | Bytes sent, if the server counts them.
     slotStatsBytesOut :: Maybe Int64,
     slotStatsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | What slots are put in order by.
+-- | The measure by which slots are sorted.
 --
 -- @since 0.1.0.0
 data SlotMetric
@@ -275,17 +277,18 @@ data SlotMetric
     ByBytesOut
   deriving stock (Eq, Show)
 
--- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the slots of this range that have a node, in their
--- order; in a cluster those of all primaries, one after the other. \(O(n)\) on the server,
+-- | @CLUSTER SLOT-STATS SLOTSRANGE first last@: the statistics of the slots of this range. Each
+-- primary lists the slots that it serves, in order; the result is the lists of all primaries, one
+-- after the other. \(O(n)\) on the server,
 -- [since Valkey 8.0.0](https://valkey.io/commands/cluster-slot-stats/); Redis since 8.2.
 --
 -- @since 0.1.0.0
 clusterSlotStats :: SlotRange -> Command [(Int, SlotStats)]
 clusterSlotStats range = command "CLUSTER SLOT-STATS" (arg "SLOTSRANGE" : rangeArguments range) slotStats
 
--- | @CLUSTER SLOT-STATS ORDERBY metric LIMIT count ASC|DESC@: as 'clusterSlotStats', so
--- many of all slots, in this order; in a cluster so many of each primary. An error if
--- the server does not count this. \(O(n \log n)\) on the server.
+-- | @CLUSTER SLOT-STATS ORDERBY metric LIMIT count ASC|DESC@: like 'clusterSlotStats', for all
+-- slots, sorted by this metric; from each primary at most this many. An error if the server does
+-- not count this metric. \(O(n \log n)\) on the server.
 --
 -- @since 0.1.0.0
 clusterSlotStatsOrderby :: SlotMetric -> Int64 -> SortOrder -> Command [(Int, SlotStats)]
@@ -317,7 +320,7 @@ slotStats = Decode.list . Decode.pair slotNumberReply $ \reply -> do
         slotStatsOthers = otherThan ["key-count", "cpu-usec", "network-bytes-in", "network-bytes-out"] fields
       }
 
--- | @CLUSTER NODES@: every node that this one knows, itself included. One node's own. \(O(n)\) on
+-- | @CLUSTER NODES@: every node that the node knows, itself included. Name the node. \(O(n)\) on
 -- the server in nodes, [since 3.0.0](https://valkey.io/commands/cluster-nodes/).
 --
 -- @since 0.1.0.0
@@ -325,14 +328,14 @@ clusterNodes :: Command [ClusterNode]
 clusterNodes = command "CLUSTER NODES" [] (\reply -> linesOf reply >>= traverse clusterNodeLine)
 
 -- | @CLUSTER REPLICAS id@: the replicas of the primary with this id. An error if there is no such
--- primary. One node's own. \(O(n)\) on the server,
+-- primary. Name the node. \(O(n)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/cluster-replicas/).
 --
 -- @since 0.1.0.0
 clusterReplicas :: ByteString -> Command [ClusterNode]
 clusterReplicas node = command "CLUSTER REPLICAS" [arg node] nodeLines
 
--- | @CLUSTER SLAVES id@: what 'clusterReplicas' replaces
+-- | @CLUSTER SLAVES id@: the old name of 'clusterReplicas', which replaces it
 -- [since 5.0.0](https://valkey.io/commands/cluster-slaves/). Since 3.0.0.
 --
 -- @since 0.1.0.0
@@ -342,22 +345,22 @@ clusterSlaves node = command "CLUSTER SLAVES" [arg node] nodeLines
 nodeLines :: Decoder [ClusterNode]
 nodeLines = Decode.list (\reply -> Decode.bytes reply >>= clusterNodeLine)
 
--- | @CLUSTER MYID@: the id of the node. One node's own. \(O(1)\) on the server,
+-- | @CLUSTER MYID@: the id of the node. Name the node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-myid/).
 --
 -- @since 0.1.0.0
 clusterMyid :: Command ByteString
 clusterMyid = command "CLUSTER MYID" [] Decode.bytes
 
--- | @CLUSTER MYSHARDID@: the id of the node's shard. One node's own. \(O(1)\) on the server,
+-- | @CLUSTER MYSHARDID@: the id of the node's shard. Name the node. \(O(1)\) on the server,
 -- [since 7.2.0](https://valkey.io/commands/cluster-myshardid/).
 --
 -- @since 0.1.0.0
 clusterMyshardid :: Command ByteString
 clusterMyshardid = command "CLUSTER MYSHARDID" [] Decode.bytes
 
--- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told this one that the node with that
--- id does not answer. One node's own. \(O(n)\) on the server in those,
+-- | @CLUSTER COUNT-FAILURE-REPORTS id@: how many nodes have told the named node that the node with
+-- this id does not answer. Name the node. \(O(n)\) on the server in these reports,
 -- [since 3.0.0](https://valkey.io/commands/cluster-count-failure-reports/).
 --
 -- @since 0.1.0.0
@@ -373,27 +376,27 @@ data ClusterLink = ClusterLink
     clusterLinkNode :: ByteString,
     -- | When it was opened.
     clusterLinkCreated :: UTCTime,
-    -- | @r@ and @w@: what the node waits for.
+    -- | @r@ and @w@: whether the node waits to read, and to write.
     clusterLinkEvents :: ByteString,
-    -- | Bytes of the buffer of what is to be sent.
+    -- | The size of the send buffer, in bytes.
     clusterLinkBuffer :: Int64,
-    -- | How many of them are in use.
+    -- | How many of these bytes are in use.
     clusterLinkBufferUsed :: Int64
   }
   deriving stock (Eq, Show)
 
--- | Who opened it.
+-- | The node that opened the connection.
 --
 -- @since 0.1.0.0
 data LinkDirection
-  = -- | The node that was asked.
+  = -- | The node that answers.
     LinkTo
-  | -- | The other.
+  | -- | The other node.
     LinkFrom
   deriving stock (Eq, Show)
 
--- | @CLUSTER LINKS@: the node's connections to others and from them. One node's own. \(O(n)\) on
--- the server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
+-- | @CLUSTER LINKS@: the node's connections to and from other nodes. Name the node. \(O(n)\) on the
+-- server in nodes, [since 7.0.0](https://valkey.io/commands/cluster-links/).
 --
 -- @since 0.1.0.0
 clusterLinks :: Command [ClusterLink]
@@ -422,12 +425,12 @@ clusterLinks = command "CLUSTER LINKS" [] (Decode.list link)
         "from" -> Right LinkFrom
         _ -> Decode.mismatch "to or from" reply
 
--- | Whether a node serves.
+-- | Whether a node serves commands.
 --
 -- @since 0.1.0.0
 data ClusterState
   = ClusterOk
-  | -- | It refuses commands: slots are not served, or it sees too few of the others.
+  | -- | It refuses commands: some slots are not served, or it sees too few of the other nodes.
     ClusterFail
   | OtherClusterState ByteString
   deriving stock (Eq, Show)
@@ -437,28 +440,28 @@ data ClusterState
 -- @since 0.1.0.0
 data ClusterInfo = ClusterInfo
   { clusterInfoState :: ClusterState,
-    -- | How many slots have a node.
+    -- | How many slots are assigned to a node.
     clusterInfoSlotsAssigned :: Int64,
-    -- | Of these, those whose node is well.
+    -- | How many of these have a healthy node.
     clusterInfoSlotsOk :: Int64,
-    -- | Those whose node does not answer this one.
+    -- | How many have a node that does not answer this one.
     clusterInfoSlotsPfail :: Int64,
-    -- | Those whose node answers too few of the others.
+    -- | How many have a node that the cluster has marked as failed.
     clusterInfoSlotsFail :: Int64,
-    -- | How many nodes it knows.
+    -- | How many nodes this one knows.
     clusterInfoKnownNodes :: Int64,
     -- | How many primaries have slots.
     clusterInfoSize :: Int64,
-    -- | The highest epoch that it has seen.
+    -- | The highest epoch that the node has seen.
     clusterInfoCurrentEpoch :: Int64,
-    -- | Its own.
+    -- | The node's own epoch.
     clusterInfoMyEpoch :: Int64,
-    -- | All that the server says besides, in its words.
+    -- | All other fields, in the server's words.
     clusterInfoOthers :: [(ByteString, ByteString)]
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER INFO@. One node's own. \(O(1)\) on the server,
+-- | @CLUSTER INFO@: the cluster, as the node sees it. Name the node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-info/).
 --
 -- @since 0.1.0.0
@@ -506,7 +509,7 @@ clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
         "cluster_my_epoch"
       ]
 
--- | @CLUSTER HELP@: what CLUSTER can do, in lines for people. \(O(1)\) on the server,
+-- | @CLUSTER HELP@: the server's help on CLUSTER, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/cluster-help/).
 --
 -- @since 0.1.0.0

@@ -1,9 +1,9 @@
--- | What changes a cluster: its nodes, who follows whom, and who serves which slots.
+-- | Commands that change a cluster: its nodes, their roles, and the slots that they serve.
 --
 -- > run client (onNode replica Redis.clusterFailover)
 --
--- Nearly all of these are one node's own, and want it named ('Redis.Command.onNode'):
--- it tells the others. A server that is no cluster answers them with an error. The
+-- All of these need the name of a node ('Redis.Command.onNode'). That node makes the change, and
+-- tells the others of most changes. A server that is not a cluster answers with an error. The
 -- server's page: <https://valkey.io/topics/cluster-tutorial/>.
 module Redis.Commands.ClusterAdmin
   ( -- * Nodes
@@ -68,30 +68,30 @@ import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
--- | @CLUSTER MEET ip port@: has the node get to know the one there, and the clusters of both become
--- one. Answers before that has happened. \(O(1)\) on the server,
+-- | @CLUSTER MEET ip port@: makes the node meet the node at this address, and the clusters of both
+-- become one. The reply comes before that has happened. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-meet/).
 --
 -- @since 0.1.0.0
 clusterMeet :: Host -> Port -> Command ()
 clusterMeet = clusterMeetWith clusterMeetDefaults
 
--- | What CLUSTER MEET takes.
+-- | Options of CLUSTER MEET.
 --
 -- @since 0.1.0.0
 newtype ClusterMeetOptions = ClusterMeetOptions
-  { -- | The port for nodes: that for clients and 10000 if 'Nothing'. Since 4.0.0.
+  { -- | The port for other nodes. 'Nothing' is the port for clients plus 10000. Since 4.0.0.
     clusterMeetBusPort :: Maybe Port
   }
   deriving stock (Eq, Show)
 
--- | As the port for clients says.
+-- | Uses the port for clients plus 10000.
 --
 -- @since 0.1.0.0
 clusterMeetDefaults :: ClusterMeetOptions
 clusterMeetDefaults = ClusterMeetOptions {clusterMeetBusPort = Nothing}
 
--- | @CLUSTER MEET ip port [bus-port]@: as 'clusterMeet'.
+-- | @CLUSTER MEET ip port [bus-port]@: like 'clusterMeet'.
 --
 -- @since 0.1.0.0
 clusterMeetWith :: ClusterMeetOptions -> Host -> Port -> Command ()
@@ -101,9 +101,10 @@ clusterMeetWith ClusterMeetOptions {clusterMeetBusPort} host port =
 portArgument :: Port -> Argument
 portArgument = int . fromIntegral
 
--- | @CLUSTER FORGET id@: has the node forget that one, for a minute even if others name it: so all
--- must be told within it. An error for itself, for its primary, and for an id that it does not
--- know. \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-forget/).
+-- | @CLUSTER FORGET id@: makes the node forget the node with this id, and ignore it for a minute
+-- even if other nodes name it. So all nodes must be told within that minute. An error for the node
+-- itself, for its primary, and for an id that it does not know. \(O(1)\) on the server,
+-- [since 3.0.0](https://valkey.io/commands/cluster-forget/).
 --
 -- > run client (onEach AllNodes (clusterForget gone))
 --
@@ -111,8 +112,8 @@ portArgument = int . fromIntegral
 clusterForget :: ByteString -> Command ()
 clusterForget node = command "CLUSTER FORGET" [arg node] Decode.okay
 
--- | @CLUSTER REPLICATE id@: the node follows that primary from now on. An error for a primary that
--- has slots or keys. \(O(1)\) on the server,
+-- | @CLUSTER REPLICATE id@: the node becomes a replica of that primary. An error for a node that is
+-- a primary with slots or keys. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-replicate/).
 --
 -- @since 0.1.0.0
@@ -120,47 +121,47 @@ clusterReplicate :: ByteString -> Command ()
 clusterReplicate node = command "CLUSTER REPLICATE" [arg node] Decode.okay
 
 -- | @CLUSTER REPLICATE NO ONE@: the replica becomes a primary without slots, and its data are
--- deleted. [Since Valkey 9.0.0](https://valkey.io/commands/cluster-replicate/); Redis has none.
+-- deleted. [Since Valkey 9.0.0](https://valkey.io/commands/cluster-replicate/); Redis lacks it.
 --
 -- @since 0.1.0.0
 clusterReplicateNoOne :: Command ()
 clusterReplicateNoOne = command "CLUSTER REPLICATE" [arg "NO", arg "ONE"] Decode.okay
 
--- | What a replica does without.
+-- | Which nodes a failover does without.
 --
 -- @since 0.1.0.0
 data ClusterFailoverMode
-  = -- | Its primary, which may be down. FORCE.
+  = -- | FORCE: the primary, which may be down.
     FailoverForce
-  | -- | The other primaries' agreement, too. TAKEOVER.
+  | -- | TAKEOVER: also the agreement of the other primaries.
     FailoverTakeover
   deriving stock (Eq, Show)
 
--- | What CLUSTER FAILOVER takes.
+-- | Options of CLUSTER FAILOVER.
 --
 -- @since 0.1.0.0
 newtype ClusterFailoverOptions = ClusterFailoverOptions
-  { -- | 'Nothing' is with all of them.
+  { -- | 'Nothing' needs the primary and the agreement of the other primaries.
     clusterFailoverMode :: Maybe ClusterFailoverMode
   }
   deriving stock (Eq, Show)
 
--- | With its primary and with the others.
+-- | Needs the primary and the agreement of the other primaries.
 --
 -- @since 0.1.0.0
 clusterFailoverDefaults :: ClusterFailoverOptions
 clusterFailoverDefaults = ClusterFailoverOptions {clusterFailoverMode = Nothing}
 
 -- | @CLUSTER FAILOVER@: a replica takes its primary's place, as soon as it has all of its data;
--- nothing is lost. Answers before that has happened. An error for a primary. \(O(1)\) on the
--- server, [since 3.0.0](https://valkey.io/commands/cluster-failover/).
+-- nothing is lost. The reply comes before that has happened. An error for a primary. \(O(1)\) on
+-- the server, [since 3.0.0](https://valkey.io/commands/cluster-failover/).
 --
 -- @since 0.1.0.0
 clusterFailover :: Command ()
 clusterFailover = clusterFailoverWith clusterFailoverDefaults
 
--- | @CLUSTER FAILOVER [FORCE|TAKEOVER]@: as 'clusterFailover'. Without waiting for
--- others, what the replica lacks is lost.
+-- | @CLUSTER FAILOVER [FORCE|TAKEOVER]@: like 'clusterFailover'. With FORCE or TAKEOVER the replica
+-- does not wait for its primary, and the data that it lacks are lost.
 --
 -- @since 0.1.0.0
 clusterFailoverWith :: ClusterFailoverOptions -> Command ()
@@ -181,7 +182,7 @@ data ClusterResetMode
     ResetHard
   deriving stock (Eq, Show)
 
--- | What CLUSTER RESET takes.
+-- | Options of CLUSTER RESET.
 --
 -- @since 0.1.0.0
 newtype ClusterResetOptions = ClusterResetOptions
@@ -190,21 +191,21 @@ newtype ClusterResetOptions = ClusterResetOptions
   }
   deriving stock (Eq, Show)
 
--- | Soft.
+-- | A soft reset.
 --
 -- @since 0.1.0.0
 clusterResetDefaults :: ClusterResetOptions
 clusterResetDefaults = ClusterResetOptions {clusterResetMode = Nothing}
 
--- | @CLUSTER RESET@: the node is in no cluster any more. A replica becomes an empty primary; for a
--- primary with keys it is an error. \(O(n)\) on the server in nodes,
+-- | @CLUSTER RESET@: the node leaves its cluster. A replica becomes an empty primary. An error for
+-- a primary with keys. \(O(n)\) on the server in nodes,
 -- [since 3.0.0](https://valkey.io/commands/cluster-reset/).
 --
 -- @since 0.1.0.0
 clusterReset :: Command ()
 clusterReset = clusterResetWith clusterResetDefaults
 
--- | @CLUSTER RESET [HARD|SOFT]@: as 'clusterReset'.
+-- | @CLUSTER RESET [HARD|SOFT]@: like 'clusterReset'.
 --
 -- @since 0.1.0.0
 clusterResetWith :: ClusterResetOptions -> Command ()
@@ -222,18 +223,18 @@ clusterResetWith ClusterResetOptions {clusterResetMode} = command "CLUSTER RESET
 clusterSaveconfig :: Command ()
 clusterSaveconfig = command "CLUSTER SAVECONFIG" [] Decode.okay
 
--- | The epoch of a node afterwards.
+-- | The epoch of a node after CLUSTER BUMPEPOCH.
 --
 -- @since 0.1.0.0
 data BumpedEpoch
-  = -- | It is new.
+  = -- | A new epoch.
     Bumped Int64
-  | -- | It was the highest already.
+  | -- | The old epoch, which was the highest already.
     StillHighest Int64
   deriving stock (Eq, Show)
 
--- | @CLUSTER BUMPEPOCH@: has the node have the highest epoch of all, unless it has. \(O(1)\) on the
--- server, [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
+-- | @CLUSTER BUMPEPOCH@: gives the node the highest epoch of all, unless it has it already.
+-- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/cluster-bumpepoch/).
 --
 -- @since 0.1.0.0
 clusterBumpepoch :: Command BumpedEpoch
@@ -247,38 +248,38 @@ bumpedEpoch reply = do
     ["STILL", digits] | Just (epoch, "") <- Char8.readInteger digits -> Right (StillHighest (fromInteger epoch))
     _ -> Decode.mismatch "BUMPED or STILL and an epoch" reply
 
--- | @CLUSTER SET-CONFIG-EPOCH epoch@: for a new node that knows no other one; an error for any
--- other. \(O(1)\) on the server,
+-- | @CLUSTER SET-CONFIG-EPOCH epoch@: sets the epoch of a new node that knows no other node. An
+-- error for any other node. \(O(1)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-set-config-epoch/).
 --
 -- @since 0.1.0.0
 clusterSetConfigEpoch :: Int64 -> Command ()
 clusterSetConfigEpoch epoch = command "CLUSTER SET-CONFIG-EPOCH" [int epoch] Decode.okay
 
--- | @CLUSTER ADDSLOTS slot …@: the node serves these from now on; all or none. An error if it knows
--- that somebody does. \(O(n)\) on the server,
+-- | @CLUSTER ADDSLOTS slot …@: the node serves these slots from now on: all of them, or none. An
+-- error if it knows of a node that serves one of them. \(O(n)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-addslots/).
 --
 -- @since 0.1.0.0
 clusterAddslots :: NonEmpty Int -> Command ()
 clusterAddslots slots = command "CLUSTER ADDSLOTS" (map slotArgument (toList slots)) Decode.okay
 
--- | @CLUSTER ADDSLOTSRANGE first last …@: as 'clusterAddslots'.
+-- | @CLUSTER ADDSLOTSRANGE first last …@: like 'clusterAddslots'.
 -- [Since 7.0.0](https://valkey.io/commands/cluster-addslotsrange/).
 --
 -- @since 0.1.0.0
 clusterAddslotsrange :: NonEmpty SlotRange -> Command ()
 clusterAddslotsrange ranges = command "CLUSTER ADDSLOTSRANGE" (concatMap rangeArguments ranges) Decode.okay
 
--- | @CLUSTER DELSLOTS slot …@: the node forgets who serves these, itself or another; all or none.
--- It is down until somebody does. \(O(n)\) on the server,
+-- | @CLUSTER DELSLOTS slot …@: the node forgets which node serves these slots, itself or another:
+-- all of them, or none. The node is down until one serves them again. \(O(n)\) on the server,
 -- [since 3.0.0](https://valkey.io/commands/cluster-delslots/).
 --
 -- @since 0.1.0.0
 clusterDelslots :: NonEmpty Int -> Command ()
 clusterDelslots slots = command "CLUSTER DELSLOTS" (map slotArgument (toList slots)) Decode.okay
 
--- | @CLUSTER DELSLOTSRANGE first last …@: as 'clusterDelslots'.
+-- | @CLUSTER DELSLOTSRANGE first last …@: like 'clusterDelslots'.
 -- [Since 7.0.0](https://valkey.io/commands/cluster-delslotsrange/).
 --
 -- @since 0.1.0.0
@@ -293,29 +294,29 @@ clusterFlushslots :: Command ()
 clusterFlushslots = command "CLUSTER FLUSHSLOTS" [] Decode.okay
 
 -- | @CLUSTER FLUSHSLOT slot@: deletes all keys of a slot that the node serves. \(O(n)\) on the
--- server, [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis has none.
+-- server, [since Valkey 9.0.0](https://valkey.io/commands/cluster-flushslot/); Redis lacks it.
 --
 -- @since 0.1.0.0
 clusterFlushslot :: Int -> Command ()
 clusterFlushslot = clusterFlushslotWith flushDefaults
 
--- | @CLUSTER FLUSHSLOT slot [ASYNC|SYNC]@: as 'clusterFlushslot'.
+-- | @CLUSTER FLUSHSLOT slot [ASYNC|SYNC]@: like 'clusterFlushslot'.
 --
 -- @since 0.1.0.0
 clusterFlushslotWith :: FlushOptions -> Int -> Command ()
 clusterFlushslotWith options slot = command "CLUSTER FLUSHSLOT" (slotArgument slot : flushArguments options) Decode.okay
 
--- | What becomes of a slot, in a node's eyes.
+-- | The state of a slot, from a node's point of view.
 --
 -- @since 0.1.0.0
 data SlotAssignment
-  = -- | It gets its keys from the node with this id.
+  = -- | The node gets the slot's keys from the node with this id.
     SlotImporting ByteString
-  | -- | It gives its keys to the node with this id.
+  | -- | The node gives the slot's keys to the node with this id.
     SlotMigrating ByteString
-  | -- | The node with this id serves it.
+  | -- | The node with this id serves the slot.
     SlotOf ByteString
-  | -- | Neither importing nor migrating.
+  | -- | The slot is neither importing nor migrating.
     SlotStable
   deriving stock (Eq, Show)
 
@@ -326,23 +327,23 @@ data SlotAssignment
 clusterSetslot :: Int -> SlotAssignment -> Command ()
 clusterSetslot = clusterSetslotWith clusterSetslotDefaults
 
--- | What CLUSTER SETSLOT takes.
+-- | Options of CLUSTER SETSLOT.
 --
 -- @since 0.1.0.0
 newtype ClusterSetslotOptions = ClusterSetslotOptions
-  { -- | How long a primary waits for its replicas to know it, too, before it fails.
-    -- Since Valkey 8.0.0, where it is two seconds if 'Nothing'; Redis has none.
+  { -- | How long a primary waits until its replicas know of the change, before it fails. Since
+    -- Valkey 8.0.0, where 'Nothing' is two seconds; Redis lacks it.
     clusterSetslotTimeout :: Maybe Duration
   }
   deriving stock (Eq, Show)
 
--- | As the server waits.
+-- | The server's own timeout.
 --
 -- @since 0.1.0.0
 clusterSetslotDefaults :: ClusterSetslotOptions
 clusterSetslotDefaults = ClusterSetslotOptions {clusterSetslotTimeout = Nothing}
 
--- | @CLUSTER SETSLOT … [TIMEOUT milliseconds]@: as 'clusterSetslot'.
+-- | @CLUSTER SETSLOT … [TIMEOUT milliseconds]@: like 'clusterSetslot'.
 --
 -- @since 0.1.0.0
 clusterSetslotWith :: ClusterSetslotOptions -> Int -> SlotAssignment -> Command ()
@@ -355,10 +356,10 @@ clusterSetslotWith ClusterSetslotOptions {clusterSetslotTimeout} slot assignment
       SlotOf node -> [arg "NODE", arg node]
       SlotStable -> [arg "STABLE"]
 
--- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to give these slots
--- to the nodes with these ids, which clients do not notice before it is done. An error if it does
--- not serve them. \(O(n)\) on the server in slots,
--- [since Valkey 9.0.0](https://valkey.io/commands/cluster-migrateslots/); Redis has none.
+-- | @CLUSTER MIGRATESLOTS SLOTSRANGE first last … NODE id …@: the node begins to move these slots
+-- to the nodes with these ids. Clients notice nothing before a migration is done. An error if the
+-- node does not serve the slots. \(O(n)\) on the server in slots,
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-migrateslots/); Redis lacks it.
 --
 -- @since 0.1.0.0
 clusterMigrateslots :: NonEmpty (NonEmpty SlotRange, ByteString) -> Command ()
@@ -366,7 +367,7 @@ clusterMigrateslots moves = command "CLUSTER MIGRATESLOTS" (concatMap move moves
   where
     move (ranges, node) = arg "SLOTSRANGE" : concatMap rangeArguments ranges <> [arg "NODE", arg node]
 
--- | Slots on their way, or that were.
+-- | A migration of slots, current or ended.
 --
 -- @since 0.1.0.0
 data SlotMigration = SlotMigration
@@ -375,25 +376,26 @@ data SlotMigration = SlotMigration
     -- | @EXPORT@ or @IMPORT@.
     slotMigrationOperation :: ByteString,
     slotMigrationRanges :: [SlotRange],
-    -- | The id of the node that gives them.
+    -- | The id of the node that gives the slots.
     slotMigrationSource :: ByteString,
-    -- | The id of the node that gets them.
+    -- | The id of the node that gets the slots.
     slotMigrationTarget :: ByteString,
-    -- | To the second.
+    -- | When it was created, to the second.
     slotMigrationCreated :: UTCTime,
-    -- | To the second.
+    -- | When it was last updated, to the second.
     slotMigrationUpdated :: UTCTime,
     -- | Such as @replicating-snapshot@, @success@, @failed@ or @cancelled@.
     slotMigrationState :: ByteString,
     -- | Why it failed.
     slotMigrationMessage :: ByteString,
-    -- | All that the server says besides, in its words.
+    -- | All other fields, as the server sends them.
     slotMigrationOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | @CLUSTER GETSLOTMIGRATIONS@: what goes on, and what has lately ended. \(O(n)\) on the server,
--- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis has none.
+-- | @CLUSTER GETSLOTMIGRATIONS@: the node's current migrations, and those that ended lately.
+-- \(O(n)\) on the server,
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-getslotmigrations/); Redis lacks it.
 --
 -- @since 0.1.0.0
 clusterGetslotmigrations :: Command [SlotMigration]
@@ -433,9 +435,9 @@ migration reply = do
       (end, "") <- Char8.stripPrefix "-" rest >>= Char8.readInt
       pure (SlotRange begin end)
 
--- | @CLUSTER CANCELSLOTMIGRATIONS@: ends all that this node gives or gets; the slots
--- stay where they are. An error if there are none. \(O(n)\) on the server, [since Valkey
--- 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis has none.
+-- | @CLUSTER CANCELSLOTMIGRATIONS@: cancels all migrations in which this node gives slots; the
+-- slots stay where they are. An error if there are none. \(O(n)\) on the server,
+-- [since Valkey 9.0.0](https://valkey.io/commands/cluster-cancelslotmigrations/); Redis lacks it.
 --
 -- @since 0.1.0.0
 clusterCancelslotmigrations :: Command ()

@@ -1,4 +1,4 @@
--- | Walking over all keys of a cluster of Valkey.
+-- | Walks over all keys of a Valkey cluster.
 --
 -- > page <- run client (Redis.clusterscan cursor)
 -- > rest <- traverse (everyKey client) (Redis.clusterscanNext page)
@@ -23,45 +23,45 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.ClusterNode (slotArgument)
 import Redis.Internal.Command.KeyType
 
--- | Where a walk goes on: at the node of a slot.
+-- | The position of a walk, which leads to the node of a slot.
 --
 -- @since 0.1.0.0
 newtype ClusterscanCursor = ClusterscanCursor ByteString
   deriving stock (Eq, Show)
 
--- | Where a walk begins.
+-- | The beginning of a walk.
 --
 -- @since 0.1.0.0
 clusterscanStart :: ClusterscanCursor
 clusterscanStart = ClusterscanCursor "0"
 
--- | Which keys a walk tells.
+-- | Which keys a walk reports.
 --
 -- @since 0.1.0.0
 data ClusterscanOptions = ClusterscanOptions
-  { -- | MATCH: only those that match the glob.
+  { -- | MATCH: only keys that match the glob.
     clusterscanMatch :: Maybe ByteString,
-    -- | COUNT: about how many the server looks at in a step.
+    -- | COUNT: about how many keys the server looks at in a step.
     clusterscanCount :: Maybe Int64,
-    -- | TYPE: only those that hold this.
+    -- | TYPE: only keys of this type.
     clusterscanType :: Maybe KeyType,
-    -- | SLOT: only those of this slot.
+    -- | SLOT: only keys of this slot.
     clusterscanSlot :: Maybe Int
   }
   deriving stock (Eq, Show)
 
--- | All of them.
+-- | All keys.
 --
 -- @since 0.1.0.0
 clusterscanDefaults :: ClusterscanOptions
 clusterscanDefaults =
   ClusterscanOptions {clusterscanMatch = Nothing, clusterscanCount = Nothing, clusterscanType = Nothing, clusterscanSlot = Nothing}
 
--- | A step of a walk.
+-- | The result of a step of a walk.
 --
 -- @since 0.1.0.0
 data ClusterscanPage = ClusterscanPage
-  { -- | Possibly none, and possibly some that were told before.
+  { -- | The keys of this step: possibly none, and possibly keys that an earlier step reported.
     clusterscanFound :: [ByteString],
     -- | 'Nothing' at the end of the walk.
     clusterscanNext :: Maybe ClusterscanCursor
@@ -69,17 +69,17 @@ data ClusterscanPage = ClusterscanPage
   deriving stock (Eq, Show)
 
 -- | @CLUSTERSCAN cursor@: a step of a walk over all keys of a cluster, slot by slot. The cursor
--- leads to the primary of the slot that is next. All keys that are there from the beginning to the
--- end of the walk are told, at least once. \(O(n)\) on the server in what is told,
--- [since Valkey 9.1.0](https://valkey.io/commands/clusterscan/); Redis has none: there
+-- leads to the primary of the next slot. The walk reports every key that exists from its beginning
+-- to its end, at least once. \(O(n)\) on the server in the keys reported,
+-- [since Valkey 9.1.0](https://valkey.io/commands/clusterscan/); Redis lacks it: there
 -- 'Redis.Commands.Keys.scan' walks over each primary.
 --
 -- @since 0.1.0.0
 clusterscan :: ClusterscanCursor -> Command ClusterscanPage
 clusterscan = clusterscanWith clusterscanDefaults
 
--- | @CLUSTERSCAN cursor [MATCH glob] [COUNT count] [TYPE type] [SLOT slot]@: as
--- 'clusterscan', with the same options in each step.
+-- | @CLUSTERSCAN cursor [MATCH glob] [COUNT count] [TYPE type] [SLOT slot]@: like 'clusterscan',
+-- with the same options in each step.
 --
 -- @since 0.1.0.0
 clusterscanWith :: ClusterscanOptions -> ClusterscanCursor -> Command ClusterscanPage

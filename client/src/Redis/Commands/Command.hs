@@ -1,4 +1,4 @@
--- | What a server says of its own commands. Each node of a cluster says the same.
+-- | A server's descriptions of its own commands. Each node of a cluster gives the same.
 --
 -- > known <- run client (Redis.commandInfo ("get" :| ["config|get"]))
 -- > print (map (fmap Redis.commandInfoArity) known) -- [Just 2,Just (-3)]
@@ -32,37 +32,37 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
--- | What a server says of one of its commands.
+-- | A server's description of one of its commands.
 --
 -- @since 0.1.0.0
 data CommandInfo = CommandInfo
-  { -- | In small letters; a subcommand after a bar, as in @config|get@.
+  { -- | In lower case; a subcommand after a bar, as in @config|get@.
     commandInfoName :: ByteString,
-    -- | How many words it has, the name included; negative for at least so many.
+    -- | How many words it has, the name included; a negative number means at least that many.
     commandInfoArity :: Int64,
     -- | Such as @readonly@ or @blocking@.
     commandInfoFlags :: [ByteString],
-    -- | Of the server's access rules, such as @\@write@; none before 6.0.0.
+    -- | Categories of the server's access rules, such as @\@write@; none before 6.0.0.
     commandInfoCategories :: [ByteString],
     -- | Hints for clients, such as @request_policy:all_shards@; none before 7.0.0.
     commandInfoTips :: [ByteString],
-    -- | Where its keys are, as the server says it; none before 7.0.0.
+    -- | Where its keys are, in the server's form; none before 7.0.0.
     commandInfoKeySpecs :: [Value],
     -- | None before 7.0.0.
     commandInfoSubcommands :: [CommandInfo]
   }
   deriving stock (Eq, Show)
 
--- | @COMMAND INFO name …@: what the server says of each, 'Nothing' if it does not know it. A
--- subcommand is named as @config|get@ ([since 7.0.0](https://valkey.io/commands/command-info/)).
--- \(O(n)\) on the server, since 2.8.13.
+-- | @COMMAND INFO name …@: the description of each command, or 'Nothing' if the server does not
+-- know the command. A subcommand is named as @config|get@
+-- ([since 7.0.0](https://valkey.io/commands/command-info/)). \(O(n)\) on the server, since 2.8.13.
 --
 -- @since 0.1.0.0
 commandInfo :: NonEmpty ByteString -> Command [Maybe CommandInfo]
 commandInfo names =
   command "COMMAND INFO" (args names) (Decode.listOf (length names) (Decode.nullable description))
 
--- | @COMMAND INFO@: of every command, in no order, which is what @COMMAND@ alone says, too.
+-- | @COMMAND INFO@: the descriptions of all commands, in no order. @COMMAND@ alone gives the same.
 -- \(O(n)\) on the server; without names [since 7.0.0](https://valkey.io/commands/command-info/).
 --
 -- @since 0.1.0.0
@@ -76,7 +76,7 @@ description reply = do
   commandInfoName <- Decode.element 0 Decode.bytes elements
   commandInfoArity <- Decode.element 1 Decode.integer elements
   commandInfoFlags <- Decode.element 2 (Decode.list Decode.bytes) elements
-  -- Between them are the first key, the last one, and the step.
+  -- Elements 3 to 5 are the first key, the last key, and the step.
   commandInfoCategories <- several 6 Decode.bytes
   commandInfoTips <- several 7 Decode.bytes
   commandInfoKeySpecs <- several 8 Decode.value
@@ -92,34 +92,34 @@ description reply = do
         commandInfoSubcommands
       }
 
--- | What a server has to say to people about one of its commands.
+-- | A server's documentation of one of its commands, for people.
 --
 -- @since 0.1.0.0
 data CommandDocs = CommandDocs
   { -- | A sentence. Empty for a module's command.
     commandDocsSummary :: ByteString,
-    -- | The first version that has it.
+    -- | The first version that has the command.
     commandDocsSince :: Maybe ByteString,
     -- | Such as @string@ or @sorted-set@.
     commandDocsGroup :: ByteString,
-    -- | In words.
+    -- | The complexity, in words.
     commandDocsComplexity :: Maybe ByteString,
     -- | Each subcommand, named as @config|get@.
     commandDocsSubcommands :: [(ByteString, CommandDocs)],
-    -- | All that the server says besides, in its words: arguments, history and so on.
+    -- | All other fields, as the server sends them: arguments, history and so on.
     commandDocsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | @COMMAND DOCS name …@: those that the server knows; the others are left out. \(O(n)\) on the
--- server, [since 7.0.0](https://valkey.io/commands/command-docs/).
+-- | @COMMAND DOCS name …@: the documentation of the commands that the server knows; others are left
+-- out. \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/command-docs/).
 --
 -- @since 0.1.0.0
 commandDocs :: NonEmpty ByteString -> Command [(ByteString, CommandDocs)]
 commandDocs names = command "COMMAND DOCS" (args names) documentations
 
--- | @COMMAND DOCS@: of every command, in no order: some hundred kilobytes. \(O(n)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/command-docs/).
+-- | @COMMAND DOCS@: the documentation of all commands, in no order: some hundred kilobytes.
+-- \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/command-docs/).
 --
 -- @since 0.1.0.0
 commandDocsAll :: Command [(ByteString, CommandDocs)]
@@ -143,7 +143,7 @@ documentations = Decode.pairs Decode.bytes $ \reply -> do
         commandDocsOthers = otherThan ["summary", "since", "group", "complexity", "subcommands"] fields
       }
 
--- | @COMMAND GETKEYS name argument …@: the keys of that command. An error reply if it has none, or
+-- | @COMMAND GETKEYS name argument …@: the keys of this command. An error reply if it has none, or
 -- if it is wrong. \(O(n)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/command-getkeys/).
 --
@@ -152,7 +152,8 @@ commandGetkeys :: NonEmpty ByteString -> Command [ByteString]
 commandGetkeys commandWords =
   command "COMMAND GETKEYS" (args commandWords) (Decode.list Decode.bytes)
 
--- | @COMMAND GETKEYSANDFLAGS name argument …@: as 'commandGetkeys', with what happens to each key:
+-- | @COMMAND GETKEYSANDFLAGS name argument …@: like 'commandGetkeys', with what the command does to
+-- each key:
 -- @RO@ for read, @RW@, @OW@ for overwritten, @access@, @update@ and so on. \(O(n)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/command-getkeysandflags/).
 --
@@ -161,34 +162,34 @@ commandGetkeysandflags :: NonEmpty ByteString -> Command [(ByteString, [ByteStri
 commandGetkeysandflags commandWords =
   command "COMMAND GETKEYSANDFLAGS" (args commandWords) (Decode.list (Decode.pair Decode.bytes (Decode.list Decode.bytes)))
 
--- | @COMMAND COUNT@: how many there are, subcommands apart. \(O(1)\) on the server,
+-- | @COMMAND COUNT@: how many commands there are, without subcommands. \(O(1)\) on the server,
 -- [since 2.8.13](https://valkey.io/commands/command-count/).
 --
 -- @since 0.1.0.0
 commandCount :: Command Int64
 commandCount = command "COMMAND COUNT" [] Decode.integer
 
--- | Which commands.
+-- | Which commands to list.
 --
 -- @since 0.1.0.0
 data CommandFilter
-  = -- | Those of the module of this name.
+  = -- | The commands of the module of this name.
     OfModule ByteString
-  | -- | Those of this category, without the at sign.
+  | -- | The commands of this category, without the at sign.
     OfCategory ByteString
-  | -- | Those whose names match the glob.
+  | -- | The commands whose names match the glob.
     OfPattern ByteString
   deriving stock (Eq, Show)
 
--- | @COMMAND LIST@: the names of all, subcommands apart, in no order. \(O(n)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/command-list/).
+-- | @COMMAND LIST@: the names of all commands, without subcommands, in no order. \(O(n)\) on the
+-- server, [since 7.0.0](https://valkey.io/commands/command-list/).
 --
 -- @since 0.1.0.0
 commandList :: Command [ByteString]
 commandList = command "COMMAND LIST" [] (Decode.list Decode.bytes)
 
--- | @COMMAND LIST FILTERBY MODULE|ACLCAT|PATTERN word@: as 'commandList', those among
--- them, and subcommands as @config|get@.
+-- | @COMMAND LIST FILTERBY MODULE|ACLCAT|PATTERN word@: like 'commandList', for the commands that
+-- the filter selects, with subcommands as @config|get@.
 --
 -- @since 0.1.0.0
 commandListOf :: CommandFilter -> Command [ByteString]
@@ -199,7 +200,7 @@ commandListOf which = command "COMMAND LIST" (arg "FILTERBY" : condition) (Decod
       OfCategory category -> [arg "ACLCAT", arg category]
       OfPattern glob -> [arg "PATTERN", arg glob]
 
--- | @COMMAND HELP@: what COMMAND can do, in lines for people. \(O(1)\) on the server,
+-- | @COMMAND HELP@: the server's help on COMMAND, a line each. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/command-help/).
 --
 -- @since 0.1.0.0

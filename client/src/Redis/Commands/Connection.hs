@@ -1,13 +1,14 @@
--- | The connection itself: who is there, who is asking, and in which state.
+-- | Commands about the connection that carries them: whether the server answers, and the
+-- connection's user, name and state.
 --
 -- > withDedicated client (AtNode node) $ \connection -> do
 -- >   runOn connection (Redis.clientSetname "example:access")
 -- >   name <- runOn connection Redis.clientGetname
 --
--- Those that change the state of a connection are refused where callers share
--- one; the handshake sends them, and so may who holds a connection alone
--- ('Redis.Client.withDedicated'). What a server says of all its connections is in
--- "Redis.Commands.Client". The server's pages: <https://valkey.io/commands/#connection>.
+-- Commands that change the state of a connection are refused where callers share one. The handshake
+-- sends them, and so may a caller that holds a dedicated connection ('Redis.Client.withDedicated').
+-- Commands about all connections of a server are in "Redis.Commands.Client". The server's
+-- pages: <https://valkey.io/commands/#connection>.
 module Redis.Commands.Connection
   ( -- * Of any connection
     ping,
@@ -47,7 +48,8 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Config (Credentials (..), revealSecret)
 import Redis.Value (Value (..))
 
--- | @PING@. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/ping/).
+-- | @PING@: succeeds if the server answers. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/ping/).
 --
 -- @since 0.1.0.0
 ping :: Command ()
@@ -67,7 +69,7 @@ pingMessage message = command "PING" [arg message] $ \case
   Array [BulkString "pong", told] -> Decode.bytes told
   reply -> Decode.bytes reply
 
--- | @ECHO message@: the same. \(O(1)\) on the server,
+-- | @ECHO message@: the message. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/echo/).
 --
 -- @since 0.1.0.0
@@ -81,7 +83,7 @@ echo message = command "ECHO" [arg message] Decode.bytes
 clientId :: Command Int64
 clientId = command "CLIENT ID" [] Decode.integer
 
--- | @CLIENT GETNAME@. \(O(1)\) on the server,
+-- | @CLIENT GETNAME@: the connection's name, if it has one. \(O(1)\) on the server,
 -- [since 2.6.9](https://valkey.io/commands/client-getname/).
 --
 -- @since 0.1.0.0
@@ -91,26 +93,26 @@ clientGetname =
   where
     nonEmpty name = if name == Just "" then Nothing else name
 
--- | What to say in HELLO.
+-- | The arguments of HELLO.
 --
 -- @since 0.1.0.0
 data HelloOptions = HelloOptions
-  { -- | 2 or 3.
+  { -- | The version of the protocol: 2 or 3.
     helloProtocol :: Int64,
-    -- | AUTH, with the user @default@ unless one is named.
+    -- | AUTH. The user is @default@ if the credentials name none.
     helloCredentials :: Maybe Credentials,
     -- | SETNAME: the name in CLIENT LIST, without spaces.
     helloClientName :: Maybe ByteString
   }
   deriving stock (Eq, Show)
 
--- | What the server says of itself.
+-- | A server's reply to HELLO.
 --
 -- @since 0.1.0.0
 data ServerHello = ServerHello
   { -- | Such as @redis@ or @valkey@.
     helloServer :: ByteString,
-    -- | Of the server, such as @7.0.15@.
+    -- | The server's version, such as @7.0.15@.
     helloVersion :: ByteString,
     -- | The protocol from here on.
     helloProto :: Int64,
@@ -118,13 +120,14 @@ data ServerHello = ServerHello
     helloConnectionId :: Int64,
     -- | @standalone@, @cluster@ or @sentinel@.
     helloMode :: ByteString,
-    -- | @master@ or @replica@; sentinels have none.
+    -- | @master@ or @replica@; 'Nothing' for a sentinel.
     helloRole :: Maybe ByteString
   }
   deriving stock (Eq, Show)
 
--- | @HELLO protocol [AUTH user password] [SETNAME name]@. \(O(1)\) on the server,
--- [since 6.0.0](https://valkey.io/commands/hello/); an older one calls it an unknown command.
+-- | @HELLO protocol [AUTH user password] [SETNAME name]@: sets the protocol, and gives facts about
+-- the server. \(O(1)\) on the server, [since 6.0.0](https://valkey.io/commands/hello/); an older
+-- server calls it an unknown command.
 --
 -- @since 0.1.0.0
 hello :: HelloOptions -> Command ServerHello
@@ -148,7 +151,7 @@ serverHello reply = do
   helloRole <- Decode.optionalField "role" Decode.bytes fields
   pure ServerHello {helloServer, helloVersion, helloProto, helloConnectionId, helloMode, helloRole}
 
--- | @AUTH [user] password@. \(O(n)\) on the server in the passwords of the user,
+-- | @AUTH [user] password@: logs in. \(O(n)\) on the server in the passwords of the user,
 -- [since 1.0.0](https://valkey.io/commands/auth/); a user since 6.0.0.
 --
 -- @since 0.1.0.0
@@ -158,22 +161,24 @@ auth Credentials {credentialsUser, credentialsPassword} =
   where
     user = maybe [] (pure . arg) credentialsUser
 
--- | @SELECT database@. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/select/).
+-- | @SELECT database@: changes the database of the connection. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/select/).
 --
 -- @since 0.1.0.0
 select :: Int -> Command ()
 select database =
   command "SELECT" [int (fromIntegral database)] Decode.okay
 
--- | @CLIENT SETNAME name@: printable characters without spaces. \(O(1)\) on the server,
--- [since 2.6.9](https://valkey.io/commands/client-setname/).
+-- | @CLIENT SETNAME name@: names the connection, with printable characters and no spaces. \(O(1)\)
+-- on the server, [since 2.6.9](https://valkey.io/commands/client-setname/).
 --
 -- @since 0.1.0.0
 clientSetname :: ByteString -> Command ()
 clientSetname name =
   command "CLIENT SETNAME" [arg name] Decode.okay
 
--- | @CLIENT SETINFO attribute value@: @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the server,
+-- | @CLIENT SETINFO attribute value@: tells the server about the client library; the attribute
+-- is @LIB-NAME@ or @LIB-VER@. \(O(1)\) on the server,
 -- [since 7.2.0](https://valkey.io/commands/client-setinfo/).
 --
 -- @since 0.1.0.0
@@ -181,16 +186,16 @@ clientSetinfo :: ByteString -> ByteString -> Command ()
 clientSetinfo attribute value =
   command "CLIENT SETINFO" [arg attribute, arg value] Decode.okay
 
--- | @CLIENT NO-TOUCH ON|OFF@: whether commands leave the time of last use as it is. \(O(1)\) on the
--- server, [since 7.2.0](https://valkey.io/commands/client-no-touch/).
+-- | @CLIENT NO-TOUCH ON|OFF@: whether the connection's commands leave the keys' time of last use as
+-- it is. \(O(1)\) on the server, [since 7.2.0](https://valkey.io/commands/client-no-touch/).
 --
 -- @since 0.1.0.0
 clientNoTouch :: Bool -> Command ()
 clientNoTouch on =
   command "CLIENT NO-TOUCH" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes some for want
--- of memory (@maxmemory-clients@). \(O(1)\) on the server,
+-- | @CLIENT NO-EVICT ON|OFF@: whether the server spares the connection when it closes connections
+-- for lack of memory (@maxmemory-clients@). \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/client-no-evict/).
 --
 -- @since 0.1.0.0
@@ -199,25 +204,26 @@ clientNoEvict on =
   command "CLIENT NO-EVICT" [arg (if on then "ON" else "OFF")] Decode.okay
 
 -- | @CLIENT CAPA capability …@: what the client can do, such as @redirect@: follow a primary that
--- has moved, on a server that is no cluster. What the server does not know it passes over. \(O(1)\)
--- on the server, [since Valkey 8.0.0](https://valkey.io/commands/client-capa/); Redis has none.
+-- has moved, on a server that is not a cluster. The server ignores capabilities that it does not
+-- know. \(O(1)\) on the server, [since Valkey 8.0.0](https://valkey.io/commands/client-capa/);
+-- Redis lacks it.
 --
 -- @since 0.1.0.0
 clientCapa :: NonEmpty ByteString -> Command ()
 clientCapa capabilities = command "CLIENT CAPA" (args capabilities) Decode.okay
 
--- | @CLIENT IMPORT-SOURCE ON|OFF@: whether the client brings data from another server, whose keys
--- do not expire meanwhile. An error if the server is not set up for that (@import-mode@). \(O(1)\)
--- on the server, [since Valkey 8.1.0](https://valkey.io/commands/client-import-source/); Redis has
--- none.
+-- | @CLIENT IMPORT-SOURCE ON|OFF@: whether the client brings data from another server. Keys do not
+-- expire while it does. An error if the server is not set up for that (@import-mode@). \(O(1)\) on
+-- the server, [since Valkey 8.1.0](https://valkey.io/commands/client-import-source/); Redis lacks
+-- it.
 --
 -- @since 0.1.0.0
 clientImportSource :: Bool -> Command ()
 clientImportSource on =
   command "CLIENT IMPORT-SOURCE" [arg (if on then "ON" else "OFF")] Decode.okay
 
--- | @READONLY@: a replica in a cluster answers reads itself. \(O(1)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/readonly/).
+-- | @READONLY@: the replica of a cluster answers reads on this connection itself. \(O(1)\) on the
+-- server, [since 3.0.0](https://valkey.io/commands/readonly/).
 --
 -- @since 0.1.0.0
 readonly :: Command ()
@@ -237,7 +243,7 @@ readwrite = command "READWRITE" [] Decode.okay
 asking :: Command ()
 asking = command "ASKING" [] Decode.okay
 
--- | @RESET@: the connection is as if it had just been opened, before any handshake: not
+-- | @RESET@: puts the connection into the state of a new one, before any handshake: not
 -- authenticated, in database 0, with RESP2. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/reset/).
 --
@@ -248,9 +254,9 @@ reset = command "RESET" [] $ \reply ->
     "RESET" -> Right ()
     _ -> Decode.mismatch "RESET" reply
 
--- | @QUIT@: the server closes the connection once it has answered. Servers call it deprecated
--- [since 7.2.0](https://valkey.io/commands/quit/): the client can close it just as well, as the end
--- of 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
+-- | @QUIT@: the server replies and then closes the connection. Servers call it deprecated
+-- [since 7.2.0](https://valkey.io/commands/quit/): the client can close the connection just as
+-- well, as the end of 'Redis.Client.withDedicated' does. \(O(1)\) on the server, since 1.0.0.
 --
 -- @since 0.1.0.0
 quit :: Command ()

@@ -1,16 +1,16 @@
--- | Functions: programs that are loaded into the server once, as libraries, and called
--- by their names. The server keeps them as it keeps keys: replicas have them, too.
+-- | Functions: programs that are loaded into the server once, as libraries, and called by their
+-- names. The server keeps them as it keeps keys: replicas have them, too.
 --
 -- > run client (Redis.functionLoadWith Redis.functionLoadDefaults {Redis.functionLoadReplace = True} library)
 -- > run client (Redis.fcall "example_add" ["example:scripts"] ["5"] `decodedBy` Decode.integer)
 --
--- A call takes its keys and its other arguments; the keys must share a slot in a
--- cluster. The answer is whatever the function returns: see 'Redis.Command.decodedBy'.
--- One that fails half-way leaves what it did.
+-- A call takes keys and other arguments; in a cluster the keys must share a slot. The result is
+-- whatever the function returns: see 'Redis.Command.decodedBy'. A function that fails half-way does
+-- not undo what it did.
 --
--- In a cluster each primary has libraries of its own. What changes them is for every
--- primary; what asks for them is one node's own and refused unless a node is named
--- ('Redis.Command.onNode', 'Redis.Command.onEvery').
+-- In a cluster each primary has libraries of its own. Commands that change them run on every
+-- primary. Commands that read them need the name of a node ('Redis.Command.onNode',
+-- 'Redis.Command.onEvery') and are refused without it.
 --
 -- The servers' pages: <https://valkey.io/commands/#scripting>,
 -- <https://redis.io/docs/latest/commands/?group=scripting>.
@@ -64,34 +64,35 @@ import Redis.Internal.Command.Flush (flushArguments)
 import Redis.Internal.Command.Program
 import Redis.Value (Value)
 
--- | @FCALL function numkeys key … argument …@. Costs what the function costs;
--- [since 7.0.0](https://valkey.io/commands/fcall/).
+-- | @FCALL function numkeys key … argument …@: calls a function; its result. Costs what the
+-- function costs; [since 7.0.0](https://valkey.io/commands/fcall/).
 --
--- In a cluster it goes to the node of its keys. Without keys it goes to any primary:
--- give it a key, or name the node ('Redis.Command.onNode').
+-- In a cluster the call goes to the node of its keys. Without keys it goes to any primary: give it
+-- a key, or name the node ('Redis.Command.onNode').
 --
 -- @since 0.1.0.0
 fcall :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcall = program "FCALL"
 
--- | @FCALL_RO …@: as 'fcall', for a function that is registered as writing nothing, so that it may
--- run on a replica and may be sent again. [Since 7.0.0](https://valkey.io/commands/fcall_ro/).
+-- | @FCALL_RO …@: like 'fcall', for a function that is registered as writing nothing. It may run on
+-- a replica and may be sent again. [Since 7.0.0](https://valkey.io/commands/fcall_ro/).
 --
 -- @since 0.1.0.0
 fcallRo :: ByteString -> [ByteString] -> [ByteString] -> Command Value
 fcallRo = program "FCALL_RO"
 
--- | @FUNCTION KILL@: ends the function that runs, unless it has written; an error if none does.
--- Does not wait behind it. In a cluster every primary is asked, and one that had a function is
--- enough; replicas are not asked (see 'Redis.Commands.Script.scriptKill'). \(O(1)\) on the server,
--- [since 7.0.0](https://valkey.io/commands/function-kill/).
+-- | @FUNCTION KILL@: ends the running function, unless it has written; an error if none runs. It
+-- does not wait behind the function. In a cluster it goes to every primary, and succeeds if one of
+-- them ran a function; replicas are left out (see 'Redis.Commands.Script.scriptKill'). \(O(1)\) on
+-- the server, [since 7.0.0](https://valkey.io/commands/function-kill/).
 --
 -- @since 0.1.0.0
 functionKill :: Command ()
 functionKill = command "FUNCTION KILL" [] Decode.okay
 
--- | @FUNCTION STATS@: what runs, and what there is. Does not wait behind a function that runs;
--- while a script of EVAL does, the server says @BUSY@. One node's own. \(O(1)\) on the server,
+-- | @FUNCTION STATS@: the running function, and how many libraries and functions there are. It does
+-- not wait behind a running function; while a script of EVAL runs, the server says @BUSY@. In a
+-- cluster, name the node. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-stats/).
 --
 -- @since 0.1.0.0
@@ -107,7 +108,7 @@ functionStats = command "FUNCTION STATS" [] $ \reply -> do
       fields <- Decode.record reply
       (,) <$> Decode.field "libraries_count" Decode.integer fields <*> Decode.field "functions_count" Decode.integer fields
 
--- | What runs, and what there is.
+-- | The running function, and an entry for each engine.
 --
 -- @since 0.1.0.0
 data FunctionStats = FunctionStats
@@ -128,7 +129,7 @@ data RunningFunction = RunningFunction
   }
   deriving stock (Eq, Show)
 
--- | A language of functions.
+-- | A language of functions, with its numbers of libraries and functions.
 --
 -- @since 0.1.0.0
 data FunctionEngine = FunctionEngine
@@ -147,8 +148,8 @@ running reply = do
   runningDuration <- milliseconds <$> Decode.field "duration_ms" Decode.integer fields
   pure RunningFunction {runningName, runningCommand, runningDuration}
 
--- | @FUNCTION LOAD code@: the name of the library, which must be new. In a cluster every primary
--- learns it. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
+-- | @FUNCTION LOAD code@: loads a library; its name, which must be new. In a cluster it runs on
+-- every primary. \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/function-load/).
 --
 -- @since 0.1.0.0
 functionLoad :: ByteString -> Command ByteString
@@ -158,7 +159,7 @@ functionLoad = functionLoadWith functionLoadDefaults
 --
 -- @since 0.1.0.0
 newtype FunctionLoadOptions = FunctionLoadOptions
-  { -- | REPLACE: a library of that name, which otherwise is an error.
+  { -- | REPLACE: replaces a library of that name, which otherwise is an error.
     functionLoadReplace :: Bool
   }
   deriving stock (Eq, Show)
@@ -169,59 +170,59 @@ newtype FunctionLoadOptions = FunctionLoadOptions
 functionLoadDefaults :: FunctionLoadOptions
 functionLoadDefaults = FunctionLoadOptions {functionLoadReplace = False}
 
--- | @FUNCTION LOAD [REPLACE] code@: as 'functionLoad'.
+-- | @FUNCTION LOAD [REPLACE] code@: like 'functionLoad'.
 --
 -- @since 0.1.0.0
 functionLoadWith :: FunctionLoadOptions -> ByteString -> Command ByteString
 functionLoadWith FunctionLoadOptions {functionLoadReplace} code =
   command "FUNCTION LOAD" (flag "REPLACE" functionLoadReplace <> [arg code]) Decode.bytes
 
--- | @FUNCTION DELETE library@: with its functions; an error if there is none of that name. In a
--- cluster on every primary. \(O(1)\) on the server,
+-- | @FUNCTION DELETE library@: deletes a library and its functions; an error if there is none of
+-- that name. In a cluster it runs on every primary. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-delete/).
 --
 -- @since 0.1.0.0
 functionDelete :: ByteString -> Command ()
 functionDelete library = command "FUNCTION DELETE" [arg library] Decode.okay
 
--- | @FUNCTION FLUSH@: deletes all libraries; in a cluster on every primary. \(O(n)\) on the server
--- in functions, [since 7.0.0](https://valkey.io/commands/function-flush/).
+-- | @FUNCTION FLUSH@: deletes all libraries. In a cluster it runs on every primary. \(O(n)\) on the
+-- server in functions, [since 7.0.0](https://valkey.io/commands/function-flush/).
 --
 -- @since 0.1.0.0
 functionFlush :: Command ()
 functionFlush = functionFlushWith flushDefaults
 
--- | @FUNCTION FLUSH [SYNC|ASYNC]@: as 'functionFlush'.
+-- | @FUNCTION FLUSH [SYNC|ASYNC]@: like 'functionFlush'.
 --
 -- @since 0.1.0.0
 functionFlushWith :: FlushOptions -> Command ()
 functionFlushWith options = command "FUNCTION FLUSH" (flushArguments options) Decode.okay
 
--- | @FUNCTION LIST@: all libraries, without their code. One node's own. \(O(n)\) on the server in
--- functions, [since 7.0.0](https://valkey.io/commands/function-list/).
+-- | @FUNCTION LIST@: all libraries, without their code. In a cluster, name the node. \(O(n)\) on
+-- the server in functions, [since 7.0.0](https://valkey.io/commands/function-list/).
 --
 -- @since 0.1.0.0
 functionList :: Command [FunctionLibrary]
 functionList = functionListWith functionListDefaults
 
--- | What to tell.
+-- | Which libraries to list, and whether with their code.
 --
 -- @since 0.1.0.0
 data FunctionListOptions = FunctionListOptions
-  { -- | LIBRARYNAME: a glob.
+  { -- | LIBRARYNAME: only libraries whose names match the glob.
     functionListLibraryname :: Maybe ByteString,
-    -- | WITHCODE.
+    -- | WITHCODE: with their code.
     functionListWithcode :: Bool
   }
   deriving stock (Eq, Show)
 
--- | Of all libraries, and without their code.
+-- | All libraries, without their code.
 --
 -- @since 0.1.0.0
 functionListDefaults :: FunctionListOptions
 functionListDefaults = FunctionListOptions {functionListLibraryname = Nothing, functionListWithcode = False}
 
--- | @FUNCTION LIST [LIBRARYNAME glob] [WITHCODE]@: as 'functionList'.
+-- | @FUNCTION LIST [LIBRARYNAME glob] [WITHCODE]@: like 'functionList'.
 --
 -- @since 0.1.0.0
 functionListWith :: FunctionListOptions -> Command [FunctionLibrary]
@@ -239,9 +240,9 @@ data FunctionLibrary = FunctionLibrary
     -- | Its language, such as @LUA@.
     libraryEngine :: ByteString,
     libraryFunctions :: [FunctionInfo],
-    -- | If it was asked for.
+    -- | The code, if the command requested it.
     libraryCode :: Maybe ByteString,
-    -- | What newer servers say besides.
+    -- | Fields that newer servers add.
     libraryOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -254,7 +255,7 @@ data FunctionInfo = FunctionInfo
     functionDescription :: Maybe ByteString,
     -- | Such as @no-writes@.
     functionFlags :: [ByteString],
-    -- | What newer servers say besides.
+    -- | Fields that newer servers add.
     functionOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
@@ -281,16 +282,17 @@ functionInfo reply = do
 without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
 without known = filter ((`notElem` known) . fst)
 
--- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. One node's own.
--- \(O(n)\) on the server in functions, [since 7.0.0](https://valkey.io/commands/function-dump/).
+-- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. In a cluster,
+-- name the node. \(O(n)\) on the server in functions,
+-- [since 7.0.0](https://valkey.io/commands/function-dump/).
 --
 -- @since 0.1.0.0
 functionDump :: Command ByteString
 functionDump = command "FUNCTION DUMP" [] Decode.bytes
 
--- | @FUNCTION RESTORE payload@: adds what 'functionDump' gave; an error, and nothing is added, if a
--- library is there already. In a cluster on every primary. \(O(n)\) on the server in functions,
--- [since 7.0.0](https://valkey.io/commands/function-restore/).
+-- | @FUNCTION RESTORE payload@: adds the libraries that 'functionDump' gave. If one of them is
+-- there already, it is an error, and nothing is added. In a cluster it runs on every primary.
+-- \(O(n)\) on the server in functions, [since 7.0.0](https://valkey.io/commands/function-restore/).
 --
 -- @since 0.1.0.0
 functionRestore :: ByteString -> Command ()
@@ -304,25 +306,25 @@ newtype FunctionRestoreOptions = FunctionRestoreOptions
   }
   deriving stock (Eq, Show)
 
--- | What becomes of libraries that are there.
+-- | What happens to the libraries that are there.
 --
 -- @since 0.1.0.0
 data FunctionRestorePolicy
-  = -- | APPEND: they stay; one of the same name is an error.
+  = -- | APPEND: they stay; a new library of the same name is an error.
     AppendLibraries
-  | -- | REPLACE: one of the same name goes.
+  | -- | REPLACE: a new library replaces the one of the same name.
     ReplaceLibraries
-  | -- | FLUSH: all go.
+  | -- | FLUSH: all of them are deleted.
     FlushLibraries
   deriving stock (Eq, Show)
 
--- | They stay.
+-- | The libraries that are there stay.
 --
 -- @since 0.1.0.0
 functionRestoreDefaults :: FunctionRestoreOptions
 functionRestoreDefaults = FunctionRestoreOptions {functionRestorePolicy = AppendLibraries}
 
--- | @FUNCTION RESTORE payload [FLUSH|APPEND|REPLACE]@: as 'functionRestore'.
+-- | @FUNCTION RESTORE payload [FLUSH|APPEND|REPLACE]@: like 'functionRestore'.
 --
 -- @since 0.1.0.0
 functionRestoreWith :: FunctionRestoreOptions -> ByteString -> Command ()
@@ -330,12 +332,12 @@ functionRestoreWith FunctionRestoreOptions {functionRestorePolicy} payload =
   command "FUNCTION RESTORE" (arg payload : policy) Decode.okay
   where
     policy = case functionRestorePolicy of
-      -- What the server does without a word.
+      -- The server's default.
       AppendLibraries -> []
       ReplaceLibraries -> [arg "REPLACE"]
       FlushLibraries -> [arg "FLUSH"]
 
--- | @FUNCTION HELP@: the server's own words, a line each. \(O(1)\) on the server,
+-- | @FUNCTION HELP@: the server's help on FUNCTION, a line each. \(O(1)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/function-help/).
 --
 -- @since 0.1.0.0

@@ -1,13 +1,12 @@
--- | Places on a map, by longitude and latitude, and what lies near them.
+-- | Places on a map, by longitude and latitude, and searches for places near a point.
 --
 -- > run client (Redis.geoadd "example:geo" ((palermo, "Palermo") :| [(catania, "Catania")]))
 -- > run client (Redis.geosearch "example:geo" (Redis.ByBox (Redis.FromMember "Catania") 100 100 Redis.Kilometres))
 --
--- To all other commands such a key holds a sorted set: @ZREM@ takes a place away. The
--- server keeps places to less than a metre, so what comes back differs a little from what
--- was added.
+-- To all other commands such a key holds a sorted set: @ZREM@ removes a place. The server keeps places
+-- to less than a metre, so a place that is read differs a little from the place that was added.
 --
--- What the server says of them: <https://valkey.io/commands/#geo>.
+-- The server's page: <https://valkey.io/commands/#geo>.
 module Redis.Commands.Geo
   ( -- * Places
     geoadd,
@@ -86,7 +85,7 @@ data GeoPoint = GeoPoint
   }
   deriving stock (Eq, Ord, Show)
 
--- | What distances are measured in.
+-- | A unit of distance.
 --
 -- @since 0.1.0.0
 data GeoUnit
@@ -113,35 +112,35 @@ point GeoPoint {geoPointLongitude, geoPointLatitude} = [double geoPointLongitude
 readPoint :: Decoder GeoPoint
 readPoint = fmap (uncurry GeoPoint) . Decode.pair Decode.double Decode.double
 
--- | @GEOADD key longitude latitude member …@: adds them, or moves those that are there; how many
--- are new. \(O(\log n)\) each on the server, [since 3.2.0](https://valkey.io/commands/geoadd/).
+-- | @GEOADD key longitude latitude member …@: adds places, or moves those that are there; how many are
+-- new. \(O(\log n)\) each on the server, [since 3.2.0](https://valkey.io/commands/geoadd/).
 --
 -- @since 0.1.0.0
 geoadd :: ByteString -> NonEmpty (GeoPoint, ByteString) -> Command Int64
 geoadd = geoaddWith geoaddDefaults
 
--- | How to add.
+-- | How to add places.
 --
 -- @since 0.1.0.0
 data GeoaddOptions = GeoaddOptions
   { -- | 'Nothing' adds and moves.
     geoaddCondition :: Maybe GeoaddCondition,
-    -- | CH (since 6.2.0): the answer counts those that were moved, too.
+    -- | CH (since 6.2.0): the result also counts the places that were moved.
     geoaddChanged :: Bool
   }
   deriving stock (Eq, Show)
 
--- | Which places to take.
+-- | Which places to change.
 --
 -- @since 0.1.0.0
 data GeoaddCondition
-  = -- | NX (since 6.2.0): none is moved.
+  = -- | NX (since 6.2.0): only adds places, and moves none.
     OnlyNewPlaces
-  | -- | XX (since 6.2.0): none is added.
+  | -- | XX (since 6.2.0): only moves places, and adds none.
     OnlyKnownPlaces
   deriving stock (Eq, Show)
 
--- | Adds and moves, and counts what is new.
+-- | Adds and moves places, and counts the new ones.
 --
 -- @since 0.1.0.0
 geoaddDefaults :: GeoaddOptions
@@ -160,16 +159,16 @@ geoaddWith GeoaddOptions {geoaddCondition, geoaddChanged} name places =
       Just OnlyNewPlaces -> [arg "NX"]
       Just OnlyKnownPlaces -> [arg "XX"]
 
--- | @GEOPOS key member …@: where they are, in their order; 'Nothing' for one that is not there.
--- \(O(1)\) each on the server, [since 3.2.0](https://valkey.io/commands/geopos/).
+-- | @GEOPOS key member …@: the positions of the places, in their order; 'Nothing' for a place that is
+-- not there. \(O(1)\) each on the server, [since 3.2.0](https://valkey.io/commands/geopos/).
 --
 -- @since 0.1.0.0
 geopos :: ByteString -> NonEmpty ByteString -> Command [Maybe GeoPoint]
 geopos name members =
   command "GEOPOS" (key name : args members) (Decode.listOf (length members) (Decode.nullable readPoint))
 
--- | @GEOHASH key member …@: their geohashes of eleven letters, as other programs know them;
--- 'Nothing' for one that is not there. \(O(1)\) each on the server,
+-- | @GEOHASH key member …@: the geohashes of the places, of eleven letters, as other programs know
+-- them; 'Nothing' for a place that is not there. \(O(1)\) each on the server,
 -- [since 3.2.0](https://valkey.io/commands/geohash/).
 --
 -- @since 0.1.0.0
@@ -177,23 +176,23 @@ geohash :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 geohash name members =
   command "GEOHASH" (key name : args members) (Decode.listOf (length members) (Decode.nullable Decode.bytes))
 
--- | @GEODIST key member member m|km|ft|mi@: how far they are apart; 'Nothing' if one is not there.
--- \(O(1)\) on the server, [since 3.2.0](https://valkey.io/commands/geodist/).
+-- | @GEODIST key member member m|km|ft|mi@: the distance between two places; 'Nothing' if one is not
+-- there. \(O(1)\) on the server, [since 3.2.0](https://valkey.io/commands/geodist/).
 --
 -- @since 0.1.0.0
 geodist :: ByteString -> ByteString -> ByteString -> GeoUnit -> Command (Maybe Double)
 geodist name one other in' =
   command "GEODIST" [key name, arg one, arg other, unit in'] (Decode.nullable Decode.double)
 
--- | Where to search.
+-- | The area of a search.
 --
 -- @since 0.1.0.0
 data GeoArea
   = -- | BYRADIUS: within a circle.
     ByRadius GeoCentre GeoRadius
-  | -- | BYBOX: within so much from west to east, and from south to north.
+  | -- | BYBOX: within a box of this width, from west to east, and this height, from south to north.
     ByBox GeoCentre Double Double GeoUnit
-  | -- | BYPOLYGON (Valkey, since 9.0): within these three or more corners.
+  | -- | BYPOLYGON (Valkey, since 9.0): within a polygon with these three or more corners.
     ByPolygon GeoPoint GeoPoint GeoPoint [GeoPoint]
   deriving stock (Eq, Show)
 
@@ -201,7 +200,7 @@ data GeoArea
 --
 -- @since 0.1.0.0
 data GeoCentre
-  = -- | A place that is there. The server refuses one that is not.
+  = -- | A place in the set. The server refuses a place that is not there.
     FromMember ByteString
   | FromLonlat GeoPoint
   deriving stock (Eq, Show)
@@ -227,7 +226,7 @@ area = \case
 radius :: GeoRadius -> [Argument]
 radius (GeoRadius far in') = [double far, unit in']
 
--- | Which comes first.
+-- | Which places come first.
 --
 -- @since 0.1.0.0
 data GeoOrder
@@ -237,14 +236,14 @@ data GeoOrder
     FarthestFirst
   deriving stock (Eq, Show)
 
--- | How many to find. The server refuses a number that is not positive.
+-- | How many places to find. A number that is not positive is refused before the command is sent.
 --
 -- @since 0.1.0.0
 data GeoCount
-  = -- | COUNT n: at most so many, the nearest unless the order is another.
+  = -- | COUNT n: at most this many, the nearest ones unless the order is another.
     CountNearest Int64
-  | -- | COUNT n ANY (since 6.2.0): the first so many that the server comes across, which is
-    -- quicker.
+  | -- | COUNT n ANY (since 6.2.0): the first ones that the server comes across, at most this many,
+    -- which is faster.
     CountAny Int64
   deriving stock (Eq, Show)
 
@@ -258,18 +257,18 @@ orderAndCount order count = maybe [] inOrder order <> maybe [] atMost count
       CountNearest most -> [arg "COUNT", positive most]
       CountAny most -> [arg "COUNT", positive most, arg "ANY"]
 
--- | What to give of what is found.
+-- | The order and number of the places that a search gives.
 --
 -- @since 0.1.0.0
 data GeosearchOptions = GeosearchOptions
   { -- | 'Nothing' is any order.
     geosearchOrder :: Maybe GeoOrder,
-    -- | 'Nothing' is all.
+    -- | 'Nothing' is all places.
     geosearchCount :: Maybe GeoCount
   }
   deriving stock (Eq, Show)
 
--- | All, in any order.
+-- | All places, in any order.
 --
 -- @since 0.1.0.0
 geosearchDefaults :: GeosearchOptions
@@ -280,13 +279,13 @@ searchOptions GeosearchOptions {geosearchOrder, geosearchCount} = orderAndCount 
 
 -- | @GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude BYRADIUS …|BYBOX …@, or
 -- @GEOSEARCH key BYPOLYGON …@: what is there. \(O(n+\log m)\) on the server in what lies around and
--- in all there is, [since 6.2.0](https://valkey.io/commands/geosearch/).
+-- in all places, [since 6.2.0](https://valkey.io/commands/geosearch/). It gives the places in the area.
 --
 -- @since 0.1.0.0
 geosearch :: ByteString -> GeoArea -> Command [ByteString]
 geosearch = geosearchWith geosearchDefaults
 
--- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]]@: as 'geosearch'.
+-- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]]@: like 'geosearch'.
 --
 -- @since 0.1.0.0
 geosearchWith :: GeosearchOptions -> ByteString -> GeoArea -> Command [ByteString]
@@ -296,24 +295,24 @@ geosearchWith options name within =
 foundMembers :: Decoder [ByteString]
 foundMembers = Decode.list Decode.bytes
 
--- | What else to tell of what is found.
+-- | A detail of each place that a search gives on request.
 --
 -- @since 0.1.0.0
 data GeoDetail
-  = -- | WITHDIST: how far from the middle it is.
+  = -- | WITHDIST: its distance from the middle.
     WithDist
   | -- | WITHHASH: the number that the server keeps for the place.
     WithHash
-  | -- | WITHCOORD: where it is.
+  | -- | WITHCOORD: its position.
     WithCoord
   deriving stock (Eq, Show)
 
--- | A place that was found, and what was asked of it.
+-- | A place that was found, with the details requested.
 --
 -- @since 0.1.0.0
 data GeoFound = GeoFound
   { geoFoundMember :: ByteString,
-    -- | In the unit of the search; from the middle of a polygon in metres.
+    -- | In the unit of the search. For a polygon: in metres, from its middle.
     geoFoundDist :: Maybe Double,
     -- | Its score in the sorted set.
     geoFoundHash :: Maybe Int64,
@@ -338,13 +337,12 @@ found asked = Decode.list $ \reply -> do
   geoFoundCoord <- detail WithCoord [WithDist, WithHash] readPoint elements
   pure GeoFound {geoFoundMember, geoFoundDist, geoFoundHash, geoFoundCoord}
   where
-    -- They stand in the server's order, whatever the order in which they were asked.
+    -- The server sends details in an order of its own, not in that of the request.
     detail one before decoder elements
       | one `elem` asked = Just <$> Decode.element (1 + length (filter (`elem` asked) before)) decoder elements
       | otherwise = Right Nothing
 
--- | @GEOSEARCH key … WITHDIST|WITHHASH|WITHCOORD …@: as 'geosearch', with more about
--- each.
+-- | @GEOSEARCH key … WITHDIST|WITHHASH|WITHCOORD …@: like 'geosearch', with details of each place.
 --
 -- > geosearchDetails (WithDist :| []) "towns" (ByRadius (FromMember "Palermo") (GeoRadius 200 Miles))
 --
@@ -352,45 +350,45 @@ found asked = Decode.list $ \reply -> do
 geosearchDetails :: NonEmpty GeoDetail -> ByteString -> GeoArea -> Command [GeoFound]
 geosearchDetails asked = geosearchDetailsWith asked geosearchDefaults
 
--- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]] WITHDIST|WITHHASH|WITHCOORD …@: as
--- 'geosearchWith', with more about each.
+-- | @GEOSEARCH key … [ASC|DESC] [COUNT n [ANY]] WITHDIST|WITHHASH|WITHCOORD …@: like 'geosearchWith',
+-- with details of each place.
 --
 -- @since 0.1.0.0
 geosearchDetailsWith :: NonEmpty GeoDetail -> GeosearchOptions -> ByteString -> GeoArea -> Command [GeoFound]
 geosearchDetailsWith asked options name within =
   command "GEOSEARCH" (key name : area within <> searchOptions options <> details asked) (found asked)
 
--- | @GEOSEARCHSTORE destination source …@: stores what 'geosearch' would find at the destination,
--- in place of what is there, or deletes that if nothing is found; how many there are. In a cluster
--- both must share a slot. \(O(n+\log m)\) on the server in what lies around and in all there is,
--- [since 6.2.0](https://valkey.io/commands/geosearchstore/).
+-- | @GEOSEARCHSTORE destination source …@: stores the places that 'geosearch' would find; how many
+-- there are. They replace the value of the destination, which is deleted if nothing is found. In a
+-- cluster both keys must share a slot. \(O(n+\log m)\) on the server in the places around the area and
+-- in all places of the key, [since 6.2.0](https://valkey.io/commands/geosearchstore/).
 --
 -- @since 0.1.0.0
 geosearchstore :: ByteString -> ByteString -> GeoArea -> Command Int64
 geosearchstore = geosearchstoreWith geosearchstoreDefaults
 
--- | What to store of what is found, and how.
+-- | Which of the places that are found to store, and how.
 --
 -- @since 0.1.0.0
 data GeosearchstoreOptions = GeosearchstoreOptions
-  { -- | It matters together with a count.
+  { -- | Matters only together with a count.
     geosearchstoreOrder :: Maybe GeoOrder,
-    -- | 'Nothing' is all.
+    -- | 'Nothing' is all places.
     geosearchstoreCount :: Maybe GeoCount,
-    -- | STOREDIST: a sorted set of distances in the unit of the search, which is no
-    -- place any more.
+    -- | STOREDIST: stores a sorted set of distances in the unit of the search. Its members are no
+    -- places any more.
     geosearchstoreStoredist :: Bool
   }
   deriving stock (Eq, Show)
 
--- | All, as places.
+-- | All that are found, as places.
 --
 -- @since 0.1.0.0
 geosearchstoreDefaults :: GeosearchstoreOptions
 geosearchstoreDefaults =
   GeosearchstoreOptions {geosearchstoreOrder = Nothing, geosearchstoreCount = Nothing, geosearchstoreStoredist = False}
 
--- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: as
+-- | @GEOSEARCHSTORE destination source … [ASC|DESC] [COUNT n [ANY]] [STOREDIST]@: like
 -- 'geosearchstore'.
 --
 -- @since 0.1.0.0
@@ -405,17 +403,17 @@ geosearchstoreWith options destination source within =
     )
     Decode.integer
 
--- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: what is there. The server takes it for a
--- write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server in what lies
--- around and in all there is, [since 3.2.0](https://valkey.io/commands/georadius/). Deprecated
--- since 6.2.0: 'geosearch'.
+-- | @GEORADIUS key longitude latitude radius m|km|ft|mi@: the places in the circle. To the server it is
+-- a write, so it goes to primaries; see 'georadiusRo'. \(O(n+\log m)\) on the server in the places
+-- around the circle and in all places of the key, [since 3.2.0](https://valkey.io/commands/georadius/).
+-- Deprecated since 6.2.0; use 'geosearch'.
 --
 -- @since 0.1.0.0
 georadius :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadius = georadiusWith geosearchDefaults
 
--- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadius'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchWith'.
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadius'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
@@ -425,15 +423,15 @@ georadiusWith options name where' circle =
 around :: GeoPoint -> GeoRadius -> [Argument]
 around where' circle = point where' <> radius circle
 
--- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadius', with more about each.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchDetails'.
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadius', with details of each place.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusDetails asked = georadiusDetailsWith asked geosearchDefaults
 
--- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusWith',
--- with more about each. Deprecated [since 6.2.0](https://valkey.io/commands/georadius/):
+-- | @GEORADIUS key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusWith',
+-- with details of each place. Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use
 -- 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
@@ -442,7 +440,7 @@ georadiusDetailsWith ::
 georadiusDetailsWith asked options name where' circle =
   command "GEORADIUS" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
 
--- | Where to store what is found, and as what.
+-- | Where to store the places that are found, and in which form.
 --
 -- @since 0.1.0.0
 data GeoStore
@@ -457,49 +455,49 @@ store = \case
   StorePlaces destination -> [arg "STORE", key destination]
   StoreDistances destination -> [arg "STOREDIST", key destination]
 
--- | @GEORADIUS key … STORE|STOREDIST destination@: stores what 'georadius' would find; how many
--- there are. In a cluster both keys must share a slot. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchstore'.
+-- | @GEORADIUS key … STORE|STOREDIST destination@: stores the places that 'georadius' would find; how
+-- many there are. In a cluster both keys must share a slot. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchstore'.
 --
 -- @since 0.1.0.0
 georadiusStore :: GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStore = georadiusStoreWith geosearchDefaults
 
--- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as 'georadiusStore'.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/): 'geosearchstoreWith'.
+-- | @GEORADIUS key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like 'georadiusStore'.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadius/); use 'geosearchstoreWith'.
 --
 -- @since 0.1.0.0
 georadiusStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> GeoPoint -> GeoRadius -> Command Int64
 georadiusStoreWith options destination name where' circle =
   command "GEORADIUS" (key name : around where' circle <> searchOptions options <> store destination) Decode.integer
 
--- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: as 'georadius', around a place that is there.
--- [Since 3.2.0](https://valkey.io/commands/georadiusbymember/). Deprecated since 6.2.0:
+-- | @GEORADIUSBYMEMBER key member radius m|km|ft|mi@: like 'georadius', around a place in the set.
+-- [Since 3.2.0](https://valkey.io/commands/georadiusbymember/). Deprecated since 6.2.0; use
 -- 'geosearch'.
 --
 -- @since 0.1.0.0
 georadiusbymember :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymember = georadiusbymemberWith geosearchDefaults
 
--- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymember'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchWith'.
+-- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusbymember'. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberWith options name member circle =
   command "GEORADIUSBYMEMBER" (key name : arg member : radius circle <> searchOptions options) foundMembers
 
--- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusbymember', with more
--- about each. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/):
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusbymember', with details of
+-- each place. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use
 -- 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusbymemberDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberDetails asked = georadiusbymemberDetailsWith asked geosearchDefaults
 
--- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
--- 'georadiusbymemberWith', with more about each. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchDetailsWith'.
+-- | @GEORADIUSBYMEMBER key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
+-- 'georadiusbymemberWith', with details of each place. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberDetailsWith ::
@@ -510,17 +508,17 @@ georadiusbymemberDetailsWith asked options name member circle =
     (key name : arg member : radius circle <> searchOptions options <> details asked)
     (found asked)
 
--- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores what 'georadiusbymember' would
--- find; how many there are. In a cluster both keys must share a slot. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchstore'.
+-- | @GEORADIUSBYMEMBER key … STORE|STOREDIST destination@: stores the places that 'georadiusbymember'
+-- would find; how many there are. In a cluster both keys must share a slot. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember/); use 'geosearchstore'.
 --
 -- @since 0.1.0.0
 georadiusbymemberStore :: GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
 georadiusbymemberStore = georadiusbymemberStoreWith geosearchDefaults
 
--- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: as
--- 'georadiusbymemberStore'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember/): 'geosearchstoreWith'.
+-- | @GEORADIUSBYMEMBER key … [COUNT n [ANY]] [ASC|DESC] STORE|STOREDIST destination@: like
+-- 'georadiusbymemberStore'. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember/);
+-- use 'geosearchstoreWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberStoreWith :: GeosearchOptions -> GeoStore -> ByteString -> ByteString -> GeoRadius -> Command Int64
@@ -530,31 +528,31 @@ georadiusbymemberStoreWith options destination name member circle =
     (key name : arg member : radius circle <> searchOptions options <> store destination)
     Decode.integer
 
--- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: as 'georadius', but only a read.
--- [Since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0: 'geosearch'.
+-- | @GEORADIUS_RO key longitude latitude radius m|km|ft|mi@: like 'georadius', but it only reads.
+-- [Since 3.2.10](https://valkey.io/commands/georadius_ro/). Deprecated since 6.2.0; use 'geosearch'.
 --
 -- @since 0.1.0.0
 georadiusRo :: ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadiusRo = georadiusRoWith geosearchDefaults
 
--- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusWith'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius_ro/): 'geosearchWith'.
+-- | @GEORADIUS_RO key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusWith', but it only reads.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusRoWith :: GeosearchOptions -> ByteString -> GeoPoint -> GeoRadius -> Command [ByteString]
 georadiusRoWith options name where' circle =
   command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options) foundMembers
 
--- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusDetails'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadius_ro/): 'geosearchDetails'.
+-- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusDetails', but it only reads.
+-- Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusRoDetails :: NonEmpty GeoDetail -> ByteString -> GeoPoint -> GeoRadius -> Command [GeoFound]
 georadiusRoDetails asked = georadiusRoDetailsWith asked geosearchDefaults
 
--- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
--- 'georadiusDetailsWith'. Deprecated [since 6.2.0](https://valkey.io/commands/georadius_ro/):
--- 'geosearchDetailsWith'.
+-- | @GEORADIUS_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
+-- 'georadiusDetailsWith', but it only reads. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadius_ro/); use 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusRoDetailsWith ::
@@ -562,32 +560,34 @@ georadiusRoDetailsWith ::
 georadiusRoDetailsWith asked options name where' circle =
   command "GEORADIUS_RO" (key name : around where' circle <> searchOptions options <> details asked) (found asked)
 
--- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: as 'georadiusbymember', but only a read.
--- [Since 3.2.10](https://valkey.io/commands/georadiusbymember_ro/). Deprecated since 6.2.0:
+-- | @GEORADIUSBYMEMBER_RO key member radius m|km|ft|mi@: like 'georadiusbymember', but it only reads.
+-- [Since 3.2.10](https://valkey.io/commands/georadiusbymember_ro/). Deprecated since 6.2.0; use
 -- 'geosearch'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRo :: ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberRo = georadiusbymemberRoWith geosearchDefaults
 
--- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: as 'georadiusbymemberWith'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/): 'geosearchWith'.
+-- | @GEORADIUSBYMEMBER_RO key … [COUNT n [ANY]] [ASC|DESC]@: like 'georadiusbymemberWith', but it only
+-- reads. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use
+-- 'geosearchWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRoWith :: GeosearchOptions -> ByteString -> ByteString -> GeoRadius -> Command [ByteString]
 georadiusbymemberRoWith options name member circle =
   command "GEORADIUSBYMEMBER_RO" (key name : arg member : radius circle <> searchOptions options) foundMembers
 
--- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: as 'georadiusbymemberDetails'.
--- Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/): 'geosearchDetails'.
+-- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD …@: like 'georadiusbymemberDetails', but it
+-- only reads. Deprecated [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use
+-- 'geosearchDetails'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRoDetails :: NonEmpty GeoDetail -> ByteString -> ByteString -> GeoRadius -> Command [GeoFound]
 georadiusbymemberRoDetails asked = georadiusbymemberRoDetailsWith asked geosearchDefaults
 
--- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: as
--- 'georadiusbymemberDetailsWith'. Deprecated
--- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/): 'geosearchDetailsWith'.
+-- | @GEORADIUSBYMEMBER_RO key … WITHDIST|WITHHASH|WITHCOORD … [COUNT n [ANY]] [ASC|DESC]@: like
+-- 'georadiusbymemberDetailsWith', but it only reads. Deprecated
+-- [since 6.2.0](https://valkey.io/commands/georadiusbymember_ro/); use 'geosearchDetailsWith'.
 --
 -- @since 0.1.0.0
 georadiusbymemberRoDetailsWith ::

@@ -3,11 +3,11 @@
 -- > run client (Redis.hset "example:hashfields" (("user", "ada") :| [("token", "a1b2"), ("code", "1234")]))
 -- > expired <- tryRun client (Redis.hexpire "example:hashfields" (minutes 30) ("token" :| ["mail"]))
 --
--- Redis has these since 7.4, some since 8.0, Valkey since 9.0. Each names its fields, and
--- answers for each of them in their order. A field whose time is over is gone; with the
--- last one, the hash.
+-- Redis has these commands since 7.4, some since 8.0, Valkey since 9.0. All except 'hsetex' and
+-- 'hsetexWith' give a result for each field, in the order of the fields. A field whose time is over
+-- is gone; with the last field, the hash is gone, too.
 --
--- What the servers say: <https://valkey.io/commands/#hash>.
+-- The servers' page: <https://valkey.io/commands/#hash>.
 module Redis.Commands.HashField
   ( -- * When they expire
     hexpire,
@@ -57,7 +57,7 @@ import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds, unixSeconds)
 import Redis.Internal.Command.Expiry
 
--- | How to let fields expire.
+-- | How to set the expiry of fields.
 --
 -- @since 0.1.0.0
 newtype HexpireOptions = HexpireOptions
@@ -66,29 +66,29 @@ newtype HexpireOptions = HexpireOptions
   }
   deriving stock (Eq, Show)
 
--- | All.
+-- | Changes all fields.
 --
 -- @since 0.1.0.0
 hexpireDefaults :: HexpireOptions
 hexpireDefaults = HexpireOptions {hexpireCondition = Nothing}
 
--- | What became of a field that was to expire.
+-- | The result of setting a field's expiry.
 --
 -- @since 0.1.0.0
 data HexpireResult
   = -- | There is no such field, or no hash.
     HexpireNoField
-  | -- | The condition did not hold, and it is as it was.
+  | -- | The condition did not hold, and the field is as it was.
     HexpireUnchanged
-  | -- | It expires then.
+  | -- | The field has the new expiry.
     HexpireSet
-  | -- | It is deleted: its time is over already.
+  | -- | The field is deleted: its time is over already.
     HexpireDeleted
   deriving stock (Eq, Show)
 
--- | @HEXPIRE key seconds FIELDS n field …@: how long fields shall live; what became of each, in
--- their order. The duration is rounded up to seconds. The server refuses one that is negative; none
--- at all deletes the field. \(O(1)\) per field on the server,
+-- | @HEXPIRE key seconds FIELDS n field …@: sets how long fields live; the result for each, in
+-- their order. The duration is rounded up to seconds. The server refuses a negative number of
+-- seconds; zero deletes the field. \(O(1)\) per field on the server,
 -- [since Redis 7.4.0](https://valkey.io/commands/hexpire/) and Valkey 9.0.0.
 --
 -- > hexpire "session" (minutes 30) ("token" :| [])
@@ -97,51 +97,51 @@ data HexpireResult
 hexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hexpire = hexpireWith hexpireDefaults
 
--- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@: as 'hexpire', for each field
--- of which the condition holds.
+-- | @HEXPIRE key seconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpire', for each field that meets
+-- the condition.
 --
 -- @since 0.1.0.0
 hexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireWith options name lifetime = expiring "HEXPIRE" name (wholeSeconds lifetime : hexpireArguments options)
 
--- | @HPEXPIRE key milliseconds FIELDS n field …@: as 'hexpire', to the millisecond.
+-- | @HPEXPIRE key milliseconds FIELDS n field …@: like 'hexpire', to the millisecond.
 -- <https://valkey.io/commands/hpexpire/>
 --
 -- @since 0.1.0.0
 hpexpire :: ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpire = hpexpireWith hexpireDefaults
 
--- | @HPEXPIRE key milliseconds [NX|XX|GT|LT] FIELDS n field …@: as 'hexpireWith', to the
+-- | @HPEXPIRE key milliseconds [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireWith', to the
 -- millisecond.
 --
 -- @since 0.1.0.0
 hpexpireWith :: HexpireOptions -> ByteString -> Duration -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireWith options name lifetime = expiring "HPEXPIRE" name (wholeMilliseconds lifetime : hexpireArguments options)
 
--- | @HEXPIREAT key time FIELDS n field …@: until when fields shall live; what became of each, in
--- their order. The time is rounded up to seconds; one that is past deletes the field. \(O(1)\) per
--- field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey 9.0.0.
+-- | @HEXPIREAT key time FIELDS n field …@: sets until when fields live; the result for each, in
+-- their order. The time is rounded up to seconds; a time in the past deletes the field. \(O(1)\)
+-- per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpireat/) and Valkey
+-- 9.0.0.
 --
 -- @since 0.1.0.0
 hexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireat = hexpireatWith hexpireDefaults
 
--- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: as 'hexpireat', for each field
--- of which the condition holds.
+-- | @HEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireat', for each field that
+-- meets the condition.
 --
 -- @since 0.1.0.0
 hexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hexpireatWith options name time = expiring "HEXPIREAT" name (arg (unixSeconds time) : hexpireArguments options)
 
--- | @HPEXPIREAT key time FIELDS n field …@: as 'hexpireat', to the millisecond.
+-- | @HPEXPIREAT key time FIELDS n field …@: like 'hexpireat', to the millisecond.
 -- <https://valkey.io/commands/hpexpireat/>
 --
 -- @since 0.1.0.0
 hpexpireat :: ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
 hpexpireat = hpexpireatWith hexpireDefaults
 
--- | @HPEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: as 'hexpireatWith', to the
--- millisecond.
+-- | @HPEXPIREAT key time [NX|XX|GT|LT] FIELDS n field …@: like 'hexpireatWith', to the millisecond.
 --
 -- @since 0.1.0.0
 hpexpireatWith :: HexpireOptions -> ByteString -> UTCTime -> NonEmpty ByteString -> Command [HexpireResult]
@@ -162,19 +162,19 @@ expiring commandName name time fields =
         2 -> Right HexpireDeleted
         _ -> Decode.mismatch "-2, 0, 1 or 2" reply
 
--- | What became of a field that was to live for ever.
+-- | The result of removing a field's expiry.
 --
 -- @since 0.1.0.0
 data HpersistResult
   = -- | There is no such field, or no hash.
     HpersistNoField
-  | -- | It had no expiry.
+  | -- | The field had no expiry.
     HpersistUnchanged
-  | -- | It had one, and has it no more.
+  | -- | The field had an expiry, and has none now.
     HpersistRemoved
   deriving stock (Eq, Show)
 
--- | @HPERSIST key FIELDS n field …@: takes the expiry away; what became of each field, in their
+-- | @HPERSIST key FIELDS n field …@: removes the expiry of fields; the result for each, in their
 -- order. \(O(1)\) per field on the server,
 -- [since Redis 7.4.0](https://valkey.io/commands/hpersist/) and Valkey 9.0.0.
 --
@@ -195,13 +195,13 @@ hpersist name fields = command "HPERSIST" (key name : numbered fields) (forEach 
 data FieldExpiry time
   = -- | There is no such field, or no hash.
     NoSuchField
-  | -- | It lives as long as the hash does.
+  | -- | The field has no expiry: it lives as long as the hash.
     FieldStays
-  | -- | So much longer, or until then.
+  | -- | The field lives for this long, or until this time.
     FieldExpires time
   deriving stock (Eq, Show)
 
--- | @HTTL key FIELDS n field …@: how much longer each lives, to the second, in their order.
+-- | @HTTL key FIELDS n field …@: how much longer each field lives, to the second, in their order.
 -- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/httl/) and
 -- Valkey 9.0.0.
 --
@@ -209,14 +209,14 @@ data FieldExpiry time
 httl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 httl = expiryOf "HTTL" (fmap (milliseconds . (* 1000)) . Decode.integer)
 
--- | @HPTTL key FIELDS n field …@: as 'httl', to the millisecond.
+-- | @HPTTL key FIELDS n field …@: like 'httl', to the millisecond.
 -- <https://valkey.io/commands/hpttl/>
 --
 -- @since 0.1.0.0
 hpttl :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry Duration]
 hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
 
--- | @HEXPIRETIME key FIELDS n field …@: until when each lives, to the second, in their order.
+-- | @HEXPIRETIME key FIELDS n field …@: until when each field lives, to the second, in their order.
 -- \(O(1)\) per field on the server, [since Redis 7.4.0](https://valkey.io/commands/hexpiretime/)
 -- and Valkey 9.0.0.
 --
@@ -224,7 +224,7 @@ hpttl = expiryOf "HPTTL" (fmap milliseconds . Decode.integer)
 hexpiretime :: ByteString -> NonEmpty ByteString -> Command [FieldExpiry UTCTime]
 hexpiretime = expiryOf "HEXPIRETIME" Decode.unixSeconds
 
--- | @HPEXPIRETIME key FIELDS n field …@: as 'hexpiretime', to the millisecond.
+-- | @HPEXPIRETIME key FIELDS n field …@: like 'hexpiretime', to the millisecond.
 -- <https://valkey.io/commands/hpexpiretime/>
 --
 -- @since 0.1.0.0
@@ -242,37 +242,36 @@ expiryOf commandName time name fields = command commandName (key name : numbered
           | count >= 0 -> FieldExpires <$> time reply
           | otherwise -> Decode.mismatch "a time, -1 or -2" reply
 
--- | How to set fields.
+-- | How to set fields with an expiry.
 --
 -- @since 0.1.0.0
 data HsetexOptions = HsetexOptions
-  { -- | When to set, by the hash; 'Nothing' in any case. Valkey alone has this.
+  { -- | The condition on the hash; 'Nothing' is none. Only Valkey has this.
     hsetexKey :: Maybe HsetexKey,
-    -- | When to set, by its fields; 'Nothing' in any case.
+    -- | The condition on the fields; 'Nothing' is none.
     hsetexFields :: Maybe HsetexFields,
-    -- | How long the fields shall live. 'KeepExpiry' is as long as the value
-    -- that it replaces would have.
+    -- | How long the fields live. With 'KeepExpiry' a field keeps the expiry that it has.
     hsetexExpiry :: Expiry
   }
   deriving stock (Eq, Show)
 
--- | In any case, and without an expiry.
+-- | Without a condition, and without an expiry.
 --
 -- @since 0.1.0.0
 hsetexDefaults :: HsetexOptions
 hsetexDefaults = HsetexOptions {hsetexKey = Nothing, hsetexFields = Nothing, hsetexExpiry = NoExpiry}
 
--- | What must be so of the hash.
+-- | A condition on the hash.
 --
 -- @since 0.1.0.0
 data HsetexKey
-  = -- | NX: there is none.
+  = -- | NX: it is not there.
     OnlyNewHash
   | -- | XX: it is there.
     OnlyExistingHash
   deriving stock (Eq, Show)
 
--- | What must be so of all the fields that are to be set.
+-- | A condition on all the fields that the command sets.
 --
 -- @since 0.1.0.0
 data HsetexFields
@@ -282,7 +281,7 @@ data HsetexFields
     OnlyExistingFields
   deriving stock (Eq, Show)
 
--- | @HSETEX key EX seconds FIELDS n field value …@: sets fields that live for so long. The server
+-- | @HSETEX key EX seconds FIELDS n field value …@: sets fields that live for this long. The server
 -- refuses a negative duration. \(O(1)\) per field on the server,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
@@ -296,8 +295,8 @@ hsetex name lifetime entries =
       True -> Right ()
       False -> Decode.mismatch "1" reply
 
--- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: whether they were
--- set, which is all or none. \(O(1)\) per field on the server,
+-- | @HSETEX key [NX|XX] [FNX|FXX] [EX|PX|PXAT|KEEPTTL] FIELDS n field value …@: sets all of the
+-- fields, or none; whether they were set. \(O(1)\) per field on the server,
 -- [since Redis 8.0.0](https://valkey.io/commands/hsetex/) and Valkey 9.0.0.
 --
 -- @since 0.1.0.0
@@ -317,31 +316,32 @@ hsetexArguments HsetexOptions {hsetexKey, hsetexFields, hsetexExpiry} name entri
       Just OnlyNewFields -> [arg "FNX"]
       Just OnlyExistingFields -> [arg "FXX"]
 
--- | @HGETEX key FIELDS n field …@: their values, in their order; their expiry stays. \(O(1)\) per
--- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
+-- | @HGETEX key FIELDS n field …@: the values of fields, in their order; their expiry stays.
+-- \(O(1)\) per field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and
+-- Valkey 9.0.0.
 --
 -- @since 0.1.0.0
 hgetex :: ByteString -> NonEmpty ByteString -> Command [Maybe ByteString]
 hgetex = hgetexWith hgetexDefaults
 
--- | What becomes of the expiry.
+-- | What happens to the expiry of the fields.
 --
 -- @since 0.1.0.0
 newtype HgetexOptions = HgetexOptions
-  { -- | PERSIST is 'NoExpiry'. One that is over deletes the fields.
+  { -- | 'NoExpiry' is sent as PERSIST. An expiry that is over already deletes the fields.
     hgetexExpiry :: Expiry
   }
   deriving stock (Eq, Show)
 
--- | It stays.
+-- | The expiry stays.
 --
 -- @since 0.1.0.0
 hgetexDefaults :: HgetexOptions
 hgetexDefaults = HgetexOptions {hgetexExpiry = KeepExpiry}
 
--- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: their values, and a new expiry. \(O(1)\)
--- per field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey
--- 9.0.0.
+-- | @HGETEX key [EX|PX|PXAT|PERSIST] FIELDS n field …@: the values of fields, in their order, and a
+-- new expiry for the fields. \(O(1)\) per field on the server,
+-- [since Redis 8.0.0](https://valkey.io/commands/hgetex/) and Valkey 9.0.0.
 --
 -- > hgetexWith hgetexDefaults {hgetexExpiry = ExpireIn (minutes 30)} "session" ("token" :| [])
 --
@@ -350,7 +350,7 @@ hgetexWith :: HgetexOptions -> ByteString -> NonEmpty ByteString -> Command [May
 hgetexWith HgetexOptions {hgetexExpiry} name fields =
   command "HGETEX" (key name : changedLifetime hgetexExpiry <> numbered fields) (forEach fields (Decode.nullable Decode.bytes))
 
--- | @HGETDEL key FIELDS n field …@: their values, in their order; they are deleted. \(O(1)\) per
+-- | @HGETDEL key FIELDS n field …@: deletes fields; their values, in their order. \(O(1)\) per
 -- field on the server, [since Redis 8.0.0](https://valkey.io/commands/hgetdel/) and Valkey 9.1.0.
 --
 -- @since 0.1.0.0
@@ -361,13 +361,13 @@ hgetdel name fields =
 fieldsWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
 fieldsWithValues = concatMap (\(one, new) -> [arg one, arg new])
 
--- | FIELDS, how many, and they.
+-- | The word FIELDS, the number of fields, and the fields.
 numbered :: NonEmpty ByteString -> [Argument]
 numbered fields = arg "FIELDS" : size fields : args fields
 
 size :: NonEmpty a -> Argument
 size = int . fromIntegral . length
 
--- | One answer for each field.
+-- | A list with one result for each field.
 forEach :: NonEmpty ByteString -> Decoder a -> Decoder [a]
 forEach fields = Decode.listOf (length fields)

@@ -1,12 +1,12 @@
--- | HyperLogLogs: how many different elements there were, roughly, in 12 kB at most
--- however many they are. The error is 0.81 % on average.
+-- | HyperLogLogs: estimates of how many different elements were added, in at most 12 kB whatever
+-- their number. The error is 0.81 % on average.
 --
 -- > run client (Redis.pfadd "example:{hyperloglogs}:may" ["ada", "grace", "ada"])
 -- > run client (Redis.pfcount ("example:{hyperloglogs}:may" :| []))
 --
--- To all other commands such a key holds a string.
+-- For all other commands, such a key holds a string.
 --
--- What the server says of them: <https://valkey.io/commands/#hyperloglog>.
+-- The server's documentation: <https://valkey.io/commands/#hyperloglog>.
 module Redis.Commands.HyperLogLog
   ( pfadd,
     pfcount,
@@ -30,45 +30,45 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
--- | @PFADD key element …@: whether that changed anything, which is if the estimate may be another
--- one now. Without elements it makes an empty HyperLogLog where there is none. \(O(1)\) per element
--- on the server, [since 2.8.9](https://valkey.io/commands/pfadd/).
+-- | @PFADD key element …@: adds the elements; whether the estimate may have changed. Without
+-- elements it creates an empty HyperLogLog if there is no such key. \(O(1)\) per element on the
+-- server, [since 2.8.9](https://valkey.io/commands/pfadd/).
 --
 -- @since 0.1.0.0
 pfadd :: ByteString -> [ByteString] -> Command Bool
 pfadd name elements = command "PFADD" (key name : args elements) Decode.boolean
 
--- | @PFCOUNT key …@: roughly how many different elements they have together; a missing key has
--- none. In a cluster the keys must share a slot. \(O(1)\) on the server for one key, \(O(n)\) with
--- a large constant for several; [since 2.8.9](https://valkey.io/commands/pfcount/).
+-- | @PFCOUNT key …@: the estimated number of different elements in all keys together; a missing key
+-- has none. In a cluster the keys must share a slot. \(O(1)\) on the server for one key, \(O(n)\)
+-- with a large constant for several; [since 2.8.9](https://valkey.io/commands/pfcount/).
 --
 -- @since 0.1.0.0
 pfcount :: NonEmpty ByteString -> Command Int64
 pfcount names = command "PFCOUNT" (keys names) Decode.integer
 
--- | @PFMERGE destination source …@: gives the destination what the sources have, on top of what it
--- has itself. In a cluster all must share a slot. \(O(n)\) on the server in keys, with a large
--- constant, [since 2.8.9](https://valkey.io/commands/pfmerge/).
+-- | @PFMERGE destination source …@: adds the elements of the sources to the destination, which
+-- keeps its own. In a cluster all keys must share a slot. \(O(n)\) on the server in the number of
+-- keys, with a large constant, [since 2.8.9](https://valkey.io/commands/pfmerge/).
 --
 -- @since 0.1.0.0
 pfmerge :: ByteString -> [ByteString] -> Command ()
 pfmerge destination sources = command "PFMERGE" (key destination : keys sources) Decode.okay
 
--- | How a HyperLogLog is stored.
+-- | How the server stores a HyperLogLog.
 --
 -- @since 0.1.0.0
 data HyperLogLogEncoding
-  = -- | In few bytes, while it has few elements.
+  = -- | Compact, while there are few elements.
     SparseEncoding
-  | -- | In 12 kB.
+  | -- | A fixed 12 kB.
     DenseEncoding
-  | -- | By the server's word.
+  | -- | Another encoding, by the server's name for it.
     OtherHyperLogLogEncoding ByteString
   deriving stock (Eq, Show)
 
--- | @PFDEBUG ENCODING key@: how it is stored. An error if there is no such key. \(O(1)\) on the
--- server, [since 2.8.9](https://valkey.io/commands/pfdebug/); an administrator's command, as all of
--- PFDEBUG.
+-- | @PFDEBUG ENCODING key@: how the HyperLogLog is stored. An error if there is no such key.
+-- \(O(1)\) on the server, [since 2.8.9](https://valkey.io/commands/pfdebug/). PFDEBUG is a command
+-- for administrators.
 --
 -- @since 0.1.0.0
 pfdebugEncoding :: ByteString -> Command HyperLogLogEncoding
@@ -79,21 +79,21 @@ pfdebugEncoding name = pfdebug "ENCODING" name $ \reply -> do
     "dense" -> DenseEncoding
     other -> OtherHyperLogLogEncoding other
 
--- | @PFDEBUG DECODE key@: the sparse encoding as text for people. An error if it is dense.
+-- | @PFDEBUG DECODE key@: the sparse encoding as readable text. An error if the encoding is dense.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
 --
 -- @since 0.1.0.0
 pfdebugDecode :: ByteString -> Command ByteString
 pfdebugDecode name = pfdebug "DECODE" name Decode.bytes
 
--- | @PFDEBUG GETREG key@: its 16384 registers. It is dense afterwards.
+-- | @PFDEBUG GETREG key@: the 16384 registers. Converts the key to the dense encoding.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
 --
 -- @since 0.1.0.0
 pfdebugGetreg :: ByteString -> Command [Int64]
 pfdebugGetreg name = pfdebug "GETREG" name (Decode.list Decode.integer)
 
--- | @PFDEBUG TODENSE key@: makes it dense; whether it was not.
+-- | @PFDEBUG TODENSE key@: converts the key to the dense encoding; 'False' if it was dense already.
 -- [Since 2.8.9](https://valkey.io/commands/pfdebug/).
 --
 -- @since 0.1.0.0
@@ -103,9 +103,9 @@ pfdebugTodense name = pfdebug "TODENSE" name Decode.boolean
 pfdebug :: ByteString -> ByteString -> Decoder a -> Command a
 pfdebug what name = command "PFDEBUG" [arg what, key name]
 
--- | @PFSELFTEST@: lets the server test its HyperLogLogs; an error if they are wrong. It takes a
--- while, and nobody is served meanwhile. One node's own: in a cluster a node must be named.
--- [Since 2.8.9](https://valkey.io/commands/pfselftest/).
+-- | @PFSELFTEST@: makes the server test its implementation of HyperLogLogs; an error if the test
+-- fails. It takes a while, and the server serves nobody else meanwhile. Concerns one node; in a
+-- cluster, name it. [Since 2.8.9](https://valkey.io/commands/pfselftest/).
 --
 -- @since 0.1.0.0
 pfselftest :: Command ()

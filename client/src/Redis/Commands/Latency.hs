@@ -1,11 +1,11 @@
--- | What made a server slow, and how slow its commands are. A server notes events
--- once it has been told how long is too long:
+-- | What made a server slow, and how long its commands take. A server records slow events once a
+-- threshold is set:
 --
 -- > run client (Redis.configSet (("latency-monitor-threshold", "100") :| []))
 -- > worst <- run client (onEvery AllNodes Redis.latencyLatest)
 --
--- In a cluster each node has events of its own; 'latencyReset' is sent to all, the
--- others want a node to be named. The server's page:
+-- In a cluster each node records its own events. 'latencyReset' and 'latencyResetOf' go to all
+-- nodes, 'latencyHelp' to any node; the others need a node to be named. The server's documentation:
 -- <https://valkey.io/topics/latency-monitor/>.
 module Redis.Commands.Latency
   ( latencyLatest,
@@ -33,25 +33,25 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds, seconds)
 import Redis.Value (Value)
 
--- | A kind of event that took long.
+-- | A kind of event that took too long.
 --
 -- @since 0.1.0.0
 data LatencyEvent = LatencyEvent
-  { -- | Such as @command@, @fork@ or @expire-cycle@.
+  { -- | The name of this kind, such as @command@, @fork@ or @expire-cycle@.
     latencyEventName :: ByteString,
-    -- | When it was last, to the second.
+    -- | When the latest such event happened, to the second.
     latencyEventTime :: UTCTime,
-    -- | How long it took then, to the millisecond.
+    -- | How long the latest event took, to the millisecond.
     latencyEventLatest :: Duration,
-    -- | The longest since the last reset.
+    -- | How long the longest event since the last reset took.
     latencyEventMaximum :: Duration,
-    -- | What newer servers add: Valkey the sum and the number, since 8.1.0.
+    -- | What newer servers add. Valkey adds the sum and the number of events since 8.1.0.
     latencyEventOthers :: [Value]
   }
   deriving stock (Eq, Show)
 
--- | @LATENCY LATEST@: the last event of each kind. One node's own. \(O(1)\) on the server,
--- [since 2.8.13](https://valkey.io/commands/latency-latest/).
+-- | @LATENCY LATEST@: the latest event of each kind. Concerns one node; in a cluster, name it.
+-- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-latest/).
 --
 -- @since 0.1.0.0
 latencyLatest :: Command [LatencyEvent]
@@ -75,48 +75,51 @@ latencyLatest = command "LATENCY LATEST" [] (Decode.list event)
 inMillis :: Decoder Duration
 inMillis = fmap milliseconds . Decode.integer
 
--- | @LATENCY HISTORY event@: when this kind of event was, at most 160 times, and how long the worst
--- of each second took; the oldest first. One node's own. \(O(1)\) on the server,
--- [since 2.8.13](https://valkey.io/commands/latency-history/).
+-- | @LATENCY HISTORY event@: when events of this kind happened, and how long the longest of each
+-- second took; at most 160 entries, the oldest first. Concerns one node; in a cluster, name it.
+-- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-history/).
 --
 -- @since 0.1.0.0
 latencyHistory :: ByteString -> Command [(UTCTime, Duration)]
 latencyHistory event = command "LATENCY HISTORY" [arg event] (Decode.list (Decode.pair Decode.unixSeconds inMillis))
 
--- | @LATENCY RESET@: forgets all events; how many kinds there were, in a cluster on all nodes.
--- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-reset/).
+-- | @LATENCY RESET@: forgets all events; how many kinds there were. In a cluster it goes to all
+-- nodes and returns the sum. \(O(1)\) on the server,
+-- [since 2.8.13](https://valkey.io/commands/latency-reset/).
 --
 -- @since 0.1.0.0
 latencyReset :: Command Int64
 latencyReset = command "LATENCY RESET" [] Decode.integer
 
--- | @LATENCY RESET event …@: as 'latencyReset', of these kinds.
+-- | @LATENCY RESET event …@: like 'latencyReset', for these kinds only.
 --
 -- @since 0.1.0.0
 latencyResetOf :: NonEmpty ByteString -> Command Int64
 latencyResetOf events = command "LATENCY RESET" (args events) Decode.integer
 
--- | How long one command takes.
+-- | How long the runs of one command took.
 --
 -- @since 0.1.0.0
 data LatencyHistogram = LatencyHistogram
-  { -- | How often it was run.
+  { -- | How often the command ran.
     latencyHistogramCalls :: Int64,
-    -- | How many runs took at most so long, each number with those before it.
+    -- | For each duration, how many runs took at most that long. Each number includes those before
+    -- it.
     latencyHistogramBuckets :: [(Duration, Int64)]
   }
   deriving stock (Eq, Show)
 
--- | @LATENCY HISTOGRAM@: of every command that was run. One node's own. \(O(n)\) on the server,
+-- | @LATENCY HISTOGRAM@: the histogram of every command that has run. Concerns one node; in a
+-- cluster, name it. \(O(n)\) on the server,
 -- [since 7.0.0](https://valkey.io/commands/latency-histogram/).
 --
 -- @since 0.1.0.0
 latencyHistogram :: Command [(ByteString, LatencyHistogram)]
 latencyHistogram = command "LATENCY HISTOGRAM" [] histograms
 
--- | @LATENCY HISTOGRAM command …@: as 'latencyHistogram', of these. A subcommand is
--- named as @config|get@, a command with subcommands stands for all of them; those
--- that were not run are left out.
+-- | @LATENCY HISTOGRAM command …@: like 'latencyHistogram', for these commands only. A subcommand
+-- is named as @config|get@; a command with subcommands stands for all of them. Commands that have
+-- not run are left out.
 --
 -- @since 0.1.0.0
 latencyHistogramOf :: NonEmpty ByteString -> Command [(ByteString, LatencyHistogram)]
@@ -131,23 +134,24 @@ histograms = Decode.pairs Decode.bytes $ \reply -> do
   where
     inMicros = fmap (seconds . (/ 1e6) . fromIntegral) . Decode.integer
 
--- | @LATENCY DOCTOR@: what the server makes of its events, in words for people. One node's own.
--- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-doctor/).
+-- | @LATENCY DOCTOR@: the server's analysis of its events, as text for people to read. Concerns one
+-- node; in a cluster, name it. \(O(1)\) on the server,
+-- [since 2.8.13](https://valkey.io/commands/latency-doctor/).
 --
 -- @since 0.1.0.0
 latencyDoctor :: Command ByteString
 latencyDoctor = command "LATENCY DOCTOR" [] Decode.bytes
 
--- | @LATENCY GRAPH event@: the history of one kind of event, drawn with letters. One node's own.
--- \(O(1)\) on the server, [since 2.8.13](https://valkey.io/commands/latency-graph/). An error if
--- there was none.
+-- | @LATENCY GRAPH event@: the history of one kind of event, drawn with letters. An error if there
+-- was no such event. Concerns one node; in a cluster, name it. \(O(1)\) on the server,
+-- [since 2.8.13](https://valkey.io/commands/latency-graph/).
 --
 -- @since 0.1.0.0
 latencyGraph :: ByteString -> Command ByteString
 latencyGraph event = command "LATENCY GRAPH" [arg event] Decode.bytes
 
--- | @LATENCY HELP@: what LATENCY can do, in lines for people. \(O(1)\) on the server,
--- [since 2.8.13](https://valkey.io/commands/latency-help/).
+-- | @LATENCY HELP@: what LATENCY can do, as lines of text for people to read. \(O(1)\) on the
+-- server, [since 2.8.13](https://valkey.io/commands/latency-help/).
 --
 -- @since 0.1.0.0
 latencyHelp :: Command [ByteString]

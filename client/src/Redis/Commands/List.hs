@@ -1,13 +1,13 @@
--- | Lists: queues with two ends, and elements by their place.
+-- | Lists: queues with two ends, whose elements also have an index.
 --
 -- > run client (Redis.rpush "example:{lists}" ("first" :| ["second", "third"]))
 -- > run client (Redis.lpop "example:{lists}")
 --
--- A list without elements does not exist: taking the last one deletes the key, and
--- each command that puts an element makes it, unless it says otherwise. An index
--- counts from 0 at the left end, and from -1 at the right one.
+-- A list without elements does not exist: removing the last element deletes the key, and each
+-- command that adds an element creates the list if need be, except where its documentation says
+-- otherwise. An index counts from 0 at the left end, and from -1 at the right end.
 --
--- What the server says of them: <https://valkey.io/commands/#list>.
+-- The server's documentation: <https://valkey.io/commands/#list>.
 module Redis.Commands.List
   ( -- * Putting
     lpush,
@@ -68,61 +68,62 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 
--- | @LPUSH key element …@: puts them before the first, one after the other; the length after it.
--- \(O(1)\) per element on the server, [since 1.0.0](https://valkey.io/commands/lpush/); several
--- elements since 2.4.0.
+-- | @LPUSH key element …@: adds the elements at the left end, one after the other, so that the last
+-- of them becomes the first of the list; the new length. \(O(1)\) per element on the server,
+-- [since 1.0.0](https://valkey.io/commands/lpush/); several elements since 2.4.0.
 --
 -- @since 0.1.0.0
 lpush :: ByteString -> NonEmpty ByteString -> Command Int64
 lpush name elements = command "LPUSH" (key name : args elements) Decode.integer
 
--- | @RPUSH key element …@: puts them after the last; the length after it. \(O(1)\) per element on
--- the server, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
+-- | @RPUSH key element …@: adds the elements at the right end; the new length. \(O(1)\) per element
+-- on the server, [since 1.0.0](https://valkey.io/commands/rpush/); several elements since 2.4.0.
 --
 -- @since 0.1.0.0
 rpush :: ByteString -> NonEmpty ByteString -> Command Int64
 rpush name elements = command "RPUSH" (key name : args elements) Decode.integer
 
--- | @LPUSHX key element …@: as 'lpush', if the list is there; without it nothing happens and the
--- length is 0. \(O(1)\) per element on the server,
--- [since 2.2.0](https://valkey.io/commands/lpushx/); several elements since 4.0.0.
+-- | @LPUSHX key element …@: like 'lpush', if the list exists; otherwise it does nothing and returns
+-- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/lpushx/); several
+-- elements since 4.0.0.
 --
 -- @since 0.1.0.0
 lpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 lpushx name elements = command "LPUSHX" (key name : args elements) Decode.integer
 
--- | @RPUSHX key element …@: as 'rpush', if the list is there; without it nothing happens and the
--- length is 0. \(O(1)\) per element on the server,
--- [since 2.2.0](https://valkey.io/commands/rpushx/); several elements since 4.0.0.
+-- | @RPUSHX key element …@: like 'rpush', if the list exists; otherwise it does nothing and returns
+-- 0. \(O(1)\) per element on the server, [since 2.2.0](https://valkey.io/commands/rpushx/); several
+-- elements since 4.0.0.
 --
 -- @since 0.1.0.0
 rpushx :: ByteString -> NonEmpty ByteString -> Command Int64
 rpushx name elements = command "RPUSHX" (key name : args elements) Decode.integer
 
--- | Where to insert: beside the first element, from the left, that is this one.
+-- | Where to insert an element: beside the first element, from the left, that equals the given one.
 --
 -- @since 0.1.0.0
 data InsertPlace
-  = -- | BEFORE: to its left.
+  = -- | BEFORE: to the left of it.
     BeforeElement ByteString
-  | -- | AFTER: to its right.
+  | -- | AFTER: to the right of it.
     AfterElement ByteString
   deriving stock (Eq, Show)
 
--- | What came of an insertion.
+-- | The result of an insertion.
 --
 -- @since 0.1.0.0
 data Inserted
-  = -- | It is in the list, which is now so long.
+  = -- | The element was inserted; the new length of the list.
     Inserted Int64
-  | -- | The list lacks the element beside which it should be.
+  | -- | The list has no element that equals the given one.
     NoSuchElement
   | -- | There is no list.
     NoSuchList
   deriving stock (Eq, Show)
 
--- | @LINSERT key BEFORE|AFTER pivot element@: puts an element beside another. \(O(n)\) on the
--- server in the elements left of that, [since 2.2.0](https://valkey.io/commands/linsert/).
+-- | @LINSERT key BEFORE|AFTER pivot element@: inserts an element beside another one. \(O(n)\) on
+-- the server in the number of elements left of that one,
+-- [since 2.2.0](https://valkey.io/commands/linsert/).
 --
 -- @since 0.1.0.0
 linsert :: ByteString -> InsertPlace -> ByteString -> Command Inserted
@@ -140,38 +141,39 @@ linsert name place new =
       BeforeElement pivot -> [arg "BEFORE", arg pivot]
       AfterElement pivot -> [arg "AFTER", arg pivot]
 
--- | @LSET key index element@: puts another element in the place of this one. An error if there is
--- no list, or none so long. \(O(n)\) on the server in the distance from the nearer end,
+-- | @LSET key index element@: replaces the element at this index. An error if there is no list, or
+-- no such index. \(O(n)\) on the server in the distance from the nearer end,
 -- [since 1.0.0](https://valkey.io/commands/lset/).
 --
 -- @since 0.1.0.0
 lset :: ByteString -> Int64 -> ByteString -> Command ()
 lset name index new = command "LSET" [key name, int index, arg new] Decode.okay
 
--- | @LPOP key@: takes the first. \(O(1)\) on the server,
+-- | @LPOP key@: removes the first element and returns it, if there is one. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/lpop/).
 --
 -- @since 0.1.0.0
 lpop :: ByteString -> Command (Maybe ByteString)
 lpop name = command "LPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @RPOP key@: takes the last. \(O(1)\) on the server,
+-- | @RPOP key@: removes the last element and returns it, if there is one. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/rpop/).
 --
 -- @since 0.1.0.0
 rpop :: ByteString -> Command (Maybe ByteString)
 rpop name = command "RPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @LPOP key count@: takes the first so many, or as many as there are, from the left; none without
--- a list. The server refuses a negative count. \(O(n)\) on the server in the elements taken,
+-- | @LPOP key count@: removes this many elements from the left end and returns them, or all if
+-- there are fewer; none if there is no list. A negative count is refused before it is sent.
+-- \(O(n)\) on the server in the number of elements removed,
 -- [since 6.2.0](https://valkey.io/commands/lpop/).
 --
 -- @since 0.1.0.0
 lpopCount :: ByteString -> Int64 -> Command [ByteString]
 lpopCount name count = command "LPOP" [key name, natural count] elementsOrNone
 
--- | @RPOP key count@: as 'lpopCount', from the right: the last comes first.
--- [Since 6.2.0](https://valkey.io/commands/rpop/).
+-- | @RPOP key count@: like 'lpopCount', from the right end: the last element of the list comes
+-- first. [Since 6.2.0](https://valkey.io/commands/rpop/).
 --
 -- @since 0.1.0.0
 rpopCount :: ByteString -> Int64 -> Command [ByteString]
@@ -180,20 +182,21 @@ rpopCount name count = command "RPOP" [key name, natural count] elementsOrNone
 elementsOrNone :: Decoder [ByteString]
 elementsOrNone = fmap (fromMaybe []) . Decode.nullable (Decode.list Decode.bytes)
 
--- | @LMPOP numkeys key … LEFT|RIGHT@: takes an element of the first list that has one: that list's
--- key and the element, or 'Nothing' if all are empty. In a cluster the keys must share a slot.
--- \(O(n+m)\) on the server in keys and elements taken,
+-- | @LMPOP numkeys key … LEFT|RIGHT@: removes an element from the first list that has one; the key
+-- of that list and the element, or 'Nothing' if all lists are empty. In a cluster the keys must
+-- share a slot. \(O(n+m)\) on the server in the numbers of keys and of elements removed,
 -- [since 7.0.0](https://valkey.io/commands/lmpop/).
 --
 -- @since 0.1.0.0
 lmpop :: NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
 lmpop = lmpopWith lmpopDefaults
 
--- | How much to take.
+-- | How many elements to remove.
 --
 -- @since 0.1.0.0
 newtype LmpopOptions = LmpopOptions
-  { -- | COUNT: at most so many, all of one list; 'Nothing' is one.
+  { -- | COUNT: at most this many, all from one list; 'Nothing' is one. Numbers below 1 are refused
+    -- before they are sent.
     lmpopCount :: Maybe Int64
   }
   deriving stock (Eq, Show)
@@ -204,8 +207,7 @@ newtype LmpopOptions = LmpopOptions
 lmpopDefaults :: LmpopOptions
 lmpopDefaults = LmpopOptions {lmpopCount = Nothing}
 
--- | @LMPOP numkeys key … LEFT|RIGHT [COUNT n]@: as 'lmpop'. A
--- count is at least 1.
+-- | @LMPOP numkeys key … LEFT|RIGHT [COUNT n]@: like 'lmpop', with options.
 --
 -- @since 0.1.0.0
 lmpopWith :: LmpopOptions -> NonEmpty ByteString -> ListEnd -> Command (Maybe (ByteString, [ByteString]))
@@ -219,21 +221,21 @@ lmpopArguments LmpopOptions {lmpopCount} names from =
 keyAndElements :: Decoder (ByteString, [ByteString])
 keyAndElements = Decode.pair Decode.bytes (Decode.list Decode.bytes)
 
--- | Which of the elements that are equal. Numbers are at least 1; others are refused
--- before they are sent, because a server reads 0 as all of them.
+-- | How many of several equal elements to remove. Numbers below 1 are refused before they are sent,
+-- because a server reads 0 as all of them.
 --
 -- @since 0.1.0.0
 data LremCount
-  = -- | Every one.
+  = -- | All of them.
     RemoveAll
-  | -- | The first so many, from the left.
+  | -- | This many, from the left.
     RemoveFirst Int64
-  | -- | The last so many, from the right.
+  | -- | This many, from the right.
     RemoveLast Int64
   deriving stock (Eq, Show)
 
--- | @LREM key count element@: takes out what equals this; how many there were. \(O(n+m)\) on the
--- server in the list's length and in those taken out,
+-- | @LREM key count element@: removes elements that equal the given one; how many were removed.
+-- \(O(n+m)\) on the server in the length of the list and the number of elements removed,
 -- [since 1.0.0](https://valkey.io/commands/lrem/).
 --
 -- @since 0.1.0.0
@@ -247,9 +249,9 @@ lrem name which element = command "LREM" [key name, count, arg element] Decode.i
         | most >= 1 -> int (negate most)
         | otherwise -> positive most
 
--- | @LTRIM key start stop@: keeps what is from element to element, both included, negative from the
--- end, and drops the rest; an empty range deletes the list. \(O(n)\) on the server in the elements
--- dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
+-- | @LTRIM key start stop@: keeps the elements from @start@ to @stop@, both included, and drops the
+-- rest. Negative indices count from the right end. An empty range deletes the list. \(O(n)\) on the
+-- server in the number of elements dropped, [since 1.0.0](https://valkey.io/commands/ltrim/).
 --
 -- > lpush "latest" ("news" :| []) *> ltrim "latest" 0 99
 --
@@ -257,70 +259,71 @@ lrem name which element = command "LREM" [key name, count, arg element] Decode.i
 ltrim :: ByteString -> Int64 -> Int64 -> Command ()
 ltrim name start stop = command "LTRIM" [key name, int start, int stop] Decode.okay
 
--- | @LRANGE key start stop@: from element to element, both included, negative from the end.
--- \(O(s+n)\) on the server for a distance s from the nearer end and n elements,
--- [since 1.0.0](https://valkey.io/commands/lrange/).
+-- | @LRANGE key start stop@: the elements from @start@ to @stop@, both included. Negative indices
+-- count from the right end. \(O(s+n)\) on the server for a distance s from the nearer end and n
+-- elements, [since 1.0.0](https://valkey.io/commands/lrange/).
 --
 -- @since 0.1.0.0
 lrange :: ByteString -> Int64 -> Int64 -> Command [ByteString]
 lrange name start stop =
   command "LRANGE" [key name, int start, int stop] (Decode.list Decode.bytes)
 
--- | @LLEN key@. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/llen/).
+-- | @LLEN key@: the number of elements. \(O(1)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/llen/).
 --
 -- @since 0.1.0.0
 llen :: ByteString -> Command Int64
 llen name = command "LLEN" [key name] Decode.integer
 
--- | @LINDEX key index@: the element there, if there is one. \(O(n)\) on the server in the distance
--- from the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
+-- | @LINDEX key index@: the element at this index, if there is one. \(O(n)\) on the server in the
+-- distance from the nearer end, [since 1.0.0](https://valkey.io/commands/lindex/).
 --
 -- @since 0.1.0.0
 lindex :: ByteString -> Int64 -> Command (Maybe ByteString)
 lindex name index = command "LINDEX" [key name, int index] (Decode.nullable Decode.bytes)
 
--- | @LPOS key element@: the index of the first that equals this. \(O(n)\) on the server in the
--- elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
+-- | @LPOS key element@: the index of the first element that equals the given one. \(O(n)\) on the
+-- server in the number of elements before it, [since 6.0.6](https://valkey.io/commands/lpos/).
 --
 -- @since 0.1.0.0
 lpos :: ByteString -> ByteString -> Command (Maybe Int64)
 lpos = lposWith lposDefaults
 
--- | Where to look.
+-- | Where to begin a search, and how far to search.
 --
 -- @since 0.1.0.0
 data LposOptions = LposOptions
-  { -- | RANK: from the second or third match on; negative ones look from the right end,
-    -- -1 being the last match. The server refuses 0.
+  { -- | RANK: the match to begin with; 2 is the second match. Negative ranks search from the right
+    -- end, and -1 is the last match. The server refuses 0.
     lposRank :: Maybe Int64,
-    -- | MAXLEN: after comparing so many elements, stop. 0 compares all.
+    -- | MAXLEN: stop after comparing this many elements. 0 compares all.
     lposMaxlen :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | From the first on, through the whole list.
+-- | From the first match on, through the whole list.
 --
 -- @since 0.1.0.0
 lposDefaults :: LposOptions
 lposDefaults = LposOptions {lposRank = Nothing, lposMaxlen = Nothing}
 
--- | @LPOS key element [RANK n] [MAXLEN n]@: as 'lpos'. An index counts from the left
--- end, wherever the search begins.
+-- | @LPOS key element [RANK n] [MAXLEN n]@: like 'lpos', with options. The index counts from the
+-- left end, wherever the search begins.
 --
 -- @since 0.1.0.0
 lposWith :: LposOptions -> ByteString -> ByteString -> Command (Maybe Int64)
 lposWith options name element =
   command "LPOS" (key name : arg element : lposArguments options) (Decode.nullable Decode.integer)
 
--- | @LPOS key element COUNT n@: the indices of so many that equal this, or, with 0, of all of them.
--- [Since 6.0.6](https://valkey.io/commands/lpos/).
+-- | @LPOS key element COUNT n@: the indices of this many elements that equal the given one, or,
+-- with 0, of all of them. [Since 6.0.6](https://valkey.io/commands/lpos/).
 --
 -- @since 0.1.0.0
 lposCount :: Int64 -> ByteString -> ByteString -> Command [Int64]
 lposCount = lposCountWith lposDefaults
 
--- | @LPOS key element COUNT n [RANK n] [MAXLEN n]@: as 'lposCount', in the order
--- in which the search comes to them.
+-- | @LPOS key element COUNT n [RANK n] [MAXLEN n]@: like 'lposCount', with options. The indices
+-- come in the order in which the search finds them.
 --
 -- @since 0.1.0.0
 lposCountWith :: LposOptions -> Int64 -> ByteString -> ByteString -> Command [Int64]
@@ -334,9 +337,9 @@ lposArguments :: LposOptions -> [Argument]
 lposArguments LposOptions {lposRank, lposMaxlen} =
   option "RANK" int lposRank <> option "MAXLEN" natural lposMaxlen
 
--- | @LMOVE source destination LEFT|RIGHT LEFT|RIGHT@: takes from one end of the source and puts it
--- at one end of the destination, which may be the same list; the element, or 'Nothing' if there was
--- none. In a cluster both must share a slot. \(O(1)\) on the server,
+-- | @LMOVE source destination LEFT|RIGHT LEFT|RIGHT@: moves an element from one end of the source
+-- to one end of the destination, which may be the same list; the element, or 'Nothing' if the
+-- source has none. In a cluster both keys must share a slot. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/lmove/).
 --
 -- @since 0.1.0.0
@@ -347,26 +350,26 @@ lmove (source, from) (destination, to) =
     [key source, key destination, listEnd from, listEnd to]
     (Decode.nullable Decode.bytes)
 
--- | @RPOPLPUSH source destination@: what 'lmove' does from the right end of one to the left end of
--- the other. \(O(1)\) on the server, [since 1.2.0](https://valkey.io/commands/rpoplpush/); Redis
--- calls it deprecated since 6.2.0.
+-- | @RPOPLPUSH source destination@: like 'lmove' from the right end of the source to the left end
+-- of the destination. \(O(1)\) on the server, [since 1.2.0](https://valkey.io/commands/rpoplpush/);
+-- Redis calls it deprecated since 6.2.0.
 --
 -- @since 0.1.0.0
 rpoplpush :: ByteString -> ByteString -> Command (Maybe ByteString)
 rpoplpush source destination =
   command "RPOPLPUSH" [key source, key destination] (Decode.nullable Decode.bytes)
 
--- | @BLPOP key … seconds@: takes the first element of the first list that has one and waits for it
--- if need be, for so long or, with 'Nothing', until there is one. The answer is 'Nothing' after
--- that time, else the key and the element. In a cluster the keys must share a slot. \(O(n)\) on the
--- server in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/); fractions of
--- seconds since 6.0.0.
+-- | @BLPOP key … seconds@: removes the first element of the first list that has one. If none has,
+-- it waits for an element: for the given time, or, with 'Nothing', without limit. The result is the
+-- key and the element, or 'Nothing' when the time is over. In a cluster the keys must share a slot.
+-- \(O(n)\) on the server in the number of keys, [since 2.0.0](https://valkey.io/commands/blpop/);
+-- fractions of seconds since 6.0.0.
 --
 -- @since 0.1.0.0
 blpop :: NonEmpty ByteString -> Maybe Duration -> Command (Maybe (ByteString, ByteString))
 blpop names limit = command "BLPOP" (keys names <> [timeout limit]) (Decode.nullable keyAndElement)
 
--- | @BRPOP key … seconds@: as 'blpop', with the last element.
+-- | @BRPOP key … seconds@: like 'blpop', with the last element.
 -- <https://valkey.io/commands/brpop/>
 --
 -- @since 0.1.0.0
@@ -379,15 +382,15 @@ keyAndElement reply =
     [from, element] -> Right (from, element)
     _ -> Decode.mismatch "a key and an element" reply
 
--- | @BLMPOP seconds numkeys key … LEFT|RIGHT@: as 'lmpop', waiting as 'blpop' does.
+-- | @BLMPOP seconds numkeys key … LEFT|RIGHT@: like 'lmpop', but waits for an element like 'blpop'.
 -- [Since 7.0.0](https://valkey.io/commands/blmpop/).
 --
 -- @since 0.1.0.0
 blmpop :: NonEmpty ByteString -> ListEnd -> Maybe Duration -> Command (Maybe (ByteString, [ByteString]))
 blmpop = blmpopWith lmpopDefaults
 
--- | @BLMPOP seconds numkeys key … LEFT|RIGHT [COUNT n]@: as 'lmpopWith', waiting as
--- 'blpop' does, for one element: it does not wait for more.
+-- | @BLMPOP seconds numkeys key … LEFT|RIGHT [COUNT n]@: like 'lmpopWith', but waits like 'blpop'.
+-- It waits for the first element only, not for as many as the count allows.
 --
 -- @since 0.1.0.0
 blmpopWith ::
@@ -405,10 +408,9 @@ data ListEnd
     RightEnd
   deriving stock (Eq, Show)
 
--- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: takes from one end of the source,
--- waiting as 'blpop' does, and puts it at one end of the destination; 'Nothing' after that time. In
--- a cluster both must share a slot. \(O(1)\) on the server,
--- [since 6.2.0](https://valkey.io/commands/blmove/).
+-- | @BLMOVE source destination LEFT|RIGHT LEFT|RIGHT seconds@: like 'lmove', but waits for an
+-- element like 'blpop'; 'Nothing' when the time is over. In a cluster both keys must share a slot.
+-- \(O(1)\) on the server, [since 6.2.0](https://valkey.io/commands/blmove/).
 --
 -- @since 0.1.0.0
 blmove :: (ByteString, ListEnd) -> (ByteString, ListEnd) -> Maybe Duration -> Command (Maybe ByteString)
@@ -418,8 +420,8 @@ blmove (source, from) (destination, to) limit =
     [key source, key destination, listEnd from, listEnd to, timeout limit]
     (Decode.nullable Decode.bytes)
 
--- | @BRPOPLPUSH source destination seconds@: what 'blmove' does from the right end of one to the
--- left end of the other. \(O(1)\) on the server,
+-- | @BRPOPLPUSH source destination seconds@: like 'blmove' from the right end of the source to the
+-- left end of the destination. \(O(1)\) on the server,
 -- [since 2.2.0](https://valkey.io/commands/brpoplpush/); Redis calls it deprecated since 6.2.0.
 --
 -- @since 0.1.0.0

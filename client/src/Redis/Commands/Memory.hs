@@ -1,8 +1,8 @@
--- | Where a server's memory is.
+-- | How a server uses its memory.
 --
 -- > heavy <- run client (Redis.memoryUsage "example:server")
 --
--- The server's pages: <https://valkey.io/commands/memory-usage/> and those beside it.
+-- The server's documentation: <https://valkey.io/commands/memory-usage/> and the pages beside it.
 module Redis.Commands.Memory
   ( memoryUsage,
     memoryUsageWith,
@@ -25,69 +25,69 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Lines (otherThan)
 import Redis.Value (Value)
 
--- | What MEMORY USAGE takes.
+-- | Options of MEMORY USAGE.
 --
 -- @since 0.1.0.0
 newtype MemoryUsageOptions = MemoryUsageOptions
-  { -- | How many elements are looked at: 5 if 'Nothing', all if 0.
+  { -- | SAMPLES: how many elements to look at; 'Nothing' is 5, and 0 is all.
     memoryUsageSamples :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | Five.
+-- | Look at five elements.
 --
 -- @since 0.1.0.0
 memoryUsageDefaults :: MemoryUsageOptions
 memoryUsageDefaults = MemoryUsageOptions {memoryUsageSamples = Nothing}
 
--- | @MEMORY USAGE key@: how many bytes the key and what it holds take; 'Nothing' for no key. Of
--- lists, sets and the like it looks at five elements and estimates the rest. \(O(1)\) on the
--- server, [since 4.0.0](https://valkey.io/commands/memory-usage/).
+-- | @MEMORY USAGE key@: how many bytes the key and its value take; 'Nothing' if there is no such
+-- key. Of lists, sets and the like, the server looks at five elements and estimates the rest.
+-- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-usage/).
 --
 -- @since 0.1.0.0
 memoryUsage :: ByteString -> Command (Maybe Int64)
 memoryUsage = memoryUsageWith memoryUsageDefaults
 
--- | @MEMORY USAGE key [SAMPLES count]@: as 'memoryUsage'. \(O(n)\) on the server in the
--- elements that it looks at.
+-- | @MEMORY USAGE key [SAMPLES count]@: like 'memoryUsage', with options. \(O(n)\) on the server in
+-- the number of elements that it looks at.
 --
 -- @since 0.1.0.0
 memoryUsageWith :: MemoryUsageOptions -> ByteString -> Command (Maybe Int64)
 memoryUsageWith MemoryUsageOptions {memoryUsageSamples} name =
   command "MEMORY USAGE" (key name : option "SAMPLES" int memoryUsageSamples) (Decode.nullable Decode.integer)
 
--- | Bytes, but where another unit is named.
+-- | How a server uses its memory. Sizes are in bytes.
 --
 -- @since 0.1.0.0
 data MemoryStats = MemoryStats
-  { -- | Taken from the allocator, at its highest.
+  { -- | The most memory ever taken from the allocator.
     memoryStatsPeak :: Int64,
-    -- | Taken from the allocator now.
+    -- | The memory taken from the allocator now.
     memoryStatsTotal :: Int64,
-    -- | When the server had just started.
+    -- | The memory taken when the server had just started.
     memoryStatsStartup :: Int64,
-    -- | What is not data: buffers, tables and so on.
+    -- | Memory for other things than data: buffers, tables and so on.
     memoryStatsOverhead :: Int64,
-    -- | Total less overhead.
+    -- | The total less the overhead.
     memoryStatsDataset :: Int64,
-    -- | How many keys there are.
+    -- | The number of keys.
     memoryStatsKeys :: Int64,
-    -- | For each key, all data together.
+    -- | The total less the memory at startup, divided by the number of keys.
     memoryStatsBytesPerKey :: Int64,
-    -- | Connections of clients.
+    -- | Memory for connections of clients.
     memoryStatsClients :: Int64,
-    -- | Connections of replicas.
+    -- | Memory for connections of replicas.
     memoryStatsReplicas :: Int64,
-    -- | Resident memory divided by what is in use.
+    -- | A ratio: resident memory divided by the memory in use.
     memoryStatsFragmentation :: Double,
-    -- | All that the server says besides, in its words. What it says of each database
-    -- is here, as @db.0@.
+    -- | All other fields of the reply, by the server's names. What it tells of each database is
+    -- among them, as @db.0@.
     memoryStatsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | @MEMORY STATS@. One node's own. \(O(1)\) on the server,
--- [since 4.0.0](https://valkey.io/commands/memory-stats/).
+-- | @MEMORY STATS@: how the server uses its memory. Concerns one node; in a cluster, name it.
+-- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-stats/).
 --
 -- @since 0.1.0.0
 memoryStats :: Command MemoryStats
@@ -132,29 +132,31 @@ memoryStats = command "MEMORY STATS" [] $ \reply -> do
         "fragmentation"
       ]
 
--- | @MEMORY PURGE@: has the allocator give back what it can; in a cluster on all primaries. How
--- long that takes depends on how much there is;
+-- | @MEMORY PURGE@: makes the allocator give back the memory that it can; in a cluster, on all
+-- primaries. How long that takes depends on how much there is;
 -- [since 4.0.0](https://valkey.io/commands/memory-purge/).
 --
 -- @since 0.1.0.0
 memoryPurge :: Command ()
 memoryPurge = command "MEMORY PURGE" [] Decode.okay
 
--- | @MEMORY DOCTOR@: what the server makes of its memory, in words for people. One node's own.
--- \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/memory-doctor/).
+-- | @MEMORY DOCTOR@: the server's analysis of its memory, as text for people to read. Concerns one
+-- node; in a cluster, name it. \(O(1)\) on the server,
+-- [since 4.0.0](https://valkey.io/commands/memory-doctor/).
 --
 -- @since 0.1.0.0
 memoryDoctor :: Command ByteString
 memoryDoctor = command "MEMORY DOCTOR" [] Decode.bytes
 
--- | @MEMORY MALLOC-STATS@: what the allocator says of itself. One node's own. May be slow where
--- there is much; [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
+-- | @MEMORY MALLOC-STATS@: the allocator's own statistics, as text. Concerns one node; in a
+-- cluster, name it. May be slow if much memory is allocated;
+-- [since 4.0.0](https://valkey.io/commands/memory-malloc-stats/).
 --
 -- @since 0.1.0.0
 memoryMallocStats :: Command ByteString
 memoryMallocStats = command "MEMORY MALLOC-STATS" [] Decode.bytes
 
--- | @MEMORY HELP@: what MEMORY can do, in lines for people. \(O(1)\) on the server,
+-- | @MEMORY HELP@: what MEMORY can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 4.0.0](https://valkey.io/commands/memory-help/).
 --
 -- @since 0.1.0.0

@@ -1,9 +1,9 @@
--- | Modules: what a server was given besides its own commands.
+-- | Modules: extensions that a server has loaded.
 --
 -- > names <- map Redis.moduleName <$> run client (onNode node Redis.moduleList)
 --
--- In a cluster all of these are one node's own, but for 'moduleHelp'. The commands
--- that a module brings are made with "Redis.Command.Build". The server's page:
+-- Each of these commands concerns one node, except 'moduleHelp'; in a cluster, name the node. Use
+-- "Redis.Command.Build" to make the commands that a module adds. The server's documentation:
 -- <https://valkey.io/topics/modules-intro/>.
 module Redis.Commands.Module
   ( moduleList,
@@ -29,16 +29,17 @@ import Redis.Decode qualified as Decode
 -- @since 0.1.0.0
 data ModuleInfo = ModuleInfo
   { moduleName :: ByteString,
-    -- | As the module counts.
+    -- | The version, as the module itself numbers it.
     moduleVersion :: Int64,
-    -- | Its file, since 7.0.0. Empty for one that is built in.
+    -- | The path of its file, since 7.0.0. Empty for a module that is built in.
     modulePath :: Maybe ByteString,
-    -- | What it was loaded with, since 7.0.0.
+    -- | The arguments with which it was loaded, since 7.0.0.
     moduleArgs :: [ByteString]
   }
   deriving stock (Eq, Show)
 
--- | @MODULE LIST@. \(O(n)\) on the server, [since 4.0.0](https://valkey.io/commands/module-list/).
+-- | @MODULE LIST@: the modules that are loaded. \(O(n)\) on the server,
+-- [since 4.0.0](https://valkey.io/commands/module-list/).
 --
 -- @since 0.1.0.0
 moduleList :: Command [ModuleInfo]
@@ -53,7 +54,7 @@ moduleInfo reply = do
   arguments <- Decode.optionalField "args" (Decode.list Decode.bytes) fields
   pure ModuleInfo {moduleName, moduleVersion, modulePath, moduleArgs = concat arguments}
 
--- | @MODULE LOAD path argument …@: loads a module's file, on the server's own disk. Servers
+-- | @MODULE LOAD path argument …@: loads a module from a file on the server's own disk. Servers
 -- [since 7.0](https://valkey.io/commands/module-load/) refuse it unless @enable-module-command@ is
 -- set. \(O(1)\) on the server, since 4.0.0.
 --
@@ -61,24 +62,24 @@ moduleInfo reply = do
 moduleLoad :: ByteString -> [ByteString] -> Command ()
 moduleLoad path arguments = command "MODULE LOAD" (arg path : args arguments) Decode.okay
 
--- | What a module is loaded with.
+-- | The settings and arguments for a module.
 --
 -- @since 0.1.0.0
 data ModuleLoadexOptions = ModuleLoadexOptions
   { -- | CONFIG: settings of the module, by name.
     moduleLoadexConfig :: [(ByteString, ByteString)],
-    -- | ARGS
+    -- | ARGS: arguments for the module.
     moduleLoadexArgs :: [ByteString]
   }
   deriving stock (Eq, Show)
 
--- | Nothing.
+-- | No settings and no arguments.
 --
 -- @since 0.1.0.0
 moduleLoadexDefaults :: ModuleLoadexOptions
 moduleLoadexDefaults = ModuleLoadexOptions {moduleLoadexConfig = [], moduleLoadexArgs = []}
 
--- | @MODULE LOADEX path [CONFIG name value …] [ARGS argument …]@: as 'moduleLoad', with settings.
+-- | @MODULE LOADEX path [CONFIG name value …] [ARGS argument …]@: like 'moduleLoad', with settings.
 -- \(O(1)\) on the server, [since 7.0.0](https://valkey.io/commands/module-loadex/).
 --
 -- @since 0.1.0.0
@@ -87,17 +88,18 @@ moduleLoadexWith ModuleLoadexOptions {moduleLoadexConfig, moduleLoadexArgs} path
   command "MODULE LOADEX" (arg path : concatMap setting moduleLoadexConfig <> arguments) Decode.okay
   where
     setting (name, value) = [arg "CONFIG", arg name, arg value]
-    -- It takes all that follows.
+    -- ARGS takes all words that follow it, so it comes last.
     arguments = if null moduleLoadexArgs then [] else arg "ARGS" : args moduleLoadexArgs
 
--- | @MODULE UNLOAD name@. An error if there is none of this name, or if keys hold what only it
--- understands. \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/module-unload/).
+-- | @MODULE UNLOAD name@: unloads a module. An error if there is none of this name, or if it cannot
+-- be unloaded, for example because it defines types of values. \(O(1)\) on the server,
+-- [since 4.0.0](https://valkey.io/commands/module-unload/).
 --
 -- @since 0.1.0.0
 moduleUnload :: ByteString -> Command ()
 moduleUnload name = command "MODULE UNLOAD" [arg name] Decode.okay
 
--- | @MODULE HELP@: what MODULE can do, in lines for people. \(O(1)\) on the server,
+-- | @MODULE HELP@: what MODULE can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/module-help/).
 --
 -- @since 0.1.0.0

@@ -1,9 +1,8 @@
--- | What a server knows of a value besides the value: how it is stored, and how it
--- was used.
+-- | How a server stores a value, and how much the value was used.
 --
 -- > run client (Redis.objectEncoding "example:{keys}") -- Just IntEncoding
 --
--- Looking does not count as use. The servers' pages:
+-- None of these commands counts as a use of the value. The servers' documentation:
 -- <https://valkey.io/commands/object/>,
 -- <https://redis.io/docs/latest/commands/object/>.
 module Redis.Commands.Object
@@ -29,7 +28,7 @@ import Redis.Duration (Duration, seconds)
 data Encoding
   = -- | A string that is a number.
     IntEncoding
-  | -- | A short string, in one piece with what describes it.
+  | -- | A short string, in one piece of memory with its header.
     EmbstrEncoding
   | -- | Any other string.
     RawEncoding
@@ -37,9 +36,9 @@ data Encoding
     ListpackEncoding
   | -- | A short hash with fields that expire, in one piece of memory; Redis since 7.4.
     ListpackexEncoding
-  | -- | What 'ListpackEncoding' was before 7.0.
+  | -- | Before 7.0: the predecessor of 'ListpackEncoding'.
     ZiplistEncoding
-  | -- | A list of such pieces.
+  | -- | A list, as a chain of listpacks (of ziplists before 7.0).
     QuicklistEncoding
   | -- | A list, before 3.2.
     LinkedlistEncoding
@@ -51,12 +50,12 @@ data Encoding
     SkiplistEncoding
   | -- | A stream.
     StreamEncoding
-  | -- | Another one, by the server's word for it.
+  | -- | Another encoding, by the server's name for it.
     OtherEncoding ByteString
   deriving stock (Eq, Ord, Show)
 
--- | @OBJECT ENCODING key@: 'Nothing' for no key. \(O(1)\) on the server,
--- [since 2.2.3](https://valkey.io/commands/object-encoding/).
+-- | @OBJECT ENCODING key@: how the value is stored; 'Nothing' if there is no such key. \(O(1)\) on
+-- the server, [since 2.2.3](https://valkey.io/commands/object-encoding/).
 --
 -- @since 0.1.0.0
 objectEncoding :: ByteString -> Command (Maybe Encoding)
@@ -78,17 +77,17 @@ objectEncoding name =
       "stream" -> StreamEncoding
       other -> OtherEncoding other
 
--- | @OBJECT FREQ key@: how often it was used, by a logarithmic counter; 'Nothing' for no key. An
--- error unless the server evicts by that (a policy of @maxmemory-policy@ with @lfu@). \(O(1)\) on
--- the server, [since 4.0.0](https://valkey.io/commands/object-freq/).
+-- | @OBJECT FREQ key@: how often the key was used, as a logarithmic counter; 'Nothing' if there is
+-- no such key. An error unless the server's @maxmemory-policy@ is an LFU policy, which evicts by
+-- frequency of use. \(O(1)\) on the server, [since 4.0.0](https://valkey.io/commands/object-freq/).
 --
 -- @since 0.1.0.0
 objectFreq :: ByteString -> Command (Maybe Int64)
 objectFreq name = command "OBJECT FREQ" [key name] (Decode.nullable Decode.integer)
 
--- | @OBJECT IDLETIME key@: for how long it was not used, to about ten seconds; 'Nothing' for no
--- key. An error if the server counts how often instead. \(O(1)\) on the server,
--- [since 2.2.3](https://valkey.io/commands/object-idletime/).
+-- | @OBJECT IDLETIME key@: how long the key has not been used, to about a second; 'Nothing' if
+-- there is no such key. An error if the server's @maxmemory-policy@ is an LFU policy, which counts
+-- uses instead. \(O(1)\) on the server, [since 2.2.3](https://valkey.io/commands/object-idletime/).
 --
 -- @since 0.1.0.0
 objectIdletime :: ByteString -> Command (Maybe Duration)
@@ -96,14 +95,14 @@ objectIdletime name =
   command "OBJECT IDLETIME" [key name] (Decode.nullable (fmap (seconds . fromIntegral) . Decode.integer))
 
 -- | @OBJECT REFCOUNT key@: how many references the server holds to the value; a very large number
--- for those that all share. 'Nothing' for no key. \(O(1)\) on the server,
--- [since 2.2.3](https://valkey.io/commands/object-refcount/).
+-- for a value that the server shares among all keys. 'Nothing' if there is no such key. \(O(1)\) on
+-- the server, [since 2.2.3](https://valkey.io/commands/object-refcount/).
 --
 -- @since 0.1.0.0
 objectRefcount :: ByteString -> Command (Maybe Int64)
 objectRefcount name = command "OBJECT REFCOUNT" [key name] (Decode.nullable Decode.integer)
 
--- | @OBJECT HELP@: the server's own words, a line each. \(O(1)\) on the server,
+-- | @OBJECT HELP@: what OBJECT can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/object-help/).
 --
 -- @since 0.1.0.0

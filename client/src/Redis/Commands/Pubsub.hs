@@ -1,9 +1,10 @@
--- | Publishing messages, and asking who listens.
+-- | Publishing messages, and looking up who subscribes.
 --
 -- > run client (Redis.publish "example:publish" "it rains")
 -- > run client (onNode node (Redis.pubsubNumsub ("example:publish" :| [])))
 --
--- "Redis.Subscription" listens; SUBSCRIBE and the like are not here. The server's page: <https://valkey.io/topics/pubsub/>.
+-- To subscribe, use "Redis.Subscription"; SUBSCRIBE and its variants are not in this module.
+-- The server's documentation: <https://valkey.io/topics/pubsub/>.
 module Redis.Commands.Pubsub
   ( -- * Publishing
     publish,
@@ -29,28 +30,31 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
--- | @PUBLISH channel message@: how many got it. \(O(n)\) on the server in those who listen to the
--- channel, and in all patterns; [since 2.0.0](https://valkey.io/commands/publish/).
+-- | @PUBLISH channel message@: publishes a message; how many subscribers received it. \(O(n)\) on
+-- the server in the subscribers of the channel, and in all patterns;
+-- [since 2.0.0](https://valkey.io/commands/publish/).
 --
--- In a cluster any node takes it and all nodes pass it on; the number is that of the
--- node's own listeners.
+-- In a cluster any node takes the message, and it reaches all nodes; the number counts the
+-- subscribers of that one node.
 --
 -- @since 0.1.0.0
 publish :: ByteString -> ByteString -> Command Int64
 publish channel message = command "PUBLISH" [arg channel, arg message] Decode.integer
 
--- | @SPUBLISH channel message@: how many got it who listen to a channel of shards (SSUBSCRIBE).
--- \(O(n)\) on the server in those, [since 7.0.0](https://valkey.io/commands/spublish/).
+-- | @SPUBLISH channel message@: publishes a message to a shard channel; how many subscribers
+-- (SSUBSCRIBE) received it. \(O(n)\) on the server in their number,
+-- [since 7.0.0](https://valkey.io/commands/spublish/).
 --
--- In a cluster it goes to the primary of the channel's slot and stays in its shard;
--- the number is that of this primary's own listeners.
+-- In a cluster the message goes to the primary of the channel's slot and stays in its shard; the
+-- number counts the subscribers of this primary.
 --
 -- @since 0.1.0.0
 spublish :: ByteString -> ByteString -> Command Int64
 spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.integer
 
--- | @PUBSUB CHANNELS@: the channels that somebody listens to, patterns apart. One node's own.
--- \(O(n)\) on the server, [since 2.8.0](https://valkey.io/commands/pubsub-channels/).
+-- | @PUBSUB CHANNELS@: the channels that have subscribers; patterns do not count. Concerns one
+-- node; in a cluster, name it. \(O(n)\) on the server,
+-- [since 2.8.0](https://valkey.io/commands/pubsub-channels/).
 --
 -- > run client (onEvery AllNodes pubsubChannels)
 --
@@ -58,41 +62,42 @@ spublish channel message = command "SPUBLISH" [key channel, arg message] Decode.
 pubsubChannels :: Command [ByteString]
 pubsubChannels = command "PUBSUB CHANNELS" [] (Decode.list Decode.bytes)
 
--- | @PUBSUB CHANNELS pattern@: as 'pubsubChannels', those that match the glob.
+-- | @PUBSUB CHANNELS pattern@: like 'pubsubChannels', for the channels that match a glob.
 --
 -- @since 0.1.0.0
 pubsubChannelsOf :: ByteString -> Command [ByteString]
 pubsubChannelsOf glob = command "PUBSUB CHANNELS" [arg glob] (Decode.list Decode.bytes)
 
--- | @PUBSUB NUMPAT@: how many different patterns somebody listens to. One node's own. \(O(1)\) on
--- the server, [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
+-- | @PUBSUB NUMPAT@: how many different patterns have subscribers. Concerns one node; in a cluster,
+-- name it. \(O(1)\) on the server, [since 2.8.0](https://valkey.io/commands/pubsub-numpat/).
 --
 -- @since 0.1.0.0
 pubsubNumpat :: Command Int64
 pubsubNumpat = command "PUBSUB NUMPAT" [] Decode.integer
 
--- | @PUBSUB NUMSUB channel …@: how many listen to each, patterns apart, in the order of the
--- channels. One node's own. \(O(n)\) on the server,
--- [since 2.8.0](https://valkey.io/commands/pubsub-numsub/).
+-- | @PUBSUB NUMSUB channel …@: how many subscribers each channel has, in the order of the
+-- arguments; patterns do not count. Concerns one node; in a cluster, name it. \(O(n)\) on the
+-- server, [since 2.8.0](https://valkey.io/commands/pubsub-numsub/).
 --
 -- @since 0.1.0.0
 pubsubNumsub :: NonEmpty ByteString -> Command [(ByteString, Int64)]
 pubsubNumsub channels = command "PUBSUB NUMSUB" (args channels) counts
 
--- | @PUBSUB SHARDCHANNELS@: as 'pubsubChannels', of the channels of shards. One node's own.
--- \(O(n)\) on the server, [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
+-- | @PUBSUB SHARDCHANNELS@: like 'pubsubChannels', for shard channels. Concerns one node; in a
+-- cluster, name it. \(O(n)\) on the server,
+-- [since 7.0.0](https://valkey.io/commands/pubsub-shardchannels/).
 --
 -- @since 0.1.0.0
 pubsubShardchannels :: Command [ByteString]
 pubsubShardchannels = command "PUBSUB SHARDCHANNELS" [] (Decode.list Decode.bytes)
 
--- | @PUBSUB SHARDCHANNELS pattern@: those that match the glob.
+-- | @PUBSUB SHARDCHANNELS pattern@: like 'pubsubShardchannels', for the channels that match a glob.
 --
 -- @since 0.1.0.0
 pubsubShardchannelsOf :: ByteString -> Command [ByteString]
 pubsubShardchannelsOf glob = command "PUBSUB SHARDCHANNELS" [arg glob] (Decode.list Decode.bytes)
 
--- | @PUBSUB SHARDNUMSUB channel …@: as 'pubsubNumsub', of the channels of shards. \(O(n)\) on the
+-- | @PUBSUB SHARDNUMSUB channel …@: like 'pubsubNumsub', for shard channels. \(O(n)\) on the
 -- server, [since 7.0.0](https://valkey.io/commands/pubsub-shardnumsub/).
 --
 -- @since 0.1.0.0
@@ -102,7 +107,7 @@ pubsubShardnumsub channels = command "PUBSUB SHARDNUMSUB" (args channels) counts
 counts :: Decoder [(ByteString, Int64)]
 counts = Decode.pairs Decode.bytes Decode.integer
 
--- | @PUBSUB HELP@: what PUBSUB can do, in lines for people. \(O(1)\) on the server,
+-- | @PUBSUB HELP@: what PUBSUB can do, as lines of text for people to read. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/pubsub-help/).
 --
 -- @since 0.1.0.0

@@ -1,4 +1,4 @@
--- | Any command, by its words.
+-- | Any command, given as words.
 module Redis.Commands.Raw
   ( raw,
   )
@@ -9,10 +9,9 @@ import Redis.Command (Command)
 import Redis.Internal.Command.Make (fromWords)
 import Redis.Value (Value)
 
--- | The command with these words, the name first. What it does and where its
--- keys are comes from the table of what servers say of their commands; of one
--- that the table lacks, the server is asked. No words at all are refused when it
--- is run.
+-- | The command with these words; the first word is its name. What the command does and where its
+-- keys are comes from the library's command table. If the table does not tell, the client asks the
+-- server. An empty list is refused when it is run.
 --
 -- > raw ["OBJECT", "ENCODING", "key"]
 --

@@ -1,10 +1,10 @@
--- | Who follows whom, for servers that are no cluster; a cluster's nodes are told by
--- "Redis.Commands.ClusterAdmin".
+-- | Replication between servers outside a cluster: the role of a server, and how to change it. For
+-- the nodes of a cluster there is "Redis.Commands.ClusterAdmin".
 --
 -- > role <- run client (onNode node Redis.role)
 -- > print [length (Redis.primaryReplicas primary) | Redis.RolePrimary primary <- [role]]
 --
--- All of these are one node's own. The server's page:
+-- Each of these commands concerns one node; in a cluster, name it. The server's documentation:
 -- <https://valkey.io/topics/replication/>.
 module Redis.Commands.Replication
   ( role,
@@ -36,23 +36,23 @@ import Redis.Duration (Duration)
 import Redis.Error (Host, Port)
 import Redis.Value (Value)
 
--- | What a server is to others.
+-- | The role of a server in replication.
 --
 -- @since 0.1.0.0
 data ServerRole
   = RolePrimary AsPrimary
   | RoleReplica AsReplica
-  | -- | A sentinel, and the names of the primaries that it watches.
+  | -- | A sentinel, with the names of the primaries that it watches.
     RoleSentinel [ByteString]
-  | -- | By the server's word for it, and what it says besides.
+  | -- | Another role: the server's name for it, and the rest of the reply.
     OtherRole ByteString [Value]
   deriving stock (Eq, Show)
 
--- | Of a primary.
+-- | The replication state of a primary.
 --
 -- @since 0.1.0.0
 data AsPrimary = AsPrimary
-  { -- | How many bytes it has told its replicas so far.
+  { -- | How many bytes it has written to its replication stream so far.
     primaryOffset :: Int64,
     primaryReplicas :: [FollowingReplica]
   }
@@ -64,39 +64,40 @@ data AsPrimary = AsPrimary
 data FollowingReplica = FollowingReplica
   { followingHost :: Host,
     followingPort :: Int64,
-    -- | How many bytes it has acknowledged.
+    -- | How many bytes of the stream it has acknowledged.
     followingOffset :: Int64
   }
   deriving stock (Eq, Show)
 
--- | Of a replica.
+-- | The replication state of a replica.
 --
 -- @since 0.1.0.0
 data AsReplica = AsReplica
   { replicaPrimaryHost :: Host,
     replicaPrimaryPort :: Int64,
     replicaState :: ReplicaState,
-    -- | How many bytes it has got from its primary; -1 before the first.
+    -- | How many bytes of the stream it has received from its primary; -1 before the first.
     replicaOffset :: Int64
   }
   deriving stock (Eq, Show)
 
--- | How far a replica is with its primary.
+-- | The state of a replica's connection to its primary.
 --
 -- @since 0.1.0.0
 data ReplicaState
-  = -- | It is going to connect.
+  = -- | It is about to connect.
     ReplicaConnect
   | -- | It is connecting.
     ReplicaConnecting
-  | -- | It gets the whole data.
+  | -- | It is receiving a full copy of the data.
     ReplicaSyncing
-  | -- | It follows.
+  | -- | It is connected, and follows the primary.
     ReplicaConnected
   | OtherReplicaState ByteString
   deriving stock (Eq, Show)
 
--- | @ROLE@. \(O(1)\) on the server, [since 2.8.12](https://valkey.io/commands/role/).
+-- | @ROLE@: the server's role and the state of its replication. \(O(1)\) on the server,
+-- [since 2.8.12](https://valkey.io/commands/role/).
 --
 -- @since 0.1.0.0
 role :: Command ServerRole
@@ -132,60 +133,58 @@ following reply = do
   (followingHost, followingPort, followingOffset) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
   pure FollowingReplica {followingHost, followingPort, followingOffset}
 
--- | @REPLICAOF host port@: the server follows that one from now on, and loses what it has. Answers
--- at once; 'role' tells how far it is. Refused in a cluster. \(O(1)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/replicaof/).
+-- | @REPLICAOF host port@: makes the server a replica of another server; its own data are lost. It
+-- answers at once; 'role' shows the progress. Servers of a cluster refuse it. \(O(1)\) on the
+-- server, [since 5.0.0](https://valkey.io/commands/replicaof/).
 --
 -- @since 0.1.0.0
 replicaof :: Host -> Port -> Command ()
 replicaof host port = command "REPLICAOF" [arg host, int (fromIntegral port)] Decode.okay
 
--- | @REPLICAOF NO ONE@: the server is a primary from now on, and keeps what it has. Refused in a
--- cluster. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/replicaof/).
+-- | @REPLICAOF NO ONE@: makes the server a primary; it keeps its data. Servers of a cluster refuse
+-- it. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/replicaof/).
 --
 -- @since 0.1.0.0
 replicaofNoOne :: Command ()
 replicaofNoOne = command "REPLICAOF" [arg "NO", arg "ONE"] Decode.okay
 
--- | @SLAVEOF host port@: what 'replicaof' replaces
+-- | @SLAVEOF host port@: the old name of 'replicaof', which replaces it
 -- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
 --
 -- @since 0.1.0.0
 slaveof :: Host -> Port -> Command ()
 slaveof host port = command "SLAVEOF" [arg host, int (fromIntegral port)] Decode.okay
 
--- | @SLAVEOF NO ONE@: what 'replicaofNoOne' replaces
+-- | @SLAVEOF NO ONE@: the old name of 'replicaofNoOne', which replaces it
 -- [since 5.0.0](https://valkey.io/commands/slaveof/). Since 1.0.0.
 --
 -- @since 0.1.0.0
 slaveofNoOne :: Command ()
 slaveofNoOne = command "SLAVEOF" [arg "NO", arg "ONE"] Decode.okay
 
--- | Who takes over, and how long its primary waits until it has everything.
+-- | Which replica takes over, and how long the primary waits until that replica has all data.
 --
 -- @since 0.1.0.0
 data FailoverTarget
-  = -- | The replica that comes up to the primary first. TIMEOUT: gives up after so
-    -- long.
+  = -- | The first replica that has caught up. TIMEOUT: give up after this time.
     AnyReplica (Maybe Duration)
-  | -- | TO: this one. TIMEOUT: gives up after so long.
+  | -- | TO: this replica. TIMEOUT: give up after this time.
     ThisReplica Host Port (Maybe Duration)
-  | -- | TO, FORCE and TIMEOUT: this one, after so long even if it lacks something,
-    -- which is lost.
+  | -- | TO, FORCE and TIMEOUT: this replica. After this time it takes over even if it lacks data,
+    -- which are lost then.
     ForcedReplica Host Port Duration
   deriving stock (Eq, Show)
 
--- | @FAILOVER@: a primary changes places with its replica that is the furthest. It takes no writes
--- until that is done; 'role' tells. An error without replicas. Refused in a cluster, which has
--- 'Redis.Commands.ClusterAdmin.clusterFailover'. \(O(1)\) on the server,
--- [since 6.2.0](https://valkey.io/commands/failover/).
+-- | @FAILOVER@: a primary changes places with the first of its replicas that has caught up. Writes
+-- are paused until that is done; 'role' shows the progress. An error if there are no replicas.
+-- Servers of a cluster refuse it; use 'Redis.Commands.ClusterAdmin.clusterFailover' there. \(O(1)\)
+-- on the server, [since 6.2.0](https://valkey.io/commands/failover/).
 --
 -- @since 0.1.0.0
 failover :: Command ()
 failover = command "FAILOVER" [] Decode.okay
 
--- | @FAILOVER [TO host port [FORCE]] [TIMEOUT milliseconds]@: as 'failover', with this
--- replica.
+-- | @FAILOVER [TO host port [FORCE]] [TIMEOUT milliseconds]@: like 'failover', to this target.
 --
 -- @since 0.1.0.0
 failoverTo :: FailoverTarget -> Command ()
@@ -198,7 +197,7 @@ failoverTo target = command "FAILOVER" options Decode.okay
     to host port = [arg "TO", arg host, int (fromIntegral port)]
     within = option "TIMEOUT" wholeMilliseconds
 
--- | @FAILOVER ABORT@: gives up one that goes on. An error if there is none.
+-- | @FAILOVER ABORT@: gives up a failover that is in progress. An error if there is none.
 --
 -- @since 0.1.0.0
 failoverAbort :: Command ()

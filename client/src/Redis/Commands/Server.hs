@@ -1,11 +1,11 @@
--- | The server as a whole. In a cluster some of these speak for all of it, as
--- each says; the others are one node's own and refused unless a node is named
+-- | Commands that concern the server as a whole. In a cluster some of these cover the whole
+-- cluster, as each says. The others concern one node, and are refused unless a node is named
 -- ('Redis.Command.onNode', 'Redis.Command.onEvery').
 --
 -- > facts <- run client (onNode node (Redis.infoOf ("server" :| ["replication"])))
 -- > count <- run client Redis.dbsize
 --
--- The server's pages: <https://valkey.io/commands/#server>.
+-- The server's documentation: <https://valkey.io/commands/#server>.
 module Redis.Commands.Server
   ( -- * Data
     dbsize,
@@ -53,7 +53,7 @@ import Redis.Duration (Duration, inMilliseconds)
 import Redis.Internal.Command.Flush
 import Redis.Internal.Command.Lines (colonFields)
 
--- | @DBSIZE@: how many keys there are; in a cluster, on all primaries. \(O(1)\) on the server,
+-- | @DBSIZE@: the number of keys; in a cluster, on all primaries together. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/dbsize/).
 --
 -- @since 0.1.0.0
@@ -67,8 +67,8 @@ dbsize = command "DBSIZE" [] Decode.integer
 flushdb :: Command ()
 flushdb = flushdbWith flushDefaults
 
--- | @FLUSHDB [SYNC|ASYNC]@: as 'flushdb'. ASYNC [since 4.0.0](https://valkey.io/commands/flushdb/),
--- SYNC since 6.2.0.
+-- | @FLUSHDB [SYNC|ASYNC]@: like 'flushdb', with options. ASYNC exists
+-- [since 4.0.0](https://valkey.io/commands/flushdb/), SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
 flushdbWith :: FlushOptions -> Command ()
@@ -81,15 +81,15 @@ flushdbWith options = command "FLUSHDB" (flushArguments options) Decode.okay
 flushall :: Command ()
 flushall = flushallWith flushDefaults
 
--- | @FLUSHALL [SYNC|ASYNC]@: as 'flushall'. ASYNC
+-- | @FLUSHALL [SYNC|ASYNC]@: like 'flushall', with options. ASYNC exists
 -- [since 4.0.0](https://valkey.io/commands/flushall/), SYNC since 6.2.0.
 --
 -- @since 0.1.0.0
 flushallWith :: FlushOptions -> Command ()
 flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 
--- | @INFO@: the fields of the default sections in order, the headings left out. One node's own.
--- \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/info/).
+-- | @INFO@: the fields of the default sections in order, without the headings. Concerns one node;
+-- in a cluster, name it. \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/info/).
 --
 -- > run client (onEvery Primaries info)
 --
@@ -97,8 +97,8 @@ flushallWith options = command "FLUSHALL" (flushArguments options) Decode.okay
 info :: Command [(ByteString, ByteString)]
 info = command "INFO" [] colonFields
 
--- | @INFO section …@: as 'info', of these sections.
--- [Since 2.4.0](https://valkey.io/commands/info/); several since 7.0.0.
+-- | @INFO section …@: like 'info', for these sections.
+-- [Since 2.4.0](https://valkey.io/commands/info/); several sections since 7.0.0.
 --
 -- @since 0.1.0.0
 infoOf :: NonEmpty ByteString -> Command [(ByteString, ByteString)]
@@ -117,45 +117,45 @@ time = command "TIME" [] $ \reply ->
         Right (posixSecondsToUTCTime (fromInteger s + fromInteger us / 1000000))
     _ -> Decode.mismatch "seconds and microseconds" reply
 
--- | @WAIT replicas milliseconds@: how many replicas have all that was written on this very
--- connection, as soon as these many have, or after that time, if there is one. Means something only
--- on a connection of one's own, and is refused elsewhere. \(O(1)\) on the server,
--- [since 3.0.0](https://valkey.io/commands/wait/).
+-- | @WAIT replicas milliseconds@: waits until this many replicas have received all earlier writes
+-- of this very connection, or until the time is over ('Nothing': no limit); how many replicas have
+-- received them. It is meaningful only on a dedicated connection, and is refused elsewhere.
+-- \(O(1)\) on the server, [since 3.0.0](https://valkey.io/commands/wait/).
 --
 -- @since 0.1.0.0
 wait :: Int64 -> Maybe Duration -> Command Int64
 wait replicas limit =
-  -- Zero is for ever.
+  -- A server takes zero for no limit.
   command "WAIT" [int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] Decode.integer
 
--- | @SWAPDB one other@: what is in one of two databases is in the other from now on, for everybody.
--- One node's own; a cluster has one database before Valkey 9.0. \(O(n)\) on the server in the
--- clients that watch or wait for keys of the two,
+-- | @SWAPDB one other@: exchanges the contents of two databases, for all clients. Concerns one
+-- node; in a cluster, name it. A cluster has one database before Valkey 9.0. \(O(n)\) on the server
+-- in the number of clients that watch or wait for keys of the two databases,
 -- [since 4.0.0](https://valkey.io/commands/swapdb/).
 --
 -- @since 0.1.0.0
 swapdb :: Int -> Int -> Command ()
 swapdb one other = command "SWAPDB" [int (fromIntegral one), int (fromIntegral other)] Decode.okay
 
--- | @LOLWUT@: a piece of art, and the server's version.
+-- | @LOLWUT@: a piece of art, and the server's version. In a cluster any node answers.
 -- [Since 5.0.0](https://valkey.io/commands/lolwut/).
 --
 -- @since 0.1.0.0
 lolwut :: Command ByteString
 lolwut = command "LOLWUT" [] Decode.bytes
 
--- | @LOLWUT VERSION version number …@: the piece that this version shows, which the
--- numbers change: columns, rows and the like.
+-- | @LOLWUT VERSION version number …@: the piece of art of this version. The numbers are its
+-- parameters: columns, rows and the like.
 --
 -- @since 0.1.0.0
 lolwutVersion :: Int64 -> [Int64] -> Command ByteString
 lolwutVersion version numbers = command "LOLWUT" (arg "VERSION" : map int (version : numbers)) Decode.bytes
 
--- | @WAITAOF local replicas milliseconds@: how many have on disk what was written on this very
--- connection, as soon as these many have, or after that time, if there is one. The first number is
--- 0 or 1: the server itself, which refuses 1 if it keeps no append-only file. Means something only
--- on a connection of one's own, as 'wait'. \(O(1)\) on the server,
--- [since 7.2.0](https://valkey.io/commands/waitaof/).
+-- | @WAITAOF local replicas milliseconds@: waits until this many servers have all earlier writes of
+-- this very connection on disk, or until the time is over ('Nothing': no limit); how many servers
+-- have them there. The first number is 0 or 1, for the server itself, which refuses 1 if it keeps
+-- no append-only file. Like 'wait', it is meaningful only on a dedicated connection. \(O(1)\) on
+-- the server, [since 7.2.0](https://valkey.io/commands/waitaof/).
 --
 -- @since 0.1.0.0
 waitaof :: Int64 -> Int64 -> Maybe Duration -> Command Fsynced
@@ -163,34 +163,35 @@ waitaof local replicas limit =
   command "WAITAOF" [int local, int replicas, maybe (int 0) (int . max 1 . inMilliseconds) limit] $
     fmap (uncurry Fsynced) . Decode.pair Decode.integer Decode.integer
 
--- | Who has on disk what was written.
+-- | How many servers have the writes on disk.
 --
 -- @since 0.1.0.0
 data Fsynced = Fsynced
   { -- | The server itself: 0 or 1.
     fsyncedLocally :: Int64,
-    -- | How many replicas.
+    -- | The number of replicas.
     fsyncedReplicas :: Int64
   }
   deriving stock (Eq, Show)
 
--- | @SHUTDOWN@: the server saves, if it is set up to, and ends. One node's own. It does not answer:
--- the connection ends, which is the success. Does not wait behind what runs.
+-- | @SHUTDOWN@: the server saves its data, if it is configured to, and ends. Concerns one node; in
+-- a cluster, name it. If the server ends, it does not answer, and the caller gets a connection
+-- error. The command does not queue behind other commands.
 -- [Since 1.0.0](https://valkey.io/commands/shutdown/).
 --
 -- @since 0.1.0.0
 shutdown :: Command ()
 shutdown = command "SHUTDOWN" [] Decode.okay
 
--- | Whether the data are written to the disk first.
+-- | Whether the server writes its data to the disk first.
 --
 -- @since 0.1.0.0
 data ShutdownSave
-  = -- | If the server is set up to save.
+  = -- | If the server is configured to save.
     SaveIfConfigured
-  | -- | SAVE
+  | -- | SAVE: in any case.
     SaveFirst
-  | -- | NOSAVE: what was not saved is lost.
+  | -- | NOSAVE: data that were not saved are lost.
     SaveNothing
   deriving stock (Eq, Show)
 
@@ -199,20 +200,19 @@ data ShutdownSave
 -- @since 0.1.0.0
 data ShutdownOptions = ShutdownOptions
   { shutdownSave :: ShutdownSave,
-    -- | NOW: does not wait for replicas that lag behind. Since 7.0.0.
+    -- | NOW: do not wait for replicas that lag behind. Since 7.0.0.
     shutdownNow :: Bool,
-    -- | FORCE: ends even if saving fails. Since 7.0.0.
+    -- | FORCE: end even if saving fails. Since 7.0.0.
     shutdownForce :: Bool,
-    -- | SAFE: fails where it is not safe, as on a primary that votes in a cluster.
-    -- Since Valkey 9.0.0.
+    -- | SAFE: fail where it is not safe to end, as on a primary that votes in a cluster. Since
+    -- Valkey 9.0.0.
     shutdownSafe :: Bool,
-    -- | FAILOVER: a primary of a cluster has a replica take over first. Since Valkey
-    -- 9.0.0.
+    -- | FAILOVER: on a primary of a cluster, let a replica take over first. Since Valkey 9.0.0.
     shutdownFailover :: Bool
   }
   deriving stock (Eq, Show)
 
--- | As 'shutdown' ends it.
+-- | The options that 'shutdown' uses.
 --
 -- @since 0.1.0.0
 shutdownDefaults :: ShutdownOptions
@@ -225,8 +225,8 @@ shutdownDefaults =
       shutdownFailover = False
     }
 
--- | @SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [SAFE] [FAILOVER]@: as 'shutdown'. An error
--- if the server cannot save and is not forced.
+-- | @SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] [SAFE] [FAILOVER]@: like 'shutdown', with options. An
+-- error if the server cannot save its data, unless 'shutdownForce' is set.
 --
 -- @since 0.1.0.0
 shutdownWith :: ShutdownOptions -> Command ()
@@ -244,8 +244,8 @@ shutdownWith ShutdownOptions {shutdownSave, shutdownNow, shutdownForce, shutdown
         flag "FAILOVER" shutdownFailover
       ]
 
--- | @SHUTDOWN ABORT@: the server goes on, if it still waits for its replicas. An error if it does
--- not. One node's own. [Since 7.0.0](https://valkey.io/commands/shutdown/).
+-- | @SHUTDOWN ABORT@: stops a shutdown that still waits for replicas. An error if there is none.
+-- Concerns one node; in a cluster, name it. [Since 7.0.0](https://valkey.io/commands/shutdown/).
 --
 -- @since 0.1.0.0
 shutdownAbort :: Command ()

@@ -1,14 +1,13 @@
--- | Sets: members without order, each once.
+-- | Sets: members without order, each of which occurs once.
 --
 -- > run client (Redis.sadd "example:{sets}:may" ("ada" :| ["grace", "ada"]))
 -- > run client (Redis.sismember "example:{sets}:may" "ada")
 --
--- The first member makes the set and the last to go takes it along: a key without
--- members does not exist, and reads as a set of none. On a key of another type each of
--- these is an error. No order of members means anything; they come as the server gives
--- them.
+-- Adding the first member creates the set, and removing the last one deletes it: a key without
+-- members does not exist, and reads as an empty set. On a key of another type each of these
+-- commands is an error. The order in which members come is the server's, and means nothing.
 --
--- What the servers say: <https://valkey.io/commands/#set>.
+-- The servers' documentation: <https://valkey.io/commands/#set>.
 module Redis.Commands.Set
   ( -- * One set
     sadd,
@@ -58,154 +57,158 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Draw
 import Redis.Internal.Command.Scan
 
--- | @SADD key member …@: how many are new. \(O(1)\) per member on the server,
--- [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
+-- | @SADD key member …@: adds the members; how many of them are new. \(O(1)\) per member on the
+-- server, [since 1.0.0](https://valkey.io/commands/sadd/); several members since 2.4.0.
 --
 -- @since 0.1.0.0
 sadd :: ByteString -> NonEmpty ByteString -> Command Int64
 sadd name members = command "SADD" (key name : args members) Decode.integer
 
--- | @SREM key member …@: how many there were. \(O(1)\) per member on the server,
--- [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
+-- | @SREM key member …@: removes the members; how many of them there were. \(O(1)\) per member on
+-- the server, [since 1.0.0](https://valkey.io/commands/srem/); several members since 2.4.0.
 --
 -- @since 0.1.0.0
 srem :: ByteString -> NonEmpty ByteString -> Command Int64
 srem name members = command "SREM" (key name : args members) Decode.integer
 
--- | @SISMEMBER key member@. \(O(1)\) on the server,
+-- | @SISMEMBER key member@: whether the set has this member. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/sismember/).
 --
 -- @since 0.1.0.0
 sismember :: ByteString -> ByteString -> Command Bool
 sismember name member = command "SISMEMBER" [key name, arg member] Decode.boolean
 
--- | @SMISMEMBER key member …@: of each whether it is one, in their order. \(O(1)\) per member on
--- the server, [since 6.2.0](https://valkey.io/commands/smismember/).
+-- | @SMISMEMBER key member …@: for each argument, in order, whether the set has this member.
+-- \(O(1)\) per member on the server, [since 6.2.0](https://valkey.io/commands/smismember/).
 --
 -- @since 0.1.0.0
 smismember :: ByteString -> NonEmpty ByteString -> Command [Bool]
 smismember name members =
   command "SMISMEMBER" (key name : args members) (Decode.listOf (length members) Decode.boolean)
 
--- | @SMEMBERS key@: all members. \(O(n)\) on the server in their number, serving nobody else
--- meanwhile; see 'sscan'. [Since 1.0.0](https://valkey.io/commands/smembers/).
+-- | @SMEMBERS key@: all members. \(O(n)\) on the server in their number, and the server serves
+-- nobody else meanwhile; 'sscan' avoids that. [Since 1.0.0](https://valkey.io/commands/smembers/).
 --
 -- @since 0.1.0.0
 smembers :: ByteString -> Command [ByteString]
 smembers name = command "SMEMBERS" [key name] (Decode.list Decode.bytes)
 
--- | @SCARD key@: how many members. \(O(1)\) on the server,
+-- | @SCARD key@: the number of members. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/scard/).
 --
 -- @since 0.1.0.0
 scard :: ByteString -> Command Int64
 scard name = command "SCARD" [key name] Decode.integer
 
--- | @SMOVE source destination member@: from one set to the other, at once; whether it was in the
--- first. In a cluster both must share a slot. \(O(1)\) on the server,
+-- | @SMOVE source destination member@: moves a member from one set to another in one step; whether
+-- it was in the source. In a cluster both keys must share a slot. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/smove/).
 --
 -- @since 0.1.0.0
 smove :: ByteString -> ByteString -> ByteString -> Command Bool
 smove source destination member = command "SMOVE" [key source, key destination, arg member] Decode.boolean
 
--- | @SPOP key@: takes any member. \(O(1)\) on the server,
+-- | @SPOP key@: removes a random member and returns it, if there is one. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/spop/).
 --
 -- @since 0.1.0.0
 spop :: ByteString -> Command (Maybe ByteString)
 spop name = command "SPOP" [key name] (Decode.nullable Decode.bytes)
 
--- | @SPOP key count@: takes so many, or all if there are fewer. The server refuses a negative
--- count. \(O(n)\) on the server in the count, [since 3.2.0](https://valkey.io/commands/spop/).
+-- | @SPOP key count@: removes this many random members and returns them, or all if there are fewer.
+-- A negative count is refused before it is sent. \(O(n)\) on the server in the count,
+-- [since 3.2.0](https://valkey.io/commands/spop/).
 --
 -- @since 0.1.0.0
 spopCount :: ByteString -> Int64 -> Command [ByteString]
 spopCount name count = command "SPOP" [key name, natural count] (Decode.list Decode.bytes)
 
--- | @SRANDMEMBER key@: any member, which stays. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/srandmember/).
+-- | @SRANDMEMBER key@: a random member, if there is one; it stays in the set. \(O(1)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/srandmember/).
 --
 -- @since 0.1.0.0
 srandmember :: ByteString -> Command (Maybe ByteString)
 srandmember name = command "SRANDMEMBER" [key name] (Decode.nullable Decode.bytes)
 
--- | @SRANDMEMBER key count@: several, which stay. \(O(n)\) on the server in the count,
--- [since 2.6.0](https://valkey.io/commands/srandmember/).
+-- | @SRANDMEMBER key count@: several random members, which stay in the set. \(O(n)\) on the server
+-- in the count, [since 2.6.0](https://valkey.io/commands/srandmember/).
 --
 -- @since 0.1.0.0
 srandmemberCount :: ByteString -> Draw -> Command [ByteString]
 srandmemberCount name draw = command "SRANDMEMBER" [key name, drawCount draw] (Decode.list Decode.bytes)
 
--- | @SUNION key …@: the members of any of them. In a cluster the keys must share a slot. \(O(n)\)
--- on the server in the members of all, [since 1.0.0](https://valkey.io/commands/sunion/).
+-- | @SUNION key …@: the members of at least one of the sets. In a cluster the keys must share a
+-- slot. \(O(n)\) on the server in the number of members of all sets,
+-- [since 1.0.0](https://valkey.io/commands/sunion/).
 --
 -- @since 0.1.0.0
 sunion :: NonEmpty ByteString -> Command [ByteString]
 sunion names = command "SUNION" (keys names) (Decode.list Decode.bytes)
 
--- | @SINTER key …@: the members of all of them. In a cluster the keys must share a slot. \(O(n m)\)
--- on the server for n members of the smallest of m sets,
+-- | @SINTER key …@: the members that all sets have. In a cluster the keys must share a slot.
+-- \(O(n m)\) on the server for n members of the smallest of m sets,
 -- [since 1.0.0](https://valkey.io/commands/sinter/).
 --
 -- @since 0.1.0.0
 sinter :: NonEmpty ByteString -> Command [ByteString]
 sinter names = command "SINTER" (keys names) (Decode.list Decode.bytes)
 
--- | @SDIFF key …@: the members of the first that are in none of the others. In a cluster the keys
--- must share a slot. \(O(n)\) on the server in the members of all,
+-- | @SDIFF key …@: the members of the first set that are in none of the others. In a cluster the
+-- keys must share a slot. \(O(n)\) on the server in the number of members of all sets,
 -- [since 1.0.0](https://valkey.io/commands/sdiff/).
 --
 -- @since 0.1.0.0
 sdiff :: NonEmpty ByteString -> Command [ByteString]
 sdiff names = command "SDIFF" (keys names) (Decode.list Decode.bytes)
 
--- | @SUNIONSTORE destination key …@: puts the union into a set, in the place of whatever the key
--- held; its size. If there is none, the key is deleted. In a cluster all must share a slot. Costs
--- what 'sunion' does; [since 1.0.0](https://valkey.io/commands/sunionstore/).
+-- | @SUNIONSTORE destination key …@: stores the union at the destination, in the place of whatever
+-- the key held; the size of the union. If it is empty, the key is deleted. In a cluster all keys
+-- must share a slot. Costs the same as 'sunion';
+-- [since 1.0.0](https://valkey.io/commands/sunionstore/).
 --
 -- @since 0.1.0.0
 sunionstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sunionstore destination names = command "SUNIONSTORE" (key destination : keys names) Decode.integer
 
--- | @SINTERSTORE destination key …@: as 'sunionstore', for 'sinter'.
+-- | @SINTERSTORE destination key …@: like 'sunionstore', for the result of 'sinter'.
 -- <https://valkey.io/commands/sinterstore/>
 --
 -- @since 0.1.0.0
 sinterstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sinterstore destination names = command "SINTERSTORE" (key destination : keys names) Decode.integer
 
--- | @SDIFFSTORE destination key …@: as 'sunionstore', for 'sdiff'.
+-- | @SDIFFSTORE destination key …@: like 'sunionstore', for the result of 'sdiff'.
 -- <https://valkey.io/commands/sdiffstore/>
 --
 -- @since 0.1.0.0
 sdiffstore :: ByteString -> NonEmpty ByteString -> Command Int64
 sdiffstore destination names = command "SDIFFSTORE" (key destination : keys names) Decode.integer
 
--- | @SINTERCARD n key …@: how many members 'sinter' would give. In a cluster the keys must share a
--- slot. \(O(n m)\) on the server for n members of the smallest of m sets,
+-- | @SINTERCARD n key …@: how many members 'sinter' would return. In a cluster the keys must share
+-- a slot. \(O(n m)\) on the server for n members of the smallest of m sets,
 -- [since 7.0.0](https://valkey.io/commands/sintercard/).
 --
 -- @since 0.1.0.0
 sintercard :: NonEmpty ByteString -> Command Int64
 sintercard = sintercardWith sintercardDefaults
 
--- | How to count.
+-- | How far to count.
 --
 -- @since 0.1.0.0
 newtype SintercardOptions = SintercardOptions
-  { -- | LIMIT: when to stop counting; 0 is never. The server refuses a negative one.
+  { -- | LIMIT: stop counting at this number; 0 is no limit. A negative limit is refused before it
+    -- is sent.
     sintercardLimit :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | Counts all.
+-- | No limit.
 --
 -- @since 0.1.0.0
 sintercardDefaults :: SintercardOptions
 sintercardDefaults = SintercardOptions {sintercardLimit = Nothing}
 
--- | @SINTERCARD n key … [LIMIT l]@: as 'sintercard'.
+-- | @SINTERCARD n key … [LIMIT l]@: like 'sintercard', with options.
 --
 -- @since 0.1.0.0
 sintercardWith :: SintercardOptions -> NonEmpty ByteString -> Command Int64
@@ -215,14 +218,14 @@ sintercardWith SintercardOptions {sintercardLimit} names =
     (int (fromIntegral (length names)) : keys names <> option "LIMIT" natural sintercardLimit)
     Decode.integer
 
--- | What to walk over.
+-- | Which members to walk over, and in what steps.
 --
 -- @since 0.1.0.0
 data SscanOptions = SscanOptions
   { -- | MATCH: a glob.
     sscanMatch :: Maybe ByteString,
-    -- | COUNT: roughly how many members to look at in one step (10 by default). A
-    -- small set comes whole.
+    -- | COUNT: roughly how many members to look at in one step. Default: 10. A small set comes
+    -- whole.
     sscanCount :: Maybe Int64
   }
   deriving stock (Eq, Show)
@@ -233,16 +236,16 @@ data SscanOptions = SscanOptions
 sscanDefaults :: SscanOptions
 sscanDefaults = SscanOptions {sscanMatch = Nothing, sscanCount = Nothing}
 
--- | @SSCAN key cursor@: as 'sscanWith', over all members.
+-- | @SSCAN key cursor@: like 'sscanWith', over all members.
 --
 -- @since 0.1.0.0
 sscan :: ByteString -> ScanCursor -> Command (ScanPage ByteString)
 sscan = sscanWith sscanDefaults
 
--- | @SSCAN key cursor [MATCH p] [COUNT n]@: a step of a walk over the members of a set. What is
--- there throughout the walk is seen, maybe twice. In a cluster the primary answers, since a cursor
--- means something to the node that gave it only. \(O(1)\) per step on the server,
--- [since 2.8.0](https://valkey.io/commands/sscan/).
+-- | @SSCAN key cursor [MATCH p] [COUNT n]@: one step of a walk over the members of a set. The walk
+-- returns every member that is in the set throughout, some perhaps twice. In a cluster the primary
+-- answers, because a cursor is valid only on the node that issued it. \(O(1)\) per step on the
+-- server, [since 2.8.0](https://valkey.io/commands/sscan/).
 --
 -- @since 0.1.0.0
 sscanWith :: SscanOptions -> ByteString -> ScanCursor -> Command (ScanPage ByteString)

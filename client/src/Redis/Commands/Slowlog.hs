@@ -1,8 +1,8 @@
--- | What a server has noted of commands that took long, or, with Valkey, were large.
+-- | The logs in which a server notes commands that were slow or, with Valkey, large.
 --
 -- > slow <- run client (Redis.slowlogGet 10)
 --
--- The server's pages: <https://valkey.io/commands/slowlog/> and
+-- The server's documentation: <https://valkey.io/commands/slowlog/> and
 -- <https://valkey.io/commands/commandlog/>.
 module Redis.Commands.Slowlog
   ( -- * The slow log
@@ -34,27 +34,28 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, seconds)
 import Redis.Value (Value)
 
--- | One command that took long.
+-- | A command that took long.
 --
 -- @since 0.1.0.0
 data SlowlogEntry = SlowlogEntry
-  { -- | The server counts them.
+  { -- | The number of the entry; the server counts them.
     slowlogId :: Int64,
-    -- | When it was run, to the second.
+    -- | When the command ran, to the second.
     slowlogTime :: UTCTime,
-    -- | How long it ran, without waiting.
+    -- | How long it ran, without time that it spent waiting.
     slowlogDuration :: Duration,
-    -- | Its words; the server leaves some out where there are many.
+    -- | The words of the command; if there are many, the server leaves some out.
     slowlogCommand :: [ByteString],
-    -- | Whose it was, since 4.0.0: address and port.
+    -- | The address and port of the client that sent it, since 4.0.0.
     slowlogClient :: Maybe ByteString,
     -- | The name of that client, if it has one, since 4.0.0.
     slowlogClientName :: Maybe ByteString
   }
   deriving stock (Eq, Show)
 
--- | @SLOWLOG GET count@: the latest entries, the newest first; in a cluster those of every node, so
--- many of each. \(O(n)\) on the server, [since 2.2.12](https://valkey.io/commands/slowlog-get/).
+-- | @SLOWLOG GET count@: the latest entries, the newest first; in a cluster those of every node, up
+-- to the count of each. \(O(n)\) on the server,
+-- [since 2.2.12](https://valkey.io/commands/slowlog-get/).
 --
 -- > run client (onNode node (slowlogGet 10))
 --
@@ -83,7 +84,7 @@ inMicros = fmap (seconds . (/ 1e6) . fromIntegral) . Decode.integer
 data Entry = Entry
   { entryId :: Int64,
     entryTime :: UTCTime,
-    -- | What it was noted for.
+    -- | The duration or the size for which the command was noted.
     entryAmount :: Value,
     entryCommand :: [ByteString],
     entryClient :: Maybe ByteString,
@@ -102,34 +103,34 @@ logEntry reply = do
   let entryClientName = if name == Just Char8.empty then Nothing else name
   pure Entry {entryId, entryTime, entryAmount, entryCommand, entryClient, entryClientName}
 
--- | @SLOWLOG LEN@: how many entries there are; in a cluster, on all nodes. \(O(1)\) on the server,
--- [since 2.2.12](https://valkey.io/commands/slowlog-len/).
+-- | @SLOWLOG LEN@: the number of entries; in a cluster, on all nodes together. \(O(1)\) on the
+-- server, [since 2.2.12](https://valkey.io/commands/slowlog-len/).
 --
 -- @since 0.1.0.0
 slowlogLen :: Command Int64
 slowlogLen = command "SLOWLOG LEN" [] Decode.integer
 
--- | @SLOWLOG RESET@: forgets all entries; in a cluster, on every node. \(O(n)\) on the server,
+-- | @SLOWLOG RESET@: deletes all entries; in a cluster, on every node. \(O(n)\) on the server,
 -- [since 2.2.12](https://valkey.io/commands/slowlog-reset/).
 --
 -- @since 0.1.0.0
 slowlogReset :: Command ()
 slowlogReset = command "SLOWLOG RESET" [] Decode.okay
 
--- | @SLOWLOG HELP@: what SLOWLOG can do, in lines for people. \(O(1)\) on the server,
--- [since 6.2.0](https://valkey.io/commands/slowlog-help/).
+-- | @SLOWLOG HELP@: what SLOWLOG can do, as lines of text for people to read. \(O(1)\) on the
+-- server, [since 6.2.0](https://valkey.io/commands/slowlog-help/).
 --
 -- @since 0.1.0.0
 slowlogHelp :: Command [ByteString]
 slowlogHelp = command "SLOWLOG HELP" [] (Decode.list Decode.bytes)
 
--- | Which log.
+-- | One of Valkey's logs.
 --
 -- @since 0.1.0.0
 data Commandlog
-  = -- | Commands that ran long: that of SLOWLOG.
+  = -- | Commands that ran long: the log that SLOWLOG reads.
     SlowCommands
-  | -- | Commands of many bytes.
+  | -- | Commands whose requests had many bytes.
     LargeRequests
   | -- | Commands whose replies had many bytes.
     LargeReplies
@@ -141,37 +142,38 @@ commandlogWord = \case
   LargeRequests -> arg "large-request"
   LargeReplies -> arg "large-reply"
 
--- | What a command was noted for.
+-- | Why a command was noted.
 --
 -- @since 0.1.0.0
 data CommandlogAmount
-  = -- | How long it ran, without waiting.
+  = -- | How long it ran, without time that it spent waiting.
     RanFor Duration
   | -- | How many bytes its request or reply had.
     HadBytes Int64
   deriving stock (Eq, Show)
 
--- | One command that was noted.
+-- | A command that was noted in one of the logs.
 --
 -- @since 0.1.0.0
 data CommandlogEntry = CommandlogEntry
-  { -- | The server counts them, for each log.
+  { -- | The number of the entry; the server counts them for each log.
     commandlogId :: Int64,
-    -- | When it was run, to the second.
+    -- | When the command ran, to the second.
     commandlogTime :: UTCTime,
     commandlogAmount :: CommandlogAmount,
-    -- | Its words; the server leaves some out where there are many.
+    -- | The words of the command; if there are many, the server leaves some out.
     commandlogCommand :: [ByteString],
-    -- | Whose it was: address and port.
+    -- | The address and port of the client that sent it.
     commandlogClient :: Maybe ByteString,
     -- | The name of that client, if it has one.
     commandlogClientName :: Maybe ByteString
   }
   deriving stock (Eq, Show)
 
--- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the newest first; -1
--- is all of them. In a cluster those of every node, so many of each. \(O(n)\) on the server,
--- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis has none.
+-- | @COMMANDLOG GET count slow|large-request|large-reply@: the latest entries, the newest first; a
+-- count of -1 returns all of them. In a cluster those of every node, up to the count of each.
+-- \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-get/); Redis
+-- does not have it.
 --
 -- @since 0.1.0.0
 commandlogGet :: Commandlog -> Int64 -> Command [CommandlogEntry]
@@ -192,23 +194,23 @@ commandlogGet which count = command "COMMANDLOG GET" [int count, commandlogWord 
             commandlogClientName = entryClientName
           }
 
--- | @COMMANDLOG LEN slow|large-request|large-reply@: how many entries there are; in a cluster on
--- all nodes. \(O(1)\) on the server,
+-- | @COMMANDLOG LEN slow|large-request|large-reply@: the number of entries; in a cluster, on all
+-- nodes together. \(O(1)\) on the server,
 -- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-len/).
 --
 -- @since 0.1.0.0
 commandlogLen :: Commandlog -> Command Int64
 commandlogLen which = command "COMMANDLOG LEN" [commandlogWord which] Decode.integer
 
--- | @COMMANDLOG RESET slow|large-request|large-reply@: forgets all entries; in a cluster on every
+-- | @COMMANDLOG RESET slow|large-request|large-reply@: deletes all entries; in a cluster, on every
 -- node. \(O(n)\) on the server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-reset/).
 --
 -- @since 0.1.0.0
 commandlogReset :: Commandlog -> Command ()
 commandlogReset which = command "COMMANDLOG RESET" [commandlogWord which] Decode.okay
 
--- | @COMMANDLOG HELP@: what COMMANDLOG can do, in lines for people. \(O(1)\) on the server,
--- [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
+-- | @COMMANDLOG HELP@: what COMMANDLOG can do, as lines of text for people to read. \(O(1)\) on the
+-- server, [since Valkey 8.1.0](https://valkey.io/commands/commandlog-help/).
 --
 -- @since 0.1.0.0
 commandlogHelp :: Command [ByteString]

@@ -1,15 +1,15 @@
--- | Lists, sets and sorted sets, sorted by the server: by their elements, or by what
--- other keys say of each.
+-- | Sorting lists, sets and sorted sets on the server: by their elements, or by the values of other
+-- keys that belong to the elements.
 --
 -- > run client (Redis.sortWith Redis.sortDefaults {Redis.sortOrder = Redis.Descending, Redis.sortCount = Just 2} "example:{lists}")
 -- > run client (Redis.sortGet (Redis.GetElement :| [Redis.GetKey "name:*"]) "users") -- [[Just "7", Just "Ada"], …]
 --
--- A pattern names a key for each element, which takes the place of the asterisk; and a
--- field of a hash behind an arrow: @user:*->name@. A cluster does not know where
--- these keys are: there the server refuses patterns, but for those that lie in the slot
--- of the key whatever the element is (@{users}:*@; Redis since 7.4, Valkey since 8.0).
+-- A pattern names a key for each element: the element takes the place of the asterisk. After the
+-- key, an arrow and a name select a field of a hash: @user:*->name@. A cluster does not know where
+-- these keys are. So its servers refuse patterns, except those whose keys lie in the slot of the
+-- sorted key whatever the element is (@{users}:*@; Redis since 7.4, Valkey since 8.0).
 --
--- The servers' pages: <https://valkey.io/commands/sort/>,
+-- The servers' documentation: <https://valkey.io/commands/sort/>,
 -- <https://redis.io/docs/latest/commands/sort/>.
 module Redis.Commands.Sort
   ( -- * Elements
@@ -52,37 +52,37 @@ import Redis.Decode qualified as Decode
 --
 -- @since 0.1.0.0
 data SortOptions = SortOptions
-  { -- | BY: what is compared.
+  { -- | BY: what to compare.
     sortBy :: SortBy,
     sortOrder :: SortOrder,
     sortAs :: SortAs,
-    -- | LIMIT: how many to leave out at the beginning.
+    -- | LIMIT: how many elements to leave out at the beginning.
     sortSkip :: Int64,
-    -- | LIMIT: how many to return at most.
+    -- | LIMIT: how many elements to return at most.
     sortCount :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | All, by themselves, as numbers, the smallest first.
+-- | All elements, compared as numbers, the smallest first.
 --
 -- @since 0.1.0.0
 sortDefaults :: SortOptions
 sortDefaults =
   SortOptions {sortBy = ByElement, sortOrder = Ascending, sortAs = AsNumbers, sortSkip = 0, sortCount = Nothing}
 
--- | What is compared.
+-- | What to compare.
 --
 -- @since 0.1.0.0
 data SortBy
   = -- | The elements themselves.
     ByElement
-  | -- | The keys, or the fields of hashes, that this pattern names.
+  | -- | The values of the keys, or of the fields of hashes, that this pattern names.
     ByKey ByteString
-  | -- | Nothing: the elements stay in the order that they have.
+  | -- | Nothing: the elements keep their order.
     Unsorted
   deriving stock (Eq, Show)
 
--- | Which comes first.
+-- | Which element comes first.
 --
 -- @since 0.1.0.0
 data SortOrder
@@ -96,71 +96,72 @@ data SortOrder
 --
 -- @since 0.1.0.0
 data SortAs
-  = -- | What is no number is an error.
+  = -- | As numbers. A value that is no number is an error.
     AsNumbers
-  | -- | ALPHA: by the locale of the server.
+  | -- | ALPHA: as text, in the order of the server's locale.
     AsText
   deriving stock (Eq, Show)
 
--- | What to return of each element.
+-- | What to return for each element.
 --
 -- @since 0.1.0.0
 data SortGet
   = -- | GET #: the element itself.
     GetElement
-  | -- | GET: the key, or the field of a hash, that this pattern names.
+  | -- | GET: the value of the key, or of the field of a hash, that this pattern names.
     GetKey ByteString
   deriving stock (Eq, Show)
 
--- | @SORT key@: the elements, as numbers, the smallest first. Some that is no number is an error.
--- \(O(n \log n)\) on the server, [since 1.0.0](https://valkey.io/commands/sort/). The server takes
--- it for a write; 'sortRo' may go to a replica.
+-- | @SORT key@: the elements, sorted as numbers, the smallest first. An element that is no number
+-- is an error. \(O(n \log n)\) on the server, [since 1.0.0](https://valkey.io/commands/sort/). The
+-- server regards it as a write; 'sortRo' may go to a replica.
 --
 -- @since 0.1.0.0
 sort :: ByteString -> Command [ByteString]
 sort = sortWith sortDefaults
 
--- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@: as 'sort'.
+-- | @SORT key [BY pattern] [LIMIT skip count] [ASC|DESC] [ALPHA]@: like 'sort', with options.
 -- \(O(n + m \log m)\) on the server for n elements of which m are returned.
 --
 -- @since 0.1.0.0
 sortWith :: SortOptions -> ByteString -> Command [ByteString]
 sortWith options name = command "SORT" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
--- | @SORT_RO key@: as 'sort', as a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
+-- | @SORT_RO key@: like 'sort', but a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRo :: ByteString -> Command [ByteString]
 sortRo = sortRoWith sortDefaults
 
--- | @SORT_RO key …@: as 'sortWith', as a read. [Since 7.0.0](https://valkey.io/commands/sort_ro/).
+-- | @SORT_RO key …@: like 'sortWith', but a read.
+-- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRoWith :: SortOptions -> ByteString -> Command [ByteString]
 sortRoWith options name = command "SORT_RO" (key name : sortArguments options []) (Decode.list Decode.bytes)
 
--- | @SORT key GET pattern …@: for each element, in their order, what the patterns name;
--- 'Nothing' where there is no such key. As 'sort' besides.
+-- | @SORT key GET pattern …@: for each element, in sorted order, the values that the patterns name;
+-- 'Nothing' where there is no such key. Otherwise like 'sort'.
 --
 -- @since 0.1.0.0
 sortGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortGet = sortGetWith sortDefaults
 
--- | @SORT key … GET pattern …@: 'sortGet' as 'sortWith'.
+-- | @SORT key … GET pattern …@: like 'sortGet', with options.
 --
 -- @since 0.1.0.0
 sortGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortGetWith options gets name =
   command "SORT" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
 
--- | @SORT_RO key GET pattern …@: as 'sortGet', as a read.
+-- | @SORT_RO key GET pattern …@: like 'sortGet', but a read.
 -- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
 sortRoGet :: NonEmpty SortGet -> ByteString -> Command [[Maybe ByteString]]
 sortRoGet = sortRoGetWith sortDefaults
 
--- | @SORT_RO key … GET pattern …@: as 'sortGetWith', as a read.
+-- | @SORT_RO key … GET pattern …@: like 'sortGetWith', but a read.
 -- [Since 7.0.0](https://valkey.io/commands/sort_ro/).
 --
 -- @since 0.1.0.0
@@ -168,17 +169,17 @@ sortRoGetWith :: SortOptions -> NonEmpty SortGet -> ByteString -> Command [[Mayb
 sortRoGetWith options gets name =
   command "SORT_RO" (key name : sortArguments options (NonEmpty.toList gets)) (rowsOf (length gets))
 
--- | @SORT key STORE destination@: puts the elements in order into a list; how many there
--- are. What was at the destination is gone. In a cluster both must share a slot. As
--- 'sort' besides.
+-- | @SORT key STORE destination@: stores the sorted elements as a list at the destination, in the
+-- place of whatever it held; how many elements there are. In a cluster both keys must share a slot.
+-- Otherwise like 'sort'.
 --
 -- @since 0.1.0.0
 sortStore :: ByteString -> ByteString -> Command Int64
 sortStore = sortStoreWith sortDefaults []
 
--- | @SORT key … [GET pattern …] STORE destination@: as 'sortStore', of what the patterns
--- name, if there are any, one after the other; where there is no such key an empty
--- string.
+-- | @SORT key … [GET pattern …] STORE destination@: like 'sortStore', with options. If there are
+-- patterns, it stores the values that they name, one after the other, and an empty string where
+-- there is no such key.
 --
 -- @since 0.1.0.0
 sortStoreWith :: SortOptions -> [SortGet] -> ByteString -> ByteString -> Command Int64
@@ -192,7 +193,7 @@ sortArguments SortOptions {sortBy, sortOrder, sortAs, sortSkip, sortCount} gets 
     by = case sortBy of
       ByElement -> []
       ByKey glob -> [arg "BY", arg glob]
-      -- Any pattern without an asterisk.
+      -- The server leaves the order as it is if the pattern has no asterisk.
       Unsorted -> [arg "BY", arg "nosort"]
     limit
       | sortSkip /= 0 || isJust sortCount = [arg "LIMIT", int sortSkip, int (fromMaybe (-1) sortCount)]
@@ -201,7 +202,7 @@ sortArguments SortOptions {sortBy, sortOrder, sortAs, sortSkip, sortCount} gets 
       GetElement -> [arg "GET", arg "#"]
       GetKey glob -> [arg "GET", arg glob]
 
--- | So many for each element.
+-- | Decodes rows of this many values, one row for each element.
 rowsOf :: Int -> Decoder [[Maybe ByteString]]
 rowsOf width reply = Decode.list (Decode.nullable Decode.bytes) reply >>= rows
   where
