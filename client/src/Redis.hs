@@ -1,4 +1,4 @@
--- | A client for Redis and Valkey, servers and clusters.
+-- | A client for Redis and Valkey: for single servers, for primaries with replicas, and for clusters.
 --
 -- > import Redis
 -- > import Redis.Commands qualified as Redis
@@ -8,12 +8,13 @@
 -- >   run client (Redis.set "greeting" "hello")
 -- >   run client (Redis.get "greeting") >>= print
 --
--- This module brings what a program needs to run commands, under names that do
--- not clash with others. The commands themselves have the servers' names, many of
--- which do: they are in "Redis.Commands", to be imported qualified. So are
--- "Redis.Value" (replies as they are) and "Redis.Command.Build" (commands of your
--- own). "Redis.Transaction", "Redis.Cache", "Redis.Scan", "Redis.Script", "Redis.Metrics"
--- and "Redis.Tracing" are imported beside it.
+-- This module exports what a program needs to run commands, under names that do not clash with
+-- others. The commands themselves are in "Redis.Commands". They have the servers' names, many of
+-- which clash with names of other modules, so import that module qualified. Import "Redis.Value"
+-- (replies as they are) and "Redis.Command.Build" (commands of your own) qualified, too.
+--
+-- Other tasks have modules of their own: "Redis.Transaction", "Redis.Subscription", "Redis.Cache",
+-- "Redis.Scan", "Redis.Script", "Redis.Metrics" and "Redis.Tracing".
 module Redis
   ( module Redis.Client,
     module Redis.Command,

@@ -1,19 +1,20 @@
 -- | A client for a server or a cluster, shared by all threads of a program.
 --
--- Commands of different threads travel over the same few connections and
--- pipeline by themselves. There are three ways to run one:
+-- Make a client with 'withClient' or 'newClient', from a configuration of "Redis.Config". Commands
+-- of different threads travel over the same few connections and pipeline by themselves. There are
+-- three ways to run a command:
 --
 -- * 'run' (or 'tryRun') waits for the result;
 -- * 'submit' does not; 'awaitReply' (or 'tryAwaitReply') does, later;
 -- * "Redis.Pipeline" runs many and waits for all.
 --
--- Commands that the server may keep waiting (BLPOP) get connections of their
--- own without asking. Those that change what a connection is (SELECT, MULTI,
--- WATCH) are refused here; 'withDedicated' lends a connection for them.
--- "Redis.Subscription" listens to what others publish.
+-- A command that the server may keep waiting (BLPOP) gets a connection of its own automatically. A
+-- command that changes the state of its connection (SELECT, MULTI, WATCH) is refused here;
+-- 'withDedicated' lends a connection for such commands. For transactions see "Redis.Transaction",
+-- for messages that others publish "Redis.Subscription".
 --
--- Nothing in this module connects before a command needs it, except that a
--- cluster's seeds are asked for its slot map at once.
+-- The client opens no connection before a command needs one, with one exception: it asks the seeds
+-- of a cluster or a group at once which servers there are.
 module Redis.Client
   ( -- * A client
     Client,
@@ -80,21 +81,19 @@ import Redis.Internal.Routing.Nodes (NodeSnapshot (..), nodeSnapshot, presentNod
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap (SlotMap, emptySlotMap)
 
--- | Makes a client, runs the action, and closes the client. Errors as
--- 'newClient'.
+-- | Makes a client, runs the action, and closes the client. Throws like 'newClient'.
 --
 -- @since 0.1.0.0
 withClient :: Config -> (Client -> IO a) -> IO a
 withClient config = bracket (newClient config) closeClient
 
--- | Makes a client. Throws 'ConfigError' for a configuration that cannot be,
--- and 'Error' if the TLS files that it names cannot be used. Does not wait for
--- any server: whether there is one, the first command tells.
+-- | Makes a client. Throws 'ConfigError' for an invalid configuration, and 'Error' if the TLS files
+-- that it names cannot be used. Does not wait for any server: the first command shows whether there
+-- is one.
 --
--- A client that nothing refers to any more is closed when the garbage collector
--- notices, which may be late or never. It does not notice while somebody waits for
--- a command, or holds a 'Pending'. A program that makes clients and drops them uses
--- 'withClient', or 'closeClient'.
+-- When nothing refers to a client any more, the garbage collector closes it, which may happen late
+-- or never. A caller that waits for a command keeps the client open, and so does a 'Pending'. A
+-- program that makes clients and drops them should use 'withClient' or 'closeClient'.
 --
 -- @since 0.1.0.0
 newClient :: Config -> IO Client
@@ -108,7 +107,7 @@ newClient unchecked = do
   let hooks = maybe id (\store -> beforeConnectionHook (followOwners store owners)) cache (heraldedHooks herald)
       heralded = config {configHooks = hooks}
       onPush endpoint push = do
-        -- Here and now: behind the replies that came before it, and ahead of the next.
+        -- At once, on the reader's thread: after the replies before the push, and ahead of the next.
         for_ cache $ \store -> heardPush store endpoint push
         mapM_ (\hook -> hook endpoint push) (hookPush hooks)
   credentials <- newCredentialStore heralded
@@ -135,51 +134,51 @@ newClient unchecked = do
             coreJourney = Nothing,
             coreHandle = spare
           }
-  -- What closes it must not hold the handle whose end it waits for.
+  -- The finaliser must not hold the handle: then it would never run.
   handle <- newIORef ()
   _ <- mkWeakIORef handle (void (spawn "redis close" (void (closeCore (usualGrace core) core))))
   pure (Client core {coreHandle = handle})
 
--- | Drops what is kept of slots that have moved, as soon as that is known.
+-- | Drops the cached replies of slots that have moved, when another slot map is in use.
 followOwners :: CacheStore -> IORef (IO SlotMap) -> ConnectionEvent -> IO ()
 followOwners store owners = \case
   TopologyChanged _ -> join (readIORef owners) >>= ownersChanged store
   _ -> pure ()
 
--- | Closes as 'closeClientWithin' does, within the command timeout, at most 5 s.
+-- | Closes a client like 'closeClientWithin'. Waits for at most the command timeout, and for at most
+-- 5 s.
 --
 -- @since 0.1.0.0
 closeClient :: Client -> IO ()
 closeClient (Client core) = void (closeCore (usualGrace core) core)
 
--- | Takes no more commands, waits for those in flight, but no longer than this, and
--- closes every connection. What is in flight when the time is over fails, and its error says
--- whether it was sent. So every caller has a result or an error that tells the truth, when this
--- returns or soon after.
+-- | Closes a client: takes no more commands, waits for the commands in flight for at most this long,
+-- and closes every connection. A command that is still in flight when the time is over fails, and
+-- its error says whether the command was sent. So every caller has a result, or an error that tells
+-- the truth, when this function returns or soon after.
 --
--- Not waited for: commands that wait for room or for a connection, and those that would have to be
--- sent again; they fail at once, as do all that come later, with 'ClientClosed' if they were not sent.
--- Subscriptions end with it.
--- Waited for as all others: a command that the server keeps waiting (BLPOP), and
--- connections that are lent.
+-- Commands that wait for room or for a connection, and commands that would have to be sent again,
+-- are not waited for. They fail at once, as do all later commands: with 'ClientClosed' if they were
+-- not sent. Subscriptions end. A command that the server keeps waiting (BLPOP) and a connection that
+-- is lent are waited for like any command in flight.
 --
--- Hooks that still have something to be told have one second more. A second time it does
--- nothing.
+-- The hooks have one more second for the events that still wait for them. Closing a client a second
+-- time does nothing.
 --
 -- @since 0.1.0.0
 closeClientWithin :: Duration -> Client -> IO Drained
 closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core
 
--- | What became of the commands that were in flight when a client was closed.
+-- | What became of the commands in flight when a client was closed.
 --
 -- @since 0.1.0.0
 data Drained = Drained
-  { -- | Replies that came since, and those that had just been handed over.
+  { -- | Replies that came after closing had begun, or had just been handed to their callers.
     drainedAnswered :: Int,
     -- | Commands that were cut off after they had been sent: nobody knows whether they
     -- ran. They failed with 'MaybeExecuted'.
     drainedInDoubt :: Int,
-    -- | Commands that were cut off before.
+    -- | Commands that were cut off before they had been sent.
     drainedUnsent :: Int
   }
   deriving stock (Eq, Show)
@@ -201,14 +200,14 @@ closeCore grace core = do
       answered node = sum (map roundTripCount [roundTrips node, roundTripsReplica node, roundTripsControl node, roundTripsDedicated node])
   pure Drained {drainedAnswered = since answered, drainedInDoubt = since countCutSent, drainedUnsent = since countCutUnsent}
 
--- | Has the action of 'Redis.Config.setCredentialsFrom' run now, for a password that
--- was replaced: the shared connections that live are authenticated anew, in line with
--- the commands on them, and those that are opened later use the new credentials. Tells
--- at which nodes a connection goes on with what it had, and why; none if all is well, or
--- if the credentials come from no action.
+-- | Runs the action of 'Redis.Config.setCredentialsFrom' now, for a password that was replaced. The
+-- open shared connections authenticate again, in line with the commands on them, and connections
+-- that are opened later use the new credentials. Returns the nodes at which a connection keeps its
+-- old credentials, and why. The list is empty if all is well, or if the credentials come from no
+-- action.
 --
--- Blocks until each shared connection has answered or ended: at most about the connect
--- timeout and the command timeout. A lent connection keeps what it was opened with.
+-- Blocks until each shared connection has answered or ended: at most about the connect timeout plus
+-- the command timeout. A lent connection keeps the credentials that it was opened with.
 --
 -- @since 0.1.0.0
 reauthenticate :: Client -> IO [(Endpoint, ConnectionCause)]
@@ -216,8 +215,7 @@ reauthenticate (Client core) = renewAll (coreCredentials core)
 
 -- | Runs a command and waits for its result. Throws 'Error'.
 --
--- An asynchronous exception while it waits leaves the client as it is; the
--- command may still run.
+-- An asynchronous exception during the wait does not harm the client; the command may still run.
 --
 -- @since 0.1.0.0
 run :: Client -> Command a -> IO a
@@ -225,7 +223,7 @@ run client command = tryRun client command >>= either throwIO pure
 
 -- | Runs a command and waits for its result. Blocks for at most the command
 -- timeout, and the connect timeout if its connection must be opened first;
--- longer for commands that the server may keep waiting. Costs one round trip,
+-- longer for a command that the server may keep waiting. Costs one round trip,
 -- and one more for each redirect or retry.
 --
 -- @since 0.1.0.0
@@ -240,47 +238,46 @@ tryRun (Client core) command = case hookCommand (configHooks (coreConfig core)) 
 -- connection is opened or its queue is full (at most the command timeout). Never
 -- throws an 'Error': 'awaitReply' does.
 --
--- What one thread submits to one node is run in that order, as long as the
--- node takes it at the first attempt: a command that is redirected or retried
--- runs later. That happens whether or not anybody waits for the command, so a
--- 'Pending' may be dropped.
+-- The commands that one thread submits to one node run in that order, as long as the node takes each
+-- of them at the first attempt: a command that is redirected or retried runs later. Redirects and
+-- retries happen whether or not anybody waits for the command, so a 'Pending' may be dropped.
 --
--- A command that the server may keep waiting is sent at once on a connection of
--- its own, which it holds until it is answered. For a command that this library
--- does not know, the server is first asked what it is, which is waited for.
+-- A command that the server may keep waiting is sent at once on a connection of its own, which it
+-- holds until it is answered. If this library does not know the command, 'submit' first asks the
+-- server about it, and waits for that answer.
 --
 -- @since 0.1.0.0
 submit :: Client -> Command a -> IO (Pending a)
 submit (Client core) command = Pending <$> traced core (oneCommand (commandWords command)) (`start` command)
 
--- | Waits for a submitted command. Throws 'Error'. May be called again and
--- from several threads: all get the same result.
+-- | Waits for the result of a submitted command. Throws 'Error'. May be called again and from
+-- several threads: all get the same result.
 --
 -- @since 0.1.0.0
 awaitReply :: Pending a -> IO a
 awaitReply pending = tryAwaitReply pending >>= either throwIO pure
 
--- | Waits for a submitted command. Blocks until there is a result, at most about the
--- command timeout from when it was submitted. May be called again and from several
--- threads: all get the same result.
+-- | Waits for the result of a submitted command. Blocks for at most about the command timeout,
+-- counted from when the command was submitted. May be called again and from several threads: all
+-- get the same result.
 --
 -- @since 0.1.0.0
 tryAwaitReply :: Pending a -> IO (Either Error a)
 tryAwaitReply (Pending started) = awaitStarted started
 
--- | A command whose result is known already: for code that takes a 'Pending'
--- and is to be tried without a server, or that answers from elsewhere.
+-- | A 'Pending' whose result is known already: to try code without a server, or to give a result
+-- that comes from elsewhere to code that takes a 'Pending'.
 --
 -- @since 0.1.0.0
 pendingFrom :: Either Error a -> Pending a
 pendingFrom = Pending . settled
 
--- | Lends a connection to the action. Nobody else uses it meanwhile. It goes back
--- to the pool afterwards if it is as it was: after EXEC, DISCARD or UNWATCH, after a
--- SELECT that was undone, and when nothing was left behind. Otherwise, and if the
--- action threw, it is closed. Blocks while all dedicated connections of the node
--- are lent out; who came first is served first. Throws 'Error' if there is no
--- connection.
+-- | Lends a connection to the action. No other caller uses it meanwhile. Afterwards the connection
+-- goes back to the pool if its state is as before: after EXEC, DISCARD or UNWATCH, after a SELECT
+-- that was undone, and when no command left anything behind. Otherwise, and if the action threw, the
+-- connection is closed. Blocks while all dedicated connections of the node are lent out, for at most
+-- the command timeout; callers are served in the order in which they came. Throws 'Error' if there
+-- is no connection.
 --
 -- > withDedicated client (AtKey "balance") $ \\connection -> do
 -- >   runOn connection (raw ["WATCH", "balance"])
@@ -290,29 +287,28 @@ pendingFrom = Pending . settled
 withDedicated :: Client -> Where -> (forall s. Dedicated s -> IO a) -> IO a
 withDedicated (Client core) place action = (lease core place action <* keepOpen core) >>= either throwIO pure
 
--- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is
--- retried and no redirect followed: what came before on the connection would
--- be lost.
+-- | Runs a command on a dedicated connection. Throws 'Error'. Nothing is retried and no redirect is
+-- followed: the state that earlier commands left on the connection would be lost.
 --
--- Between MULTI and EXEC the server answers @QUEUED@ to everything, which only
--- 'Redis.Commands.raw' takes for an answer; EXEC brings the replies.
+-- Between MULTI and EXEC the server answers every command with @QUEUED@. Only a command of
+-- 'Redis.Commands.raw' accepts that as its reply; the reply to EXEC has the replies of all.
 --
 -- @since 0.1.0.0
 runOn :: Dedicated s -> Command a -> IO a
 runOn dedicated command = tryRunOn dedicated command >>= either throwIO pure
 
 -- | Submits a command to a dedicated connection without waiting for its reply.
--- Blocks only while its queue is full. Commands run in the order in which they are
--- submitted, with nobody else's in between. Otherwise as 'runOn'.
+-- Blocks only while the connection's queue is full. Commands run in the order in which they are
+-- submitted, with no command of another caller in between. Like 'runOn', it retries nothing.
 --
 -- @since 0.1.0.0
 submitOn :: Dedicated s -> Command a -> IO (Pending a)
 submitOn dedicated command = Pending <$> startOn dedicated command
 
--- | The nodes that the cluster's map names, in the order of their endpoints; a server
--- alone is one primary. Empty while no map is known. Never blocks.
+-- | The nodes of the cluster's slot map, in the order of their endpoints; a single server counts as
+-- one primary. Empty while no map is known. Never blocks.
 --
--- The hook for connection events tells when nodes come and go, and when their roles
+-- The hook for connection events reports when nodes come and go, and when their roles
 -- change ('NodeAdded', 'NodeRemoved', 'TopologyChanged').
 --
 -- > nodes <- clientNodes client

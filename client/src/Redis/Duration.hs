@@ -1,6 +1,6 @@
--- | Lengths of time. Servers count in seconds here and in milliseconds there;
--- a 'Duration' says which it was made of, and a command turns it into what the
--- server takes.
+-- | Lengths of time. Servers count some times in seconds and others in milliseconds. Make a
+-- 'Duration' in any unit ('seconds', 'milliseconds', …); each command turns it into the unit that
+-- the server takes.
 module Redis.Duration
   ( Duration,
 
@@ -22,28 +22,27 @@ where
 
 import Data.Int (Int64)
 
--- | A length of time, to the microsecond; negative ones are in the past. Some
--- 290 000 years fit.
+-- | A length of time, to the microsecond, up to some 290 000 years. A negative one lies in the past.
 --
 -- @since 0.1.0.0
 newtype Duration = Duration Int64
   deriving stock (Eq, Ord)
   deriving newtype (Bounded)
 
--- | Such as @90.5 s@.
+-- | Such as @seconds 90.5@.
 instance Show Duration where
   showsPrec level duration = showParen (level > 10) (showString "seconds " . showsPrec 11 (inSeconds duration))
 
--- | One after the other.
+-- | '<>' adds. A sum that does not fit becomes the nearest duration that does.
 instance Semigroup Duration where
   Duration a <> Duration b = clamped (toInteger a + toInteger b)
 
--- | 'mempty' is no time at all.
+-- | 'mempty' is zero.
 instance Monoid Duration where
   mempty = Duration 0
 
--- | So many seconds, rounded to a microsecond. What does not fit becomes the
--- longest that does.
+-- | A duration in seconds, rounded to a microsecond. One that does not fit becomes the nearest that
+-- does, and NaN becomes zero.
 --
 -- @since 0.1.0.0
 seconds :: Double -> Duration
@@ -51,31 +50,32 @@ seconds amount
   | isNaN amount = Duration 0
   | otherwise = clamped (round (max (-1e19) (min 1e19 (amount * 1e6))))
 
--- | So many milliseconds.
+-- | A duration in milliseconds. Like 'minutes', 'hours' and 'days', one that does not fit becomes
+-- the nearest that does.
 --
 -- @since 0.1.0.0
 milliseconds :: Int64 -> Duration
 milliseconds = times 1000
 
--- | So many microseconds.
+-- | A duration in microseconds.
 --
 -- @since 0.1.0.0
 microseconds :: Int64 -> Duration
 microseconds = Duration
 
--- | So many minutes.
+-- | A duration in minutes.
 --
 -- @since 0.1.0.0
 minutes :: Int64 -> Duration
 minutes = times 60000000
 
--- | So many hours.
+-- | A duration in hours.
 --
 -- @since 0.1.0.0
 hours :: Int64 -> Duration
 hours = times 3600000000
 
--- | So many days of 24 hours.
+-- | A duration in days of 24 hours.
 --
 -- @since 0.1.0.0
 days :: Int64 -> Duration
@@ -89,13 +89,13 @@ times unit amount
 clamped :: Integer -> Duration
 clamped amount = Duration (fromInteger (max (toInteger (minBound :: Int64)) (min (toInteger (maxBound :: Int64)) amount)))
 
--- | Seconds, with a fraction.
+-- | The duration in seconds, with a fraction.
 --
 -- @since 0.1.0.0
 inSeconds :: Duration -> Double
 inSeconds (Duration micros) = fromIntegral micros / 1e6
 
--- | Seconds, and 'Nothing' if it is not a whole number of them.
+-- | The duration in seconds, or 'Nothing' if it is not a whole number of seconds.
 --
 -- @since 0.1.0.0
 inWholeSeconds :: Duration -> Maybe Int64
@@ -103,8 +103,7 @@ inWholeSeconds (Duration micros) = case micros `quotRem` 1000000 of
   (whole, 0) -> Just whole
   _ -> Nothing
 
--- | Milliseconds, rounded up: a thing that is to live for a while lives no
--- shorter.
+-- | The duration in milliseconds, rounded up, so that nothing lives shorter than requested.
 --
 -- @since 0.1.0.0
 inMilliseconds :: Duration -> Int64
@@ -112,7 +111,7 @@ inMilliseconds (Duration micros) = case micros `divMod` 1000 of
   (whole, 0) -> whole
   (whole, _) -> whole + 1
 
--- | Microseconds.
+-- | The duration in microseconds.
 --
 -- @since 0.1.0.0
 inMicroseconds :: Duration -> Int64

@@ -1,10 +1,9 @@
--- | Everything that can go wrong, split by what the caller now knows.
+-- | The errors of this library, and what a caller may conclude from each.
 --
--- The question a caller has after a failure is not "what broke" but "has it
--- been done". So every 'Error' answers it: 'errorDelivery'. Retries follow
--- from that answer and from the command's own facts (see
--- "Redis.Internal.Routing.Retry"); nothing in this library sends a write again
--- that may already have run.
+-- After a failure a caller wants to know whether the command ran, more than what broke. So every
+-- 'Error' tells: see 'errorDelivery'. Retries follow from that answer and from the command's own
+-- facts (see "Redis.Internal.Routing.Retry"). This library never sends a write again that may
+-- already have run, unless its caller allows that ('Redis.Command.repeatable').
 module Redis.Error
   ( -- * What may have happened
     Delivery (..),
@@ -56,17 +55,17 @@ type Host = ByteString
 -- @since 0.1.0.0
 type Port = Word16
 
--- | Where a server listens.
+-- | The address at which a server listens.
 --
 -- @since 0.1.0.0
 data Endpoint
-  = -- | On a TCP port.
+  = -- | A TCP port of a host.
     TcpEndpoint Host Port
-  | -- | On a Unix socket, by its path.
+  | -- | A Unix socket, by its path.
     UnixEndpoint FilePath
   deriving stock (Eq, Ord, Show)
 
--- | @host:port@, @[v6]:port@ or the path of the socket.
+-- | An endpoint as text: @host:port@, @[v6]:port@ or the path of the socket.
 --
 -- @since 0.1.0.0
 renderEndpoint :: Endpoint -> String
@@ -80,11 +79,11 @@ renderEndpoint = \case
 --
 -- @since 0.1.0.0
 data Delivery
-  = -- | The server never received it whole, so it did not run.
+  = -- | The server never received the whole command, so it did not run.
     NotSent
-  | -- | The server answered that it would not run it.
+  | -- | The server answered that it would not run the command.
     RefusedBeforeRun
-  | -- | It may have run, wholly or in part; nobody can tell from here.
+  | -- | The command may have run, wholly or in part; the client cannot tell.
     MaybeExecuted
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
@@ -96,14 +95,13 @@ data ServerError = ServerError
     serverErrorCode :: ByteString,
     -- | The rest of the line.
     serverErrorMessage :: ByteString,
-    -- | Whether the command that was answered so may have run.
+    -- | Whether the command that got this error may have run.
     serverErrorDelivery :: Delivery
   }
   deriving stock (Eq, Show)
 
--- | Splits the text of an error reply into code and message. What it says of
--- the command's run is what it would say of any command's, scripts included.
--- \(O(n)\).
+-- | Splits the text of an error reply into code and message. The delivery follows from the text
+-- alone, so it holds for any command, scripts included. \(O(n)\).
 --
 -- @since 0.1.0.0
 serverErrorFromText :: ByteString -> ServerError
@@ -116,42 +114,41 @@ serverErrorFromText text =
           serverErrorDelivery = if refusesBeforeRun code message then RefusedBeforeRun else MaybeExecuted
         }
 
--- | Why a connection could not be had, or was lost.
+-- | Why a connection could not be opened, or was lost.
 --
 -- @since 0.1.0.0
 data ConnectionCause
-  = -- | No address of the host could be connected to; the text names each
-    -- address and its reason.
+  = -- | Connecting failed at every address of the host; the text names each address and its reason.
     ConnectFailed String
-  | -- | The name has no address.
+  | -- | The host name has no address.
     NameNotResolved String
-  | -- | The certificate or the TLS protocol was refused.
+  | -- | The certificate or the TLS protocol was refused, or a certificate file cannot be used.
     TlsFailed String
-  | -- | The server refused HELLO, AUTH or SELECT.
+  | -- | The server refused a command of the handshake, such as HELLO, AUTH or SELECT.
     HandshakeRefused ServerError
-  | -- | The action that issues credentials threw; the text is of its exception.
+  | -- | The action that issues credentials threw (the text is of its exception), took too long, or
+    -- issued credentials that the server refuses.
     CredentialsFailed String
-  | -- | Connect, TLS and handshake together took longer than this, which was allowed.
+  | -- | Connecting, TLS and the handshake together took longer than this, the time allowed.
     ConnectTimedOut Duration
-  | -- | The peer did not agree on TLS in this time. One that speaks plain text waits
-    -- for more.
+  | -- | The peer did not agree on TLS within this time. A peer that speaks plain text waits for
+    -- more bytes.
     TlsTimedOut Duration
   | -- | The peer closed the connection.
     ClosedByPeer
   | -- | Reading or writing failed.
     BrokenConnection String
-  | -- | Bytes were outstanding and nothing arrived for this long.
+  | -- | Replies were outstanding and the peer was silent for this long.
     SilentPeer Duration
-  | -- | What arrived was not RESP, or broke a limit.
+  | -- | The bytes that arrived were not RESP, or exceeded a limit.
     ProtocolViolation String
-  | -- | This client closed the connection: it is being closed, or the node
-    -- left the cluster.
+  | -- | This client closed the connection: the client is being closed, or the node left the
+    -- cluster.
     ClosedLocally
   deriving stock (Eq, Show)
 
--- | A cause as a part of a sentence, for people: its words may change, and what
--- the server or the system said stands in them as it is. One line, unless that
--- has several.
+-- | A cause in words, as a part of a sentence for people. The words may change; text from the server
+-- or the system stands in them unchanged. One line, unless that text has several.
 --
 -- @since 0.1.0.0
 renderCause :: ConnectionCause -> String
@@ -170,11 +167,11 @@ renderCause = \case
   ProtocolViolation why -> "it does not speak as Redis does: " <> why
   ClosedLocally -> "the connection was closed"
 
--- | As it stands in a sentence.
+-- | A duration as a part of a sentence.
 inWords :: Duration -> String
 inWords duration = show (inSeconds duration) <> " s"
 
--- | A connection that could not be had, or was lost.
+-- | A connection that could not be opened, or was lost.
 --
 -- @since 0.1.0.0
 data ConnectionFailure = ConnectionFailure
@@ -185,7 +182,7 @@ data ConnectionFailure = ConnectionFailure
   }
   deriving stock (Eq, Show)
 
--- | A time that was over.
+-- | A command whose time was over before it had a result.
 --
 -- @since 0.1.0.0
 data TimeoutFailure = TimeoutFailure
@@ -195,7 +192,7 @@ data TimeoutFailure = TimeoutFailure
   }
   deriving stock (Eq, Show)
 
--- | A command for which no node was found, or not each of its nodes did it.
+-- | A command for which no node was found, or that failed on some of its nodes.
 --
 -- @since 0.1.0.0
 data RoutingFailure = RoutingFailure
@@ -204,82 +201,80 @@ data RoutingFailure = RoutingFailure
   }
   deriving stock (Eq, Show)
 
--- | Why no node could be chosen.
+-- | Why a command found no node, or which of its nodes failed.
 --
 -- @since 0.1.0.0
 data RoutingCause
-  = -- | No node is known to serve the slot.
+  = -- | No node is known to serve this slot.
     UncoveredSlot Int
-  | -- | No seed answered; each with its reason.
+  | -- | No node can be used. Each server that was asked for the nodes, with the reason.
     NoReachableNode [(Endpoint, Error)]
-  | -- | Too many redirects or retries; the nodes in the order they were tried
-    -- and how each failed.
+  | -- | The command was given up after several attempts: too many redirects or retries, or no time
+    -- for another. The nodes in the order in which they were tried, and how each failed.
     AttemptsExhausted [(Endpoint, Error)]
-  | -- | A command that was split over several slots.
+  | -- | Some parts failed of a command that was split over several slots.
     PartsFailed FailedParts
-  | -- | A command for several nodes.
+  | -- | Some nodes failed of a command for several nodes.
     NodesFailed FailedNodes
   deriving stock (Eq, Show)
 
--- | Parts of a command that was split over several slots. The other parts have run.
+-- | The failed parts of a command that was split over several slots. The other parts have run.
 --
 -- @since 0.1.0.0
 data FailedParts = FailedParts
-  { -- | How many failed,
+  { -- | How many parts failed.
     partsFailed :: Int,
-    -- | of so many.
+    -- | How many parts there were.
     partsSent :: Int,
-    -- | What the first of them said.
+    -- | The error of the first part that failed.
     partsFirst :: Error
   }
   deriving stock (Eq, Show)
 
--- | Nodes on which a command for several nodes failed. On the others it has run.
+-- | The nodes on which a command for several nodes failed. On the other nodes it has run.
 --
 -- @since 0.1.0.0
 data FailedNodes = FailedNodes
-  { -- | Each with its error.
+  { -- | The nodes that failed, each with its error.
     nodesFailed :: Map Endpoint Error,
     -- | How many nodes were asked.
     nodesAsked :: Int
   }
   deriving stock (Eq, Show)
 
--- | Why this client would not even try.
+-- | Why this client refused a command.
 --
 -- @since 0.1.0.0
 data Refusal
-  = -- | The keys belong to different slots and the command (its name) cannot be
-    -- split.
+  = -- | The keys belong to different slots and the command (its name) cannot be split. A server's
+    -- own CROSSSLOT error becomes this refusal, too.
     CrossSlot ByteString
   | -- | The command (its name) changes the state of a connection that others
     -- share (SELECT, AUTH, MULTI, SUBSCRIBE …); use a dedicated connection.
     NeedsDedicatedConnection ByteString
-  | -- | In a cluster the answer to the command (its name) is one node's own, and
-    -- none was named.
+  | -- | In a cluster each node has its own answer to the command (its name), and no node was named.
     NeedsNode ByteString
   | -- | The command (its name) is for several nodes, and a lent connection leads to
     -- one.
     NeedsSeveralNodes ByteString
-  | -- | The cluster has no node at this endpoint.
+  | -- | The client knows no node at this endpoint.
     NoSuchNode Endpoint
-  | -- | A contiguous run of so many commands, more than a connection may have in
-    -- flight.
+  | -- | A contiguous run has this many commands, more than a connection may have in flight.
     RunTooLong Int
-  | -- | The command (its name) cannot stand in a transaction: it changes the state of
-    -- the connection, this library does not know whether it does, it is for nodes by
-    -- name, or its answer is one node's own.
+  | -- | The command (its name) cannot stand in a transaction: it changes the state of the
+    -- connection, or this library does not know whether it does; or it names its nodes, is for
+    -- several nodes, or each node has its own answer to it.
     NotInTransaction ByteString
-  | -- | The command has no arguments at all.
+  | -- | The command has no words, not even a name.
     EmptyCommand
-  | -- | The command (its name) has an argument that no server takes, and why: a score
-    -- that is not a number, a count below what the command takes.
+  | -- | The command (its name) has an argument that no server takes, with the reason: a score that
+    -- is not a number, a count below what the command takes.
     UnfitArgument ByteString String
-  | -- | The command (its name) has a word of more than 'Redis.Config.limitBulkBytes'. A
-    -- server would end the connection, and with it what others have on it.
+  | -- | The command (its name) has a word longer than 'Redis.Config.limitBulkBytes'. A server would
+    -- end the connection, and with it the commands of other callers.
     ArgumentTooLong ByteString
-  | -- | What was to be sent as one line ('Redis.Command.Build.inline') is not one: it
-    -- has a line break or a zero byte, or it begins with an asterisk.
+  | -- | The text to be sent as one line ('Redis.Command.Build.inline') is not one line: it has a
+    -- line break or a zero byte, or it begins with an asterisk.
     NotOneLine
   deriving stock (Eq, Show)
 
@@ -287,15 +282,14 @@ data Refusal
 --
 -- @since 0.1.0.0
 data DecodeError = DecodeError
-  { -- | Where in the reply, from the outside in, such as @element 3@ (counted
-    -- from 0) and @field "epoch"@. Empty if it is the reply itself.
+  { -- | The place in the reply, from the outside in, such as @element 3@ (counted
+    -- from 0) and @field "epoch"@. Empty for the reply itself.
     decodeErrorPath :: [String],
-    -- | What the decoder was looking for.
+    -- | What the decoder expected.
     decodeErrorExpected :: String,
     -- | What came instead, shortened.
     decodeErrorGot :: String,
-    -- | The command that was answered so, by its name; empty where a decoder was
-    -- used by itself.
+    -- | The name of the command; empty if a decoder was used by itself.
     decodeErrorCommand :: ByteString
   }
   deriving stock (Eq, Show)
@@ -308,23 +302,23 @@ data Error
     ReplyError ServerError
   | -- | The reply has an unexpected shape; the connection is fine.
     UnexpectedReply DecodeError
-  | -- | No connection, or it was lost while the command was in flight.
+  | -- | There was no connection, or it was lost while the command was in flight.
     ConnectionError ConnectionFailure
-  | -- | No reply in time.
+  | -- | There was no reply in time.
     TimeoutError TimeoutFailure
-  | -- | No node to send it to, or not all of its nodes did it.
+  | -- | There was no node to send the command to, or some of its nodes failed.
     RoutingError RoutingFailure
-  | -- | Refused by this client before anything was sent.
+  | -- | This client refused the command before it was sent (but see 'CrossSlot').
     RefusedError Refusal
-  | -- | A subscription that ends when its queue is full: so many events waited for who
-    -- takes them. No command failed.
+  | -- | A subscription ended because its queue was full: this many events waited, and nobody took
+    -- them. No command failed.
     SubscriberTooSlow Int
   | -- | The client has been closed.
     ClientClosed
   deriving stock (Eq, Show)
 
--- | Thrown, it prints as 'displayException' says, also where nobody catches it.
--- It is caught as what it is.
+-- | A thrown 'Error' prints as 'displayException' says, also if nobody catches it. Handlers catch it
+-- as an 'Error'.
 instance Exception Error where
   toException = SomeException . ThrownError
   fromException (SomeException thrown) = (\(ThrownError failure) -> failure) <$> cast thrown
@@ -357,9 +351,8 @@ instance Exception Error where
         RefusedBeforeRun -> " (refused before it ran)"
         MaybeExecuted -> " (it may have run)"
 
--- | An 'Error' on its way to who catches it. Runtimes before GHC 9.10 print by
--- 'show' what nobody catches; 'Error' itself shows its constructors, for tests and
--- for logs.
+-- | The wrapper in which an 'Error' is thrown. Runtimes before GHC 9.10 print an exception that
+-- nobody catches with 'show', and 'show' of an 'Error' prints its constructors, for tests and logs.
 newtype ThrownError = ThrownError Error
 
 instance Show ThrownError where
@@ -396,13 +389,13 @@ renderRouting = \case
   PartsFailed FailedParts {partsFailed, partsSent, partsFirst} ->
     show partsFailed <> " of " <> show partsSent <> " parts failed, the others have run; the first: " <> displayException partsFirst
   where
-    -- The node is named already, and what it did with the command is said of all.
+    -- The text names the node already, and states the delivery once for all attempts.
     reason endpoint = \case
       ConnectionError ConnectionFailure {connectionEndpoint, connectionCause} | connectionEndpoint == endpoint -> renderCause connectionCause
       ReplyError ServerError {serverErrorCode, serverErrorMessage} -> Char8.unpack (Char8.unwords [serverErrorCode, serverErrorMessage])
       other -> displayException other
 
-    -- A server that is down says the same each time.
+    -- A server that is down fails in the same way each time.
     listed = List.intercalate "; " . map told . NonEmpty.group . map (\(endpoint, why) -> (endpoint, reason endpoint why))
     told same@((endpoint, why) :| _) =
       renderEndpoint endpoint <> ": " <> why <> case length same of
@@ -423,7 +416,8 @@ errorDelivery = \case
   SubscriberTooSlow _ -> NotSent
   ClientClosed -> NotSent
 
--- | Codes with which a server turns a command away before running it.
+-- | Whether an error says that the command did not run: whether its code is one of those with which
+-- servers turn commands away.
 --
 -- @ERR@ and @WRONGTYPE@ are not among them: a script that fails half-way says
 -- them too.
@@ -432,8 +426,8 @@ refusesBeforeRun code message
   -- The same codes come from a call inside a script that has already
   -- written; the server then names the script.
   | " script: " `ByteString.isInfixOf` message = False
-  -- A script may also answer with a code of its own choice, after writing. So
-  -- where a client would send the command again, the words count too.
+  -- A script may also answer with a code of its own choice, after writing. So for
+  -- codes after which a client sends the command again, the message must fit, too.
   | Just words' <- lookup code wordsOfServers = any (`ByteString.isInfixOf` message) words'
   | otherwise = code `elem` others
   where
@@ -455,8 +449,7 @@ refusesBeforeRun code message
         "WRONGPASS"
       ]
 
--- | What servers themselves say after these codes, as far as it is the same in
--- all of them.
+-- | The messages that servers themselves send with these codes, as far as all servers agree on them.
 wordsOfServers :: [(ByteString, [ByteString])]
 wordsOfServers =
   [ ("CLUSTERDOWN", ["cluster is down", "Hash slot not served"]),

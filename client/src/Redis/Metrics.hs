@@ -1,14 +1,14 @@
--- | What a client does and has done, for monitoring: gauges, counters and times for each
--- node, and the text of it for Prometheus.
+-- | Numbers about a client, for monitoring: gauges, counters and times for each node, also as text
+-- for Prometheus. Take a snapshot, and read its fields or render it:
 --
 -- > snapshot <- clientSnapshot client
 -- > respond (responseBuilder status200 [("Content-Type", prometheusContentType)] (prometheusText snapshot))
 --
--- Counting is always on. Times are taken once for each block of commands that is sent and for each
--- read of replies, not for each command, and every reply is counted.
+-- Counting is always on, and every reply is counted. The client takes the time once for each block of
+-- commands that it sends and once for each read of replies, not for each command.
 --
--- Guaranteed: a counter never goes back while its node is known. Not guaranteed: that what is read
--- in one snapshot is of one moment; counters of one node may be a command apart.
+-- Guaranteed: a counter never goes back while its node is known. Not guaranteed: that a snapshot
+-- shows one moment; the counters of one node may be a command apart.
 module Redis.Metrics
   ( -- * A look
     clientSnapshot,
@@ -45,24 +45,23 @@ import Redis.Internal.Network.RoundTrips
 import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router (routerNodes)
 
--- | A client, node by node.
+-- | The numbers of a client, node by node.
 --
 -- @since 0.1.0.0
 data ClientSnapshot = ClientSnapshot
-  { -- | The one server, or a cluster's nodes as its map has them and those that a redirect
-    -- has named since, in the order of their endpoints. A node that has left is not among
-    -- them.
+  { -- | The one server, or the nodes of the cluster's map and the nodes that a redirect has named
+    -- since, in the order of their endpoints. A node that has left is not among them.
     snapshotNodes :: [NodeSnapshot],
-    -- | Errors of commands for which there was no node, or whose node has left.
+    -- | Errors of commands that found no node, or whose node has left.
     snapshotErrors :: ErrorCounts,
-    -- | What is kept of replies, if anything is ('Redis.Config.setCaching').
+    -- | The cache of replies, if the client has one ('Redis.Config.setCaching').
     snapshotCache :: Maybe CacheGauges,
-    -- | Subscriptions and their connections, which are not among those of the nodes.
+    -- | Subscriptions and their connections. These connections are not among those of the nodes.
     snapshotSubscriptions :: SubscriptionGauges
   }
   deriving stock (Eq, Show)
 
--- | How a client does. Takes each shared connection's lock for a moment; otherwise it
+-- | Takes a snapshot of a client. Takes each shared connection's lock for a moment; otherwise it
 -- never blocks. \(O(n)\) in the connections and the nodes.
 --
 -- @since 0.1.0.0
@@ -76,15 +75,15 @@ clientSnapshot (Client core) = do
   where
     nodes = routerNodes (coreRouter core)
 
--- | Of 'prometheusText'.
+-- | The content type of 'prometheusText'.
 --
 -- @since 0.1.0.0
 prometheusContentType :: ByteString
 prometheusContentType = "text/plain; version=0.0.4; charset=utf-8"
 
--- | A snapshot in Prometheus' text format, as a page of metrics or a part of one. All
--- names begin with @redis_client_@; samples have the label @node@, empty for what concerns
--- none, but for those of the cache and of subscriptions. \(O(n)\) in the nodes.
+-- | A snapshot in Prometheus' text format, as a page of metrics or a part of one. All names begin
+-- with @redis_client_@. Samples have the label @node@, which is empty for errors that concern no
+-- node; samples of the cache and of subscriptions have no such label. \(O(n)\) in the nodes.
 --
 -- @since 0.1.0.0
 prometheusText :: ClientSnapshot -> Builder
@@ -138,7 +137,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
     perKind name help field = gauge name help $ \node ->
       [(("connections", kind) : named node, field gauges) | (kind, gauges) <- kindsOf node]
 
-    -- Kinds that were never used are left out.
+    -- Without the kinds of connections that were never used.
     kindsOf node =
       ("shared", gaugeConnections node) :
         [ (kind, gauges)
@@ -158,7 +157,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
         (("delivery", "maybe_executed") : with, errorsMaybeExecuted)
       ]
 
--- | What is kept of replies.
+-- | The metrics of the cache.
 cacheFamilies :: CacheGauges -> [Family]
 cacheFamilies gauges =
   [ one CounterFamily "cache_hits_total" "Reads answered without asking the server." cacheHits,
@@ -175,7 +174,7 @@ cacheFamilies gauges =
   where
     one kind name help field = ofClient kind name help (field gauges)
 
--- | What subscriptions have.
+-- | The metrics of subscriptions.
 subscriptionFamilies :: SubscriptionGauges -> [Family]
 subscriptionFamilies SubscriptionGauges {gaugeSubscriptions, gaugeListening, gaugeEventsWaiting} =
   [ ofClient GaugeFamily "subscriptions" "Subscriptions that have not ended." gaugeSubscriptions,
@@ -183,7 +182,7 @@ subscriptionFamilies SubscriptionGauges {gaugeSubscriptions, gaugeListening, gau
     ofClient GaugeFamily "subscription_events_waiting" "Messages and gaps that have come and were not taken yet." gaugeEventsWaiting
   ]
 
--- | One number of the whole client.
+-- | A metric that is one number for the whole client.
 ofClient :: FamilyKind -> Builder -> Builder -> Int -> Family
 ofClient kind name help value =
   Family

@@ -1,13 +1,12 @@
--- | Many commands at once: all are submitted, then all are waited for.
+-- | Pipelines: many commands at once. All are submitted, then all are waited for.
 --
 -- > (name, visits) <- runPipeline client ((,) <$> pipelined (get "name") <*> pipelined (incr "visits"))
 -- > values <- runPipeline client (traverse (pipelined . get) keys)
 -- > results <- runPipeline client (traverse (tryPipelined . get) keys)
 --
--- A pipeline is no transaction: other clients' commands may run in between,
--- and some commands may fail when others have run. In a cluster each command
--- goes to its own node. Which commands it has cannot depend on their results;
--- that is what lets them all leave before the first answer.
+-- A pipeline is not a transaction: commands of other clients may run in between, and some commands
+-- may fail while others have run. In a cluster each command goes to its own node. A command of a
+-- pipeline cannot depend on the result of another; so all of them can leave before the first reply.
 module Redis.Pipeline
   ( Pipeline,
     pipelined,
@@ -29,19 +28,19 @@ import Redis.Internal.Command (Command, commandWords)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
 
--- | Commands, and what becomes of their results.
+-- | Commands, and what to make of their results.
 --
 -- @since 0.1.0.0
 newtype Pipeline a = Pipeline (Pass -> IO (IO (Either Error a)))
 
--- | What a walk over a pipeline is for.
+-- | The purpose of a walk over a pipeline.
 data Pass
   = -- | To submit its commands.
     Submitting Core
-  | -- | The same, and somebody traces the whole.
+  | -- | To submit its commands, with a trace of the whole.
     Tracing Trace
-  | -- | To know what it has before it begins: nothing is sent, and there is no result.
-    -- The latest is first.
+  | -- | To list its commands before it begins: nothing is sent, and there is no result.
+    -- The latest command comes first.
     Listing (IORef [[ByteString]])
 
 -- | One command's part in a walk.
@@ -64,34 +63,32 @@ instance Applicative Pipeline where
     finishA <- beginA pass
     pure $ do
       f <- finishF
-      -- Also when the first failed: when the pipeline returns, every command
-      -- of it has ended.
+      -- Also if the first failed: when the pipeline returns, all its commands have
+      -- ended.
       a <- finishA
       pure (f <*> a)
 
--- | One command. If it fails, so does the pipeline, when all its commands have
--- ended.
+-- | One command. If it fails, the pipeline fails, when all its commands have ended.
 --
 -- @since 0.1.0.0
 pipelined :: Command a -> Pipeline a
 pipelined command = Pipeline (fmap awaitStarted . passing command)
 
--- | One command, with its own result or 'Error': it fails alone.
+-- | One command, with its own result or 'Error'. If it fails, the pipeline does not.
 --
 -- @since 0.1.0.0
 tryPipelined :: Command a -> Pipeline (Either Error a)
 tryPipelined command = Pipeline (fmap (fmap Right . awaitStarted) . passing command)
 
--- | Runs a pipeline. Blocks until every command has a result, or has failed;
--- throws the first 'Error' of a 'pipelined' command, in the order of the
--- commands. Submitting blocks while queues are full, so a pipeline may be longer
--- than they are.
+-- | Runs a pipeline. Blocks until every command has a result, or has failed; then throws the first
+-- 'Error' of a 'pipelined' command, in the order of the commands. Submitting blocks while a queue is
+-- full, so a pipeline may be longer than the queues.
 --
 -- @since 0.1.0.0
 runPipeline :: Client -> Pipeline a -> IO a
 runPipeline client pipeline = tryRunPipeline client pipeline >>= either throwIO pure
 
--- | Runs a pipeline; the first 'Error' of a 'pipelined' command, if any.
+-- | Like 'runPipeline', but returns the first 'Error' of a 'pipelined' command.
 --
 -- @since 0.1.0.0
 tryRunPipeline :: Client -> Pipeline a -> IO (Either Error a)
@@ -102,7 +99,7 @@ tryRunPipeline (Client core) pipeline@(Pipeline begin) = case hookCommand (confi
     trace <- beginTrace core hook (pipelineOf listed)
     toItsEnd trace (join (begin (Tracing trace))) <* keepOpen core
 
--- | The words of its commands. Sends nothing.
+-- | The words of a pipeline's commands. Sends nothing.
 pipelineWords :: Pipeline a -> IO [[ByteString]]
 pipelineWords (Pipeline begin) = do
   listed <- newIORef []

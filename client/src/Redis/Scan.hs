@@ -1,22 +1,21 @@
--- | Walks over all keys of a server or a cluster, and over large hashes, sets and sorted
--- sets, page by page, in memory that does not grow with what is walked over.
+-- | Walks over all keys of a server or a cluster, and over large hashes, sets and sorted sets, page
+-- by page. A walk needs no more memory for more elements. Begin with 'foldScan':
 --
 -- > users <- foldScan client Redis.scanDefaults {Redis.scanMatch = Just "user:*"} (\count _key -> pure (count + 1)) 0
 --
--- What is there from the beginning of a walk to its end is seen at least once, whatever
--- happens meanwhile: in a cluster also while nodes fail over and slots move. What comes or
--- goes meanwhile may be seen or not. The same may be seen several times, and is told
--- several times: to tell each thing once would take memory for all of them.
+-- A walk returns every element that exists from its beginning to its end at least once, whatever
+-- happens meanwhile: in a cluster also while nodes fail over and slots move. It may return or miss
+-- an element that comes or goes meanwhile. It may return the same element several times: to return
+-- each one once would take memory for all of them.
 --
--- The next page is asked for before the present one is told, and in a cluster one of each
--- primary; so the caller's work and the servers' overlap. A page has about 1000 elements,
--- unless the options say otherwise.
+-- The client requests the next page before it returns the present one, in a cluster one page of each
+-- primary; so the caller's work and the servers' overlap. A page has about 1000 elements by default
+-- (the COUNT of the options).
 --
--- A walk can be left at any time, and gone on with later, also by another process
--- ('walkPosition').
+-- A walk can be left at any time, and continued later, also by another process ('walkPosition').
 --
--- How it is done: <https://valkey.io/commands/scan/> for each node, and what each node owns
--- before and after.
+-- How it works: <https://valkey.io/commands/scan/> on each node, and a look at the slots that the
+-- node owns, before and after.
 module Redis.Scan
   ( -- * Folds
     foldScan,
@@ -59,13 +58,13 @@ import Redis.Internal.Client.KeysWalker
 import Redis.Internal.Client.Walker
 import Redis.Internal.Routing.Position
 
--- | Folds over the keys of a server's database, or of all of a cluster.
+-- | Folds over the keys of a server's database, or of a whole cluster.
 --
 -- > foldScan client Redis.scanDefaults (\() key -> putStrLn (show key)) ()
 --
--- Throws 'Redis.Error.Error' if it comes no further for a minute, and at once for what will
--- not pass, such as a command that this user may not run. \(O(n)\) on the servers in all
--- their keys, whatever the options leave out, in steps of a fraction of a millisecond.
+-- Throws 'Redis.Error.Error' if it makes no progress for a minute, and at once for an error that
+-- will not pass, such as a command that this user may not run. \(O(n)\) on the servers in all their
+-- keys, also in those that the options leave out, in steps of a fraction of a millisecond.
 --
 -- @since 0.1.0.0
 foldScan :: Client -> ScanOptions -> (a -> ByteString -> IO a) -> a -> IO a
@@ -77,7 +76,7 @@ foldScan client options = folding (walkScan walkDefaults client options)
 foldHscan :: Client -> HscanOptions -> ByteString -> (a -> (ByteString, ByteString) -> IO a) -> a -> IO a
 foldHscan client options key = folding (walkHscan walkDefaults client options key)
 
--- | Folds over the fields of a hash, which come alone. As 'hscanNovalues', not of all servers.
+-- | Folds over the fields of a hash, without their values. Not all servers can: see 'hscanNovalues'.
 --
 -- @since 0.1.0.0
 foldHscanNovalues :: Client -> HscanOptions -> ByteString -> (a -> ByteString -> IO a) -> a -> IO a
@@ -98,8 +97,8 @@ foldZscan client options key = folding (walkZscan walkDefaults client options ke
 folding :: IO (Walk item) -> (a -> item -> IO a) -> a -> IO a
 folding begin each initial = begin >>= \walk -> foldWalk walk each initial
 
--- | Folds over what is left of a walk. The fold is strict: the result so far is evaluated
--- before the next element.
+-- | Folds over the rest of a walk. The fold is strict: it evaluates the result so far before it
+-- takes the next element.
 --
 -- @since 0.1.0.0
 foldWalk :: Walk item -> (a -> item -> IO a) -> a -> IO a
@@ -109,7 +108,7 @@ foldWalk walk each = pages
     strictly !folded = each folded
 {-# INLINE foldWalk #-}
 
--- | Begins a walk over keys. Asks nobody before the first page is pulled.
+-- | Begins a walk over keys. Sends nothing before the first page is pulled.
 --
 -- @since 0.1.0.0
 walkScan :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
@@ -147,23 +146,23 @@ walkZscan :: WalkOptions -> Client -> ZscanOptions -> ByteString -> IO (Walk (By
 walkZscan walking client options key =
   walkItems walking client Collection {collectionKind = "ZSCAN", collectionKey = key, collectionPage = zscanWith options {zscanCount = zscanCount options <|> usualCount} key}
 
--- Large enough that the round trip does not count, small enough that nobody waits for it.
+-- Large enough that the round trip hardly counts, small enough that a step holds nobody up.
 usualCount :: Maybe Int64
 usualCount = Just 1000
 
--- | The next page, which may be empty, or 'Nothing' at the end. Waits for the servers, and
--- for another thread that pulls; through failures for as long as 'walkPatience', and then
--- throws 'Redis.Error.Error'. The walk stands then where it stood, and may be pulled again. A
--- thread that is interrupted may lose a page that was about to be told: whoever goes on after
--- that does so from a position kept before.
+-- | Pulls the next page, which may be empty; 'Nothing' at the end of the walk. Waits for the servers,
+-- and for another thread that is pulling. Tries again after failures for as long as 'walkPatience',
+-- and then throws 'Redis.Error.Error'; the walk stays where it was, and may be pulled again. If a
+-- thread is interrupted here, the page that it was about to get may be lost: to miss nothing,
+-- continue then from a position that was kept before.
 --
 -- @since 0.1.0.0
 nextPage :: Walk item -> IO (Maybe [item])
 nextPage = walkPull
 
--- | Where a walk stands: after the page that was pulled last. To be kept, as text, when that
--- page has been dealt with. Who goes on from there ('walkFrom'), with the same options, sees
--- what is left, and more if nodes have changed meanwhile. Never blocks.
+-- | The position of a walk: after the page that was pulled last. Keep it, as text ('positionText'),
+-- when that page has been dealt with. A walk that continues from there ('walkFrom'), with the same
+-- options, returns what is left, and more if nodes have changed meanwhile. Never blocks.
 --
 -- @since 0.1.0.0
 walkPosition :: Walk item -> IO Position

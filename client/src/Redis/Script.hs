@@ -1,22 +1,22 @@
--- | Scripts that are sent once and then named by their digests.
+-- | Scripts that are sent to a server once, and then named by their digests.
 --
 -- > addTo :: Script
 -- > addTo = script "return redis.call('INCRBY', KEYS[1], ARGV[1])"
 -- >
 -- > total <- run client (evalScript addTo ["counter"] ["5"] `decodedBy` Decode.integer)
 --
--- The digest is computed once, when the script is first used. What is sent is EVALSHA.
--- A server that does not know the script (it is new, was restarted, or was told SCRIPT
--- FLUSH) says so and has done nothing; then EVAL goes to it, with the text, which it
--- remembers. Nobody need load anything, and no node of a cluster can be forgotten.
+-- The client computes the digest once, when the script is first used, and sends EVALSHA. A server
+-- that does not know the script (it is new, was restarted, or ran SCRIPT FLUSH) says so and has done
+-- nothing; then the client sends EVAL with the text, which the server remembers. So a program need
+-- not load its scripts first, and cannot forget a node of a cluster.
 --
--- These are commands like others: they wait, are submitted, go into pipelines, and have
--- their keys, which must share a slot in a cluster. In a pipeline a script that the server
--- does not know runs after the commands behind it, as whatever is sent again does; and
--- each of many calls of it sends the text. 'Redis.Commands.scriptLoad' before them avoids
--- both. What is sent again for another reason, or was run before a node for it was known,
--- has its text with it. In a transaction and on a connection of one's own the text is always
--- sent: the answer would come too late there.
+-- Calls of scripts are commands like others: they can be run, submitted and pipelined, and they have
+-- keys, which must share a slot in a cluster. In a pipeline a script that the server does not know
+-- runs after the commands behind it, like every command that is sent again; and if there are many
+-- calls of it, each sends the text. Running 'Redis.Commands.scriptLoad' first avoids both. A call
+-- that is sent again for another reason, or that was run before a node for it was known, carries the
+-- text. In a transaction and on a dedicated connection the client always sends the text: there the
+-- server's answer would come too late.
 module Redis.Script
   ( Script,
     script,
@@ -38,31 +38,31 @@ import Redis.Value (Value)
 --
 -- @since 0.1.0.0
 data Script = Script
-  { -- | As it was given.
+  { -- | The text, as it was given.
     scriptText :: ByteString,
     -- | SHA-1, in 40 hexadecimal digits, for 'Redis.Commands.scriptExists' and its kin.
     scriptDigest :: ByteString
   }
   deriving stock (Eq, Ord, Show)
 
--- | A script of this text. \(O(n)\), to be done once and kept: at the top level of a
--- module, for instance.
+-- | A script with this text. The digest costs \(O(n)\), so make a script once and keep it: at the
+-- top level of a module, for instance.
 --
 -- @since 0.1.0.0
 script :: ByteString -> Script
 script text = Script {scriptText = text, scriptDigest = sha1Hex text}
 
--- | @EVALSHA digest numkeys key … argument …@, or @EVAL@ with the text where the server
--- asks for it. Its keys, then its other arguments. Costs what the script costs, and once a
--- further round trip; on servers since 2.6.0.
+-- | @EVALSHA digest numkeys key … argument …@, or @EVAL@ with the text if the server does not know
+-- the digest. Takes the keys, then the other arguments. Costs what the script costs, and one more
+-- round trip while the server does not know it; on servers since 2.6.0.
 --
 -- @since 0.1.0.0
 evalScript :: Script -> [ByteString] -> [ByteString] -> Command Value
 evalScript Script {scriptText, scriptDigest} keys arguments =
   evalsha scriptDigest keys arguments `orWhole` eval scriptText keys arguments
 
--- | @EVALSHA_RO …@: as 'evalScript', for a script that writes nothing, so that it may run
--- on a replica and may be sent again. Since 7.0.0.
+-- | @EVALSHA_RO …@: like 'evalScript', for a script that writes nothing. So it may run on a replica,
+-- and may be sent again. Since 7.0.0.
 --
 -- @since 0.1.0.0
 evalScriptRo :: Script -> [ByteString] -> [ByteString] -> Command Value

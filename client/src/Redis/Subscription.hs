@@ -1,32 +1,32 @@
--- | Channels, patterns, channels of shards, and what servers say of keys.
+-- | Subscriptions to channels, patterns, shard channels, and events of keys.
 --
 -- > withSubscription client (channel "news" <> matching "user:*" <> shardChannel "orders") $ \subscription ->
 -- >   forever $ nextEvent subscription >>= \case
 -- >     Message message -> handle (messageChannel message) (messagePayload message)
 -- >     Gap gap -> reload (gapSince gap)
 --
--- A server keeps nothing for who does not listen. So a subscription hears of two things:
--- messages, and gaps. __Each message that is published after the subscription has begun,
--- to what it listens to, is heard once and in order, or was published within a gap that
--- is told before what comes after it: then it may be missing.__ A message that fits
--- several of its topics is heard once for each.
+-- A server keeps no messages for a client that does not listen. So a subscription delivers two kinds
+-- of events: messages, and gaps. __Each message that is published to its topics after the
+-- subscription has begun is delivered once and in order, or was published within a gap, and then it
+-- may be missing. A gap is delivered before the messages that come after it.__ A message that fits
+-- several topics of a subscription is delivered once for each.
 --
--- The nodes of a cluster pass messages on to each other, each at its own pace. So in
--- order are those that are published at one node; and when a subscription goes from one
--- node to another, one that was on its way between them may come again, or may have been
--- published just before the gap begins.
+-- The nodes of a cluster pass messages on to each other, each at its own pace. So only the messages
+-- that are published at one node are in order. When a subscription goes from one node to another, a
+-- message that was on its way between them may come again, or may have been published just before
+-- the gap begins.
 --
--- A connection that is lost, a node that fails over and a slot that moves end no
--- subscription: what it listens to is asked for again, and a gap is told. Only a server
--- that refuses ends it.
+-- A lost connection, a fail-over and a slot that moves do not end a subscription: the client
+-- subscribes again, and delivers a gap. A subscription ends early only if a server refuses, if its
+-- queue is full ('EndWhenFull'), or if the client is closed.
 --
--- Subscriptions have connections of their own, one for each node that is needed, which
--- the subscriptions of a client share: an ordinary channel or pattern is listened to at
--- one node of a cluster, a channel of a shard at the primary of its slot, and 'keyspace'
--- and 'keyevent' at every primary. A connection is probed twice within the silence
--- limit of the configuration.
+-- Subscriptions have connections of their own, one for each node that is needed. The subscriptions
+-- of a client share them (but see 'PressBack'). The client listens to an ordinary channel or pattern
+-- at one node of a cluster, to a shard channel at the primary of its slot, and to 'keyspace' and
+-- 'keyevent' at every primary. It probes each connection at least twice within the silence limit of
+-- the configuration.
 --
--- Whoever publishes is told how many received it by the server
+-- A publisher learns from the server how many clients received its message
 -- ('Redis.Commands.publish').
 --
 -- Server: <https://valkey.io/topics/pubsub/>.
@@ -80,59 +80,61 @@ import Redis.Internal.Client.Inbox
 import Redis.Internal.Client.Subscriptions
 import Redis.Internal.Client.Topic
 
--- | A channel, by its name (SUBSCRIBE). In a cluster, whatever node it is published at.
+-- | A channel, by its name (SUBSCRIBE). In a cluster its messages arrive whichever node they are
+-- published at.
 --
 -- @since 0.1.0.0
 channel :: ByteString -> Topics
 channel = topic . Channel
 
--- | All channels whose names match the glob (PSUBSCRIBE). Each costs the server a look
--- at every message.
+-- | All channels whose names match the glob (PSUBSCRIBE). The server compares every message with
+-- each such glob.
 --
 -- @since 0.1.0.0
 matching :: ByteString -> Topics
 matching = topic . Pattern
 
--- | A channel of a shard, by its name (SSUBSCRIBE): in a cluster, only the nodes of the
--- shard that its slot belongs to carry it. For messages of
--- 'Redis.Commands.spublish'. Servers have it since 7.0.
+-- | A shard channel, by its name (SSUBSCRIBE): in a cluster, only the nodes of the shard that its
+-- slot belongs to carry it. Its messages come from 'Redis.Commands.spublish'. On servers since 7.0.
 --
 -- @since 0.1.0.0
 shardChannel :: ByteString -> Topics
 shardChannel = topic . ShardChannel
 
--- | What happens to the keys of this database that match the glob: on channel
+-- | Events of the keys of this database that match the glob. Each message carries, on channel
 -- @__keyspace\@0__:key@, the name of the event (see 'keyEventOf'). Every primary of a
--- cluster is listened to, whichever those are: a node that has joined, from when this
--- client hears of it, at the latest after the refresh interval of the configuration. Of
--- the time before tells a gap.
+-- cluster is listened to, whichever nodes those are: a node that joins, from when this client knows
+-- of it, at the latest after the refresh interval of the configuration. A gap covers the time before
+-- that.
 --
--- Servers say so only if told to: @notify-keyspace-events@ has @K@, and @A@ or the
--- letters of the events.
+-- Servers send these messages only if configured to: @notify-keyspace-events@ needs @K@, and @A@ or
+-- the letters of the events.
 --
 -- @since 0.1.0.0
 keyspace :: Int -> ByteString -> Topics
 keyspace database glob = topic (KeyEvents ("__keyspace@" <> Char8.pack (show database) <> "__:" <> glob))
 
--- | To which keys of this database the events happen whose names match the glob: on
--- channel @__keyevent\@0__:del@, the key. As 'keyspace', with @E@.
+-- | Events of this database whose names match the glob, whatever their keys. Each message carries, on
+-- channel @__keyevent\@0__:del@, the key. Like 'keyspace', but @notify-keyspace-events@ needs @E@
+-- instead of @K@.
 --
 -- @since 0.1.0.0
 keyevent :: Int -> ByteString -> Topics
 keyevent database glob = topic (KeyEvents ("__keyevent@" <> Char8.pack (show database) <> "__:" <> glob))
 
--- | Something happened to a key.
+-- | Something that happened to a key.
 --
 -- @since 0.1.0.0
 data KeyEvent = KeyEvent
   { keyEventDatabase :: Int,
     keyEventKey :: ByteString,
-    -- | Such as @del@ or @expired@.
+    -- | The name of the event, such as @del@ or @expired@.
     keyEventName :: ByteString
   }
   deriving stock (Eq, Ord, Show)
 
--- | What a message says of a key, if it does. \(O(n)\) in the channel's name.
+-- | The event of a key that a message of 'keyspace' or 'keyevent' reports; 'Nothing' for other
+-- messages. \(O(n)\) in the channel's name.
 --
 -- @since 0.1.0.0
 keyEventOf :: Message -> Maybe KeyEvent
@@ -145,89 +147,90 @@ keyEventOf MessageOf {messageChannel, messagePayload} = case ByteString.splitAt 
       (database, after) <- Char8.readInt rest
       (,) database <$> ByteString.stripPrefix "__:" after
 
--- | Listens, for as long as an action takes.
+-- | A subscription in use, for as long as the action of 'withSubscription' runs.
 --
 -- @since 0.1.0.0
 newtype Subscription = Subscription Subscriber
 
--- | What becomes of events that nobody takes at once.
+-- | Options for events that wait to be taken.
 --
 -- @since 0.1.0.0
 data SubscriptionOptions = SubscriptionOptions
-  { -- | How many may wait; at least 2.
+  { -- | How many events may wait; at least 2.
     subscriptionQueue :: Int,
     subscriptionWhenFull :: WhenFull
   }
   deriving stock (Eq, Show)
 
--- | 65536 may wait, then the oldest are dropped.
+-- | 65536 events may wait, then the oldest are dropped.
 --
 -- @since 0.1.0.0
 subscriptionDefaults :: SubscriptionOptions
 subscriptionDefaults = SubscriptionOptions {subscriptionQueue = 65536, subscriptionWhenFull = DropOldest}
 
--- | Listens, and runs the action when the servers have confirmed all of it: what is
--- published from then on is heard. Afterwards nothing is listened to any more.
+-- | Listens to topics while an action runs. The action begins when the servers have confirmed all
+-- topics: every message that is published from then on is delivered. The subscription ends with the
+-- action.
 --
--- Blocks for at most the connect timeout and the command timeout before the action
--- begins. Throws 'Redis.Error.Error' if a server refuses, or if none can be had in time.
+-- Blocks for at most the connect timeout plus the command timeout before the action begins. Throws
+-- 'Redis.Error.Error' if a server refuses, or if no server can be reached in time.
 --
 -- @since 0.1.0.0
 withSubscription :: Client -> Topics -> (Subscription -> IO a) -> IO a
 withSubscription = withSubscriptionOf subscriptionDefaults
 
--- | As 'withSubscription'.
+-- | Like 'withSubscription', with options.
 --
 -- @since 0.1.0.0
 withSubscriptionOf :: SubscriptionOptions -> Client -> Topics -> (Subscription -> IO a) -> IO a
 withSubscriptionOf SubscriptionOptions {subscriptionQueue, subscriptionWhenFull} (Client core) topics action =
   bracket (openSubscriber (coreHub core) subscriptionWhenFull subscriptionQueue) closeSubscriber (\subscriber -> addTopics subscriber topics *> action (Subscription subscriber)) <* keepOpen core
 
--- | The next message or gap; waits for one. Several threads may take from one
+-- | Takes the next message or gap; waits until there is one. Several threads may take from one
 -- subscription: each event goes to one of them.
 --
--- Throws 'Redis.Error.Error' when the subscription has ended and all that came is taken:
--- 'Redis.Error.ReplyError' if a server refuses what it has listened to (@NOPERM@),
--- 'Redis.Error.ConnectionError' if it refuses the client (a password),
+-- Throws 'Redis.Error.Error' when the subscription has ended and all its events are taken:
+-- 'Redis.Error.ReplyError' if a server refuses a topic that was confirmed before (@NOPERM@),
+-- 'Redis.Error.ConnectionError' if a server refuses the client (a password),
 -- 'Redis.Error.SubscriberTooSlow' ('EndWhenFull'), or 'Redis.Error.ClientClosed'.
 --
 -- @since 0.1.0.0
 nextEvent :: Subscription -> IO Event
 nextEvent = atomically . nextEventSTM
 
--- | As 'nextEvent', as a part of a transaction: with 'orElse', of whatever comes first.
+-- | Like 'nextEvent', as a part of a transaction: with 'orElse' it takes whatever comes first.
 --
 -- @since 0.1.0.0
 nextEventSTM :: Subscription -> STM Event
 nextEventSTM (Subscription subscriber) = takeEvent (subscriberInbox subscriber)
 
--- | All that wait, at least one: cheaper for each than 'nextEvent'. Waits and throws as
--- that.
+-- | Takes all events that wait, at least one; costs less for each event than 'nextEvent'. Waits and
+-- throws like 'nextEvent'.
 --
 -- @since 0.1.0.0
 nextEvents :: Subscription -> IO (NonEmpty Event)
 nextEvents = atomically . nextEventsSTM
 
--- | As 'nextEvents', as a part of a transaction.
+-- | Like 'nextEvents', as a part of a transaction.
 --
 -- @since 0.1.0.0
 nextEventsSTM :: Subscription -> STM (NonEmpty Event)
 nextEventsSTM (Subscription subscriber) = takeEvents (subscriberInbox subscriber)
 
--- | Listens to these too; returns when the servers have confirmed them. Blocks and
--- throws as 'withSubscription'; then nothing has changed.
+-- | Listens to these topics, too; returns when the servers have confirmed them. Blocks and throws
+-- like 'withSubscription'; if it throws, nothing has changed.
 --
 -- @since 0.1.0.0
 subscribe :: Subscription -> Topics -> IO ()
 subscribe (Subscription subscriber) = addTopics subscriber
 
--- | Listens to these no more. Does not wait; what came before may still be taken.
+-- | Stops listening to these topics. Does not wait; messages that came before may still be taken.
 --
 -- @since 0.1.0.0
 unsubscribe :: Subscription -> Topics -> IO ()
 unsubscribe (Subscription subscriber) = removeTopics subscriber
 
--- | What it listens to, or will when 'subscribe' returns.
+-- | The topics that a subscription listens to, or will when 'subscribe' returns.
 --
 -- @since 0.1.0.0
 subscriptionTopics :: Subscription -> STM Topics

@@ -1,14 +1,14 @@
--- | What to make of a command that begins and ends: spans for OpenTelemetry, and a list of
--- what was slow. To be used with 'Redis.Config.hookCommand'.
+-- | Traces of commands: spans for OpenTelemetry, and reports of slow commands. Set a hook of this
+-- module as 'Redis.Config.hookCommand':
 --
 -- > setHooks noHooks {hookCommand = Just (slowCommands (milliseconds 20) (hPutStrLn stderr . renderSlow))} config
 --
--- Several hooks are one by '<>'. No library for traces is needed here: 'spanName' and the
--- attributes are what the conventions ask for, as text and numbers, to be given to whichever
--- is used. The mapping is explained in the guide, @docs/guide/observing.md@.
+-- '<>' joins several hooks. This module needs no tracing library: 'spanName' and the attributes are
+-- what the conventions of OpenTelemetry ask for, as text and numbers; give them to the library that
+-- you use. The guide explains the mapping, in @docs/guide/observing.md@.
 --
--- Guaranteed: the hook is called once when something begins and, if its result is
--- awaited, once when it ends. Not guaranteed: an end for what nobody awaits.
+-- Guaranteed: the client calls the hook once when a command begins and, if somebody awaits its
+-- result, once when it ends. Not guaranteed: a call for the end of a command that nobody awaits.
 module Redis.Tracing
   ( -- * What begins and ends
     CommandHook,
@@ -48,16 +48,16 @@ data SlowCommand = SlowCommand
   }
   deriving stock (Eq, Show)
 
--- | Calls the action with each command that took at least so long, on the thread that
--- waited for it. A blocking command that waited, such as BLPOP, counts as slow.
+-- | A hook that calls the action with each command that took at least this long, on the thread that
+-- waited for the command. A blocking command that waited, such as BLPOP, counts as slow.
 --
 -- @since 0.1.0.0
 slowCommands :: Duration -> (SlowCommand -> IO ()) -> CommandHook
 slowCommands threshold act begun =
   pure $ \ended -> when (endedTook ended >= threshold) (act SlowCommand {slowBegun = begun, slowEnded = ended})
 
--- | In one line: how long, the command as one types it, without passwords, the node, how often it
--- was sent, and where the time went.
+-- | A slow command in one line: how long it took, the command as one types it, without passwords, the
+-- node, how often it was sent, and where the time went.
 --
 -- @since 0.1.0.0
 renderSlow :: SlowCommand -> String
@@ -85,15 +85,14 @@ data Attribute
   | NumberAttribute Int
   deriving stock (Eq, Show)
 
--- | What a span of this is called: its operation. The number of the database is not
--- part of it.
+-- | The name of a command's span: its operation. The number of the database is not part of it.
 --
 -- @since 0.1.0.0
 spanName :: CommandBegun -> ByteString
 spanName = begunOperation
 
--- | What is known when it begins. @db.query.text@ has a question mark in the place of
--- each key and value, as the conventions want it; 'begunText' has them.
+-- | The attributes that are known when a command begins. @db.query.text@ has a question mark in the
+-- place of each key and value, as the conventions want it; 'begunText' has the keys and values.
 --
 -- @since 0.1.0.0
 begunAttributes :: CommandBegun -> [(ByteString, Attribute)]
@@ -108,7 +107,7 @@ begunAttributes begun =
     ]
     <> maybe [] serverAttributes (begunNode begun)
 
--- | What is known when it has ended. The span's status is an error if there is an
+-- | The attributes that are known when a command has ended. The span's status is an error if there is an
 -- @error.type@.
 --
 -- @since 0.1.0.0
@@ -128,13 +127,13 @@ endedAttributes ended =
          ("redis.client.redirects", NumberAttribute (endedRedirects ended))
        ]
 
--- | Where it goes, or went.
+-- | The server that a command goes to, or went to.
 serverAttributes :: Endpoint -> [(ByteString, Attribute)]
 serverAttributes = \case
   TcpEndpoint host port -> [("server.address", TextAttribute host), ("server.port", NumberAttribute (fromIntegral port))]
   UnixEndpoint path -> [("server.address", TextAttribute (Char8.pack path))]
 
--- | The other end of the connection. Which address of a name was used is not known here.
+-- | The other end of the connection. For a host name, the address that was used is not known here.
 peerAttributes :: Endpoint -> [(ByteString, Attribute)]
 peerAttributes = \case
   TcpEndpoint host port
@@ -149,13 +148,13 @@ isAddress host = Char8.elem ':' host || Char8.all (\char -> isDigit char || char
 text :: ByteString -> ByteString -> Maybe (ByteString, Attribute)
 text name value = Just (name, TextAttribute value)
 
--- | The prefix of the server's error, if a server said it.
+-- | The code of a server's error; 'Nothing' for other errors.
 statusOf :: Error -> Maybe ByteString
 statusOf = \case
   ReplyError ServerError {serverErrorCode} -> Just serverErrorCode
   _ -> Nothing
 
--- | A word for a kind of error; there are few of them.
+-- | A word for the kind of an error: for a server's error its code, otherwise one of a few.
 errorClass :: Error -> String
 errorClass = \case
   ReplyError ServerError {serverErrorCode} -> Char8.unpack serverErrorCode

@@ -1,15 +1,15 @@
--- | Commands that run together: all of them or, if one cannot be queued, none, and
--- nothing of other clients in between.
+-- | Transactions: commands that run together, with no command of another client in between. If one of
+-- them cannot be queued, none runs.
 --
 -- > (visits, name) <- runTransaction client ((,) <$> queued (incr "{u}visits") <*> queued (get "{u}name"))
 --
--- It is one round trip on a shared connection, in line with everybody's commands. In a
--- cluster all keys must share a slot.
+-- A transaction takes one round trip on a shared connection, in line with the commands of all
+-- callers. In a cluster all its keys must share a slot.
 --
--- A transaction does not roll back. A command that fails when it runs, such as an INCR of
--- what is no number, fails alone, and the others have run: 'tryQueued' tells of each.
+-- A transaction does not roll back. A command that fails when it runs, such as INCR of a value that
+-- is not a number, fails alone, and the others have run: 'tryQueued' gives the result of each.
 --
--- What must look at values first watches them ('watching').
+-- A transaction that depends on values that must be read first watches their keys ('watching').
 --
 -- Server: <https://valkey.io/topics/transactions/>.
 module Redis.Transaction
@@ -48,26 +48,26 @@ import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router (isClustered)
 import System.Random (randomRIO)
 
--- | Runs a transaction and waits for its results. Throws 'Error': of a command that
--- could not be queued, and then nothing was done; or the first of a 'queued' command
--- that failed when it ran. Costs one round trip, and one more for each redirect or retry.
+-- | Runs a transaction and waits for its results. Throws 'Error': the error of a command that could
+-- not be queued, and then nothing was done; or the first error of a 'queued' command that failed
+-- when it ran. Costs one round trip, and one more for each redirect or retry.
 --
--- If the connection is lost before EXEC was sent nothing has run, and it is sent again.
--- If EXEC was sent and not answered, nobody knows: that is 'MaybeExecuted', and it is
--- not sent again, unless each of its commands may be
+-- If the connection is lost before EXEC was sent, nothing has run, and the transaction is sent again.
+-- If EXEC was sent and not answered, nobody knows whether it ran: the error is 'MaybeExecuted', and
+-- the transaction is not sent again, unless each of its commands may be
 -- ('Redis.Command.repeatable').
 --
 -- @since 0.1.0.0
 runTransaction :: Client -> Transaction a -> IO a
 runTransaction client transaction = tryRunTransaction client transaction >>= either throwIO pure
 
--- | Runs a transaction; its results, or the 'Error'.
+-- | Like 'runTransaction', but returns the results or the 'Error'.
 --
 -- @since 0.1.0.0
 tryRunTransaction :: Client -> Transaction a -> IO (Either Error a)
 tryRunTransaction (Client core) transaction = runTraced core (subjectOf transaction) (`startTransaction` transaction)
 
--- | Submits a transaction without waiting for its results. Blocks as 'submit'.
+-- | Submits a transaction without waiting for its results. Blocks like 'submit'.
 --
 -- @since 0.1.0.0
 submitTransaction :: Client -> Transaction a -> IO (Pending a)
@@ -76,61 +76,60 @@ submitTransaction (Client core) transaction = Pending <$> traced core (subjectOf
 subjectOf :: Transaction a -> Subject
 subjectOf = transactionOf . map commandWords . transactionCommands
 
--- | What is done after a look.
+-- | What to do after reading the watched keys.
 --
 -- @since 0.1.0.0
 data Decision a
-  = -- | This, if nothing that was watched has changed since.
+  = -- | Run this transaction, if no watched key has changed since.
     Commit (Transaction a)
-  | -- | Nothing.
+  | -- | Do nothing.
     Abandon
 
--- | What came of it.
+-- | How a watched transaction ended.
 --
 -- @since 0.1.0.0
 data Watched a
   = -- | The transaction ran.
     Committed a
-  | -- | It was decided to do nothing.
+  | -- | The action decided to do nothing.
     Abandoned
-  | -- | Others changed what was watched each time, and nothing was done.
+  | -- | Other clients changed the watched keys until no attempt was left. Nothing was done.
     Contended
   deriving stock (Eq, Show)
 
--- | Watches the keys, runs the action, which may read on the connection that it is given
--- and decides, and runs the transaction if no watched key has changed since. If one has,
--- all of it is done again, the action too, after a random pause: so the action should
--- change nothing by itself.
+-- | Watches the keys, runs the action, which may read on the connection that it gets and decides, and
+-- runs the transaction if no watched key has changed since. If one has changed, 'watching' begins
+-- again after a random pause and runs the action again: so the action should change nothing itself.
 --
 -- > watching client ("balance" :| []) $ \\connection -> do
 -- >   balance <- runOn connection (get "balance")
 -- >   pure (if enough balance then Commit (queued (decrby "balance" 5)) else Abandon)
 --
--- In a cluster the watched keys and those of the transaction must share a slot. Lends a
--- connection for the time, which goes back clean; blocks as 'withDedicated'. Throws
--- 'Error', and what the action throws.
+-- In a cluster the watched keys and the keys of the transaction must share a slot. Takes a dedicated
+-- connection meanwhile, and gives it back clean; blocks like 'withDedicated'. Throws 'Error', and
+-- whatever the action throws.
 --
 -- @since 0.1.0.0
 watching :: Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
 watching = watchingWith watchDefaults
 
--- | How often it is tried.
+-- | How often 'watching' tries.
 --
 -- @since 0.1.0.0
 newtype WatchOptions = WatchOptions
-  { -- | Times that the action is run at most, because of others or because the keys
-    -- were on their way to another node; at least 1.
+  { -- | How often the action runs at most: again if another client has changed a watched key, or if
+    -- the keys are moving to another node. At least 1.
     watchAttempts :: Int
   }
   deriving stock (Eq, Show)
 
--- | 32 times.
+-- | At most 32 attempts.
 --
 -- @since 0.1.0.0
 watchDefaults :: WatchOptions
 watchDefaults = WatchOptions {watchAttempts = 32}
 
--- | As 'watching'.
+-- | Like 'watching', with options.
 --
 -- @since 0.1.0.0
 watchingWith :: forall a. WatchOptions -> Client -> NonEmpty ByteString -> (forall s. Dedicated s -> IO (Decision a)) -> IO (Watched a)
@@ -155,7 +154,8 @@ watchingWith WatchOptions {watchAttempts} client@(Client core) names@(first :| o
         Abandon -> Just Abandoned <$ runOn connection (raw ["UNWATCH"])
         Commit transaction -> tryTransactionOn connection transaction >>= either throwIO (pure . fmap Committed)
 
-    -- Its keys are on their way to another node, or are there; nothing was done.
+    -- The keys are moving to another node, or have moved, or the node is not ready: nothing was
+    -- done, and another attempt may find the right node.
     isElsewhere = \case
       ReplyError ServerError {serverErrorCode, serverErrorDelivery} ->
         serverErrorDelivery == RefusedBeforeRun && serverErrorCode `elem` ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "READONLY", "LOADING"]

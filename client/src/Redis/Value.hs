@@ -1,12 +1,12 @@
 {-# LANGUAGE PatternSynonyms #-}
 
--- | What a server can say: every type of RESP2 and RESP3, strict.
+-- | Replies as they are: every type of RESP2 and RESP3, strict.
 --
 -- The two protocols share one type, so that a program does not care which one
 -- a connection negotiated. Source: the RESP3 specification
 -- (<https://github.com/redis/redis-specifications/blob/master/protocol/RESP3.md>).
 --
--- To be imported qualified, or by name: @Map@, @Set@ and @Double@ have famous
+-- Import this module qualified, or by name: @Map@, @Set@ and @Double@ have famous
 -- namesakes.
 module Redis.Value
   ( Value (.., Null),
@@ -31,7 +31,7 @@ data Value
     BulkString ByteString
   | -- | @:42@
     Integer Int64
-  | -- | A null, in the form in which the server said it. Programs that pass
+  | -- | A null, in the form in which the server sent it. Programs that pass
     -- replies on need the form; others match 'Null'.
     NullOf NullForm
   | -- | @*2@
@@ -69,8 +69,7 @@ data NullForm
     NullArray
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | No value. As a pattern it takes every form of null; as an expression it is
--- RESP3's.
+-- | A null. As a pattern it matches every form of null; as an expression it is RESP3's form.
 --
 -- @since 0.1.0.0
 pattern Null :: Value
@@ -96,8 +95,7 @@ pattern Null <-
   WithAttributes
   #-}
 
--- | The value itself, its outermost attributes dropped. \(O(1)\) for a value
--- without any.
+-- | The value without its outermost attributes. \(O(1)\) for a value that has none.
 --
 -- @since 0.1.0.0
 withoutAttributes :: Value -> Value

@@ -1,13 +1,13 @@
--- | A connection after its handshake, as a stream of bytes: for what is no
--- command and reply (MONITOR, replication), and for proxies.
+-- | A connection as a stream of bytes, after its handshake: for protocols beyond command and reply
+-- (MONITOR, replication), and for proxies.
 --
 -- > withWire config endpoint $ \wire -> do
 -- >   sendBytes wire "MONITOR\r\n"
 -- >   forever (receiveBytes wire 65536 >>= ByteString.putStr)
 --
--- Nothing is pooled, retried or timed here, and no reply is matched to a request:
--- what is sent and what comes are the caller's. 'receiveReply' gives a reply with the
--- exact bytes in which the server said it, for programs that pass replies on.
+-- This module pools, retries and times nothing, and matches no reply to a request: that is up to the
+-- caller. 'receiveReply' returns a reply with the exact bytes in which the server sent it, for
+-- programs that pass replies on.
 module Redis.Wire
   ( Wire,
     withWire,
@@ -29,11 +29,10 @@ import Redis.Internal.Network.OpenConnection (ConnectionSetup (..), Purpose (..)
 import Redis.Internal.Network.Tally (newTally)
 import Redis.Internal.Network.Wire
 
--- | Connects to this endpoint, whatever server or cluster the configuration is of,
--- makes the handshake that the configuration asks for (TLS, HELLO or AUTH, the
--- client's name, SELECT), and runs the action; then the connection is closed. Throws
--- 'ConfigError', and 'Error' if no connection can be had. Blocks for at most the
--- connect timeout before the action begins.
+-- | Connects to this endpoint, whatever servers the configuration names, makes the handshake of the
+-- configuration (TLS, HELLO or AUTH, the client's name, SELECT), runs the action, and closes the
+-- connection. Throws 'ConfigError', and 'Error' if the connection cannot be opened. Blocks for at
+-- most the connect timeout before the action begins.
 --
 -- @since 0.1.0.0
 withWire :: Config -> Endpoint -> (Wire -> IO a) -> IO a
@@ -43,7 +42,7 @@ withWire unchecked endpoint = bracket open closeWire
       config <- either (throwIO :: ConfigError -> IO a) pure (validateConfig unchecked)
       store <- newCredentialStore config
       tally <- newTally 1
-      -- Masked by 'bracket': what was opened is either returned or closed.
+      -- Masked by 'bracket': a connection that was opened is either returned or closed.
       newConnector config >>= either failed pure >>= \connector ->
         openWire (setup config store tally connector) Purpose {purposeUse = Lent, purposeGone = retry} endpoint >>= either failed pure
 

@@ -1,7 +1,7 @@
 -- | The record behind "Redis.Config", for this library's own modules.
 --
--- Every field is read by some code of this library. A 'Config' can be shown:
--- what is secret in it is a 'Secret', and that shows nothing.
+-- Every field is read by some code of this library. A 'Config' can be shown: its secrets are of type
+-- 'Secret', which shows nothing.
 module Redis.Internal.Config
   ( Config (..),
     defaultConfig,
@@ -44,75 +44,75 @@ import System.IO.Unsafe (unsafePerformIO)
 --
 -- @since 0.1.0.0
 data Config = Config
-  { -- | What there is to connect to.
+  { -- | The servers to connect to.
     configTopology :: Topology,
     configCredentials :: CredentialsSource,
-    -- | Whether a lent connection is had although the server wants a password
+    -- | Whether a connection is lent although the server wants a password
     -- that this client does not know.
     configCallerAuthenticates :: Bool,
-    -- | SELECTed on every connection; 0 needs no SELECT.
+    -- | The database to SELECT on every connection; 0 needs no SELECT.
     configDatabase :: Int,
-    -- | For CLIENT SETNAME.
+    -- | The name for CLIENT SETNAME.
     configClientName :: Maybe ByteString,
-    -- | 'Nothing' for plain text.
+    -- | How to speak TLS; 'Nothing' is plain text.
     configTls :: Maybe TlsConfig,
     configProtocol :: ProtocolVersion,
     -- | Seconds for connect, TLS and handshake together.
     configConnectTimeout :: Double,
     -- | Seconds from submitting a command to its reply; 'Nothing' waits for ever.
     configCommandTimeout :: Maybe Double,
-    -- | Multiplexers per node; 'Nothing' is one per capability.
+    -- | How many multiplexers each node has; 'Nothing' is one per capability.
     configMuxCount :: Maybe Int,
     configLimits :: Limits,
     -- | How often a command may be sent in all.
     configMaxAttempts :: Int,
-    -- | Between two attempts to connect to a node, and between retries.
+    -- | The pause between two attempts to connect to a node, and between retries.
     configBackoff :: Backoff,
     configPolling :: Polling,
-    -- | Seconds of silence, with bytes outstanding, before a probe; after as
+    -- | Seconds of silence, with replies outstanding, before a probe; after as
     -- many more the connection is closed.
     configSilenceLimit :: Maybe Double,
     -- | Seconds of idleness after which TCP probes the peer.
     configKeepAlive :: Maybe Int,
     -- | Seconds that sent bytes may stay unacknowledged (TCP_USER_TIMEOUT).
     configTcpUserTimeout :: Maybe Double,
-    -- | Dedicated connections per node, leased for blocking commands.
+    -- | The most dedicated connections per node.
     configMaxDedicated :: Int,
-    -- | Seconds that one of them lies idle before it is closed; 'Nothing' keeps it.
+    -- | Seconds that a dedicated connection lies idle before it is closed; 'Nothing' keeps it.
     configDedicatedIdle :: Maybe Double,
-    -- | Where it may send a command, a server alone is told that this client follows.
+    -- | Whether a single server is told that this client follows its redirects.
     configFollowsRedirects :: Bool,
-    -- | What to authenticate with at sentinels.
+    -- | The credentials for sentinels.
     configSentinelCredentials :: Maybe Credentials,
-    -- | How to speak TLS to sentinels; 'Nothing' for as to the servers.
+    -- | How to speak TLS to sentinels; 'Nothing' is the setting for the servers.
     configSentinelTls :: Maybe (Maybe TlsConfig),
-    -- | Seconds between periodic checks of a cluster's slot map, or of a group.
+    -- | Seconds between two periodic checks of a cluster's slot map, or of a group.
     configRefreshInterval :: Double,
-    -- | Least seconds between two refreshes of it.
+    -- | The least seconds between two refreshes of the map.
     configRefreshThrottle :: Double,
     -- | Which nodes of a cluster or a group answer read-only commands.
     configReadFrom :: ReadFrom,
-    -- | Where this client reaches what a server names.
+    -- | Where this client reaches the addresses that servers name.
     configAddressMapping :: AddressMapping,
-    -- | What is kept of what was read; 'Nothing' for nothing at all.
+    -- | The cache of replies; 'Nothing' is none.
     configCaching :: Maybe Caching,
     configHooks :: Hooks
   }
   deriving stock (Show)
 
--- | What the servers are to each other.
+-- | How the servers of a client belong together, and where to find them.
 data Topology
   = -- | One server.
     Standalone Endpoint
-  | -- | A cluster, and some of its nodes.
+  | -- | A cluster, by some of its nodes.
     Cluster (NonEmpty Endpoint)
-  | -- | A primary and its replicas, and some of them.
+  | -- | A primary and its replicas, by some of them.
     Group (NonEmpty Endpoint)
-  | -- | The same, by the name under which these sentinels watch it.
+  | -- | A primary and its replicas, by the name under which these sentinels watch them.
     Sentinels ByteString (NonEmpty Endpoint)
   deriving stock (Eq, Show)
 
--- | The endpoints that it names.
+-- | The endpoints that a topology names.
 topologySeeds :: Topology -> NonEmpty Endpoint
 topologySeeds = \case
   Standalone endpoint -> endpoint :| []
@@ -126,28 +126,28 @@ topologySeeds = \case
 newtype Secret = Secret ByteString
   deriving newtype (Eq)
 
--- | Never shows what it holds.
+-- | Never shows the bytes.
 instance Show Secret where
   show _ = "<secret>"
 
--- | Keeps it from being shown. Takes the bytes as they are sent.
+-- | Makes a secret of bytes, as they are sent.
 --
 -- @since 0.1.0.0
 toSecret :: ByteString -> Secret
 toSecret = Secret
 
--- | What it holds, for the one place that sends it.
+-- | The bytes of a secret, for the one place that sends them.
 revealSecret :: Secret -> ByteString
 revealSecret (Secret bytes) = bytes
 
--- | A user ('Nothing' is the server's @default@) and a password.
+-- | A user and a password.
 --
 -- @since 0.1.0.0
 data Credentials = Credentials
   { -- | A user of the server's ACL; 'Nothing' for @default@, and for a server
     -- that has no users.
     credentialsUser :: Maybe ByteString,
-    -- | As it is sent.
+    -- | The password, as it is sent.
     credentialsPassword :: Secret
   }
   deriving stock (Eq, Show)
@@ -156,31 +156,31 @@ data Credentials = Credentials
 data CredentialsSource
   = -- | There are none.
     NoCredentials
-  | -- | Always the same.
+  | -- | They are always the same.
     FixedCredentials Credentials
-  | -- | An action has them.
+  | -- | An action issues them.
     CredentialsFrom (IO IssuedCredentials)
 
--- | Shows no secret: of an action only that there is one.
+-- | Shows no secret, and of an action only that there is one.
 instance Show CredentialsSource where
   showsPrec level = \case
     NoCredentials -> showString "NoCredentials"
     FixedCredentials known -> showParen (level > 10) (showString "FixedCredentials " . showsPrec 11 known)
     CredentialsFrom _ -> showString "CredentialsFrom <action>"
 
--- | Credentials as they were issued just now. Begin with 'issuedCredentials' and
--- set the other fields.
+-- | Credentials that were issued just now. Begin with 'issuedCredentials' and set
+-- the other fields.
 --
 -- @since 0.1.0.0
 data IssuedCredentials = IssuedCredentials
-  { -- | What to authenticate with.
+  { -- | The credentials.
     issuedAs :: Credentials,
-    -- | How long they are good for, from now; 'Nothing' if that is not known.
+    -- | How long they are valid, from now; 'Nothing' if that is not known.
     issuedFor :: Maybe Duration
   }
   deriving stock (Eq, Show)
 
--- | Credentials of which nobody says how long they are good for.
+-- | Issued credentials whose validity is not known.
 --
 -- > (issuedCredentials credentials) {issuedFor = Just (minutes 60)}
 --
@@ -188,7 +188,7 @@ data IssuedCredentials = IssuedCredentials
 issuedCredentials :: Credentials -> IssuedCredentials
 issuedCredentials known = IssuedCredentials {issuedAs = known, issuedFor = Nothing}
 
--- | Those that need no action.
+-- | The credentials, if no action issues them.
 fixedCredentials :: CredentialsSource -> Maybe Credentials
 fixedCredentials = \case
   FixedCredentials known -> Just known
@@ -200,23 +200,23 @@ fixedCredentials = \case
 data TlsConfig = TlsConfig
   { -- | Whether the server's certificate must be valid for the host.
     tlsVerify :: Bool,
-    -- | The name to ask for and to verify; 'Nothing' is the host of the endpoint.
+    -- | The name to request and to verify; 'Nothing' is the host of the endpoint.
     tlsServerName :: Maybe ByteString,
-    -- | A PEM file of authorities; 'Nothing' is the system's.
+    -- | A PEM file of certificate authorities; 'Nothing' is the system's.
     tlsCaFile :: Maybe FilePath,
     -- | PEM files of this client's certificate and key.
     tlsCertificate :: Maybe (FilePath, FilePath)
   }
   deriving stock (Eq, Show)
 
--- | Verification on, the system's authorities, no client certificate.
+-- | Verification on, the system's certificate authorities, no client certificate.
 --
 -- @since 0.1.0.0
 defaultTlsConfig :: TlsConfig
 defaultTlsConfig =
   TlsConfig {tlsVerify = True, tlsServerName = Nothing, tlsCaFile = Nothing, tlsCertificate = Nothing}
 
--- | Which protocol to ask for.
+-- | The protocol to request.
 --
 -- @since 0.1.0.0
 data ProtocolVersion
@@ -231,21 +231,21 @@ data ProtocolVersion
 --
 -- @since 0.1.0.0
 data Polling
-  = -- | While the observed delay is short, for at most so long.
+  = -- | It polls for at most this long, and only while replies come within that time on average.
     PollUpTo Duration
   | -- | It sleeps until it is woken. Nor does it wait in the kernel for several
     -- short replies together.
     NeverPoll
   deriving stock (Eq, Show)
 
--- | Which nodes of a cluster, or of a primary with replicas, answer commands that only
--- read: of those that have the command's keys. Of several that are as good one is drawn at random for each command.
--- A node is down here after three failures in a row and until it answers again.
+-- | Which nodes of a cluster, or of a primary with replicas, answer commands that only read. Only
+-- nodes that have the command's keys come into question. Among several equally good ones each command
+-- draws one at random. A node counts as down after three failures in a row, until it answers again.
 --
--- Replication takes time: a read that leaves the primary may miss recent writes, and
--- two such reads may see different states. What a replica cannot answer, because it has
--- lost its primary, loads its data or was lost, the primary is asked; so it is when a
--- replica has not answered in half of the command's time.
+-- Replication takes time: a read that leaves the primary may miss recent writes, and two such reads
+-- may see different states. If a replica cannot answer, because it has lost its primary, loads its
+-- data or was lost, the command goes to the primary; also if the replica has not answered in half
+-- of the command's time.
 --
 -- @since 0.1.0.0
 data ReadFrom
@@ -255,27 +255,26 @@ data ReadFrom
     PreferReplica
   | -- | The primary or a replica, whichever is not down: spreads reads over all nodes.
     ReadAny
-  | -- | A replica in this availability zone, or the primary if it is in the zone; if
-    -- all of those are down or there are none, as 'PreferReplica'. Valkey tells the
-    -- zone of a node (@availability-zone@ in its configuration). Redis does not know
-    -- of zones: then all reads go as 'PreferReplica', and
-    -- 'Redis.Config.NobodyInZone' is told.
+  | -- | A replica in this availability zone, or the primary if it is in the zone; if all of those
+    -- are down, or there are none, like 'PreferReplica'. Valkey reports the zone of a node
+    -- (@availability-zone@ in its configuration). Redis does not know zones: then all reads go like
+    -- 'PreferReplica', and the hook for connections is told 'Redis.Config.NobodyInZone'.
     SameZone ByteString
-  | -- | The primary or a replica, of those that answer about as quickly as the
-    -- quickest. Nodes are asked every 5 s, or as often as the map of the cluster
-    -- is checked if that is more often. Until they have answered, as 'ReadAny'.
+  | -- | The primary or a replica, among the nodes that answer about as quickly as the quickest. The
+    -- client measures every 5 s, or as often as it checks the map of the cluster if that is more
+    -- often. Until the nodes have answered, like 'ReadAny'.
     LowestLatency
   deriving stock (Eq, Show)
 
--- | Where this client reaches the address that a server names.
+-- | From the address that a server names to the address at which this client reaches it.
 newtype AddressMapping = AddressMapping (Endpoint -> Endpoint)
 
--- | Only that there is one: functions cannot be shown.
+-- | Shows only that there is a mapping: functions cannot be shown.
 instance Show AddressMapping where
   show _ = "<mapping>"
 
--- | The address to connect to. Where the user's function throws, the address stays as
--- it is: this runs on threads of which all commands depend.
+-- | The address to connect to. If the user's function throws, the address stays as it is: all
+-- commands depend on the threads that call this.
 mappedAddress :: AddressMapping -> Endpoint -> Endpoint
 mappedAddress (AddressMapping mapping) named =
   unsafePerformIO $
@@ -294,28 +293,27 @@ mappedAddress (AddressMapping mapping) named =
 --
 -- @since 0.1.0.0
 data Caching = Caching
-  { -- | Bytes that are kept at most, with what keeping them takes: some 500 for each
-    -- reply besides its own.
+  { -- | The most bytes that the cache takes: those of the replies, and some 500 more for each reply.
     cachingBytes :: Int,
-    -- | How servers know what is kept.
+    -- | How servers know which changes to report.
     cachingTracking :: Tracking
   }
   deriving stock (Eq, Show)
 
--- | How a server knows of which changes to tell a client.
+-- | How a server knows which changes to report to a client.
 --
 -- @since 0.1.0.0
 data Tracking
-  = -- | It remembers what each connection has read to be kept, and tells of changes to
-    -- that (@CLIENT TRACKING ON OPTIN@). It needs memory for that, of which it has a
-    -- limit (@tracking-table-max-keys@).
+  = -- | The server remembers which keys each connection has read for the cache, and reports changes
+    -- of those (@CLIENT TRACKING ON OPTIN@). That takes memory of the server, up to a limit
+    -- (@tracking-table-max-keys@).
     TrackReads
-  | -- | It remembers nothing, and tells every connection of every change to a key that
-    -- begins in one of these ways (@CLIENT TRACKING ON BCAST@). No other keys are kept.
+  | -- | The server remembers nothing, and reports to every connection every change of a key that has
+    -- one of these prefixes (@CLIENT TRACKING ON BCAST@). The cache keeps no other keys.
     TrackPrefixes (NonEmpty ByteString)
   deriving stock (Eq, Show)
 
--- | 64 MiB, of what was read.
+-- | 64 MiB, with 'TrackReads'.
 --
 -- @since 0.1.0.0
 defaultCaching :: Caching
@@ -326,16 +324,15 @@ defaultCaching = Caching {cachingBytes = 64 * 1024 * 1024, cachingTracking = Tra
 --
 -- @since 0.1.0.0
 data Limits = Limits
-  { -- | Commands submitted and not yet answered; at most \(2^{30}\).
+  { -- | The most commands that are submitted and not yet answered; at most \(2^{30}\).
     limitInFlight :: Int,
-    -- | Encoded bytes that nobody has begun to send. A command that is longer
-    -- enters when there are none.
+    -- | The most encoded bytes that wait to be sent. A longer command enters when no bytes wait.
     limitQueuedBytes :: Int,
-    -- | Bytes of one bulk string; at most \(2^{40}\).
+    -- | The most bytes of one bulk string; at most \(2^{40}\).
     limitBulkBytes :: Int,
-    -- | Elements of one aggregate.
+    -- | The most elements of one aggregate.
     limitElements :: Int,
-    -- | Aggregates within aggregates.
+    -- | The most levels of aggregates within aggregates.
     limitDepth :: Int
   }
   deriving stock (Eq, Show)
@@ -354,7 +351,7 @@ defaultLimits =
       limitDepth = 64
     }
 
--- | Capped exponential backoff. Each delay is drawn between half of its value
+-- | Capped exponential backoff. Each delay is drawn at random between half of its value
 -- and the whole. Begin with 'defaultBackoff' and set its fields.
 --
 -- @since 0.1.0.0
@@ -374,8 +371,8 @@ defaultBackoff = Backoff {backoffFirst = milliseconds 10, backoffCap = seconds 1
 
 -- | The defaults for a topology.
 --
--- The times are those of the field: 5 s to connect and 5 s for a command are
--- StackExchange.Redis's, as is a refresh each 60 s.
+-- The times are usual ones: StackExchange.Redis, too, has 5 s to connect, 5 s for a command,
+-- and a refresh every 60 s.
 defaultConfig :: Topology -> Config
 defaultConfig topology =
   Config

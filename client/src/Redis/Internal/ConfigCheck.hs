@@ -1,7 +1,7 @@
--- | What is wrong with a configuration, found before anything connects.
+-- | Checks a configuration, before anything connects.
 --
--- Reasons are written here and never made from what was given: a password
--- that stands in the wrong place must not end up in a log.
+-- The reasons of errors are fixed texts and never repeat what the user gave: a password in the
+-- wrong place must not end up in a log.
 module Redis.Internal.ConfigCheck
   ( ConfigError (..),
     validateConfig,
@@ -22,22 +22,22 @@ import Redis.Internal.Config
 --
 -- @since 0.1.0.0
 data ConfigError = ConfigError
-  { -- | Which setting, option or part of the URL.
+  { -- | The setting, option or part of the URL.
     configErrorPart :: String,
-    -- | What it should be.
+    -- | What is wrong with it, or what it should be.
     configErrorReason :: String
   }
   deriving stock (Eq, Show)
 
--- | Thrown, it prints as 'displayException' says, also where nobody catches it.
--- It is caught as what it is.
+-- | A thrown 'ConfigError' prints as 'displayException' says, also if nobody catches it. Handlers
+-- catch it as a 'ConfigError'.
 instance Exception ConfigError where
   toException = SomeException . ThrownConfigError
   fromException (SomeException thrown) = (\(ThrownConfigError failure) -> failure) <$> cast thrown
   displayException ConfigError {configErrorPart, configErrorReason} =
     configErrorPart <> ": " <> configErrorReason
 
--- | On its way to who catches it, as "Redis.Error" does it.
+-- | The wrapper in which a 'ConfigError' is thrown, as "Redis.Error" does it.
 newtype ThrownConfigError = ThrownConfigError ConfigError
 
 instance Show ThrownConfigError where
@@ -46,8 +46,8 @@ instance Show ThrownConfigError where
 instance Exception ThrownConfigError where
   displayException (ThrownConfigError failure) = displayException failure
 
--- | The same configuration if every setting makes sense, else the first that
--- does not. \(O(n)\) in the number of seeds.
+-- | Checks a configuration. Returns it unchanged if every setting makes sense, otherwise the first
+-- error. \(O(n)\) in the number of seeds.
 --
 -- @since 0.1.0.0
 validateConfig :: Config -> Either ConfigError Config
@@ -77,7 +77,7 @@ validateConfig config = do
   for_ (configCommandTimeout config) (positive "command timeout")
   for_ (configMuxCount config) (between "mux count" 1 1024)
   let limits = configLimits config
-  -- Larger ones would overflow where sizes are computed from them.
+  -- Sizes computed from larger limits would overflow.
   between "in-flight limit" 1 0x40000000 (limitInFlight limits)
   atLeastOne "queued bytes limit" (limitQueuedBytes limits)
   between "bulk bytes limit" 1 0x10000000000 (limitBulkBytes limits)
@@ -129,7 +129,7 @@ check :: String -> String -> Bool -> Either ConfigError ()
 check configErrorPart configErrorReason holds =
   unless holds (Left ConfigError {configErrorPart, configErrorReason})
 
--- | A number of seconds. Neither zero nor infinite nor NaN.
+-- | Checks a number of seconds: neither zero nor infinite nor NaN.
 positive :: String -> Double -> Either ConfigError ()
 positive part amount =
   check part "must be a number of seconds, more than 0 and at most 1000000000" (amount > 0 && amount <= 1e9)

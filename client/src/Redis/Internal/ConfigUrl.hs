@@ -1,4 +1,4 @@
--- | Configurations as URLs.
+-- | Reads configurations from URLs.
 --
 -- > redis://[[user]:password@]host[:port][,host[:port]…][/database][?option=value&…]
 -- > redis+sentinel://[[user]:password@]host[:port][,host[:port]…]/name[/database][?option=value&…]
@@ -8,13 +8,13 @@
 -- @redis+cluster://@, or the option @cluster=true@, is for a cluster, and
 -- @redis+group://@ for a primary with its replicas; both may have several hosts. The
 -- hosts of @redis+sentinel://@ are sentinels, by default at port 26379; the credentials
--- ahead of them are for the servers. IPv6 addresses stand in brackets. In user, password, host, path and
--- values, whatever has a meaning in a URL (@% \/ ? # \@ : , & =@) is written as
+-- before them are for the servers. IPv6 addresses stand in brackets. In user, password, host, path
+-- and values, write a character that has a meaning in a URL (@% \/ ? # \@ : , & =@) as
 -- @%@ and two hexadecimal digits; a plus sign is a plus sign.
 --
--- An error tells which part is wrong and never repeats any of it, except the
--- name of an option where no part of a password can stand: a password with an
--- unescaped character moves its own rest to any other part of the URL.
+-- An error names the part that is wrong and never repeats its text, except the name of an option,
+-- where no part of a password can stand. Elsewhere it can: if a password has an unescaped character,
+-- the rest of the password may count as any other part of the URL.
 module Redis.Internal.ConfigUrl (configFromUrl) where
 
 import Control.Monad (foldM, unless, when)
@@ -35,15 +35,15 @@ import Redis.Internal.Config
 import Redis.Internal.ConfigCheck (ConfigError (..), validateConfig)
 import Text.Read (readMaybe)
 
--- | Reads a URL, checked as by 'validateConfig'. The options, in alphabetical
--- order:
+-- | Makes a configuration from a URL, and checks it like 'validateConfig'. The options, in
+-- alphabetical order:
 --
--- [@ca@] PEM file of authorities, for TLS.
+-- [@ca@] PEM file of certificate authorities, for TLS.
 -- [@cert@, @key@] PEM files of this client's certificate and key, for TLS.
--- [@client_name@] For the server's CLIENT LIST.
--- [@cluster@] @true@ or @false@.
+-- [@client_name@] The client's name in the server's CLIENT LIST.
+-- [@cluster@] @true@ or @false@: whether the hosts are nodes of a cluster.
 -- [@connect_timeout@] Seconds.
--- [@db@] As the path, which a Unix socket needs for itself.
+-- [@db@] The number of the database. It may stand in the path instead, except for a Unix socket.
 -- [@dedicated_idle@] Seconds, or @none@.
 -- [@keepalive@] Whole seconds, or @none@.
 -- [@max_attempts@, @max_dedicated@] Numbers.
@@ -52,10 +52,10 @@ import Text.Read (readMaybe)
 -- [@protocol@] @2@ or @3@.
 -- [@read_from@] @primary@, or for a cluster or a group @replica@, @any@, @latency@, or
 --   @zone:@ and the name of an availability zone.
--- [@redirect@] @true@ or @false@: whether a server alone may send commands to another.
+-- [@redirect@] @true@ or @false@: whether a single server may send commands to another server.
 -- [@refresh_interval@, @refresh_throttle@] Seconds.
--- [@sentinel_password@, @sentinel_user@] What to authenticate with at sentinels.
--- [@sentinel_tls@] @true@ or @false@: whether sentinels speak TLS, as the servers by default.
+-- [@sentinel_password@, @sentinel_user@] The credentials for sentinels.
+-- [@sentinel_tls@] @true@ or @false@: whether sentinels speak TLS. Default: as the servers do.
 -- [@server_name@] The name in the server's certificate, for TLS.
 -- [@silence_limit@] Seconds, or @none@.
 -- [@timeout@] Seconds for a command, or @none@.
@@ -71,8 +71,8 @@ configFromUrl url = do
   when (Char8.elem '#' rest) (wrong "URL" "has no place for a #, which is written %23")
   let (beforeQuery, query) = Char8.drop 1 <$> Char8.break (== '?') rest
       (authority, path) = Char8.break (== '/') beforeQuery
-  -- What follows the host has no @; one that is found there is the end of a
-  -- password with an unescaped / or ?.
+  -- The text behind the host has no @. If one is found there, a password with an
+  -- unescaped / or ? ends at it.
   when
     (Char8.elem '@' query || (schemeTransport scheme /= UnixTransport && Char8.elem '@' path))
     (wrong "credentials" "characters such as / ? # @ are written as % and two hexadecimal digits")
@@ -116,7 +116,7 @@ configFromUrl url = do
 data Carrier = TcpTransport | UnixTransport
   deriving stock (Eq)
 
--- | What a scheme says of the servers.
+-- | What a scheme says about the servers.
 data Kind = ForServer | ForCluster | ForGroup | ForSentinels
   deriving stock (Eq)
 
@@ -150,7 +150,7 @@ credentialsAndHosts authority = case Char8.split '@' authority of
     credentials <- parseCredentials userInfo
     pure (credentials, hosts)
   -- More than one @ could be a part of a password, or credentials repeated for
-  -- each host: not for us to guess.
+  -- each host: this code does not guess.
   _ -> wrong "credentials" "stand once, before all hosts, and an @ in them is written %40"
 
 parseCredentials :: ByteString -> Either ConfigError (Maybe Credentials)
@@ -168,7 +168,7 @@ parseCredentials userInfo = do
           credentialsPassword = toSecret password
         }
 
--- | Given the port of a host without one.
+-- | Reads the hosts, given the port of a host that names none.
 parseHosts :: Port -> ByteString -> Either ConfigError (NonEmpty Endpoint)
 parseHosts usual hosts = case Char8.split ',' hosts of
   [] -> wrong "host" "is missing"
@@ -219,7 +219,7 @@ databaseFromPath path
   where
     digits = Char8.drop 1 path
 
--- | The options by name. Values are decoded.
+-- | The options by name, with decoded values.
 parseOptions :: ByteString -> Either ConfigError (Map ByteString ByteString)
 parseOptions query = foldM insert Map.empty (filter (not . ByteString.null) (Char8.split '&' query))
   where
@@ -232,7 +232,7 @@ parseOptions query = foldM insert Map.empty (filter (not . ByteString.null) (Cha
       when (ByteString.null value) (wrong part "has no value")
       pure (Map.insert name value options)
 
--- | An option as errors name it: only if it could be the name of one.
+-- | How errors name an option: by its name only if it looks like the name of an option.
 optionPart :: ByteString -> String
 optionPart name
   | not (ByteString.null name) && Char8.length name <= 32 && Char8.all (\c -> isAsciiLower c || c == '_') name =
@@ -247,7 +247,7 @@ applyOption config (name, value) = case name of
   "cert" -> tls id
   "key" -> tls id
   "client_name" -> Right config {configClientName = Just value}
-  -- Read when the topology was made.
+  -- Was read when the topology was made.
   "cluster" -> Right config
   "connect_timeout" -> (\new -> config {configConnectTimeout = new}) <$> seconds part value
   "db" -> (\new -> config {configDatabase = new}) <$> whole part value
@@ -307,7 +307,7 @@ readFromWord = \case
   "latency" -> Just LowestLatency
   other -> SameZone <$> ByteString.stripPrefix "zone:" other
 
--- | The two options that make sense only together.
+-- | Applies the options @cert@ and @key@, which make sense only together.
 certificateAndKey :: Map ByteString ByteString -> Config -> Either ConfigError Config
 certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "key" options) of
   (Nothing, Nothing) -> Right config
@@ -317,7 +317,7 @@ certificateAndKey options config = case (Map.lookup "cert" options, Map.lookup "
   (Just _, Nothing) -> wrong "option cert" "needs the option key"
   (Nothing, Just _) -> wrong "option key" "needs the option cert"
 
--- | A user may be left out, a password may not.
+-- | Applies the credentials for sentinels: the user may be left out, the password may not.
 sentinelCredentials :: Map ByteString ByteString -> Config -> Either ConfigError Config
 sentinelCredentials options config = case (Map.lookup "sentinel_user" options, Map.lookup "sentinel_password" options) of
   (Nothing, Nothing) -> Right config
@@ -331,7 +331,7 @@ boolean part = \case
   "false" -> Right False
   _ -> wrong part "must be true or false"
 
--- | Few enough digits for an 'Int'.
+-- | Reads a whole number, of few enough digits for an 'Int'.
 whole :: String -> ByteString -> Either ConfigError Int
 whole part text
   | Char8.all isDigit text, Char8.length text <= 10, Just (number, "") <- Char8.readInt text = Right number

@@ -1,9 +1,9 @@
--- | What the library tells its user about itself. It never prints; it calls
--- these.
+-- | Hooks: functions of the user that the library calls when something happens. The library never
+-- prints.
 --
--- The hooks for connections and pushes run on a thread of the client's own, one
--- event after the other ("Redis.Internal.Client.Herald"). The hook for commands runs
--- on the threads that begin them and wait for them. 'Nothing' costs one comparison.
+-- The hooks for connections and pushes run on a thread of the client's own, one event after the
+-- other ("Redis.Internal.Client.Herald"). The hook for commands runs on the threads that begin
+-- commands and wait for them. A hook that is 'Nothing' costs one comparison.
 module Redis.Internal.Hooks
   ( Hooks (..),
     noHooks,
@@ -27,42 +27,42 @@ import Redis.Duration (Duration)
 import Redis.Error (ConnectionCause, Endpoint, Error)
 import Redis.Value (Value)
 
--- | What may be observed. Begin with 'noHooks' and set its fields.
+-- | The functions that a client calls when something happens. Begin with 'noHooks' and set its
+-- fields.
 --
--- 'hookConnection' and 'hookPush' are called on one thread of the client, in the order
--- of the events. A slow hook delays the events behind it, and nothing else. A hook may
--- use the client. What it throws is dropped. 131072 events may wait; those that come
--- then are dropped and counted ('EventsDropped').
+-- The client calls 'hookConnection' and 'hookPush' on one thread of its own, in the order of the
+-- events. A slow hook delays the events behind it, and nothing else. A hook may use the client.
+-- Exceptions of a hook are dropped. At most 131072 events may wait; further events are dropped and
+-- counted ('EventsDropped').
 --
 -- @since 0.1.0.0
 data Hooks = Hooks
-  { -- | Connections coming and going, and changes of a cluster's map.
+  { -- | Called when connections come and go, and when a cluster's map changes.
     hookConnection :: Maybe (ConnectionEvent -> IO ()),
-    -- | Each command, pipeline and transaction, of shared and of lent connections: when
-    -- it begins and, once, when whoever waits for its result has it. See
-    -- 'CommandBegun'.
+    -- | Called for each command, pipeline and transaction, on shared and on lent connections: when
+    -- it begins and, once, when a caller that waits for its result has it. See 'CommandBegun'.
     hookCommand :: Maybe CommandHook,
-    -- | Every push message, of shared and of dedicated connections.
+    -- | Called for every push message, on shared and on dedicated connections.
     hookPush :: Maybe (Endpoint -> Value -> IO ())
   }
 
--- | Only that there are hooks: functions cannot be shown.
+-- | Shows only that there are hooks: functions cannot be shown.
 instance Show Hooks where
   show _ = "<hooks>"
 
--- | Nothing is observed.
+-- | No hooks: the client calls nothing.
 --
 -- @since 0.1.0.0
 noHooks :: Hooks
 noHooks = Hooks {hookConnection = Nothing, hookCommand = Nothing, hookPush = Nothing}
 
--- | Tells of a connection event. A client's hooks neither block nor throw here: they
--- are "Redis.Internal.Client.Herald"'s.
+-- | Reports a connection event. A client's hooks neither block nor throw here: they only hand the
+-- event to "Redis.Internal.Client.Herald".
 observeConnection :: Hooks -> ConnectionEvent -> IO ()
 observeConnection hooks event = mapM_ ($ event) (hookConnection hooks)
 
--- | Tells that a command begins, and returns what tells of its end. What the hook
--- throws is dropped, and then nothing is told of the end.
+-- | Reports that a command begins, and returns the action that reports its end. If the hook throws,
+-- the exception is dropped, and the end is not reported.
 beginObserving :: CommandHook -> CommandBegun -> IO (CommandEnded -> IO ())
 beginObserving hook begun = do
   ending <- newIORef (\_ -> pure ())
@@ -70,11 +70,11 @@ beginObserving hook begun = do
   end <- readIORef ending
   pure (guarded . end)
 
--- | The same hooks, with something that is done before connection events are told.
+-- | Adds an action that runs before the hook for connection events.
 beforeConnectionHook :: (ConnectionEvent -> IO ()) -> Hooks -> Hooks
 beforeConnectionHook act hooks = hooks {hookConnection = Just (\event -> act event *> mapM_ ($ event) (hookConnection hooks))}
 
--- | Runs a hook; what it throws is its own affair, unless it was thrown at the
+-- | Runs a hook, and drops its exceptions, but not the asynchronous ones: those are meant for the
 -- thread that runs it.
 guarded :: IO () -> IO ()
 guarded action =
@@ -84,52 +84,54 @@ guarded action =
       Just (asynchronous :: SomeAsyncException) -> throwIO asynchronous
       Nothing -> pure ()
 
--- | Something happened to a connection, or to the picture of a cluster.
+-- | Something that happened to a connection, or to the map of a cluster.
 --
 -- @since 0.1.0.0
 data ConnectionEvent
-  = -- | Open and ready after so long.
+  = -- | A connection is open and ready, after this time.
     Connected Endpoint Duration
-  | -- | An attempt failed; the next one is made no sooner than after this time.
+  | -- | An attempt to connect failed; the next attempt comes no sooner than after this time.
     ConnectAttemptFailed Endpoint ConnectionCause Duration
-  | -- | A connection of which 'Connected' was told has ended, and why.
+  | -- | A connection that was reported as 'Connected' has ended, for this reason.
     Disconnected Endpoint ConnectionCause
-  | -- | The connection goes on with the credentials it has, because others could
-    -- not be had or were refused.
+  | -- | A connection keeps its old credentials, because no new ones were issued, or the server
+    -- refused them.
     CredentialsNotRenewed Endpoint ConnectionCause
   | -- | A node joined (or was first seen).
     NodeAdded Endpoint
-  | -- | A node is not in the slot map any more. It gets no new commands, and its
-    -- connections are closed when those in flight are answered, or after 5 s.
+  | -- | A node is not in the slot map any more. It gets no new commands. Its connections are closed
+    -- when the commands in flight are answered, or after 5 s (0.5 s if another primary has
+    -- replaced the node).
     NodeRemoved Endpoint
-  | -- | A new slot map is in use; it covers so many slots.
+  | -- | A new slot map is in use; it covers this many slots.
     TopologyChanged Int
-  | -- | No node gave a usable slot map; each with its reason.
+  | -- | No node gave a usable slot map. The nodes that were asked, each with the reason.
     TopologyRefreshFailed [(Endpoint, Error)]
-  | -- | Reads were to stay in this availability zone, and no node of the map is known
-    -- to be in it: they go as 'Redis.Config.PreferReplica'. Told once, and again after
-    -- some node was found there.
+  | -- | Reads are to stay in this availability zone, but no node of the map is known to be in it:
+    -- they go like 'Redis.Config.PreferReplica'. Reported once, and again after some node was
+    -- found there.
     NobodyInZone ByteString
-  | -- | So many events, pushes among them, were not told, because the hooks were
-    -- too slow for them.
+  | -- | This many events, pushes among them, were not reported, because the hooks were too slow
+    -- for them.
     EventsDropped Int
   deriving stock (Eq, Show)
 
--- | What is called when a command begins, on the thread that runs or submits it; it
--- returns what is called when it ends, on the thread that waits for its result. Both are
--- waited for, so they should be quick. What they throw is dropped.
+-- | A function that the client calls when a command begins, on the thread that runs or submits the
+-- command. It returns a function that the client calls when the command ends, on the thread that
+-- waits for its result. These threads wait for both, so both should be quick. Their exceptions are
+-- dropped.
 --
--- Two are one by '<>': both are called, the ends in the same order.
+-- '<>' joins two hooks: both are called, at the end in the same order, unless the first throws.
 --
 -- @since 0.1.0.0
 type CommandHook = CommandBegun -> IO (CommandEnded -> IO ())
 
--- | What begins: one command, or several that are one to their caller.
+-- | A command that begins, or several that count as one.
 --
--- 'Redis.Client.run' begins and ends one. What was submitted ends when its result is first
--- awaited, and never if nobody awaits it. A pipeline ("Redis.Pipeline") is one, and so is
--- a transaction ("Redis.Transaction"). A command that is split, or that several nodes answer, is
--- one. Commands that the library sends by itself are none.
+-- With 'Redis.Client.run' a command begins and ends. A submitted command ends when its result is
+-- first awaited, and never if nobody awaits it. A pipeline ("Redis.Pipeline") counts as one command,
+-- and so does a transaction ("Redis.Transaction"), a command that is split, and a command that
+-- several nodes answer. Commands that the library sends by itself do not count.
 --
 -- @since 0.1.0.0
 data CommandBegun = CommandBegun
@@ -138,51 +140,53 @@ data CommandBegun = CommandBegun
     begunOperation :: ~ByteString,
     -- | How many commands a pipeline or a transaction has, if it has two or more.
     begunBatch :: Maybe Int,
-    -- | As one types it at a prompt, without passwords, long words cut; of several the
-    -- first 16. Keys and values are in it. Made when it is looked at.
+    -- | The command as one types it at a prompt, with keys and values, without passwords, and with
+    -- long words cut; of several commands the first 16. Computed when it is first used.
     begunText :: ~ByteString,
-    -- | The same with a question mark in the place of each key and value.
+    -- | The command with a question mark in the place of each key and value.
     begunShape :: ~ByteString,
-    -- | Of a command that runs a script, its digest; a function, its name.
+    -- | The digest of the script that the command runs, or the name of the function.
     begunProcedure :: ~(Maybe ByteString),
-    -- | The database in which it runs, as far as is known.
+    -- | The database in which the command runs, as far as is known.
     begunDatabase :: Int,
-    -- | Where it goes, if that is known before: in a cluster only on a lent connection.
+    -- | The node that the command goes to, if that is known at the beginning: for a single server
+    -- the server of the configuration, otherwise only on a lent connection.
     begunNode :: Maybe Endpoint
   }
   deriving stock (Eq, Show)
 
--- | How it went.
+-- | How a command ended.
 --
 -- @since 0.1.0.0
 data CommandEnded = CommandEnded
   { endedOutcome :: CommandOutcome,
-    -- | The node that answered, or that was tried last. 'Nothing' if there was none, or if
-    -- it went to several.
+    -- | The node that answered, or that was tried last. 'Nothing' if there was none, or if the
+    -- command went to several.
     endedNode :: Maybe Endpoint,
-    -- | How often it was sent, or a connection for it was sought in vain; 0 if no node was known. Of a
-    -- pipeline: once, and once more for each time that one of its commands was sent again.
+    -- | How often the command was sent, or no connection could be opened for it; 0 if no node was
+    -- known, or if the command was split or went to several nodes. For a pipeline: 1, and 1 more
+    -- each time that one of its commands was sent again.
     endedAttempts :: Int,
     -- | How many of those attempts a node answered with MOVED or ASK.
     endedRedirects :: Int,
-    -- | From its beginning to its end.
+    -- | The time from beginning to end.
     endedTook :: Duration,
-    -- | How much of that passed before it stood in the queue of a connection: opening one,
-    -- waiting for a lent one, or for room. 'Nothing' if it never did, or if it went to
-    -- several.
+    -- | The part of 'endedTook' before the command stood in the queue of a connection: opening a
+    -- connection, waiting for a lent one, or for room. 'Nothing' if it never stood in a queue, or
+    -- if it was split or went to several nodes. For a pipeline: of its first command.
     endedEntering :: Maybe Duration,
-    -- | How much of it passed after the first attempt had failed.
+    -- | The part of 'endedTook' after the first attempt had failed.
     endedRecovering :: Duration
   }
   deriving stock (Eq, Show)
 
--- | What came of it.
+-- | The result of a command, as a trace tells it.
 --
 -- @since 0.1.0.0
 data CommandOutcome
   = CommandSucceeded
-  | -- | The error that its caller gets; of a pipeline, the first.
+  | -- | The command failed; its caller gets this error, for a pipeline the first.
     CommandFailed Error
-  | -- | Whoever waited was interrupted. It may still run.
+  | -- | The caller that waited was interrupted. The command may still run.
     CommandInterrupted
   deriving stock (Eq, Show)
