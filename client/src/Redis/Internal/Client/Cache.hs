@@ -1,49 +1,50 @@
--- | What is kept of what was read, and when it goes: a pure machine.
+-- | The replies that are kept, and when they are dropped: a pure machine.
 --
 -- A reply is kept under the words of its command, in the part of the node that it came
--- from. Who finds nothing places a /placeholder/ there, reads, and fills it; who comes
--- meanwhile joins him. The server tells of a change of what was read on the connection
--- that read it, behind the reply. So the rule is one: __a reply is kept only if its
--- placeholder is still there__, and all that could make it stale takes the placeholder
--- away, as it takes away what is kept.
+-- from. A caller that finds nothing places a /placeholder/ there, reads, and fills it;
+-- callers that come meanwhile join. The server reports a change of what was read on the
+-- connection that read it, behind the reply. So there is one rule: __a reply is kept only
+-- if its placeholder is still there__, and every event that could make a reply stale takes
+-- placeholders away as well as kept replies.
 --
 -- +----------------------+---------------------------------------------------------+
--- | Event                | What goes                                               |
+-- | Event                | What is dropped                                         |
 -- +======================+=========================================================+
 -- | 'invalidate'         | what was read of these keys from that node              |
 -- +----------------------+---------------------------------------------------------+
--- | 'flush'              | all from that node: it has forgotten its data, or who   |
--- |                      | reads them (a connection has ended)                     |
+-- | 'flush'              | everything from that node: it has forgotten its data,   |
+-- |                      | or who reads them (a connection has ended)              |
 -- +----------------------+---------------------------------------------------------+
--- | 'moved'              | all of these slots: others answer for them              |
+-- | 'moved'              | everything of these slots: other nodes serve them       |
 -- +----------------------+---------------------------------------------------------+
--- | 'abandon'            | one placeholder: what came is no reply to keep          |
+-- | 'abandon'            | one placeholder: its result is no reply to keep         |
 -- +----------------------+---------------------------------------------------------+
--- | 'supersede'          | what there is of one command: its caller has had an     |
--- |                      | answer from elsewhere, which may be newer               |
+-- | 'supersede'          | the reading of one command: its caller has an answer    |
+-- |                      | from elsewhere, which may be newer                      |
 -- +----------------------+---------------------------------------------------------+
--- | 'fill'               | the same, if it comes late, and was had all the same    |
+-- | 'fill'               | the reading of that command, if the reply comes late    |
+-- |                      | and its caller has it all the same                      |
 -- +----------------------+---------------------------------------------------------+
--- | 'place'              | what is there and too old for who wants it              |
+-- | 'place'              | a reply that is too old for the caller                  |
 -- +----------------------+---------------------------------------------------------+
 -- | 'evict'              | one reply, for room                                     |
 -- +----------------------+---------------------------------------------------------+
 --
--- Each placeholder has a /ticket/, a number that is used once. So one that was taken away
--- and placed again is not filled with the reply to the first.
+-- Each placeholder has a /ticket/, a number that is used once. So if a placeholder is
+-- taken away and placed again, the reply to the first read does not fill the second.
 --
--- A node has several connections, and their messages come in no order. So what is kept may
--- be older, for as long as the message about that is on its way, than what a caller has
--- had that was not kept. It must not have the older one next: what is not kept takes away
--- what is.
+-- A node has several connections, and their messages come in no order. While the message
+-- about a change is on its way, the kept reply may be older than an answer that a caller
+-- got without the cache. That caller must not get the older reply next: so an answer that
+-- was not kept takes the kept one away.
 --
--- Nothing here is slower than \(O(\log n)\) in what is kept, but in the readings of the
--- one key that is invalidated. A part is dropped as a whole. A slot that moves leaves a
--- /floor/: readings of it with lower tickets count as gone, and their room is taken back
--- when their turn comes to be evicted.
+-- Every step takes at most \(O(\log n)\) in what is kept, except that 'invalidate' visits
+-- each reading of the key. A part is dropped as a whole. A slot that moves leaves a
+-- /floor/: readings of the slot with lower tickets count as gone, and their room is freed
+-- when their turn to be evicted comes.
 --
--- Who is evicted: the part that holds the most bytes gives up its oldest, unless that has
--- been used since it was looked at last; then it becomes the youngest ('spare').
+-- Eviction: the part that holds the most bytes gives up its oldest reply. If that reply was
+-- used since the last look at it, it becomes the youngest instead ('spare').
 module Redis.Internal.Client.Cache
   ( Cache,
     newCache,
@@ -98,37 +99,37 @@ import Data.Ord (comparing)
 import Redis.Error (Endpoint)
 import Redis.Internal.Protocol.Encode (Request, requestIs, requestKept)
 
--- | Of the words of a command.
+-- | A hash of the words of a command.
 type Hash = Int
 
 -- | The number of a placeholder, and of a place in the queue.
 type Ticket = Int
 
--- | All that is kept: @kept@ of each reply, and @fetch@ for those who wait for one.
+-- | All readings: a @kept@ for each reply, and a @fetch@ for the callers that wait for one.
 data Cache kept fetch = Cache
   { cacheParts :: Map Endpoint (Part kept fetch),
-    -- | Tickets of these slots below this are of readings that are gone.
+    -- | For each slot that moved: readings with tickets below this one are gone.
     cacheFloors :: IntMap Ticket,
     cacheNext :: Ticket,
-    -- | Of all parts.
+    -- | The bytes of all parts.
     cacheBytes :: Int,
     cacheLimit :: Int,
     cacheCounts :: Counts
   }
 
--- | What came from one node.
+-- | The readings that came from one node.
 data Part kept fetch = Part
   { partReadings :: IntMap [Reading kept fetch],
-    -- | The readings of each key, and where they are.
+    -- | The readings of each key: their tickets, and the hashes that they are found under.
     partKeys :: Map ShortByteString (IntMap Hash),
-    -- | What is kept, the oldest first.
+    -- | The kept replies, the oldest first.
     partQueue :: IntMap (Hash, Ticket),
     partBytes :: Int,
     partEntries :: Int
   }
 
--- | One command that was read. Its words are where the collector can move them: a small
--- string that is pinned would hold all that was made around it.
+-- | One command that was read. Its words are unpinned memory, which the collector can
+-- move: a small pinned string would keep alive everything that was allocated around it.
 data Reading kept fetch = Reading
   { readingTicket :: Ticket,
     readingWords :: ShortByteString,
@@ -139,24 +140,24 @@ data Reading kept fetch = Reading
 
 data State kept fetch
   = Fetching fetch
-  | -- | Its place in the queue, and its bytes.
+  | -- | The position in the queue, and the bytes.
     Kept Int Int kept
 
--- | What has happened so far.
+-- | The counts of what has happened so far.
 data Counts = Counts
-  { -- | Placeholders.
+  { -- | Placeholders that were placed.
     countMisses :: Int,
-    -- | Readings that went with their key.
+    -- | Readings that were dropped because their key changed.
     countInvalidated :: Int,
-    -- | Times that a part was dropped.
+    -- | How often a part was dropped.
     countFlushes :: Int,
     countEvicted :: Int,
-    -- | Replies that came when their placeholder had gone.
+    -- | Replies that came after their placeholder was taken away.
     countLate :: Int
   }
   deriving stock (Eq, Ord, Show)
 
--- | Nothing, with room for so many bytes.
+-- | An empty cache with room for so many bytes.
 newCache :: Int -> Cache kept fetch
 newCache limit =
   Cache
@@ -171,12 +172,12 @@ newCache limit =
 emptyPart :: Part kept fetch
 emptyPart = Part {partReadings = IntMap.empty, partKeys = Map.empty, partQueue = IntMap.empty, partBytes = 0, partEntries = 0}
 
--- | Replies that are kept.
+-- | How many replies are kept.
 cacheEntries :: Cache kept fetch -> Int
 cacheEntries = foldl' (\count part -> count + partEntries part) 0 . cacheParts
 
--- | All that decides what comes of further steps, for one command: two caches with the same
--- are the same.
+-- | Everything that further steps depend on, for one command: two caches with equal states
+-- behave alike.
 data CacheState kept fetch = CacheState
   { stateReadings :: [(Endpoint, Ticket, Either fetch (Int, kept))],
     stateFloors :: [(Int, Ticket)],
@@ -201,7 +202,7 @@ cacheState Cache {cacheParts, cacheFloors, cacheNext} =
       stateNext = cacheNext
     }
 
--- | What a caller wants.
+-- | A command that a caller wants the reply to.
 data Wanted = Wanted
   { wantedFrom :: Endpoint,
     wantedHash :: Hash,
@@ -210,13 +211,13 @@ data Wanted = Wanted
     wantedSlot :: Int
   }
 
--- | What a look finds.
+-- | The result of a look-up.
 data Found kept fetch
   = Nowhere
   | Here kept
   | OnItsWay fetch
 
--- | What there is of a command, from a node.
+-- | Looks up the reading of a command from a node.
 find :: Endpoint -> Hash -> Request -> Cache kept fetch -> Found kept fetch
 find from hash wanted cache = case Map.lookup from (cacheParts cache) of
   Nothing -> Nowhere
@@ -234,28 +235,28 @@ find from hash wanted cache = case Map.lookup from (cacheParts cache) of
         | otherwise -> go rest
 {-# INLINE find #-}
 
--- | Whether its slot has moved since it was placed.
+-- | Whether the reading's slot has moved since it was placed.
 isGone :: Cache kept fetch -> Reading kept fetch -> Bool
 isGone cache reading
   | IntMap.null (cacheFloors cache) = False
   | otherwise = maybe False (readingTicket reading <) (IntMap.lookup (readingSlot reading) (cacheFloors cache))
 {-# INLINE isGone #-}
 
--- | Whether there is anything from a node of one of these keys.
+-- | Whether there is any reading of these keys from a node.
 readsOf :: Endpoint -> [ByteString] -> Cache kept fetch -> Bool
 readsOf from keys cache = case Map.lookup from (cacheParts cache) of
   Nothing -> False
   Just part -> any ((`Map.member` partKeys part) . toShort) keys
 
--- | What comes of wanting to place.
+-- | The result of 'place'.
 data Placed kept fetch
-  = -- | Somebody else has filled it meanwhile.
+  = -- | Another caller has filled it meanwhile.
     Has kept
-  | -- | Somebody else reads it.
+  | -- | Another caller reads it.
     Joins fetch
   | Leads Ticket
 
--- | Places a placeholder, unless there is one, or what is kept will do.
+-- | Places a placeholder, unless there is one, or a kept reply will do.
 place :: Wanted -> (kept -> Bool) -> fetch -> Cache kept fetch -> (Cache kept fetch, Placed kept fetch)
 place Wanted {wantedFrom, wantedHash, wantedRequest, wantedKey, wantedSlot} willDo fetch cache =
   case find wantedFrom wantedHash wantedRequest cache of
@@ -281,27 +282,27 @@ place Wanted {wantedFrom, wantedHash, wantedRequest, wantedKey, wantedSlot} will
         }
     counted = counting (\counts -> counts {countMisses = countMisses counts + 1})
 
--- | A reply, for the placeholder of this ticket.
+-- | A reply for the placeholder with this ticket.
 data Filling kept = Filling
   { fillingFrom :: Endpoint,
     fillingHash :: Hash,
     fillingRequest :: Request,
     fillingTicket :: Ticket,
-    -- | With what keeping it takes.
+    -- | The reply's bytes, including the overhead of keeping it.
     fillingBytes :: Int,
     fillingKept :: kept
   }
 
--- | What became of a reply.
+-- | The result of 'fill'.
 data Filled
   = Filled
-  | -- | Its placeholder has gone, and it is not kept.
+  | -- | The placeholder is gone, so the reply is not kept.
     Late
-  | -- | Others must go first; its placeholder stands.
+  | -- | Other replies must be evicted first; the placeholder stands.
     NoRoom
   deriving stock (Eq, Show)
 
--- | Keeps a reply.
+-- | Keeps a reply, if its placeholder stands and there is room.
 fill :: Filling kept -> Cache kept fetch -> (Cache kept fetch, Filled)
 fill Filling {fillingFrom, fillingHash, fillingRequest, fillingTicket, fillingBytes, fillingKept} cache =
   case List.find isFetching (readingsAt fillingFrom fillingHash cache) of
@@ -333,11 +334,11 @@ fill Filling {fillingFrom, fillingHash, fillingRequest, fillingTicket, fillingBy
 abandon :: Endpoint -> Hash -> Ticket -> Cache kept fetch -> Cache kept fetch
 abandon from hash ticket = dropReading from hash ((== ticket) . readingTicket)
 
--- | Takes away what there is of a command.
+-- | Takes away the reading of a command.
 supersede :: Endpoint -> Hash -> Request -> Cache kept fetch -> Cache kept fetch
 supersede from hash wanted = dropReading from hash ((`requestIs` wanted) . readingWords)
 
--- | These keys have changed, says a node.
+-- | Drops the readings of these keys, which have changed according to the node.
 invalidate :: Endpoint -> [ByteString] -> Cache kept fetch -> Cache kept fetch
 invalidate from keys cache = foldl' changed cache keys
   where
@@ -347,7 +348,7 @@ invalidate from keys cache = foldl' changed cache keys
         counting (\counts -> counts {countInvalidated = countInvalidated counts + IntMap.size readings}) $
           IntMap.foldlWithKey' (\rest ticket hash -> dropReading from hash ((== ticket) . readingTicket) rest) before readings
 
--- | Whatever came from a node has changed, or may have.
+-- | Drops everything from a node: all of it has changed, or may have.
 flush :: Endpoint -> Cache kept fetch -> Cache kept fetch
 flush from cache = case Map.lookup from (cacheParts cache) of
   Nothing -> cache
@@ -356,20 +357,20 @@ flush from cache = case Map.lookup from (cacheParts cache) of
       (\counts -> counts {countFlushes = countFlushes counts + 1})
       cache {cacheParts = Map.delete from (cacheParts cache), cacheBytes = cacheBytes cache - partBytes part}
 
--- | These slots have other owners now.
+-- | Drops the readings of these slots, which have other owners now.
 moved :: [Int] -> Cache kept fetch -> Cache kept fetch
 moved slots cache = cache {cacheFloors = foldl' (\floors slot -> IntMap.insert slot (cacheNext cache) floors) (cacheFloors cache) slots}
 
--- | A reply whose turn it is to go.
+-- | The reply whose turn to be evicted has come.
 data Oldest kept = Oldest
   { oldestFrom :: Endpoint,
     oldestHash :: Hash,
     oldestTicket :: Ticket,
-    -- | 'Nothing' if it is gone already, and only takes room.
+    -- | 'Nothing' if the reading is gone already and only takes room.
     oldestKept :: Maybe kept
   }
 
--- | 'Nothing' if nothing is kept.
+-- | The next reply to evict. 'Nothing' if nothing is kept.
 oldest :: Cache kept fetch -> Maybe (Oldest kept)
 oldest cache = do
   (from, part) <- largest
@@ -383,7 +384,7 @@ oldest cache = do
       [] -> Nothing
       parts -> Just (List.maximumBy (comparing (partBytes . snd)) parts)
 
--- | Gives its room to others.
+-- | Evicts a reply, to make room for others.
 evict :: Oldest kept -> Cache kept fetch -> Cache kept fetch
 evict Oldest {oldestFrom, oldestHash, oldestTicket} cache
   | cacheBytes after == cacheBytes cache = cache
@@ -391,7 +392,7 @@ evict Oldest {oldestFrom, oldestHash, oldestTicket} cache
   where
     after = dropReading oldestFrom oldestHash (\reading -> readingTicket reading == oldestTicket && isKept reading) cache
 
--- | Makes it the youngest.
+-- | Makes a reply the youngest instead of evicting it.
 spare :: Oldest kept -> Cache kept fetch -> Cache kept fetch
 spare Oldest {oldestFrom, oldestHash, oldestTicket} cache =
   case [position | Reading {readingTicket, readingState = Kept position _ _} <- readingsAt oldestFrom oldestHash cache, readingTicket == oldestTicket] of
@@ -408,8 +409,8 @@ spare Oldest {oldestFrom, oldestHash, oldestTicket} cache =
       Kept _ size kept | readingTicket reading == oldestTicket -> reading {readingState = Kept youngest size kept}
       _ -> reading
 
--- | The same for each, done now: what is still to be done would hold the fetch, and with
--- that the reply as it came.
+-- | Maps over a list and evaluates every element at once: an unevaluated element would hold
+-- the fetch, and with it the reply as it came.
 eachNow :: (a -> a) -> [a] -> [a]
 eachNow change = foldr (\one rest -> let one' = change one in one' `seq` rest `seq` (one' : rest)) []
 
@@ -431,8 +432,7 @@ onPart from change cache = cache {cacheParts = Map.alter (Just . change . fromPa
       Just part -> part
       Nothing -> emptyPart
 
--- | Drops the readings at a hash of which something is true, with all that leads to
--- them.
+-- | Drops the readings at a hash that satisfy the predicate, and all references to them.
 dropReading :: Endpoint -> Hash -> (Reading kept fetch -> Bool) -> Cache kept fetch -> Cache kept fetch
 dropReading from hash unwanted cache = case List.partition unwanted (readingsAt from hash cache) of
   ([], _) -> cache

@@ -1,10 +1,10 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnboxedTuples #-}
 
--- | The cache of one client: "Redis.Internal.Client.Cache" in a cell, which threads step.
+-- | The cache of one client: "Redis.Internal.Client.Cache" in a cell that any thread steps.
 --
--- A hit reads the cell, the clock and the reply's mark, and adds to a count of its
--- thread's. It waits for nobody, and asks the kernel nothing.
+-- A hit reads the cell, the clock and the reply's mark, and adds to a count that few
+-- threads share. It waits for no thread and makes no system call.
 module Redis.Internal.Client.CacheStore
   ( CacheStore,
     newCacheStore,
@@ -59,21 +59,21 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomIO)
 
--- | What is kept of a reply.
+-- | A kept reply.
 data Kept = Kept
   { keptReply :: Frozen,
-    -- | When its command was begun: the server has read no earlier.
+    -- | When the command began: the server has not read earlier than that.
     keptBegan :: Nanos,
-    -- | Whether it has been used since it was last asked about.
+    -- | Whether the reply was used since eviction last looked at it.
     keptUsed :: IORef Bool
   }
 
--- | A reply that is on its way.
+-- | A reply that is on its way to be kept.
 data Fetch = Fetch
   { fetchBegan :: Nanos,
-    -- | Seconds that its command was given, if they are limited.
+    -- | The seconds that the command has, if they are limited.
     fetchPatience :: Maybe Double,
-    -- | Whether it has taken the way of trouble.
+    -- | Whether the recoverer has taken over the command.
     fetchStrayed :: IORef Bool,
     fetchResult :: MVar (Either Error Value)
   }
@@ -83,13 +83,13 @@ data CacheStore = CacheStore
   { storeCache :: IORef (Cache Kept Fetch),
     storeTracking :: Tracking,
     storeLimit :: Int,
-    -- | Makes hashes such that nobody outside can choose keys that share one.
+    -- | A secret seed for the hashes, so that nobody outside can choose keys that collide.
     storeSeed :: Int,
     storeOwners :: IORef SlotMap,
     storeTallies :: Tallies
   }
 
--- | An empty one.
+-- | An empty cache.
 newCacheStore :: Caching -> IO CacheStore
 newCacheStore Caching {cachingBytes, cachingTracking} = do
   storeCache <- newIORef (newCache cachingBytes)
@@ -98,14 +98,14 @@ newCacheStore Caching {cachingBytes, cachingTracking} = do
   storeTallies <- newTallies
   pure CacheStore {storeCache, storeTracking = cachingTracking, storeLimit = cachingBytes, storeSeed, storeOwners, storeTallies}
 
--- | One step of the machine.
+-- | Runs one step of the machine.
 stepping :: CacheStore -> (Cache Kept Fetch -> (Cache Kept Fetch, a)) -> IO a
 stepping = atomicModifyIORef' . storeCache
 
 stepping_ :: CacheStore -> (Cache Kept Fetch -> Cache Kept Fetch) -> IO ()
 stepping_ store step = stepping store (\cache -> (step cache, ()))
 
--- | Where a command's reply is looked for.
+-- | A node, and the command whose reply is looked for there.
 data Source = Source
   { sourceNode :: Endpoint,
     sourceHash :: Hash,
@@ -117,13 +117,13 @@ hashFor :: CacheStore -> Request -> Hash
 hashFor store = requestHash (storeSeed store)
 {-# INLINE hashFor #-}
 
--- | What a look comes to.
+-- | The result of a look-up.
 data Look
-  = -- | A reply that is fresh enough.
+  = -- | A kept reply that is fresh enough.
     Hit Value
   | Miss
 
--- | Looks for a reply that was begun to be read no longer ago than this.
+-- | Looks for a kept reply whose command began no longer ago than this.
 -- \(O(\log n)\), never blocks.
 lookFor :: CacheStore -> Source -> Nanos -> IO Look
 lookFor store Source {sourceNode, sourceHash, sourceRequest} age = do
@@ -134,7 +134,7 @@ lookFor store Source {sourceNode, sourceHash, sourceRequest} age = do
       if now - keptBegan <= age
         then do
           used <- readIORef keptUsed
-          -- A write would take the line from the other cores.
+          -- An unneeded write would take the cache line from the other cores.
           unless used (writeIORef keptUsed True)
           tally (storeTallies store) tallyHits
           pure (Hit (thaw keptReply))
@@ -142,7 +142,7 @@ lookFor store Source {sourceNode, sourceHash, sourceRequest} age = do
     _ -> pure Miss
 {-# INLINE lookFor #-}
 
--- | Places a placeholder for a command on this key, unless somebody else has.
+-- | Places a placeholder for a command on this key, unless another caller has.
 placeFor :: CacheStore -> Source -> ByteString -> Nanos -> Fetch -> IO (Placed Kept Fetch)
 placeFor store Source {sourceNode, sourceHash, sourceRequest} key age fetch = do
   placed <- stepping store (place wanted willDo fetch)
@@ -162,9 +162,9 @@ placeFor store Source {sourceNode, sourceHash, sourceRequest} key age fetch = do
         }
     willDo kept = fetchBegan fetch - keptBegan kept <= age
 
--- | Keeps the reply that has come for a placeholder, if it still stands. To be called by
--- who hands replies and pushes of the connection out, in their order. Takes time for at
--- most a few evictions.
+-- | Keeps the reply to the read behind a placeholder, if the placeholder still stands. The
+-- connection's reader calls it, in the order in which replies and pushes come. Takes at
+-- most a few evictions' time.
 keep :: CacheStore -> Source -> Ticket -> Fetch -> Value -> IO ()
 keep store source@Source {sourceNode, sourceHash, sourceRequest} ticket fetch value
   | bytes > storeLimit store = forgetAll store source
@@ -187,13 +187,13 @@ keep store source@Source {sourceNode, sourceHash, sourceRequest} ticket fetch va
     go mostSpared
   where
     frozen = freeze value
-    -- Its words, and again its key.
+    -- The words, which contain the key, and the key once more.
     bytes = entryBytes + 2 * requestSize sourceRequest + frozenBytes frozen
 
-    -- How many more may be spared.
+    -- The argument is how many more replies may be spared.
     makeRoom spares =
       readIORef (storeCache store) >>= \cache -> case oldest cache of
-        -- Others have made room.
+        -- Other threads have made room.
         Nothing -> pure spares
         Just first -> do
           used <- maybe (pure False) (readIORef . keptUsed) (oldestKept first)
@@ -204,7 +204,7 @@ keep store source@Source {sourceNode, sourceHash, sourceRequest} ticket fetch va
               pure (spares - 1)
             else spares <$ stepping_ store (evict first)
 
--- | How many are spared, because they were used, before one goes in any case.
+-- | How many used replies are spared before one is evicted in any case.
 mostSpared :: Int
 mostSpared = 16
 
@@ -212,28 +212,28 @@ mostSpared = 16
 forget :: CacheStore -> Source -> Ticket -> IO ()
 forget store Source {sourceNode, sourceHash} ticket = stepping_ store (abandon sourceNode sourceHash ticket)
 
--- | Takes away what there is of a command whose caller has an answer that was not kept.
+-- | Takes away the reading of a command whose caller has an answer that was not kept.
 forgetAll :: CacheStore -> Source -> IO ()
 forgetAll store Source {sourceNode, sourceHash, sourceRequest} = stepping_ store (supersede sourceNode sourceHash sourceRequest)
 
--- | Whether servers tell of changes to this key, when it is read.
+-- | Whether servers report changes to this key after it was read.
 mayBeKept :: CacheStore -> ByteString -> Bool
 mayBeKept store key = case storeTracking store of
   TrackReads -> True
   TrackPrefixes prefixes -> any (`ByteString.isPrefixOf` key) prefixes
 
--- | What keeping a reply takes besides its own bytes: counted on a heap of 64 bits.
+-- | The bytes for keeping a reply besides its own: the size of the objects on a 64-bit heap.
 entryBytes :: Int
 entryBytes = 420
 
--- | A push of a server: takes away what it says has changed. Quick, and never blocks.
+-- | Handles a push of a server: drops the readings that it invalidates. Quick, never blocks.
 heardPush :: CacheStore -> Endpoint -> Value -> IO ()
 heardPush store from = \case
   Push [kind, what]
     | isInvalidate kind -> case what of
       Array names -> do
         let keys = [name | BulkString name <- names]
-        -- What is placed from here on is read behind this change.
+        -- A placeholder placed after this look belongs to a read behind this change.
         concerned <- readsOf from keys <$> readIORef (storeCache store)
         when concerned (stepping_ store (invalidate from keys))
       _ -> stepping_ store (flush from)
@@ -241,11 +241,11 @@ heardPush store from = \case
   where
     isInvalidate kind = kind == BulkString "invalidate" || kind == SimpleString "invalidate"
 
--- | A connection has ended whose server told of changes.
+-- | Drops everything from a node, because a connection on which it reported changes has ended.
 lostConnection :: CacheStore -> Endpoint -> IO ()
 lostConnection store from = stepping_ store (flush from)
 
--- | Another slot map is in use.
+-- | Drops the readings of slots that have other owners in the new slot map.
 ownersChanged :: CacheStore -> SlotMap -> IO ()
 ownersChanged store owners = do
   before <- atomicModifyIORef' (storeOwners store) ((,) owners)
@@ -253,10 +253,10 @@ ownersChanged store owners = do
     let changed = [slotNumber slot | slot <- allSlots, Just owner <- [slotOwner before slot], slotOwner owners slot /= Just owner]
     unless (null changed) (stepping_ store (moved changed))
 
--- | Counts that threads add to without meeting each other.
+-- | Counts that threads add to with little contention.
 newtype Tallies = Tallies (MutableByteArray RealWorld)
 
--- | Each stripe is two lines of the processor's cache.
+-- | Each stripe is two cache lines of the processor.
 stripes, stripeWords :: Int
 stripes = 16
 stripeWords = 16
@@ -282,38 +282,38 @@ tally (Tallies (MutableByteArray counts)) which = do
 tallied :: Tallies -> Int -> IO Int
 tallied (Tallies counts) which = sum <$> mapM (\stripe -> readByteArray counts (stripe * stripeWords + which)) [0 .. stripes - 1]
 
--- | A read was run as it is, past the cache.
+-- | Counts a read that ran as it is, past the cache.
 noteUncached :: CacheStore -> IO ()
 noteUncached store = tally (storeTallies store) tallyUncached
 
--- | A look at a client's cache. Counts are since the client was made.
+-- | The gauges and counters of a client's cache. Counters are since the client was made.
 --
 -- @since 0.1.0.0
 data CacheGauges = CacheGauges
-  { -- | Answered without asking the server.
+  { -- | Reads that were answered without asking the server.
     cacheHits :: Int,
-    -- | Asked of the server, to be kept.
+    -- | Reads that were sent to the server, to be kept.
     cacheMisses :: Int,
-    -- | Waited for a reply that another caller had asked for.
+    -- | Reads that waited for a reply that another caller had requested.
     cacheWaits :: Int,
-    -- | Run as they are, past the cache, because their replies cannot be kept.
+    -- | Reads that ran as they are, past the cache, because their replies cannot be kept.
     cacheUncached :: Int,
-    -- | Replies that went because their key had changed, or was to.
+    -- | Replies, kept or on their way, that were dropped because their key had changed.
     cacheInvalidated :: Int,
-    -- | Times that all from a node went: it said so, or a connection ended.
+    -- | How often everything from a node was dropped: the node said so, or a connection ended.
     cacheFlushes :: Int,
-    -- | Replies that went for room.
+    -- | Replies that were evicted to make room.
     cacheEvicted :: Int,
-    -- | Replies that were not kept, because a change was told before they came.
+    -- | Replies that were not kept, because a change was reported before they came.
     cacheLate :: Int,
-    -- | Replies that are kept.
+    -- | Replies that are kept now.
     cacheKept :: Int,
-    -- | The bytes of those, as they are counted towards the limit.
+    -- | The bytes of the kept replies, as they count towards the limit.
     cacheKeptBytes :: Int
   }
   deriving stock (Eq, Show)
 
--- | Of a client that keeps nothing.
+-- | The gauges of a client without a cache.
 noCacheGauges :: CacheGauges
 noCacheGauges =
   CacheGauges
@@ -329,7 +329,7 @@ noCacheGauges =
       cacheKeptBytes = 0
     }
 
--- | \(O(nodes)\), never blocks.
+-- | The gauges and counters now. \(O(nodes)\), never blocks.
 storeGauges :: CacheStore -> IO CacheGauges
 storeGauges CacheStore {storeCache, storeTallies} = do
   cache <- readIORef storeCache

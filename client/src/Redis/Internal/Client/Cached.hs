@@ -1,9 +1,9 @@
--- | Running a read whose reply is kept.
+-- | Runs a read whose reply is kept.
 --
--- A hit is answered here. A miss is one run of two commands, CLIENT CACHING YES and the
--- read, to the primary of its key's slot, and the reply is kept before anybody has it.
--- Trouble takes the usual way ("Redis.Internal.Client.Recoverer"), once for all who wait
--- together; what comes of that is not kept.
+-- A hit is answered here. A miss sends two commands as one run, CLIENT CACHING YES and the
+-- read, to the primary of the key's slot; the reply is kept before any caller has it.
+-- Trouble goes to the recoverer as usual ("Redis.Internal.Client.Recoverer"), once for all
+-- callers that wait together. The result of a recovery is not kept.
 module Redis.Internal.Client.Cached
   ( Glance (..),
     glance,
@@ -41,13 +41,13 @@ import Redis.Internal.Routing.Nodes
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (..))
 
--- | What a look at what is kept comes to.
+-- | The result of a look at the cache.
 data Glance a
   = Answered (Either Error a)
-  | -- | What there is to do then. Blocks as 'start'.
+  | -- | The action that runs the command. Blocks like 'start'.
     Unanswered (IO (Started a))
 
--- | Looks for the reply to a read, no older than this. Never blocks.
+-- | Looks for a kept reply to a read, no older than this. Never blocks.
 glance :: Core -> Nanos -> Command a -> IO (Glance a)
 glance core age given = case coreCache core of
   Just store
@@ -75,11 +75,11 @@ data Missed = Missed
     missedSource :: Source
   }
 
--- | What a caller has had that is not kept may be newer than what is.
+-- | Drops the kept reply: the caller has an answer that was not kept and may be newer.
 outdo :: Missed -> IO ()
 outdo Missed {missedStore, missedSource} = forgetAll missedStore missedSource
 
--- | Looks for a command on one key; what is done on a miss is given.
+-- | Looks for the reply to a command on one key. The last argument runs on a miss.
 glanceAt :: Core -> Nanos -> Command a -> (CacheStore, ByteString) -> (Missed -> IO (Started a)) -> IO (Glance a)
 glanceAt core age given (store, key) miss =
   placeAimed (coreRouter core) (commandFacts given) (AtPrimary (keySlot key)) >>= \case
@@ -96,7 +96,7 @@ glanceAt core age given (store, key) miss =
     _ -> pure (Unanswered (noteUncached store *> start core given))
 {-# INLINE glanceAt #-}
 
--- | A read of several keys, of which each is read and kept by itself.
+-- | Looks for the reply to a read of several keys. Each key is read and kept by itself.
 glanceParts :: Core -> Nanos -> Command a -> NonEmpty ByteString -> IO (Glance a)
 glanceParts core age given keys = do
   looks <- traverse (\part -> (,) part <$> glance (untraced core) age (partCommand part)) (NonEmpty.toList (NonEmpty.zipWith ofKey (0 :| [1 ..]) keys))
@@ -126,12 +126,12 @@ glanceParts core age given keys = do
               }
         }
 
--- | Reads a key, or joins who does.
+-- | Reads a key, or joins the caller that reads it.
 fetch :: Core -> Nanos -> Command a -> Missed -> IO (Started a)
 fetch core age given missed@Missed {missedStore = store, missedKey, missedSource}
   | not (isKeepable store given missedKey) = noteUncached store *> start core given
   | otherwise = do
-    -- What waits for a node must not be overtaken.
+    -- A read must not overtake commands that wait for a node.
     behind <- waitsForPlace (coreRecoverer core)
     if behind then past else reading
   where
@@ -159,11 +159,11 @@ fetch core age given missed@Missed {missedStore = store, missedKey, missedSource
     within _ Nothing = True
     within Nothing (Just _) = False
 
--- | The same command for the primary of its key, wherever reads go.
+-- | The command for the primary of its key, whatever node the client's reads prefer.
 toPrimary :: ByteString -> Command a -> Command a
 toPrimary key given = given {commandRoute = OneSlot (keySlot key)}
 
--- | Waits for what was asked for.
+-- | Waits for the reply to a fetch.
 landed :: Core -> Missed -> Fetch -> (Value -> Either Error a) -> IO (Either Error a)
 landed core missed Fetch {fetchResult, fetchStrayed} reading = do
   outcome <- readMVar fetchResult
@@ -172,16 +172,16 @@ landed core missed Fetch {fetchResult, fetchStrayed} reading = do
   when strayed (outdo missed)
   pure (outcome >>= reading)
 
--- | A read of another caller's that one waits for.
+-- | A read of another caller that this one waits for.
 data Joined = Joined
-  { -- | When one began to.
+  { -- | When this caller joined.
     joinedBegan :: Nanos,
     joinedFetch :: Fetch,
     joinedMissed :: Missed
   }
 
--- | Waits for what another caller has asked for. If that is too old when it comes, or was
--- given up for want of time while there is some left, the command is run by itself.
+-- | Waits for a read of another caller. If the reply is too old when it comes, or if the
+-- read timed out while this caller has time left, the caller runs the command itself.
 joining :: Core -> Nanos -> Command a -> Joined -> Started a
 joining core age given Joined {joinedBegan, joinedFetch, joinedMissed} =
   resultOf $
@@ -200,17 +200,17 @@ joining core age given Joined {joinedBegan, joinedFetch, joinedMissed} =
       left <- remaining
       execute core (toPrimary (missedKey joinedMissed) given {commandFacts = (commandFacts given) {factPatience = max 0.001 <$> left}}) <* outdo joinedMissed
 
--- | A read for all who want it.
+-- | A read on behalf of all callers that want it.
 data Lead = Lead
   { leadMissed :: Missed,
     leadTicket :: Ticket,
     leadFetch :: Fetch,
-    -- | Of which only the words and what the server does with them matter.
+    -- | Only its words and its facts matter.
     leadGiven :: Command ()
   }
 
--- | Submits it. Masked; blocks while there is no connection, or no room on it. Whoever is
--- interrupted there leaves the read to the recoverer, for the others.
+-- | Submits the read. Runs masked; blocks while there is no connection, or no room on it. If
+-- the caller is interrupted then, the recoverer takes the read over for the other callers.
 lead :: Core -> Lead -> IO ()
 lead core Lead {leadMissed = Missed {missedStore, missedKey, missedPlace, missedSource}, leadTicket, leadFetch, leadGiven} = do
   permission <- onArrival $ \outcome -> unless (isPlainReply outcome) lost
@@ -250,18 +250,18 @@ isPlain = \case
   WithAttributes _ _ -> False
   _ -> True
 
--- | That the next command's keys are to be remembered.
+-- | Tells the server to track the keys of the next command.
 cachingYes :: Request
 cachingYes = request ["CLIENT", "CACHING", "YES"]
 
--- | Whether the reply to a command on this key may be kept: it only reads, and the server
--- tells of all that changes it.
+-- | Whether the reply to a command on this key may be kept: the command only reads, and the
+-- server reports every change of what it read.
 isKeepable :: CacheStore -> Command a -> ByteString -> Bool
 isKeepable store given key =
   factReadOnly facts
     && factBlocking facts == NonBlocking
     && factScope facts == SharedConnection
-    -- A line is one word, which the table does not know.
+    -- An inline request is one word, which the command table does not know.
     && length (requestWords encoded) > 1
     && not (requestIsShortened encoded)
     && requestSize encoded <= largestRequest
@@ -271,6 +271,6 @@ isKeepable store given key =
     facts = commandFacts given
     encoded = commandRequest given
 
--- | Bytes of a request that is not worth keeping.
+-- | Requests of more bytes are not kept.
 largestRequest :: Int
 largestRequest = 64 * 1024

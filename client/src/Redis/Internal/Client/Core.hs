@@ -1,4 +1,4 @@
--- | What running a command needs.
+-- | The parts of a client that running a command needs.
 module Redis.Internal.Client.Core
   ( Core (..),
     Client (..),
@@ -31,46 +31,46 @@ data Core = Core
   { coreConfig :: Config,
     coreRouter :: Router,
     coreRecoverer :: Recoverer,
-    -- | Its subscriptions.
+    -- | The client's subscriptions.
     coreHub :: Hub,
     coreCredentials :: CredentialStore,
     coreClosed :: IORef Bool,
-    -- | What the server said of commands that the table lacks, by name; a
-    -- subcommand's follows a bar.
+    -- | The server's answers about commands that the command table lacks, by name; the name
+    -- of a subcommand follows a bar.
     coreLearnt :: IORef (Map ByteString Learnt),
-    -- | What is kept of what was read, if anything is.
+    -- | The cache of replies, if the client has one.
     coreCache :: Maybe CacheStore,
-    -- | Tells the hooks.
+    -- | Calls the user's hooks.
     coreHerald :: Herald,
-    -- | What is noted of the command at hand, if somebody traces it.
+    -- | The notes about the current command, if it is traced.
     coreJourney :: Maybe Journey,
-    -- | What users hold, and no thread of the library does: when it is gone, nobody
-    -- can use the client any more.
+    -- | Held by users, and by no thread of the library: when it is garbage, the client can
+    -- no longer be used.
     coreHandle :: IORef ()
   }
 
--- | Connections to a server or a cluster. Any number of threads may use one
--- client at the same time; a program needs one per server or cluster.
+-- | Connections to a server or a cluster. Any number of threads may use one client at the
+-- same time; a program needs one client for each server or cluster.
 --
 -- @since 0.1.0.0
 newtype Client = Client Core
 
--- | To be done after everything that waits. Before it the client is in use, and its
--- finaliser does not run.
+-- | Keeps the client alive up to this point. Every action that waits calls it afterwards,
+-- so that the client's finaliser does not run while the action waits.
 keepOpen :: Core -> IO ()
 keepOpen = touch . coreHandle
 {-# INLINE keepOpen #-}
 
--- | What is known of a name that the table lacks.
+-- | The server's answer about a name that the command table lacks.
 data Learnt
   = -- | The server described it.
     Described CommandEntry
-  | -- | The server would not tell (this user may not ask); not asked again before
-    -- this time.
+  | -- | The server gave no description (this user may not ask). It is not asked again
+    -- before this time.
     Untold Nanos
 
--- | Seconds until the time is over of a command that was begun then; the time
--- that it waits on the server is its own. 'Nothing' if it has no limit.
+-- | The seconds left for a command that began at this time. They include the time that the
+-- command may wait on the server. 'Nothing' if it has no limit.
 remainingSeconds :: Core -> Facts -> Nanos -> IO (Maybe Double)
 remainingSeconds core facts began = case allowed of
   Nothing -> pure Nothing
@@ -83,7 +83,7 @@ remainingSeconds core facts began = case allowed of
       BlocksFor limit -> (+ limit) <$> allowedSeconds (coreConfig core) facts
       BlocksForever -> factPatience facts
 
--- | To wait for a reply for at most so many seconds. The connection sees to that: a
--- timer that throws might throw to a thread to which its owner throws as well.
+-- | Terms that limit the wait for a reply to so many seconds. The connection enforces the
+-- limit: a timer that throws might hit a thread that its owner throws to as well.
 termsWithin :: Maybe Double -> Terms
 termsWithin patience = usualTerms {termsPatience = nanosFromSeconds <$> patience}

@@ -1,10 +1,10 @@
--- | Running one command to its end.
+-- | Runs one command to its end.
 --
--- The ordinary path is short: one look-up, one submit, one decode. What fails is
--- handed to "Redis.Internal.Client.Recoverer", and who waits for the command then
--- waits for what comes of that. Commands that need more than a place and a reply
--- (several nodes, a connection of their own, a server that must be asked for
--- their keys) are kept out of the ordinary path.
+-- The ordinary path is short: one look-up, one submit, one decode. A command that fails is
+-- handed to "Redis.Internal.Client.Recoverer", and a caller that waits for the command then
+-- waits for the result of the recovery. Commands that need more than a place and a reply
+-- (several nodes, a connection of their own, a server that must be asked for their keys)
+-- are kept off the ordinary path.
 module Redis.Internal.Client.Execute
   ( execute,
     executeTraced,
@@ -62,8 +62,8 @@ import System.Random (randomRIO)
 
 -- | A command under way.
 data Started a
-  = -- | Where it was sent, when it was begun, and where its reply arrives. All that
-    -- is kept of a command in flight: the collector copies it.
+  = -- | The command, the place that it was sent to, when it began, and the cell for its
+    -- reply. Nothing else is kept of a command in flight, because the collector copies it.
     Underway Core (Command a) Place {-# UNPACK #-} !Nanos {-# UNPACK #-} !Cell
   | Started (IO (Either Error a))
 
@@ -72,11 +72,11 @@ data Started a
 -- @since 0.1.0.0
 newtype Pending a = Pending (Started a)
 
--- | One whose result will be in this cell.
+-- | A started command whose result will be in this cell.
 resultIn :: MVar (Either Error Value) -> (Value -> Either Error a) -> Started a
 resultIn cell reading = Started ((>>= reading) <$> readMVar cell)
 
--- | One whose result this has.
+-- | A started command whose result this action returns.
 resultOf :: IO (Either Error a) -> Started a
 resultOf = Started
 
@@ -93,22 +93,22 @@ awaitStarted = \case
       Troubled outcome Unattended -> pure (outcomeOf given outcome)
   Started await -> await
 
--- | One whose result is known.
+-- | A started command whose result is known.
 settled :: Either Error a -> Started a
 settled = Started . pure
 
--- | One on a connection that its caller holds: nothing is sent again.
+-- | A command on a connection that its caller holds: it is not sent again.
 onConnection :: Command a -> ResponseSlot -> Started a
 onConnection given slot = Started (outcomeOf given <$> waitSlotResult slot)
 
--- | The same, and the client is not closed while somebody holds it.
+-- | Keeps the client from being closed while a caller holds the started command.
 heldOpen :: Core -> Started a -> Started a
 heldOpen core = \case
   Started await -> Started (await <* keepOpen core)
   underway -> underway
 {-# INLINE heldOpen #-}
 
--- | Adds an action for when the result is had first, however many await it.
+-- | Adds an action that runs once, on the first result, however many callers wait.
 observed :: Started a -> (Either Error a -> IO ()) -> IO (Started a)
 observed started note = do
   unnoted <- newIORef True
@@ -117,8 +117,8 @@ observed started note = do
     first <- atomicModifyIORef' unnoted ((,) False)
     result <$ when first (note result)
 
--- | Starts something, and tells the user's hook of that and of its result, if there
--- is one.
+-- | Starts a command, and tells the user's hook, if there is one, of the start and of the
+-- result.
 traced :: Core -> Subject -> (Core -> IO (Started a)) -> IO (Started a)
 traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core
@@ -127,21 +127,21 @@ traced core subject begin = case hookCommand (configHooks (coreConfig core)) of
     startTraced trace begin
 {-# INLINE traced #-}
 
--- | Starts something that has begun. If that is interrupted, it has ended.
+-- | Starts a command whose trace has begun. If the start is interrupted, the trace ends.
 startTraced :: Trace -> (Core -> IO (Started a)) -> IO (Started a)
 startTraced trace begin = (`onException` endTrace trace CommandInterrupted) $ do
   started <- begin (traceCore trace)
   noteStarted trace started
   observed started (endTrace trace . outcomeFrom)
 
--- | Starts one command of a pipeline that has begun: it has no end of its own.
+-- | Starts one command of a pipeline whose trace has begun. The command has no end of its own.
 pipeTraced :: Trace -> Command a -> IO (Started a)
 pipeTraced trace command = do
   started <- start (traceCore trace) command
   started <$ noteStarted trace started
 
--- | Starts something, waits for its result, and tells the user's hook of both ends.
--- Blocks until there is a result.
+-- | Starts a command, waits for its result, and tells the user's hook of the start and of the
+-- end. Blocks until there is a result.
 runTraced :: Core -> Subject -> (Core -> IO (Started a)) -> IO (Either Error a)
 runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) of
   Nothing -> begin core >>= awaitStarted
@@ -150,24 +150,24 @@ runTraced core subject begin = case hookCommand (configHooks (coreConfig core)) 
     awaitTraced trace begin
 {-# INLINE runTraced #-}
 
--- | The same for something that has begun.
+-- | Like 'runTraced', for a command whose trace has begun.
 awaitTraced :: Trace -> (Core -> IO (Started a)) -> IO (Either Error a)
 awaitTraced trace begin = toItsEnd trace $ do
   started <- begin (traceCore trace)
   noteStarted trace started
   awaitStarted started
 
--- | Runs the rest of something that has begun, and tells the user's hook how it ended.
+-- | Runs the rest of a command whose trace has begun, and tells the user's hook how it ended.
 toItsEnd :: Trace -> IO (Either Error a) -> IO (Either Error a)
 toItsEnd trace rest = do
   result <- rest `onException` endTrace trace CommandInterrupted
   result <$ endTrace trace (outcomeFrom result)
 
--- | What is known of where it went, when it has been started.
+-- | Notes in the trace where a started command was sent.
 noteStarted :: Trace -> Started a -> IO ()
 noteStarted = noteWay . traceCore
 
--- | The same, in what is noted of the command at hand, if anything is.
+-- | Notes where a started command was sent, if the current command is traced.
 noteWay :: Core -> Started a -> IO ()
 noteWay core = \case
   Underway _ _ place _ _ -> for_ (coreJourney core) $ \journey -> do
@@ -178,7 +178,7 @@ noteWay core = \case
 outcomeFrom :: Either Error a -> CommandOutcome
 outcomeFrom = either CommandFailed (const CommandSucceeded)
 
--- | Runs a command that has begun, as 'execute' does. Blocks until there is a result.
+-- | Like 'execute', for a command whose trace has begun. Blocks until there is a result.
 executeTraced :: Trace -> Command a -> IO (Either Error a)
 executeTraced trace command = case commandKind given of
   Ordinary ->
@@ -210,7 +210,8 @@ execute core command = case commandKind given of
   where
     given = unsplit command
 
--- | What has come for a command that was begun at this time, for who waits for it.
+-- | The result of a command that began at this time, for a caller that waits for it. Blocks
+-- while trouble is recovered.
 arrivedAt :: Core -> Command a -> Place -> Nanos -> Arrival -> IO (Either Error a)
 arrivedAt core given place began = \case
   Plain value -> do
@@ -223,14 +224,14 @@ arrivedAt core given place began = \case
     decodedFrom given <$> readMVar result
 {-# INLINE arrivedAt #-}
 
--- | Submits a command without waiting for its reply. Blocks only while there is
--- no room for it or no connection, and where several nodes, or nodes by name, are
--- asked for before the cluster's map is known.
+-- | Submits a command without waiting for its reply. Blocks only while there is no room for
+-- it or no connection, and while no map of the cluster is known if the command is for
+-- several nodes or for a named one.
 start :: Core -> Command a -> IO (Started a)
 start core command =
   startFor CallerGoesOn core (unsplit command) >>= \started -> pure $! heldOpen core started
 
--- | The same, for a caller who may be about to wait.
+-- | Like 'start', for a caller that may be about to wait.
 startFor :: NextMove -> Core -> Command a -> IO (Started a)
 startFor caller core given = case commandKind given of
   Ordinary -> startPlaced core given
@@ -245,14 +246,14 @@ startPlaced core given =
       began <- coarseNanos
       cell <- newCell
       let started = Underway core given place began cell
-          -- One for both.
+          -- Shared by the attendant and the caller, not built twice.
           {-# NOINLINE started #-}
       submitToNodeSlot (poolOf place) (patienceAt core given place) (commandRequest given) (cellSlot cell (OnTrouble started hasTrouble))
       pure started
     Nothing -> startUnplaced core given
 {-# INLINE startPlaced #-}
 
--- | Leaves a command to the recoverer.
+-- | Hands a command over to the recoverer.
 hasTrouble :: Started a -> Outcome -> MVar (Either Error Value) -> IO ()
 hasTrouble started outcome result = case started of
   Underway core given place began _ -> do
@@ -260,16 +261,15 @@ hasTrouble started outcome result = case started of
     attend (coreRecoverer core) flight place outcome
   Started _ -> pure ()
 
--- | The place of a command that is about to be sent. 'Nothing' if nobody is known,
--- or if commands that came before it still wait for somebody: it must not overtake
--- them.
+-- | The place of a command that is about to be sent. 'Nothing' if no node is known, or if
+-- earlier commands still wait for one: this command must not overtake them.
 firstPlace :: Core -> Command a -> IO (Maybe Place)
 firstPlace core given = do
   behind <- waitsForPlace (coreRecoverer core)
   if behind then pure Nothing else placeOf (coreRouter core) (commandFacts given) (commandRoute given)
 {-# INLINE firstPlace #-}
 
--- | Leaves a command to be sent when a node for it is known.
+-- | Hands a command over to be sent when a node for it is known.
 startUnplaced :: Core -> Command a -> IO (Started a)
 startUnplaced core given = do
   began <- coarseNanos
@@ -282,8 +282,8 @@ flightOf :: Core -> Command a -> Nanos -> MVar (Either Error Value) -> IO Flight
 flightOf core given began result =
   newFlight (commandRequest given) (commandFacts given) (aimOf (commandRoute given)) began result >>= tracedBy (coreJourney core)
 
--- | A command as it is: GHC 9.0 would otherwise hand its parts over and put them
--- together again.
+-- | The command as one object: GHC 9.0 would otherwise pass its fields separately and build
+-- it again.
 unsplit :: Command a -> Command a
 unsplit = lazy
 {-# INLINE unsplit #-}
@@ -299,7 +299,7 @@ commandKind Command {commandRequest, commandRoute, commandFacts = Facts {factBlo
   _ -> Special
 {-# INLINE commandKind #-}
 
--- | Bytes from which a request is looked at before it is sent.
+-- | The bytes from which a request is checked before it is sent.
 largeRequest :: Int
 largeRequest = 1024 * 1024
 
@@ -307,22 +307,22 @@ poolOf :: Place -> MultiplexPool
 poolOf place = nodePoolFor (placeRole place) (placeNode place)
 {-# INLINE poolOf #-}
 
--- | What the connection is told of a command's time.
+-- | The time limit that the connection is given for a command.
 patienceAt :: Core -> Command a -> Place -> Maybe Nanos
 patienceAt core given place = case placeRole place of
   ForReplica -> patienceAway core given
   _ -> patienceOf (commandFacts given)
 {-# INLINE patienceAt #-}
 
--- | A replica that was not named has half of the time; the rest is for the primary, if
--- the replica hangs.
+-- | The time limit of a command at a replica. A replica that the caller did not name has half
+-- of the command's time; the rest is for the primary, in case the replica hangs.
 patienceAway :: Core -> Command a -> Maybe Nanos
 patienceAway core given = case commandRoute given of
   OneNode _ -> patienceOf (commandFacts given)
   _ -> nanosFromSeconds . (/ 2) <$> allowedSeconds (coreConfig core) (commandFacts given)
 {-# NOINLINE patienceAway #-}
 
--- | What the command's decoder makes of the reply, if there is one.
+-- | Decodes the reply, if there is one.
 decodedFrom :: Command a -> Either Error Value -> Either Error a
 decodedFrom given result = result >>= decoded given
 
@@ -331,14 +331,14 @@ outcomeOf given = \case
   Reply value -> decodedFrom given (fromReply (commandFacts given) value)
   Failure failed -> Left failed
 
--- | A thread of its own, whose result can be awaited.
+-- | Runs an action on a thread of its own. Its result can be awaited.
 inBackground :: IO (Either Error a) -> IO (Started a)
 inBackground action = do
   result <- newEmptyMVar
   void . spawn "redis command" $ try action >>= putMVar result
   pure . Started $ readMVar result >>= either (\(failure :: SomeException) -> throwIO failure) pure
 
--- | What the thread that starts a command does next.
+-- | The next thing that the thread does after it has started a command.
 data NextMove = CallerWaits | CallerGoesOn
 
 -- | Starts a command that is not ordinary.
@@ -348,7 +348,7 @@ startSpecial caller core given
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
   | commandRequest given `requestExceeds` limitBulkBytes (configLimits (coreConfig core)) = refused ArgumentTooLong
   | AskServer keys <- commandRoute given =
-    -- Learns what it is first, then starts it for good.
+    -- Learns the command's facts and route first, then starts it.
     learn core (execute core) (commandWords given) keys >>= \case
       Left failed -> pure (settled (Left failed))
       Right (facts, route) -> startFor caller core given {commandFacts = facts `besides` commandFacts given, commandRoute = route}
@@ -362,8 +362,8 @@ startSpecial caller core given
     SameSlot keys | not (sameSlot keys) -> refused CrossSlot
     Splittable stride keys | not (sameSlot keys) -> startParts core given (partsOf given stride keys)
     Everywhere audience how -> do
-      -- Without one of the primaries it would be the answer of a part; and what one
-      -- primary does for all need not wait for the others.
+      -- A merged result needs every primary: without one it would cover only part of the
+      -- keys. A command that one primary runs on behalf of all does not wait for the others.
       remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)
       covered <- if audience == Primaries && not (oneIsEnough how) then coverEventually (coreRouter core) remaining else pure (Right ())
       case covered of
@@ -392,7 +392,7 @@ startSpecial caller core given
         CallerGoesOn -> inBackground (runOwn core given)
       | otherwise = startPlaced core given
 
-    -- What the caller has said of the command stays true.
+    -- The caller's settings for the command stay in force.
     besides learnt told =
       learnt
         { factRepeatable = factRepeatable learnt || factRepeatable told,
@@ -403,24 +403,24 @@ startSpecial caller core given
             blocking -> blocking
         }
 
--- | Starts the parts of a command over several slots, all at once. Every part is
--- awaited, also when one fails: it has been sent.
+-- | Starts the parts of a command over several slots, all at once. Every part is awaited even
+-- if one fails, because it has been sent.
 startParts :: Core -> Command a -> [Part] -> IO (Started a)
 startParts core given parts = do
   started <- traverse (\part -> (,) part <$> start (untraced core) (partCommand part)) parts
   pure . Started $
     decodedFrom given . mergeParts (commandFacts given) <$> traverse (traverse awaitStarted) started
 
--- | What several nodes do is not noted as if it were one attempt after the other.
+-- | Turns the notes off: attempts at several nodes must not look like one after the other.
 untraced :: Core -> Core
 untraced core = core {coreJourney = Nothing}
 
--- | In which order the nodes of a command stand among its results. Drawn when the
--- command is started, so that all who await it see the same.
+-- | The order of the nodes among the results of a command. Drawn when the command starts, so
+-- that all callers that wait see the same order.
 data Order = AsListed | InAnyOrder
 
--- | Starts a command on every node of an audience, each on a thread of its own:
--- one that is down must not keep the others waiting.
+-- | Starts a command on every node of an audience, each on a thread of its own: a node that
+-- is down must not delay the others.
 startTogether :: Core -> Command a -> Order -> Audience -> ([(Endpoint, Either Error Value)] -> Either Error a) -> IO (Started a)
 startTogether core given order audience conclude = do
   remaining <- coarseNanos >>= remainingSeconds core (commandFacts given)

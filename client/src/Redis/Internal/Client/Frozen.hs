@@ -1,9 +1,10 @@
--- | Replies as they are kept for long.
+-- | Replies in the form in which they are kept for long.
 --
--- A string as it comes from a connection is pinned: it holds the block of memory in which
--- it was made, with all that has been made beside it. For a moment that does not matter.
--- Of strings that are kept, each could hold 4 KiB. So short ones are kept where the collector
--- can move them, and copied at each use; long ones have memory of their own anyway.
+-- A string that comes from a connection is pinned: it keeps alive the block of memory in
+-- which it was allocated, with everything else in that block. For a moment that does not
+-- matter, but every string that is kept could hold 4 KiB. So short strings are kept where
+-- the collector can move them, and copied at each use. Long strings have memory of their own
+-- anyway.
 module Redis.Internal.Client.Frozen
   ( Frozen,
     freeze,
@@ -19,9 +20,9 @@ import Data.ByteString.Short (ShortByteString, fromShort, toShort)
 import Data.ByteString.Short qualified as Short
 import Redis.Value
 
--- | A reply.
+-- | A reply as it is kept.
 data Frozen
-  = -- | Without strings, or with a long one.
+  = -- | A reply without strings, or with a long one.
     AsItIs Value
   | FrozenBulk ShortByteString
   | FrozenSimple ShortByteString
@@ -30,7 +31,7 @@ data Frozen
   | FrozenSet [Frozen]
   | FrozenMap [(Frozen, Frozen)]
 
--- | For keeping. \(O(n)\).
+-- | Turns a reply into the form for keeping. \(O(n)\).
 freeze :: Value -> Frozen
 freeze value = case value of
   BulkString bytes | isShort bytes -> FrozenBulk (toShort bytes)
@@ -42,7 +43,7 @@ freeze value = case value of
   _ -> AsItIs value
   where
     isShort bytes = ByteString.length bytes < ownMemory
-    -- All of it now: what is not done yet would hold the reply.
+    -- Evaluates everything now: an unevaluated part would hold the whole reply.
     frozen = foldr (\element rest -> let one = freeze element in one `seq` rest `seq` (one : rest)) []
     frozenPairs = foldr (\(key, element) rest -> let one = freeze key; other = freeze element in one `seq` other `seq` rest `seq` ((one, other) : rest)) []
 
@@ -50,7 +51,7 @@ freeze value = case value of
 ownMemory :: Int
 ownMemory = 3277
 
--- | For use. \(O(n)\).
+-- | Turns a kept reply back into a value. \(O(n)\).
 thaw :: Frozen -> Value
 thaw = \case
   AsItIs value -> value
@@ -66,7 +67,7 @@ thaw = \case
       BulkString bytes -> bytes
       _ -> ByteString.empty
 
--- | The memory that it takes, on a heap of 64 bits. \(O(n)\) in its elements.
+-- | The memory that a kept reply takes on a 64-bit heap. \(O(n)\) in its elements.
 frozenBytes :: Frozen -> Int
 frozenBytes = \case
   AsItIs value -> 16 + ofValue value
@@ -84,5 +85,5 @@ frozenBytes = \case
       SimpleString bytes -> own bytes
       BigNumber number -> 32 + 8 * length (takeWhile (/= 0) (iterate (`shiftR` 64) (abs number)))
       _ -> 16
-    -- It lies in whole blocks.
+    -- A long string occupies whole blocks of memory.
     own bytes = 4096 + ByteString.length bytes

@@ -1,15 +1,15 @@
--- | Tells a user's hooks what happens, on a thread of its own.
+-- | Calls a user's hooks on a thread of its own.
 --
--- Events come from threads that must not wait: from a connection's reader, from the
--- one that learns a cluster's map, from an attempt to connect. None of them runs
--- foreign code. They leave the event here, which never blocks, and one thread calls the
--- hooks, one event after the other, in the order in which they came. A hook that is
--- slow delays only the events behind it; one that throws loses only its own.
+-- Events come from threads that must not wait: a connection's reader, the driver that
+-- learns a cluster's map, an attempt to connect. None of them runs foreign code. They put
+-- the event into a queue, which never blocks, and one thread calls the hooks, one event
+-- after the other, in the order in which they came. A slow hook delays only the events
+-- behind it; a hook that throws loses only its own event.
 --
--- The queue has an end. Events that find it full are dropped, and the hook for
--- connections is told how many, as soon as it listens again.
+-- The queue is bounded. Events that find it full are dropped, and the hook for connections
+-- is told how many when the queue is empty again.
 --
--- The thread lives while there is something to tell. So nothing has to be stopped.
+-- The thread ends when the queue is empty. So nothing has to be stopped.
 module Redis.Internal.Client.Herald
   ( Herald,
     newHerald,
@@ -32,13 +32,13 @@ import Redis.Internal.Network.Worker (spawn)
 data Herald = Herald
   { heraldHooks :: Hooks,
     heraldQueue :: TVar (Seq (IO ())),
-    -- | Events that found the queue full, since that was last told.
+    -- | How many events found the queue full since the hook was last told.
     heraldDropped :: TVar Int,
     -- | Whether the thread runs.
     heraldSpeaks :: TVar Bool
   }
 
--- | One with nothing to tell, for these hooks.
+-- | A herald without events, for these hooks.
 newHerald :: Hooks -> IO Herald
 newHerald heraldHooks = do
   heraldQueue <- newTVarIO Seq.empty
@@ -57,7 +57,7 @@ heraldedHooks herald =
   where
     hooks = heraldHooks herald
 
--- | How many events wait for the hooks at most.
+-- | How many events may wait for the hooks.
 maxWaitingEvents :: Int
 maxWaitingEvents = 131072
 
@@ -79,17 +79,17 @@ speak herald = do
     dropped <- readTVar (heraldDropped herald)
     case waiting of
       event :<| rest -> Just event <$ writeTVar (heraldQueue herald) rest
-      -- Where they would have come: behind all that found room before them.
+      -- The dropped events came after all those that found room before them.
       Empty | dropped > 0 -> Just (tellDropped dropped) <$ writeTVar (heraldDropped herald) 0
       Empty -> Nothing <$ writeTVar (heraldSpeaks herald) False
   for_ next $ \event -> do
-    -- Whatever arrives here is the hook's own: nobody else knows this thread.
+    -- Every exception here is the hook's own: no other code knows this thread.
     void (try (interruptible event) :: IO (Either SomeException ()))
     speak herald
   where
     tellDropped dropped = for_ (hookConnection (heraldHooks herald)) ($ EventsDropped dropped)
 
--- | Blocks until every event so far has been told, but no longer than so many seconds.
+-- | Blocks until no event waits for the hooks, but no longer than so many seconds.
 awaitTold :: Double -> Herald -> IO ()
 awaitTold limit herald = do
   over <- registerDelay (ceiling (limit * 1e6))

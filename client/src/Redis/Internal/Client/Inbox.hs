@@ -1,9 +1,9 @@
--- | What has come for a subscription and was not taken yet: bounded, in order, and
+-- | The events that came for a subscription and were not taken yet: bounded, in order, and
 -- usable from STM.
 --
--- What comes is put in by whole batches, one transaction for all that one read has
--- brought; it is taken one by one. The two sides meet in different variables: the front
--- says how many were taken, the back how many came, and the difference is what waits.
+-- Events are put in by batches, one transaction for everything that one read brought; they
+-- are taken one by one. The two sides use different variables: the front counts the events
+-- that were taken, the back those that came, and the difference waits.
 module Redis.Internal.Client.Inbox
   ( Event (..),
     Message (..),
@@ -35,38 +35,38 @@ import Data.Time.Clock (UTCTime)
 import Redis.Error
 import Redis.Internal.Client.Topic
 
--- | What a subscription hears.
+-- | An event of a subscription.
 --
 -- @since 0.1.0.0
 data Event
-  = -- | Somebody published.
+  = -- | A message was published.
     Message {-# UNPACK #-} Message
-  | -- | Something may have been missed.
+  | -- | Messages may have been missed.
     Gap {-# UNPACK #-} Gap
   deriving stock (Eq, Show)
 
--- | What was published.
+-- | A message that was published.
 --
 -- @since 0.1.0.0
 data Message = MessageOf
-  { -- | By which topic it is heard; of several that fit, each hears it.
+  { -- | The topic that the message matches. If several topics match, each one brings the message.
     messageTopic :: Topic,
-    -- | Where it was published.
+    -- | The channel that it was published to.
     messageChannel :: ByteString,
     messagePayload :: {-# UNPACK #-} ByteString
   }
   deriving stock (Eq, Show)
 
--- | Messages may be missing here: of those that were published within this time.
+-- | A time within which messages may have been missed.
 --
 -- @since 0.1.0.0
 data Gap = GapOf
-  { -- | What was published before, to one of these topics, has come. By this machine's
-    -- clock.
+  { -- | Everything that was published to these topics before this time has come. By this
+    -- machine's clock.
     gapSince :: UTCTime,
-    -- | What is published from now on comes.
+    -- | Everything that is published from this time on comes.
     gapUntil :: UTCTime,
-    -- | Of what it may be missing.
+    -- | The topics whose messages may be missing.
     gapTopics :: Topics,
     gapReason :: GapReason
   }
@@ -76,20 +76,20 @@ data Gap = GapOf
 --
 -- @since 0.1.0.0
 data GapReason
-  = -- | The server had nobody to send them to: the connection was lost, or the topic
+  = -- | The server could not send them to this client: the connection was lost, or the topic
     -- moved to another node.
     NotHeard
-  | -- | They came, and were dropped, because the queue was full.
+  | -- | They came and were dropped, because the queue was full.
     NotTaken
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | One for both, if they have one reason. \(O(n)\) in the topics.
+-- | One gap for both, if they have the same reason. \(O(n)\) in the topics.
 joinGaps :: Gap -> Gap -> Maybe Gap
 joinGaps one other
   | gapReason one == gapReason other = Just (spanning one other)
   | otherwise = Nothing
 
--- | One for both. It has the reason of the first.
+-- | One gap for both, with the reason of the first.
 spanning :: Gap -> Gap -> Gap
 spanning one other =
   one
@@ -98,19 +98,19 @@ spanning one other =
       gapTopics = gapTopics one <> gapTopics other
     }
 
--- | What becomes of events that find the queue full.
+-- | How a subscription treats events that find its queue full.
 --
 -- @since 0.1.0.0
 data WhenFull
-  = -- | Nothing more is read until there is room, and the server keeps what it cannot
-    -- send, up to its @client-output-buffer-limit pubsub@; then it hangs up, which is a
-    -- gap. Such a subscription has connections of its own, so that it delays no
-    -- other.
+  = -- | The client stops reading until there is room. The server keeps what it cannot send,
+    -- up to its @client-output-buffer-limit pubsub@; then it closes the connection, which is
+    -- a gap. Such a subscription has connections of its own, so that it does not delay other
+    -- subscriptions.
     PressBack
-  | -- | The oldest events are dropped; a gap in their place says so.
+  | -- | The oldest events are dropped; a gap takes their place.
     DropOldest
-  | -- | The subscription ends: what waits can still be taken, then 'SubscriberTooSlow'
-    -- is thrown.
+  | -- | The subscription ends: the events that wait can still be taken, then
+    -- 'SubscriberTooSlow' is thrown.
     EndWhenFull
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
@@ -123,20 +123,20 @@ data Inbox = Inbox
     inboxEnd :: TVar (Maybe Error)
   }
 
--- | What came together.
+-- | Events that came together.
 data Batch = Batch
-  { -- | Everything that was published before this time had come before.
+  { -- | Everything that was published before this time came before these events.
     batchProven :: UTCTime,
     batchEvents :: [Event]
   }
 
--- | How many were taken, the rest of a batch, and those behind it.
+-- | How many events were taken, the rest of the current batch, and the batches behind it.
 data Front = Front Int Batch [Batch]
 
--- | How many came, and the last batches, last first.
+-- | How many events came, and the newest batches, the last one first.
 data Back = Back Int [Batch]
 
--- | An empty one that holds so many events, at least two.
+-- | An empty inbox for so many events, at least two.
 newInbox :: WhenFull -> Int -> UTCTime -> IO Inbox
 newInbox inboxWhenFull capacity now = do
   inboxFront <- newTVarIO (Front 0 (Batch now []) [])
@@ -144,19 +144,19 @@ newInbox inboxWhenFull capacity now = do
   inboxEnd <- newTVarIO Nothing
   pure Inbox {inboxWhenFull, inboxCapacity = max 2 capacity, inboxFront, inboxBack, inboxEnd}
 
--- | How many came and were not taken. \(O(1)\).
+-- | How many events came and were not taken. \(O(1)\).
 inboxWaiting :: Inbox -> STM Int
 inboxWaiting inbox = do
   Front taken _ _ <- readTVar (inboxFront inbox)
   Back put _ <- readTVar (inboxBack inbox)
   pure (put - taken)
 
--- | How many more it takes. \(O(1)\).
+-- | How many more events fit. \(O(1)\).
 inboxRoom :: Inbox -> STM Int
 inboxRoom inbox = (\waiting -> max 0 (inboxCapacity inbox - waiting)) <$> inboxWaiting inbox
 
--- | Puts them in, now. One that presses back takes them in any case: whoever puts has
--- looked for room. \(O(n)\) in those that are put and those that are dropped for them.
+-- | Puts a batch in at this time. An inbox that presses back takes it in any case, because
+-- the caller has checked the room. \(O(n)\) in the events that are put in or dropped.
 putBatch :: Inbox -> UTCTime -> Batch -> STM ()
 putBatch inbox now batch = do
   ended <- readTVar (inboxEnd inbox)
@@ -179,7 +179,7 @@ putBatch inbox now batch = do
   where
     after (Back put batches) = Back (put + length (batchEvents batch)) (batch : batches)
 
--- | Makes so many of them, the oldest giving way to a gap.
+-- | Drops the oldest events down to so many, with a gap in their place.
 dropOldest :: Int -> UTCTime -> Front -> Back -> (Front, Back)
 dropOldest capacity now (Front taken current batches) (Back put newest) =
   (Front (taken + toDrop - 1) kept {batchEvents = maybe id ((:) . Gap) gap (batchEvents kept)} others, Back put [])
@@ -202,12 +202,12 @@ dropOldest capacity now (Front taken current batches) (Back put newest) =
         _ -> missing found GapOf {gapSince = proven, gapUntil = now, gapTopics = topic messageTopic, gapReason = NotTaken}
       Gap before -> missing found before {gapReason = NotTaken, gapUntil = now}
 
-    -- Mostly one topic floods.
+    -- Looks at one topic only: mostly one topic floods.
     topicList' so = take 1 (topicList (gapTopics so))
     missing found one = maybe one (spanning one) found
 
--- | The next event; waits for one. Throws the 'Error' for which the subscription has
--- ended, once all are taken.
+-- | The next event; waits for one. Once all events are taken, throws the 'Error' that the
+-- subscription ended with.
 takeEvent :: Inbox -> STM Event
 takeEvent inbox = do
   Front taken batch batches <- readTVar (inboxFront inbox)
@@ -218,7 +218,7 @@ takeEvent inbox = do
       refill inbox
       takeEvent inbox
 
--- | All that wait; waits for one. Throws as 'takeEvent'.
+-- | All events that wait; waits for at least one. Throws like 'takeEvent'.
 takeEvents :: Inbox -> STM (NonEmpty Event)
 takeEvents inbox = do
   Front taken batch batches <- readTVar (inboxFront inbox)
@@ -230,7 +230,7 @@ takeEvents inbox = do
       pure (event :| events)
     [] -> nothingThere inbox
 
--- | Brings what came to the front, which is empty.
+-- | Moves the events of the back to the front, which is empty.
 refill :: Inbox -> STM ()
 refill inbox = do
   Back put newest <- readTVar (inboxBack inbox)
@@ -241,14 +241,14 @@ refill inbox = do
       writeTVar (inboxBack inbox) (Back put [])
       writeTVar (inboxFront inbox) (Front taken batch batches)
 
--- | Waits, or says why nothing will come.
+-- | Waits, or throws the reason why no more events come.
 nothingThere :: Inbox -> STM a
 nothingThere inbox = readTVar (inboxEnd inbox) >>= maybe retry throwSTM
 
--- | No more comes, for this reason; the first counts.
+-- | Ends the inbox for this reason; the first reason counts.
 endInbox :: Inbox -> Error -> STM ()
 endInbox inbox reason = modifyTVar' (inboxEnd inbox) (<|> Just reason)
 
--- | For which reason no more comes.
+-- | The reason why no more events come, if the inbox has ended.
 inboxEnded :: Inbox -> STM (Maybe Error)
 inboxEnded = readTVar . inboxEnd

@@ -1,9 +1,9 @@
--- | Walks over what one key holds.
+-- | Walks over the elements of one key.
 --
--- A collection that comes whole with the first page costs one round trip. Of a larger one
--- the walk must know whose cursors it has: it asks the node that owns the key which process
--- it is, begins there, and asks again at the end. If another process answers then, or if the
--- key is elsewhere, the walk begins again.
+-- A collection that comes whole with the first page costs one round trip. For a larger one
+-- the walk must know which process its cursors belong to: it asks the node that owns the key
+-- for the identity of its process, begins there, and asks again at the end. If the identity
+-- has changed by then, or if the key is on another node, the walk begins again.
 module Redis.Internal.Client.ItemsWalker
   ( walkItems,
     Collection (..),
@@ -25,23 +25,23 @@ import Redis.Internal.Routing.Nodes (nodeEndpoint)
 import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
 
--- | What one key holds, and how it is asked for.
+-- | The collection of one key, and the command that reads a page of it.
 data Collection item = Collection
-  { -- | The command, and what tells it apart, but for the key.
+  { -- | The name of the command; it tells walks of different kinds apart.
     collectionKind :: ByteString,
     collectionKey :: ByteString,
     collectionPage :: ScanCursor -> Command (ScanPage item)
   }
 
--- | How a walk over a collection stands.
+-- | The state of a walk over a collection.
 data Items item = Items
   { itemsWalk :: ItemsWalk,
-    -- | The page that is on its way.
+    -- | The page that was requested and has not been read yet.
     itemsAhead :: Maybe (Pending (ScanPage item)),
     itemsStill :: Standstill
   }
 
--- | Asks nobody before the first page is pulled.
+-- | Begins a walk. Sends nothing before the first page is pulled.
 walkItems :: forall item. WalkOptions -> Client -> Collection item -> IO (Walk item)
 walkItems options client@(Client core) Collection {collectionKind, collectionKey, collectionPage} = do
   still <- moving
@@ -99,7 +99,7 @@ walkItems options client@(Client core) Collection {collectionKind, collectionKey
                   writeIORef place items {itemsWalk = Within node process (Just (cursorOf scanStart)), itemsAhead = Just page}
                   pull place
 
-    -- Goes on where it was if the key is there still.
+    -- Goes on at the same cursor if the key is still on the same node.
     tryAgain place items problem = do
       still <- troubled problem (itemsStill items) >>= rest options problem
       now <- owner

@@ -1,7 +1,7 @@
--- | Where one command has been, for who looks at it: it decides nothing.
+-- | The notes about one command's way, for observers. They decide nothing.
 --
--- Noted off the ordinary path only. A command whose first attempt succeeds is noted
--- when somebody traces it.
+-- Notes are taken off the ordinary path only. For a command whose first attempt succeeds,
+-- they are taken only if it is traced.
 module Redis.Internal.Client.Journey
   ( Journey,
     newJourney,
@@ -21,26 +21,26 @@ import Data.IORef
 import Redis.Error (Endpoint)
 import Redis.Internal.Network.Clock (Nanos)
 
--- | What is noted of a command, or of those of a pipeline.
+-- | The notes about a command, or about all commands of a pipeline.
 newtype Journey = Journey (IORef Travelled)
 
--- | How far it has come.
+-- | The notes so far.
 data Travelled = Travelled
   { -- | The node of the last attempt.
     travelledNode :: Maybe Endpoint,
     -- | Whether all attempts were at that node.
     travelledOneNode :: Bool,
-    -- | When it stood in the queue of a connection first.
+    -- | When the command first stood in the queue of a connection.
     travelledEntered :: Maybe Nanos,
-    -- | Commands that were handed to the recoverer.
+    -- | How many commands were handed to the recoverer.
     travelledFlights :: Int,
     travelledAttempts :: Int,
     travelledRedirects :: Int,
-    -- | When an attempt failed first.
+    -- | When an attempt first failed.
     travelledTrouble :: Maybe Nanos
   }
 
--- | Of one that has not begun.
+-- | The journey of a command that has not begun.
 newJourney :: IO Journey
 newJourney =
   Journey
@@ -55,11 +55,11 @@ newJourney =
           travelledTrouble = Nothing
         }
 
--- | As it stands.
+-- | The notes as they are now.
 travelled :: Journey -> IO Travelled
 travelled (Journey known) = readIORef known
 
--- | A command is about to be sent there for the first time, or has been.
+-- | Notes the node of a first attempt, shortly before or after it is sent.
 noteAimed :: Journey -> Endpoint -> IO ()
 noteAimed journey node = note journey $ \known ->
   known
@@ -67,15 +67,15 @@ noteAimed journey node = note journey $ \known ->
       travelledOneNode = travelledOneNode known && maybe True (== node) (travelledNode known)
     }
 
--- | It stands in the queue of a connection at this time.
+-- | Notes that the command stands in the queue of a connection at this time.
 noteEntered :: Journey -> Nanos -> IO ()
 noteEntered journey now = note journey $ \known -> known {travelledEntered = travelledEntered known <|> Just now}
 
--- | A command is dealt with by the recoverer.
+-- | Notes that the recoverer takes the command over.
 noteFlight :: Journey -> IO ()
 noteFlight journey = note journey $ \known -> known {travelledFlights = travelledFlights known + 1}
 
--- | It was sent to a node, or tried to be.
+-- | Notes an attempt at a node, also if it could not be sent.
 noteAttempt :: Journey -> Endpoint -> IO ()
 noteAttempt journey node = note journey $ \known ->
   known
@@ -84,11 +84,11 @@ noteAttempt journey node = note journey $ \known ->
       travelledAttempts = travelledAttempts known + 1
     }
 
--- | An attempt failed at this time.
+-- | Notes that an attempt failed at this time.
 noteTrouble :: Journey -> Nanos -> IO ()
 noteTrouble journey now = note journey $ \known -> known {travelledTrouble = travelledTrouble known <|> Just now}
 
--- | It was sent elsewhere.
+-- | Notes that a node redirected the command.
 noteRedirect :: Journey -> IO ()
 noteRedirect journey = note journey $ \known -> known {travelledRedirects = travelledRedirects known + 1}
 

@@ -1,8 +1,8 @@
 -- | Walks over all keys of a server or a cluster.
 --
--- Pages are asked for one ahead: while the caller has one, the next of that node is on its
--- way, and one of each other node. There is no thread. What decides is
--- "Redis.Internal.Routing.Walk".
+-- Pages are requested one ahead: while the caller has one page, the next page of that node
+-- is on its way, and a page of each other node. There is no thread. The decisions are made
+-- in "Redis.Internal.Routing.Walk".
 module Redis.Internal.Client.KeysWalker
   ( walkKeys,
   )
@@ -29,23 +29,23 @@ import Redis.Internal.Routing.Position
 import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.Walk
 
--- | How a walk over all keys stands.
+-- | The state of a walk over all keys.
 data Keys = Keys
   { keysWalk :: KeysWalk,
-    -- | What is on its way, in the order in which it was asked for.
+    -- | The requests on their way, in the order in which they were sent.
     keysErrands :: Seq Asked,
     keysStill :: Standstill
   }
 
--- | What a node was asked.
+-- | A request to a node whose answer has not been read yet.
 data Asked = Asked Endpoint AskedFor
 
 data AskedFor
-  = -- | A page, of which these keys are told.
+  = -- | A page, and which of its keys the caller gets.
     Page Telling (Pending (ScanPage ByteString))
   | ItsLook (IO (Either Error Look))
 
--- | Asks nobody before the first page is pulled.
+-- | Begins a walk. Sends nothing before the first page is pulled.
 walkKeys :: WalkOptions -> Client -> ScanOptions -> IO (Walk ByteString)
 walkKeys options client@(Client core) scanning = do
   still <- moving
@@ -107,7 +107,7 @@ walkKeys options client@(Client core) scanning = do
         pure (keys `expecting` Asked node (ItsLook look))
     expecting keys asked = keys {keysErrands = keysErrands keys |> asked}
 
-    -- Every primary is looked at. If that led to nothing before, the map may be old.
+    -- Looks at every primary. If the round before brought nothing, the map may be old.
     newRound keys = do
       let slot = slotFromInt . fst =<< IntSet.minView (uncertainSlots (keysWalk keys))
       nobody <- nobodyFor router (maybe AtAnyNode AtSlot slot)

@@ -1,5 +1,5 @@
--- | Commands that the table lacks: what they do and where their keys are, from the
--- server.
+-- | Learns from the server what commands do, and where their keys are, if the command table
+-- lacks them.
 module Redis.Internal.Client.Learn
   ( learn,
   )
@@ -20,20 +20,20 @@ import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Routing.Router
 import Redis.Value
 
--- | Facts and route of a command, given its words and, if they are known, its
--- keys. The server is asked for its name, if that has not been done, and for its
--- keys only where they decide where the command goes. The action runs a command.
+-- | The facts and the route of a command, given its words and, if they are known, its keys.
+-- The server is asked for the name, if that has not been done, and for the keys only where
+-- they decide where the command goes. The second argument runs a command.
 --
--- A command that the server does not know either, or of which it says nothing
--- (a user may not be allowed to ask; before 7.0 it tells no subcommands), may be
--- anything: see 'unknownFacts'. It goes to any node, which runs it, says what is
--- wrong with it, or names the one that it is for.
+-- A command may do anything if the server does not know it either, or says nothing of it
+-- (a user may not be allowed to ask; before 7.0 a server does not describe subcommands): see
+-- 'unknownFacts'. It goes to any node, which runs it, reports the mistake, or names the node
+-- that the command is for.
 learn :: Core -> (Command Value -> IO (Either Error Value)) -> [ByteString] -> Maybe [ByteString] -> IO (Either Error (Facts, Route a))
 learn core ask words' given = case words' of
   [] -> pure (Left (RefusedError EmptyCommand))
   name : rest -> do
     let title = commandWordsName [name]
-        -- Of which it may be the subcommand.
+        -- The name of the container command and its subcommand.
         inner = (\subcommand -> title <> "|" <> commandWordsName [subcommand]) <$> listToMaybe rest
     now <- coarseNanos
     known <- readIORef (coreLearnt core)
@@ -59,7 +59,8 @@ learn core ask words' given = case words' of
           (Just whole, Just entry) -> Right (Just entry) <$ note (if entryContainer whole then fromMaybe title inner else title) (Described entry)
           -- Before 7.0 a server says that there is such a command, and no more.
           (Just whole, Nothing) | not (entryContainer whole) -> untold title
-          -- It will say so to the command itself, until a module brings it.
+          -- The server does not know the command, until a module brings it, and will say so
+          -- in reply to the command itself.
           _ -> pure (Right Nothing)
         Right _ -> pure (Right Nothing)
         Left (ReplyError _) -> untold title
@@ -69,7 +70,7 @@ learn core ask words' given = case words' of
       now <- coarseNanos
       Right Nothing <$ note title (Untold (now + nanosFromSeconds forgetAfter))
 
-    -- A program may make names up without end.
+    -- A program may invent any number of names.
     note title what = atomicModifyIORef' (coreLearnt core) $ \known ->
       let kept = if Map.size known >= mostNames then Map.filter isDescribed known else known
        in (Map.insert title what kept, ())
@@ -81,14 +82,14 @@ learn core ask words' given = case words' of
     askKeys =
       ask (fromWords (["COMMAND", "GETKEYS"] <> words')) >>= \case
         Right reply -> pure (either (Left . UnexpectedReply) Right (Decode.list Decode.bytes reply))
-        -- "The command has no key arguments" and the like.
+        -- "The command has no key arguments" and similar errors.
         Left (ReplyError _) -> pure (Right [])
         Left failed -> pure (Left failed)
 
--- | Seconds until a server is asked again that would not tell.
+-- | Seconds until a server that gave no description is asked again.
 forgetAfter :: Double
 forgetAfter = 60
 
--- | Names that are kept before those of which nothing was told are forgotten.
+-- | How many names are kept before those without a description are forgotten.
 mostNames :: Int
 mostNames = 1024

@@ -1,8 +1,8 @@
 -- | A dedicated connection in the hands of a user.
 --
--- What the server remembers of it is followed command by command, in the order of
--- the replies ("Redis.Internal.Protocol.Session"). So a connection is lent again
--- after a transaction, and closed when something was left behind.
+-- The state that the server holds for the connection is followed command by command, in the
+-- order of the replies ("Redis.Internal.Protocol.Session"). So a connection can be lent
+-- again after a transaction, and is closed if a command left any state behind.
 module Redis.Internal.Client.Lease
   ( Dedicated,
     Where (..),
@@ -40,44 +40,44 @@ import Redis.Internal.Routing.Retry
 import Redis.Internal.Routing.Router hiding (Aim (AtNode))
 import Redis.Internal.Routing.Router qualified as Router
 
--- | A connection that nobody else uses. The type variable ties it to the
--- action that it was lent to: it cannot be used after it was given back.
+-- | A connection that no other caller uses. The type variable ties it to the action that
+-- it was lent to: it cannot be used after that action.
 --
 -- @since 0.1.0.0
 data Dedicated s = Dedicated
   { dedicatedMux :: Multiplexer,
     dedicatedCore :: Core,
     dedicatedNode :: Endpoint,
-    -- | Seconds for an ordinary command.
+    -- | The seconds that an ordinary command has.
     dedicatedTimeout :: Maybe Double,
-    -- | Nothing is retried here, but the rest of the client, and the next lease,
-    -- need not make the same mistake.
+    -- | Reports an error to the router. Commands here are not sent again, but the rest of the
+    -- client, and the next lease, need not make the same mistake.
     dedicatedLearn :: Facts -> Error -> IO (),
     dedicatedLoan :: IORef Loan
   }
 
--- | What is known of a lent connection.
+-- | The state of a lent connection.
 data Loan = Loan
   { loanSession :: Session,
-    -- | Commands sent and not answered.
+    -- | How many commands were sent and not answered.
     loanOutstanding :: Int,
-    -- | Somebody was interrupted or waited in vain: what comes is nobody's.
+    -- | Whether a caller was interrupted or gave up waiting: later replies belong to nobody.
     loanAbandoned :: Bool
   }
 
--- | To which node a connection is wanted.
+-- | Which node a dedicated connection should lead to.
 --
 -- @since 0.1.0.0
 data Where
-  = -- | The one that serves the key.
+  = -- | The primary that serves the key.
     AtKey ByteString
-  | -- | The one at this endpoint.
+  | -- | The node at this endpoint.
     AtNode Endpoint
-  | -- | Any that serves writes.
+  | -- | Any primary.
     Anywhere
   deriving stock (Eq, Show)
 
--- | Lends a connection.
+-- | Lends a connection to an action. 'Left' if there is no node or no connection.
 lease :: Core -> Where -> (forall s. Dedicated s -> IO a) -> IO (Either Error a)
 lease core place action =
   located >>= \case
@@ -118,7 +118,7 @@ lease core place action =
       | isAsLeft asLeft loanSession && loanOutstanding == 0 && not loanAbandoned = Clean
       | otherwise = Spoilt
 
--- | Tells the router what a failure says of the cluster.
+-- | Tells the router what a failure shows about the cluster.
 learnFrom :: Core -> Place -> Facts -> Error -> IO ()
 learnFrom core place facts failure = do
   noteFailure (coreRouter core) place failure
@@ -135,7 +135,7 @@ learnFrom core place facts failure = do
               failedRemaining = Nothing,
               failedRandom = 0
             }
-  -- Shared connections are not to blame for what a lent one was told.
+  -- Only triggers: an error on a lent connection is no reason to replace the shared ones.
   sequence_ [carryOut (coreRouter core) 0 effect | effect@(Tell _) <- verdictEffects]
   where
     policy =
@@ -153,7 +153,7 @@ learnFrom core place facts failure = do
 tryRunOn :: Dedicated s -> Command a -> IO (Either Error a)
 tryRunOn dedicated given = tracedOn dedicated (oneCommand (commandWords given)) (runUntracedOn dedicated given)
 
--- | Runs what belongs together on a dedicated connection, and tells the user's hook.
+-- | Runs commands that belong together on a dedicated connection, and tells the user's hook.
 tracedOn :: Dedicated s -> Subject -> (IO () -> IO (Either Error a)) -> IO (Either Error a)
 tracedOn dedicated subject act = case dedicatedHook dedicated of
   Nothing -> act (pure ())
@@ -170,18 +170,18 @@ beginTraceOn dedicated hook subject = do
   trace <- beginTrace (dedicatedCore dedicated) hook (atNode (sessionDatabase session) (dedicatedNode dedicated) subject)
   trace <$ aimedAt trace (dedicatedNode dedicated)
 
--- | The same without the hook, given what is to be done when it is on its way.
+-- | Like 'tryRunOn', without the hook. The action runs when the command has been submitted.
 runUntracedOn :: Dedicated s -> Command a -> IO () -> IO (Either Error a)
 runUntracedOn dedicated given entered
   | Just refusal <- refusedOn dedicated given = pure (Left (RefusedError refusal))
   | otherwise = do
     answered <-
       (submitOnLoan dedicated given >>= \slot -> entered *> waitSlotResult slot)
-        -- The user may catch what interrupts this and go on.
+        -- The user may catch the exception and go on using the connection.
         `onException` abandon dedicated
     case answered of
       Reply value -> either failed (pure . decoded given) (fromReply facts value)
-      -- Says nothing of the node.
+      -- A timeout shows nothing about the node.
       Failure late@(TimeoutError _) -> pure (Left late)
       Failure failure -> failed failure
   where
@@ -198,7 +198,7 @@ startOn dedicated given = case dedicatedHook dedicated of
   where
     begin = startUntracedOn dedicated given
 
--- | The same without the hook.
+-- | Like 'startOn', without the hook.
 startUntracedOn :: Dedicated s -> Command a -> IO (Started a)
 startUntracedOn dedicated given
   | Just refusal <- refusedOn dedicated given = pure (settled (Left (RefusedError refusal)))
@@ -216,8 +216,8 @@ refusedOn Dedicated {dedicatedMux} given
   | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
   | otherwise = Nothing
 
--- | Seconds until the reply: a command that waits on the server has its own time
--- besides.
+-- | The seconds until the reply is due. The time that a command may wait on the server is
+-- added.
 patienceOf :: Dedicated s -> Facts -> Maybe Double
 patienceOf Dedicated {dedicatedTimeout} facts = case factBlocking facts of
   NonBlocking -> ordinary
@@ -232,15 +232,15 @@ abandon dedicated = change dedicated (\loan -> loan {loanAbandoned = True})
 change :: Dedicated s -> (Loan -> Loan) -> IO ()
 change dedicated f = atomicModifyIORef' (dedicatedLoan dedicated) (\loan -> (f loan, ()))
 
--- | Submits a command; its reply steps the session, in the order of the replies.
+-- | Submits a command. Its reply steps the session, in the order of the replies.
 submitOnLoan :: Dedicated s -> Command a -> IO ResponseSlot
 submitOnLoan dedicated given = mask_ $ do
-  -- Before it is sent: an exception in between must find it noted.
+  -- Counted before it is sent: after an exception in between it must be counted already.
   change dedicated (\loan -> loan {loanOutstanding = loanOutstanding loan + 1})
   slot <- onArrival (\outcome -> change dedicated (answered outcome) *> counted outcome) >>= newAttendedSlot
   slot <$ submitTo (dedicatedMux dedicated) (termsWithin (patienceOf dedicated (commandFacts given))) whole slot
   where
-    -- Nothing is sent again here, and within MULTI nothing could be.
+    -- The long form: commands here are not sent again, and within MULTI they could not be.
     whole = requestWhole (commandRequest given)
     effect = effectOf (commandWords given)
     counted outcome = case outcome of
@@ -253,5 +253,5 @@ submitOnLoan dedicated given = mask_ $ do
           { loanOutstanding = loanOutstanding loan - 1,
             loanSession = Session.step effect (answerOf value) (loanSession loan)
           }
-      -- A reply that comes after its time is nobody's, either.
+      -- A reply that comes too late belongs to nobody, either.
       Failure _ -> loan {loanAbandoned = True}

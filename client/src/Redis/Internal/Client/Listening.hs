@@ -1,6 +1,6 @@
--- | What "Redis.Internal.Client.Subscribing" knows: for each topic who wants it and how
--- far it is on which line, and for each line how it stands. Here are the parts, and the
--- small changes that keep them in step with each other.
+-- | The state of "Redis.Internal.Client.Subscribing": for each topic its hearers and its
+-- stage on each line, and for each line its connection. This module has the types, and the
+-- small changes that keep them consistent with each other.
 module Redis.Internal.Client.Listening
   ( State (..),
     Settings (..),
@@ -71,83 +71,84 @@ import Redis.Internal.Protocol.Slot (Slot, keySlot)
 import Redis.Internal.Routing.Topology (Trigger (..))
 import System.Random (StdGen, randomR)
 
--- | A subscription of the program's, by its number.
+-- | The number of a subscription of the program.
 type Hearer = Int
 
--- | Where a connection for subscriptions leads, and what for.
+-- | The node that a connection for subscriptions leads to, and its duty.
 data Line = Line
   { lineEndpoint :: Endpoint,
     lineDuty :: Duty
   }
   deriving stock (Eq, Ord, Show)
 
--- | What a line carries. Key events have lines of their own: one of their patterns may
--- also be wanted as an ordinary one, and a server knows it once for each connection.
+-- | The kind of topics that a line carries. Key events have lines of their own: the program
+-- may also want one of their patterns as an ordinary one, and a server knows a pattern only
+-- once for each connection.
 data Duty = ForMessages | ForKeyEvents
   deriving stock (Eq, Ord, Show)
 
--- | Who the servers are.
+-- | The servers, and their roles.
 data Servers = Servers
-  { -- | At least one.
+  { -- | At least one endpoint.
     serversPrimaries :: [Endpoint],
     serversMembers :: Set Endpoint,
     serversOwner :: Slot -> Maybe Endpoint,
     serversClustered :: Bool
   }
 
--- | What stays the same.
+-- | The settings, which do not change.
 data Settings = Settings
   { settingsBackoff :: Backoff,
-    -- | How long a line that was probed may be silent.
+    -- | How long a line may be silent after a probe.
     settingsSilence :: Maybe Nanos,
-    -- | Between two probes.
+    -- | The time between two probes.
     settingsBeat :: Nanos,
-    -- | No look at the servers is older.
+    -- | The greatest age of a slot map that is in use.
     settingsHorizon :: Nanos,
-    -- | Where the nodes that redirects name are reached.
+    -- | Translates the addresses in redirects to addresses that this client can reach.
     settingsMapping :: AddressMapping
   }
 
--- | How a hearer stands to a topic.
+-- | Whether a hearer hears a topic yet.
 data Standing
-  = -- | Not confirmed yet since it was wanted.
+  = -- | The topic was not confirmed since the hearer wanted it.
     New
-  | -- | Heard since then, but for the gaps.
+  | -- | The topic was confirmed at this time. The hearer hears it, but for gaps.
     Heard Nanos
   deriving stock (Eq, Show)
 
--- | Since when something may be missed, if something may.
+-- | The time since which messages may be missed, if any may be.
 type Debt = Maybe Nanos
 
--- | How far a topic is on a line.
+-- | The stage of a topic on a line.
 data Stage
-  = -- | To be asked for, not before this time.
+  = -- | The server is to be asked for the topic, not before this time.
     Waiting Debt Nanos
   | Asked Debt
-  | -- | Since then.
+  | -- | The server confirmed the topic at this time.
     Confirmed Nanos
-  | -- | The server was told that it is not wanted, and has not answered.
+  | -- | The server was told that the topic is not wanted any more, and has not answered.
     Leaving
   deriving stock (Eq, Show)
 
 data Entry = Entry
   { entryHearers :: IntMap Standing,
     entryStages :: Map Line Stage,
-    -- | What is owed by no line.
+    -- | The debt that belongs to no line.
     entryMissed :: Debt
   }
 
--- | A line, as it stands.
+-- | The state of a line.
 data Link = Link
   { linkStage :: LinkStage,
-    -- | Since it was last known to be well.
+    -- | Failures since the line was last known to be well.
     linkFailures :: Int,
-    -- | Why it failed last, until it is well again.
+    -- | Why the line failed last, until it is well again.
     linkTrouble :: Maybe ConnectionCause
   }
 
 data LinkStage
-  = -- | Not to be opened before then.
+  = -- | The line must not be opened before this time.
     Idle Nanos
   | Opening Int
   | Open Live
@@ -156,28 +157,28 @@ data LinkStage
 data Live = Live
   { liveNumber :: Int,
     liveSince :: Nanos,
-    -- | Unanswered, the oldest first.
+    -- | The questions without an answer, the oldest first.
     liveQuestions :: Seq Question,
-    -- | What was published before this has come.
+    -- | Everything that was published before this time has come.
     liveProven :: Nanos,
     liveProbeAt :: Nanos,
-    -- | When the probe was sent that is not answered.
+    -- | When the probe was sent that has no answer yet.
     liveProbed :: Maybe Nanos,
-    -- | When it may have been silent for too long.
+    -- | When to check whether the line was silent for too long.
     liveSilentAt :: Nanos,
     liveAnswered :: Bool
   }
 
--- | What a server is asked.
+-- | A question to a server.
 data Question = Question
   { questionAsk :: Ask,
-    -- | Those that are not answered.
+    -- | The topics without an answer.
     questionTopics :: [Topic],
     questionSent :: Nanos
   }
   deriving stock (Eq, Show)
 
--- | What is asked.
+-- | The kind of a question.
 data Ask
   = Subscribe Kind
   | Unsubscribe Kind
@@ -185,44 +186,44 @@ data Ask
     Probe
   deriving stock (Eq, Ord, Show)
 
--- | Everything that is known.
+-- | The whole state.
 data State = State
   { stateSettings :: Settings,
     stateServers :: Maybe Servers,
-    -- | The one node that ordinary channels are heard at.
+    -- | The one node that ordinary channels and patterns are heard at.
     stateHome :: Maybe Endpoint,
     stateTopics :: Map Topic Entry,
     stateLinks :: Map Line Link,
-    -- | How many topics have a stage there.
+    -- | How many topics have a stage on each line.
     stateUse :: Map Line Int,
-    -- | To be asked for again later.
+    -- | Topics that are to be asked for again later.
     stateDelayed :: Set (Line, Topic),
-    -- | Nobody is known to have them.
+    -- | Topics for which no node is known.
     stateUnplaced :: Set Topic,
-    -- | When to ask for news of those.
+    -- | When to ask for news because of topics without a node.
     stateSeekAt :: Nanos,
     stateNumber :: Int,
     stateRandom :: StdGen,
-    -- | Of this step: what is to be asked, and to be done, last first.
+    -- | The questions and the actions of the current step, the last one first.
     stateAsks :: Map (Line, Ask) [Topic],
     stateOut :: [Action]
   }
 
--- | What to do, in this order.
+-- | An action for the driver. Actions are done in their order.
 data Action
   = OpenLine Line Int
   | Send Int [Question]
   | HangUp Int ConnectionCause
-  | -- | Of this topic the hearer may have missed something from then until now.
+  | -- | The hearer may have missed messages of this topic from this time until now.
     Missed Hearer Topic Nanos
-  | -- | The server will not; the hearer has not been hearing it.
+  | -- | The server refuses the topic, which the hearer has not been hearing.
     Refuse Hearer Topic Error
-  | -- | The same, for one that has.
+  | -- | The server refuses a topic that the hearer has been hearing.
     EndHearer Hearer Error
   | Tell Trigger
   deriving stock (Eq, Show)
 
--- | Nothing is wanted.
+-- | The state when no topic is wanted.
 newState :: Settings -> StdGen -> State
 newState stateSettings stateRandom =
   State
@@ -246,7 +247,7 @@ isConfirmed = \case
   Confirmed _ -> True
   _ -> False
 
--- | What it is that a server names so.
+-- | The topic that a server's name stands for.
 topicAt :: Line -> Kind -> ByteString -> Topic
 topicAt line kind name = case (kind, lineDuty line) of
   (OfChannel, _) -> Channel name
@@ -254,7 +255,7 @@ topicAt line kind name = case (kind, lineDuty line) of
   (OfPattern, ForKeyEvents) -> KeyEvents name
   (OfShard, _) -> ShardChannel name
 
--- | Where a topic should be heard.
+-- | The lines on which a topic should be heard.
 linesFor :: State -> Topic -> [Line]
 linesFor state name = case stateServers state of
   Nothing -> []
@@ -286,8 +287,8 @@ dropStage name line state =
 without :: Hearer -> Topic -> State -> State
 without hearer name state = state {stateTopics = Map.adjust (\entry -> entry {entryHearers = IntMap.delete hearer (entryHearers entry)}) name (stateTopics state)}
 
--- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the lines and
--- in what is to be asked again.
+-- | When the next @Tick@ is due; never, if nothing is wanted. \(O(n)\) in the lines and in
+-- the topics that are to be asked for again.
 nextDue :: State -> Maybe Nanos
 nextDue state = List.foldl' (\known one -> Just (maybe one (min one) known)) Nothing (concat [links, delayed, unplaced])
   where
@@ -302,11 +303,11 @@ nextDue state = List.foldl' (\known one -> Just (maybe one (min one) known)) Not
       _ -> Just 0
     unplaced = [stateSeekAt state | not (Set.null (stateUnplaced state))]
 
--- | To be asked at the end of this step, with others.
+-- | Adds a topic to a question that is sent at the end of this step.
 ask :: Line -> (Kind -> Ask) -> Topic -> State -> State
 ask line what name state = state {stateAsks = Map.insertWith (<>) (line, what (topicKind name)) [name] (stateAsks state)}
 
--- | Asks what is to be asked, and gives up lines that nobody needs.
+-- | Sends the questions of this step, and gives up lines that no topic needs.
 finish :: Nanos -> State -> (State, [Action])
 finish now state = (done {stateOut = []}, reverse (stateOut done))
   where
@@ -320,7 +321,7 @@ finish now state = (done {stateOut = []}, reverse (stateOut done))
             Opening number -> emit (HangUp number ClosedLocally) st'
             Idle _ -> st'
 
-    -- A command about channels of shards is about one slot.
+    -- One command about shard channels concerns one slot.
     pieces what names = concatMap chunks $ case what of
       Subscribe OfShard -> bySlot names
       Unsubscribe OfShard -> bySlot names
@@ -330,11 +331,11 @@ finish now state = (done {stateOut = []}, reverse (stateOut done))
       [] -> []
       names -> let (some, others) = splitAt mostAtOnce names in some : chunks others
 
--- | Topics of one command. A server does nothing else meanwhile.
+-- | The most topics in one command: a server does nothing else while it handles the command.
 mostAtOnce :: Int
 mostAtOnce = 1000
 
--- | Asks on a line, if it is open.
+-- | Sends questions on a line, if it is open.
 sendQuestions :: Nanos -> Line -> [(Ask, [Topic])] -> State -> State
 sendQuestions now line asks state = case Map.lookup line (stateLinks state) of
   Just link@Link {linkStage = Open live} ->
@@ -347,7 +348,7 @@ sendQuestions now line asks state = case Map.lookup line (stateLinks state) of
 emit :: Action -> State -> State
 emit action state = state {stateOut = action : stateOut state}
 
--- | After so many failures.
+-- | The delay after so many failures.
 delayAfter :: Int -> State -> (Nanos, State)
 delayAfter failures state =
   let (random, rest) = randomR (0, 1) (stateRandom state)
@@ -357,7 +358,7 @@ earliest :: Debt -> Debt -> Debt
 earliest (Just one) (Just other) = Just (min one other)
 earliest one other = one <|> other
 
--- | Who hears what comes on this connection under this name, and as what.
+-- | The hearers of a topic on this connection, if the server has confirmed it there.
 hearersAt :: State -> Line -> Int -> Topic -> [Hearer]
 hearersAt state line number name = case Map.lookup line (stateLinks state) of
   Just Link {linkStage = Open live}
@@ -373,17 +374,17 @@ isHeard state hearer name = case Map.lookup name (stateTopics state) >>= IntMap.
   Just (Heard _) -> True
   _ -> False
 
--- | Up to when everything that was published has come on this connection.
+-- | The time up to which everything that was published has come on this connection.
 provenAt :: State -> Line -> Int -> Maybe Nanos
 provenAt state line number = case Map.lookup line (stateLinks state) of
   Just Link {linkStage = Open live} | liveNumber live == number -> Just (liveProven live)
   _ -> Nothing
 
--- | Why a line that is needed cannot be had.
+-- | The last failure of a line that is needed.
 lastTrouble :: State -> Maybe (Endpoint, ConnectionCause)
 lastTrouble state = List.find (const True) [(lineEndpoint line, cause) | (line, Link {linkTrouble = Just cause}) <- Map.toList (stateLinks state)]
 
--- | Before when it will not be opened, if it is not open.
+-- | The time before which a line will not be opened, if it is not open.
 idleUntil :: State -> Line -> Maybe Nanos
 idleUntil state line = case linkStage <$> Map.lookup line (stateLinks state) of
   Just (Idle notBefore) -> Just notBefore

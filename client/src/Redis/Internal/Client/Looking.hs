@@ -1,4 +1,4 @@
--- | Asks a node what it is, for walks.
+-- | Asks a node about itself, for walks.
 module Redis.Internal.Client.Looking
   ( lookAt,
     processAt,
@@ -22,7 +22,7 @@ import Redis.Internal.Protocol.Slot (slotCount)
 import Redis.Internal.Routing.Router (isClustered)
 import Redis.Internal.Routing.Walk (Look (..))
 
--- | Asks, and gives the action that waits for what the node says of itself.
+-- | Sends the questions, and returns an action that waits for the node's answers.
 lookAt :: Client -> Endpoint -> IO (IO (Either Error Look))
 lookAt client@(Client core) endpoint = do
   process <- processAt client endpoint
@@ -37,7 +37,7 @@ lookAt client@(Client core) endpoint = do
         Left problem -> pure (Left problem)
         Right one -> (>>= together one) <$> second
 
--- A server alone owns all keys, whatever it is.
+-- A standalone server owns all keys, whatever its role.
 alone :: ByteString -> Look
 alone process =
   Look
@@ -69,9 +69,9 @@ ofCluster process nodes = look <$> find (elem "myself" . clusterNodeFlags) nodes
         }
     slotsOf (SlotRange first final) = IntSet.fromDistinctAscList [first .. final]
 
--- | Asks, and gives the action that waits for what tells the process there from every
--- other; of a server alone also from itself before it was told to follow another, or none.
--- It is empty where this user may not ask.
+-- | Sends the questions, and returns an action that waits for the identity of the node's
+-- process. The identity of a server outside a cluster also changes when the server begins to
+-- follow another one, or stops following. It is empty where this user may not ask.
 processAt :: Client -> Endpoint -> IO (IO (Either Error ByteString))
 processAt client@(Client core) endpoint = do
   process <- field "server" "run_id"

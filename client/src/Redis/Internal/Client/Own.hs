@@ -1,8 +1,8 @@
--- | Commands that need a connection of their own: those that the server may keep
--- waiting, and those of which nobody knows what they do to their connection.
+-- | Runs commands that need a connection of their own: commands that the server may keep
+-- waiting, and commands with unknown effects on their connection.
 --
--- All happens on the caller's thread, which holds the connection: when it is
--- interrupted, the connection is closed and the server forgets the command.
+-- Everything happens on the thread that calls 'runOwn', which holds the connection: if that
+-- thread is interrupted, the connection is closed and the server forgets the command.
 module Redis.Internal.Client.Own
   ( needsOwn,
     runOwn,
@@ -49,7 +49,7 @@ data Errand a = Errand
     errandCommand :: Command a,
     errandAim :: Aim,
     errandBegan :: Nanos,
-    -- | Where it was tried last.
+    -- | The node of the last attempt.
     errandTried :: IORef (Maybe Endpoint)
   }
 
@@ -64,7 +64,7 @@ runOwn core given = do
   either (countFailure (coreRouter core) last') (\_ -> pure ()) reply
   pure (reply >>= decoded given)
 
--- | One attempt, and what the policy makes of it.
+-- | Makes one attempt, and then does what the retry policy decides.
 go :: Errand a -> Course -> Target -> IO (Either Error Value)
 go errand course target = do
   remaining <- remainingSeconds core facts (errandBegan errand)
@@ -94,7 +94,7 @@ go errand course target = do
         Right value -> pure (Right value)
         Left failed
           | requestIsShortened (commandRequest given) && unknownScript failed ->
-            -- Once: the long form has none.
+            -- At most once: the long form is not shortened.
             go errand {errandCommand = given {commandRequest = requestWhole (commandRequest given)}} course target
         Left failed ->
           judge
@@ -153,12 +153,12 @@ judge errand course failed = do
       AtNode _ -> True
       _ -> False
 
--- | The server answers at the latest when its own limit is over; what the client
--- adds is the time an ordinary command has.
+-- | Makes an attempt. The server answers at the latest when the command's own limit on the
+-- server is over; the client waits for that and the time of an ordinary command.
 attemptAt :: Errand a -> Course -> Place -> Sent -> IO Outcome
 attemptAt errand course place sent = do
   now <- coarseNanos
-  -- What it has waited already, here or elsewhere, it need not wait again.
+  -- The time that it has waited already, on any server, is taken off its limit.
   let given = errandCommand errand
       current = if courseAttempts course == 0 then given else withRemaining (secondsFromNanos (now - errandBegan errand)) given
       encoded = commandRequest current
@@ -182,22 +182,22 @@ attemptAt errand course place sent = do
   where
     ordinary = allowedSeconds (coreConfig (errandCore errand)) (commandFacts (errandCommand errand))
 
--- | In what condition a command leaves its connection, given its reply.
+-- | The condition in which a command leaves its connection, given its outcome.
 conditionOf :: Command a -> Outcome -> Condition
 conditionOf given outcome = case factScope (commandFacts given) of
   OwnConnection
     | not (unknownToServer outcome) -> Spoilt
   _ -> conditionAfter outcome
 
--- | A server that has no such command has done nothing.
+-- | Whether the server does not know the command, and so has done nothing.
 unknownToServer :: Outcome -> Bool
 unknownToServer = \case
   Reply value | ErrorReply text <- withoutAttributes value -> "ERR unknown command" `ByteString.isPrefixOf` text
   _ -> False
 
--- | What a reply leaves of a lent connection: one whose server has forgotten who
--- it is will be told so again, whoever has it next; and one whose reply did not come
--- in time may still get it.
+-- | The condition in which a reply leaves a lent connection. A server that has forgotten who
+-- the client is would tell the next caller so, too. A reply that did not come in time may
+-- still come.
 conditionAfter :: Outcome -> Condition
 conditionAfter = \case
   Reply value

@@ -1,4 +1,4 @@
--- | Prometheus' text format, version 0.0.4.
+-- | Renders metrics in Prometheus' text format, version 0.0.4.
 module Redis.Internal.Client.Prometheus
   ( -- * Families
     Family (..),
@@ -26,14 +26,14 @@ data Family = Family
 
 data FamilyKind = GaugeFamily | CounterFamily | HistogramFamily
 
--- | One line: what follows the family's name, the labels, and the value.
+-- | One line: the suffix of the family's name, the labels, and the value.
 data Sample = Sample
   { sampleSuffix :: Builder,
     sampleLabels :: [(Builder, String)],
     sampleValue :: Builder
   }
 
--- | One after the other; those without samples are left out.
+-- | Renders families one after the other; families without samples are left out.
 renderFamilies :: [Family] -> Builder
 renderFamilies = foldMap family
 
@@ -63,8 +63,8 @@ labels = \case
       '\n' -> "\\n"
       _ -> [char]
 
--- | The samples of a histogram with these labels, in seconds. A bucket for each doubling
--- from 16 µs on.
+-- | The samples of a histogram with these labels, in seconds. There is a bucket for each
+-- doubling from 16 µs on.
 histogramSamples :: [(Builder, String)] -> RoundTrips -> [Sample]
 histogramSamples with trips =
   [ Sample {sampleSuffix = "_bucket", sampleLabels = with <> [("le", secondsText end)], sampleValue = Builder.intDec within}

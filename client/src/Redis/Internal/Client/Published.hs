@@ -1,5 +1,5 @@
--- | What comes on a connection with subscriptions: messages, answers, and who hears
--- what. It looks the same with RESP3, which pushes, and RESP2, which has arrays.
+-- | Sorts what comes on a connection with subscriptions: messages and answers, and the
+-- hearers of each message. RESP3 sends pushes and RESP2 sends arrays; both look the same here.
 module Redis.Internal.Client.Published
   ( Sorter (..),
     Sorted (..),
@@ -22,7 +22,7 @@ import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Internal.Protocol.Repeated
 import Redis.Value
 
--- | The words of a question.
+-- | The request for a question.
 questionRequest :: Question -> Request
 questionRequest Question {questionAsk, questionTopics} = request $ case questionAsk of
   Subscribe kind -> named kind "SUBSCRIBE" "PSUBSCRIBE" "SSUBSCRIBE" : names
@@ -37,12 +37,12 @@ named kind ofChannel ofPattern ofShard = case kind of
   OfPattern -> ofPattern
   OfShard -> ofShard
 
--- | One thing that has come.
+-- | The meaning of one value that came.
 data Heard
-  = -- | By a channel or pattern of this name, on this channel.
+  = -- | A message: the topic's kind and name, the channel, and the payload.
     Published Kind ByteString ByteString ByteString
   | Answered Answer
-  | -- | Something else.
+  | -- | Anything else.
     Odd
 
 heardOf :: Value -> Heard
@@ -71,27 +71,27 @@ heardOf = \case
       [BulkString "pong", _] -> Answered Ponged
       _ -> Odd
 
--- | When, on which connection, and how a gap is told.
+-- | The time, the connection, and how to make the event for a gap.
 data Sorter = Sorter Nanos Line Int ((Topic, Nanos) -> Event)
 
--- | What comes of what came.
+-- | The result of sorting.
 data Sorted = Sorted
   { sortedState :: State,
     -- | Whether the state has changed.
     sortedStepped :: Bool,
-    -- | By who hears them, last first.
+    -- | The events for each hearer, the last one first.
     sortedEvents :: IntMap [Event],
-    -- | Those that are no gaps.
+    -- | The actions that are not gaps.
     sortedActions :: [Action],
-    -- | What there was no room for.
+    -- | The values for which there was no room.
     sortedRest :: [Came]
   }
 
--- | The message before and who hears it, and what has come of its kind since, last first.
+-- | The last message, its topic and hearers, and the events of this topic since, last first.
 data Run = Run Value Topic [Hearer] [Event]
 
--- | Hands out so many values at most, in their order. \(O(1)\) for a message that
--- repeats the one before, otherwise \(O(\log n)\) in the topics.
+-- | Hands out at most so many values, in their order. \(O(1)\) for a message that repeats
+-- the one before, otherwise \(O(\log n)\) in the topics.
 sortOut :: Sorter -> Int -> State -> [Came] -> Sorted
 sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (Sorted state False IntMap.empty [] []) came
   where
@@ -102,13 +102,13 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
         | left <= 0 -> finished run sorted (whole run rest)
         | otherwise -> case (next, run) of
           (Again payload, Just (Run value about hearers events)) -> go (left - 1) (Just (Run value about hearers (again about events payload))) sorted others
-          -- There is always one before it.
+          -- Repeats a value that is no message.
           (Again _, Nothing) -> go left run sorted others
           (Came value, _) -> case heardOf value of
             Published kind name channel payload ->
               let about = topicAt line kind name
                   hearers = hearersAt (sortedState sorted) line number about
-                  -- The topic's own bytes are kept, not a copy for each message.
+                -- Keeps the topic's own bytes, not a copy for each message.
                   at = if channel == topicName about then topicName about else channel
                in go (left - 1) (Just (Run value about hearers [Message (MessageOf about at payload)])) (given run sorted) others
             Answered answer ->
@@ -125,7 +125,7 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
       let done = given run sorted
        in done {sortedActions = reverse (sortedActions done), sortedRest = rest}
 
-    -- What repeats the one before would stand first.
+    -- A repetition must not stand first: there is no message before it to repeat.
     whole run = \case
       Again payload : others | Just (Run value _ _ _) <- run -> Came (withLast payload value) : others
       rest -> rest
@@ -138,7 +138,7 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
       Missed hearer name since -> sorted {sortedEvents = IntMap.alter (Just . afterGap (gapOf (name, since))) hearer (sortedEvents sorted)}
       action -> sorted {sortedActions = action : sortedActions sorted}
 
-    -- Several in a row are one.
+    -- Joins consecutive gaps.
     afterGap event = \case
       Just (Gap one : others) | Gap other <- event, Just both <- joinGaps one other -> Gap both : others
       Just events -> event : events

@@ -1,10 +1,10 @@
--- | Carries out what "Redis.Internal.Routing.Recovery" decides, for all commands
--- of a client: one thread moves the cases, and one for each node that commands
--- are on their way to sends them, so that a dead node delays nobody else's.
+-- | Carries out the decisions of "Redis.Internal.Routing.Recovery" for all commands of a
+-- client. One thread moves the cases. Each node that commands are on their way to has a
+-- thread that sends them, so a dead node does not delay the commands for other nodes.
 --
--- Commands that failed together are sent again together, in the order in which
--- they failed. Who waits for one waits for its result and does nothing else; who
--- does not wait changes nothing.
+-- Commands that failed together are sent again together, in the order in which they
+-- failed. A caller that waits for a command only waits for its result. Recovery goes the
+-- same way whether or not a caller waits.
 module Redis.Internal.Client.Recoverer
   ( Recoverer,
     newRecoverer,
@@ -58,50 +58,50 @@ import Redis.Value
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 
--- | The worker of one client.
+-- | The recovery worker of one client.
 data Recoverer = Recoverer
   { recovererConfig :: Config,
     recovererRouter :: Router,
     -- | Whether the client is closed.
     recovererClosed :: IORef Bool,
     recovererMail :: TQueue (Event Flight),
-    -- | Set when its thread has ended; nothing is taken any more.
+    -- | Set when the worker's thread has ended; no event is accepted after that.
     recovererEnded :: TVar Bool,
-    -- | What is on its way to each node while a thread sends it.
+    -- | The commands on their way to each node while a thread sends them.
     recovererOutboxes :: IORef (Map Destination (Seq Departure)),
-    -- | Commands for which no node was known and that have not been sent since.
+    -- | How many commands found no known node and have not been sent since.
     recovererUnplaced :: IORef Int
   }
 
 type Destination = (Endpoint, ConnectionRole)
 
--- | One command, as it is sent again.
+-- | A command as it is sent again.
 data Flight = Flight
-  { -- | What goes ahead of it, with nothing in between: MULTI and what is queued, if
-    -- this is EXEC.
+  { -- | The requests that go ahead of the command, with nothing in between: MULTI and the
+    -- queued commands if this is EXEC.
     flightQueue :: [Request],
-    -- | In its long form: whatever is sent again is sent whole.
+    -- | The request in its long form: a command that is sent again is sent whole.
     flightRequest :: Request,
-    -- | Whether it was sent in a short form, which a server may not know.
+    -- | Whether the first attempt sent a short form, which a server may not know.
     flightShortened :: Bool,
     flightFacts :: Facts,
     flightAim :: Aim,
-    -- | When it was begun.
+    -- | When the command began.
     flightBegan :: Nanos,
-    -- | Where its result is to be.
+    -- | The cell for the result.
     flightResult :: MVar (Either Error Value),
     flightPhase :: IORef Phase,
-    -- | No node was known when it was begun, and it has not been submitted since:
-    -- later commands must not overtake it.
+    -- | Whether later commands must not overtake this one: no node was known when it began,
+    -- and it has not been submitted since.
     flightHolds :: IORef Bool,
-    -- | Where it was tried last.
+    -- | The node of the last attempt.
     flightTried :: IORef (Maybe Endpoint),
-    -- | What is noted for who traces it.
+    -- | The notes for the hook that traces the command, if there is one.
     flightJourney :: Maybe Journey
   }
 
--- | A command that failed or found no node, before it is sent again. The cell is
--- for its result.
+-- | A command that failed or found no node, before it is sent again. The cell is for its
+-- result.
 newFlight :: Request -> Facts -> Aim -> Nanos -> MVar (Either Error Value) -> IO Flight
 newFlight asSent flightFacts flightAim flightBegan flightResult = do
   flightPhase <- newIORef Ashore
@@ -122,23 +122,23 @@ newFlight asSent flightFacts flightAim flightBegan flightResult = do
         flightJourney = Nothing
       }
 
--- | With what is noted of it, if somebody traces it.
+-- | The flight with the notes for a trace, if the command is traced.
 tracedBy :: Maybe Journey -> Flight -> IO Flight
 tracedBy journey flight = do
   mapM_ noteFlight journey
   pure flight {flightJourney = journey}
 
--- | An EXEC, behind MULTI and what is queued.
+-- | The flight of an EXEC, behind MULTI and the queued commands.
 behindQueue :: [Request] -> Flight -> Flight
 behindQueue queue flight = flight {flightQueue = map requestWhole queue}
 
--- | How far the attempt under way has come.
+-- | The progress of the current attempt.
 data Phase
-  = -- | It has not been submitted since it failed, or since it was begun.
+  = -- | The command has not been submitted since it began or since it last failed.
     Ashore
-  | -- | It has been.
+  | -- | The command has been submitted.
     Aboard
-  | -- | Its caller was told that it was not sent, so it must not be.
+  | -- | The caller was told that the command was not sent, so it must not be sent.
     Cancelled
   deriving stock (Eq)
 
@@ -150,7 +150,7 @@ data Departure = Departure
     departureSent :: Sent
   }
 
--- | Starts the worker, which sleeps until there is something to recover.
+-- | Starts the worker, which sleeps until there is a command to recover.
 newRecoverer :: Config -> Router -> IORef Bool -> IO Recoverer
 newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   recovererMail <- newTQueueIO
@@ -160,12 +160,12 @@ newRecoverer recovererConfig recovererRouter recovererClosed = mask_ $ do
   let recoverer = Recoverer {recovererConfig, recovererRouter, recovererClosed, recovererMail, recovererEnded, recovererOutboxes, recovererUnplaced}
   recoverer <$ spawn "redis recovery" (drive recoverer)
 
--- | Sends nothing any more: what has not left yet fails, and what has may still
+-- | Stops sending. Commands that have not left yet fail; commands on their way may still
 -- be answered. Never blocks.
 stopRecoverer :: Recoverer -> IO ()
 stopRecoverer recoverer = void (post recoverer Stop)
 
--- | Deals with what a command came to at its first place. Never blocks.
+-- | Deals with the outcome of a command's first attempt. Never blocks.
 attend :: Recoverer -> Flight -> Place -> Outcome -> IO ()
 attend recoverer flight place outcome =
   understood recoverer flight place outcome >>= \case
@@ -184,9 +184,9 @@ attend recoverer flight place outcome =
         GiveUp final -> conclude recoverer flight (Left final)
         again -> enter recoverer flight (Enter fresh {caseCourse = verdictCourse} again)
 
--- | Sends a script with its text to the node that did not know its digest. That is no
--- further attempt: nothing has failed. Which replica gets the text does not matter, and a
--- named one would be taken for a primary.
+-- | Sends a script with its text to the node that did not know its digest. This does not
+-- count as an attempt, because nothing has failed. After a replica the command takes its
+-- usual route: any replica may get the text, and a node that is named counts as a primary.
 sendWhole :: Recoverer -> Flight -> Place -> Error -> IO ()
 sendWhole recoverer flight place failed = do
   closed <- readIORef (recovererClosed recoverer)
@@ -199,13 +199,13 @@ sendWhole recoverer flight place failed = do
       Primary -> ToNode (nodeEndpoint (placeNode place))
       Replica -> SameRoute
 
--- | Sends a command to its first place. Blocks as 'submitRunToNode'.
+-- | Sends a command to its first place. Blocks like 'submitRunToNode'.
 depart :: Recoverer -> Flight -> Place -> IO ()
 depart recoverer flight place =
   submitFlight (nodePoolFor (placeRole place) (placeNode place)) [] flight (attend recoverer flight place)
 
--- | Has a command sent for which no node is known, as soon as one is. Never
--- blocks.
+-- | Hands over a command for which no node is known. The worker sends it as soon as a node
+-- is known. Never blocks.
 awaitPlace :: Recoverer -> Flight -> IO ()
 awaitPlace recoverer flight = do
   writeIORef (flightHolds flight) True
@@ -215,8 +215,8 @@ awaitPlace recoverer flight = do
   failed <- failureNowhere random <$> nobodyFor (recovererRouter recoverer) (flightAim flight)
   enter recoverer flight (EnterUnplaced (caseOf recoverer policy flight) failed)
 
--- | Whether commands wait for a node to be known, so that a later one might
--- overtake them. \(O(1)\).
+-- | Whether commands wait for a node to be known, so that a later command might overtake
+-- them. \(O(1)\).
 waitsForPlace :: Recoverer -> IO Bool
 waitsForPlace recoverer = (> 0) <$> readIORef (recovererUnplaced recoverer)
 {-# INLINE waitsForPlace #-}
@@ -226,7 +226,7 @@ enter recoverer flight event = do
   taken <- post recoverer event
   unless taken (conclude recoverer flight (Left ClientClosed))
 
--- | Tells the worker, unless it has ended.
+-- | Posts an event to the worker. 'False' if the worker has ended.
 post :: Recoverer -> Event Flight -> IO Bool
 post recoverer event = atomically $ do
   ended <- readTVar (recovererEnded recoverer)
@@ -247,19 +247,19 @@ caseOf recoverer policy flight =
   where
     limit = allowedSeconds (recovererConfig recoverer) (flightFacts flight)
 
--- | Seconds that a command is given, but for those that it waits on the server.
+-- | The seconds that a command has, without the time that it waits on the server.
 allowedSeconds :: Config -> Facts -> Maybe Double
 allowedSeconds config facts = factPatience facts <|> configCommandTimeout config
 
--- | What a connection is told of it.
+-- | The time limit that the connection is given for a command.
 patienceOf :: Facts -> Maybe Nanos
 patienceOf facts = case factPatience facts of
   Nothing -> Nothing
   Just limit -> Just (nanosFromSeconds limit)
 {-# INLINE patienceOf #-}
 
--- | The bounds of this client. A command for a named node follows no redirect.
--- Once the client is closed there is no next attempt.
+-- | The bounds for a command of this client. A command for a named node follows no
+-- redirect. Once the client is closed there is no further attempt.
 policyFor :: Recoverer -> Flight -> IO Policy
 policyFor recoverer flight = do
   closed <- readIORef (recovererClosed recoverer)
@@ -276,8 +276,8 @@ policyFor recoverer flight = do
       AtNode _ -> True
       _ -> False
 
--- | The plain reply, or what went wrong; takes note of how the node does, and of what
--- the command has been through.
+-- | The plain reply, or the error. Also records the node's health, and the attempt in the
+-- command's notes.
 understood :: Recoverer -> Flight -> Place -> Outcome -> IO (Either Error Value)
 understood recoverer flight place outcome = do
   writeIORef (flightTried flight) (Just endpoint)
@@ -308,8 +308,9 @@ failureAt place sent random failed =
       failedRandom = random
     }
 
--- | Lets those pass that the command has held back and fills the result, in this order:
--- who has the result and submits the next finds nothing before it.
+-- | Releases the commands that this one has held back, then fills the result. In this
+-- order, because a caller that has the result and submits its next command must find
+-- nothing held back.
 conclude :: Recoverer -> Flight -> Either Error Value -> IO ()
 conclude recoverer flight result = do
   closed <- readIORef (recovererClosed recoverer)
@@ -330,18 +331,18 @@ conclude recoverer flight result = do
         RefusedError (CrossSlot (commandWordsName (requestWords (flightRequest flight))))
       other -> other
 
--- | Lets those pass that the command has held back.
+-- | Releases the commands that this one has held back.
 letPass :: Recoverer -> Flight -> IO ()
 letPass recoverer flight = do
   held <- atomicModifyIORef' (flightHolds flight) ((,) False)
   when held $ atomicModifyIORef' (recovererUnplaced recoverer) (\count -> (count - 1, ()))
 
--- | Changes the phase from this one to that, and says whether it was this.
+-- | Changes the phase if it is the first one given, and returns whether it was.
 changePhase :: Flight -> Phase -> Phase -> IO Bool
 changePhase flight from to =
   atomicModifyIORef' (flightPhase flight) (\before -> if before == from then (to, True) else (before, False))
 
--- | The worker: waits for events or for the time, steps, acts.
+-- | The worker's thread: waits for events or until a case is due, steps, acts.
 drive :: Recoverer -> IO ()
 drive recoverer = do
   seen <- atomically (routerNews router)
@@ -349,8 +350,8 @@ drive recoverer = do
   where
     router = recovererRouter recoverer
 
-    -- Given what was the latest news before any node was looked for that the cases
-    -- at hand lack: whatever has come since is news to them.
+    -- The first argument counts the news as of before the current cases looked for a node:
+    -- a different count means that there is news for them.
     loop seen recovery = do
       events <- nextEvents seen recovery
       current <- atomically (routerNews router)
@@ -362,7 +363,7 @@ drive recoverer = do
         over <$ when over (writeTVar (recovererEnded recoverer) True)
       unless over (loop current settled)
 
-    -- Those of the mail; none if there is news, and a tick if neither comes in time.
+    -- The events of the mailbox; none if there is news, and a tick if neither comes in time.
     nextEvents seen recovery = do
       now <- preciseNanos
       -- Nobody else throws to this thread.
@@ -376,7 +377,7 @@ drive recoverer = do
 
     micros nanos = max 0 (fromIntegral (min 1000000000000 nanos `quot` 1000) + 1)
 
--- | Steps through events, and through those that the actions lead to at once.
+-- | Steps through the events, and through those that the actions cause at once.
 advance :: Recoverer -> [Event Flight] -> Recovery Flight -> IO (Recovery Flight)
 advance recoverer events recovery = do
   now <- preciseNanos
@@ -384,7 +385,7 @@ advance recoverer events recovery = do
   further <- perform recoverer (concat actions)
   if null further then pure stepped else advance recoverer further stepped
 
--- | Carries actions out, those that send together.
+-- | Carries actions out. Commands for the same destination are launched together.
 perform :: Recoverer -> [Action Flight] -> IO [Event Flight]
 perform recoverer actions = do
   vacancies <- newVacancies
@@ -442,7 +443,7 @@ failureNowhere random failed =
       failedRandom = random
     }
 
--- | Adds to what is on its way to a node, and has a thread for it.
+-- | Adds commands to a node's outbox, and starts a thread for it if none runs.
 launch :: Recoverer -> Destination -> Seq Departure -> IO ()
 launch recoverer key departures = do
   first <- atomicModifyIORef' outboxes $ \known -> case Map.lookup key known of
@@ -473,8 +474,7 @@ poolOf departure = nodePoolFor (placeRole place) (placeNode place)
   where
     place = departurePlace departure
 
--- | Submits a command once more, unless its caller has been told that it was not
--- sent.
+-- | Submits a command once more, unless its caller has been told that it was not sent.
 submit :: Recoverer -> Departure -> IO ()
 submit recoverer departure = do
   wanted <- changePhase flight Ashore Aboard
@@ -483,14 +483,14 @@ submit recoverer departure = do
     unless (isNothing tried) (countOne (nodeTally (placeNode (departurePlace departure))) CommandsResent)
     asking <- case departureSent departure of
       Plainly -> pure []
-      -- Its answer says nothing that the command's own does not.
+      -- An error reply to ASKING needs no look: the command's own reply shows it, too.
       WithAsking -> (\beside -> [(request ["ASKING"], beside)]) <$> newResponseSlot
     submitFlight (poolOf departure) asking flight (arrived recoverer departure)
   letPass recoverer flight
   where
     flight = departureFlight departure
 
--- | Submits a command with all that goes ahead of it. The action is given what comes.
+-- | Submits a command with the requests ahead of it. The action gets the outcome.
 submitFlight :: MultiplexPool -> [(Request, ResponseSlot)] -> Flight -> (Outcome -> IO ()) -> IO ()
 submitFlight pool ahead flight act = do
   queue <- traverse (\each -> (,) each <$> newResponseSlot) (flightQueue flight)
@@ -501,11 +501,11 @@ submitFlight pool ahead flight act = do
   where
     patience = patienceOf (flightFacts flight)
 
--- | What EXEC came to, given the slots of MULTI and of what was queued, all of which
+-- | The outcome of EXEC, given the slots of MULTI and of the queued commands, all of which
 -- are filled before EXEC's.
 --
--- A server that would not queue a command answers EXECABORT in the end; why, it has
--- said before. One that refused MULTI has run the commands as they came.
+-- A server that refused to queue a command answers EXECABORT at the end; the reason stands
+-- in the reply to that command. A server that refused MULTI ran the commands as they came.
 resultOfQueue :: [ResponseSlot] -> Outcome -> IO Outcome
 resultOfQueue [] outcome = pure outcome
 resultOfQueue (multi : queue) outcome = do
@@ -520,7 +520,7 @@ resultOfQueue (multi : queue) outcome = do
       Just (Reply reply) | ErrorReply text <- withoutAttributes reply -> Just text
       _ -> Nothing
 
--- | What a command came to that was sent again. On a thread of the connection.
+-- | Deals with the outcome of a command that was sent again. Runs on a thread of the connection.
 arrived :: Recoverer -> Departure -> Outcome -> IO ()
 arrived recoverer Departure {departureCase, departureFlight, departurePlace, departureSent} outcome =
   understood recoverer departureFlight departurePlace outcome >>= \case

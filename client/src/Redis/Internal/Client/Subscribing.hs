@@ -1,34 +1,36 @@
--- | What is wanted, what servers have confirmed, and what follows from the difference:
--- one state, one pure step. "Redis.Internal.Client.Subscriptions" drives it.
+-- | Compares the topics that the program wants to hear with the topics that servers have
+-- confirmed, and acts on the difference: one state, one pure step.
+-- "Redis.Internal.Client.Subscriptions" drives it.
 --
--- A /hearer/ is a subscription of the program's. A /line/ is where a connection for
--- subscriptions leads. A topic has a stage on each line on which it should be heard:
+-- A /hearer/ is a subscription of the program. A /line/ is a connection for subscriptions to
+-- one node. A topic has a stage on each line on which it should be heard:
 --
 -- > Waiting ──▶ Asked ──▶ Confirmed ──▶ Leaving ──▶ (none)
 -- >    ▲          │           │            │
 -- >    └──────────┴───────────┴────────────┘  wanted again, refused for now, lost
 --
--- At most one question for a topic is on its way on a line. A server answers questions
--- in their order, so an answer belongs to the oldest question that is open, and what
--- fits none is the server's own: it has ended a shard channel, since its slot has moved.
+-- At most one question for a topic is on its way on a line. A server answers questions in
+-- their order, so an answer belongs to the oldest open question. An answer that fits no
+-- question is the server's own message: it has ended a shard channel, because the channel's
+-- slot has moved.
 --
 -- | Event | What follows |
 -- | --- | --- |
--- | 'Want', 'Unwant' | a hearer's topics; asked where that is due, left where nobody hears them any more |
--- | 'Look' | who the servers are: topics are moved |
--- | 'Opened' | all that waits on that line is asked |
--- | 'NotOpened', 'Lost' | all on that line waits, and owes a gap; ordinary channels go to another node |
+-- | 'Want', 'Unwant' | a hearer's topics: asked for where due, left where no hearer remains |
+-- | 'Look' | the servers and their roles: topics are moved |
+-- | 'Opened' | everything that waits on that line is asked for |
+-- | 'NotOpened', 'Lost' | everything on the line waits, and owes a gap; ordinary channels go elsewhere |
 -- | 'Said' | an answer; a confirmation pays the gap |
 -- | @Tick@ | lines are tried again, probed, and given up when silent |
 --
--- __The debt.__ A topic that was confirmed and is not any more owes its hearers a gap,
--- from the last moment up to which everything has certainly come. For a line that is
--- the sending of the last question that was answered: what was published before it
--- stands before the answer in the stream. The last bytes that came would be too late,
--- since what had been published by then may have been on its way still. That is why a
--- line is probed also when messages come. A topic that was moved because the map says
--- so owes more: nobody knows since when its old node was the wrong one, only that no
--- look at the map is older than the horizon.
+-- __The debt.__ A topic that was confirmed and is not any more owes its hearers a gap. The
+-- gap begins at the last moment before which everything published has certainly come. On a
+-- line that is when the last answered question was sent: what was published before that
+-- stands before the answer in the stream. The time of the last bytes would be too late,
+-- because messages published by then may have been on their way still. That is why a line is
+-- probed even while messages come. A topic that is moved because of the map owes more: its
+-- old node may have been the wrong one for some time, and all that is known is that the map
+-- in use is no older than the horizon.
 module Redis.Internal.Client.Subscribing
   ( step,
     Event (..),
@@ -56,31 +58,31 @@ import Redis.Internal.Routing.Lasting (lastingCause)
 import Redis.Internal.Routing.Topology (Trigger (..))
 import System.Random (randomR)
 
--- | What happened.
+-- | An event for the machine.
 data Event
   = Want Hearer [Topic]
   | Unwant Hearer [Topic]
   | Look Servers
-  | -- | The connection that was to be opened, by its number.
+  | -- | The connection with this number was opened for the line.
     Opened Line Int
   | NotOpened Line Int ConnectionCause
   | Lost Line Int ConnectionCause
   | Said Line Int Answer
-  | -- | Due at 'nextDue'. When something last came, by connection.
+  | -- | Due at 'nextDue'. Has the time when each connection last received bytes.
     Tick (IntMap Nanos)
 
--- | What a server says besides messages.
+-- | A server's answer, as opposed to a message.
 data Answer
-  = -- | It is heard from here on.
+  = -- | The topic is heard from here on.
     Began Kind ByteString
-  | -- | It is not heard any more.
+  | -- | The topic is not heard any more.
     Ended Kind ByteString
   | Ponged
   | Refusal ServerError
   deriving stock (Eq, Show)
 
--- | What follows from an event. \(O(\log n)\) for each topic that it is about; events
--- about a line or the servers are about all topics.
+-- | The state and the actions that follow from an event. \(O(\log n)\) for each topic of the
+-- event; events about a line or the servers concern all topics.
 step :: Nanos -> Event -> State -> (State, [Action])
 step now event = finish now . handle now event
 
@@ -129,17 +131,17 @@ handle now event state = case event of
 unreachable :: Line -> ConnectionCause -> Error
 unreachable line = ConnectionError . ConnectionFailure NotSent (lineEndpoint line)
 
--- | Of a connection that is still the line's.
+-- | Acts on a connection if it is still the line's.
 onLive :: Line -> Int -> (Live -> State -> State) -> State -> State
 onLive line number act state = case Map.lookup line (stateLinks state) of
   Just Link {linkStage = Open live} | liveNumber live == number -> act live state
   _ -> state
 
--- | A connection is no more.
+-- | Handles the end of a connection.
 lose :: Nanos -> Line -> Live -> ConnectionCause -> State -> State
 lose now line live cause state = settleAt now line (elsewhere line (emit (Tell (LostNode (lineEndpoint line))) fallen))
   where
-    -- One that was well may be had again at once, but not in a loop without end.
+    -- A line that was well may be opened again at once, but not in an endless loop.
     (failures, pause, drawn)
       | liveAnswered live, now - liveSince live > settingsBeat (stateSettings state) = (0, 0, state)
       | otherwise =
@@ -157,14 +159,14 @@ lose now line live cause state = settleAt now line (elsewhere line (emit (Tell (
       Just Leaving -> dropStage name line st
       _ -> st
 
--- | Ordinary channels go to another node, if there is one.
+-- | Moves ordinary channels to another node, if there is one.
 elsewhere :: Line -> State -> State
 elsewhere line state
   | Just (lineEndpoint line) == stateHome state, lineDuty line == ForMessages = rehome (== lineEndpoint line) state
   | otherwise = state
 
--- | Chooses the node for ordinary channels, if it is none or one to be avoided. Those
--- that have to move for it are not settled yet, unless on the line that failed.
+-- | Chooses the node for ordinary channels, if there is none or it is to be avoided. The
+-- caller settles the topics that have to move for it.
 rehome :: (Endpoint -> Bool) -> State -> State
 rehome avoided state = case stateServers state of
   Nothing -> state
@@ -176,7 +178,7 @@ rehome avoided state = case stateServers state of
         let (index, random) = randomR (0, length candidates - 1) (stateRandom state)
          in state {stateHome = List.find (const True) (drop index candidates), stateRandom = random}
 
--- | A server said something.
+-- | Handles an answer of a server.
 said :: Nanos -> Line -> Live -> Answer -> State -> State
 said now line live answer state = case answer of
   Began kind name -> began now line (topicAt line kind name) (fst (answered (isNext (Subscribe kind) name)))
@@ -190,7 +192,7 @@ said now line live answer state = case answer of
   where
     isNext what name question = questionAsk question == what && map topicName (take 1 (questionTopics question)) == [name]
 
-    -- Takes the answer to the oldest question, if it is one.
+    -- Takes the answer to the oldest question, if it fits.
     answered fits = case liveQuestions live of
       question :<| others
         | fits question -> case drop 1 (questionTopics question) of
@@ -211,12 +213,14 @@ said now line live answer state = case answer of
       Just Leaving -> settle now name (dropStage name line st)
       _ -> st
 
-    -- By the server itself.
+    -- The server itself has ended the topic.
     ended name st = case stageAt line name st of
       Just (Confirmed _) -> settle now name (emit (Tell (EndedShardChannel (lineEndpoint line))) (later soon (Just (liveProven live)) name st))
       _ -> st
 
-    -- Who ended it says where it is now. Who cannot serve it has others to refuse.
+    -- The failures that each delay is computed for. A server that ended a topic usually knows
+    -- by now which node has it. A server that refuses one topic refuses many, so it is asked
+    -- again much later.
     (soon, longest) = (3, 40)
     later failures debt name st =
       let (delay, st') = delayAfter failures st
@@ -229,7 +233,7 @@ said now line live answer state = case answer of
         (Again triggers, names) -> foldl' (flip delayed) (foldl' (flip (emit . Tell)) st triggers) names
         (Anew, _) -> lose now line live (HandshakeRefused problem) (emit (HangUp (liveNumber live) ClosedLocally) st)
         (Decided, [name]) -> refuse now line name (ReplyError problem) st
-        -- One of them is refused; which, the server does not say.
+        -- One of several topics is refused; the server does not say which.
         (Decided, names) ->
           let (some, others) = splitAt (length names `quot` 2) names
            in sendQuestions now line [(Subscribe kind, some), (Subscribe kind, others)] st
@@ -238,11 +242,11 @@ said now line live answer state = case answer of
       Just (Asked debt) -> settle now name (later longest debt name st)
       _ -> st
 
--- | What becomes of a question that was refused.
+-- | The reaction to a question that was refused.
 data Advice
-  = -- | It is asked again later.
+  = -- | Ask again later.
     Again [Trigger]
-  | -- | On a new connection.
+  | -- | Ask again on a new connection.
     Anew
   | Decided
 
@@ -262,7 +266,7 @@ adviceOn settings line clustered problem = case parseRedirect problem of
   where
     endpoint = lineEndpoint line
 
--- | A server has confirmed a topic.
+-- | Handles a server's confirmation of a topic.
 began :: Nanos -> Line -> Topic -> State -> State
 began now line name state = case (Map.lookup name (stateTopics state), stageAt line name state) of
   (Just entry, Just stage)
@@ -280,19 +284,19 @@ began now line name state = case (Map.lookup name (stateTopics state), stageAt l
       Waiting debt _ -> Just debt
       _ -> Nothing
 
--- | Tells those who have heard the topic before.
+-- | Reports a gap to the hearers that have heard the topic before.
 pay :: Topic -> Nanos -> State -> State
 pay name since state = case Map.lookup name (stateTopics state) of
   Nothing -> state
   Just entry -> foldl' (flip emit) state [Missed hearer name (max since from) | (hearer, Heard from) <- IntMap.toList (entryHearers entry)]
 
--- | A topic that the servers will not have heard.
+-- | Handles a topic that the servers refuse.
 refuse :: Nanos -> Line -> Topic -> Error -> State -> State
 refuse now line name problem state = case Map.lookup name (stateTopics state) of
   Nothing -> state
   Just entry -> settle now name (foldl' told state {stateTopics = Map.insert name (refusedEntry entry) (stateTopics state)} (IntMap.toList (entryHearers entry)))
   where
-    -- What was asked has its answer.
+    -- The open question has its answer.
     refusedEntry entry = entry {entryHearers = IntMap.empty, entryStages = Map.adjust unasked line (entryStages entry)}
     unasked = \case
       Asked _ -> Waiting Nothing now
@@ -301,7 +305,7 @@ refuse now line name problem state = case Map.lookup name (stateTopics state) of
       New -> emit (Refuse hearer name problem) st
       Heard _ -> emit (EndHearer hearer problem) st
 
--- | Brings a topic to where it should be.
+-- | Moves a topic to the lines where it should be heard.
 settle :: Nanos -> Topic -> State -> State
 settle now name state = case Map.lookup name (stateTopics state) of
   Nothing -> state
@@ -315,15 +319,15 @@ settle now name state = case Map.lookup name (stateTopics state) of
       Confirmed _ -> leave line name st
       Leaving -> st
 
--- | Gives up nothing that is still asked or confirmed somewhere.
+-- | Forgets a topic, unless a hearer wants it or a line still has a stage for it.
 forget :: Topic -> State -> State
 forget name state = case Map.lookup name (stateTopics state) of
   Just entry
     | IntMap.null (entryHearers entry), Map.null (entryStages entry) -> state {stateTopics = Map.delete name (stateTopics state), stateUnplaced = Set.delete name (stateUnplaced state)}
   _ -> state
 
--- | Has a stage on each line where it should be heard, and goes from all others. What
--- those owe goes with it.
+-- | Gives a topic a stage on each line where it should be heard, and takes it off all other
+-- lines. The debts of those lines are passed on.
 placed :: Nanos -> Topic -> Entry -> State -> State
 placed now name entry state = settled {stateUnplaced = (if null wanted then Set.insert else Set.delete) name (stateUnplaced settled)}
   where
@@ -340,13 +344,13 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
     away (st, owed) (line, stage) = case stage of
       Waiting debt _ -> (dropStage name line st, earliest debt owed)
       Asked debt -> (putStage name line (Asked Nothing) st, earliest debt owed)
-      -- A node that is no primary any more has no key events to be missed.
+      -- A node that is no primary any more has no key events that could be missed.
       Confirmed since -> (leave line name st, if everywhere then owed else earliest (Just (max since horizon)) owed)
       Leaving -> (st, owed)
 
     settled
       | not (null added) = foldl' (\st line -> putStage name line (Waiting debtOfNew now) st) (owing Nothing left) added
-      -- Nobody else takes it over, so it ends here.
+      -- No other line takes the debt over, so it is paid here.
       | everywhere, not (null wanted) = maybe id (pay name) owedByThem (owing Nothing left)
       | otherwise = owing owedByThem left
     debtOfNew
@@ -355,7 +359,7 @@ placed now name entry state = settled {stateUnplaced = (if null wanted then Set.
       | otherwise = owedByThem
     owing debt st = st {stateTopics = Map.adjust (\known -> known {entryMissed = debt}) name (stateTopics st)}
 
--- | Asks for it on a line where it waits, if that can be.
+-- | Asks for a topic on a line where it waits, if that is possible now.
 goOn :: Nanos -> Topic -> State -> Line -> State
 goOn now name state line = case stageAt line name state of
   Just (Waiting debt notBefore)
@@ -364,7 +368,7 @@ goOn now name state line = case stageAt line name state of
     | otherwise -> openDue now line state
   _ -> state
 
--- | Opens a line whose time has come.
+-- | Opens a line, if its time has come.
 openDue :: Nanos -> Line -> State -> State
 openDue now line state = case Map.lookup line (stateLinks state) of
   Nothing -> opening Link {linkStage = Idle now, linkFailures = 0, linkTrouble = Nothing}
@@ -375,7 +379,7 @@ openDue now line state = case Map.lookup line (stateLinks state) of
       let number = stateNumber state + 1
        in emit (OpenLine line number) state {stateNumber = number, stateLinks = Map.insert line link {linkStage = Opening number} (stateLinks state)}
 
--- | Its hearers hear it, when every line has confirmed it.
+-- | Notes that a topic's hearers hear it, once every line has confirmed it.
 promote :: Nanos -> Topic -> State -> State
 promote now name state = case Map.lookup name (stateTopics state) of
   Just entry
@@ -396,11 +400,11 @@ leave line name = ask line Unsubscribe name . putStage name line Leaving
 settleAll :: Nanos -> State -> State
 settleAll now state = foldl' (flip (settle now)) state (Map.keys (stateTopics state))
 
--- | All that have a stage on this line.
+-- | Settles all topics that have a stage on this line.
 settleAt :: Nanos -> Line -> State -> State
 settleAt now line state = foldl' (flip (settle now)) state (topicsAt line state)
 
--- | Time has passed.
+-- | Handles the passing of time.
 tick :: Nanos -> IntMap Nanos -> State -> State
 tick now heard state = seek (foldl' due (foldl' atLink state (Map.toList (stateLinks state))) waited)
   where

@@ -1,10 +1,10 @@
 -- | The subscriptions of a client, and the connections that carry them.
 --
--- Subscriptions that never press back share a /group/: one connection for each node that
--- one of them needs. One that presses back is a group by itself. Each group has its
--- "Redis.Internal.Client.Subscribing", which any thread steps in a transaction; a gap is
--- put in its place in the same transaction, everything else is left to the group's
--- driver. What comes is handed to who hears it by the thread that has read it.
+-- Subscriptions that never press back share a /group/: one connection for each node that one
+-- of them needs. A subscription that presses back is a group by itself. Each group has its
+-- "Redis.Internal.Client.Subscribing", which any thread steps in a transaction. A gap is put
+-- in its place in the same transaction; all other actions are left to the group's driver.
+-- The thread that reads a connection hands messages to the hearers.
 module Redis.Internal.Client.Subscriptions
   ( Hub,
     newHub,
@@ -58,14 +58,14 @@ import Redis.Internal.Routing.Router
 import Redis.Internal.Routing.SlotMap
 import System.Random (newStdGen)
 
--- | Of one client.
+-- | All subscriptions of one client.
 data Hub = Hub
   { hubSetup :: ConnectionSetup,
     hubRouter :: Router,
     hubNumber :: TVar Int,
-    -- | For those that never press back.
+    -- | The group of the subscriptions that never press back.
     hubShared :: TVar (Maybe Group),
-    -- | Those whose driver runs.
+    -- | The groups whose driver runs.
     hubGroups :: TVar (IntMap Group),
     hubClosed :: TVar Bool
   }
@@ -75,17 +75,17 @@ data Group = Group
   { groupNumber :: Int,
     groupState :: TVar State,
     groupSubscribers :: TVar (IntMap Subscriber),
-    -- | For the driver.
+    -- | The actions for the driver.
     groupActions :: TQueue Action,
-    -- | Those that are open or being opened.
+    -- | The connections that are open or being opened.
     groupConnections :: TVar (IntMap Connection),
-    -- | Nobody is left.
+    -- | Set when no subscriber is left.
     groupOver :: TVar Bool
   }
 
--- | A connection, by how far it is.
+-- | A connection, open or being opened.
 data Connection = Connection
-  { -- | Why it is not wanted any more.
+  { -- | Why the connection is not wanted any more.
     connectionUnwanted :: TVar (Maybe ConnectionCause),
     connectionListener :: TVar (Maybe Listener)
   }
@@ -96,30 +96,30 @@ data Subscriber = Subscriber
     subscriberHub :: Hub,
     subscriberGroup :: Group,
     subscriberInbox :: Inbox,
-    -- | What it has asked to hear, and was not refused.
+    -- | The topics that it has asked for and that were not refused.
     subscriberTopics :: TVar Topics,
-    -- | What it was refused since it asked.
+    -- | The topics that were refused since it asked for them.
     subscriberRefused :: TVar (Map Topic Error)
   }
 
--- | What has come of waiting for a confirmation.
+-- | Why waiting for a confirmation has ended.
 data Waited
   = Settled (Either Error ())
   | TimeOver
-  | -- | Of the cluster: perhaps there is nobody to be asked.
+  | -- | There is news of the cluster: perhaps there is no server to ask.
     News
 
--- | The time, by both clocks.
+-- | A time by both clocks, the monotonic one and the wall clock.
 data Moment = Moment Nanos UTCTime
 
 moment :: IO Moment
 moment = Moment <$> preciseNanos <*> getCurrentTime
 
--- | By the clock on the wall.
+-- | A monotonic time by the wall clock.
 atWall :: Moment -> Nanos -> UTCTime
 atWall (Moment now wall) nanos = addUTCTime (realToFrac (secondsFromNanos (nanos - now))) wall
 
--- | With no subscription.
+-- | A hub without subscriptions.
 newHub :: ConnectionSetup -> Router -> IO Hub
 newHub hubSetup hubRouter = do
   hubNumber <- newTVarIO 0
@@ -139,20 +139,21 @@ closeHub hub = do
       writeTVar (groupOver group) True
   atomically (readTVar (hubGroups hub) >>= check . IntMap.null)
 
--- | What subscriptions have, all of a client's together.
+-- | Gauges of a client's subscriptions, all together.
 --
 -- @since 0.1.0.0
 data SubscriptionGauges = SubscriptionGauges
   { -- | Subscriptions that have not ended.
     gaugeSubscriptions :: Int,
-    -- | Their connections, those that are open.
+    -- | Their open connections.
     gaugeListening :: Int,
     -- | Messages and gaps that have come and were not taken yet.
     gaugeEventsWaiting :: Int
   }
   deriving stock (Eq, Show)
 
--- | \(O(n)\) in the subscriptions and their connections. Each group's is of one moment.
+-- | The gauges now. \(O(n)\) in the subscriptions and their connections. The gauges of one
+-- group are of the same moment.
 hubGauges :: Hub -> IO SubscriptionGauges
 hubGauges hub = readTVarIO (hubGroups hub) >>= fmap (foldl' plus (SubscriptionGauges 0 0 0)) . traverse (atomically . groupGauges)
   where
@@ -163,7 +164,7 @@ hubGauges hub = readTVarIO (hubGroups hub) >>= fmap (foldl' plus (SubscriptionGa
       waiting <- traverse (inboxWaiting . subscriberInbox) subscribers
       pure SubscriptionGauges {gaugeSubscriptions = IntMap.size subscribers, gaugeListening = length (catMaybes (IntMap.elems listeners)), gaugeEventsWaiting = sum waiting}
 
--- | A subscription that hears nothing yet. Whoever has it closes it.
+-- | Opens a subscription without topics. The caller must close it.
 openSubscriber :: Hub -> WhenFull -> Int -> IO Subscriber
 openSubscriber hub whenFull capacity = mask_ $ do
   inbox <- getCurrentTime >>= newInbox whenFull capacity
@@ -220,7 +221,7 @@ settingsOf config =
     -- A look at the cluster's map asks up to three times, each for at most 2 s.
     refreshTakes = 6
 
--- | Hears no more, and gives up what nobody else needs. Does not wait.
+-- | Ends a subscription, and gives up everything that no other needs. Does not wait.
 closeSubscriber :: Subscriber -> IO ()
 closeSubscriber subscriber = do
   now <- moment
@@ -233,15 +234,15 @@ closeSubscriber subscriber = do
   where
     group = subscriberGroup subscriber
 
--- | It wants nothing any more.
+-- | Withdraws all topics of a subscriber.
 abandon :: Moment -> Subscriber -> STM ()
 abandon now subscriber = do
   topics <- swapTVar (subscriberTopics subscriber) mempty
   stepGroup now (subscriberGroup subscriber) (Unwant (subscriberNumber subscriber) (topicList topics))
 
--- | Hears these too, from when it returns. Throws for what the servers refuse, and for
--- what could not be had in time; then it hears none of those that it did not hear
--- before.
+-- | Adds topics to a subscription, and returns when they are heard. Throws if the servers
+-- refuse a topic or do not confirm all in time; then it hears none of those that it did not
+-- hear before.
 addTopics :: Subscriber -> Topics -> IO ()
 addTopics subscriber topics = do
   now <- moment
@@ -261,7 +262,7 @@ addTopics subscriber topics = do
     config = setupConfig (hubSetup hub)
     patience = (configConnectTimeout config +) <$> configCommandTimeout config
 
-    -- Also those that another thread has begun to add, but for what one has given up.
+    -- Also waits for topics that another thread is adding, unless they are given up.
     awaitAll added over = do
       news <- atomically (routerNews (hubRouter hub))
       atomically ((Settled <$> settled) `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
@@ -281,7 +282,7 @@ addTopics subscriber topics = do
 
     newsSince news = routerNews (hubRouter hub) >>= \current -> check (current /= news)
 
-    -- Nobody is known, and asking again would be told the same.
+    -- No server is known, and asking again would bring the same answer.
     hopeless = do
       lasts <- nobodyLasts (hubRouter hub)
       if lasts then Just <$> nobodyFor (hubRouter hub) AtAnyNode else pure Nothing
@@ -293,7 +294,7 @@ addTopics subscriber topics = do
         (_, Just (endpoint, cause)) -> pure (ConnectionError (ConnectionFailure NotSent endpoint cause))
         _ -> pure (TimeoutError (TimeoutFailure NotSent (seconds (fromMaybe 0 patience))))
 
--- | Hears these no more; what has come can still be taken. Does not wait.
+-- | Removes topics from a subscription; events that came can still be taken. Does not wait.
 removeTopics :: Subscriber -> Topics -> IO ()
 removeTopics subscriber topics = do
   now <- moment
@@ -301,7 +302,7 @@ removeTopics subscriber topics = do
     modifyTVar' (subscriberTopics subscriber) (`topicsWithout` topics)
     stepGroup now (subscriberGroup subscriber) (Unwant (subscriberNumber subscriber) (topicList topics))
 
--- | Steps the machine and does what can be done at once.
+-- | Steps the machine and does everything that can be done in the same transaction.
 stepGroup :: Moment -> Group -> Event -> STM ()
 stepGroup now@(Moment nanos _) group event = do
   actions <- stateTVar (groupState group) (swapped . step nanos event)
@@ -318,14 +319,14 @@ stepGroup now@(Moment nanos _) group event = do
 gapOf :: Moment -> (Topic, Nanos) -> Inbox.Event
 gapOf now@(Moment _ wall) (name, since) = Gap GapOf {gapSince = atWall now since, gapUntil = wall, gapTopics = topic name, gapReason = NotHeard}
 
--- | Several gaps in a row are one.
+-- | Joins consecutive gaps.
 joined :: [Inbox.Event] -> [Inbox.Event]
 joined = foldr join' []
   where
     join' (Gap one) (Gap other : others) | Just both <- joinGaps one other = Gap both : others
     join' event others = event : others
 
--- | What else a step asks for: told to subscribers at once, or left to the driver.
+-- | Does the other actions of a step: tells subscribers at once, or leaves them to the driver.
 follow :: Moment -> Group -> IntMap Subscriber -> [Action] -> STM ()
 follow now group subscribers = traverse_ $ \case
   Missed {} -> pure ()
@@ -337,7 +338,7 @@ follow now group subscribers = traverse_ $ \case
     abandon now subscriber
   action -> writeTQueue (groupActions group) action
 
--- | Hands what has come on a connection to those who hear it.
+-- | Hands the values that came on a connection to the hearers.
 handOn :: Group -> Line -> Int -> [Came] -> IO ()
 handOn group line number values = unless (null values) $ do
   now@(Moment nanos wall) <- moment
@@ -361,7 +362,7 @@ handOn group line number values = unless (null values) $ do
         pure (sortedRest sorted)
   handOn group line number rest
   where
-    -- One that presses back is alone.
+    -- A subscription that presses back is alone in its group.
     roomIn subscribers = case IntMap.elems subscribers of
       [subscriber] | inboxWhenFull (subscriberInbox subscriber) == PressBack -> do
         ended <- inboxEnded (subscriberInbox subscriber)
@@ -369,8 +370,8 @@ handOn group line number values = unless (null values) $ do
         if isJust ended then pure maxBound else room <$ check (room > 0)
       _ -> pure maxBound
 
--- | The driver of a group: opens, sends and hangs up, follows the news of the cluster,
--- and sees to the time. Ends when the group is over and all its connections are closed.
+-- | The driver of a group: opens lines, sends, hangs up, follows the news of the cluster, and
+-- watches the time. Ends when the group is over and all its connections are closed.
 drive :: Hub -> Group -> IO ()
 drive hub group = loop Nothing
   where
@@ -423,8 +424,8 @@ dropConnection connection cause = do
   atomically (modifyTVar' (connectionUnwanted connection) (Just . fromMaybe cause))
   readTVarIO (connectionListener connection) >>= traverse_ (`hangUp` cause)
 
--- | Tells the machine who the servers are, if that has changed since the news that are
--- known, with the map that they brought.
+-- | Tells the machine the servers and their roles, if they have changed since the given
+-- news. The news has a count, and the slot map as it was then.
 lookAround :: Hub -> Group -> Maybe (Int, Maybe SlotMap) -> IO (Maybe (Int, Maybe SlotMap))
 lookAround hub group known = do
   news <- atomically (routerNews router)
@@ -453,7 +454,7 @@ lookAround hub group known = do
           serversClustered = isClustered router
         }
 
--- | Does what a step asks for.
+-- | Does an action that a step left to the driver.
 carry :: Hub -> Group -> Action -> IO ()
 carry hub group = \case
   OpenLine line number -> do
@@ -470,11 +471,11 @@ carry hub group = \case
   where
     onConnection number act = readTVarIO (groupConnections group) >>= traverse_ act . IntMap.lookup number
 
--- | The thread of a connection: opens it, reads until its end, and tells.
+-- | The thread of a connection: opens it, reads until its end, and steps the machine.
 attend :: Hub -> Group -> Connection -> Line -> Int -> IO ()
 attend hub group connection line number = do
   began <- preciseNanos
-  -- Nothing that is thrown may keep the group waiting.
+  -- No exception may keep the group waiting for an event.
   try (openWire setup Purpose {purposeUse = SharedFor ForPrimary, purposeGone = unwanted} endpoint) >>= \case
     Left (problem :: SomeException) -> notOpened (BrokenConnection (displayException problem))
     Right (Left cause) -> notOpened cause

@@ -1,5 +1,5 @@
--- | Commands that several nodes answer: how one falls into parts, and how their
--- replies become one.
+-- | Commands that several nodes answer: how a command is split into parts, and how the replies
+-- become one.
 module Redis.Internal.Client.Together
   ( -- * Parts by slot
     Part (..),
@@ -34,8 +34,8 @@ data Part = Part
     partCommand :: Command Value
   }
 
--- | One part for each slot, of a command over these keys, each with so many words.
--- All have the facts of the whole. \(O(n \log n)\).
+-- | One part for each slot, of a command over these keys, each key with so many words. All
+-- parts have the facts of the whole command. \(O(n \log n)\).
 partsOf :: Command a -> Int -> NonEmpty ByteString -> [Part]
 partsOf given stride keys =
   [ Part
@@ -65,8 +65,8 @@ chunksOf size = \case
   [] -> []
   things -> let (chunk, rest) = List.splitAt size things in chunk : chunksOf size rest
 
--- | One reply from those of all parts, or why there is none: the elements of
--- arrays in the order of the keys, the sum of integers, and OK. \(O(n \log n)\).
+-- | One reply from the replies to all parts, or the error: arrays joined in the order of the
+-- keys, integers added up, and otherwise the first part's reply, such as OK. \(O(n \log n)\).
 mergeParts :: Facts -> [(Part, Either Error Value)] -> Either Error Value
 mergeParts facts results = case partitionEithers [(,) part <$> result | (part, result) <- results] of
   ([], []) -> Left (RefusedError EmptyCommand)
@@ -76,7 +76,7 @@ mergeParts facts results = case partitionEithers [(,) part <$> result | (part, r
     _ -> Right one
   (failures@(failed : _), done)
     | factReadOnly facts || null done && all ((/= MaybeExecuted) . errorDelivery) failures -> Left failed
-    -- The failed part alone would say that nothing has run.
+    -- The error of the failed part alone would say that nothing has run.
     | otherwise -> Left (RoutingError (RoutingFailure MaybeExecuted (PartsFailed (FailedParts (length failures) (length results) failed))))
   where
     placed (part, reply) = case withoutAttributes reply of
@@ -84,13 +84,13 @@ mergeParts facts results = case partitionEithers [(,) part <$> result | (part, r
         | length elements == length (partPositions part) -> Right (zip (NonEmpty.toList (partPositions part)) elements)
       other -> Left (unfit (show (length (partPositions part)) <> " elements") other)
 
--- | One reply from those of several nodes, or why there is none.
+-- | One reply from the replies of several nodes, or the error.
 mergeNodes :: Facts -> Merge -> [(Endpoint, Either Error Value)] -> Either Error Value
 mergeNodes facts how results = case partitionEithers [first ((,) endpoint) result | (endpoint, result) <- results] of
   (failures, reply : replies)
     | null failures || oneIsEnough how -> mergedBy how (reply :| replies)
   ([], []) -> Left (RoutingError (RoutingFailure NotSent (NoReachableNode [])))
-  -- All say the same, as when none runs a script that could be killed.
+  -- All nodes say the same, for example that no script runs that could be killed.
   ((_, failed) : failures, [])
     | all ((== failed) . snd) failures -> Left failed
   (failures, _) -> Left (failureOfNodes facts (Map.fromList failures) (length results))

@@ -1,4 +1,4 @@
--- | What one can listen to.
+-- | The topics of subscriptions.
 module Redis.Internal.Client.Topic
   ( Topic (..),
     Topics,
@@ -20,17 +20,17 @@ import Data.Set qualified as Set
 --
 -- @since 0.1.0.0
 data Topic
-  = -- | What is published to this channel (SUBSCRIBE).
+  = -- | The messages published to this channel (SUBSCRIBE).
     Channel ByteString
-  | -- | What is published to channels that match this glob (PSUBSCRIBE).
+  | -- | The messages published to channels that match this glob (PSUBSCRIBE).
     Pattern ByteString
-  | -- | What is published to this channel of a shard (SSUBSCRIBE).
+  | -- | The messages published to this shard channel (SSUBSCRIBE).
     ShardChannel ByteString
-  | -- | The server's own messages, of every primary, on channels that match this glob.
+  | -- | The key notifications of every primary, on channels that match this glob.
     KeyEvents ByteString
   deriving stock (Eq, Ord, Show)
 
--- | What a subscription listens to; '<>' joins. A topic counts once.
+-- | A set of topics. '<>' joins two sets; a topic counts once.
 --
 -- @since 0.1.0.0
 newtype Topics = Topics (Set Topic)
@@ -39,31 +39,31 @@ newtype Topics = Topics (Set Topic)
 instance Show Topics where
   showsPrec level = showsPrec level . topicList
 
--- | One of them. \(O(1)\).
+-- | The set of one topic. \(O(1)\).
 --
 -- @since 0.1.0.0
 topic :: Topic -> Topics
 topic = Topics . Set.singleton
 
--- | All of them, ascending. \(O(n)\).
+-- | All topics of a set, ascending. \(O(n)\).
 --
 -- @since 0.1.0.0
 topicList :: Topics -> [Topic]
 topicList (Topics topics) = Set.toAscList topics
 
--- | The first without the second.
+-- | The topics of the first set that are not in the second.
 topicsWithout :: Topics -> Topics -> Topics
 topicsWithout (Topics topics) (Topics others) = Topics (topics `Set.difference` others)
 
--- | Those of the first that the second has.
+-- | The topics that both sets have.
 topicsAmong :: Topics -> Topics -> Topics
 topicsAmong (Topics topics) (Topics others) = Topics (topics `Set.intersection` others)
 
--- | The three ways in which servers know subscriptions, each with names of its own.
+-- | The three kinds of subscriptions that servers know, each with names of its own.
 data Kind = OfChannel | OfPattern | OfShard
   deriving stock (Eq, Ord, Show)
 
--- | How a server is asked for it.
+-- | The kind of subscription that a server is asked for.
 topicKind :: Topic -> Kind
 topicKind = \case
   Channel _ -> OfChannel
@@ -71,7 +71,7 @@ topicKind = \case
   ShardChannel _ -> OfShard
   KeyEvents _ -> OfPattern
 
--- | What it is called there.
+-- | The name of a topic on the server.
 topicName :: Topic -> ByteString
 topicName = \case
   Channel name -> name

@@ -1,4 +1,4 @@
--- | Tells the user's hook of what begins and ends.
+-- | Tells the user's hook when commands begin and end.
 module Redis.Internal.Client.Trace
   ( Trace,
     beginTrace,
@@ -30,34 +30,34 @@ import Redis.Internal.Hooks
 import Redis.Internal.Network.Clock
 import Redis.Internal.Protocol.CommandTable (commandWordsName)
 
--- | What begins.
+-- | A command, pipeline or transaction that begins.
 data Subject = Subject
   { subjectExtent :: Extent,
-    -- | Without the database.
+    -- | The information for the hook. The database is filled in later.
     subjectBegun :: CommandBegun,
-    -- | The database, if it is not the client's, and the node, if it is chosen already.
+    -- | The database, if it is not the client's, and the node, if it is known already.
     subjectPlace :: Maybe (Maybe Int, Endpoint)
   }
 
--- | Whether it goes to one place, as far as is known.
+-- | Whether everything goes to one place, as far as is known.
 data Extent = Alone | Scattered
   deriving stock (Eq)
 
--- | A command of these words.
+-- | One command with these words.
 oneCommand :: [ByteString] -> Subject
 oneCommand given = described Alone (commandWordsName given) [given]
 
--- | A pipeline of these.
+-- | A pipeline of these commands. A single command counts as itself.
 pipelineOf :: [[ByteString]] -> Subject
 pipelineOf = \case
   [only] -> oneCommand only
   given -> described Scattered (named "PIPELINE" given) given
 
--- | A transaction of these.
+-- | A transaction of these commands.
 transactionOf :: [[ByteString]] -> Subject
 transactionOf given = described Alone (named "MULTI" given) given
 
--- | For several, with the name of the commands if it is the same for all.
+-- | The name of a batch, with the name of its commands if all have the same.
 named :: ByteString -> [[ByteString]] -> ByteString
 named kind given = case map commandWordsName given of
   first : others | all (== first) others -> kind <> " " <> first
@@ -85,18 +85,18 @@ described extent operation given =
       [name : called : _] | commandWordsName [name] `elem` ["EVALSHA", "EVALSHA_RO", "FCALL", "FCALL_RO"] -> Just called
       _ -> Nothing
 
--- | The name, and a mark for each further word, of which there may be very many.
+-- | The name, and a question mark for each further word, up to 16.
 shapeOf :: [ByteString] -> ByteString
 shapeOf given = Char8.unwords (name : map (const "?") (take 16 others) <> ["..." | length (take 17 others) > 16])
   where
     name = commandWordsName given
     others = drop (Char8.count ' ' name + 1) given
 
--- | On a connection to this node that is in this database, if that is known.
+-- | The subject on a connection to this node, in this database if that is known.
 atNode :: Maybe Int -> Endpoint -> Subject -> Subject
 atNode database node subject = subject {subjectPlace = Just (database, node)}
 
--- | Something that has begun and not ended.
+-- | The trace of something that has begun and not ended.
 data Trace = Trace
   { traceClient :: Core,
     traceJourney :: Journey,
@@ -105,11 +105,11 @@ data Trace = Trace
     traceEnding :: CommandEnded -> IO ()
   }
 
--- | Tells that it begins. On the thread that begins it.
+-- | Tells the hook that the subject begins. Runs on the thread that begins it.
 beginTrace :: Core -> CommandHook -> Subject -> IO Trace
 beginTrace core hook subject = newJourney >>= beginTraceOf core hook subject
 
--- | The same, for what is noted in this journey.
+-- | Like 'beginTrace', with the notes in this journey.
 beginTraceOf :: Core -> CommandHook -> Subject -> Journey -> IO Trace
 beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun, subjectPlace} traceJourney = do
   traceEnding <-
@@ -126,24 +126,24 @@ beginTraceOf traceClient hook Subject {subjectExtent = traceExtent, subjectBegun
   where
     config = coreConfig traceClient
 
--- | What runs it, and takes note of where it has been.
+-- | The core that runs the command, and notes its way in the trace's journey.
 traceCore :: Trace -> Core
 traceCore trace = (traceClient trace) {coreJourney = Just (traceJourney trace)}
 
--- | It stands in the queue of a connection.
+-- | Notes that the command stands in the queue of a connection.
 enteredQueue :: Trace -> IO ()
 enteredQueue trace = preciseNanos >>= noteEntered (traceJourney trace)
 
--- | It goes, or went, there at first.
+-- | Notes the node of the first attempt.
 aimedAt :: Trace -> Endpoint -> IO ()
 aimedAt = noteAimed . traceJourney
 
--- | Tells that it has ended. On the thread that waits for it.
+-- | Tells the hook that the command has ended. Runs on the thread that waits for it.
 endTrace :: Trace -> CommandOutcome -> IO ()
 endTrace Trace {traceExtent, traceJourney, traceBegan, traceEnding} endedOutcome = do
   ended <- preciseNanos
   known <- travelled traceJourney
-  let -- That of one that succeeds at once is not noted.
+  let -- The attempt of a command that succeeds at once is not noted.
       once = maybe 0 (const 1) (travelledNode known)
       (node, attempts) = case traceExtent of
         Alone -> (travelledNode known, max once (travelledAttempts known))

@@ -1,4 +1,4 @@
--- | Transactions: in one piece over a shared connection, or on a lent one.
+-- | Runs transactions: as one run over a shared connection, or on a lent connection.
 module Redis.Internal.Client.Transaction
   ( startTransaction,
     tryTransactionOn,
@@ -24,9 +24,9 @@ import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))
 
--- | Submits MULTI, what is queued, and EXEC as one run, with nothing in between. What
--- fails goes the way of every command ("Redis.Internal.Client.Recoverer"), all of it
--- together. Blocks only while there is no room for it or no connection.
+-- | Submits MULTI, the queued commands, and EXEC as one run, with nothing in between. A
+-- transaction that fails is recovered like every command ("Redis.Internal.Client.Recoverer"),
+-- as a whole. Blocks only while there is no room for it or no connection.
 startTransaction :: Core -> Transaction a -> IO (Started a)
 startTransaction core transaction
   | Just refusal <- transactionRefusal (isClustered router) transaction = pure (settled (Left (RefusedError refusal)))
@@ -53,8 +53,8 @@ startTransaction core transaction
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
     unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, although no key is watched", decodeErrorCommand = "EXEC"}
 
--- | Runs a transaction on a lent connection, behind what was watched there. 'Nothing'
--- if a watched key had changed, and then nothing was done.
+-- | Runs a transaction on a lent connection, after the WATCHes there. 'Nothing' if a watched
+-- key had changed; then nothing was done.
 tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
 tryTransactionOn dedicated transaction
   | Just refusal <- transactionRefusal False transaction = pure (Left (RefusedError refusal))
@@ -67,10 +67,10 @@ tryTransactionOn dedicated transaction
     refused <- lefts <$> traverse awaitStarted queue
     result <- awaitStarted ended
     pure $ case (started, result) of
-      -- Without it the commands ran as they came.
+      -- Without MULTI the commands ran as they came.
       (Left (ReplyError failed), _) -> Left (ReplyError failed {serverErrorDelivery = MaybeExecuted})
       (Left failed, _) -> Left failed
-      -- EXECABORT does not say why; the command that was not queued does.
+      -- EXECABORT does not give the reason; the reply to the command that was not queued does.
       (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe refused))
       (_, Left failed) -> Left failed
       (_, Right reply) -> transactionResult transaction reply

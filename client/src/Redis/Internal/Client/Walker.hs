@@ -1,4 +1,4 @@
--- | What walks have in common: how they are pulled, and how long they stand still.
+-- | The common parts of walks: pulling pages, and limiting how long a walk makes no progress.
 module Redis.Internal.Client.Walker
   ( Walk (..),
     newWalk,
@@ -25,8 +25,8 @@ import Redis.Internal.Network.Clock
 import Redis.Internal.Routing.Lasting (isLasting)
 import Redis.Internal.Routing.Position
 
--- | A walk in progress, and where it stands. One thread at a time pulls; others wait
--- for it. It may be dropped at any time.
+-- | A walk in progress, and its position. One thread at a time pulls; other threads wait for
+-- it. A walk may be dropped at any time.
 --
 -- @since 0.1.0.0
 data Walk item = Walk
@@ -34,8 +34,9 @@ data Walk item = Walk
     walkStands :: IO Position
   }
 
--- | Of a state, how it is begun to be patient anew, and what pulls: that puts down the state
--- after each thing that it has learnt, so that one who fails loses nothing.
+-- | A walk over a state, given how the state's patience is renewed, and the action that pulls
+-- a page. That action stores the state after each thing that it has learnt, so that a pull
+-- that fails loses nothing.
 newWalk :: state -> (Standstill -> state -> state) -> (IORef state -> IO (Maybe [item])) -> (state -> Position) -> IO (Walk item)
 newWalk beginning renewed pull position = do
   place <- newIORef beginning
@@ -49,50 +50,50 @@ newWalk beginning renewed pull position = do
         walkStands = position <$> readIORef place
       }
 
--- | How a walk goes.
+-- | The options of a walk.
 --
 -- @since 0.1.0.0
 data WalkOptions = WalkOptions
-  { -- | Where it goes on; 'Nothing' is the beginning. A position of a walk over
+  { -- | Where the walk goes on. 'Nothing' is the beginning. A position of a walk over
     -- something else counts as the beginning, too.
     walkFrom :: Maybe Position,
-    -- | For how long it may come no further before it throws: longer than a
+    -- | How long the walk may make no progress before it throws. It should be longer than a
     -- fail-over takes.
     walkPatience :: Duration
   }
   deriving stock (Eq, Show)
 
--- | From the beginning, with a minute's patience.
+-- | From the beginning, with a patience of one minute.
 --
 -- @since 0.1.0.0
 walkDefaults :: WalkOptions
 walkDefaults = WalkOptions {walkFrom = Nothing, walkPatience = seconds 60}
 
--- | When it last came further, how often it tried since, and what went wrong.
+-- | When a walk last made progress, how often it has tried since, and the last error.
 data Standstill = Standstill
   { stillSince :: Nanos,
     stillRounds :: Int,
     stillWhy :: Maybe Error
   }
 
--- | It came further.
+-- | The standstill of a walk that has just made progress.
 moving :: IO Standstill
 moving = do
   now <- preciseNanos
   pure Standstill {stillSince = now, stillRounds = 0, stillWhy = Nothing}
 
--- | Whether something was tried since it came further.
+-- | Whether anything was tried since the last progress.
 isStuck :: Standstill -> Bool
 isStuck still = stillRounds still > 0
 
--- | Notes what went wrong; throws it if it will be the same next time.
+-- | Notes an error; throws it if it would be the same next time.
 troubled :: Error -> Standstill -> IO Standstill
 troubled problem still
   | passes problem = pure still {stillWhy = Just problem}
   | otherwise = throwIO problem
 
--- | Before something is tried again: rests, longer each time, but not the first time.
--- When patience is at its end, throws what went wrong, or else this.
+-- | Prepares another try: sleeps, longer each time, but not before the first. If the walk's
+-- patience is over, throws the last error, or else the given one.
 rest :: WalkOptions -> Error -> Standstill -> IO Standstill
 rest options otherwise' still = do
   now <- preciseNanos
@@ -102,7 +103,7 @@ rest options otherwise' still = do
       if isStuck still then threadDelay (5000 * 2 ^ min 6 (stillRounds still)) else pure ()
       pure still {stillRounds = stillRounds still + 1}
 
--- Whether it may be otherwise next time.
+-- Whether the next try may end differently.
 passes :: Error -> Bool
 passes problem = case problem of
   ReplyError ServerError {serverErrorCode} ->

@@ -1,10 +1,10 @@
--- | A cluster, or a primary with its replicas, as clients see it: the published view
--- that commands go by, and the thread that carries out what
--- "Redis.Internal.Routing.Topology" decides.
+-- | A cluster, or a primary with its replicas, as clients see it: the published map that
+-- commands are routed by, and the thread that carries out the decisions of
+-- "Redis.Internal.Routing.Topology".
 --
--- Commands read one immutable snapshot and never wait for a refresh, unless
--- nobody is known to serve their slot. What they learn on the way (a MOVED, a
--- lost connection) they drop in a mailbox.
+-- Commands read one immutable snapshot and never wait for a refresh, unless no node is known
+-- to serve their slot. What they learn on the way (a MOVED, a lost connection) they put into
+-- a mailbox.
 module Redis.Internal.Routing.Cluster
   ( ClusterClient,
     newClusterClient,
@@ -82,32 +82,32 @@ data ClusterClient = ClusterClient
     clusterNodes :: Nodes,
     clusterConfig :: Config,
     clusterSetup :: ConnectionSetup,
-    -- | Whether it is one primary with its replicas: keys decide nothing.
+    -- | Whether it is one primary with its replicas: then keys do not matter for routing.
     clusterIsGroup :: Bool,
-    -- | How sentinels are connected to.
+    -- | The setup of connections to sentinels.
     clusterSentinelSetup :: ConnectionSetup,
-    -- | The sentinels that are listened to, each with the number of who does.
+    -- | The sentinels that are listened to, each with the number of its listener.
     clusterHearing :: TVar (Map.Map Endpoint Int),
     clusterView :: IORef Snapshot,
-    -- | What the driver has yet to hear of.
+    -- | The events that the driver has yet to handle.
     clusterMail :: TBQueue Event,
-    -- | Counts published maps and refreshes that ended.
+    -- | Counts published maps and ended refreshes.
     clusterNews :: TVar Int,
     -- | When the last refresh ended, and why it failed, if it did.
     clusterReasons :: IORef (Seconds, [(Endpoint, Error)]),
     clusterHealth :: IORef (Map.Map Endpoint Health),
     clusterTurn :: IORef Int,
-    -- | Those who ask nodes for their map. None is added once the client is closed.
+    -- | The threads that ask nodes. None is added once the client is closed.
     clusterAsking :: TVar (Map.Map ThreadId (MVar ())),
     clusterStop :: TVar Bool,
-    -- | What is known of nodes to whom reads may go.
+    -- | Zones and latencies of the nodes that reads may go to.
     clusterSurvey :: Survey
   }
 
--- | The published map, its shards' nodes looked up.
+-- | The published map, with the nodes of its shards looked up.
 data Snapshot = Snapshot
   { snapshotMap :: SlotMap,
-    -- | Positions are those of 'slotShardIndex'.
+    -- | Shards at the positions of 'slotShardIndex'.
     snapshotShards :: Array ShardNodes
   }
 
@@ -117,8 +117,8 @@ data ShardNodes = ShardNodes
     shardReaders :: [Node]
   }
 
--- | Starts the driver, which asks the seeds at once. Does not wait for them:
--- the first commands do. 'Left' if files for TLS to the sentinels cannot be used.
+-- | Starts the driver, which asks the seeds at once. Does not wait for them: the first
+-- commands do. 'Left' if files for TLS to the sentinels cannot be used.
 newClusterClient :: ConnectionSetup -> NonEmpty Endpoint -> IO (Either Error ClusterClient)
 newClusterClient clusterSetup seeds@(firstSeed :| _) = mask_ $ do
   let config = forSentinel firstSeed (setupConfig clusterSetup)
@@ -141,7 +141,7 @@ startClusterClient clusterSetup clusterSentinelSetup seeds = do
   clusterStop <- newTVarIO False
   clusterHearing <- newTVarIO Map.empty
   let tell = void . offer clusterMail . Triggered
-      -- A subscriber may also have ended it himself; the throttle bounds what that costs.
+      -- The program may also have ended the subscription; the throttle bounds that cost.
       watched endpoint push = do
         when (endsShardChannel push) (tell (EndedShardChannel endpoint))
         setupOnPush clusterSetup endpoint push
@@ -189,8 +189,8 @@ endsShardChannel = \case
   Push (BulkString "sunsubscribe" : _) -> True
   _ -> False
 
--- | Events that may wait. More would tell the driver nothing new: what they
--- would make it do is already to be done.
+-- | The most events that may wait. More would tell the driver nothing new: the actions that
+-- they lead to are already due.
 mailboxSize :: Num n => n
 mailboxSize = 4096
 
@@ -200,24 +200,23 @@ offer mail event = atomically $ do
   unless full (writeTBQueue mail event)
   pure (not full)
 
--- | Stops the driver and those who ask for it, and closes every node, waiting
--- up to so many seconds for commands in flight.
+-- | Stops the driver and the threads that ask nodes, and closes every node, waiting up to so
+-- many seconds for commands in flight.
 closeClusterClient :: Double -> ClusterClient -> IO ()
 closeClusterClient grace cluster = do
-  -- Whoever waits for news, or to give some, or asks for it, need not any longer.
+  -- Releases all threads that wait for news, report an event or ask a node.
   asking <- atomically $ do
     writeTVar (clusterStop cluster) True
     readTVar (clusterAsking cluster)
   void (offer (clusterMail cluster) Tick)
-  -- Whoever is interrupted while waiting for those has closed the nodes all the same.
+  -- If the caller is interrupted while it waits for those, the nodes are closed all the same.
   for_ asking readMVar `finally` closeNodes grace (clusterNodes cluster)
 
--- | Tells the driver. Never blocks; a full mailbox drops it.
+-- | Reports a trigger to the driver. Never blocks; a full mailbox drops the trigger.
 tellCluster :: ClusterClient -> Trigger -> IO ()
 tellCluster cluster = void . offer (clusterMail cluster) . Triggered
 
--- | Takes note of how a command ended. \(O(\log n)\), and one read for a node
--- that is well.
+-- | Records how a command ended. \(O(\log n)\), and only one read if a healthy node answered.
 observeNode :: ClusterClient -> Endpoint -> Observation -> IO ()
 observeNode cluster = observeIn (clusterHealth cluster) (tellCluster cluster)
 
@@ -248,7 +247,7 @@ shardIndex cluster Snapshot {snapshotMap, snapshotShards} slot
   | otherwise = slotShardIndex snapshotMap slot
 {-# INLINE shardIndex #-}
 
--- | Those who could answer a read of a slot: its primary and its replicas. \(O(n)\),
+-- | The nodes that could answer a read of a slot: its primary and its replicas. \(O(n)\),
 -- never blocks.
 candidatesOf :: ClusterClient -> Slot -> IO [Candidate Node]
 candidatesOf cluster slot = do
@@ -270,17 +269,17 @@ candidatesOf cluster slot = do
         let ShardNodes {shardOwner, shardReaders} = indexArray snapshotShards index
          in candidate True shardOwner : map (candidate False) shardReaders
 
--- | Says that reads want to go like this, for those that need to know more of nodes.
+-- | Tells the survey how reads choose their nodes, so that it finds out what they need.
 wantReads :: ClusterClient -> ReadFrom -> IO ()
 wantReads cluster = want (clusterSurvey cluster)
 
--- | Which node is in which zone, as far as anybody has asked.
+-- | The availability zones of the nodes, as far as they are known.
 clusterZones :: ClusterClient -> IO (Map.Map Endpoint ByteString)
 clusterZones cluster = do
   told <- slotMapZones <$> currentSlotMap cluster
   Map.union told . Map.mapMaybe sightedZone <$> currentSightings (clusterSurvey cluster)
 
--- | Some primary, by turns, those that are down last.
+-- | Some primary, in turn; primaries that are down come last.
 anyPrimary :: ClusterClient -> IO (Maybe Node)
 anyPrimary cluster = do
   Snapshot {snapshotShards} <- readIORef (clusterView cluster)
@@ -292,28 +291,27 @@ anyPrimary cluster = do
       owners = map owner [0 .. count - 1]
   pure (listToMaybe (filter up owners <> owners))
 
--- | The map that commands go by. Never blocks.
+-- | The map that commands are routed by. Never blocks.
 currentSlotMap :: ClusterClient -> IO SlotMap
 currentSlotMap cluster = snapshotMap <$> readIORef (clusterView cluster)
 
--- | How many maps were published and refreshes ended so far: it changes with
--- each.
+-- | How many maps were published and refreshes ended so far: it changes with each.
 newsCount :: ClusterClient -> STM Int
 newsCount = readTVar . clusterNews
 
--- | Why the last refresh failed; empty if it did not.
+-- | Why the last refresh failed; empty if it did not fail.
 newsReasons :: ClusterClient -> IO [(Endpoint, Error)]
 newsReasons cluster = snd <$> readIORef (clusterReasons cluster)
 
--- | Whether the last refresh failed so lately, and for such reasons, that another
--- one now would say the same.
+-- | Whether the last refresh failed so recently, and for such reasons, that another one now
+-- would fail the same way.
 newsIsLasting :: ClusterClient -> IO Bool
 newsIsLasting cluster = do
   (ended, reasons) <- readIORef (clusterReasons cluster)
   now <- secondsNow
   pure (not (null reasons) && all (isLasting . snd) reasons && now - ended < configRefreshThrottle (clusterConfig cluster))
 
--- | Whether the client is closed, so that there will be no news.
+-- | Whether the client is closed, so that there will be no more news.
 clusterStopped :: ClusterClient -> STM Bool
 clusterStopped = readTVar . clusterStop
 
@@ -322,9 +320,9 @@ secondsNow = secondsFromNanos <$> preciseNanos
 
 -- | The driver: waits for an event or for the time, steps, acts.
 --
--- Without it no map is ever learnt again, so nothing ends it but closing the
--- client: what an action throws (a user's hook may throw anything) is told as a
--- failed refresh, and it goes on.
+-- Without the driver no map would be learnt again, so only closing the client ends it. If an
+-- action throws (a user's hook may throw anything), the driver reports a failed refresh and
+-- goes on.
 drive :: ClusterClient -> State -> IO ()
 drive cluster = loop
   where
@@ -358,7 +356,7 @@ drive cluster = loop
       -- Nobody else throws to this thread.
       | otherwise = fromMaybe Tick <$> timeout (ceiling (min 3600 wait * 1e6)) (atomically (readTBQueue (clusterMail cluster)))
 
--- | Wakes those who wait for a map that helps them.
+-- | Wakes the threads that wait for a new map.
 announce :: ClusterClient -> IO ()
 announce cluster = atomically (modifyTVar' (clusterNews cluster) (+ 1))
 
@@ -374,16 +372,16 @@ act cluster = \case
     publish cluster slotMap
     when (clusterIsGroup cluster) (demote before slotMap)
     announce cluster
-    -- Also those that no map ever had: a redirect named them, or somebody still
-    -- asked for one that had just been removed.
+    -- Also removes nodes that no map ever had: a redirect named them, or a command asked for
+    -- a node that had just been removed.
     strays <- filter (`Set.notMember` slotMapNodes slotMap) . map nodeEndpoint <$> knownNodes (clusterNodes cluster)
     forget (Set.fromList strays)
-    -- A command that was still in flight to a node when it was removed may have
-    -- failed since, and that was noted.
+    -- Drops the records of removed nodes: a command that was still in flight may have failed
+    -- after its node was removed, and left one.
     atomicModifyIORef' (clusterHealth cluster) (\known -> (Map.restrictKeys known (slotMapNodes slotMap), ()))
     observeConnection hooks (TopologyChanged (slotMapCovered slotMap))
   HearSentinels endpoints -> hear endpoints
-  -- Made when they are first routed to.
+  -- Nodes are made when a command is first routed to them.
   NodesNew _ -> pure ()
   NodesGone endpoints -> forget (Set.fromList endpoints)
   RefreshFailed reasons -> do
@@ -396,7 +394,7 @@ act cluster = \case
 
     forget = removeNodes removalGrace (clusterNodes cluster)
 
-    -- Who was a primary and is none any more gets nothing more that it was sent as one.
+    -- A node that is no primary any more gets no more commands on its connections as one.
     demote before now = do
       let primaries = Set.fromList . map shardPrimary . slotMapShards
           demoted = primaries before `Set.difference` primaries now
@@ -404,8 +402,8 @@ act cluster = \case
       for_ (demoted `Set.intersection` slotMapNodes now) $
         knownNode (clusterNodes cluster) >=> traverse_ (demoteNode demotionGrace)
 
-    -- A replica that is held to be down gets no commands, and sentinels are asked in its
-    -- stead.
+    -- A replica that counts as down gets no commands, and sentinels are asked instead of the
+    -- replicas; so only this shows that it is back.
     lookAfterReplicas limit = do
       replicas <- slotMapReplicas <$> currentSlotMap cluster
       known <- readIORef (clusterHealth cluster)
@@ -417,15 +415,14 @@ act cluster = \case
       Failure failure -> Left failure
 
     asking refresh limit endpoint question = inquire limit endpoint question $ \view -> do
-      -- A replica that is held to be down gets no commands, so this is how it
-      -- comes back.
+      -- A node that counts as down gets no commands, so this shows that it is back.
       either (\_ -> pure ()) (\_ -> observeNode cluster endpoint AnsweredCommand) view
       -- Waits when the mailbox is full; the driver empties it until it stops.
       atomically $ do
         stopped <- readTVar (clusterStop cluster)
         unless stopped (writeTBQueue (clusterMail cluster) (Answered refresh endpoint view))
 
-    -- Its own thread: a node that hangs must not hold up the driver.
+    -- On a thread of its own: a node that hangs must not hold up the driver.
     inquire :: Double -> Endpoint -> IO (Either Error a) -> (Either Error a -> IO ()) -> IO ()
     inquire limit endpoint question conclude = void . spawn ("redis ask " <> renderEndpoint endpoint) . whileOpen $ do
       late <- expiry limit
@@ -453,7 +450,7 @@ act cluster = \case
             }
           endpoint
 
-    -- Where whoever closes the client finds it.
+    -- Registers the thread, so that closing the client finds it.
     whileOpen action = do
       thread <- myThreadId
       over <- newEmptyMVar
@@ -465,11 +462,11 @@ act cluster = \case
         (void (try action :: IO (Either SomeException ())) >> atomically (modifyTVar' (clusterAsking cluster) (Map.delete thread)))
           `finally` putMVar over ()
 
--- | What was thrown instead of an answer.
+-- | The error for an exception that was thrown instead of an answer.
 unforeseen :: Endpoint -> SomeException -> Error
 unforeseen endpoint problem = ConnectionError (ConnectionFailure NotSent endpoint (BrokenConnection (displayException problem)))
 
--- | Looks the nodes of a map up and puts it in force.
+-- | Looks up the nodes of a map and publishes it.
 publish :: ClusterClient -> SlotMap -> IO ()
 publish cluster slotMap = do
   shards <- traverse shardNodes (slotMapShards slotMap)
@@ -482,22 +479,22 @@ publish cluster slotMap = do
       readers <- traverse (nodeAt (clusterNodes cluster)) (shardReplicas shard)
       pure (ShardNodes <$> owner <*> sequence readers)
 
--- | Seconds that commands in flight to a node that has left are waited for.
+-- | The seconds that commands in flight have when their node has left the cluster.
 removalGrace :: Double
 removalGrace = 5
 
--- | The same for a primary that has been replaced: what it still answers is known, and
--- who waits for one that is gone has another to go to.
+-- | The seconds that commands in flight have when their node is no primary any more: it is
+-- known what it still answers, and commands that fail can go to the new primary.
 demotionGrace :: Double
 demotionGrace = 0.5
 
--- | Under which sentinels know the primary.
+-- | The name under which the sentinels know the primary.
 primaryName :: Config -> ByteString
 primaryName config = case configTopology config of
   Sentinels name _ -> name
   _ -> ""
 
--- | Asks a node over the connections there are.
+-- | Asks a node over the connections that are open to it.
 askKnown :: ClusterClient -> Endpoint -> IO (Either Error View)
 askKnown cluster endpoint
   | clusterIsGroup cluster = askMember (reachMapped cluster) endpoint
@@ -506,7 +503,7 @@ askKnown cluster endpoint
       Left failure -> pure (Left failure)
       Right node -> askClusterNode (askedAt cluster endpoint) (submitToNodeAsync (nodePool node) Nothing)
 
--- | Asks a seed over a connection made for it.
+-- | Asks a seed over a connection that is made for the question.
 askSeed :: ClusterClient -> Endpoint -> IO (Either Error View)
 askSeed cluster endpoint
   | clusterIsGroup cluster =
@@ -524,7 +521,7 @@ askedAt cluster endpoint =
       askedMapping = configAddressMapping (clusterConfig cluster)
     }
 
--- | What a server reports, with the others where this client reaches them.
+-- | A server's report, with the addresses of other servers as this client reaches them.
 reachMapped :: ClusterClient -> Endpoint -> Question Report -> IO (Either Error Report)
 reachMapped cluster endpoint question = fmap mapped <$> reach cluster endpoint question
   where
@@ -536,14 +533,14 @@ reachMapped cluster endpoint question = fmap mapped <$> reach cluster endpoint q
         }
     reached = mappedAddress (configAddressMapping (clusterConfig cluster))
 
--- | Asks a server over the connections there are, or over a new one if it is not known.
+-- | Asks a server over its open connections, or over a new one if the server is not known.
 reach :: ClusterClient -> Endpoint -> Question a -> IO (Either Error a)
 reach cluster endpoint question =
   knownNode (clusterNodes cluster) endpoint >>= \case
     Just node -> question (submitToNodeAsync (nodePool node) Nothing)
     Nothing -> anew (clusterSetup cluster) endpoint question
 
--- | Asks over a connection made for it.
+-- | Asks over a connection that is made for the question.
 anew :: ConnectionSetup -> Endpoint -> Question a -> IO (Either Error a)
 anew setup endpoint question =
   mask_ $
@@ -551,5 +548,5 @@ anew setup endpoint question =
       Left cause -> pure (Left (ConnectionError (ConnectionFailure NotSent endpoint cause)))
       Right Established {establishedMux} -> question (submitCommandAsync establishedMux usualTerms) `finally` abortMultiplexer establishedMux
   where
-    -- What asks is interrupted when the client is closed, or the time is over.
+    -- The thread that asks is interrupted when the client is closed or the time is over.
     purpose = Purpose {purposeUse = SharedFor ForPrimary, purposeGone = retry}

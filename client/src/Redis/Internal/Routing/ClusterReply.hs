@@ -1,9 +1,9 @@
--- | Reads what a cluster's node says of the cluster: the replies to
+-- | Reads a cluster node's description of the cluster: the replies to
 -- @CLUSTER SLOTS@ and @CLUSTER SHARDS@, in either protocol.
 --
--- A node may leave out its own host (then it is the one that was asked), may
--- not know an address (@?@, never dialled), and may add metadata of any kind, of which
--- the availability zone is read. Slots without a usable primary stay uncovered: part of a map is
+-- A node may leave out its own host (then the host is the one that was asked), may not know
+-- an address (@?@, which is never dialled), and may add metadata of any kind, of which the
+-- availability zone is read. Slots without a usable primary stay uncovered: part of a map is
 -- better than none.
 module Redis.Internal.Routing.ClusterReply
   ( Asked (..),
@@ -30,23 +30,23 @@ import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 import Redis.Internal.Routing.SlotMap (Claim (..), SlotMap, slotMapFromClaims, withZones)
 import Redis.Value (Value)
 
--- | The node that was asked, and how.
+-- | The node that was asked, and what matters for reading its answer.
 data Asked = Asked
   { askedEndpoint :: Endpoint,
-    -- | Whether nodes are to be reached by TLS, and so by their TLS ports.
+    -- | Whether nodes are reached by TLS, and so by their TLS ports.
     askedByTls :: Bool,
-    -- | Where the nodes that it names are reached.
+    -- | Translates the addresses that it names to addresses that this client can reach.
     askedMapping :: AddressMapping
   }
   deriving stock (Show)
 
--- | A part of the answer, and the zones that it tells.
+-- | A part of the answer, and the zones that it names.
 type Zoned = (Claim, [(Endpoint, ByteString)])
 
 slotMapFromZoned :: [Zoned] -> SlotMap
 slotMapFromZoned parts = withZones (Map.fromList (concatMap snd parts)) (slotMapFromClaims (map fst parts))
 
--- | The reply to @CLUSTER SLOTS@. The server reports the ports that fit the
+-- | Parses the reply to @CLUSTER SLOTS@. The server reports the ports that fit the
 -- connection it was asked on. \(O(n)\).
 parseClusterSlots :: Asked -> Value -> Either DecodeError SlotMap
 parseClusterSlots asked = fmap slotMapFromZoned . Decode.list (slotsEntry asked)
@@ -66,7 +66,7 @@ slotsEntry asked reply = do
       [(endpoint, zone) | (Just endpoint, Just zone) <- nodes]
     )
 
--- | Host and port, and the zone if the metadata that may follow tell it.
+-- | A node's host and port, and its zone if the metadata that may follow have it.
 slotsNode :: Asked -> Decoder (Maybe Endpoint, Maybe ByteString)
 slotsNode asked reply = do
   elements <- Decode.list Decode.value reply
@@ -78,20 +78,20 @@ slotsNode asked reply = do
       given : _ -> Decode.record given >>= zoneIn
       [] -> Right Nothing
 
--- | The availability zone among the fields of a node. A node that is in none says an
+-- | The availability zone among the fields of a node. A node without a zone reports an
 -- empty one.
 zoneIn :: [(ByteString, Value)] -> Either DecodeError (Maybe ByteString)
 zoneIn fields = join <$> Decode.optionalField "availability-zone" host fields
 
--- | The reply to @CLUSTER SHARDS@. Of several primaries of one shard, a healthy
--- one is taken; replicas count only when healthy. \(O(n)\).
+-- | Parses the reply to @CLUSTER SHARDS@. Of several primaries of one shard, a healthy one is
+-- taken; replicas count only when healthy. \(O(n)\).
 parseClusterShards :: Asked -> Value -> Either DecodeError SlotMap
 parseClusterShards asked = fmap slotMapFromZoned . Decode.list (shardClaim asked)
 
 data ReportedRole = PrimaryRole | ReplicaRole
   deriving stock (Eq)
 
--- | In the order of preference.
+-- | The health that a node reports, the best first.
 data ReportedHealth = Online | LoadingData | Failed
   deriving stock (Eq, Ord)
 
@@ -154,7 +154,7 @@ healthFromWord = \case
   "loading" -> LoadingData
   _ -> Failed
 
--- | Where a node is reached. 'Nothing' for the host is the host that was asked.
+-- | The endpoint of a node. 'Nothing' as the host means the host that was asked.
 endpointAt :: Asked -> Maybe ByteString -> Port -> Maybe Endpoint
 endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress askedMapping) $ case named of
   Just "?" -> Nothing
@@ -165,7 +165,7 @@ endpointAt Asked {askedEndpoint, askedMapping} named port = fmap (mappedAddress 
     TcpEndpoint name _ -> Just (TcpEndpoint name port)
     UnixEndpoint _ -> Nothing
 
--- | 'Nothing' if the server left it out.
+-- | A host. 'Nothing' if the server left it out.
 host :: Decoder (Maybe ByteString)
 host = fmap (>>= nonEmpty) . Decode.nullable Decode.bytes
   where

@@ -1,5 +1,5 @@
--- | Reads what servers say of a primary and its replicas: the replies to @INFO@, and
--- those of sentinels, in either protocol.
+-- | Reads what servers say about a primary and its replicas: the replies to @INFO@, and the
+-- replies of sentinels, in either protocol.
 module Redis.Internal.Routing.GroupReply
   ( -- * Of a server
     Report (..),
@@ -26,33 +26,33 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Error
 
--- | What a server says of itself.
+-- | A server's description of itself.
 data Report = Report
   { reportRole :: ReportedRole,
-    -- | Made anew at each start; tells whether two addresses are one server.
+    -- | Changes at each start. Shows whether two addresses are one server.
     reportRun :: ByteString,
     reportHistory :: History
   }
   deriving stock (Eq, Show)
 
--- | What it is to the others.
+-- | The role of a server.
 data ReportedRole
-  = -- | With the replicas that are up to date, and not those that still load what it
-    -- sends them.
+  = -- | A primary with its replicas that are up to date. Replicas that still load what it
+    -- sends them are left out.
     ReportedPrimary [Endpoint]
-  | -- | Of the server at this endpoint.
+  | -- | A replica of the server at this endpoint.
     ReportedReplica Endpoint
   deriving stock (Eq, Show)
 
--- | Of which data set it has the newest state. A replica that is promoted begins a
--- history of its own, and remembers which one it goes on from.
+-- | The data set of which a server has the newest state. A replica that is promoted begins a
+-- history of its own, and remembers the history that it continues.
 data History = History
   { historyId :: ByteString,
     historyBefore :: ByteString
   }
   deriving stock (Eq, Show)
 
--- | The replies to @INFO server@ and @INFO replication@. \(O(n)\).
+-- | Parses the replies to @INFO server@ and @INFO replication@. \(O(n)\).
 parseReport :: ByteString -> ByteString -> Either DecodeError Report
 parseReport server replication = do
   reportRun <- textField "run_id" ofServer
@@ -104,7 +104,7 @@ failed name expected got =
         decodeErrorCommand = "INFO"
       }
 
--- | The lines of an INFO text.
+-- | The fields of an INFO text.
 infoFields :: ByteString -> Map ByteString ByteString
 infoFields text =
   Map.fromList
@@ -114,22 +114,22 @@ infoFields text =
         not (ByteString.null rest)
     ]
 
--- | The reply to @SENTINEL GET-MASTER-ADDR-BY-NAME@; 'Nothing' if the sentinel knows
--- none of this name.
+-- | Parses the reply to @SENTINEL GET-MASTER-ADDR-BY-NAME@. 'Nothing' if the sentinel knows
+-- no primary of this name.
 parseNamedPrimary :: Decoder (Maybe Endpoint)
 parseNamedPrimary = Decode.nullable $ \reply -> do
   (host, port) <- Decode.pair Decode.bytes Decode.bytes reply
   maybe (Decode.mismatch "host and port of a primary" reply) Right (endpointFrom host port)
 
--- | The @config-epoch@ in the reply to @SENTINEL MASTER@: how many fail-overs ago it
--- was not so. A sentinel that believes a lower one has not heard yet.
+-- | Parses the @config-epoch@ in the reply to @SENTINEL MASTER@. Each fail-over raises it, so
+-- a sentinel with a lower epoch has not heard of the last one yet.
 parseConfigEpoch :: Decoder (Maybe Int)
 parseConfigEpoch reply = do
   fields <- Decode.record reply
   epoch <- Decode.optionalField "config-epoch" Decode.bytes fields
   pure (epoch >>= fmap fst . Char8.readInt)
 
--- | The others, in the reply to @SENTINEL SENTINELS@.
+-- | Parses the reply to @SENTINEL SENTINELS@: the other sentinels.
 parseSentinels :: Decoder [Endpoint]
 parseSentinels = fmap catMaybes . Decode.list sentinel
   where
@@ -137,7 +137,7 @@ parseSentinels = fmap catMaybes . Decode.list sentinel
       fields <- Decode.record reply
       endpointFrom <$> Decode.field "ip" Decode.bytes fields <*> Decode.field "port" Decode.bytes fields
 
--- | 'Nothing' if it is nothing to dial.
+-- | An endpoint. 'Nothing' if it cannot be dialled.
 endpointFrom :: ByteString -> ByteString -> Maybe Endpoint
 endpointFrom host port = do
   guard (not (ByteString.null host) && ByteString.length host <= 255 && host /= "?" && ByteString.all (\byte -> byte > 0x20 && byte < 0x7f) host)

@@ -1,11 +1,10 @@
--- | How one node is doing, from how its last commands ended.
+-- | The health of one node, judged by how its last commands ended.
 --
--- One time-out may be one slow command. Several in a row, with nothing
--- answered in between, are a node that hangs while its connection stays up,
--- which no lost connection will ever tell of; so they ask for a refresh as a
--- lost connection does. A node is held to be down after several failures in a
--- row: reads then go to others first. Nothing is refused because of it: the
--- next answer makes it healthy.
+-- One timeout may be one slow command. Several in a row, with no answer in between, mean a
+-- node that hangs while its connection stays up. No lost connection will ever show that, so
+-- they ask for a refresh as a lost connection does. A node counts as down after several
+-- failures in a row: reads then prefer other nodes. No command is refused because of it: the
+-- next answer makes the node healthy.
 module Redis.Internal.Routing.Health
   ( Health,
     healthy,
@@ -23,21 +22,21 @@ module Redis.Internal.Routing.Health
   )
 where
 
--- | How one node is doing.
+-- | The health of one node.
 data Health = Health
-  { -- | In a row, of any kind.
+  { -- | Failures in a row, of any kind.
     healthFailures :: Int,
-    -- | In a row.
+    -- | Timeouts in a row.
     healthTimeouts :: Int
   }
   deriving stock (Eq, Show)
 
--- | Nothing is known against it.
+-- | The health of a node without failures.
 healthy :: Health
 healthy = Health {healthFailures = 0, healthTimeouts = 0}
 
--- | Whether an answer would change nothing: the path of every command asks
--- this, and only then records.
+-- | Whether an answer would change nothing. The path of every command checks this, and
+-- records an answer only if not.
 isHealthy :: Health -> Bool
 isHealthy Health {healthFailures} = healthFailures == 0
 
@@ -47,7 +46,7 @@ isDown Health {healthFailures} = healthFailures >= downAfterFailures
 
 -- | How a command, or an attempt to connect, ended.
 data Observation
-  = -- | Any reply, an error too: the node lives.
+  = -- | Any reply, also an error: the node lives.
     AnsweredCommand
   | -- | No reply in time.
     MissedReply
@@ -55,16 +54,16 @@ data Observation
     LostConnection
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | What is to be done about it.
+-- | Whether an observation is a reason to ask the cluster.
 data Sign
   = Unremarkable
-  | -- | Worth asking the cluster whether somebody took its place.
+  | -- | Worth asking the cluster whether another node took its place.
     Suspicious
   deriving stock (Eq, Show)
 
--- | The health after it, and whether to ask the cluster. A node that goes on
+-- | The health after an observation, and whether to ask the cluster. A node that keeps
 -- failing is suspicious each time a connection is lost, and at every
--- 'suspectAfterTimeouts' time-outs in a row. \(O(1)\).
+-- 'suspectAfterTimeouts' timeouts in a row. \(O(1)\).
 observe :: Observation -> Health -> (Health, Sign)
 observe observation health@Health {healthFailures, healthTimeouts} = case observation of
   AnsweredCommand -> (healthy, Unremarkable)
@@ -74,10 +73,10 @@ observe observation health@Health {healthFailures, healthTimeouts} = case observ
     )
   LostConnection -> (health {healthFailures = healthFailures + 1}, Suspicious)
 
--- | 3.
+-- | After how many timeouts in a row a node is suspicious: 3.
 suspectAfterTimeouts :: Int
 suspectAfterTimeouts = 3
 
--- | 3.
+-- | After how many failures in a row a node counts as down: 3.
 downAfterFailures :: Int
 downAfterFailures = 3

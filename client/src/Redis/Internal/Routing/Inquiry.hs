@@ -1,10 +1,10 @@
--- | What is asked of a server about the others, and how its answer becomes a view of
--- them ("Redis.Internal.Routing.Topology").
+-- | The questions to a server about all servers, and how its answers become a view
+-- ("Redis.Internal.Routing.Topology").
 --
--- A node of a cluster answers for itself. A sentinel, or a server of a group, only
--- names a primary; that one is then asked itself, and believed when it says that it is
--- one: a sentinel may not have heard of the last fail-over, and a server that was down
--- meanwhile has not either.
+-- A node of a cluster answers for itself. A sentinel, or a server of a group, only names a
+-- primary. That server is then asked itself, and believed if it says that it is a primary: a
+-- sentinel may not have heard of the last fail-over, nor has a server that was down
+-- meanwhile.
 module Redis.Internal.Routing.Inquiry
   ( Question,
     askClusterNode,
@@ -25,11 +25,10 @@ import Redis.Internal.Routing.GroupReply
 import Redis.Internal.Routing.View
 import Redis.Value
 
--- | Asks something, given what submits a request to the server.
+-- | A question, given the action that submits a request to the server.
 type Question a = (Request -> IO ResponseSlot) -> IO (Either Error a)
 
--- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS where that is not
--- known, and the epoch.
+-- | The view of one node: CLUSTER SHARDS, or CLUSTER SLOTS if that fails, and the epoch.
 askClusterNode :: Asked -> Question View
 askClusterNode asked submit = do
   shards <- submit (request ["CLUSTER", "SHARDS"])
@@ -47,7 +46,7 @@ askClusterNode asked submit = do
 parsed :: Either DecodeError a -> Either Error a
 parsed = either (Left . UnexpectedReply) Right
 
--- | Waits for a reply that is no error.
+-- | Waits for a reply; an error reply is an error.
 answered :: ResponseSlot -> IO (Either Error Value)
 answered slot =
   waitSlotResult slot >>= \outcome -> pure $ case outcome of
@@ -56,7 +55,7 @@ answered slot =
       other -> Right other
     Failure failure -> Left failure
 
--- | @cluster_current_epoch:6@ in the text of CLUSTER INFO.
+-- | The epoch in the text of CLUSTER INFO: @cluster_current_epoch:6@.
 epochFromInfo :: Value -> Maybe Int
 epochFromInfo value = do
   text <- textOf value
@@ -69,7 +68,7 @@ textOf = \case
   VerbatimString _ bytes -> Just bytes
   _ -> Nothing
 
--- | What a server says of itself.
+-- | Asks a server about itself.
 askReport :: Question Report
 askReport submit = do
   server <- submit (request ["INFO", "server"])
@@ -82,8 +81,8 @@ askReport submit = do
   where
     text value = maybe (Left (unlike "the text of INFO" "another reply" "INFO")) Right (textOf value)
 
--- | Whom a server of a group leads to: itself, or the primary that it follows, or the
--- one that that one follows. The first argument asks the server at an endpoint.
+-- | Follows a server of a group to its primary: the server itself, the primary that it
+-- follows, or the primary of that one. The first argument asks the server at an endpoint.
 askMember :: (Endpoint -> Question Report -> IO (Either Error Report)) -> Endpoint -> IO (Either Error View)
 askMember reach = go (4 :: Int) Nothing
   where
@@ -96,8 +95,8 @@ askMember reach = go (4 :: Int) Nothing
             | left > 1 -> go (left - 1) (asked <|> Just (reportRun report)) primary
             | otherwise -> pure (Left (unlike "a primary" "replicas of replicas" "INFO"))
 
--- | The primary that a sentinel names, if that says itself that it is one. The first
--- argument asks a server, the second the sentinel, which is at the endpoint.
+-- | The view of the primary that a sentinel names, if that server says that it is one. The
+-- first argument asks a server, the second the sentinel, which is at the endpoint.
 askSentinel ::
   (Endpoint -> Question Report -> IO (Either Error Report)) ->
   (Question (Endpoint, Maybe Int, [Endpoint]) -> IO (Either Error (Endpoint, Maybe Int, [Endpoint]))) ->
@@ -118,7 +117,7 @@ askSentinel reach consult name sentinel =
     ofSentinels viewEpoch others view =
       view {viewEpoch, viewGroup = (\group -> group {viewSentinels = sentinel : others}) <$> viewGroup view}
 
--- | What a sentinel says: the primary, the epoch of that, and the other sentinels.
+-- | A sentinel's answers: the primary, its epoch, and the other sentinels.
 askNamed :: ByteString -> Question (Endpoint, Maybe Int, [Endpoint])
 askNamed name submit = do
   address <- submit (request ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", name])
@@ -129,13 +128,13 @@ askNamed name submit = do
   othersAnswer <- answered others
   pure $ do
     named <- addressAnswer >>= parsed . parseNamedPrimary
-    -- Of a name that it does not know, this is where a sentinel says so in words.
+    -- If the sentinel does not know the name, this reply says so in words.
     epoch <- detailsAnswer >>= parsed . parseConfigEpoch
     primary <- maybe (Left (unlike "the address of a primary" "none" "SENTINEL GET-MASTER-ADDR-BY-NAME")) Right named
     sentinels <- othersAnswer >>= parsed . parseSentinels
     pure (primary, epoch, sentinels)
 
--- | Given who was asked.
+-- | The view, given the server that was asked.
 viewOf :: ByteString -> Endpoint -> [Endpoint] -> Report -> View
 viewOf viewAsked primary replicas report =
   View

@@ -1,9 +1,8 @@
--- | The nodes a client talks to, each with connections of its own, so that a
--- dead or slow one delays nobody else's commands.
+-- | The nodes a client talks to, each with connections of its own, so that a dead or slow
+-- node does not delay the commands for other nodes.
 --
--- A node exists from when it is first named — by a slot map, a redirect or a
--- seed — until a slot map no longer has it. Looking one up is one read of an
--- immutable map.
+-- A node exists from when a slot map, a redirect or a seed first names it until a slot map
+-- no longer has it. Looking one up is one read of an immutable map.
 module Redis.Internal.Routing.Nodes
   ( Node (..),
     Nodes,
@@ -51,7 +50,7 @@ import Redis.Internal.Network.RoundTrips (RoundTrips)
 import Redis.Internal.Network.Tally
 import Redis.Internal.Network.Worker (spawn)
 
--- | Where what concerns no node is counted.
+-- | The tally for everything that concerns no particular node.
 nodesTally :: Nodes -> Tally
 nodesTally = setupTally . nodesSetup
 
@@ -66,12 +65,12 @@ data Node = Node
     -- behind the commands of others.
     nodeControlPool :: MultiplexPool,
     nodeDedicated :: DedicatedPool,
-    -- | What is counted of its connections, by their kind; the counts are the node's.
+    -- | The counts of its connections, by their kind.
     nodeTallies :: Tallies
   }
 
--- | Of the shared connections as to a primary, as to a replica, and for control; and of
--- the lent ones.
+-- | The tallies of the connections to a node as a primary, as a replica, and for control, and
+-- of the lent connections.
 data Tallies = Tallies
   { tallyShared :: Tally,
     tallyReplica :: Tally,
@@ -79,7 +78,7 @@ data Tallies = Tallies
     tallyLent :: Tally
   }
 
--- | Where what concerns the node as a whole is counted.
+-- | The tally for everything that concerns the node as a whole.
 nodeTally :: Node -> Tally
 nodeTally = tallyShared . nodeTallies
 
@@ -88,14 +87,14 @@ data Nodes = Nodes
   { nodesSetup :: ConnectionSetup,
     nodesOnTrouble :: Endpoint -> ConnectionCause -> IO (),
     nodesMap :: IORef (Map Endpoint Node),
-    -- | Removed, but not all closed yet; numbered.
+    -- | Nodes that were removed and are not closed completely yet; numbered.
     nodesLeaving :: IORef (Map Int Node),
-    -- | Held while a node is added or removed, never while anything is waited
-    -- for. Full of 'False' once the client is closed.
+    -- | Held while a node is added or removed, never while anything is waited for. Holds
+    -- 'False' once the client is closed.
     nodesOpen :: MVar Bool
   }
 
--- | No nodes yet. The action is told of failed attempts to connect and of lost
+-- | A set without nodes. The action is told of failed attempts to connect and of lost
 -- connections, on the thread of the connection.
 newNodes :: ConnectionSetup -> (Endpoint -> ConnectionCause -> IO ()) -> IO Nodes
 newNodes nodesSetup nodesOnTrouble = do
@@ -150,12 +149,12 @@ knownNode nodes endpoint = Map.lookup endpoint <$> readIORef (nodesMap nodes)
 knownNodes :: Nodes -> IO [Node]
 knownNodes nodes = Map.elems <$> readIORef (nodesMap nodes)
 
--- | Every node that has connections, those that were removed too.
+-- | Every node that has connections, including removed nodes.
 presentNodes :: Nodes -> IO [Node]
 presentNodes nodes = (<>) <$> knownNodes nodes <*> (Map.elems <$> readIORef (nodesLeaving nodes))
 
--- | Removes these nodes: they get no new commands, those in flight are
--- answered, or so many seconds pass, then the connections are closed. Does not wait.
+-- | Removes these nodes: they get no new commands. Their connections are closed when the
+-- commands in flight are answered, or after so many seconds. Does not wait.
 removeNodes :: Double -> Nodes -> Set Endpoint -> IO ()
 removeNodes grace nodes unwanted = mask_ $ do
   gone <- modifyMVar (nodesOpen nodes) $ \open -> do
@@ -170,17 +169,17 @@ removeNodes grace nodes unwanted = mask_ $ do
       closeNode grace node `finally` atomicModifyIORef' (nodesLeaving nodes) (\leaving -> (Map.delete number leaving, ()))
   for_ gone $ observeConnection (nodesHooks nodes) . NodeRemoved . nodeEndpoint
 
--- | Drops the connections on which a node was spoken to as a primary; commands in
--- flight have so many seconds. What opens one later opens a new one.
+-- | Drops the connections to a node as a primary; commands in flight have so many seconds.
+-- The next command opens new connections.
 demoteNode :: Double -> Node -> IO ()
 demoteNode grace node = do
   now <- coarseNanos
   reconnectWithin grace (nodePool node) now
-  -- It waits until descriptors are free, and this must not.
+  -- On another thread: it waits until descriptors are free, and this function must not.
   void . spawn ("redis close " <> renderEndpoint (nodeEndpoint node)) $ closeIdle (nodeDedicated node)
 
--- | Closes everything, nodes that were removed too, waiting up to so many seconds for
--- commands in flight.
+-- | Closes all nodes, including removed ones, waiting up to so many seconds for commands in
+-- flight.
 closeNodes :: Double -> Nodes -> IO ()
 closeNodes grace nodes = do
   present <- modifyMVar (nodesOpen nodes) $ \_ -> do
@@ -199,8 +198,8 @@ closeNode grace node =
       closeMultiplexPool grace (nodeControlPool node)
     ]
 
--- | Runs all of them together, or each would take its own grace; what happens
--- to one does not concern the others.
+-- | Runs all actions at the same time, because one after another each would take its own
+-- grace. An exception of one does not affect the others.
 atOnce :: [IO ()] -> IO ()
 atOnce actions = do
   waits <- mask_ (mapM inBackground actions)
@@ -213,61 +212,61 @@ atOnce actions = do
         putMVar done ()
       pure done
 
--- | The connections for a role.
+-- | The shared connections for a role.
 nodePoolFor :: ConnectionRole -> Node -> MultiplexPool
 nodePoolFor = \case
   ForPrimary -> nodePool
   ForReplica -> nodeReplicaPool
   ForControl -> nodeControlPool
 
--- | A node: what its connections do at the moment, and what has been counted since the
--- client first knew it. Counts only grow; a node that left the cluster and comes back
--- begins anew.
+-- | The state of a node's connections now, and counts since the client first knew the node.
+-- Counts only grow; a node that left the cluster and comes back begins anew.
 --
 -- @since 0.1.0.0
 data NodeSnapshot = NodeSnapshot
-  { -- | Where its connections lead.
+  { -- | The address of the node.
     gaugeEndpoint :: Endpoint,
     -- | The open connections that all callers share.
     gaugeConnections :: [MuxGauges],
-    -- | The same, those for reads from a replica.
+    -- | The open shared connections for reads from the node as a replica.
     gaugeReplicaConnections :: [MuxGauges],
-    -- | The one for commands that must not wait behind others, if it is open.
+    -- | The connection for commands that must not wait behind others, if it is open.
     gaugeControlConnections :: [MuxGauges],
-    -- | The connections that one caller has for itself.
+    -- | The connections that are lent to one caller at a time.
     gaugeDedicated :: DedicatedGauges,
-    -- | How long the node took for what it answered on shared connections.
+    -- | How long the node took to answer on shared connections.
     roundTrips :: RoundTrips,
-    -- | The same, for reads from a replica.
+    -- | How long the node took to answer reads as a replica.
     roundTripsReplica :: RoundTrips,
     roundTripsControl :: RoundTrips,
-    -- | On lent connections: what a blocking command waited on the server is in it.
+    -- | On lent connections. The time that a blocking command waited on the server is included.
     roundTripsDedicated :: RoundTrips,
-    -- | Connections that were opened, and are ready.
+    -- | Connections that were opened and became ready.
     countOpened :: Int,
-    -- | Of those, that ended without this client wanting it.
+    -- | Connections that were ready and ended without this client closing them.
     countLost :: Int,
-    -- | Attempts to open one that failed.
+    -- | Attempts to open a connection that failed.
     countConnectsFailed :: Int,
-    -- | MOVED that the node answered.
+    -- | MOVED replies of the node.
     countMoved :: Int,
-    -- | ASK that the node answered.
+    -- | ASK replies of the node.
     countAsk :: Int,
-    -- | Commands that were sent to it after another attempt had failed, here or elsewhere.
+    -- | Commands that were sent to the node after another attempt had failed, here or elsewhere.
     countResent :: Int,
-    -- | Errors that callers got of commands that were tried here last. Errors of the
-    -- program (a command that is refused unsent, a reply of another shape than expected)
-    -- are not among them; a command that is split counts for each part.
+    -- | Errors that callers got for commands whose last attempt was at this node. Errors of
+    -- the program (a command that is refused unsent, a reply of another shape than expected)
+    -- do not count; each part of a split command counts.
     countErrors :: ErrorCounts,
-    -- | Commands that were in flight when their connection ended: those that had not
-    -- been sent,
+    -- | Commands that had not been sent when their connection ended. Some were sent again
+    -- ('countResent').
     countCutUnsent :: Int,
-    -- | and those that had. Some of both were sent again ('countResent').
+    -- | Commands that had been sent and not answered when their connection ended. Some were
+    -- sent again ('countResent').
     countCutSent :: Int
   }
   deriving stock (Eq, Show)
 
--- | Errors, by what their callers may conclude.
+-- | Counts of errors, by what their callers may conclude about the command.
 --
 -- @since 0.1.0.0
 data ErrorCounts = ErrorCounts
@@ -277,7 +276,7 @@ data ErrorCounts = ErrorCounts
   }
   deriving stock (Eq, Show)
 
--- | Takes each shared connection's lock for a moment.
+-- | The gauges and counts of a node now. Takes each shared connection's lock for a moment.
 nodeSnapshot :: Node -> IO NodeSnapshot
 nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool, nodeDedicated, nodeTallies} = do
   gaugeConnections <- poolGauges nodePool
@@ -321,7 +320,7 @@ nodeSnapshot node@Node {nodeEndpoint, nodePool, nodeReplicaPool, nodeControlPool
   where
     counted = countOf (nodeTally node)
 
--- | The errors that were counted there.
+-- | The errors in a tally.
 errorCounts :: Tally -> IO ErrorCounts
 errorCounts tally = do
   errorsNotSent <- countOf tally ErrorsNotSent

@@ -1,4 +1,4 @@
--- | Where a walk stands, as text that another process can read.
+-- | The position of a walk, as text that another process can read.
 module Redis.Internal.Routing.Position
   ( Position (..),
     Standing (..),
@@ -24,36 +24,37 @@ import Redis.Error (Endpoint (..))
 import Redis.Internal.Protocol.Slot (slotCount)
 import Redis.Internal.Routing.Walk
 
--- | Where a walk goes on.
+-- | The position at which a walk goes on.
 --
 -- @since 0.1.0.0
 data Position = Position
-  { -- | What is walked over: a command, and a key if it has one.
+  { -- | The subject of the walk: a command, and a key if the command has one.
     positionOf :: [ByteString],
     positionStanding :: Standing
   }
   deriving stock (Eq)
 
--- | As its text.
+-- | Shows the position's text.
 instance Show Position where
   showsPrec level = showsPrec level . positionText
 
--- | How far it is.
+-- | The progress of a walk.
 data Standing
   = OverKeys KeysWalk
   | OverItems ItemsWalk
   deriving stock (Eq, Show)
 
--- | A walk over what one key holds.
+-- | The progress of a walk over the elements of one key.
 data ItemsWalk
   = Unbegun
-  | -- | At this node, whose process had this identity; the cursor, or the end, when a
-    -- look is to follow.
+  | -- | The walk is at this node, whose process has this identity, and goes on at the cursor.
+    -- Without a cursor it is at the end, and the identity has yet to be checked.
     Within Endpoint ByteString (Maybe ByteString)
   | Finished
   deriving stock (Eq, Show)
 
--- | Letters, digits and a few signs. \(O(n)\) in the slots' ranges and in nodes.
+-- | The position as text: ASCII letters, digits, spaces and a few other signs. \(O(n)\) in
+-- the ranges of slots and in the nodes.
 --
 -- @since 0.1.0.0
 positionText :: Position -> ByteString
@@ -80,7 +81,7 @@ positionText Position {positionOf, positionStanding} = Char8.intercalate "," (ma
 number :: Int -> ByteString
 number = Char8.pack . show
 
--- First and last of each stretch.
+-- The first and last slot of each range.
 runsOf :: [Int] -> [(Int, Int)]
 runsOf = \case
   [] -> []
@@ -95,11 +96,11 @@ endpointWords = \case
   TcpEndpoint host port -> ["tcp", host, number (fromIntegral port)]
   UnixEndpoint path -> ["unix", encodedPath path]
 
--- Any character, as its number.
+-- Each character as its number.
 encodedPath :: FilePath -> ByteString
 encodedPath = Char8.intercalate "." . map (number . fromEnum)
 
--- | 'Nothing' for what 'positionText' did not give. \(O(n)\).
+-- | Reads a position. 'Nothing' if 'positionText' did not make the text. \(O(n)\).
 --
 -- @since 0.1.0.0
 positionFromText :: ByteString -> Maybe Position
@@ -119,7 +120,7 @@ positionFromText text = do
   where
     filled cursor = if ByteString.null cursor then Nothing else Just cursor
 
-    -- With the node of the leg whose records these are.
+    -- Carries along the node of the leg that the records belong to.
     walkRecord (walk, current) = \case
       ["c", first, final] -> do
         slots <- range first final
@@ -157,7 +158,7 @@ slotFrom text = do
   slot <- wholeNumber text
   slot <$ guard (slot < slotCount)
 
--- Not negative.
+-- A number that is not negative.
 wholeNumber :: ByteString -> Maybe Int
 wholeNumber text = do
   (value, rest) <- Char8.readInt text
@@ -176,7 +177,7 @@ endpointFrom = \case
       code <- wholeNumber text
       toEnum code <$ guard (code <= fromEnum (maxBound :: Char))
 
--- What is not plain becomes a per cent sign and two digits.
+-- Writes each byte that is not plain as a per cent sign and two digits.
 escaped :: ByteString -> ByteString
 escaped = Lazy.toStrict . Builder.toLazyByteString . foldMap byte . ByteString.unpack
   where

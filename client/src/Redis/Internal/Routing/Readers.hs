@@ -1,14 +1,14 @@
--- | Which of the nodes that hold the same data answers a read: a pure choice among
+-- | Chooses which of the nodes with the same data answers a read: a pure choice among
 -- candidates, for the shards of a cluster and for any other primary with replicas.
 --
--- A choice is a list of tiers. The first tier that has anybody is drawn from, so
--- whatever is asked for, some candidate is found if there is any: that a node is held
--- to be down makes it the last choice, and refuses nothing.
+-- A choice is a list of tiers. The node is drawn from the first tier that is not empty. So
+-- whatever the preference, a candidate is found if there is one: a node that is down is only
+-- the last choice, and is never refused.
 --
--- Whoever is near is decided once for each round of questions and not for each
--- command ('sightings'). Near are those about as quick as the quickest, so that not all
--- reads run to one node; and who was near stays so a little longer, so that two
--- nodes as good as each other do not change places with each round.
+-- Which nodes are near is decided once for each round of questions, not for each command
+-- ('sightings'). Near are the nodes about as quick as the quickest, so that not all reads go
+-- to one node. A node that was near stays near a little longer, so that two equally quick
+-- nodes do not change places with each round.
 module Redis.Internal.Routing.Readers
   ( -- * Choosing
     Candidate (..),
@@ -31,33 +31,33 @@ import Redis.Error (Endpoint)
 import Redis.Internal.Config (ReadFrom (..))
 import Redis.Internal.Network.Clock (Nanos)
 
--- | A node that could answer.
+-- | A node that could answer a read.
 data Candidate node = Candidate
   { candidateNode :: node,
     candidateIsPrimary :: Bool,
-    -- | Not held to be down.
+    -- | Whether the node does not count as down.
     candidateUp :: Bool,
     candidateSighting :: Sighting
   }
   deriving stock (Eq, Show)
 
--- | What a node said when it was asked last.
+-- | The survey's knowledge about a node.
 data Sighting = Sighting
-  { -- | 'Nothing' if it was not asked, or has none.
+  { -- | The availability zone; 'Nothing' if it was not asked for, or the node has none.
     sightedZone :: Maybe ByteString,
-    -- | How long it takes to answer, smoothed; 'Nothing' if it did not answer.
+    -- | How long the node takes to answer, smoothed; 'Nothing' if it did not answer.
     sightedLatency :: Maybe Nanos,
-    -- | It is one of the quickest that hold its data.
+    -- | Whether it is one of the quickest nodes with its data.
     sightedNear :: Bool
   }
   deriving stock (Eq, Show)
 
--- | Nothing is known of it.
+-- | The sighting of a node that was never asked.
 unseen :: Sighting
 unseen = Sighting {sightedZone = Nothing, sightedLatency = Nothing, sightedNear = False}
 
--- | The candidates in the order of preference, those that are as good as each other
--- together. Every candidate is in one of them, unless only the primary will do.
+-- | The candidates in tiers, in the order of preference. Every candidate is in one of them,
+-- unless only the primary is allowed.
 -- \(O(n)\).
 tiers :: ReadFrom -> [Candidate node] -> [[Candidate node]]
 tiers wanted candidates = case wanted of
@@ -73,8 +73,8 @@ tiers wanted candidates = case wanted of
     up = filter candidateUp candidates
     replicasUp = filter (not . candidateIsPrimary) up
 
--- | The one that is drawn, given any number. 'Nothing' only if there is no candidate,
--- or no primary where nobody else will do.
+-- | The candidate that is drawn, given any number. 'Nothing' only if there is no candidate,
+-- or no primary where only the primary is allowed.
 chooseReader :: ReadFrom -> Int -> [Candidate node] -> Maybe (Candidate node)
 chooseReader wanted drawn candidates = case filter (not . null) (tiers wanted candidates) of
   best@(first : _) : _ -> case drop (drawn `mod` length best) best of
@@ -82,17 +82,17 @@ chooseReader wanted drawn candidates = case filter (not . null) (tiers wanted ca
     [] -> Just first
   _ -> Nothing
 
--- | What a node said in one round of questions.
+-- | A node's answers in one round of questions.
 data Answer = Answer
-  { -- | How long the quickest of its answers took; 'Nothing' if none came.
+  { -- | How long the quickest answer took; 'Nothing' if none came.
     answerLatency :: Maybe Nanos,
-    -- | 'Nothing' if it was not asked for.
+    -- | The zone; the outer 'Nothing' if it was not asked for.
     answerZone :: Maybe (Maybe ByteString)
   }
   deriving stock (Eq, Show)
 
--- | What is known after a round: of the nodes of these groups, each of which holds the
--- same data, and of nobody else. A node that was not asked keeps what is known of it.
+-- | The sightings after a round: of the nodes of these groups, each of which has the same
+-- data, and of no others. A node that was not asked keeps its sighting.
 -- \(O(n \log n)\).
 sightings :: [[Endpoint]] -> Map Endpoint Answer -> Map Endpoint Sighting -> Map Endpoint Sighting
 sightings groups answers before = Map.unions (map (judged . updated) groups)
@@ -105,7 +105,7 @@ sightings groups answers before = Map.unions (map (judged . updated) groups)
           sightedZone = fromMaybe (sightedZone sighting) answerZone
         }
 
-    -- A node that falls silent comes back with what it then says.
+    -- After a silence, a node starts again with its new latency.
     smoothed Nothing measured = measured
     smoothed (Just known) measured = known + (measured - known) * 3 `quot` 10
 
@@ -119,11 +119,11 @@ sightings groups answers before = Map.unions (map (judged . updated) groups)
           | sightedNear sighting = quickest + quickest `quot` 2 + staysWithin
           | otherwise = quickest + quickest `quot` 5 + entersWithin
 
--- | A node enters up to a fifth above the quickest and this: 0.2 ms. Less than that is
--- how long threads wait for each other.
+-- | How much slower than the quickest plus a fifth a node may be to become near: 0.2 ms.
+-- Threads wait about that long for each other anyway.
 entersWithin :: Nanos
 entersWithin = 200000
 
--- | It leaves past half above the quickest and this: 0.5 ms.
+-- | How much slower than the quickest plus a half a node may be to stay near: 0.5 ms.
 staysWithin :: Nanos
 staysWithin = 500000

@@ -1,10 +1,9 @@
--- | Commands on their way after a fault, as one pure machine.
+-- | Recovers commands after a fault, as one pure machine.
 --
--- A command that failed and is to be sent again is a /case/. A case rests until
--- its backoff is over, is on its way to a node, waits for news of the cluster
--- because nobody is known to serve it, or is in flight once more. 'step' moves
--- it; what its actions ask for is carried out by
--- "Redis.Internal.Client.Recoverer".
+-- A command that failed and is to be sent again is a /case/. A case rests until its backoff
+-- is over, is on its way to a node, waits for news of the cluster because no node is known to
+-- serve it, or is in flight once more. 'step' moves it; "Redis.Internal.Client.Recoverer"
+-- carries out the actions.
 --
 -- > stage        event                     next stage, or end
 -- > ─────────────────────────────────────────────────────────────────────────
@@ -25,7 +24,7 @@
 -- > Leaving, stopped     Unplaced          as Failed
 -- > (new), stopped       Enter, EnterUnplaced      the end   Finish
 --
--- An event about a case that has ended changes nothing: its reply came too late.
+-- An event about a case that has ended changes nothing: the event came too late.
 module Redis.Internal.Routing.Recovery
   ( Recovery,
     newRecovery,
@@ -56,15 +55,15 @@ import Redis.Internal.Network.Clock (Nanos, nanosFromSeconds, secondsFromNanos)
 import Redis.Internal.Protocol.Slot (Slot, slotNumber)
 import Redis.Internal.Routing.Retry
 
--- | The cases there are. The parameter is what the driver knows of each.
+-- | All cases. The parameter is the driver's payload for each.
 data Recovery a = Recovery
   { recoveryCases :: IntMap (Tracked a),
     recoveryNext :: CaseId,
-    -- | When each case must be looked at, if it must.
+    -- | When each case must be looked at, if at any time.
     recoveryWakes :: Set (Nanos, CaseId),
-    -- | Those that wait for news.
+    -- | The cases that wait for news.
     recoverySeekers :: Set CaseId,
-    -- | How many of those there are for each slot.
+    -- | How many cases wait for news, for each slot.
     recoverySlots :: IntMap Int,
     recoveryStopped :: Bool
   }
@@ -72,19 +71,19 @@ data Recovery a = Recovery
 -- | The number of a case.
 type CaseId = Int
 
--- | A command that is to be recovered.
+-- | A command that is being recovered.
 data Case a = Case
   { casePayload :: a,
     caseFacts :: Facts,
-    -- | The slot that decides where it goes. Commands for one slot that wait for news
-    -- stay in their order.
+    -- | The slot that decides where the command goes. Commands for one slot that wait for
+    -- news stay in their order.
     caseSlot :: Maybe Slot,
-    -- | The bounds that hold for it.
+    -- | The bounds for this command.
     casePolicy :: Policy,
     caseCourse :: Course,
-    -- | When its caller's time is over.
+    -- | When the caller's time is over.
     caseDeadline :: Maybe Nanos,
-    -- | Seconds that its caller gave it.
+    -- | The seconds that the caller gave the command.
     caseLimit :: Double
   }
 
@@ -96,43 +95,43 @@ data Tracked a = Tracked
 data CaseStage
   = Resting Nanos Target
   | Leaving Target Look
-  | -- | With what it comes to if there is no news in time.
+  | -- | Has the failure that counts if there is no news in time.
     Seeking Target FailedAttempt
 
--- | Whether a node is looked for the last time.
+-- | Whether this is the last time that a node is looked for.
 data Look = FirstLook | LastLook
 
--- | What happened.
+-- | An event for the machine.
 data Event a
-  = -- | A command failed, and this has been decided.
+  = -- | A command failed, with this decision.
     Enter (Case a) Decision
-  | -- | Nobody is known for a command that has not been sent yet. The failure is what
-    -- it comes to if that stays so.
+  | -- | No node is known for a command that has not been sent yet. The failure counts if that
+    -- does not change.
     EnterUnplaced (Case a) FailedAttempt
   | -- | An attempt failed.
     Failed CaseId FailedAttempt
   | -- | An attempt was answered.
     Answered CaseId
-  | -- | No node was found for it. The failure is what it comes to if none is.
+  | -- | No node was found for the command. The failure counts if none is found later.
     Unplaced CaseId FailedAttempt
-  | -- | Another map, or another reason why there is none.
+  | -- | There is another map, or another reason why there is none.
     News
   | -- | Time has passed.
     Tick
   | -- | The client is closed.
     Stop
 
--- | What the driver is to do.
+-- | An action for the driver.
 data Action a
   = Send CaseId a Target
-  | -- | The command ends with this error.
+  | -- | End the command with this error.
     Finish a Error
-  | -- | Its time is over while it is on its way: with the first error if it has not
-    -- been submitted, and then it must not be; with the second if it has.
+  | -- | End a command whose time is over while it is on its way: with the first error if it
+    -- has not been submitted, and then it must not be; with the second if it has been.
     Expire a Error Error
   | Perform a Effect
 
--- | No cases.
+-- | A machine without cases.
 newRecovery :: Recovery a
 newRecovery =
   Recovery
@@ -144,11 +143,11 @@ newRecovery =
       recoveryStopped = False
     }
 
--- | Whether it was stopped and no case is left. \(O(1)\).
+-- | Whether the machine was stopped and no case is left. \(O(1)\).
 recoveryIsOver :: Recovery a -> Bool
 recoveryIsOver recovery = recoveryStopped recovery && IntMap.null (recoveryCases recovery)
 
--- | Whether some case waits for news. \(O(1)\).
+-- | Whether any case waits for news. \(O(1)\).
 recoverySeeking :: Recovery a -> Bool
 recoverySeeking = not . Set.null . recoverySeekers
 
@@ -156,8 +155,8 @@ recoverySeeking = not . Set.null . recoverySeekers
 recoveryWake :: Recovery a -> Maybe Nanos
 recoveryWake = fmap fst . Set.lookupMin . recoveryWakes
 
--- | What becomes of the cases at this time. \(O(\log n)\) for an event about one
--- case.
+-- | The cases and the actions after an event at this time. \(O(\log n)\) for an event about
+-- one case.
 step :: Nanos -> Event a -> Recovery a -> (Recovery a, [Action a])
 step now event recovery = case event of
   Enter fresh _ | recoveryStopped recovery -> (recovery, [tooLate fresh])
@@ -197,7 +196,7 @@ step now event recovery = case event of
 
     andThen (current, actions) change = (change current, actions)
 
--- | A case whose time to be looked at has come.
+-- | Handles a case whose time to be looked at has come.
 due :: Nanos -> CaseId -> Tracked a -> Recovery a -> (Recovery a, [Action a])
 due now number Tracked {trackedCase, trackedStage} recovery
   | overdue = case trackedStage of
@@ -212,18 +211,18 @@ due now number Tracked {trackedCase, trackedStage} recovery
     overdue = maybe False (<= now) (caseDeadline trackedCase)
     late delivery = concluding (caseFacts trackedCase) (caseCourse trackedCase) (TimeoutError (TimeoutFailure delivery (seconds (caseLimit trackedCase))))
 
--- | The client is closed: nothing is sent any more, what is on its way may still
--- be answered.
+-- | Handles the closing of the client: nothing is sent any more; a command on its way may
+-- still be answered.
 stopped :: CaseId -> Tracked a -> Recovery a -> (Recovery a, [Action a])
 stopped number Tracked {trackedCase, trackedStage} recovery = case trackedStage of
   Leaving _ _ -> (recovery, [])
   _ -> (forget number recovery, [tooLate trackedCase])
 
--- | The client is closed before it could be sent.
+-- | Ends a case because the client was closed before the command could be sent.
 tooLate :: Case a -> Action a
 tooLate current = Finish (casePayload current) (concluding (caseFacts current) (caseCourse current) ClientClosed)
 
--- | Asks the policy what becomes of a failed attempt.
+-- | Handles a failed attempt as the retry policy decides.
 judge :: Nanos -> CaseId -> Case a -> FailedAttempt -> Recovery a -> (Recovery a, [Action a])
 judge now number before failure recovery =
   (fmap (effects <>) . proceed now number after (verdictDecision verdict)) recovery
@@ -237,7 +236,7 @@ judge now number before failure recovery =
     after = before {caseCourse = verdictCourse verdict}
     effects = map (Perform (casePayload before)) (verdictEffects verdict)
 
--- | Does with a case as was decided.
+-- | Carries out a decision about a case.
 proceed :: Nanos -> CaseId -> Case a -> Decision -> Recovery a -> (Recovery a, [Action a])
 proceed now number current decision recovery = case decision of
   GiveUp failure -> (forget number recovery, [Finish (casePayload current) failure])
@@ -251,11 +250,11 @@ leave look number current target recovery =
     [Send number (casePayload current) target]
   )
 
--- | A number for a new case.
+-- | The number for a new case.
 admit :: Recovery a -> (CaseId, Recovery a)
 admit recovery = (recoveryNext recovery, recovery {recoveryNext = recoveryNext recovery + 1})
 
--- | Puts a case in its stage, and the indices with it.
+-- | Puts a case into a stage, and updates the indices.
 place :: CaseId -> Tracked a -> Recovery a -> Recovery a
 place number tracked recovery =
   cleared
@@ -284,7 +283,7 @@ forget number recovery = case IntMap.lookup number (recoveryCases recovery) of
           Nothing -> recoverySlots recovery
       }
 
--- | The slot whose commands must not overtake this one.
+-- | The slot of a case whose later commands must not overtake it.
 soughtSlot :: Tracked a -> Maybe Int
 soughtSlot Tracked {trackedCase, trackedStage} = case trackedStage of
   Seeking _ _ -> slotNumber <$> caseSlot trackedCase

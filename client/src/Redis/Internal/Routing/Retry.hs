@@ -1,16 +1,15 @@
--- | Whether a command that failed is sent again, where and when.
+-- | Decides whether a command that failed is sent again, where and when.
 --
--- Two questions decide, and they are kept apart. /May/ it be sent again? Only
--- if it certainly did not run, or if running it twice does no harm
--- ('factRepeatable'); one guard at the top of 'decide' asks this, so that no
--- rule further down can forget it. /Is it worth it/, and where? That is a table
--- over what the server or the connection said.
+-- Two questions decide, and they are kept apart. /May/ it be sent again? Only if it
+-- certainly did not run, or if running it twice does no harm ('factRepeatable'). One guard at
+-- the top of 'decide' checks this, so that no rule further down can forget it. /Is it worth
+-- it/, and where? That is a table over the replies of servers and the failures of
+-- connections.
 --
--- A redirect is no execution: a server that says MOVED or ASK has not run the
--- command, so INCR follows it as GET does. How often is bounded twice, by the
--- number of attempts and by the time that is left; the first redirect is
--- followed at once, further ones after a jittered delay, so that two nodes that
--- point at each other cannot keep a core busy.
+-- A redirect is no execution: a server that answers MOVED or ASK has not run the command, so
+-- INCR follows it as GET does. Redirects are bounded twice, by the number of attempts and by
+-- the time that is left. The first redirect is followed at once, further ones after a
+-- jittered delay, so that two nodes that point at each other cannot keep a core busy.
 module Redis.Internal.Routing.Retry
   ( -- * The question
     Policy (..),
@@ -42,63 +41,63 @@ import Redis.Internal.Protocol.Slot (slotFromInt)
 import Redis.Internal.Routing.Lasting
 import Redis.Internal.Routing.Topology (Trigger (..))
 
--- | The bounds, and what a command may be told.
+-- | The bounds for a command.
 data Policy = Policy
-  { -- | How often a command may be sent in all.
+  { -- | How often a command may be sent in total.
     policyMaxAttempts :: Int,
     policyBackoff :: Backoff,
-    -- | Whether it is known, and asked for, who serves what: of a cluster, and of a
-    -- group. Otherwise what only those say is an error like any other.
+    -- | Whether the client follows a slot map (of a cluster or a group) and can ask for a new
+    -- one. If not, the replies that only such servers give are errors like any other.
     policyClustered :: Bool,
-    -- | Whether a server alone may send it elsewhere: not if its node was named.
+    -- | Whether a standalone server may redirect the command. Not if its node was named.
     policyRedirected :: Bool,
-    -- | Where the nodes that redirects name are reached.
+    -- | Translates the addresses in redirects to addresses that this client can reach.
     policyMapping :: AddressMapping
   }
   deriving stock (Show)
 
--- | What a node was taken for when the command was sent to it; one named by a
--- redirect is taken for a primary.
+-- | The role that a node was taken for when the command was sent to it. A node that a
+-- redirect names is taken for a primary.
 data Role = Primary | Replica
   deriving stock (Eq, Show, Enum, Bounded)
 
 -- | How an attempt was sent.
 data Sent
-  = -- | To where the map, or a MOVED, says.
+  = -- | To the node of the map, or of a MOVED.
     Plainly
-  | -- | With ASKING ahead, to where an ASK pointed.
+  | -- | With ASKING ahead, to the node of an ASK.
     WithAsking
   deriving stock (Eq, Show, Enum, Bounded)
 
 -- | How an attempt failed.
 data FailedAttempt = FailedAttempt
   { failedError :: Error,
-    -- | Where it was sent; 'Nothing' if no node could be chosen.
+    -- | The node that it was sent to; 'Nothing' if no node could be chosen.
     failedNode :: Maybe Endpoint,
     failedRole :: Role,
     failedSent :: Sent,
     -- | Seconds until the caller's deadline; 'Nothing' if there is none.
     failedRemaining :: Maybe Double,
-    -- | Between 0 and 1, drawn anew for each failure.
+    -- | A number between 0 and 1, drawn anew for each failure.
     failedRandom :: Double
   }
   deriving stock (Eq, Show)
 
 -- | The history of one command, failed attempts only.
 data Course = Course
-  { -- | How often it has been sent, or could not be.
+  { -- | How often the command has been sent, or could not be sent.
     courseAttempts :: Int,
     courseRedirects :: Int,
-    -- | Retries that waited.
+    -- | Retries after a delay.
     courseDelays :: Int,
     courseReauthenticated :: Bool,
-    -- | Some attempt may have run.
+    -- | Whether an attempt may have run.
     courseMaybeRan :: Bool,
     courseReversedTrail :: [(Endpoint, Error)]
   }
   deriving stock (Eq, Show)
 
--- | Nothing has been tried.
+-- | The course of a command that has not been tried.
 newCourse :: Course
 newCourse =
   Course
@@ -114,8 +113,8 @@ newCourse =
 courseTrail :: Course -> [(Endpoint, Error)]
 courseTrail = reverse . courseReversedTrail
 
--- | What to do, what to tell others, and what to hand in at the next failure.
--- Effects come before the command is sent again.
+-- | The decision, its effects on others, and the course for the next failure. Effects come
+-- before the command is sent again.
 data Verdict = Verdict
   { verdictDecision :: Decision,
     verdictEffects :: [Effect],
@@ -123,48 +122,48 @@ data Verdict = Verdict
   }
   deriving stock (Eq, Show)
 
--- | How it goes on.
+-- | The decision about a failed command.
 data Decision
   = -- | The caller gets this error.
     GiveUp Error
   | RetryNow Target
-  | -- | After so many seconds; always less than are left.
+  | -- | After so many seconds, always fewer than are left.
     RetryAfter Double Target
   deriving stock (Eq, Show)
 
 -- | Where an attempt goes.
 data Target
-  = -- | By the map, as it then is.
+  = -- | The node of the map at that time.
     SameRoute
-  | -- | By the map, and not to a replica.
+  | -- | The primary of the map at that time.
     PrimaryRoute
-  | -- | To this node, known or not.
+  | -- | This node, known or not.
     ToNode Endpoint
-  | -- | To this node, ASKING ahead of it and nothing between.
+  | -- | This node, with ASKING ahead of the command and nothing in between.
     AskingNode Endpoint
   deriving stock (Eq, Show)
 
--- | What others should know.
+-- | An effect of a failure on other parts of the client.
 data Effect
-  = -- | For "Redis.Internal.Routing.Topology".
+  = -- | A trigger for "Redis.Internal.Routing.Topology".
     Tell Trigger
   | -- | Replace the connection that answered, unless that has been done since.
     Reconnect Endpoint
   deriving stock (Eq, Show)
 
--- | What the table says, before bounds are looked at.
+-- | The advice of the table, before bounds are checked.
 data Advice
-  = -- | To the caller as it stands.
+  = -- | Give the caller the error as it stands.
     HandOver
-  | -- | To the caller, with what earlier attempts were told.
+  | -- | Give the caller the error, with those of earlier attempts.
     Conclude
-  | -- | At once if it is the first time the command is sent elsewhere.
+  | -- | Send at once if it is the first time that the command is sent elsewhere.
     Elsewhere Target
-  | -- | After a delay.
+  | -- | Send after a delay.
     Later Target
 
--- | Decides over a failed attempt. Total, and \(O(n)\) in the attempts only
--- when it gives up.
+-- | Decides about a failed attempt. Total, and \(O(n)\) in the attempts only when it gives
+-- up.
 decide :: Policy -> Facts -> Course -> FailedAttempt -> Verdict
 decide policy facts before failure
   | errorDelivery (failedError failure) == MaybeExecuted && not (factRepeatable facts) =
@@ -190,8 +189,8 @@ decide policy facts before failure
       | maybe False (<= delayOf decision) (failedRemaining failure) = exhausted
       | otherwise = Verdict {verdictDecision = decision, verdictEffects = told, verdictCourse = onwards}
 
-    -- One attempt has no trail worth telling, and where no node was ever
-    -- tried there is none; the error says more.
+    -- After one attempt there is no trail worth reporting, and without any node that was
+    -- tried there is none; then the error itself says more.
     exhausted
       | courseAttempts course <= 1 || null (courseReversedTrail course) = giveUp (failedError failure)
       | otherwise =
@@ -204,8 +203,8 @@ decide policy facts before failure
           verdictCourse = course
         }
 
--- | Seconds that an attempt after a delay must have: one that ends while it is on
--- its way leaves a doubt where there was none.
+-- | The least seconds that must be left after a delay: a deadline that passes while the
+-- attempt is on its way leaves it in doubt whether the command has run.
 leastTime :: Double
 leastTime = 0.005
 
@@ -214,8 +213,8 @@ delayOf = \case
   RetryAfter delay _ -> delay + leastTime
   _ -> 0
 
--- | The error that a command ends with after this course: it says that a write may
--- have run if an earlier attempt may have, although the last one did not.
+-- | The error that a command ends with after this course. It says that a write may have run
+-- if an earlier attempt may have run, even if the last one did not.
 concluding :: Facts -> Course -> Error -> Error
 concluding facts course failed
   | factReadOnly facts || not (courseMaybeRan course) || errorDelivery failed == MaybeExecuted = failed
@@ -240,7 +239,7 @@ noteAttempt FailedAttempt {failedError, failedNode} course =
       ReplyError serverError -> parseRedirect serverError == Just Unauthenticated
       _ -> False
 
--- | The table.
+-- | The table: the effects and the advice for a failure.
 adviseOn :: Policy -> Course -> FailedAttempt -> ([Effect], Advice)
 adviseOn policy course failure = case failedError failure of
   ReplyError serverError -> maybe ([], HandOver) (adviseOnReply policy course failure) (parseRedirect serverError)
@@ -252,10 +251,10 @@ adviseOn policy course failure = case failedError failure of
       | not (null reasons) && all (isLasting . snd) reasons -> ([], HandOver)
       | clustered -> ([], Later SameRoute)
     _ -> ([], HandOver)
-  -- The time of a replica is a part of the command's.
+  -- A replica is given only a part of the command's time, so there is time left.
   TimeoutError _ | clustered, failedRole failure == Replica -> ([], Elsewhere PrimaryRoute)
-  -- The deadline is over: nobody waits for another attempt.
-  -- Not even sent: what it waited for is what the nodes said before.
+  -- The deadline is over, so nobody waits for another attempt. A command that was not even
+  -- sent ends with the errors of the nodes that it was waiting for.
   TimeoutError (TimeoutFailure NotSent _) -> ([], Conclude)
   TimeoutError _ -> ([], HandOver)
   UnexpectedReply _ -> ([], HandOver)
@@ -271,8 +270,8 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
     | replica && clustered -> ([], Elsewhere PrimaryRoute)
     | otherwise -> (aboutNode SawLoading, Later SameRoute)
   Unauthenticated
-    -- The server forgot who this connection is, or the user changed: one new
-    -- handshake tells.
+    -- The server forgot who this connection is, or the user changed: one new handshake
+    -- shows which.
     | courseReauthenticated course -> ([], HandOver)
     | otherwise -> (maybe [] (\node -> [Reconnect node]) failedNode, Later SameRoute)
   Redirected destination
@@ -281,16 +280,16 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
       Just target <- resolved destination,
       node /= target ->
       ([Tell (LearntRedirect node target)], Elsewhere (ToNode target))
-    -- It follows nobody just now.
+    -- The server follows no primary just now.
     | otherwise -> ([], Later SameRoute)
   _ | not clustered -> ([], HandOver)
   Moved slot destination -> case resolved destination of
     Just target
-      -- It sends us to where we are: the connection ends elsewhere than its
+      -- It redirects to the node that was asked: the connection does not end where its
       -- address says.
       | Just target == failedNode -> ([Tell (LearntMoved slot target), Reconnect target], Later (ToNode target))
-      -- What it says of the slot may be what the map says; then it is the
-      -- replica that the map is wrong about.
+      -- The map may have the same owner for the slot; then what is wrong in the map is the
+      -- replica.
       | otherwise ->
         ( Tell (LearntMoved slot target) : [Tell (SawStrayReplica node) | replica, Just node <- [failedNode]],
           Elsewhere (ToNode target)
@@ -301,8 +300,8 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
       | Just target == failedNode -> ([], Later SameRoute)
       | otherwise -> ([], Elsewhere (AskingNode target))
     Nothing -> ([Tell (MovedToUnknown slot)], Later SameRoute)
-  -- Not all keys have arrived. At the target of an ASK only the source knows
-  -- when they have, and it is the source that the map still names.
+  -- Not all keys have arrived at the target of a migration. Only the source knows when they
+  -- have, and the map still names the source.
   TryAgain -> ([], Later SameRoute)
   ClusterDown -> ([Tell SawClusterDown], Later SameRoute)
   MasterDown
@@ -320,14 +319,15 @@ adviseOnReply policy course FailedAttempt {failedNode, failedRole} redirect = ca
       | clustered = maybe [] (\node -> [Tell (trigger node)]) failedNode
       | otherwise = []
 
--- | What was lost is known from the delivery; what would help, from the cause.
+-- | The advice after a lost connection or a failed attempt to connect. Whether the command
+-- may have run is known from the delivery; what would help, from the cause.
 adviseOnConnection :: Policy -> FailedAttempt -> Endpoint -> ConnectionCause -> ([Effect], Advice)
 adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
   | lastingCause cause || suspect = (lost, HandOver)
   | clustered && failedRole == Replica = (lost, Elsewhere PrimaryRoute)
-  -- The first time at once: one thread's many reads in flight would otherwise
-  -- wait one after another. Whether a new connection may be opened already is
-  -- the node's own backoff to say, and then that is the answer.
+  -- The first time at once: many reads in flight of one thread would otherwise wait one
+  -- after another. If the node's own backoff does not allow a new connection yet, the next
+  -- failure says so, and is followed by a delay.
   | wasOpen = (lost, Elsewhere SameRoute)
   | otherwise = (lost, Later SameRoute)
   where
@@ -339,8 +339,8 @@ adviseOnConnection policy FailedAttempt {failedError, failedRole} node cause
       ProtocolViolation _ -> True
       _ -> False
     lost = [Tell (LostNode node) | clustered && cause /= ClosedLocally]
-    -- It may be the reply to this very command that could not be read; asking
-    -- again would end the connection for everybody once more.
+    -- The reply to this very command may be the one that could not be read; sending it again
+    -- would end the connection for all callers once more.
     suspect = case cause of
       ProtocolViolation _ -> errorDelivery failedError == MaybeExecuted
       _ -> False

@@ -1,8 +1,7 @@
--- | Which node a command goes to.
+-- | Decides which node a command goes to.
 --
--- The look-up that every command makes ('placeOf') reads snapshots and never
--- waits. Only when it finds nobody does 'placeEventually' wait, for news of the
--- cluster, and not for longer than it is told.
+-- The look-up that every command makes ('placeOf') reads snapshots and never waits. Only if
+-- it finds no node does 'placeEventually' wait for news of the cluster, up to a given time.
 module Redis.Internal.Routing.Router
   ( Router (..),
     newRouter,
@@ -78,42 +77,43 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Internal.Routing.Topology (Trigger (LearntRedirect, SawNobody, SawUncovered))
 import System.Random (randomRIO)
 
--- | How the servers of a client are found.
+-- | How a client finds its servers.
 data Router
   = StandaloneRouter Alone
-  | -- | By a map: of a cluster, or of a group, which is one shard that serves every slot.
+  | -- | By a slot map: of a cluster, or of a group, which is one shard that serves every slot.
     ClusterRouter ReadFrom ClusterClient
 
--- | A server alone.
+-- | A standalone server.
 data Alone = Alone
   { aloneNodes :: Nodes,
-    -- | As it was configured.
+    -- | The configured server.
     aloneSeed :: Place,
-    -- | The same, or where it has sent this client.
+    -- | The server in use: the configured one, or the one that it redirected this client to.
     alonePlace :: IORef Place
   }
 
--- | A node, and which of its connections.
+-- | A node, and which of its connections to use.
 data Place = Place
   { placeNode :: Node,
     placeRole :: ConnectionRole
   }
 
--- | What a node is taken for at this place.
+-- | The role that a node is taken for at this place.
 placeTakenFor :: Place -> Role
 placeTakenFor place = case placeRole place of
   ForPrimary -> Primary
   ForReplica -> Replica
   ForControl -> Primary
 
--- | Opens no connection to a standalone server, and asks a cluster's seeds in
--- the background.
+-- | Makes a router. Opens no connection to a standalone server; asks a cluster's seeds in the
+-- background.
 newRouter :: ConnectionSetup -> IO (Either Error Router)
 newRouter setup = case configTopology (setupConfig setup) of
   Standalone endpoint -> newAlone setup endpoint
   topology -> fmap (ClusterRouter (configReadFrom (setupConfig setup))) <$> newClusterClient setup (topologySeeds topology)
 
--- | Whoever it sends this client to is given up when he does not answer.
+-- | A router for a standalone server. After a redirect, the client returns to the configured
+-- server as soon as a connection to the other one fails.
 newAlone :: ConnectionSetup -> Endpoint -> IO (Either Error Router)
 newAlone setup endpoint = do
   lost <- newIORef (\_ -> pure ())
@@ -127,13 +127,13 @@ newAlone setup endpoint = do
         (if nodeEndpoint (placeNode place) == failed then aloneSeed else place, ())
       pure (Right (StandaloneRouter Alone {aloneNodes, aloneSeed, alonePlace}))
 
--- | Waits up to so many seconds for commands in flight, then closes.
+-- | Waits up to so many seconds for commands in flight, then closes all connections.
 closeRouter :: Double -> Router -> IO ()
 closeRouter grace = \case
   StandaloneRouter alone -> closeNodes grace (aloneNodes alone)
   ClusterRouter _ cluster -> closeClusterClient grace cluster
 
--- | Every node that was ever routed to and has not been removed.
+-- | Every node that a command was ever routed to and that has not been removed.
 routerNodes :: Router -> Nodes
 routerNodes = \case
   StandaloneRouter alone -> aloneNodes alone
@@ -145,31 +145,31 @@ isClustered = \case
   StandaloneRouter _ -> False
   ClusterRouter _ cluster -> not (clusterIsGroup cluster)
 
--- | Whether it is known, and asked for, who serves what.
+-- | Whether the client follows a slot map (of a cluster or a group) and can ask for a new one.
 isFollowed :: Router -> Bool
 isFollowed = \case
   StandaloneRouter _ -> False
   ClusterRouter _ _ -> True
 
--- | Who owns which slot; a server alone has no slots. Never blocks.
+-- | The slot map; empty for a standalone server. Never blocks.
 routerSlotMap :: Router -> IO SlotMap
 routerSlotMap = \case
   StandaloneRouter _ -> pure emptySlotMap
   ClusterRouter _ cluster -> currentSlotMap cluster
 
--- | What decides where a command goes.
+-- | The thing that decides where a command goes.
 data Aim
   = -- | Any primary.
     AtAnyNode
-  | -- | Who serves the slot.
+  | -- | A node that serves the slot.
     AtSlot Slot
-  | -- | The primary of the slot, also if replicas are preferred.
+  | -- | The primary of the slot, even if replicas are preferred.
     AtPrimary Slot
   | -- | The node at this endpoint.
     AtNode Endpoint
   deriving stock (Eq, Show)
 
--- | Of a route that one node answers. All its keys share a slot.
+-- | The aim of a route that one node answers. All its keys share a slot.
 aimOf :: Route a -> Aim
 aimOf = \case
   OneKey key -> AtSlot (keySlot key)
@@ -185,7 +185,7 @@ aimOf = \case
   AskServer _ -> AtAnyNode
 {-# INLINE aimOf #-}
 
--- | The slot that decides, if one does.
+-- | The slot that decides where a command goes, if a slot does.
 slotOf :: Aim -> Maybe Slot
 slotOf = \case
   AtSlot slot -> Just slot
@@ -193,7 +193,7 @@ slotOf = \case
   AtAnyNode -> Nothing
   AtNode _ -> Nothing
 
--- | Where a command with these facts and keys goes as things stand. \(O(1)\)
+-- | The place for a command with these facts and this route, by the current map. \(O(1)\)
 -- besides hashing the key; never blocks.
 placeOf :: Router -> Facts -> Route a -> IO (Maybe Place)
 placeOf router facts route = case router of
@@ -201,7 +201,7 @@ placeOf router facts route = case router of
   ClusterRouter {} -> placeAimed router facts (aimOf route)
 {-# INLINE placeOf #-}
 
--- | The same, for what decides.
+-- | Like 'placeOf', for an aim.
 placeAimed :: Router -> Facts -> Aim -> IO (Maybe Place)
 placeAimed router facts aim = case router of
   StandaloneRouter alone -> Just . inLane facts <$> readIORef (alonePlace alone)
@@ -223,8 +223,8 @@ placeAimed router facts aim = case router of
             placeRole = if mayLeavePrimary facts && nodeEndpoint node `Set.member` replicas then ForReplica else ForPrimary
           }
 
--- | How a command may leave the primary, given the client's choice. Most clients and
--- commands never do: two comparisons.
+-- | The preference for a replica, if the command may leave the primary, given the client's
+-- setting. For most clients and commands this is two comparisons and 'Nothing'.
 leavingFor :: Facts -> ReadFrom -> Maybe ReadFrom
 leavingFor facts usual = case factReadFrom facts of
   Nothing -> case usual of
@@ -240,7 +240,7 @@ leavingFor facts usual = case factReadFrom facts of
 mayLeavePrimary :: Facts -> Bool
 mayLeavePrimary facts = factReadOnly facts && factBlocking facts == NonBlocking
 
--- | The node's connection that a command needs.
+-- | The place with the node's connection that the command needs.
 inLane :: Facts -> Place -> Place
 inLane facts place = case factScope facts of
   ControlLane -> place {placeRole = ForControl}
@@ -261,7 +261,7 @@ reader cluster elsewhere slot = do
     Nothing -> Nothing
 {-# NOINLINE reader #-}
 
--- | Why nobody could be found, when the last refresh has ended.
+-- | The error that no node was found, with the reasons of the last refresh.
 nobodyFor :: Router -> Aim -> IO Error
 nobodyFor router aim =
   RoutingError . RoutingFailure NotSent <$> case router of
@@ -272,21 +272,21 @@ nobodyFor router aim =
         ([], Just slot) | not (clusterIsGroup cluster) -> UncoveredSlot (slotNumber slot)
         _ -> NoReachableNode reasons
 
--- | Asks for news of the cluster because nobody was found.
+-- | Asks for news of the cluster, because no node was found.
 missedNode :: Router -> Aim -> IO ()
 missedNode router aim = case (router, slotOf aim) of
   (ClusterRouter _ cluster, Just slot) -> tellCluster cluster (SawUncovered slot)
   (ClusterRouter _ cluster, _) -> tellCluster cluster SawNobody
   (StandaloneRouter _, _) -> pure ()
 
--- | Whether asking for news now would only be told again what 'nobodyFor' says.
+-- | Whether asking for news now would only bring the answer of 'nobodyFor' again.
 nobodyLasts :: Router -> IO Bool
 nobodyLasts = \case
   StandaloneRouter _ -> pure False
   ClusterRouter _ cluster -> newsIsLasting cluster
 
--- | Changes with each map that is published and each refresh that ends, and
--- stays as it is once the client is closed.
+-- | A number that changes with each map that is published and each refresh that ends. It
+-- stays the same once the client is closed.
 routerNews :: Router -> STM Int
 routerNews = \case
   StandaloneRouter _ -> pure 0
@@ -298,9 +298,9 @@ routerStopped = \case
   StandaloneRouter _ -> pure False
   ClusterRouter _ cluster -> clusterStopped cluster
 
--- | Looks until it finds something, each time that there is news, but for no
--- more than so many seconds, and for one piece of news. 'Nothing' if that was in
--- vain.
+-- | Looks for something. If that finds nothing, asks for news, waits for one piece of news for
+-- at most so many seconds, and looks once more. Does not wait if the last refresh failed in a
+-- way that will last.
 eventually :: Router -> Maybe Double -> Aim -> IO (Maybe a) -> IO (Maybe a)
 eventually router remaining aim look = do
   before <- atomically (routerNews router)
@@ -313,7 +313,7 @@ eventually router remaining aim look = do
         news before
       look
   where
-    -- Nothing is thrown to the caller when its time is over.
+    -- Waits with a flag, so that nothing is thrown to the caller when its time is over.
     news before = do
       over <- maybe (pure retry) expiry remaining
       atomically $
@@ -322,16 +322,16 @@ eventually router remaining aim look = do
           current <- routerNews router
           check (stopped || current /= before)
 
--- | Where a command goes, waiting for news of the cluster for at most so many
--- seconds if nobody is known.
+-- | The place for a command. If no node is known, waits for news of the cluster for at most so
+-- many seconds.
 placeEventually :: Router -> Maybe Double -> Facts -> Aim -> IO (Either Error Place)
 placeEventually router remaining facts aim =
   eventually router remaining aim (placeAimed router facts aim) >>= \case
     Just place -> pure (Right place)
     Nothing -> Left <$> nobodyFor router aim
 
--- | The nodes of an audience, each with the route to it. Waits as
--- 'placeEventually' if no map is known. A server alone is every audience.
+-- | The nodes of an audience, each with the route to it. Waits like 'placeEventually' if no
+-- map is known. A standalone server is every audience by itself.
 audienceEventually :: Router -> Maybe Double -> Audience -> IO (Either Error [(Endpoint, Route a)])
 audienceEventually router remaining audience = case router of
   StandaloneRouter alone -> (\place -> Right [(nodeEndpoint (placeNode place), AnyNode)]) <$> readIORef (alonePlace alone)
@@ -348,29 +348,29 @@ audienceEventually router remaining audience = case router of
       pure (if null (slotMapShards slotMap) then Nothing else Just slotMap)
     byEndpoint nodes = [(endpoint, OneNode endpoint) | endpoint <- Set.toAscList nodes]
 
--- | A node, as the cluster's map has it.
+-- | A node in the client's slot map.
 --
 -- @since 0.1.0.0
 data ClientNode = ClientNode
   { clientNodeEndpoint :: Endpoint,
     clientNodeRole :: NodeRole,
-    -- | Its availability zone. Known if the server tells it with the map, as Valkey 9
-    -- does, or once a read was to stay in a zone.
+    -- | The availability zone. Known if the server sends it with the map, as Valkey 9 does,
+    -- or once a read preferred a zone.
     clientNodeZone :: Maybe ByteString
   }
   deriving stock (Eq, Ord, Show)
 
--- | What a node is to its shard.
+-- | The role of a node in its shard.
 --
 -- @since 0.1.0.0
 data NodeRole
-  = -- | It owns slots, or is a server alone.
+  = -- | The node owns slots, or is a standalone server.
     PrimaryNode
-  | -- | It follows the primary at this endpoint.
+  | -- | The node follows the primary at this endpoint.
     ReplicaNode Endpoint
   deriving stock (Eq, Ord, Show)
 
--- | The nodes that are known, in the order of their endpoints. Never blocks.
+-- | The known nodes, in the order of their endpoints. Never blocks.
 routerMembers :: Router -> IO [ClientNode]
 routerMembers = \case
   StandaloneRouter alone -> (\place -> [ClientNode {clientNodeEndpoint = nodeEndpoint (placeNode place), clientNodeRole = PrimaryNode, clientNodeZone = Nothing}]) <$> readIORef (alonePlace alone)
@@ -380,8 +380,8 @@ routerMembers = \case
         members shard = member PrimaryNode (shardPrimary shard) : map (member (ReplicaNode (shardPrimary shard))) (shardReplicas shard)
     List.sort . concatMap members . slotMapShards <$> currentSlotMap cluster
 
--- | Makes sure that every slot has a primary, as far as is known, or says which has
--- none. Waits as 'placeEventually'.
+-- | Makes sure that a primary is known for every slot, or returns the slot that has none.
+-- Waits like 'placeEventually'.
 coverEventually :: Router -> Maybe Double -> IO (Either Error ())
 coverEventually router remaining = case router of
   StandaloneRouter _ -> pure (Right ())
@@ -393,26 +393,24 @@ coverEventually router remaining = case router of
       Just slot ->
         eventually router remaining (AtSlot slot) covered >>= \case
           Just () -> pure (Right ())
-          -- Another slot may be the first by now.
+          -- Another slot may be the first without a primary by now.
           Nothing -> missing >>= maybe (pure (Right ())) (fmap Left . nobodyFor router . AtSlot)
 
--- | Whether there is a node at this endpoint. Waits as 'placeEventually' if no
--- map is known.
+-- | Whether there is a node at this endpoint. Waits like 'placeEventually' if no map is known.
 hasNode :: Router -> Maybe Double -> Endpoint -> IO (Either Error Bool)
 hasNode router remaining endpoint =
   audienceEventually router remaining AllNodes >>= \case
     Left failure -> pure (Left failure)
     Right members
       | endpoint `elem` map fst members -> pure (Right True)
-      -- One that a redirect has named since.
+      -- A redirect may have named the node since.
       | otherwise -> Right . isJust <$> knownNode (routerNodes router) endpoint
 
--- | The place at an endpoint that a server named.
+-- | The place at an endpoint that a server named. The node counts as a primary.
 placeAt :: Router -> Facts -> Endpoint -> IO (Either Error Place)
 placeAt router facts endpoint = fmap (inLane facts . onPrimary) <$> nodeAt (routerNodes router) endpoint
 
--- | Does what a retry decision asks for besides the retry, for a command that
--- was begun at this time.
+-- | Carries out an effect of a retry decision, for a command that began at this time.
 carryOut :: Router -> Nanos -> Effect -> IO ()
 carryOut router began = \case
   Tell trigger -> case router of
@@ -421,23 +419,23 @@ carryOut router began = \case
       LearntRedirect _ target -> nodeAt (aloneNodes alone) target >>= traverse_ (writeIORef (alonePlace alone) . onPrimary)
       _ -> pure ()
   Reconnect endpoint ->
-    -- Without making the node if it is gone.
+    -- Does not make the node again if it is gone.
     knownNodes (routerNodes router) >>= \nodes ->
       for_ [node | node <- nodes, nodeEndpoint node == endpoint] $ \node -> do
         reconnectNode (nodePool node) began
         reconnectNode (nodeReplicaPool node) began
         reconnectNode (nodeControlPool node) began
-        -- It waits until descriptors are free, and this must not.
+        -- On another thread: it waits until descriptors are free, and this one must not.
         spawn ("redis close " <> renderEndpoint endpoint) (closeIdle (nodeDedicated node))
 
--- | A node answered. One read for a node that is well.
+-- | Records that a node answered. Only one read for a healthy node.
 noteAnswer :: Router -> Place -> IO ()
 noteAnswer router place = case router of
   StandaloneRouter _ -> pure ()
   ClusterRouter _ cluster -> observeNode cluster (nodeEndpoint (placeNode place)) AnsweredCommand
 {-# INLINE noteAnswer #-}
 
--- | A node did not answer, or could not be reached.
+-- | Records that a node did not answer, or could not be reached.
 noteFailure :: Router -> Place -> Error -> IO ()
 noteFailure router place failure = case router of
   StandaloneRouter _ -> pure ()
@@ -449,7 +447,7 @@ noteFailure router place failure = case router of
       ConnectionError {} -> Just LostConnection
       _ -> Nothing
 
--- | Counts a redirect, and says whether the error is one.
+-- | Counts a MOVED or an ASK of a cluster, and returns whether the error is one.
 countRedirect :: Router -> Place -> Error -> IO Bool
 countRedirect router place = \case
   ReplyError refused | isClustered router -> case parseRedirect refused of
@@ -458,7 +456,7 @@ countRedirect router place = \case
     _ -> pure False
   _ -> pure False
 
--- | Counts the error that a caller gets, at the node that was tried last.
+-- | Counts the error that a caller gets, at the node of the last attempt.
 countFailure :: Router -> Maybe Endpoint -> Error -> IO ()
 countFailure router tried failure = do
   node <- maybe (pure Nothing) (knownNode nodes) tried

@@ -1,8 +1,8 @@
--- | Listening to sentinels: each that is known, on a plain connection of its own.
+-- | Listens to sentinels: to each known one, on a plain connection of its own.
 --
--- What one says is a reason to ask all, and no answer: a message may be late, or from
--- one that is cut off from the others. So nothing is lost with a connection but time,
--- and a sentinel that hangs is made up for by the others.
+-- A message of a sentinel is a reason to ask all sentinels, not an answer: it may be late, or
+-- come from a sentinel that is cut off from the others. So a lost connection costs only time,
+-- and the other sentinels make up for one that hangs.
 module Redis.Internal.Routing.Sentinels
   ( forSentinel,
     Hearing (..),
@@ -31,8 +31,8 @@ import Redis.Internal.Routing.Topology (Trigger (..))
 import Redis.Value
 import System.Random (randomRIO)
 
--- | The configuration of connections to a sentinel, given that of the client. The
--- servers' password is none of its.
+-- | The configuration of connections to a sentinel, given that of the client. Sentinels do
+-- not get the password of the servers.
 forSentinel :: Endpoint -> Config -> Config
 forSentinel endpoint config =
   config
@@ -45,19 +45,19 @@ forSentinel endpoint config =
       configFollowsRedirects = False
     }
 
--- | Who listens, and for how long.
+-- | How to listen, and for how long.
 data Hearing = Hearing
-  { -- | Of connections to sentinels.
+  { -- | The setup of connections to sentinels.
     hearingSetup :: ConnectionSetup,
-    -- | Of the primary.
+    -- | The name of the primary.
     hearingName :: ByteString,
     hearingTell :: Trigger -> IO (),
-    -- | Retries while anybody wants to hear.
+    -- | Retries until the sentinel is not wanted any more.
     hearingOver :: STM ()
   }
 
--- | Listens to a sentinel until nobody wants to hear it any more; connects again when
--- the connection is lost. Must run masked, on a thread of its own.
+-- | Listens to a sentinel for as long as it is wanted; connects again when the connection is
+-- lost. Must run masked, on a thread of its own.
 hearSentinel :: Hearing -> Endpoint -> IO ()
 hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpoint = go (1 :: Int)
   where
@@ -74,7 +74,7 @@ hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpo
           goesOn <- atomically ((False <$ hearingOver) `orElse` (True <$ over))
           if goesOn then go (failed + 1) else pure ()
 
-    -- RESP2, in which messages come as what they are on old sentinels, too.
+    -- RESP2, in which messages look the same on old sentinels, too.
     setup = hearingSetup {setupConfig = (setupConfig hearingSetup) {configProtocol = OnlyResp2}}
 
     listen begun = bracket open closeWire $ \wire -> do
@@ -86,14 +86,14 @@ hearSentinel Hearing {hearingSetup, hearingName, hearingTell, hearingOver} endpo
 
     open = openWire setup Purpose {purposeUse = SharedFor ForControl, purposeGone = hearingOver} endpoint >>= either (throwIO . ConnectionError . ConnectionFailure NotSent endpoint) pure
 
--- | What sentinels announce of a primary, and of those around it.
+-- | The channels on which sentinels announce changes of a primary, its replicas and sentinels.
 channels :: [ByteString]
 channels = ["+switch-master", "+slave", "+slave-reconf-done", "+convert-to-slave", "-sdown", "+sentinel"]
 
--- | What a message means for the primary of this name.
+-- | The trigger that a message means for the primary of this name.
 triggerFrom :: ByteString -> Value -> Maybe Trigger
 triggerFrom name = \case
-  -- From now on everything is heard; what was before may not have been.
+  -- From now on everything is heard; earlier announcements may have been missed.
   Array [BulkString "subscribe", _, Integer 1] -> Just SentinelsStirred
   Array [BulkString "message", BulkString channel, BulkString text]
     | channel == "+switch-master" ->

@@ -1,11 +1,10 @@
--- | Who serves which slot: an immutable snapshot.
+-- | The slot map: which primary serves which slot, as an immutable snapshot.
 --
--- A snapshot is never changed, only replaced, so any thread routes by it
--- without a lock while another learns a better one. Looking up a slot is one
--- read of an unboxed array of indices, one for 64 slots that have one owner (or
--- a second one, of an array with one for each slot), and one of the array of
--- shards; a map from slot ranges would be smaller, but slower on the path of
--- every command.
+-- A snapshot is never changed, only replaced, so any thread routes by it without a lock
+-- while another learns a better one. A look-up reads one unboxed array that has an index for
+-- each block of 64 slots (and, if the block has several owners, a second array that has an
+-- index for each slot), and then the array of shards. A map from slot ranges would be
+-- smaller, but slower on the path of every command.
 --
 -- A snapshot is canonical: shards and replicas are in the order of their
 -- endpoints, so two servers that see the same cluster give equal maps,
@@ -58,9 +57,8 @@ import Redis.Internal.Protocol.Slot (Slot, allSlots, slotCount, slotNumber)
 data SlotMap = SlotMap
   { -- | Per slot an index into the shards, or 'noShard'.
     mapOwners :: ByteArray,
-    -- | The same per block of slots, or 'mixed'. Half a kilobyte, which stays in
-    -- the nearest cache; waiting for a slot's own entry was 1.4 % of all processor
-    -- time and is 0.3 % (five servers, batches of GETs, keys of every slot).
+    -- | Per block of slots an index into the shards, or 'noShard', or 'mixed'. Half a kilobyte,
+    -- which stays in the nearest cache: a look-up in the larger array often waits for memory.
     mapBlocks :: ByteArray,
     mapShards :: Array Shard,
     mapZones :: Map.Map Endpoint ByteString
@@ -75,15 +73,15 @@ instance Show SlotMap where
         . showString " by "
         . shows (slotMapShards slotMap)
 
--- | A primary and those that copy it.
+-- | A primary and its replicas.
 data Shard = Shard
   { shardPrimary :: Endpoint,
-    -- | Ascending, each once.
+    -- | Ascending, without duplicates.
     shardReplicas :: [Endpoint]
   }
   deriving stock (Eq, Show)
 
--- | Covers nothing.
+-- | A map without any slot.
 emptySlotMap :: SlotMap
 emptySlotMap = slotMapFromClaims []
 
@@ -112,14 +110,14 @@ ownerAt owners position = fromIntegral (indexByteArray owners position :: Word16
 blockSlots :: Int
 blockSlots = 64
 
--- | What a block has whose slots are not all alike.
+-- | The entry of a block whose slots have several owners.
 mixed :: Int
 mixed = 0xfffe
 
 blocksOf :: ByteArray -> ByteArray
 blocksOf owners = byteArrayFromList [fromIntegral (blockAt owners block) :: Word16 | block <- [0 .. slotCount `quot` blockSlots - 1]]
 
--- | What a block has.
+-- | The entry of a block.
 blockAt :: ByteArray -> Int -> Int
 blockAt owners block
   | all ((== owner) . ownerAt owners) [first + 1 .. first + blockSlots - 1] = owner
@@ -128,7 +126,7 @@ blockAt owners block
     first = block * blockSlots
     owner = ownerAt owners first
 
--- | \(O(1)\).
+-- | The shard that serves a slot. \(O(1)\).
 slotShard :: SlotMap -> Slot -> Maybe Shard
 slotShard slotMap slot =
   let index = slotShardIndex slotMap slot
@@ -169,7 +167,7 @@ slotMapUncovered slotMap = listToMaybe [slot | (index, slot) <- zip (ownerIndice
 slotMapZones :: SlotMap -> Map.Map Endpoint ByteString
 slotMapZones = mapZones
 
--- | The same map, given who is in which zone.
+-- | The map with these availability zones.
 withZones :: Map.Map Endpoint ByteString -> SlotMap -> SlotMap
 withZones zones slotMap = slotMap {mapZones = zones}
 
@@ -180,8 +178,8 @@ slotMapCovered = length . filter (/= noShard) . ownerIndices
 ownerIndices :: SlotMap -> [Int]
 ownerIndices SlotMap {mapOwners} = map (ownerAt mapOwners) [0 .. slotCount - 1]
 
--- | Whether two maps send every slot to the same primary, whatever they say of
--- replicas, of whose health each node has its own opinion. \(O(slots)\).
+-- | Whether two maps send every slot to the same primary. Replicas are not compared, because
+-- each node has its own opinion of their health. \(O(slots)\).
 sameOwners :: SlotMap -> SlotMap -> Bool
 sameOwners a b
   | map shardPrimary (slotMapShards a) == map shardPrimary (slotMapShards b) = mapOwners a == mapOwners b
@@ -192,7 +190,7 @@ sameOwners a b
       | index == noShard = Nothing
       | otherwise = Just (shardPrimary (indexArray (mapShards slotMap) index))
 
--- | A part of a server's answer: somebody serves these slots.
+-- | A part of a server's answer: one shard serves these slots.
 data Claim = Claim
   { -- | First and last of each range.
     claimRanges :: [(Slot, Slot)],
@@ -203,8 +201,8 @@ data Claim = Claim
   }
   deriving stock (Eq, Show)
 
--- | Builds a snapshot; of two claims to one slot the later holds. A node that
--- is a primary somewhere is a replica nowhere.
+-- | Builds a snapshot. Of two claims to one slot the later one counts. A node that is a
+-- primary of any claim is a replica of none.
 -- \(O(slots + n \log n)\), and the slots are written in one pass.
 slotMapFromClaims :: [Claim] -> SlotMap
 slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, mapShards, mapZones = Map.empty}
@@ -234,14 +232,14 @@ slotMapFromClaims claims = SlotMap {mapOwners, mapBlocks = blocksOf mapOwners, m
           setByteArray
             owners
             (slotNumber first)
-            -- A range the wrong way round is empty.
+            -- A range whose end is before its start is empty.
             (max 0 (slotNumber final - slotNumber first + 1))
             (fromIntegral index :: Word16)
       unsafeFreezeByteArray owners
 
--- | The snapshot after a server said that a slot is served by this node, which
--- may be new, or a replica until now. \(O(slots)\), a copy of 32 KiB; nothing
--- if the map says so already.
+-- | The snapshot after a server said that this node serves a slot. The node may be new, or a
+-- replica until now. \(O(slots)\), a copy of 32 KiB; nothing is copied if the map says so
+-- already.
 withMoved :: Slot -> Endpoint -> SlotMap -> SlotMap
 withMoved slot endpoint slotMap
   | slotOwner slotMap slot == Just endpoint = slotMap
@@ -251,8 +249,8 @@ withMoved slot endpoint slotMap
     before = mapShards slotMap
     known = List.findIndex ((== endpoint) . shardPrimary) (slotMapShards slotMap)
     place = length (takeWhile ((< endpoint) . shardPrimary) (slotMapShards slotMap))
-    -- A full array has no room for one more; the slot then is uncovered, and
-    -- the next refresh finds who serves it.
+    -- A full array has no room for one more shard; then the slot is uncovered until the next
+    -- refresh finds its primary.
     isNew = isNothing known && sizeofArray before < mostShards
     index = case known of
       Just position -> position
@@ -280,7 +278,7 @@ withMoved slot endpoint slotMap
       writeByteArray owners (slotNumber slot) (fromIntegral index :: Word16)
       unsafeFreezeByteArray owners
 
-    -- Of a cluster that moves thousands of slots, each is heard of on its own.
+    -- Updates one block only: a cluster that moves thousands of slots reports each by itself.
     blocks
       | isNew = blocksOf owned
       | otherwise = runST $ do

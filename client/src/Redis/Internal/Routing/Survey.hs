@@ -1,11 +1,11 @@
--- | Asks the nodes of a cluster how quick they are and which zone they are in, for
--- reads that are to stay near ("Redis.Internal.Routing.Readers").
+-- | Asks the nodes of a cluster for their latencies and zones, for reads that should stay near
+-- ("Redis.Internal.Routing.Readers").
 --
--- Nothing is asked, and there is no thread, before somebody wants a read to stay
--- near; nor what nobody wants to know: PINGs are for latencies, and INFO is for zones
--- that the slot map does not tell. A node is asked over the connections that reads
--- take, so what is measured is what reads wait for. One that hangs holds up nobody: each
--- is asked by a thread of its own, and the round goes on without it.
+-- Nothing is asked, and there is no thread, before a caller wants a read to stay near. Only
+-- what is wanted is asked: PINGs for latencies, and INFO for zones that the slot map does not
+-- have. A node is asked over the connections that reads use, so the latency is the one that
+-- reads see. A node that hangs delays no other: each node is asked by a thread of its own,
+-- and the round goes on without it.
 module Redis.Internal.Routing.Survey
   ( Survey,
     SurveySetup (..),
@@ -39,49 +39,49 @@ import Redis.Internal.Routing.SlotMap
 import Redis.Value
 import System.Random (randomRIO)
 
--- | What is asked of whom.
+-- | The survey of one client.
 data Survey = Survey
   { surveySetup :: SurveySetup,
     surveyWanted :: TVar Wanted,
     surveySightings :: IORef (Map Endpoint Sighting)
   }
 
--- | What the driver goes by.
+-- | The survey's access to the rest of the client.
 data SurveySetup = SurveySetup
-  { -- | The map as it is.
+  { -- | The current map.
     surveyMap :: IO SlotMap,
     -- | Changes with each map.
     surveyNews :: STM Int,
     surveyStopped :: STM Bool,
-    -- | The connections that reads take, to a replica if the flag says so.
+    -- | The connections that reads use, to a replica if the flag is set.
     surveyPool :: Bool -> Endpoint -> IO (Maybe MultiplexPool),
-    -- | Seconds between two rounds for latencies, and for zones.
+    -- | Seconds between two rounds, if latencies are wanted and if only zones are.
     surveyIntervals :: (Double, Double),
-    -- | A node has answered.
+    -- | Called when a node has answered.
     surveyAnswered :: Endpoint -> IO ()
   }
 
--- | What somebody wants to know.
+-- | The knowledge that callers want.
 data Wanted = Wanted
   { wantedLatencies :: Bool,
     wantedZones :: Set ByteString,
-    -- | Whom to tell of a zone in which nobody is.
+    -- | Called with a zone in which there is no node.
     wantedTell :: ByteString -> IO ()
   }
 
--- | Asks nobody yet. The action is told of a zone in which nobody is known to be.
+-- | A survey that asks nothing yet. The action is called with a zone that no node is in.
 newSurvey :: SurveySetup -> (ByteString -> IO ()) -> IO Survey
 newSurvey surveySetup wantedTell = do
   surveyWanted <- newTVarIO Wanted {wantedLatencies = False, wantedZones = Set.empty, wantedTell}
   surveySightings <- newIORef Map.empty
   pure Survey {surveySetup, surveyWanted, surveySightings}
 
--- | What is known so far. Never blocks.
+-- | The sightings so far. Never blocks.
 currentSightings :: Survey -> IO (Map Endpoint Sighting)
 currentSightings = readIORef . surveySightings
 
--- | Says how somebody wants to read. The first who wants a read to stay near begins the
--- survey. One read of a variable after that. Never blocks.
+-- | Tells the survey how a caller wants to read. The first caller that wants a read to stay
+-- near starts the survey's thread. After that it costs one read of a variable. Never blocks.
 want :: Survey -> ReadFrom -> IO ()
 want survey = \case
   ReadPrimary -> pure ()
@@ -102,20 +102,20 @@ want survey = \case
 wantsAny :: Wanted -> Bool
 wantsAny Wanted {wantedLatencies, wantedZones} = wantedLatencies || not (Set.null wantedZones)
 
--- | What is wanted of one node.
+-- | The questions to one node.
 data Question = Question
   { questionReplica :: Bool,
     questionPing :: Bool,
     questionZone :: Bool
   }
 
--- | One round after the other, until the client is closed.
+-- | The survey's thread: one round after the other, until the client is closed.
 drive :: Survey -> IO ()
 drive survey = loop Map.empty Set.empty
   where
     setup = surveySetup survey
 
-    -- Given who has not answered yet, and which zones were told of.
+    -- The arguments: the nodes that have not answered yet, and the zones that were reported.
     loop unanswered told = do
       news <- atomically (surveyNews setup)
       wanted <- readTVarIO (surveyWanted survey)
@@ -131,20 +131,20 @@ drive survey = loop Map.empty Set.empty
     zonesOf slotMap = Map.map (\zone -> Answer {answerLatency = Nothing, answerZone = Just (Just zone)}) (slotMapZones slotMap)
     withZone answer fromMap = answer {answerZone = answerZone fromMap}
 
--- | Those of whom something is wanted.
+-- | The questions of a round, for the nodes that have any.
 questions :: Wanted -> SlotMap -> Map Endpoint Question
 questions Wanted {wantedLatencies, wantedZones} slotMap =
   Map.filter (\question -> questionPing question || questionZone question) . Map.fromList $
     [ (node, Question {questionReplica, questionPing, questionZone})
       | shard <- slotMapShards slotMap,
         (questionReplica, node) <- (False, shardPrimary shard) : map ((,) True) (shardReplicas shard),
-        -- Where there is no choice, nobody need know.
+        -- A shard without replicas leaves no choice, so its latency does not matter.
         let questionPing = wantedLatencies && not (null (shardReplicas shard))
             questionZone = not (Set.null wantedZones) && Map.notMember node (slotMapZones slotMap)
     ]
 
--- | Asks all of them at once, but for those who have not answered yet, and waits for at
--- most a second. What those have to say is heard in the next round.
+-- | Asks all nodes at once, except those that still owe an answer, and waits for at most a
+-- second. Later answers are used in the next round.
 askAll :: SurveySetup -> Map Endpoint Question -> Map Endpoint (TMVar Answer) -> IO (Map Endpoint Answer, Map Endpoint (TMVar Answer))
 askAll setup asked unanswered = do
   begun <- Map.traverseWithKey (begin setup) (asked `Map.difference` unanswered)
@@ -155,12 +155,12 @@ askAll setup asked unanswered = do
     stopped <- surveyStopped setup
     check (and heard || stopped) `orElse` late
   results <- atomically (traverse tryReadTMVar waiting)
-  -- Who is silent is not near.
+  -- A silent node is not near.
   let answers = Map.map (fromMaybe Answer {answerLatency = Nothing, answerZone = Nothing}) results
   pure (answers, Map.mapMaybeWithKey (\node result -> if isNothing result then Map.lookup node waiting else Nothing) results)
 
--- | Asks one node on a thread of its own, which ends by itself: a connection and a
--- command both have their time, and closing the node ends both.
+-- | Asks one node on a thread of its own. The thread ends by itself: connecting and commands
+-- have time limits, and closing the node ends both.
 begin :: SurveySetup -> Endpoint -> Question -> IO (TMVar Answer)
 begin setup node question = do
   cell <- newEmptyTMVarIO
@@ -176,7 +176,7 @@ putQuestion setup node Question {questionReplica, questionPing, questionZone} =
   surveyPool setup questionReplica node >>= \case
     Nothing -> pure Answer {answerLatency = Nothing, answerZone = Nothing}
     Just pool -> do
-      -- So that it is not the handshake that is measured.
+      -- Connects first, so that the handshake is not measured.
       _ <- connectNode pool
       times <- if questionPing then catMaybes <$> replicateM 3 (timed pool) else pure []
       zone <- if questionZone then fmap zoneFromInfo <$> ask pool (request ["INFO", "server"]) else pure Nothing
@@ -189,8 +189,8 @@ putQuestion setup node Question {questionReplica, questionPing, questionZone} =
       ended <- preciseNanos
       pure ((ended - began) <$ reply)
 
--- | 'Nothing' for an error, too: a node that loads its data, or has lost its primary,
--- answers nobody's reads.
+-- | Sends a request and waits for its reply. 'Nothing' for an error reply, too: a node that is
+-- loading its data, or has lost its primary, answers no reads.
 ask :: MultiplexPool -> Request -> IO (Maybe Value)
 ask pool encoded =
   submitToNodeAsync pool (Just (nanosFromSeconds 1)) encoded >>= waitSlotResult >>= \case
@@ -199,7 +199,7 @@ ask pool encoded =
       plain -> Just plain
     Failure _ -> pure Nothing
 
--- | @availability_zone:eu-1a@ in the text of INFO.
+-- | The zone in the text of INFO: @availability_zone:eu-1a@.
 zoneFromInfo :: Value -> Maybe ByteString
 zoneFromInfo value = do
   text <- case value of
@@ -209,7 +209,7 @@ zoneFromInfo value = do
   zone <- listToMaybe [Char8.filter (/= '\r') rest | line <- Char8.lines text, Just rest <- [Char8.stripPrefix "availability_zone:" line]]
   if Char8.null zone then Nothing else Just zone
 
--- | Tells of each zone in which nobody is, once everybody has said where he is.
+-- | Reports each wanted zone without a node, once all nodes have told their zones.
 tellOfZones :: Wanted -> SlotMap -> Map Endpoint Answer -> Map Endpoint Sighting -> Set ByteString -> IO (Set ByteString)
 tellOfZones Wanted {wantedZones, wantedTell} slotMap answers known told
   | Set.null nodes || not (all hasSaid nodes) = pure told
@@ -222,8 +222,8 @@ tellOfZones Wanted {wantedZones, wantedTell} slotMap answers known told
     found = Set.fromList (catMaybes [sightedZone sighting | sighting <- Map.elems known])
     empty = wantedZones `Set.difference` found
 
--- | Waits until it is time for another round, somebody wants to know more, or the map
--- names other nodes. Whether the client is closed.
+-- | Waits until the next round is due, a caller wants to know more, or the map has other
+-- nodes. Returns whether the client is closed.
 awaitNext :: SurveySetup -> Wanted -> Int -> SlotMap -> TVar Wanted -> IO Bool
 awaitNext setup wanted news before current = do
   stretch <- randomRIO (0.9, 1.1)

@@ -1,26 +1,27 @@
--- | When to ask a cluster what it looks like, or who is the primary of a group, whom,
--- and what to believe.
+-- | Decides when to ask for a cluster's map, or for the primary of a group, whom to ask, and
+-- which answer to believe.
 --
--- A group is a map of one shard that serves every slot, so that all that follows from a
--- map is the same for both.
+-- A group is a map of one shard that serves every slot, so that everything that follows from
+-- a map is the same for both.
 --
--- A step function: a thread somewhere hands in what happened and the time, and
--- carries out what comes back. Nothing here waits, and commands never wait for
--- this: they go by the last published map, and by the redirects they get.
+-- It is a step function: a driver thread hands in an event and the time, and carries out the
+-- actions. Nothing here waits, and commands never wait for it: they go by the last published
+-- map, and by the redirects they get.
 --
--- What it keeps:
+-- Guarantees:
 --
 -- * At most one refresh is in flight, and two never start closer together than
---   the throttle, however many commands cry for one. What is learnt while one
---   is in flight leads to another after it, since the answers may be older.
+--   the throttle, however many commands ask for one. A trigger that comes while a
+--   refresh is in flight leads to another one after it, since the answers may be
+--   older than the trigger.
 -- * A MOVED changes its one slot at once. Answers gathered before it, or so
---   soon after it that the node asked may not have heard, do not undo it.
+--   soon after it that the node asked may not have heard of the move, do not undo it.
 -- * A view is believed because most of the nodes asked hold it, not because it
---   came first ("Redis.Internal.Routing.View"); and never are only the configured seeds asked, which may long
---   have left the cluster, unless no node that is known answers.
+--   came first ("Redis.Internal.Routing.View"). The configured seeds, which may have
+--   left the cluster long ago, are asked only if no known node answers.
 --
--- The alternative, a thread that sleeps and locks, was rejected because none
--- of these could be shown without waiting for them.
+-- The alternative, a thread that sleeps and locks, was rejected: none of these guarantees
+-- could be tested without waiting in real time.
 module Redis.Internal.Routing.Topology
   ( -- * Settings
     Settings (..),
@@ -65,18 +66,18 @@ import System.Random (StdGen, uniformR)
 -- | A point in time, or a span of it, on a clock that never goes back.
 type Seconds = Double
 
--- | What does not change.
+-- | The settings, which do not change.
 data Settings = Settings
-  { -- | What the servers are to each other, and who is asked.
+  { -- | The kind of servers that are asked.
     settingsRule :: Rule,
-    -- | Asked at the start, and when nobody else answers; in a group always.
+    -- | Asked at the start, and when no other node answers; in a group always.
     settingsSeeds :: NonEmpty Endpoint,
-    -- | Between periodic refreshes; jittered by a tenth.
+    -- | The time between periodic refreshes; jittered by a tenth.
     settingsInterval :: Seconds,
-    -- | Least time between the starts of two refreshes. Stretched by up to a
+    -- | The least time between the starts of two refreshes. Stretched by up to a
     -- half at random, and in proportion to the size of large clusters.
     settingsThrottle :: Seconds,
-    -- | After refreshes that failed.
+    -- | The delays after refreshes that failed.
     settingsBackoff :: Backoff,
     -- | How long a node has for its answer.
     settingsAnswerWithin :: Seconds,
@@ -84,8 +85,8 @@ data Settings = Settings
     settingsGather :: Seconds,
     -- | How many nodes to ask at first.
     settingsSample :: Int,
-    -- | How long a MOVED outranks what nodes say when asked later: they learn
-    -- of it by gossip.
+    -- | How long a MOVED outranks answers to later questions: nodes learn of a move
+    -- by gossip.
     settingsMovedGrace :: Seconds
   }
   deriving stock (Eq, Show)
@@ -110,113 +111,113 @@ settingsFromConfig config seeds =
       settingsMovedGrace = 2
     }
 
--- | Why a refresh is wanted.
+-- | An observation that may make a refresh necessary.
 data Trigger
-  = -- | The slot is served by that node, whether it was known or not.
+  = -- | The slot is served by this node, whether it was known or not.
     LearntMoved Slot Endpoint
   | -- | The slot is served by a node whose address the server does not know.
     MovedToUnknown Slot
-  | -- | Nobody is known to serve the slot.
+  | -- | No node is known that serves the slot.
     SawUncovered Slot
   | -- | No node is known at all.
     SawNobody
-  | -- | It refused connections, or a connection to it was lost.
+  | -- | The node refused connections, or a connection to it was lost.
     LostNode Endpoint
-  | -- | It answers no more, though its connections stand
+  | -- | The node does not answer any more, though its connections stand
     -- ("Redis.Internal.Routing.Health").
     SilentNode Endpoint
-  | -- | It was taken for a primary, and refused a write.
+  | -- | The node was taken for a primary, and refused a write.
     SawReadOnly Endpoint
   | SawClusterDown
   | SawMasterDown Endpoint
-  | -- | It was taken for a primary, and has yet to load its data.
+  | -- | The node was taken for a primary, and is still loading its data.
     SawLoading Endpoint
-  | -- | It was taken for a replica of somebody whose slots it does not copy.
+  | -- | The node was taken for a replica of a primary whose slots it does not copy.
     SawStrayReplica Endpoint
-  | -- | It ended a subscription to a shard channel, as a node does that serves
-    -- the channel's slot no more.
+  | -- | The node ended a subscription to a shard channel, as a node does that no longer
+    -- serves the channel's slot.
     EndedShardChannel Endpoint
-  | -- | The first says that its primary is the second.
+  | -- | The first node says that the second is its primary.
     LearntRedirect Endpoint Endpoint
   | -- | A sentinel has announced another primary.
     SentinelsSwitched
-  | -- | A sentinel has announced something else, or may have while nobody listened.
+  | -- | A sentinel has announced something else, or may have while this client was not listening.
     SentinelsStirred
   deriving stock (Eq, Ord, Show)
 
 -- | Tells the answers of one refresh from those of an earlier one.
 type RefreshId = Int
 
--- | What happened.
+-- | An event for the step function.
 data Event
   = Triggered Trigger
-  | -- | A node that was asked: its view, or why there is none.
+  | -- | The answer of a node that was asked: its view, or why there is none.
     Answered RefreshId Endpoint (Either Error View)
   | -- | Time has passed; due at 'nextWake'.
     Tick
   deriving stock (Eq, Show)
 
--- | What to do.
+-- | An action for the driver.
 data Action
-  = -- | Ask each of them for its view, all at once, over the connections there
-    -- are to it; each has so many seconds, then its answer is a failure.
+  = -- | Ask each of these nodes for its view, all at once, over the open connections to it.
+    -- Each has so many seconds; after that it counts as failed.
     AskNodes RefreshId Seconds [Endpoint]
-  | -- | The same, by connections made for it, so that the names of the seeds
-    -- are resolved again.
+  | -- | Ask these nodes over connections made for the question, so that the names of the
+    -- seeds are resolved again.
     AskSeeds RefreshId Seconds [Endpoint]
-  | -- | Route by this from now on.
+  | -- | Route by this map from now on.
     Publish SlotMap
   | NodesNew [Endpoint]
   | -- | Listen to these sentinels, and no others.
     HearSentinels [Endpoint]
-  | -- | Send them no new commands.
+  | -- | Send these nodes no new commands.
     NodesGone [Endpoint]
-  | -- | Nobody gave a usable view. It is tried again, unless what all of them say
-    -- stays so until somebody changes a setting: then not before a command needs it.
+  | -- | No server gave a usable view. The refresh is tried again. But if all reasons stay the
+    -- same until somebody changes a setting, it is tried only when a command needs it.
     RefreshFailed [(Endpoint, Error)]
   deriving stock (Eq, Show)
 
--- | Nodes to be asked together.
+-- | Nodes that are asked together.
 data Round = KnownRound [Endpoint] | SeedRound [Endpoint]
 
 data Refresh = Refresh
   { refreshId :: RefreshId,
     refreshStarted :: Seconds,
-    -- | Not yet heard of in this round.
+    -- | The nodes of this round that have not answered yet.
     refreshWaiting :: Set Endpoint,
     refreshAsked :: Int,
-    -- | The latest first.
+    -- | The views so far, the latest first.
     refreshViews :: [View],
     refreshReasons :: [(Endpoint, Error)],
-    -- | When to go on without those who have not answered.
+    -- | When to go on without the nodes that have not answered.
     refreshUntil :: Seconds,
     refreshRounds :: [Round]
   }
 
--- | All that is known.
+-- | The whole state.
 data State = State
   { stateSettings :: Settings,
     stateRandom :: StdGen,
     stateMap :: SlotMap,
     stateKnown :: Set Endpoint,
-    -- | Slots moved, and when it was learnt.
+    -- | Slots that a MOVED changed: the node, and when it was learnt.
     stateMoved :: Map Slot (Endpoint, Seconds),
     stateRefresh :: Maybe Refresh,
     stateNextId :: RefreshId,
-    -- | Someone wants a refresh that starts from now on.
+    -- | Whether a refresh is wanted that starts from now on.
     stateWanted :: Bool,
     stateNotBefore :: Seconds,
     statePeriodic :: Seconds,
-    -- | Refreshes that failed since the last that did not.
+    -- | Refreshes that failed since the last one that succeeded.
     stateFailures :: Int,
     stateBelieved :: Believed,
-    -- | As they name each other.
+    -- | The sentinels, as they name each other.
     stateSentinels :: [Endpoint],
-    -- | Until when replicas may be on their way to a primary, and are looked for.
+    -- | Until when replicas may be on their way to a new primary, so that refreshes are frequent.
     stateUnsettled :: Seconds
   }
 
--- | Knows nothing yet and wants a refresh at once: step it with 'Tick'.
+-- | A state that knows no map and wants a refresh at once: step it with 'Tick'.
 newState :: Settings -> StdGen -> Seconds -> State
 newState settings random now =
   State
@@ -244,7 +245,7 @@ currentMap = stateMap
 knownNodes :: State -> Set Endpoint
 knownNodes = stateKnown
 
--- | The refresh whose answers are awaited.
+-- | The refresh that is waiting for answers.
 refreshInFlight :: State -> Maybe RefreshId
 refreshInFlight = fmap refreshId . stateRefresh
 
@@ -256,7 +257,7 @@ nextWake State {stateRefresh, stateWanted, stateNotBefore, statePeriodic} = case
     | stateWanted -> stateNotBefore
     | otherwise -> max stateNotBefore statePeriodic
 
--- | What follows from an event at a time. \(O(n \log n)\) in the nodes, and
+-- | The state and the actions that follow from an event. \(O(n \log n)\) in the nodes, and
 -- \(O(slots)\) when a map is made.
 step :: Seconds -> Event -> State -> (State, [Action])
 step now event state = case event of
@@ -274,7 +275,7 @@ step now event state = case event of
 before :: [Action] -> (State, [Action]) -> (State, [Action])
 before earlier (state, later) = (state, earlier <> later)
 
--- | Takes note of a trigger.
+-- | Handles a trigger.
 learn :: Seconds -> Trigger -> State -> (State, [Action])
 learn now trigger state = case trigger of
   LearntMoved slot endpoint
@@ -283,15 +284,15 @@ learn now trigger state = case trigger of
           isNews = slotOwner (stateMap state) slot /= Just endpoint
        in if isNews
             then publish (withMoved slot endpoint (stateMap state)) moved {stateWanted = True}
-            else -- Somebody else was redirected too, and has been heard already.
+            else -- Another caller was redirected, too, and its MOVED has been handled.
               (moved, [])
-  -- Rare, and what commands wait for: the throttle does not count. There is still only
-  -- one refresh at a time.
+  -- A switch is rare, and commands wait for its result: the throttle does not count. There is
+  -- still only one refresh at a time.
   SentinelsSwitched | settingsRule (stateSettings state) == OfSentinels -> (unsettled now state {stateWanted = True, stateNotBefore = min now (stateNotBefore state)}, [])
   SentinelsStirred -> (unsettled now state {stateWanted = True}, [])
   _ -> (state {stateWanted = True}, [])
 
--- | Puts a map in use, if it says anything new.
+-- | Puts a map in use, if it differs from the current one.
 publish :: SlotMap -> State -> (State, [Action])
 publish slotMap state
   | slotMap == stateMap state = (state, [])
@@ -322,7 +323,7 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
       heard
         { refreshViews = view : refreshViews refresh,
           refreshUntil = case settingsRule stateSettings of
-            -- Nobody's word is better than another's, and a stranger may be the fastest.
+            -- Every answer has the same weight, and a stranger may be the fastest.
             OfMembers -> refreshUntil refresh
             _ -> min (refreshUntil refresh) (now + settingsGather stateSettings)
         }
@@ -332,8 +333,8 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
     heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}
     failed reason = heard {refreshReasons = (endpoint, reason) : refreshReasons refresh}
 
--- | Whether more answers cannot, or need not, be waited for: all are in, time
--- is up, or most of those asked agree.
+-- | Whether the refresh need not or cannot wait for more answers: all are in, time is up, or
+-- most of the nodes asked agree.
 isDecided :: Seconds -> State -> Refresh -> Bool
 isDecided now State {stateSettings} Refresh {refreshWaiting, refreshUntil, refreshViews, refreshAsked} =
   Set.null refreshWaiting
@@ -356,11 +357,11 @@ start now state@State {stateSettings, stateKnown, stateNextId} =
     rounds = case settingsRule stateSettings of
       OfCluster ->
         [KnownRound sample | not (null sample)]
-          -- Enough to find one that lives when most have died, and not so many
-          -- that a large cluster is asked as a whole.
+          -- Enough to find a living node when most have died, and not so many that all of a
+          -- large cluster is asked.
           <> [KnownRound (take 8 others) | not (null others)]
           <> map SeedRound (chunks 8 seeds)
-      -- Everybody: who of them is the primary is not known before.
+      -- Asks every server: it is not known beforehand which one is the primary.
       OfMembers -> [KnownRound (List.nub (Set.toAscList stateKnown <> seeds))]
       OfSentinels ->
         [SeedRound (stateSentinels state) | not (null (stateSentinels state))]
@@ -385,7 +386,7 @@ start now state@State {stateSettings, stateKnown, stateNextId} =
           refreshRounds = later
         }
 
--- | Puts the question to the nodes of a round.
+-- | Asks the nodes of a round.
 ask :: Seconds -> Round -> State -> Refresh -> (State, [Action])
 ask now nodes state refresh =
   ( state
@@ -405,7 +406,7 @@ ask now nodes state refresh =
       KnownRound known -> (AskNodes, known)
       SeedRound seeds -> (AskSeeds, seeds)
 
--- | Ends a round, and with it the refresh, unless others can still be asked.
+-- | Ends a round, and with it the refresh, unless there are other nodes to ask.
 conclude :: Seconds -> Refresh -> State -> (State, [Action])
 conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (settingsRule stateSettings) (stateBelieved state) (refreshAsked refresh) (refreshViews refresh) of
   Just view | settingsRule stateSettings /= OfCluster -> settle now (refreshViews refresh) view ended {stateFailures = 0}
@@ -446,8 +447,8 @@ settle now views view state = actions `before` publish (viewMap view) believing
     actions = [HearSentinels sentinels | sentinels /= stateSentinels state]
     believing = (if believedPrimary believed == believedPrimary (stateBelieved state) then id else unsettled now) state {stateBelieved = believed, stateSentinels = sentinels}
 
--- | Something has changed, and more may: a replica that has yet to copy everything is in
--- no view before it has. So it is looked again, sooner than usual.
+-- | Makes refreshes frequent for some time, because more may change: no view has a replica
+-- before it has copied all data of its new primary.
 unsettled :: Seconds -> State -> State
 unsettled now state =
   state

@@ -1,7 +1,7 @@
--- | The slots that had nobody, while the commands of one batch are placed in turn.
+-- | The slots for which no node was found, while the commands of one batch are placed in turn.
 --
--- Another thread may learn of a node between two look-ups. Without this, the first command
--- of a slot would find nobody and the second the node, and so overtake it.
+-- Another thread may learn of a node between two look-ups. Without this record, the first
+-- command of a slot would find no node and the second would, and so overtake the first.
 module Redis.Internal.Routing.Vacancies
   ( Vacancies,
     newVacancies,
@@ -20,8 +20,8 @@ newtype Vacancies = Vacancies (IORef (Set Slot))
 newVacancies :: IO Vacancies
 newVacancies = Vacancies <$> newIORef Set.empty
 
--- | What is found for a command of this slot: nobody if one before had nobody. Commands
--- without a slot have no order. \(O(\log n)\) in the vacant slots.
+-- | Looks up the place of a command of this slot: nothing if an earlier command of the slot
+-- found nothing. Commands without a slot have no order. \(O(\log n)\) in the vacant slots.
 unlessVacant :: Vacancies -> Maybe Slot -> IO (Maybe place) -> IO (Maybe place)
 unlessVacant (Vacancies vacant) aimed look = case aimed of
   Nothing -> look

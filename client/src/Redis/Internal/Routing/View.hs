@@ -1,19 +1,19 @@
--- | What a server says of the others, and which of several views is believed.
+-- | A server's view of all servers, and the choice of the view that is believed.
 --
--- In a cluster the one that most hold; of those with as many votes the one of the
--- highest epoch, then the one that covers most, then the latest.
+-- In a cluster, the view that most nodes hold is believed. Of views with equally many votes,
+-- the highest epoch counts, then the most slots covered, then the latest answer.
 --
--- Of sentinels the one of the highest epoch: a fail-over raises it, and whoever holds a
--- lower one has not heard yet, be they ever so many. Only when most of those asked hold
--- one that is lower than what was believed before is that a new beginning: somebody has
--- had the sentinels forget.
+-- Of sentinels' views, the one with the highest epoch is believed: a fail-over raises the
+-- epoch, and sentinels with a lower one have not heard of it yet, however many they are. If
+-- most of the sentinels asked hold an epoch that is lower than the one believed before, that
+-- is a new beginning: somebody has made the sentinels forget.
 --
--- Of a group without sentinels nobody has the last word. A primary is trusted if it is
--- the one in use, if its data go on from those of the one in use, or if most of those
--- asked lead to it. Of several the trusted come first, then those to whom more lead, then
--- those from whose data no other's go on, then the one in use. So a primary that
--- comes back after a replica was promoted takes nothing back, and a stranger that
--- answers fast does not win over a primary that is slow.
+-- In a group without sentinels, no server has the last word. A primary is trusted if it is
+-- the one in use, if its data continue the data of the one in use, or if most of the servers
+-- asked lead to it. Trusted primaries come first, then those that more servers lead to, then
+-- those whose data no other primary continues, then the one in use. So a primary that comes
+-- back after a replica was promoted does not take commands back, and a stranger that answers
+-- fast does not win over a primary that is slow.
 module Redis.Internal.Routing.View
   ( View (..),
     GroupView (..),
@@ -39,34 +39,34 @@ import Redis.Error (Endpoint)
 import Redis.Internal.Protocol.Slot (allSlots)
 import Redis.Internal.Routing.SlotMap
 
--- | What a server says.
+-- | A server's view of all servers.
 data View = View
   { viewMap :: SlotMap,
-    -- | As that server knows it, if it was asked: the config epoch of the cluster, or
-    -- of the primary that a sentinel names.
+    -- | The epoch that the server knows, if it was asked: the current epoch of the cluster, or
+    -- the config epoch of the primary that a sentinel names.
     viewEpoch :: Maybe Int,
-    -- | 'Nothing' of a cluster.
+    -- | 'Nothing' for a cluster.
     viewGroup :: Maybe GroupView
   }
   deriving stock (Eq, Show)
 
--- | What a view of a primary and its replicas has besides.
+-- | The further parts of a view of a primary and its replicas.
 data GroupView = GroupView
   { viewPrimary :: Endpoint,
-    -- | Who was asked: one server may be asked by two addresses.
+    -- | Identifies the server that was asked: one server may be asked by two addresses.
     viewAsked :: ByteString,
-    -- | The primary, whatever its address.
+    -- | Identifies the primary, whatever its address.
     viewRun :: ByteString,
-    -- | Of its data.
+    -- | The history of the primary's data.
     viewHistory :: ByteString,
-    -- | The history that these data go on from.
+    -- | The history that these data continue.
     viewHistoryBefore :: ByteString,
     -- | The sentinels, the one that was asked among them.
     viewSentinels :: [Endpoint]
   }
   deriving stock (Eq, Show)
 
--- | One shard that serves every slot.
+-- | The map of a group: one shard that serves every slot.
 groupMap :: Endpoint -> [Endpoint] -> SlotMap
 groupMap primary replicas =
   slotMapFromClaims
@@ -75,7 +75,7 @@ groupMap primary replicas =
         Just final <- [listToMaybe (reverse allSlots)]
     ]
 
--- | Who is asked, and so what counts.
+-- | The kind of servers that are asked, which decides how a view is chosen.
 data Rule
   = -- | Nodes of a cluster.
     OfCluster
@@ -84,7 +84,7 @@ data Rule
   | OfSentinels
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | What was believed before.
+-- | The parts of the last believed view that later choices depend on.
 data Believed = Believed
   { believedEpoch :: Maybe Int,
     believedPrimary :: Maybe Endpoint,
@@ -92,11 +92,11 @@ data Believed = Believed
   }
   deriving stock (Eq, Show)
 
--- | Nobody has been asked yet.
+-- | The state before any view was believed.
 nothingBelieved :: Believed
 nothingBelieved = Believed {believedEpoch = Nothing, believedPrimary = Nothing, believedHistory = ""}
 
--- | What is believed with a view.
+-- | The state after this view was believed.
 believedFrom :: View -> Believed
 believedFrom View {viewEpoch, viewGroup} =
   Believed
@@ -105,8 +105,8 @@ believedFrom View {viewEpoch, viewGroup} =
       believedHistory = maybe "" viewHistory viewGroup
     }
 
--- | The view to believe, given how many were asked and what they said, the latest
--- first. 'Nothing' if none can be.
+-- | The view to believe, given how many servers were asked, and their views, the latest
+-- first. 'Nothing' if no view can be believed.
 chooseView :: Rule -> Believed -> Int -> [View] -> Maybe View
 chooseView rule believed asked views = case rule of
   OfCluster -> best byVotes (alike views)
@@ -117,13 +117,13 @@ chooseView rule believed asked views = case rule of
     best :: Ord rank => ([View] -> rank) -> [[View]] -> Maybe View
     best rank groups = listToMaybe (List.sortOn rank groups) >>= spelledAsBefore
 
-    -- A server may have two names, and the one in use leads to connections.
+    -- Prefers the address in use: a server may have two, and there are connections to that one.
     spelledAsBefore like = listToMaybe ([view | view <- like, Just group <- [viewGroup view], Just (viewPrimary group) == believedPrimary believed] <> like)
 
     byVotes like = (Down (length like), Down (epochOf like), Down (maximum (0 : map (slotMapCovered . viewMap) (take 1 like))))
 
     byEpoch like = (Down (epochOf like), Down (votes like), not (isInUse like))
-    -- What is believed is what the one who has heard most says.
+    -- Equal views get the highest epoch among them.
     newest like = [view {viewEpoch = epochOf like} | view <- like]
     isNotOlder like = epochOf like >= believedEpoch believed || isMost like
 
@@ -139,23 +139,23 @@ chooseView rule believed asked views = case rule of
     isMost like = 2 * votes like > asked
     epochOf like = maximum (Nothing : map viewEpoch like)
 
--- | How many servers say so.
+-- | How many different servers hold these views.
 votes :: [View] -> Int
 votes = Set.size . Set.fromList . map viewAsked . mapMaybe viewGroup
 
--- | A name, and not the noughts of a server that goes on from nobody's data.
+-- | Whether it names a history. A server whose data continue no other's sends only zeros.
 isHistory :: ByteString -> Bool
 isHistory = ByteString.any (/= 48)
 
--- | Whether most of those asked hold one view, so that the others need not be waited
--- for. A sentinel that has heard more than all others may be the last to answer.
+-- | Whether most of those asked hold one view, so that the others need not be waited for.
+-- Never for sentinels: the one that has heard of the latest fail-over may answer last.
 mostAgree :: Rule -> Int -> [View] -> Bool
 mostAgree rule asked views = case rule of
   OfCluster -> any ((> asked) . (* 2) . length) (alike views)
   OfMembers -> any ((> asked) . (* 2) . votes) (alike views)
   OfSentinels -> False
 
--- | Those together that say the same.
+-- | Groups views that say the same.
 alike :: [View] -> [[View]]
 alike = List.foldl' place []
   where

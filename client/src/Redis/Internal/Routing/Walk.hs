@@ -1,14 +1,14 @@
 -- | A walk over all keys of a server or a cluster, as a state and a step.
 --
--- Cursors mean something to one process only, and slots change their nodes while a walk
--- goes on. So what is counted is slots: a slot is /certain/ when whatever was in it
--- throughout the walk has been seen. The walk is over when all are.
+-- A cursor means something to one process only, and slots move between nodes during a walk.
+-- So the walk counts slots: a slot is /certain/ when everything that was in it throughout the
+-- walk has been seen. The walk is over when all slots are certain.
 --
--- A /leg/ walks the keys of one node from cursor 0 to its end. Before the leg and after it
--- the node is asked what it is and what it owns: a /look/. Both must show the same
--- identity: the same process, a primary, in the same epoch of the cluster. Then it did not
--- restart (with other cursors), was not demoted in between, and no slot that it owns in
--- both looks was away in between, because to take one back gives it a new epoch.
+-- A /leg/ walks the keys of one node from cursor 0 to its end. Before and after the leg the
+-- node is asked for its identity and its slots: a /look/. Both looks must show the same
+-- identity: the same process, a primary, in the same epoch of the cluster. Then the node did
+-- not restart (with other cursors) and was not demoted in between, and no slot that it owns
+-- in both looks was away in between, because taking a slot back gives it a new epoch.
 --
 -- > look shows          leg here        done with it
 -- > --------------------------------------------------------------------------------
@@ -28,17 +28,18 @@
 -- > stays half seen; else the slot is as if it had not been seen.
 --
 -- A new leg is for the slots that are not certain and that the node owns, or that are on
--- their way to it and half seen where they come from. Keys of other slots are not told.
+-- their way to it and half seen at their source. The caller does not get keys of other slots.
 --
--- A slot that moves key by key is split between two nodes. Keys go one way: what the leg at
--- the source did not see had gone to the target before, so a leg at the target that begins
--- later sees it, unless the slot came back meanwhile: so the source is looked at once more.
+-- A slot that moves key by key is split between two nodes. Keys go one way: a key that the leg
+-- at the source did not see had gone to the target before, so a leg at the target that begins
+-- later sees it, unless the slot came back meanwhile. To exclude that, the source is looked at
+-- once more.
 --
--- Nothing is undone when a node does not answer: its leg waits for a look that shows
--- whether it goes on. If another node owns the slots meanwhile, they get a leg there.
+-- Nothing is undone when a node does not answer: its leg waits for a look that shows whether
+-- it can go on. If another node owns the slots meanwhile, they get a leg there.
 --
--- One history is not noticed, since no server tells of it: keys that are moved back against
--- the direction of a slot's move, between two looks.
+-- One case is not noticed, because no server reports it: keys that are moved back, against the
+-- direction of a slot's move, between two looks.
 module Redis.Internal.Routing.Walk
   ( KeysWalk (..),
     Half (..),
@@ -69,17 +70,17 @@ import Data.Map.Strict qualified as Map
 import Redis.Error (Endpoint)
 import Redis.Internal.Protocol.Slot (slotCount)
 
--- | What a node says of itself, at one moment.
+-- | A node's description of itself at one moment.
 data Look = Look
-  { -- | The node's name in its cluster; empty for a server alone.
+  { -- | The node's name in its cluster; empty for a standalone server.
     lookNode :: ByteString,
-    -- | Equal in two looks if nothing came between that makes a leg worthless.
+    -- | Equal in two looks if nothing happened in between that makes a leg worthless.
     lookIdentity :: ByteString,
     -- | The slots that it owns as a primary.
     lookOwned :: IntSet,
-    -- | Of these, those on their way to another node, and its name.
+    -- | The owned slots that are on their way to another node, and that node's name.
     lookLeaving :: IntMap ByteString,
-    -- | Slots on their way here, and the name of the node that they come from.
+    -- | The slots that are on their way here, and the name of the node that they come from.
     lookComing :: IntMap ByteString
   }
   deriving stock (Eq, Show)
@@ -87,42 +88,42 @@ data Look = Look
 -- | A walk over one node's keys.
 data Leg = Leg
   { legIdentity :: ByteString,
-    -- | Where it goes on; 'Nothing' at its end, when a look is to follow.
+    -- | The cursor at which it goes on; 'Nothing' at its end, when a look must follow.
     legCursor :: Maybe ByteString,
-    -- | The slots that the node owned when the leg began, and that it is for.
+    -- | The slots that the node owned when the leg began, and that the leg is for.
     legOwned :: IntSet,
-    -- | Of these, those that were leaving.
+    -- | The slots among these that were leaving when the leg began.
     legLeaving :: IntSet,
-    -- | Slots that were on their way here and half seen where they come from, each
-    -- with its stamp.
+    -- | The slots that were on their way here and half seen at their source, each with its
+    -- stamp.
     legComing :: IntMap Int
   }
   deriving stock (Eq, Show)
 
--- | How far a walk has come.
+-- | The progress of a walk.
 data KeysWalk = KeysWalk
   { walkCertain :: IntSet,
     walkHalf :: IntMap Half,
-    -- | How many legs have seen slots by half.
+    -- | How many legs have ended, each of which may have half seen slots.
     walkHalves :: Int,
     walkLegs :: Map Endpoint Leg
   }
   deriving stock (Eq, Show)
 
--- | A slot that a leg has seen at its source while it left.
+-- | A slot that a leg has seen at its source while the slot was leaving.
 data Half = Half
   { halfSource :: ByteString,
     halfTarget :: ByteString,
-    -- | The source's.
+    -- | The identity of the source.
     halfIdentity :: ByteString,
-    -- | Tells this time from others.
+    -- | Tells this half from others of the same slot.
     halfStamp :: Int,
     -- | Whether a leg at the target has seen the rest, as far as the target can tell.
     halfBoth :: Bool
   }
   deriving stock (Eq, Show)
 
--- | At its beginning.
+-- | A walk at its beginning.
 newKeysWalk :: KeysWalk
 newKeysWalk = KeysWalk {walkCertain = IntSet.empty, walkHalf = IntMap.empty, walkHalves = 0, walkLegs = Map.empty}
 
@@ -137,25 +138,25 @@ uncertainSlots walk = IntSet.difference every (walkCertain walk)
 every :: IntSet
 every = IntSet.fromDistinctAscList [0 .. slotCount - 1]
 
--- | What a driver tells.
+-- | An event that a driver reports.
 data Event
-  = -- | What this node says of itself. It was asked after all pages of its leg that
-    -- were told before, and looks are told in the order in which they were asked for.
+  = -- | A look at the node. It was requested after all pages of the node's leg that were
+    -- reported before. Looks are reported in the order in which they were requested.
     Saw Endpoint Look
-  | -- | A page of the leg there was seen, and where the next begins, if there is one.
+  | -- | A page of the leg there was read, and where the next page begins, if there is one.
     Turned Endpoint (Maybe ByteString)
   deriving stock (Eq, Show)
 
--- | What the node of the event is to be asked next.
+-- | The next request to the node of the event.
 data Errand
-  = -- | The page at this cursor.
+  = -- | Request the page at this cursor.
     AskPage ByteString
-  | -- | A look.
+  | -- | Request a look.
     AskLook
   deriving stock (Eq, Show)
 
--- | 'Nothing' if there is nothing to do at that node, as things stand.
--- \(O(slots)\) for a look, \(O(\log n)\) in nodes for a page.
+-- | The walk after an event, and the next request. 'Nothing' if there is nothing to do at that
+-- node as things stand. \(O(slots)\) for a look, \(O(\log n)\) in nodes for a page.
 step :: Event -> KeysWalk -> (KeysWalk, Maybe Errand)
 step event walk = case event of
   Turned endpoint cursor -> case Map.lookup endpoint (walkLegs walk) of
@@ -172,7 +173,7 @@ saw endpoint look walk = case Map.lookup endpoint (walkLegs walk) of
       Nothing -> begin endpoint look (conclude look leg walk)
   _ -> begin endpoint look walk
 
--- What was half seen at this node, now that it is looked at again.
+-- Settles the slots that were half seen at this node, which is looked at again.
 settled :: Look -> KeysWalk -> KeysWalk
 settled look walk =
   walk
@@ -187,14 +188,14 @@ settled look walk =
 withLeg :: Endpoint -> Leg -> KeysWalk -> KeysWalk
 withLeg endpoint leg walk = walk {walkLegs = Map.insert endpoint leg (walkLegs walk)}
 
--- Whether the leg is for a slot that no other has made certain meanwhile.
+-- Whether the leg is for a slot that no other leg has made certain meanwhile.
 serves :: KeysWalk -> Leg -> Bool
 serves walk leg = not (legSlots leg `IntSet.isSubsetOf` walkCertain walk)
 
 legSlots :: Leg -> IntSet
 legSlots leg = legOwned leg <> IntMap.keysSet (legComing leg)
 
--- What a leg at its end has shown, by a look that shows the same identity.
+-- Ends a leg, given a look that shows the same identity.
 conclude :: Look -> Leg -> KeysWalk -> KeysWalk
 conclude look leg walk =
   walk
@@ -206,7 +207,7 @@ conclude look leg walk =
     certain = walkCertain walk <> atRest
     owned = IntSet.intersection (legOwned leg) (lookOwned look)
     leavingSince = IntMap.restrictKeys (lookLeaving look) owned
-    -- One that was leaving when the leg began, and rests, was taken back: with keys, perhaps.
+    -- A slot that was leaving when the leg began, and rests now, was taken back: with keys, perhaps.
     atRest = owned `IntSet.difference` legLeaving leg `IntSet.difference` IntMap.keysSet leavingSince
     stamp = walkHalves walk + 1
     half target = Half {halfSource = lookNode look, halfTarget = target, halfIdentity = lookIdentity look, halfStamp = stamp, halfBoth = False}
@@ -214,7 +215,7 @@ conclude look leg walk =
       | IntMap.lookup slot (legComing leg) == Just (halfStamp known), IntMap.lookup slot (lookComing look) == Just (halfSource known) = known {halfBoth = True}
       | otherwise = known
 
--- A new leg there, if the node has slots for one; an old one is dropped.
+-- Begins a new leg there, if the node has slots for one; drops an old leg.
 begin :: Endpoint -> Look -> KeysWalk -> (KeysWalk, Maybe Errand)
 begin endpoint look walk
   | IntSet.null owned && IntMap.null coming = (walk {walkLegs = Map.delete endpoint (walkLegs walk)}, Nothing)
@@ -235,13 +236,13 @@ begin endpoint look walk
     halfThere slot half =
       halfTarget half == lookNode look && not (halfBoth half) && IntMap.lookup slot (lookComing look) == Just (halfSource half)
 
--- | Of which slots keys are told.
+-- | The slots whose keys the caller gets.
 data Telling
   = TellAll
   | TellOf IntSet
   deriving stock (Eq, Show)
 
--- | At this node. \(O(slots)\).
+-- | The slots whose keys the caller gets while this node is walked. \(O(slots)\).
 tellingOf :: Endpoint -> KeysWalk -> Telling
 tellingOf endpoint walk = case Map.lookup endpoint (walkLegs walk) of
   Nothing -> TellOf IntSet.empty
