@@ -1,7 +1,7 @@
--- | Commands as values: what they say of themselves, and how they are changed.
+-- | Commands as values: what a command tells about itself, and functions that change it.
 --
--- One value serves every way of running it — waiting, asynchronously, in a
--- pipeline, in a cluster. "Redis.Commands" has those that servers know;
+-- The same value can be run in every way: synchronously, asynchronously, in a pipeline,
+-- in a cluster. "Redis.Commands" has the commands that servers know;
 -- "Redis.Command.Build" makes others.
 module Redis.Command
   ( Command,

@@ -1,7 +1,7 @@
--- | Reading replies: small functions from a 'Value' to what is wanted.
+-- | Decoders: small functions that read a reply, a 'Value'.
 --
--- Each accepts every shape in which servers say the same thing, so that a
--- command need not know the protocol of its connection:
+-- Each accepts every form in which servers send the same content, so that a command
+-- need not know the protocol of its connection:
 --
 -- * a bulk string, a simple one or a verbatim one;
 -- * a number or its text;
@@ -10,10 +10,11 @@
 -- * any of the three nulls;
 -- * all of these behind attributes, at every level.
 --
--- Decoding is done when the outermost constructor is known: nothing fails
--- later. An error says where in the reply it failed; that costs nothing before.
+-- Decoding is complete when the outermost constructor is evaluated: nothing fails
+-- later. An error tells where in the reply it occurred; that costs nothing unless there
+-- is an error.
 --
--- To be imported qualified.
+-- Import this module qualified.
 module Redis.Decode
   ( Decoder,
 
@@ -66,7 +67,7 @@ import Redis.Error (DecodeError (..))
 import Redis.Internal.Protocol.Double (parseDouble)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | Reads one reply.
+-- | A function that reads one reply.
 --
 -- @since 0.1.0.0
 type Decoder a = Value -> Either DecodeError a
@@ -87,20 +88,20 @@ okay reply = case reply of
   WithAttributes _ inner -> okay inner
   _ -> mismatch "OK" reply
 
--- | Anything; for replies that say nothing.
+-- | Any reply, which is ignored; for replies without content.
 --
 -- @since 0.1.0.0
 ignored :: Decoder ()
 ignored _ = Right ()
 
--- | A string of any kind. \(O(1)\): the bytes are those of the 'Value'.
+-- | A string of any kind. \(O(1)\): the result shares the bytes of the 'Value'.
 --
 -- @since 0.1.0.0
 bytes :: Decoder ByteString
 bytes reply = case reply of
   BulkString string -> Right string
   _ -> otherBytes reply
--- With 'nullable', so that MGET does not pay for it twice an element.
+-- Inlined like 'nullable', so that MGET does not pay for two calls per element.
 {-# INLINE bytes #-}
 
 otherBytes :: Decoder ByteString
@@ -110,7 +111,7 @@ otherBytes reply = case reply of
   WithAttributes _ inner -> bytes inner
   _ -> mismatch "a string" reply
 
--- | An integer, or its text. One that needs more than 64 bits is an error.
+-- | An integer, or its text. A number of more than 64 bits is an error.
 --
 -- @since 0.1.0.0
 integer :: Decoder Int64
@@ -124,7 +125,7 @@ integer reply = case reply of
 
 parseInteger :: ByteString -> Maybe Int64
 parseInteger string
-  -- Longer ones are out of range, and not worth reading to find out.
+  -- Longer texts are out of range; there is no need to read them.
   | Char8.length string <= 20, Just (number, "") <- Char8.readInteger string = narrowed number
   | otherwise = Nothing
 
@@ -157,7 +158,7 @@ boolean reply = case reply of
   WithAttributes _ inner -> boolean inner
   _ -> mismatch "0 or 1" reply
 
--- | A point in time, which servers count in seconds since 1970.
+-- | A point in time, in seconds since 1970.
 --
 -- @since 0.1.0.0
 unixSeconds :: Decoder UTCTime
@@ -184,7 +185,7 @@ nullable decoder = \case
         Left failure -> Left failure
 {-# INLINE nullable #-}
 
--- | 'False' for a null, 'True' for what the decoder takes.
+-- | 'False' for a null, 'True' for a reply that the decoder accepts.
 --
 -- @since 0.1.0.0
 present :: Decoder () -> Decoder Bool
@@ -216,8 +217,8 @@ elementsOf reply = case reply of
 eachElement :: forall a. Decoder a -> [Value] -> Either DecodeError [a]
 eachElement decoder = go 0
   where
-    -- Not with an accumulator: the stack is cheaper than a list to be reversed,
-    -- for millions of elements too.
+    -- Without an accumulator: the stack is cheaper than reversing a list, also for
+    -- millions of elements.
     go :: Int -> [Value] -> Either DecodeError [a]
     go !index = \case
       [] -> Right []
@@ -252,16 +253,16 @@ triple one two three reply =
       Right (x, y, z)
     _ -> mismatch "an array of 3" reply
 
--- | Keys with their values: a map, an array of keys and values in turn, or an
--- array of arrays of two. In the server's order, and as often as the server says
--- them. \(O(n)\).
+-- | Keys with their values: a map, an array of keys and values in turn, or an array of
+-- pairs (arrays of two elements). They are in the server's order, repeated keys
+-- included. \(O(n)\).
 --
--- Servers choose the shape by protocol and by command: @HGETALL@ is flat with
--- RESP2 and a map with RESP3, @ZRANGE … WITHSCORES@ is flat and then of twos,
+-- The form depends on the protocol and the command. First in RESP2 and then in RESP3, the
+-- reply to @HGETALL@ is flat and then a map, that to @ZRANGE … WITHSCORES@ is flat and
+-- then an array of arrays of two elements ("of twos"), and that to
 -- @XREAD@ is of twos and then a map. An array whose first element is itself an
--- array is read as one of twos, any other as keys and values in turn; so a key
--- cannot be an array where the keys and values come in turn. No server has such
--- keys.
+-- array is read as an array of pairs, any other array as keys and values in turn. So a
+-- key cannot be an array where keys and values come in turn; no server has such keys.
 --
 -- @since 0.1.0.0
 pairs :: Decoder key -> Decoder element -> Decoder [(key, element)]
@@ -295,7 +296,7 @@ pairs key one reply = case reply of
 scored :: Decoder [(ByteString, Double)]
 scored = pairs bytes double
 
--- | The same shapes as 'pairs'; of several values of one key the last.
+-- | Like 'pairs', but as a 'Map'; of several values of a key the last one counts.
 -- \(O(n \log n)\).
 --
 -- @since 0.1.0.0
@@ -322,8 +323,8 @@ field name decoder fields = case lookup name fields of
 optionalField :: ByteString -> Decoder a -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
 optionalField name decoder = traverse (within (atField name) . decoder) . lookup name
 
--- | For arrays whose elements have a meaning each, and that newer servers make
--- longer: the element at this place, counted from 0. \(O(n)\).
+-- | The element at this position, counted from 0. For arrays in which each position has
+-- its own meaning, and which are longer in newer servers. \(O(n)\).
 --
 -- @since 0.1.0.0
 element :: Int -> Decoder a -> [Value] -> Either DecodeError a
@@ -340,8 +341,8 @@ optionalElement index decoder elements = case drop index elements of
   found : _ -> Just <$> within (atElement index) (decoder found)
   [] -> Right Nothing
 
--- | What the second decoder reads if the first one fails. If both fail, the
--- error is that of the one that came further into the reply.
+-- | Uses the second decoder if the first one fails. If both fail, the result is the
+-- error of the decoder that came further into the reply.
 --
 -- @since 0.1.0.0
 orElse :: Decoder a -> Decoder a -> Decoder a
@@ -357,7 +358,7 @@ orElse one other reply = case one reply of
 
 infixr 3 `orElse`
 
--- | Says what was expected and, shortened, what came.
+-- | An error that tells what was expected and, shortened, what the server sent.
 --
 -- @since 0.1.0.0
 mismatch :: String -> Value -> Either DecodeError a
@@ -383,13 +384,14 @@ atField name = "field " <> shortened (show name)
 atKey :: Value -> String
 atKey = either (const "a value") atField . bytes
 
--- | At most some hundred characters.
+-- | The first 120 characters.
 shortened :: String -> String
 shortened long = case splitAt 120 long of
   (text, "") -> text
   (text, _) -> text <> "…"
 
--- | Not the whole of a string, so that no megabyte is rendered to be thrown away.
+-- | Renders only the beginning of a string, so that no megabyte is rendered to be
+-- thrown away.
 rendered :: Value -> String
 rendered = \case
   BulkString string -> show (BulkString (Char8.take 120 string))

@@ -1,16 +1,16 @@
--- | Commands of your own: those of a server's module, of a newer server, or of
--- one that is not quite Redis.
+-- | Builds commands of your own: those of a server's module, of a newer server, or of a
+-- server that is not quite Redis.
 --
 -- > jsonGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 -- > jsonGet name path = Build.command "JSON.GET" [Build.key name, Build.arg path] (Decode.nullable Decode.bytes)
 --
--- A command states its name, its arguments, which of them are keys, and how its
--- reply is read. What it does (whether it only reads, whether it waits) and where
--- it goes without keys come from a table of what servers say of their commands. Of
--- a name that the table lacks, each client asks its server once, when it first
--- sends such a command; 'onlyReads' and 'writes' say it instead.
+-- A command states its name, its arguments, which of them are keys, and how its reply is
+-- read. The rest comes from a table of what servers tell about their commands: whether a
+-- command only reads, whether it waits, and where it goes without keys. If the table
+-- lacks a name, each client asks its server once, when it first sends such a command.
+-- With 'onlyReads' or 'writes' it need not ask.
 --
--- To be imported qualified.
+-- Import this module qualified.
 module Redis.Command.Build
   ( -- * A command
     command,
@@ -50,12 +50,11 @@ import Redis.Internal.Command.Argument
 import Redis.Internal.Command.Make
 import Redis.Value (Value)
 
--- | A line as one types it (@PING@), sent as it is: the server splits it at
--- spaces. For load tests and for servers without RESP; everything else is better
--- served by 'command'.
+-- | A command that is sent as one line, such as @PING@: the server splits it at spaces.
+-- For load tests, and for servers without RESP; for everything else 'command' is better.
 --
--- It is one command: a line with a line break or a zero byte in it, or with an
--- asterisk at its beginning, is refused when it is run ('Redis.Error.NotOneLine').
+-- The line must be one command. A line that contains a line break or a zero byte, or that
+-- begins with an asterisk, is refused when it is run ('Redis.Error.NotOneLine').
 --
 -- @since 0.1.0.0
 inline :: ByteString -> Command Value
@@ -75,14 +74,14 @@ keys :: Foldable f => f ByteString -> [Argument]
 keys names = [Keys (toList names)]
 {-# INLINE keys #-}
 
--- | An argument that is no key.
+-- | An argument that is not a key.
 --
 -- @since 0.1.0.0
 arg :: ByteString -> Argument
 arg = Plain
 {-# INLINE arg #-}
 
--- | Several of them.
+-- | Several arguments that are not keys.
 --
 -- @since 0.1.0.0
 args :: Foldable f => f ByteString -> [Argument]
@@ -96,14 +95,15 @@ int :: Int64 -> Argument
 int = Plain . decimal
 {-# INLINE int #-}
 
--- | A number that is not negative. With another the command is refused before it is
--- sent ('Redis.Error.UnfitArgument').
+-- | A number that is not negative. With a negative one, the command is refused before it
+-- is sent ('Redis.Error.UnfitArgument').
 --
 -- @since 0.1.0.0
 natural :: Int64 -> Argument
 natural = atLeast 0
 
--- | A number of at least one. With another the command is refused before it is sent.
+-- | A number of at least one. With a smaller one, the command is refused before it is
+-- sent.
 --
 -- @since 0.1.0.0
 positive :: Int64 -> Argument
@@ -114,7 +114,7 @@ atLeast least number
   | number >= least = int number
   | otherwise = Unfit (show number <> ", which is less than " <> show least) (decimal number)
 
--- | A number as servers read it: @inf@ and @-inf@ for what has no digits. With NaN the
+-- | A floating-point number. Infinities are sent as @inf@ and @-inf@. With a NaN, the
 -- command is refused before it is sent.
 --
 -- @since 0.1.0.0
@@ -135,36 +135,37 @@ wholeSeconds = Plain . secondsUp
 wholeMilliseconds :: Duration -> Argument
 wholeMilliseconds = Plain . decimal . inMilliseconds
 
--- | A timeout in seconds with a fraction; 'Nothing' is for ever. One of less than
--- two milliseconds becomes that: to servers zero is for ever, and those before
--- 7.0.8 take a millisecond for zero.
+-- | A timeout in seconds with a fraction; 'Nothing' means no limit. A timeout of less
+-- than two milliseconds becomes two milliseconds: zero means no limit to servers, and
+-- servers before 7.0.8 read one millisecond as zero.
 --
 -- @since 0.1.0.0
 timeout :: Maybe Duration -> Argument
 timeout = Plain . maybe "0" timeoutSeconds
 
--- | A word that is there or not.
+-- | A word if the condition is true, otherwise nothing.
 --
 -- @since 0.1.0.0
 flag :: ByteString -> Bool -> [Argument]
 flag word present = [Plain word | present]
 
--- | A word and its argument, or neither.
+-- | A word and its argument, or nothing for 'Nothing'.
 --
 -- @since 0.1.0.0
 option :: ByteString -> (a -> Argument) -> Maybe a -> [Argument]
 option word render = maybe [] (\argument -> [Plain word, render argument])
 
--- | Says of a command that the table lacks that it changes nothing: no server is
--- asked, it may be sent again, and a replica may answer it. Changes nothing on a
--- command that the table has.
+-- | Declares that a command which the table lacks changes nothing: no server is asked
+-- about it, it may be sent again, and a replica may answer it. Has no effect on a command
+-- that the table has.
 --
 -- @since 0.1.0.0
 onlyReads :: Command a -> Command a
 onlyReads = declared readFacts
 
--- | Says of a command that the table lacks that it writes: no server is asked. An
--- error of it leaves a doubt: nobody knows whether it stops half-way.
+-- | Declares that a command which the table lacks writes: no server is asked about it.
+-- After an error reply it is unknown whether the command did a part of its work
+-- ('Redis.Error.MaybeExecuted').
 --
 -- @since 0.1.0.0
 writes :: Command a -> Command a
@@ -175,8 +176,8 @@ declared facts given = case commandRoute given of
   AskServer (Just known) -> given {commandFacts = facts {factPatience = factPatience (commandFacts given), factReadFrom = factReadFrom (commandFacts given)}, commandRoute = routeOfUnknown known}
   _ -> given
 
--- | Says that the server may keep its caller waiting: for so long, or, with
--- 'Nothing', until something happens. It gets a connection of its own.
+-- | Declares that the server may keep the caller of this command waiting: for at most
+-- this time or, with 'Nothing', without limit. The command gets a connection of its own.
 --
 -- @since 0.1.0.0
 blocksFor :: Maybe Duration -> Command a -> Command a

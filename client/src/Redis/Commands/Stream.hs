@@ -1,12 +1,12 @@
--- | Streams: logs of entries, each of fields with values, in the order of their ids.
+-- | Streams: logs of entries, in the order of their ids. An entry is a list of fields with values.
 --
 -- > first <- run client (Redis.xadd "example:streams" (("kind", "login") :| [("user", "ada")]))
 -- > news <- run client (Redis.xread (("example:streams", Redis.ReadAfter first) :| []))
 --
--- Groups of consumers, each of which gets its share, are in "Redis.Commands.StreamGroup",
--- what there is to know of a stream in "Redis.Commands.StreamInfo".
+-- "Redis.Commands.StreamGroup" has consumer groups, whose consumers share the entries of a stream.
+-- "Redis.Commands.StreamInfo" has the commands that describe a stream.
 --
--- What the server says of them: <https://valkey.io/commands/#stream>.
+-- The servers' pages: <https://valkey.io/commands/#stream>.
 module Redis.Commands.Stream
   ( -- * Ids and entries
     StreamId (..),
@@ -61,28 +61,28 @@ import Redis.Command.Build
 import Redis.Decode qualified as Decode
 import Redis.Internal.Command.Stream
 
--- | @XADD key * field value …@: adds an entry at the end, and makes the stream if there is none;
--- the id that the server gave it. \(O(1)\) on the server,
+-- | @XADD key * field value …@: adds an entry at the end, and creates the stream if there is none;
+-- returns the id that the server gave the entry. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xadd/).
 --
 -- @since 0.1.0.0
 xadd :: ByteString -> NonEmpty (ByteString, ByteString) -> Command StreamId
 xadd name fields = command "XADD" (xaddArguments xaddDefaults name fields) readId
 
--- | How to add.
+-- | The options of 'xaddWith'.
 --
 -- @since 0.1.0.0
 data XaddOptions = XaddOptions
-  { -- | The id it gets.
+  { -- | The id of the new entry.
     xaddId :: NewId,
-    -- | NOMKSTREAM (since 6.2.0): not if there is no stream.
+    -- | NOMKSTREAM (since 6.2.0): do not create the stream; without one nothing is added.
     xaddNomkstream :: Bool,
-    -- | What to drop afterwards.
+    -- | The entries that are dropped afterwards; 'Nothing' drops none.
     xaddTrim :: Maybe StreamTrim
   }
   deriving stock (Eq, Show)
 
--- | An id of the server's, in any case, and nothing is dropped.
+-- | The server chooses the id, creates the stream if there is none, and drops nothing.
 --
 -- @since 0.1.0.0
 xaddDefaults :: XaddOptions
@@ -92,18 +92,18 @@ xaddDefaults = XaddOptions {xaddId = NextId, xaddNomkstream = False, xaddTrim = 
 --
 -- @since 0.1.0.0
 data NewId
-  = -- | @*@: by the server's clock, and greater than all before it.
+  = -- | @*@: the server chooses it, by its clock and greater than all ids before.
     NextId
-  | -- | @milliseconds-*@ (since 7.0.0): the next one of these milliseconds.
+  | -- | @milliseconds-*@ (since 7.0.0): the next id of these milliseconds.
     NextIdAt Word64
-  | -- | This one. The server refuses one that is not greater than all before it, and
-    -- 0-0.
+  | -- | This id. The server refuses 0-0, and an id that is not greater than all ids before.
     GivenId StreamId
   deriving stock (Eq, Show)
 
--- | @XADD key [NOMKSTREAM] [MAXLEN|MINID …] *|id field value …@: as 'xadd'; 'Nothing' if there is
--- no stream and none was to be made. \(O(1)\) on the server and, if it drops entries, \(O(n)\) in
--- these; [since 5.0.0](https://valkey.io/commands/xadd/).
+-- | @XADD key [NOMKSTREAM] [MAXLEN|MINID …] *|id field value …@: like 'xadd', with options;
+-- 'Nothing' if there is no stream and NOMKSTREAM kept the server from creating it. \(O(1)\) on the
+-- server and, if it drops entries, \(O(n)\) in their number;
+-- [since 5.0.0](https://valkey.io/commands/xadd/).
 --
 -- > xaddWith xaddDefaults {xaddTrim = Just (Maxlen (TrimRoughly Nothing) 1000)} "events" (("kind", "login") :| [])
 --
@@ -122,25 +122,25 @@ xaddArguments XaddOptions {xaddId, xaddNomkstream, xaddTrim} name fields =
       NextIdAt milliseconds -> arg (decimalWord64 milliseconds <> "-*")
       GivenId given -> idArgument given
 
--- | What to keep; the oldest entries are dropped.
+-- | The entries that a stream keeps; older ones are dropped.
 --
 -- @since 0.1.0.0
 data StreamTrim
-  = -- | MAXLEN: so many.
+  = -- | MAXLEN: the newest entries, this many.
     Maxlen TrimPrecision Int64
-  | -- | MINID (since 6.2.0): those from this id on.
+  | -- | MINID (since 6.2.0): the entries from this id on.
     Minid TrimPrecision StreamId
   deriving stock (Eq, Show)
 
--- | How exactly.
+-- | How exactly the server trims a stream.
 --
 -- @since 0.1.0.0
 data TrimPrecision
-  = -- | Just so.
+  = -- | Exactly.
     TrimExactly
-  | -- | @~@: maybe some more are kept, if that saves the server work; with a number, at most
-    -- so many are dropped at once (LIMIT, since 6.2.0), without one 100 times what it
-    -- stores together.
+  | -- | @~@: the server may keep some more entries, if that saves it work. With a number it drops
+    -- at most so many at once (LIMIT, since 6.2.0); without one, at most 100 times its
+    -- setting @stream-node-max-entries@.
     TrimRoughly (Maybe Int64)
   deriving stock (Eq, Show)
 
@@ -153,59 +153,61 @@ trim = \case
       TrimExactly -> [threshold]
       TrimRoughly limit -> [arg "~", threshold] <> option "LIMIT" natural limit
 
--- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; how many. \(O(n)\)
--- on the server in these, [since 5.0.0](https://valkey.io/commands/xtrim/).
+-- | @XTRIM key MAXLEN|MINID [~] threshold [LIMIT n]@: drops the oldest entries; returns how many it
+-- dropped. \(O(n)\) on the server in that number, [since 5.0.0](https://valkey.io/commands/xtrim/).
 --
 -- @since 0.1.0.0
 xtrim :: ByteString -> StreamTrim -> Command Int64
 xtrim name keeping = command "XTRIM" (key name : trim keeping) Decode.integer
 
--- | @XDEL key id …@: deletes entries; how many there were. What consumers have of them stays
--- pending. \(O(1)\) each on the server, [since 5.0.0](https://valkey.io/commands/xdel/).
+-- | @XDEL key id …@: deletes entries; returns how many of them existed. Deleted entries that are
+-- pending in a group stay pending. \(O(1)\) per entry on the server,
+-- [since 5.0.0](https://valkey.io/commands/xdel/).
 --
 -- @since 0.1.0.0
 xdel :: ByteString -> NonEmpty StreamId -> Command Int64
 xdel name ids = command "XDEL" (key name : map idArgument (toList ids)) Decode.integer
 
--- | @XLEN key@: how many entries there are; none without a stream. \(O(1)\) on the server,
+-- | @XLEN key@: the number of entries; 0 if there is no stream. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xlen/).
 --
 -- @since 0.1.0.0
 xlen :: ByteString -> Command Int64
 xlen name = command "XLEN" [key name] Decode.integer
 
--- | @XRANGE key start end@: the entries from one to the other. \(O(n)\) on the server in what it
--- gives, [since 5.0.0](https://valkey.io/commands/xrange/).
+-- | @XRANGE key start end@: the entries between two ids, both included. \(O(n)\) on the server in
+-- the length of the reply, [since 5.0.0](https://valkey.io/commands/xrange/).
 --
 -- @since 0.1.0.0
 xrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrange = xrangeWith xrangeDefaults
 
--- | How much of a range.
+-- | The options of 'xrangeWith' and 'xrevrangeWith'.
 --
 -- @since 0.1.0.0
 newtype XrangeOptions = XrangeOptions
-  { -- | COUNT: at most so many; 'Nothing' is all.
+  { -- | COUNT: at most this many entries; 'Nothing' means all.
     xrangeCount :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | All of it.
+-- | The whole range.
 --
 -- @since 0.1.0.0
 xrangeDefaults :: XrangeOptions
 xrangeDefaults = XrangeOptions {xrangeCount = Nothing}
 
--- | @XRANGE key start end [COUNT n]@: as 'xrange'. To go on, start with 'ExcludingId' of
--- the last one.
+-- | @XRANGE key start end [COUNT n]@: like 'xrange', but at most so many entries. To continue,
+-- start with 'ExcludingId' of the last entry's id.
 --
 -- @since 0.1.0.0
 xrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrangeWith XrangeOptions {xrangeCount} name start end =
   command "XRANGE" ([key name, bound start, bound end] <> option "COUNT" int xrangeCount) readEntries
 
--- | @XREVRANGE key end start@: as 'xrange', from the higher id down to the lower one, which are
--- given in this order. [Since 5.0.0](https://valkey.io/commands/xrevrange/).
+-- | @XREVRANGE key end start@: like 'xrange', but from the higher id down to the lower one. The
+-- server takes the higher id first, this function the lower one.
+-- [Since 5.0.0](https://valkey.io/commands/xrevrange/).
 --
 -- > xrevrangeWith xrangeDefaults {xrangeCount = Just 1} "events" HighestId LowestId
 --
@@ -213,52 +215,53 @@ xrangeWith XrangeOptions {xrangeCount} name start end =
 xrevrange :: ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrevrange = xrevrangeWith xrangeDefaults
 
--- | @XREVRANGE key end start [COUNT n]@: as 'xrevrange'.
+-- | @XREVRANGE key end start [COUNT n]@: like 'xrevrange', but at most so many entries.
 --
 -- @since 0.1.0.0
 xrevrangeWith :: XrangeOptions -> ByteString -> StreamBound -> StreamBound -> Command [StreamEntry]
 xrevrangeWith XrangeOptions {xrangeCount} name end start =
   command "XREVRANGE" ([key name, bound end, bound start] <> option "COUNT" int xrangeCount) readEntries
 
--- | Where in a stream to begin.
+-- | The position in a stream from which to read.
 --
 -- @since 0.1.0.0
 data ReadFrom
-  = -- | After this id, which one has read; after 0-0 come all.
+  = -- | After this id, usually that of the last entry that was read; after 0-0 for all entries.
     ReadAfter StreamId
-  | -- | @$@: with what is added from now on. It says so each time anew, so use it for the
-    -- first read only.
+  | -- | @$@: the entries that are added from now on. Use it for the first read only: in each read
+    -- it means the stream's end at that time, so entries added in between would be missed.
     ReadNew
-  | -- | @+@ (Redis since 7.4, Valkey since 8.0): with the last one there is.
+  | -- | @+@ (Redis since 7.4, Valkey since 8.0): the last entry.
     ReadLast
   deriving stock (Eq, Show)
 
--- | @XREAD STREAMS key … id …@: what the streams have after these ids, by their keys. Those that
--- have nothing are left out. In a cluster the keys must share a slot. \(O(n)\) on the server in
--- what it gives, [since 5.0.0](https://valkey.io/commands/xread/).
+-- | @XREAD STREAMS key … id …@: the entries of each stream after the given id, with the stream's
+-- key. Streams without such entries are left out. In a cluster the keys must share a slot. \(O(n)\)
+-- on the server in the length of the reply, [since 5.0.0](https://valkey.io/commands/xread/).
 --
 -- @since 0.1.0.0
 xread :: NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
 xread = xreadWith xreadDefaults
 
--- | How to read.
+-- | The options of 'xreadWith'.
 --
 -- @since 0.1.0.0
 data XreadOptions = XreadOptions
-  { -- | COUNT: at most so many of each stream; 'Nothing' is all.
+  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all.
     xreadCount :: Maybe Int64,
     xreadBlock :: StreamWait
   }
   deriving stock (Eq, Show)
 
--- | All that is there, without waiting.
+-- | All entries that are there, without waiting.
 --
 -- @since 0.1.0.0
 xreadDefaults :: XreadOptions
 xreadDefaults = XreadOptions {xreadCount = Nothing, xreadBlock = DoNotWait}
 
--- | @XREAD [COUNT n] [BLOCK milliseconds] STREAMS key … id …@: as 'xread'. It waits until
--- one of the streams has something, and gives nothing if none has in that time.
+-- | @XREAD [COUNT n] [BLOCK milliseconds] STREAMS key … id …@: like 'xread', with options. With
+-- BLOCK the server waits until one of the streams has an entry; the result is empty if none has one
+-- within the time.
 --
 -- @since 0.1.0.0
 xreadWith :: XreadOptions -> NonEmpty (ByteString, ReadFrom) -> Command [(ByteString, [StreamEntry])]
@@ -277,32 +280,32 @@ xreadWith XreadOptions {xreadCount, xreadBlock} streams =
       ReadNew -> arg "$"
       ReadLast -> arg "+"
 
--- | @XSETID key id@: says which id was the last, for copies of streams; the next one must be
--- greater. The server refuses one that is less than that of an entry that is there. \(O(1)\) on the
--- server, [since 5.0.0](https://valkey.io/commands/xsetid/).
+-- | @XSETID key id@: sets the last id of a stream, for programs that copy streams; the next entry's
+-- id must be greater. The server refuses an id that is less than that of an existing entry.
+-- \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/xsetid/).
 --
 -- @since 0.1.0.0
 xsetid :: ByteString -> StreamId -> Command ()
 xsetid = xsetidWith xsetidDefaults
 
--- | What else to say of the stream's past.
+-- | The options of 'xsetidWith': more about the stream's past.
 --
 -- @since 0.1.0.0
 data XsetidOptions = XsetidOptions
-  { -- | ENTRIESADDED (since 7.0.0): how many were ever added.
+  { -- | ENTRIESADDED (since 7.0.0): the number of entries that were ever added.
     xsetidEntriesadded :: Maybe Int64,
-    -- | MAXDELETEDID (since 7.0.0): the highest id of those deleted.
+    -- | MAXDELETEDID (since 7.0.0): the highest id of a deleted entry.
     xsetidMaxdeletedid :: Maybe StreamId
   }
   deriving stock (Eq, Show)
 
--- | Nothing.
+-- | No options.
 --
 -- @since 0.1.0.0
 xsetidDefaults :: XsetidOptions
 xsetidDefaults = XsetidOptions {xsetidEntriesadded = Nothing, xsetidMaxdeletedid = Nothing}
 
--- | @XSETID key id [ENTRIESADDED n] [MAXDELETEDID id]@: as 'xsetid'.
+-- | @XSETID key id [ENTRIESADDED n] [MAXDELETEDID id]@: like 'xsetid', with options.
 --
 -- @since 0.1.0.0
 xsetidWith :: XsetidOptions -> ByteString -> StreamId -> Command ()

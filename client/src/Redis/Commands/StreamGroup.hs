@@ -1,14 +1,14 @@
--- | Groups of consumers, who share the entries of a stream: each entry goes to one of them
--- and is pending until that one acknowledges it.
+-- | Consumer groups, whose consumers share the entries of a stream: each entry is delivered to one
+-- consumer, and is pending until that consumer acknowledges it.
 --
 -- > run client (Redis.xgroupCreate "example:streams" "mailers" (Redis.GroupAfter (Redis.StreamId 0 0)))
 -- > let one = Redis.Consumer "mailers" "one"
 -- > got <- run client (Redis.xreadgroupWith Redis.xreadgroupDefaults {Redis.xreadgroupCount = Just 1} one ("example:streams" :| []))
 -- > run client (Redis.xack "example:streams" "mailers" ids)
 --
--- What a consumer that is gone leaves pending others claim: 'xautoclaim'.
+-- Other consumers can claim the pending entries of a consumer that is gone: 'xautoclaim'.
 --
--- What the server says of them: <https://valkey.io/commands/#stream>.
+-- The servers' pages: <https://valkey.io/commands/#stream>.
 module Redis.Commands.StreamGroup
   ( -- * Reading
     Consumer (..),
@@ -78,7 +78,7 @@ import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Command.Stream
 
--- | A consumer, by the names of its group and its own.
+-- | A consumer: the name of its group, and its own name.
 --
 -- @since 0.1.0.0
 data Consumer = Consumer
@@ -90,64 +90,68 @@ data Consumer = Consumer
 consumer :: Consumer -> [Argument]
 consumer Consumer {consumerGroup, consumerName} = [arg consumerGroup, arg consumerName]
 
--- | @XREADGROUP GROUP group consumer STREAMS key … > …@: what no consumer of the group has had yet;
--- it is pending with this one from now on. The group must be there in each stream (@NOGROUP@
--- otherwise), the consumer is made when need be. In a cluster the keys must share a slot. \(O(n)\)
--- on the server in what it gives, [since 5.0.0](https://valkey.io/commands/xreadgroup/).
+-- | @XREADGROUP GROUP group consumer STREAMS key … > …@: the entries that no consumer of the group
+-- has read yet; from now on they are pending with this consumer. Each stream must have the group
+-- (@NOGROUP@ otherwise); the server creates the consumer if needed. In a cluster the keys must
+-- share a slot. \(O(n)\) on the server in the length of the reply,
+-- [since 5.0.0](https://valkey.io/commands/xreadgroup/).
 --
 -- @since 0.1.0.0
 xreadgroup :: Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroup = xreadgroupWith xreadgroupDefaults
 
--- | How to read.
+-- | The options of 'xreadgroupWith' and 'xreadgroupFromWith'.
 --
 -- @since 0.1.0.0
 data XreadgroupOptions = XreadgroupOptions
-  { -- | COUNT: at most so many of each stream; 'Nothing' is all.
+  { -- | COUNT: at most this many entries of each stream; 'Nothing' means all.
     xreadgroupCount :: Maybe Int64,
-    -- | It counts for what nobody has had yet.
+    -- | BLOCK: whether to wait for entries. It has an effect only where undelivered entries are
+    -- read.
     xreadgroupBlock :: StreamWait,
-    -- | NOACK: what is given does not become pending, and is lost if it gets lost.
+    -- | NOACK: the entries do not become pending; an entry that gets lost on its way is lost for
+    -- good.
     xreadgroupNoack :: Bool
   }
   deriving stock (Eq, Show)
 
--- | All that is there, without waiting, to be acknowledged.
+-- | All entries that are there, without waiting; they become pending.
 --
 -- @since 0.1.0.0
 xreadgroupDefaults :: XreadgroupOptions
 xreadgroupDefaults =
   XreadgroupOptions {xreadgroupCount = Nothing, xreadgroupBlock = DoNotWait, xreadgroupNoack = False}
 
--- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS
--- key … > …@: as 'xreadgroup'.
+-- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key … > …@:
+-- like 'xreadgroup', with options.
 --
 -- @since 0.1.0.0
 xreadgroupWith :: XreadgroupOptions -> Consumer -> NonEmpty ByteString -> Command [(ByteString, [StreamEntry])]
 xreadgroupWith options reader names =
   command "XREADGROUP" (xreadgroupArguments options reader (fmap (\name -> (name, Undelivered)) names)) (readStreams readEntry)
 
--- | What to read of a stream.
+-- | The entries of a stream that a consumer reads.
 --
 -- @since 0.1.0.0
 data GroupRead
-  = -- | @>@: what no consumer has had yet.
+  = -- | @>@: the entries that no consumer of the group has read yet.
     Undelivered
-  | -- | What is pending with this consumer after that id, again: after 0-0 all of it.
+  | -- | The entries after this id that are pending with this consumer, once more; after 0-0 for all
+    -- of them.
     PendingAfter StreamId
   deriving stock (Eq, Show)
 
--- | What a consumer gets.
+-- | An entry that a consumer reads.
 --
 -- @since 0.1.0.0
 data DeliveredEntry
   = Delivered StreamEntry
-  | -- | One that is pending still, though it has been deleted from the stream.
+  | -- | An entry that is still pending, although it has been deleted from the stream.
     DeletedEntry StreamId
   deriving stock (Eq, Show)
 
--- | @XREADGROUP GROUP group consumer STREAMS key … id …@: as 'xreadgroup', or again what is pending
--- with this consumer, after it has started anew.
+-- | @XREADGROUP GROUP group consumer STREAMS key … id …@: like 'xreadgroup', but can also read
+-- again the entries that are pending with this consumer, for example after a restart.
 -- [Since 5.0.0](https://valkey.io/commands/xreadgroup/).
 --
 -- > xreadgroupFrom (Consumer "mailers" "one") (("events", PendingAfter (StreamId 0 0)) :| [])
@@ -156,8 +160,8 @@ data DeliveredEntry
 xreadgroupFrom :: Consumer -> NonEmpty (ByteString, GroupRead) -> Command [(ByteString, [DeliveredEntry])]
 xreadgroupFrom = xreadgroupFromWith xreadgroupDefaults
 
--- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key …
--- id …@: as 'xreadgroupFrom'.
+-- | @XREADGROUP GROUP group consumer [COUNT n] [BLOCK milliseconds] [NOACK] STREAMS key … id …@:
+-- like 'xreadgroupFrom', with options.
 --
 -- @since 0.1.0.0
 xreadgroupFromWith ::
@@ -183,27 +187,27 @@ xreadgroupArguments XreadgroupOptions {xreadgroupCount, xreadgroupBlock, xreadgr
       Undelivered -> arg ">"
       PendingAfter one -> idArgument one
 
--- | @XACK key group id …@: these are done; how many were pending. \(O(1)\) each on the server,
--- [since 5.0.0](https://valkey.io/commands/xack/).
+-- | @XACK key group id …@: acknowledges entries, which are then no longer pending; returns how many
+-- were pending. \(O(1)\) per entry on the server, [since 5.0.0](https://valkey.io/commands/xack/).
 --
 -- @since 0.1.0.0
 xack :: ByteString -> ByteString -> NonEmpty StreamId -> Command Int64
 xack name group ids = command "XACK" (key name : arg group : map idArgument (toList ids)) Decode.integer
 
--- | What is pending in a group.
+-- | A summary of a group's pending entries.
 --
 -- @since 0.1.0.0
 data PendingSummary = PendingSummary
   { pendingSummaryCount :: Int64,
-    -- | The lowest and the highest id.
+    -- | The lowest and the highest id, if any entry is pending.
     pendingSummaryRange :: Maybe (StreamId, StreamId),
-    -- | How many each consumer has that has any.
+    -- | The number of pending entries of each consumer that has any.
     pendingSummaryConsumers :: [(ByteString, Int64)]
   }
   deriving stock (Eq, Show)
 
--- | @XPENDING key group@: what is pending in all. \(O(n)\) on the server in the group's consumers,
--- [since 5.0.0](https://valkey.io/commands/xpending/).
+-- | @XPENDING key group@: a summary of the pending entries. \(O(n)\) on the server in the number of
+-- consumers, [since 5.0.0](https://valkey.io/commands/xpending/).
 --
 -- @since 0.1.0.0
 xpending :: ByteString -> ByteString -> Command PendingSummary
@@ -220,41 +224,42 @@ xpending name group = command "XPENDING" [key name, arg group] $ \reply -> do
         pendingSummaryConsumers = fromMaybe [] consumers
       }
 
--- | An entry that is pending.
+-- | A pending entry.
 --
 -- @since 0.1.0.0
 data PendingEntry = PendingEntry
   { pendingEntryId :: StreamId,
-    -- | The name of the consumer that has it.
+    -- | The name of the consumer with which it is pending.
     pendingEntryConsumer :: ByteString,
-    -- | How long it has had it.
+    -- | The time since it was last delivered to that consumer.
     pendingEntryIdle :: Duration,
-    -- | How often it was given out.
+    -- | How often it was delivered.
     pendingEntryDeliveries :: Int64
   }
   deriving stock (Eq, Show)
 
--- | @XPENDING key group - + count@: so many of what is pending, the lowest ids first. \(O(n)\) on
--- the server in what it gives, [since 5.0.0](https://valkey.io/commands/xpending/).
+-- | @XPENDING key group - + count@: at most that many pending entries, the lowest ids first.
+-- \(O(n)\) on the server in the length of the reply,
+-- [since 5.0.0](https://valkey.io/commands/xpending/).
 --
 -- @since 0.1.0.0
 xpendingRange :: ByteString -> ByteString -> Int64 -> Command [PendingEntry]
 xpendingRange = xpendingRangeWith xpendingRangeDefaults
 
--- | Which of what is pending.
+-- | The options of 'xpendingRangeWith': a selection of the pending entries.
 --
 -- @since 0.1.0.0
 data XpendingRangeOptions = XpendingRangeOptions
-  { -- | IDLE (since 6.2.0): what its consumer has had for so long at least.
+  { -- | IDLE (since 6.2.0): entries that were last delivered at least this long ago.
     xpendingRangeIdle :: Maybe Duration,
     xpendingRangeStart :: StreamBound,
     xpendingRangeEnd :: StreamBound,
-    -- | What the consumer of this name has; 'Nothing' is all.
+    -- | Entries that are pending with the consumer of this name; 'Nothing' means all consumers.
     xpendingRangeConsumer :: Maybe ByteString
   }
   deriving stock (Eq, Show)
 
--- | From the lowest id to the highest, whoever has it.
+-- | All ids and all consumers.
 --
 -- @since 0.1.0.0
 xpendingRangeDefaults :: XpendingRangeOptions
@@ -266,9 +271,9 @@ xpendingRangeDefaults =
       xpendingRangeConsumer = Nothing
     }
 
--- | @XPENDING key group [IDLE milliseconds] start end count [consumer]@: as 'xpendingRange'.
--- With a time, \(O(n)\) on the server in what it looks at. To go on, start with 'ExcludingId'
--- of the last one.
+-- | @XPENDING key group [IDLE milliseconds] start end count [consumer]@: like 'xpendingRange', for
+-- a selection of the pending entries. With IDLE, \(O(n)\) on the server in the number of entries
+-- that it looks at. To continue, start with 'ExcludingId' of the last entry's id.
 --
 -- @since 0.1.0.0
 xpendingRangeWith :: XpendingRangeOptions -> ByteString -> ByteString -> Int64 -> Command [PendingEntry]
@@ -291,41 +296,43 @@ pendingEntry reply = do
   pendingEntryDeliveries <- Decode.element 3 Decode.integer elements
   pure PendingEntry {pendingEntryId, pendingEntryConsumer, pendingEntryIdle, pendingEntryDeliveries}
 
--- | @XCLAIM key group consumer milliseconds id …@: gives this consumer those entries that another
--- has had for so long at least, and counts one more delivery; those that it gets. One that was
--- deleted from the stream is left out and, [since 7.0.0](https://valkey.io/commands/xclaim/), no
--- longer pending. \(O(\log n)\) each on the server in what is pending, since 5.0.0.
+-- | @XCLAIM key group consumer milliseconds id …@: assigns pending entries to this consumer, if
+-- they were last delivered at least this long ago, and counts one more delivery; returns the
+-- entries that it assigned. Entries that were deleted from the stream are left out and,
+-- [since 7.0.0](https://valkey.io/commands/xclaim/), are no longer pending. \(O(\log n)\) per entry
+-- on the server in the number of pending entries, since 5.0.0.
 --
 -- @since 0.1.0.0
 xclaim :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
 xclaim = xclaimWith xclaimDefaults
 
--- | How to claim.
+-- | The options of 'xclaimWith' and 'xclaimJustidWith'.
 --
 -- @since 0.1.0.0
 data XclaimOptions = XclaimOptions
-  { -- | Since when the new consumer counts as having them; 'Nothing' is now.
+  { -- | The time at which the entries count as delivered to the new consumer; 'Nothing' means now.
     xclaimIdle :: Maybe ClaimIdle,
-    -- | RETRYCOUNT: they were given out so often; 'Nothing' is once more than before.
+    -- | RETRYCOUNT: how often the entries count as delivered; 'Nothing' means once more than
+    -- before.
     xclaimRetrycount :: Maybe Int64,
-    -- | FORCE: entries that are pending with nobody, too.
+    -- | FORCE: also entries that are not pending with any consumer.
     xclaimForce :: Bool,
-    -- | LASTID: the group has had all up to this id, if it has not had more.
+    -- | LASTID: raises the group's last delivered id to this one, if it is lower.
     xclaimLastid :: Maybe StreamId
   }
   deriving stock (Eq, Show)
 
--- | How long an entry shall count as being with a consumer.
+-- | The time at which a claimed entry counts as delivered.
 --
 -- @since 0.1.0.0
 data ClaimIdle
-  = -- | IDLE: for so long.
+  = -- | IDLE: this long ago.
     ClaimIdleFor Duration
-  | -- | TIME: since then.
+  | -- | TIME: at this time.
     ClaimIdleSince UTCTime
   deriving stock (Eq, Show)
 
--- | As if they were given out now for the first time to this consumer.
+-- | The entries count as delivered now; one more delivery is counted.
 --
 -- @since 0.1.0.0
 xclaimDefaults :: XclaimOptions
@@ -333,14 +340,14 @@ xclaimDefaults =
   XclaimOptions {xclaimIdle = Nothing, xclaimRetrycount = Nothing, xclaimForce = False, xclaimLastid = Nothing}
 
 -- | @XCLAIM key group consumer milliseconds id … [IDLE milliseconds|TIME time] [RETRYCOUNT n]
--- [FORCE] [LASTID id]@: as 'xclaim'.
+-- [FORCE] [LASTID id]@: like 'xclaim', with options.
 --
 -- @since 0.1.0.0
 xclaimWith :: XclaimOptions -> ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamEntry]
 xclaimWith options name claimer idle ids =
   command "XCLAIM" (xclaimArguments options name claimer idle ids) claimed
 
--- | Before 7.0 a null stood for what was deleted.
+-- | Before 7.0 servers send a null in the place of a deleted entry.
 claimed :: Decoder [StreamEntry]
 claimed = fmap catMaybes . Decode.list (Decode.nullable readEntry)
 
@@ -357,37 +364,38 @@ xclaimArguments XclaimOptions {xclaimIdle, xclaimRetrycount, xclaimForce, xclaim
       ClaimIdleFor duration -> [arg "IDLE", wholeMilliseconds duration]
       ClaimIdleSince time -> [arg "TIME", arg (unixMilliseconds time)]
 
--- | @XCLAIM key group consumer milliseconds id … JUSTID@: as 'xclaim', but only the ids, and it
--- counts as no delivery. [Since 5.0.0](https://valkey.io/commands/xclaim/).
+-- | @XCLAIM key group consumer milliseconds id … JUSTID@: like 'xclaim', but returns only the ids,
+-- and counts no delivery. [Since 5.0.0](https://valkey.io/commands/xclaim/).
 --
 -- @since 0.1.0.0
 xclaimJustid :: ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamId]
 xclaimJustid = xclaimJustidWith xclaimDefaults
 
 -- | @XCLAIM key group consumer milliseconds id … [IDLE milliseconds|TIME time] [RETRYCOUNT n]
--- [FORCE] [LASTID id] JUSTID@: as 'xclaimJustid'.
+-- [FORCE] [LASTID id] JUSTID@: like 'xclaimJustid', with options.
 --
 -- @since 0.1.0.0
 xclaimJustidWith :: XclaimOptions -> ByteString -> Consumer -> Duration -> NonEmpty StreamId -> Command [StreamId]
 xclaimJustidWith options name claimer idle ids =
   command "XCLAIM" (xclaimArguments options name claimer idle ids <> [arg "JUSTID"]) (Decode.list readId)
 
--- | A step of a walk over what is pending.
+-- | One step of a walk over the pending entries.
 --
 -- @since 0.1.0.0
 data Autoclaimed entry = Autoclaimed
-  { -- | Where to go on; 'Nothing' at the end.
+  { -- | The id at which to continue; 'Nothing' at the end of the walk.
     autoclaimedNext :: Maybe StreamId,
-    -- | What the consumer has got; maybe nothing, though the walk goes on.
+    -- | The entries that the consumer has claimed; may be empty although the walk goes on.
     autoclaimedEntries :: [entry],
-    -- | What is no longer pending, because it was deleted from the stream (since 7.0.0).
+    -- | Entries that are no longer pending, because they were deleted from the stream (since
+    -- 7.0.0).
     autoclaimedDeleted :: [StreamId]
   }
   deriving stock (Eq, Show)
 
--- | @XAUTOCLAIM key group consumer milliseconds start@: looks through what is pending from an id
--- on, and gives this consumer what another has had for so long at least. Start with 0-0. \(O(1)\)
--- per step on the server, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
+-- | @XAUTOCLAIM key group consumer milliseconds start@: walks over the pending entries from an id
+-- on, and assigns to this consumer those that were last delivered at least this long ago. Start
+-- with 0-0. \(O(1)\) per step on the server, [since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- > xautoclaim "events" (Consumer "mailers" "two") (minutes 5) (StreamId 0 0)
 --
@@ -395,22 +403,24 @@ data Autoclaimed entry = Autoclaimed
 xautoclaim :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamEntry)
 xautoclaim = xautoclaimWith xautoclaimDefaults
 
--- | How much at once.
+-- | The options of 'xautoclaimWith' and 'xautoclaimJustidWith'.
 --
 -- @since 0.1.0.0
 newtype XautoclaimOptions = XautoclaimOptions
-  { -- | COUNT: at most so many, having looked at ten times as many; 'Nothing' is 100.
+  { -- | COUNT: at most this many entries in one step, in which the server looks at no more than ten
+    -- times as many; 'Nothing' means 100. A count below 1 is refused before the command is sent.
     xautoclaimCount :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | As much as the server will.
+-- | The server's default count.
 --
 -- @since 0.1.0.0
 xautoclaimDefaults :: XautoclaimOptions
 xautoclaimDefaults = XautoclaimOptions {xautoclaimCount = Nothing}
 
--- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: as 'xautoclaim'.
+-- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n]@: like 'xautoclaim', with another
+-- count.
 --
 -- @since 0.1.0.0
 xautoclaimWith ::
@@ -435,15 +445,15 @@ autoclaimed entries reply = do
         autoclaimedDeleted = fromMaybe [] deleted
       }
 
--- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: as 'xautoclaim', but only the ids,
--- and it counts as no delivery. [Since 6.2.0](https://valkey.io/commands/xautoclaim/).
+-- | @XAUTOCLAIM key group consumer milliseconds start JUSTID@: like 'xautoclaim', but returns only
+-- the ids, and counts no delivery. [Since 6.2.0](https://valkey.io/commands/xautoclaim/).
 --
 -- @since 0.1.0.0
 xautoclaimJustid :: ByteString -> Consumer -> Duration -> StreamId -> Command (Autoclaimed StreamId)
 xautoclaimJustid = xautoclaimJustidWith xautoclaimDefaults
 
--- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n] JUSTID@: as
--- 'xautoclaimJustid'.
+-- | @XAUTOCLAIM key group consumer milliseconds start [COUNT n] JUSTID@: like 'xautoclaimJustid',
+-- with another count.
 --
 -- @since 0.1.0.0
 xautoclaimJustidWith ::
@@ -454,13 +464,13 @@ xautoclaimJustidWith options name claimer idle start =
     (xautoclaimArguments options name claimer idle start <> [arg "JUSTID"])
     (autoclaimed (Decode.list readId))
 
--- | Where a group begins.
+-- | The position in a stream from which a group reads.
 --
 -- @since 0.1.0.0
 data GroupFrom
-  = -- | After this id; after 0-0 comes all that is there.
+  = -- | After this id; after 0-0 for all entries.
     GroupAfter StreamId
-  | -- | @$@: with what is added from now on.
+  | -- | @$@: the entries that are added from now on.
     GroupAfterLast
   deriving stock (Eq, Show)
 
@@ -469,33 +479,33 @@ groupFrom = \case
   GroupAfter one -> idArgument one
   GroupAfterLast -> arg "$"
 
--- | @XGROUP CREATE key group id|$@: makes a group. An error if there is no stream, and @BUSYGROUP@
--- if there is such a group. \(O(1)\) on the server,
+-- | @XGROUP CREATE key group id|$@: creates a group. An error if there is no stream,
+-- and @BUSYGROUP@ if the group exists. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-create/).
 --
 -- @since 0.1.0.0
 xgroupCreate :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupCreate = xgroupCreateWith xgroupCreateDefaults
 
--- | How to make a group.
+-- | The options of 'xgroupCreateWith'.
 --
 -- @since 0.1.0.0
 data XgroupCreateOptions = XgroupCreateOptions
-  { -- | MKSTREAM: the stream, too, if there is none.
+  { -- | MKSTREAM: also creates the stream if there is none.
     xgroupCreateMkstream :: Bool,
-    -- | ENTRIESREAD (since 7.0.0): so many entries lie before its begin, from which the server
-    -- tells how far behind it is.
+    -- | ENTRIESREAD (since 7.0.0): the number of entries before the group's position, from which
+    -- the server computes the group's lag.
     xgroupCreateEntriesread :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | Of a stream that is there.
+-- | Only for an existing stream.
 --
 -- @since 0.1.0.0
 xgroupCreateDefaults :: XgroupCreateOptions
 xgroupCreateDefaults = XgroupCreateOptions {xgroupCreateMkstream = False, xgroupCreateEntriesread = Nothing}
 
--- | @XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n]@: as 'xgroupCreate'.
+-- | @XGROUP CREATE key group id|$ [MKSTREAM] [ENTRIESREAD n]@: like 'xgroupCreate', with options.
 --
 -- @since 0.1.0.0
 xgroupCreateWith :: XgroupCreateOptions -> ByteString -> ByteString -> GroupFrom -> Command ()
@@ -508,29 +518,30 @@ xgroupCreateWith XgroupCreateOptions {xgroupCreateMkstream, xgroupCreateEntriesr
     )
     Decode.okay
 
--- | @XGROUP SETID key group id|$@: the group goes on from there. @NOGROUP@ if there is no such
--- group. \(O(1)\) on the server, [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
+-- | @XGROUP SETID key group id|$@: sets the position from which the group reads on; @NOGROUP@ if
+-- there is no such group. \(O(1)\) on the server,
+-- [since 5.0.0](https://valkey.io/commands/xgroup-setid/).
 --
 -- @since 0.1.0.0
 xgroupSetid :: ByteString -> ByteString -> GroupFrom -> Command ()
 xgroupSetid = xgroupSetidWith xgroupSetidDefaults
 
--- | What else to say of where a group is.
+-- | The options of 'xgroupSetidWith'.
 --
 -- @since 0.1.0.0
 newtype XgroupSetidOptions = XgroupSetidOptions
-  { -- | ENTRIESREAD (since 7.0.0): so many entries lie before that.
+  { -- | ENTRIESREAD (since 7.0.0): the number of entries before the new position.
     xgroupSetidEntriesread :: Maybe Int64
   }
   deriving stock (Eq, Show)
 
--- | Nothing.
+-- | No options.
 --
 -- @since 0.1.0.0
 xgroupSetidDefaults :: XgroupSetidOptions
 xgroupSetidDefaults = XgroupSetidOptions {xgroupSetidEntriesread = Nothing}
 
--- | @XGROUP SETID key group id|$ [ENTRIESREAD n]@: as 'xgroupSetid'.
+-- | @XGROUP SETID key group id|$ [ENTRIESREAD n]@: like 'xgroupSetid', with options.
 --
 -- @since 0.1.0.0
 xgroupSetidWith :: XgroupSetidOptions -> ByteString -> ByteString -> GroupFrom -> Command ()
@@ -540,31 +551,31 @@ xgroupSetidWith XgroupSetidOptions {xgroupSetidEntriesread} name group from =
     ([key name, arg group, groupFrom from] <> option "ENTRIESREAD" int xgroupSetidEntriesread)
     Decode.okay
 
--- | @XGROUP DESTROY key group@: whether there was such a group; what was pending in it is
--- forgotten. \(O(n)\) on the server in that,
+-- | @XGROUP DESTROY key group@: deletes a group with its pending entries; returns whether it
+-- existed. \(O(n)\) on the server in the number of pending entries,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-destroy/).
 --
 -- @since 0.1.0.0
 xgroupDestroy :: ByteString -> ByteString -> Command Bool
 xgroupDestroy name group = command "XGROUP DESTROY" [key name, arg group] Decode.boolean
 
--- | @XGROUP CREATECONSUMER key group consumer@: whether there was none of that name. Reading makes
--- one, too. \(O(1)\) on the server,
+-- | @XGROUP CREATECONSUMER key group consumer@: creates a consumer; returns whether it is new.
+-- Reading creates a consumer as well. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/xgroup-createconsumer/).
 --
 -- @since 0.1.0.0
 xgroupCreateconsumer :: ByteString -> Consumer -> Command Bool
 xgroupCreateconsumer name new = command "XGROUP CREATECONSUMER" (key name : consumer new) Decode.boolean
 
--- | @XGROUP DELCONSUMER key group consumer@: forgets a consumer and what was pending with it; how
--- many entries those were. Nobody can claim them any more. \(O(1)\) on the server,
+-- | @XGROUP DELCONSUMER key group consumer@: deletes a consumer with its pending entries, which can
+-- then no longer be claimed; returns their number. \(O(1)\) on the server,
 -- [since 5.0.0](https://valkey.io/commands/xgroup-delconsumer/).
 --
 -- @since 0.1.0.0
 xgroupDelconsumer :: ByteString -> Consumer -> Command Int64
 xgroupDelconsumer name old = command "XGROUP DELCONSUMER" (key name : consumer old) Decode.integer
 
--- | @XGROUP HELP@: what the server says of these commands, for people.
+-- | @XGROUP HELP@: the server's help text for these commands.
 -- [Since 5.0.0](https://valkey.io/commands/xgroup-help/).
 --
 -- @since 0.1.0.0

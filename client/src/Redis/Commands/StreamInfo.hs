@@ -1,9 +1,9 @@
--- | What servers know of streams, of their groups and of those groups' consumers.
+-- | Descriptions of streams, of their groups, and of the consumers of a group.
 --
 -- > known <- run client (Redis.xinfoStream "example:streams")
 -- > print (Redis.streamInfoLength known, Redis.streamInfoGroups known)
 --
--- What the server says of them: <https://valkey.io/commands/xinfo/>.
+-- The servers' pages: <https://valkey.io/commands/xinfo/>.
 module Redis.Commands.StreamInfo
   ( -- * A stream
     xinfoStream,
@@ -41,33 +41,33 @@ import Redis.Error (DecodeError)
 import Redis.Internal.Command.Stream
 import Redis.Value (Value)
 
--- | What a server knows of a stream.
+-- | The server's description of a stream.
 --
 -- @since 0.1.0.0
 data StreamInfo = StreamInfo
-  { -- | How many entries there are.
+  { -- | The number of entries.
     streamInfoLength :: Int64,
     streamInfoRadixTreeKeys :: Int64,
     streamInfoRadixTreeNodes :: Int64,
-    -- | The highest id that any entry had; 0-0 if there was none yet.
+    -- | The highest id that any entry has had; 0-0 if there has been none.
     streamInfoLastGeneratedId :: StreamId,
-    -- | The highest id of those deleted, if any were; known since 7.0.0.
+    -- | The highest id of a deleted entry, if any was deleted; since 7.0.0.
     streamInfoMaxDeletedEntryId :: Maybe StreamId,
-    -- | How many were ever added; known since 7.0.0.
+    -- | The number of entries that were ever added; since 7.0.0.
     streamInfoEntriesAdded :: Maybe Int64,
-    -- | The id of the first entry, if there is one; known since 7.0.0.
+    -- | The id of the first entry, if there is one; since 7.0.0.
     streamInfoRecordedFirstEntryId :: Maybe StreamId,
-    -- | How many groups there are.
+    -- | The number of groups.
     streamInfoGroups :: Int64,
     streamInfoFirstEntry :: Maybe StreamEntry,
     streamInfoLastEntry :: Maybe StreamEntry,
-    -- | What other servers say.
+    -- | Fields that this library does not know.
     streamInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | @XINFO STREAM key@. An error if there is no such stream. \(O(1)\) on the server,
--- [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
+-- | @XINFO STREAM key@: the description of a stream; an error if there is no such stream. \(O(1)\)
+-- on the server, [since 5.0.0](https://valkey.io/commands/xinfo-stream/).
 --
 -- @since 0.1.0.0
 xinfoStream :: ByteString -> Command StreamInfo
@@ -110,107 +110,107 @@ streamFields =
     "groups"
   ]
 
--- | To servers 0-0 is none.
+-- | Reads an id; servers write 0-0 where there is none.
 idOrNone :: Decoder (Maybe StreamId)
 idOrNone reply = do
   found <- readId reply
   pure (if found == StreamId 0 0 then Nothing else Just found)
 
--- | A field that may be absent, or there without saying anything.
+-- | A field that may be absent, or present without a value.
 maybeField :: ByteString -> Decoder (Maybe a) -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
 maybeField name decoder = fmap join . Decode.optionalField name decoder
 
 without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
 without known = filter ((`notElem` known) . fst)
 
--- | All that a server knows of a stream.
+-- | The server's full description of a stream.
 --
 -- @since 0.1.0.0
 data StreamDetails = StreamDetails
   { streamDetailsLength :: Int64,
     streamDetailsRadixTreeKeys :: Int64,
     streamDetailsRadixTreeNodes :: Int64,
-    -- | As in 'StreamInfo'.
+    -- | Like the field of 'StreamInfo'.
     streamDetailsLastGeneratedId :: StreamId,
-    -- | As in 'StreamInfo'.
+    -- | Like the field of 'StreamInfo'.
     streamDetailsMaxDeletedEntryId :: Maybe StreamId,
-    -- | As in 'StreamInfo'.
+    -- | Like the field of 'StreamInfo'.
     streamDetailsEntriesAdded :: Maybe Int64,
-    -- | As in 'StreamInfo'.
+    -- | Like the field of 'StreamInfo'.
     streamDetailsRecordedFirstEntryId :: Maybe StreamId,
-    -- | The first ones.
+    -- | The first entries, as many as the options say.
     streamDetailsEntries :: [StreamEntry],
     streamDetailsGroups :: [GroupDetails],
-    -- | What other servers say.
+    -- | Fields that this library does not know.
     streamDetailsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | All that a server knows of a group.
+-- | The server's full description of a group.
 --
 -- @since 0.1.0.0
 data GroupDetails = GroupDetails
   { groupDetailsName :: ByteString,
     groupDetailsLastDeliveredId :: StreamId,
-    -- | How many entries it has had, if the server can tell; since 7.0.0.
+    -- | The number of entries that the group has read, if the server can tell; since 7.0.0.
     groupDetailsEntriesRead :: Maybe Int64,
-    -- | How many it has not had yet, if the server can tell; since 7.0.0.
+    -- | The number of entries that the group has not read yet, if the server can tell; since 7.0.0.
     groupDetailsLag :: Maybe Int64,
-    -- | How many entries are pending.
+    -- | The number of pending entries.
     groupDetailsPelCount :: Int64,
-    -- | The first of them.
+    -- | The first pending entries, as many as the options say.
     groupDetailsPending :: [PendingDelivery],
     groupDetailsConsumers :: [ConsumerDetails],
-    -- | What other servers say.
+    -- | Fields that this library does not know.
     groupDetailsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | All that a server knows of a consumer.
+-- | The server's full description of a consumer.
 --
 -- @since 0.1.0.0
 data ConsumerDetails = ConsumerDetails
   { consumerDetailsName :: ByteString,
-    -- | When it last asked for something.
+    -- | When the consumer last tried to read or to claim entries.
     consumerDetailsSeenTime :: UTCTime,
-    -- | When it last got something, if ever; known since 7.2.0.
+    -- | When the consumer last got entries, if ever; since 7.2.0.
     consumerDetailsActiveTime :: Maybe UTCTime,
-    -- | How many entries are pending with it.
+    -- | The number of entries that are pending with this consumer.
     consumerDetailsPelCount :: Int64,
-    -- | The first of them.
+    -- | The first pending entries, as many as the options say.
     consumerDetailsPending :: [PendingDelivery],
-    -- | What other servers say.
+    -- | Fields that this library does not know.
     consumerDetailsOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | An entry that is pending.
+-- | A pending entry.
 --
 -- @since 0.1.0.0
 data PendingDelivery = PendingDelivery
   { pendingDeliveryId :: StreamId,
-    -- | The name of the consumer that has it.
+    -- | The name of the consumer with which it is pending.
     pendingDeliveryConsumer :: ByteString,
-    -- | Since when.
+    -- | When it was last delivered to that consumer.
     pendingDeliveryTime :: UTCTime,
-    -- | How often it was given out.
+    -- | How often it was delivered.
     pendingDeliveryCount :: Int64
   }
   deriving stock (Eq, Show)
 
--- | @XINFO STREAM key FULL@: with the first ten entries, groups, consumers, and the first ten of
--- what is pending with each. \(O(n)\) on the server in what it gives,
--- [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
+-- | @XINFO STREAM key FULL@: the full description of a stream, with its groups and consumers, the
+-- first ten entries, and the first ten pending entries of each group and consumer. \(O(n)\) on the
+-- server in the length of the reply, [since 6.0.0](https://valkey.io/commands/xinfo-stream/).
 --
 -- @since 0.1.0.0
 xinfoStreamFull :: ByteString -> Command StreamDetails
 xinfoStreamFull = xinfoStreamFullWith xinfoStreamFullDefaults
 
--- | How much to tell.
+-- | The options of 'xinfoStreamFullWith'.
 --
 -- @since 0.1.0.0
 newtype XinfoStreamFullOptions = XinfoStreamFullOptions
-  { -- | COUNT: so many entries, and so many that are pending; 0 is all, 'Nothing' ten.
+  { -- | COUNT: the number of entries and of pending entries; 0 means all, 'Nothing' means ten.
     xinfoStreamFullCount :: Maybe Int64
   }
   deriving stock (Eq, Show)
@@ -221,7 +221,7 @@ newtype XinfoStreamFullOptions = XinfoStreamFullOptions
 xinfoStreamFullDefaults :: XinfoStreamFullOptions
 xinfoStreamFullDefaults = XinfoStreamFullOptions {xinfoStreamFullCount = Nothing}
 
--- | @XINFO STREAM key FULL [COUNT n]@: as 'xinfoStreamFull'.
+-- | @XINFO STREAM key FULL [COUNT n]@: like 'xinfoStreamFull', with another number of entries.
 --
 -- @since 0.1.0.0
 xinfoStreamFullWith :: XinfoStreamFullOptions -> ByteString -> Command StreamDetails
@@ -295,20 +295,20 @@ consumerDetails reply = do
         consumerDetailsOthers = without ["name", "seen-time", "active-time", "pel-count", "pending"] fields
       }
 
--- | To servers -1 is never.
+-- | Reads a number that is not negative; servers write -1 where there is none.
 unlessNegative :: Decoder a -> Decoder (Maybe a)
 unlessNegative decoder reply = do
   number <- Decode.integer reply
   if number < 0 then Right Nothing else Just <$> decoder reply
 
--- | In a group's list each names its consumer.
+-- | Reads a pending entry of a group's list, which names its consumer.
 pendingInGroup :: Decoder PendingDelivery
 pendingInGroup reply = do
   elements <- Decode.list Decode.value reply
   pendingDeliveryConsumer <- Decode.element 1 Decode.bytes elements
   pendingDelivery pendingDeliveryConsumer 2 elements
 
--- | In a consumer's list none does.
+-- | Reads a pending entry of a consumer's list, which does not name the consumer.
 pendingWith :: ByteString -> Decoder PendingDelivery
 pendingWith name reply = Decode.list Decode.value reply >>= pendingDelivery name 1
 
@@ -319,27 +319,27 @@ pendingDelivery pendingDeliveryConsumer timeAt elements = do
   pendingDeliveryCount <- Decode.element (timeAt + 1) Decode.integer elements
   pure PendingDelivery {pendingDeliveryId, pendingDeliveryConsumer, pendingDeliveryTime, pendingDeliveryCount}
 
--- | What a server knows of a group.
+-- | The server's description of a group.
 --
 -- @since 0.1.0.0
 data GroupInfo = GroupInfo
   { groupInfoName :: ByteString,
-    -- | How many consumers it has.
+    -- | The number of consumers.
     groupInfoConsumers :: Int64,
-    -- | How many entries are pending.
+    -- | The number of pending entries.
     groupInfoPending :: Int64,
     groupInfoLastDeliveredId :: StreamId,
-    -- | How many entries it has had, if the server can tell; since 7.0.0.
+    -- | The number of entries that the group has read, if the server can tell; since 7.0.0.
     groupInfoEntriesRead :: Maybe Int64,
-    -- | How many it has not had yet, if the server can tell; since 7.0.0.
+    -- | The number of entries that the group has not read yet, if the server can tell; since 7.0.0.
     groupInfoLag :: Maybe Int64,
-    -- | What other servers say.
+    -- | Fields that this library does not know.
     groupInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | @XINFO GROUPS key@: the groups of a stream. An error if there is no such stream. \(O(n)\) on
--- the server in groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
+-- | @XINFO GROUPS key@: the groups of a stream; an error if there is no such stream. \(O(n)\) on
+-- the server in the number of groups, [since 5.0.0](https://valkey.io/commands/xinfo-groups/).
 --
 -- @since 0.1.0.0
 xinfoGroups :: ByteString -> Command [GroupInfo]
@@ -362,24 +362,25 @@ xinfoGroups name = command "XINFO GROUPS" [key name] . Decode.list $ \reply -> d
         groupInfoOthers = without ["name", "consumers", "pending", "last-delivered-id", "entries-read", "lag"] fields
       }
 
--- | What a server knows of a consumer.
+-- | The server's description of a consumer.
 --
 -- @since 0.1.0.0
 data ConsumerInfo = ConsumerInfo
   { consumerInfoName :: ByteString,
-    -- | How many entries are pending with it.
+    -- | The number of entries that are pending with this consumer.
     consumerInfoPending :: Int64,
-    -- | For how long it has not asked for anything.
+    -- | The time since the consumer last tried to read or to claim entries.
     consumerInfoIdle :: Duration,
-    -- | For how long it has not got anything, if it ever did; known since 7.2.0.
+    -- | The time since the consumer last got entries, if it ever did; since 7.2.0.
     consumerInfoInactive :: Maybe Duration,
-    -- | What other servers say.
+    -- | Fields that this library does not know.
     consumerInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | @XINFO CONSUMERS key group@: the consumers of a group. @NOGROUP@ if there is no such group.
--- \(O(n)\) on the server in consumers, [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
+-- | @XINFO CONSUMERS key group@: the consumers of a group; @NOGROUP@ if there is no such group.
+-- \(O(n)\) on the server in the number of consumers,
+-- [since 5.0.0](https://valkey.io/commands/xinfo-consumers/).
 --
 -- @since 0.1.0.0
 xinfoConsumers :: ByteString -> ByteString -> Command [ConsumerInfo]
@@ -398,7 +399,7 @@ xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . De
         consumerInfoOthers = without ["name", "pending", "idle", "inactive"] fields
       }
 
--- | @XINFO HELP@: what the server says of these commands, for people.
+-- | @XINFO HELP@: the server's help text for these commands.
 -- [Since 5.0.0](https://valkey.io/commands/xinfo-help/).
 --
 -- @since 0.1.0.0

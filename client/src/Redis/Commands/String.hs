@@ -1,4 +1,4 @@
--- | Strings: values of bytes, counters, and several of either at once.
+-- | Strings: values of bytes, and counters; one key at a time or several at once.
 --
 -- > run client (Redis.set "example:strings" "hello")
 -- > let options = Redis.setDefaults {Redis.setCondition = Just Redis.OnlyIfAbsent, Redis.setExpiry = Redis.ExpireIn (seconds 30)}
@@ -75,40 +75,40 @@ import Redis.Decode qualified as Decode
 import Redis.Duration (Duration)
 import Redis.Internal.Command.Expiry
 
--- | @GET key@: the value, or 'Nothing' if there is none. \(O(1)\) on the server,
+-- | @GET key@: the value, or 'Nothing' if the key does not exist. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/get/).
 --
 -- @since 0.1.0.0
 get :: ByteString -> Command (Maybe ByteString)
 get name = command "GET" [key name] (Decode.nullable Decode.bytes)
 
--- | @SET key value@: whatever the key held, it now holds this, without an expiry. \(O(1)\) on the
--- server, [since 1.0.0](https://valkey.io/commands/set/).
+-- | @SET key value@: sets the value, whatever the key held before, and removes an expiry. \(O(1)\)
+-- on the server, [since 1.0.0](https://valkey.io/commands/set/).
 --
 -- @since 0.1.0.0
 set :: ByteString -> ByteString -> Command ()
 set name new = command "SET" [key name, arg new] Decode.okay
 
--- | How to set: 'setDefaults' and what is to be different.
+-- | The options of 'setWith' and 'setGetWith': change the fields of 'setDefaults'.
 --
 -- > setWith setDefaults {setExpiry = ExpireIn (seconds 300)} "key" "value"
 --
 -- @since 0.1.0.0
 data SetOptions = SetOptions
-  { -- | When to set; 'Nothing' in any case.
+  { -- | The condition under which the value is set; 'Nothing' means always.
     setCondition :: Maybe SetCondition,
-    -- | How long the value shall live.
+    -- | How long the value lives.
     setExpiry :: Expiry
   }
   deriving stock (Eq, Show)
 
--- | In any case, and without an expiry: what 'set' does.
+-- | No condition and no expiry, as with 'set'.
 --
 -- @since 0.1.0.0
 setDefaults :: SetOptions
 setDefaults = SetOptions {setCondition = Nothing, setExpiry = NoExpiry}
 
--- | When to set.
+-- | The condition under which SET sets the value.
 --
 -- @since 0.1.0.0
 data SetCondition
@@ -116,34 +116,35 @@ data SetCondition
     OnlyIfAbsent
   | -- | XX
     OnlyIfPresent
-  | -- | IFEQ: if the value is this (Valkey since 8.1, Redis since 8.4).
+  | -- | IFEQ: only if the value is this one (Valkey since 8.1, Redis since 8.4).
     OnlyIfEqual ByteString
-  | -- | IFNE: if there is none, or another (Redis since 8.4).
+  | -- | IFNE: only if the key does not exist or has another value (Redis since 8.4).
     OnlyIfNotEqual ByteString
-  | -- | IFDEQ: if the value has this digest (Redis since 8.4).
+  | -- | IFDEQ: only if the value has this digest (Redis since 8.4).
     OnlyIfDigest ByteString
-  | -- | IFDNE: if there is none, or one of another digest (Redis since 8.4).
+  | -- | IFDNE: only if the key does not exist or its value has another digest (Redis since 8.4).
     OnlyIfNotDigest ByteString
   deriving stock (Eq, Show)
 
--- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: whether it was set. \(O(1)\) on the
--- server, [since 2.6.12](https://valkey.io/commands/set/).
+-- | @SET key value [NX|XX|IFEQ v|…] [EX|PX|PXAT|KEEPTTL]@: like 'set', with options; returns
+-- whether the value was set. \(O(1)\) on the server,
+-- [since 2.6.12](https://valkey.io/commands/set/).
 --
 -- @since 0.1.0.0
 setWith :: SetOptions -> ByteString -> ByteString -> Command Bool
 setWith options name new =
   command "SET" (key name : arg new : setArguments options) (Decode.present Decode.okay)
 
--- | @SET key value GET@: sets, and answers with the value that was there before, if any. \(O(1)\)
--- on the server, [since 6.2.0](https://valkey.io/commands/set/).
+-- | @SET key value GET@: sets the value; returns the value before, if there was one. \(O(1)\) on
+-- the server, [since 6.2.0](https://valkey.io/commands/set/).
 --
 -- @since 0.1.0.0
 setGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 setGet = setGetWith setDefaults
 
--- | @SET key value … GET@: as 'setGet'. With a condition this does not tell whether the new value
--- was set unless that can be concluded from it. [Since 6.2.0](https://valkey.io/commands/set/);
--- together with NX since 7.0.0.
+-- | @SET key value … GET@: like 'setGet', with options. The result is the value before: with a
+-- condition it tells whether the new value was set only as far as that follows from the value
+-- before. [Since 6.2.0](https://valkey.io/commands/set/); together with NX since 7.0.0.
 --
 -- @since 0.1.0.0
 setGetWith :: SetOptions -> ByteString -> ByteString -> Command (Maybe ByteString)
@@ -162,15 +163,15 @@ setArguments SetOptions {setCondition, setExpiry} = condition <> newLifetime set
       Just (OnlyIfDigest digest) -> [arg "IFDEQ", arg digest]
       Just (OnlyIfNotDigest digest) -> [arg "IFDNE", arg digest]
 
--- | @SETNX key value@: whether it was set, which is if there was no value. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/setnx/).
+-- | @SETNX key value@: sets the value only if the key does not exist; returns whether it was set.
+-- \(O(1)\) on the server, [since 1.0.0](https://valkey.io/commands/setnx/).
 --
 -- @since 0.1.0.0
 setnx :: ByteString -> ByteString -> Command Bool
 setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 
--- | @SETEX key seconds value@: sets a value that lives for so long, rounded up to seconds. The
--- server refuses a time that is not positive. \(O(1)\) on the server,
+-- | @SETEX key seconds value@: sets a value that expires after the given time, rounded up to
+-- seconds. The server refuses a time that is not positive. \(O(1)\) on the server,
 -- [since 2.0.0](https://valkey.io/commands/setex/).
 --
 -- > setex "session" (seconds 1800) "…"
@@ -179,51 +180,51 @@ setnx name new = command "SETNX" [key name, arg new] Decode.boolean
 setex :: ByteString -> Duration -> ByteString -> Command ()
 setex name lifetime new = command "SETEX" [key name, wholeSeconds lifetime, arg new] Decode.okay
 
--- | @PSETEX key milliseconds value@: as 'setex', to the millisecond. \(O(1)\) on the server,
+-- | @PSETEX key milliseconds value@: like 'setex', but to the millisecond. \(O(1)\) on the server,
 -- [since 2.6.0](https://valkey.io/commands/psetex/).
 --
 -- @since 0.1.0.0
 psetex :: ByteString -> Duration -> ByteString -> Command ()
 psetex name lifetime new = command "PSETEX" [key name, wholeMilliseconds lifetime, arg new] Decode.okay
 
--- | @GETSET key value@: sets, and answers with what was there before.
--- [Since 6.2.0](https://valkey.io/commands/getset/) 'setGet' does that. \(O(1)\) on the server,
+-- | @GETSET key value@: sets the value; returns the value before, if there was one.
+-- [Since 6.2.0](https://valkey.io/commands/getset/) 'setGet' does the same. \(O(1)\) on the server,
 -- since 1.0.0.
 --
 -- @since 0.1.0.0
 getset :: ByteString -> ByteString -> Command (Maybe ByteString)
 getset name new = command "GETSET" [key name, arg new] (Decode.nullable Decode.bytes)
 
--- | @GETDEL key@: the value, which is deleted. \(O(1)\) on the server,
+-- | @GETDEL key@: deletes the key; returns its value, if it existed. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/getdel/).
 --
 -- @since 0.1.0.0
 getdel :: ByteString -> Command (Maybe ByteString)
 getdel name = command "GETDEL" [key name] (Decode.nullable Decode.bytes)
 
--- | @GETEX key@: the value; its expiry stays. \(O(1)\) on the server,
+-- | @GETEX key@: the value; its expiry stays as it is. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/getex/).
 --
 -- @since 0.1.0.0
 getex :: ByteString -> Command (Maybe ByteString)
 getex = getexWith getexDefaults
 
--- | What becomes of the expiry.
+-- | The options of 'getexWith'.
 --
 -- @since 0.1.0.0
 newtype GetexOptions = GetexOptions
-  { -- | PERSIST is 'NoExpiry'.
+  { -- | The new expiry. 'NoExpiry' sends PERSIST, which removes it.
     getexExpiry :: Expiry
   }
   deriving stock (Eq, Show)
 
--- | It stays.
+-- | The expiry stays as it is.
 --
 -- @since 0.1.0.0
 getexDefaults :: GetexOptions
 getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 
--- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value, and a new expiry. \(O(1)\) on the server,
+-- | @GETEX key [EX|PX|PXAT|PERSIST]@: the value; also changes its expiry. \(O(1)\) on the server,
 -- [since 6.2.0](https://valkey.io/commands/getex/).
 --
 -- > getexWith getexDefaults {getexExpiry = ExpireIn (seconds 1800)} "session"
@@ -232,45 +233,47 @@ getexDefaults = GetexOptions {getexExpiry = KeepExpiry}
 getexWith :: GetexOptions -> ByteString -> Command (Maybe ByteString)
 getexWith GetexOptions {getexExpiry} name = command "GETEX" (key name : changedLifetime getexExpiry) (Decode.nullable Decode.bytes)
 
--- | @DELIFEQ key value@: deletes it if it holds this; whether it did. For who gives a lock back.
--- \(O(1)\) on the server, Valkey [since 9.0.0](https://valkey.io/commands/delifeq/).
+-- | @DELIFEQ key value@: deletes the key only if it holds this value; returns whether it was
+-- deleted. Use it to release a lock. \(O(1)\) on the server, Valkey
+-- [since 9.0.0](https://valkey.io/commands/delifeq/).
 --
 -- @since 0.1.0.0
 delifeq :: ByteString -> ByteString -> Command Bool
 delifeq name old = command "DELIFEQ" [key name, arg old] Decode.boolean
 
--- | @APPEND key value@: the length after it. \(O(1)\) amortised on the server,
--- [since 2.0.0](https://valkey.io/commands/append/).
+-- | @APPEND key value@: appends to the value; returns the new length in bytes. \(O(1)\) amortised
+-- on the server, [since 2.0.0](https://valkey.io/commands/append/).
 --
 -- @since 0.1.0.0
 append :: ByteString -> ByteString -> Command Int64
 append name suffix = command "APPEND" [key name, arg suffix] Decode.integer
 
--- | @STRLEN key@: the length of the value, 0 without one. \(O(1)\) on the server,
--- [since 2.2.0](https://valkey.io/commands/strlen/).
+-- | @STRLEN key@: the length of the value in bytes; 0 if the key does not exist. \(O(1)\) on the
+-- server, [since 2.2.0](https://valkey.io/commands/strlen/).
 --
 -- @since 0.1.0.0
 strlen :: ByteString -> Command Int64
 strlen name = command "STRLEN" [key name] Decode.integer
 
--- | @GETRANGE key start end@: from byte to byte, both included, negative from the end. \(O(n)\) in
--- the length of the answer on the server, [since 2.4.0](https://valkey.io/commands/getrange/).
+-- | @GETRANGE key start end@: the bytes from start to end, both included; a negative index counts
+-- from the end. \(O(n)\) in the length of the reply on the server,
+-- [since 2.4.0](https://valkey.io/commands/getrange/).
 --
 -- @since 0.1.0.0
 getrange :: ByteString -> Int64 -> Int64 -> Command ByteString
 getrange name start end =
   command "GETRANGE" [key name, int start, int end] Decode.bytes
 
--- | @SUBSTR key start end@: what 'getrange' was called before 2.0.0. \(O(n)\) in the length of the
--- answer on the server, [since 1.0.0](https://valkey.io/commands/substr/).
+-- | @SUBSTR key start end@: the old name of 'getrange', from before 2.0.0. \(O(n)\) in the length
+-- of the reply on the server, [since 1.0.0](https://valkey.io/commands/substr/).
 --
 -- @since 0.1.0.0
 substr :: ByteString -> Int64 -> Int64 -> Command ByteString
 substr name start end =
   command "SUBSTR" [key name, int start, int end] Decode.bytes
 
--- | @SETRANGE key offset value@: overwrites from an offset, zeros filling the gap; the length after
--- it. \(O(n)\) in the length of the value on the server,
+-- | @SETRANGE key offset value@: overwrites the value from an offset on, and fills a gap with zero
+-- bytes; returns the new length. \(O(n)\) in the length of the value on the server,
 -- [since 2.2.0](https://valkey.io/commands/setrange/).
 --
 -- @since 0.1.0.0
@@ -278,60 +281,61 @@ setrange :: ByteString -> Int64 -> ByteString -> Command Int64
 setrange name offset part =
   command "SETRANGE" [key name, int offset, arg part] Decode.integer
 
--- | @INCR key@: the number after it; a missing key counts as 0. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/incr/).
+-- | @INCR key@: adds one; returns the new number. A missing key counts as 0. \(O(1)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/incr/).
 --
 -- @since 0.1.0.0
 incr :: ByteString -> Command Int64
 incr name = command "INCR" [key name] Decode.integer
 
--- | @INCRBY key increment@: the number after it. \(O(1)\) on the server,
+-- | @INCRBY key increment@: adds the increment; returns the new number. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/incrby/).
 --
 -- @since 0.1.0.0
 incrby :: ByteString -> Int64 -> Command Int64
 incrby name by = command "INCRBY" [key name, int by] Decode.integer
 
--- | @INCRBYFLOAT key increment@: the number after it. Neither an infinity nor a NaN is taken by the
--- server. \(O(1)\) on the server, [since 2.6.0](https://valkey.io/commands/incrbyfloat/).
+-- | @INCRBYFLOAT key increment@: adds the increment; returns the new number. The server refuses an
+-- infinity; a NaN is refused before the command is sent. \(O(1)\) on the server,
+-- [since 2.6.0](https://valkey.io/commands/incrbyfloat/).
 --
 -- @since 0.1.0.0
 incrbyfloat :: ByteString -> Double -> Command Double
 incrbyfloat name by =
   command "INCRBYFLOAT" [key name, double by] Decode.double
 
--- | @DECR key@: the number after it. \(O(1)\) on the server,
+-- | @DECR key@: subtracts one; returns the new number. \(O(1)\) on the server,
 -- [since 1.0.0](https://valkey.io/commands/decr/).
 --
 -- @since 0.1.0.0
 decr :: ByteString -> Command Int64
 decr name = command "DECR" [key name] Decode.integer
 
--- | @DECRBY key decrement@: the number after it. \(O(1)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/decrby/).
+-- | @DECRBY key decrement@: subtracts the decrement; returns the new number. \(O(1)\) on the
+-- server, [since 1.0.0](https://valkey.io/commands/decrby/).
 --
 -- @since 0.1.0.0
 decrby :: ByteString -> Int64 -> Command Int64
 decrby name by = command "DECRBY" [key name, int by] Decode.integer
 
--- | @MGET key …@: the values in the order of the keys. \(O(n)\) on the server,
--- [since 1.0.0](https://valkey.io/commands/mget/). Keys of several slots make one MGET per slot,
--- run at different times.
+-- | @MGET key …@: the values, in the order of the keys. \(O(n)\) on the server,
+-- [since 1.0.0](https://valkey.io/commands/mget/). If the keys are in several slots, one MGET is
+-- sent per slot, and these run at different times.
 --
 -- @since 0.1.0.0
 mget :: NonEmpty ByteString -> Command [Maybe ByteString]
 mget names = command "MGET" (keys names) (Decode.listOf (length names) (Decode.nullable Decode.bytes))
 
--- | @MSET key value …@: sets all. \(O(n)\) on the server,
--- [since 1.0.1](https://valkey.io/commands/mset/). Keys of several slots make one MSET per slot,
--- run at different times: then it is atomic no more.
+-- | @MSET key value …@: sets all values. \(O(n)\) on the server,
+-- [since 1.0.1](https://valkey.io/commands/mset/). If the keys are in several slots, one MSET is
+-- sent per slot, and these run at different times: the command is then not atomic.
 --
 -- @since 0.1.0.0
 mset :: NonEmpty (ByteString, ByteString) -> Command ()
 mset entries = command "MSET" (keysWithValues entries) Decode.okay
 
--- | @MSETNX key value …@: sets all or, if one of the keys exists, none; whether it did. In a
--- cluster the keys must share a slot. \(O(n)\) on the server,
+-- | @MSETNX key value …@: sets all values or, if one of the keys exists, none; returns whether they
+-- were set. In a cluster the keys must share a slot. \(O(n)\) on the server,
 -- [since 1.0.1](https://valkey.io/commands/msetnx/).
 --
 -- @since 0.1.0.0
@@ -341,32 +345,32 @@ msetnx entries = command "MSETNX" (keysWithValues entries) Decode.boolean
 keysWithValues :: NonEmpty (ByteString, ByteString) -> [Argument]
 keysWithValues = concatMap (\(name, new) -> [key name, arg new])
 
--- | @MSETEX n key value …@: sets all. Unlike 'mset', in a cluster the keys must share a slot.
--- \(O(n)\) on the server, Valkey [since 9.1.0](https://valkey.io/commands/msetex/), Redis since
--- 8.4.0.
+-- | @MSETEX n key value …@: sets all values. Unlike with 'mset', in a cluster the keys must share a
+-- slot. \(O(n)\) on the server, Valkey [since 9.1.0](https://valkey.io/commands/msetex/), Redis
+-- since 8.4.0.
 --
 -- @since 0.1.0.0
 msetex :: NonEmpty (ByteString, ByteString) -> Command ()
 msetex = void . msetexWith msetexDefaults
 
--- | How to set several.
+-- | The options of 'msetexWith'.
 --
 -- @since 0.1.0.0
 data MsetexOptions = MsetexOptions
-  { -- | When to set; 'Nothing' in any case.
+  { -- | The condition under which the values are set; 'Nothing' means always.
     msetexCondition :: Maybe MsetexCondition,
-    -- | How long all of them shall live.
+    -- | How long the values live.
     msetexExpiry :: Expiry
   }
   deriving stock (Eq, Show)
 
--- | In any case, and without an expiry.
+-- | No condition and no expiry.
 --
 -- @since 0.1.0.0
 msetexDefaults :: MsetexOptions
 msetexDefaults = MsetexOptions {msetexCondition = Nothing, msetexExpiry = NoExpiry}
 
--- | When to set several.
+-- | The condition under which MSETEX sets the values.
 --
 -- @since 0.1.0.0
 data MsetexCondition
@@ -376,8 +380,8 @@ data MsetexCondition
     OnlyIfAllPresent
   deriving stock (Eq, Show)
 
--- | @MSETEX n key value … [NX|XX] [EX|PX|PXAT|KEEPTTL]@: as 'msetex', all or none;
--- whether it did.
+-- | @MSETEX n key value … [NX|XX] [EX|PX|PXAT|KEEPTTL]@: like 'msetex', with options: sets all
+-- values or none; returns whether they were set.
 --
 -- @since 0.1.0.0
 msetexWith :: MsetexOptions -> NonEmpty (ByteString, ByteString) -> Command Bool
@@ -389,59 +393,59 @@ msetexWith MsetexOptions {msetexCondition, msetexExpiry} entries =
       Just OnlyIfAllAbsent -> [arg "NX"]
       Just OnlyIfAllPresent -> [arg "XX"]
 
--- | @LCS key key@: the longest that comes in both values in the same order, not necessarily in one
--- piece; a missing key is empty. In a cluster both must share a slot. \(O(n m)\) on the server in
--- the lengths of both, [since 7.0.0](https://valkey.io/commands/lcs/).
+-- | @LCS key key@: the longest common subsequence of both values, which need not be contiguous; a
+-- missing key counts as empty. In a cluster both keys must share a slot. \(O(n m)\) on the server
+-- in the lengths of both, [since 7.0.0](https://valkey.io/commands/lcs/).
 --
 -- @since 0.1.0.0
 lcs :: ByteString -> ByteString -> Command ByteString
 lcs one other = command "LCS" [key one, key other] Decode.bytes
 
--- | @LCS key key LEN@: only how long it is. As 'lcs' besides.
+-- | @LCS key key LEN@: like 'lcs', but returns only the length.
 --
 -- @since 0.1.0.0
 lcsLen :: ByteString -> ByteString -> Command Int64
 lcsLen one other = command "LCS" [key one, key other, arg "LEN"] Decode.integer
 
--- | @LCS key key IDX@: where its pieces are. As 'lcs' besides.
+-- | @LCS key key IDX@: like 'lcs', but returns the positions of the matching pieces.
 --
 -- @since 0.1.0.0
 lcsIdx :: ByteString -> ByteString -> Command LcsMatches
 lcsIdx = lcsIdxWith lcsDefaults
 
--- | Which pieces to tell of.
+-- | The options of 'lcsIdxWith'.
 --
 -- @since 0.1.0.0
 newtype LcsOptions = LcsOptions
-  { -- | MINMATCHLEN: those of at least so many bytes.
+  { -- | MINMATCHLEN: only pieces of at least this many bytes.
     lcsMinmatchlen :: Int64
   }
   deriving stock (Eq, Show)
 
--- | All.
+-- | All pieces.
 --
 -- @since 0.1.0.0
 lcsDefaults :: LcsOptions
 lcsDefaults = LcsOptions {lcsMinmatchlen = 0}
 
--- | What two values have in common.
+-- | The longest common subsequence of two values, as positions.
 --
 -- @since 0.1.0.0
 data LcsMatches = LcsMatches
-  { -- | The pieces, the last one first.
+  { -- | The pieces, from the last to the first.
     lcsMatches :: [LcsMatch],
-    -- | How many bytes, those of short pieces included.
+    -- | The length of the whole in bytes, including pieces that are too short to be listed.
     lcsLength :: Int64
   }
   deriving stock (Eq, Show)
 
--- | A piece. It is as long as its range, so WITHMATCHLEN would say nothing new.
+-- | A matching piece. Its ranges tell its length, so WITHMATCHLEN would add nothing.
 --
 -- @since 0.1.0.0
 data LcsMatch = LcsMatch
-  { -- | In the first value.
+  { -- | Its position in the first value.
     lcsInFirst :: ByteRange,
-    -- | In the second.
+    -- | Its position in the second value.
     lcsInSecond :: ByteRange
   }
   deriving stock (Eq, Show)
@@ -455,7 +459,7 @@ data ByteRange = ByteRange
   }
   deriving stock (Eq, Show)
 
--- | @LCS key key IDX [MINMATCHLEN n]@: as 'lcsIdx'.
+-- | @LCS key key IDX [MINMATCHLEN n]@: like 'lcsIdx', but can leave out short pieces.
 --
 -- @since 0.1.0.0
 lcsIdxWith :: LcsOptions -> ByteString -> ByteString -> Command LcsMatches

@@ -1,4 +1,4 @@
--- | Values on their way to another key, another database or another server.
+-- | Moving values to another key, another database or another server.
 --
 -- > payload <- run client (Redis.dump "example:{keys}:new")
 -- > mapM_ (run client . Redis.restore "example:{keys}") payload
@@ -37,52 +37,55 @@ import Redis.Error (Host, Port)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Config (Credentials (..), revealSecret)
 
--- | @DUMP key@: its value in the server's own form, for 'restore'. \(O(n)\) on the server in the
--- size of the value, [since 2.6.0](https://valkey.io/commands/dump/).
+-- | @DUMP key@: the value in the server's own format, for 'restore'; 'Nothing' if the key does not
+-- exist. \(O(n)\) on the server in the size of the value,
+-- [since 2.6.0](https://valkey.io/commands/dump/).
 --
 -- @since 0.1.0.0
 dump :: ByteString -> Command (Maybe ByteString)
 dump name = command "DUMP" [key name] (Decode.nullable Decode.bytes)
 
--- | @RESTORE key 0 payload@: puts what 'dump' gave at a key that does not exist, for ever. \(O(n)\)
--- on the server in the size of the value, [since 2.6.0](https://valkey.io/commands/restore/).
+-- | @RESTORE key 0 payload@: stores the result of a 'dump' at a key that does not exist, without an
+-- expiry. \(O(n)\) on the server in the size of the value,
+-- [since 2.6.0](https://valkey.io/commands/restore/).
 --
 -- @since 0.1.0.0
 restore :: ByteString -> ByteString -> Command ()
 restore = restoreWith restoreDefaults
 
--- | How to restore.
+-- | The options of 'restoreWith'.
 --
 -- @since 0.1.0.0
 data RestoreOptions = RestoreOptions
-  { -- | How long it shall live: from now (to the millisecond), or until a time
-    -- (ABSTTL, since 5.0.0). There is nothing to keep: 'KeepExpiry' is for ever.
+  { -- | How long the value lives: for a time from now, to the millisecond, or until a point in time
+    -- (ABSTTL, since 5.0.0). 'KeepExpiry' means no expiry here, since a dump does not contain one.
     restoreExpiry :: Expiry,
-    -- | REPLACE (since 3.0.0): whatever is there, which otherwise is an error.
+    -- | REPLACE (since 3.0.0): replaces an existing key, which is an error otherwise.
     restoreReplace :: Bool,
-    -- | What eviction shall know of it (since 5.0.0). 'Nothing': it was just used.
+    -- | How the value was used before, for the server's eviction (since 5.0.0). 'Nothing': it was
+    -- just used.
     restoreUse :: Maybe RestoredUse
   }
   deriving stock (Eq, Show)
 
--- | How a value was used before it came here. The server keeps what its policy of
--- eviction counts, and forgets the other.
+-- | How a value was used before it was restored. The server keeps what its eviction policy counts,
+-- and ignores the other.
 --
 -- @since 0.1.0.0
 data RestoredUse
-  = -- | IDLETIME: not for so long, rounded up to seconds.
+  = -- | IDLETIME: unused for this long, rounded up to seconds.
     IdleFor Duration
-  | -- | FREQ: so often, by the server's logarithmic counter; 0 to 255.
+  | -- | FREQ: this often, by the server's logarithmic counter, from 0 to 255.
     UsedOften Int64
   deriving stock (Eq, Show)
 
--- | Lives for ever and replaces nothing.
+-- | No expiry; replaces nothing.
 --
 -- @since 0.1.0.0
 restoreDefaults :: RestoreOptions
 restoreDefaults = RestoreOptions {restoreExpiry = NoExpiry, restoreReplace = False, restoreUse = Nothing}
 
--- | @RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME s|FREQ n]@: as 'restore'.
+-- | @RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME s|FREQ n]@: like 'restore', with options.
 --
 -- @since 0.1.0.0
 restoreWith :: RestoreOptions -> ByteString -> ByteString -> Command ()
@@ -102,36 +105,37 @@ restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payl
       Just (IdleFor time) -> [arg "IDLETIME", wholeSeconds time]
       Just (UsedOften count) -> [arg "FREQ", int count]
 
--- | @MIGRATE host port key|"" 0 timeout [KEYS key …]@: moves keys to another server; whether there
--- was one of them. The two servers talk to each other: the name and the port are what the sending
--- one can reach. It serves nobody else meanwhile. In a cluster the keys must share a slot. Costs
--- what 'dump' and 'restore' do, and the way; [since 2.6.0](https://valkey.io/commands/migrate/),
--- several keys since 3.0.6.
+-- | @MIGRATE host port key|"" 0 timeout [KEYS key …]@: moves keys to another server; returns
+-- whether any of them existed. The two servers talk to each other: host and port must be those at
+-- which the sending server reaches the other. The sending server serves nobody else meanwhile. In a
+-- cluster the keys must share a slot. The cost is that of 'dump', 'restore' and the transfer;
+-- [since 2.6.0](https://valkey.io/commands/migrate/), several keys since 3.0.6.
 --
--- An error of code @IOERR@ leaves a doubt: a key may then be on both servers.
+-- After an error with the code @IOERR@ a key may be on both servers.
 --
 -- @since 0.1.0.0
 migrate :: Host -> Port -> NonEmpty ByteString -> Command Bool
 migrate = migrateWith migrateDefaults
 
--- | How to move keys to another server.
+-- | The options of 'migrateWith'.
 --
 -- @since 0.1.0.0
 data MigrateOptions = MigrateOptions
-  { -- | To which database there.
+  { -- | The number of the database on the other server.
     migrateDatabase :: Int,
-    -- | For how long the other server may stay silent, at any point of it.
+    -- | How long the other server may be silent at any point of the transfer.
     migrateTimeout :: Duration,
-    -- | COPY (since 3.0.0): the keys stay here, too.
+    -- | COPY (since 3.0.0): the keys stay on the sending server, too.
     migrateCopy :: Bool,
-    -- | REPLACE (since 3.0.0): whatever is there, which otherwise is an error.
+    -- | REPLACE (since 3.0.0): replaces existing keys, which are an error otherwise.
     migrateReplace :: Bool,
-    -- | AUTH (since 4.0.7), or AUTH2 with a user (since 6.0.0).
+    -- | The credentials for the other server: AUTH (since 4.0.7), or AUTH2 with a user (since
+    -- 6.0.0).
     migrateCredentials :: Maybe Credentials
   }
   deriving stock (Eq, Show)
 
--- | To database 0, with a second of patience, over nothing, and without a password.
+-- | Database 0, a timeout of one second, no COPY, no REPLACE, and no credentials.
 --
 -- @since 0.1.0.0
 migrateDefaults :: MigrateOptions
@@ -144,8 +148,8 @@ migrateDefaults =
       migrateCredentials = Nothing
     }
 
--- | @MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password|AUTH2 user
--- password] [KEYS key …]@: as 'migrate'.
+-- | @MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password|AUTH2 user password] [KEYS
+-- key …]@: like 'migrate', with options.
 --
 -- @since 0.1.0.0
 migrateWith :: MigrateOptions -> Host -> Port -> NonEmpty ByteString -> Command Bool
@@ -168,9 +172,10 @@ migrateWith MigrateOptions {migrateDatabase, migrateTimeout, migrateCopy, migrat
       Nothing -> [arg "AUTH", arg (revealSecret credentialsPassword)]
       Just user -> [arg "AUTH2", arg user, arg (revealSecret credentialsPassword)]
 
--- | @MOVE key db@: moves it to another database of the server; whether it did, which is if there
--- was one here and none there. Nodes of a cluster have one database, but for Valkey
--- [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server, since 1.0.0.
+-- | @MOVE key db@: moves a key to another database of the same server; returns whether it was
+-- moved, which needs the key here and none of that name there. A cluster's nodes have one database
+-- only, except with Valkey [since 9.0.0](https://valkey.io/commands/move/). \(O(1)\) on the server,
+-- since 1.0.0.
 --
 -- @since 0.1.0.0
 move :: ByteString -> Int -> Command Bool

@@ -1,9 +1,9 @@
--- | What a command is: its words, where they go, what the server does with
--- them, and how to read the reply.
+-- | Commands: their words, the nodes they go to, what the server does with them, and
+-- how their replies are read.
 --
--- A command states its name, its arguments, which of them are keys, and its
--- decoder. Everything else follows from the table of what servers say of their
--- commands, by name, or from the words.
+-- A command states its name, its arguments, which of them are keys, and its decoder.
+-- Everything else follows from its words, or by its name from the table of what servers
+-- tell about their commands.
 module Redis.Internal.Command
   ( Command (..),
     commandWords,
@@ -54,20 +54,21 @@ import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.Slot (Slot)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | A command that answers with an @a@: a value, which may be run any number of
--- times, in every way there is of running one.
+-- | A command with a result of type @a@. It is a value that can be run any number of
+-- times, and in every way.
 --
 -- 'show' prints it as one types it at a prompt, without its secrets.
 --
 -- @since 0.1.0.0
 data Command a = Command
-  { -- | Its name and its arguments.
+  { -- | The name and the arguments.
     commandRequest :: Request,
-    -- | Which node it goes to.
+    -- | How it finds its node.
     commandRoute :: Route a,
     -- | What the server does with it.
     commandFacts :: Facts,
-    -- | Reads a reply. Never given an error reply, a push or attributes.
+    -- | Reads a reply, which is never an error reply, a push, or a reply with
+    -- attributes.
     commandDecode :: Value -> Either DecodeError a
   }
 
@@ -87,15 +88,15 @@ instance Show (Command a) where
 commandWords :: Command a -> [ByteString]
 commandWords = requestWords . commandRequest
 
--- | The server's name for it, in capitals; two words for a subcommand.
--- \(O(\log n)\) in the size of the command table.
+-- | The command's name in capitals; two words for a subcommand. \(O(\log n)\) in the
+-- size of the command table.
 --
 -- @since 0.1.0.0
 commandName :: Command a -> ByteString
 commandName = commandWordsName . commandWords
 
--- | The keys that decide where it goes, in the order of its words. Empty if it has
--- none, or if only the server knows them. \(O(n)\).
+-- | The keys that decide where the command goes, in the order of its words. Empty if it
+-- has none, or if only the server knows them. \(O(n)\).
 --
 -- @since 0.1.0.0
 commandKeys :: Command a -> [ByteString]
@@ -115,46 +116,48 @@ commandKeys given = case commandRoute given of
     tableKeys = fromMaybe [] (lookupCommand words' >>= (`Table.commandKeys` words'))
     words' = commandWords given
 
--- | Declares that this command may be sent again even if it may already have
--- run: the caller's word that running it twice does no harm.
+-- | Declares that this command may be sent again even if it may already have run. With
+-- it the caller promises that running the command twice does no harm.
 --
 -- @since 0.1.0.0
 repeatable :: Command a -> Command a
 repeatable given =
   given {commandFacts = (commandFacts given) {factRepeatable = True}}
 
--- | Gives the command so long, instead of the client's command timeout
--- ('Redis.Config.setCommandTimeout'): from when it is run or submitted until its
--- result, with all redirects and retries. A shorter time or a longer one; the last
--- that is said counts. When it is over the command fails with 'TimeoutError', and
--- those that share its connection go on. A command that waits on the server (BLPOP)
--- has the time of its own words besides; one that waits for ever then does not.
+-- | Limits the time of the command, instead of the client's command timeout
+-- ('Redis.Config.setCommandTimeout'), which may be longer or shorter. The time counts
+-- from when the command is run or submitted until its result, with all redirects and
+-- retries. Of several limits the last one counts. When the time is over, the command
+-- fails with 'TimeoutError', and the other commands on its connection continue. A
+-- command that waits on the server (BLPOP) may take its own timeout in addition; for a
+-- command that waits without limit, this limit is the whole time.
 --
 -- > run client (timeLimit (seconds 20) (eval slowScript [] []))
 --
--- Costs no timer: a connection looks after the times of all its commands together.
+-- A limit costs no timer: a connection checks the deadlines of all its commands
+-- together.
 --
 -- @since 0.1.0.0
 timeLimit :: Duration -> Command a -> Command a
 timeLimit limit given =
   given {commandFacts = (commandFacts given) {factPatience = Just (inSeconds limit)}}
 
--- | Says which nodes may answer the command, instead of the client's
--- 'Redis.Config.setReadFrom'; the last that is said counts.
+-- | Chooses the nodes that may answer the command, instead of the client's
+-- 'Redis.Config.setReadFrom'. Of several choices the last one counts.
 --
 -- > run client (readFrom LowestLatency (get "config"))
 --
--- It is for commands with keys that only read. Of all others it changes nothing: a
+-- It applies to commands with keys that only read, and has no effect on any other: a
 -- write, a command that blocks, a step of a walk (HSCAN, SSCAN, ZSCAN), a command
 -- without a key, a transaction, and a command on a lent connection stay with the
--- primary, whatever is said. 'onNode' and 'onEvery' have the last word about nodes.
+-- primary. 'onNode' and 'onEvery' override it.
 --
 -- @since 0.1.0.0
 readFrom :: ReadFrom -> Command a -> Command a
 readFrom source given =
   given {commandFacts = (commandFacts given) {factReadFrom = Just source}}
 
--- | The same command with its reply read in another way.
+-- | Reads the command's reply with this decoder.
 --
 -- > eval script ["key"] [] `decodedBy` integer
 --
@@ -170,32 +173,32 @@ infixl 1 `decodedBy`
 
 -- | How a command finds its node.
 data Route a
-  = -- | No key, and every node gives the same answer: any node will do.
+  = -- | No key, and every node gives the same reply: any node will do.
     AnyNode
   | -- | One key.
     OneKey ByteString
   | -- | Several keys that must share a slot; checked before sending.
     SameSlot (NonEmpty ByteString)
-  | -- | Several keys; across slots the command falls into one part per slot. With
-    -- how many of its words each key has, itself included.
+  | -- | Several keys. If they are in several slots, the command is split into one part
+    -- per slot. The number is that of words per key, the key included.
     Splittable Int (NonEmpty ByteString)
-  | -- | Every node of these, and how their replies become one.
+  | -- | All nodes of the audience, and how their replies are merged into one.
     Everywhere Audience Merge
-  | -- | Every node of these, and what becomes of their replies.
+  | -- | All nodes of the audience, and how their replies make the result.
     PerNode Audience ([(Endpoint, Either Error Value)] -> Either Error a)
-  | -- | The node at this endpoint, whatever keys there are.
+  | -- | The node at this endpoint, whatever the keys are.
     OneNode Endpoint
-  | -- | The primary that serves this slot, whoever that is by then.
+  | -- | The primary that serves this slot when the command is sent.
     OneSlot Slot
-  | -- | The answer is one node's own: in a cluster a node must be named.
+  | -- | The reply is about one node only, so in a cluster the caller must name a node.
     NodesOwn
-  | -- | No server would take it, and why.
+  | -- | No server would accept the command, for this reason. It is not sent.
     Unsendable Refusal
-  | -- | What the command does is not known here; the server is asked. With its
-    -- keys, if they are known.
+  | -- | The command table does not tell enough about the command, so the server is
+    -- asked. With its keys, if they are known.
     AskServer (Maybe [ByteString])
 
--- | What the nodes of a 'PerNode' said, and what it comes to.
+-- | Makes the result of a 'PerNode' from the replies of its nodes.
 type Together a = [(Endpoint, Either Error Value)] -> Either Error a
 
 instance Functor Route where
@@ -215,22 +218,21 @@ mapTogether change = \case
   Unsendable why -> Unsendable why
   AskServer keys -> AskServer keys
 
--- | Which nodes of a cluster. A server alone is all of them, whichever are asked
--- for.
+-- | A set of nodes of a cluster. A standalone server belongs to every audience.
 --
 -- @since 0.1.0.0
 data Audience
-  = -- | Those that own slots.
+  = -- | The primaries that serve slots.
     Primaries
-  | -- | Those that follow a primary.
+  | -- | The replicas.
     Replicas
-  | -- | All that the cluster's map names.
+  | -- | All nodes of the cluster's slot map.
     AllNodes
   deriving stock (Eq, Ord, Show)
 
--- | Sends the command to the node at this endpoint, whatever its keys or the
--- server's own rules say. A redirect is not followed: it is the error. An endpoint
--- that is not of the cluster is refused.
+-- | Sends the command to the node at this endpoint, whatever its keys or the server's
+-- policy for the command. A redirect is not followed but is the command's error. An
+-- endpoint outside the cluster is refused.
 --
 -- > run client (onNode node info)
 --
@@ -240,8 +242,8 @@ onNode endpoint given = case commandRoute given of
   Unsendable _ -> given
   _ -> given {commandRoute = OneNode endpoint}
 
--- | Sends the command to each of these nodes, at the same time. Fails if one of
--- them does; the error names each that did.
+-- | Sends the command to all nodes of the audience at the same time. Fails if it fails
+-- on any of them; the error names every node on which it failed.
 --
 -- > run client (onEvery Primaries info)
 --
@@ -254,8 +256,8 @@ onEvery audience given =
         | Map.null failed -> Right done
         | otherwise -> Left (failureOfNodes (commandFacts given) failed (Map.size results))
 
--- | Sends the command to each of these nodes, at the same time, and tells what
--- became of it on each.
+-- | Sends the command to all nodes of the audience at the same time; returns the result
+-- or the error of each node.
 --
 -- @since 0.1.0.0
 onEach :: Audience -> Command a -> Command (Map Endpoint (Either Error a))
@@ -269,12 +271,12 @@ perNode audience given conclude =
         Unsendable why -> Unsendable why
         _ -> PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
       commandFacts = commandFacts given,
-      -- One node alone is not told apart from the others.
+      -- A single reply does not tell which node sent it.
       commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply", decodeErrorCommand = ""}
     }
 
--- | What the command's decoder makes of a reply that is no error: for tests of
--- programs, and of commands of their own.
+-- | Reads a reply, which is not an error, with the command's decoder. For tests of
+-- programs and of their own commands.
 --
 -- @since 0.1.0.0
 decoded :: Command a -> Value -> Either Error a
@@ -282,8 +284,9 @@ decoded given value = case commandDecode given value of
   Right result -> Right result
   Left unexpected -> Left (UnexpectedReply unexpected {decodeErrorCommand = commandName given})
 
--- | The reply without its attributes, or the error that it is. An error that says
--- that nothing was done, as those of most commands do, is so marked.
+-- | The reply without its attributes, or the error if it is an error reply. Unless the
+-- command can fail half-way, an error reply means that nothing was done, and is marked
+-- 'RefusedBeforeRun'.
 fromReply :: Facts -> Value -> Either Error Value
 fromReply facts reply = case withoutAttributes reply of
   ErrorReply text -> Left (ReplyError (told (serverErrorFromText text)))
@@ -293,15 +296,15 @@ fromReply facts reply = case withoutAttributes reply of
       | factFailsHalfway facts = failed
       | otherwise = failed {serverErrorDelivery = RefusedBeforeRun}
 
--- | Whether a server says that it does not know the script of this digest.
+-- | Whether the error says that the server does not know the script of this digest.
 unknownScript :: Error -> Bool
 unknownScript = \case
   ReplyError ServerError {serverErrorCode = "NOSCRIPT", serverErrorDelivery = RefusedBeforeRun} -> True
   _ -> False
 
--- | The error of a command that failed on some of so many nodes. Where nothing
--- was changed, or no node has run it, that is the worst of theirs; otherwise it
--- has run in part.
+-- | The error of a command that failed on some of this many nodes. Its delivery is the
+-- worst of the nodes' deliveries, if the command may be sent again or failed on all
+-- nodes. Otherwise some nodes have run it, and the delivery is 'MaybeExecuted'.
 failureOfNodes :: Facts -> Map Endpoint Error -> Int -> Error
 failureOfNodes facts failed asked =
   RoutingError (RoutingFailure delivery (NodesFailed (FailedNodes failed asked)))
@@ -312,58 +315,59 @@ failureOfNodes facts failed asked =
       | Map.size failed == asked = worst
       | otherwise = MaybeExecuted
 
--- | What the server does with a command: data that decide over retries,
--- replicas and connections, so that the caller need not.
+-- | What the server does with a command. These facts decide about retries, replicas and
+-- connections, so that the caller need not.
 --
 -- @since 0.1.0.0
 data Facts = Facts
-  { -- | It changes nothing, and any replica may answer it. Not so of a step of a
-    -- walk, whose cursor is of one node.
+  { -- | It changes nothing, and any replica may answer it. False for a step of a walk,
+    -- whose cursor is valid on one node only.
     factReadOnly :: Bool,
-    -- | Sending it a second time, when it may already have run, does no harm.
-    -- True of all that changes nothing; of a write only if its caller says so.
+    -- | Sending it a second time does no harm, even if it may already have run. True
+    -- for commands that change nothing, and for a write only if its caller says so.
     factRepeatable :: Bool,
     -- | Whether it waits on the server.
     factBlocking :: Blocking,
     -- | Which connection it needs.
     factScope :: Scope,
-    -- | An error reply may come when a part has been done: from scripts,
-    -- functions and EXEC. Of all other commands it says that nothing was done.
+    -- | An error reply may come after a part was done: for scripts, functions, EXEC,
+    -- MIGRATE and DEBUG, and for commands that the command table lacks. An error reply
+    -- to any other command means that nothing was done.
     factFailsHalfway :: Bool,
-    -- | Seconds that it is given, where they are not the client's.
+    -- | Its own time limit in seconds; 'Nothing' means the client's command timeout.
     factPatience :: Maybe Double,
-    -- | Who may answer it if it only reads, where that is not the client's choice.
+    -- | Its own choice of nodes for reads; 'Nothing' means the client's choice.
     factReadFrom :: Maybe ReadFrom
   }
   deriving stock (Eq, Show)
 
--- | Whether the server keeps a command waiting, and for how long.
+-- | Whether the server keeps the caller of a command waiting, and for how long.
 --
 -- @since 0.1.0.0
 data Blocking
-  = -- | It answers when it has run.
+  = -- | The server replies as soon as the command has run.
     NonBlocking
-  | -- | At most so many seconds.
+  | -- | For at most this many seconds.
     BlocksFor Double
-  | -- | Until something happens.
+  | -- | Without limit, until something happens.
     BlocksForever
   deriving stock (Eq, Show)
 
--- | Which connection a command needs.
+-- | The connection that a command needs.
 --
 -- @since 0.1.0.0
 data Scope
-  = -- | It may share one with the commands of other callers.
+  = -- | A connection that it shares with the commands of other callers.
     SharedConnection
-  | -- | It ends what others do (SCRIPT KILL, CLIENT UNPAUSE …), so it must not
-    -- queue behind them.
+  | -- | The node's control lane: the command ends what others do (SCRIPT KILL, CLIENT
+    -- UNPAUSE …), so it must not queue behind them.
     ControlLane
-  | -- | Nobody knows what it does to its connection: it gets one that nobody
-    -- uses afterwards.
+  | -- | A connection of its own that is not used afterwards, because the command's
+    -- effect on it is not known.
     OwnConnection
-  | -- | It changes what later commands on the same connection mean
-    -- (SELECT, MULTI, SUBSCRIBE, CLIENT REPLY …), or asks about the earlier
-    -- ones on it (WAIT). It is refused but on a connection that its caller holds.
+  | -- | A connection that its caller holds; elsewhere the command is refused. The
+    -- command changes what later commands on the same connection mean (SELECT, MULTI,
+    -- SUBSCRIBE, CLIENT REPLY …), or asks about earlier ones (WAIT).
     ConnectionState
   deriving stock (Eq, Show)
 
@@ -384,6 +388,6 @@ readFacts =
 writeFacts :: Facts
 writeFacts = readFacts {factReadOnly = False, factRepeatable = False}
 
--- | Facts of a command that nobody knows.
+-- | Facts of a command about which nothing is known.
 unknownFacts :: Facts
 unknownFacts = writeFacts {factScope = OwnConnection, factFailsHalfway = True}

@@ -20,16 +20,16 @@ import Numeric (showFFloat)
 import Redis.Duration
 import Redis.Internal.Protocol.Encode (decimalThen)
 
--- | Decimal digits.
+-- | A whole number in decimal digits.
 decimal :: Int64 -> ByteString
 decimal number
   | number >= 0 = fromIntegral number `decimalThen` ""
   | otherwise = Lazy.toStrict (Builder.toLazyByteString (Builder.int64Dec number))
 
--- | A floating-point number as it is shown; what has no digits is a word.
+-- | A floating-point number; an infinity or a NaN is a word.
 floating :: Double -> ByteString
 floating number
-  -- Most scores are such, and to show one takes half a microsecond.
+  -- A shortcut: most scores are such numbers, and 'show' is slow.
   | number >= 1 && number < 10000000 && fromIntegral whole == number = whole `decimalThen` ".0"
   | isNaN number = "nan"
   | isInfinite number = if number > 0 then "inf" else "-inf"
@@ -37,14 +37,14 @@ floating number
   where
     whole = truncate number :: Int
 
--- | Whole seconds, rounded up.
+-- | A duration in whole seconds, rounded up.
 secondsUp :: Duration -> ByteString
 secondsUp duration = decimal $ case inMilliseconds duration `divMod` 1000 of
   (whole, 0) -> whole
   (whole, _) -> whole + 1
 
--- | Seconds with a fraction, for a timeout: digits and a point, no exponent. Never
--- zero, which is for ever.
+-- | A timeout in seconds with a fraction: digits and a point, no exponent. At least two
+-- milliseconds, because zero means no limit.
 timeoutSeconds :: Duration -> ByteString
 timeoutSeconds duration = case inWholeSeconds duration of
   Just whole | whole > 0 -> decimal whole

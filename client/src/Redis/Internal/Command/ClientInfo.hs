@@ -1,4 +1,5 @@
--- | A server's line about one of its connections, which several commands have.
+-- | A server's description of one of its connections, as CLIENT LIST, CLIENT INFO and ACL
+-- LOG contain it.
 module Redis.Internal.Command.ClientInfo
   ( ClientInfo (..),
     clientDescription,
@@ -19,44 +20,44 @@ import Redis.Value (Value)
 --
 -- @since 0.1.0.0
 data ClientInfo = ClientInfo
-  { -- | The server's number for it, never used twice.
+  { -- | The server's number for the connection; no other connection ever gets it.
     clientInfoId :: Int64,
-    -- | Whence it comes: address and port, or the path of a socket.
+    -- | The client's address and port, or the path of a Unix socket.
     clientInfoAddress :: ByteString,
-    -- | Where it was taken, since 6.2.0.
+    -- | The server's address and port to which the client connected; since 6.2.0.
     clientInfoLocalAddress :: Maybe ByteString,
-    -- | By CLIENT SETNAME.
+    -- | The name that CLIENT SETNAME gave it.
     clientInfoName :: Maybe ByteString,
-    -- | How long it has been there, to the second.
+    -- | The time since it was opened, to the second.
     clientInfoAge :: Duration,
-    -- | How long it has said nothing, to the second.
+    -- | The time since its client last sent something, to the second.
     clientInfoIdle :: Duration,
-    -- | A letter for each: @N@ for none, @b@ for blocked, @P@ for subscribed …
+    -- | One letter for each flag: @N@ for none, @b@ for blocked, @P@ for subscribed …
     clientInfoFlags :: ByteString,
     -- | The database that it uses.
     clientInfoDatabase :: Int64,
     -- | How many channels it has subscribed to.
     clientInfoChannels :: Int64,
-    -- | How many patterns.
+    -- | How many patterns it has subscribed to.
     clientInfoPatterns :: Int64,
     -- | How many commands it has queued since MULTI; 'Nothing' without MULTI.
     clientInfoQueued :: Maybe Int64,
-    -- | Its last command, a subcommand after a bar.
+    -- | Its last command, with a subcommand after a bar.
     clientInfoCommand :: Maybe ByteString,
-    -- | Who it is, since 6.0.0.
+    -- | Its user; since 6.0.0.
     clientInfoUser :: Maybe ByteString,
-    -- | RESP2 or RESP3, since 7.0.0.
+    -- | The version of its protocol, 2 or 3; since 7.0.0.
     clientInfoProtocol :: Maybe Int64,
-    -- | By CLIENT SETINFO, since 7.2.0.
+    -- | The name of its library, set by CLIENT SETINFO; since 7.2.0.
     clientInfoLibName :: Maybe ByteString,
-    -- | By CLIENT SETINFO, since 7.2.0.
+    -- | The version of its library, set by CLIENT SETINFO; since 7.2.0.
     clientInfoLibVer :: Maybe ByteString,
-    -- | All that the server says besides, in its words.
+    -- | All other fields of the description.
     clientInfoOthers :: [(ByteString, Value)]
   }
   deriving stock (Eq, Show)
 
--- | A line of CLIENT LIST, which ACL LOG has, too. \(O(n)\).
+-- | Reads a line of CLIENT LIST, which ACL LOG contains, too. \(O(n)\).
 clientDescription :: ByteString -> Either DecodeError ClientInfo
 clientDescription line = do
   let fields = equalsFields line
@@ -74,7 +75,8 @@ clientDescription line = do
   clientInfoChannels <- one "sub" Decode.integer
   clientInfoPatterns <- one "psub" Decode.integer
   queued <- one "multi" Decode.integer
-  -- The number alone does not tell: with Valkey it stays 0 after a transaction.
+  -- The number alone does not tell whether MULTI was sent: Valkey leaves it at 0 after a
+  -- transaction.
   let clientInfoQueued = if Char8.elem 'x' clientInfoFlags then Just (max 0 queued) else Nothing
   clientInfoCommand <- (\word -> if word == Just "NULL" then Nothing else word) <$> named "cmd"
   clientInfoUser <- named "user"

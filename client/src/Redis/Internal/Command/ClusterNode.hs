@@ -1,4 +1,4 @@
--- | Slots and nodes, as the commands of clusters write and read them.
+-- | Slots and nodes, as the commands for clusters write and read them.
 module Redis.Internal.Command.ClusterNode
   ( SlotRange (..),
     slotArgument,
@@ -23,7 +23,7 @@ import Redis.Internal.Command.Argument (decimal)
 import Redis.Internal.Command.Make (Argument (..))
 import Redis.Value (Value (BulkString))
 
--- | From this slot to that one, both included.
+-- | A range of slots, both ends included.
 --
 -- @since 0.1.0.0
 data SlotRange = SlotRange
@@ -43,48 +43,48 @@ slotNumberReply reply = do
   slot <- Decode.integer reply
   if slot >= 0 && slot < 16384 then Right (fromIntegral slot) else Decode.mismatch "a slot" reply
 
--- | A node, as another one knows it.
+-- | A node, as another node describes it.
 --
 -- @since 0.1.0.0
 data ClusterNode = ClusterNode
-  { -- | 40 letters and digits.
+  { -- | The node's id: 40 letters and digits.
     clusterNodeId :: ByteString,
-    -- | Its address; empty if that is not known yet.
+    -- | Its address; empty if it is not known yet.
     clusterNodeIp :: Host,
     clusterNodePort :: Int64,
-    -- | Where other nodes reach it, since 4.0.0.
+    -- | The port at which other nodes reach it; since 4.0.0.
     clusterNodeBusPort :: Maybe Int64,
-    -- | Since 7.0.0, if it has one.
+    -- | Its hostname, if it has one; since 7.0.0.
     clusterNodeHostname :: Maybe ByteString,
-    -- | Such as @shard-id@, since 7.2.0, if the server says it.
+    -- | Further fields such as @shard-id@, if the server sends them; since 7.2.0.
     clusterNodeAuxiliary :: [(ByteString, ByteString)],
-    -- | Such as @myself@, @master@, @slave@, @fail?@, @fail@, @handshake@, @noaddr@.
+    -- | Its flags, such as @myself@, @master@, @slave@, @fail?@, @fail@, @handshake@, @noaddr@.
     clusterNodeFlags :: [ByteString],
-    -- | The id of the primary that it follows.
+    -- | The id of the primary that it follows, if it is a replica.
     clusterNodePrimary :: Maybe ByteString,
-    -- | When a ping was sent that it has not answered.
+    -- | When the ping was sent that it has not answered yet, if there is one.
     clusterNodePingSent :: Maybe UTCTime,
-    -- | When it last answered one.
+    -- | When it last answered a ping.
     clusterNodePongReceived :: Maybe UTCTime,
-    -- | Of its slots.
+    -- | The epoch of its slots.
     clusterNodeEpoch :: Int64,
-    -- | Whether the node that was asked is connected to it.
+    -- | Whether the node that sent the description is connected to it.
     clusterNodeConnected :: Bool,
     clusterNodeSlots :: [SlotRange],
-    -- | Slots on their way to nodes with these ids. A node tells only its own.
+    -- | Slots that are moving to the nodes with these ids. A node reports only its own.
     clusterNodeMigrating :: [(Int, ByteString)],
-    -- | Slots on their way here.
+    -- | Slots that are moving to this node from the nodes with these ids.
     clusterNodeImporting :: [(Int, ByteString)]
   }
   deriving stock (Eq, Show)
 
--- | What stands behind the state of the link in a line.
+-- | A word after the link's state in a line.
 data Owned
   = Serves SlotRange
   | Migrates Int ByteString
   | Imports Int ByteString
 
--- | A line of CLUSTER NODES. \(O(n)\).
+-- | Reads a line of CLUSTER NODES. \(O(n)\).
 clusterNodeLine :: ByteString -> Either DecodeError ClusterNode
 clusterNodeLine line = case Char8.words line of
   clusterNodeId : address : flags : primary : ping : pong : epoch : linkState : owned
@@ -119,7 +119,7 @@ clusterNodeLine line = case Char8.words line of
     auxiliary text = case Char8.break (== '=') text of
       (name, rest) | not (Char8.null rest) -> Just (name, Char8.drop 1 rest)
       _ -> Nothing
-    -- 0 is never.
+    -- 0 means never.
     timeOf text = moment <$> number text
     moment millis = if millis == 0 then Nothing else Just (posixSecondsToUTCTime (fromIntegral millis / 1000))
 
@@ -128,7 +128,7 @@ data Address = Address
   { addressIp :: ByteString,
     addressPort :: Int64,
     addressBusPort :: Maybe Int64,
-    -- | What the commas separate, the hostname first.
+    -- | The other parts between commas, the hostname first.
     addressRest :: [ByteString]
   }
 
@@ -137,7 +137,7 @@ parseAddress text = do
   let (place, addressRest) = case Char8.split ',' text of
         first : rest -> (first, rest)
         [] -> ("", [])
-      -- An address of IPv6 has colons of its own.
+      -- An IPv6 address contains colons, too.
       (hostAndColon, ports) = Char8.breakEnd (== ':') place
       (portText, busText) = Char8.break (== '@') ports
   guard (not (Char8.null hostAndColon))

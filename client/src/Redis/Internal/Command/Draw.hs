@@ -1,4 +1,4 @@
--- | How many to draw, which HRANDFIELD, SRANDMEMBER and ZRANDMEMBER have in common.
+-- | The count of HRANDFIELD, SRANDMEMBER and ZRANDMEMBER.
 module Redis.Internal.Command.Draw
   ( Draw (..),
     drawCount,
@@ -8,19 +8,19 @@ where
 import Data.Int (Int64)
 import Redis.Command.Build
 
--- | How many to draw at random. Less than none is none.
+-- | How many elements to draw at random. A negative number counts as 0.
 --
 -- @since 0.1.0.0
 data Draw
-  = -- | Each at most once: so many, or all if there are fewer. A positive count on
-    -- the wire.
+  = -- | This many different elements, or all if there are fewer. Sent as a positive
+    -- count.
     Distinct Int64
-  | -- | Exactly so many, each drawn from all, so that one may come several times. A
-    -- negative count on the wire.
+  | -- | Exactly this many elements, each drawn from all, so that one may come several
+    -- times. Sent as a negative count.
     Repeated Int64
   deriving stock (Eq, Show)
 
--- | The sign tells which.
+-- | The count as an argument; its sign distinguishes the two.
 drawCount :: Draw -> Argument
 drawCount = \case
   Distinct count -> int (max 0 count)

@@ -1,5 +1,4 @@
--- | How long values live, which commands for strings, keys and fields of hashes have in
--- common.
+-- | Expiries, as the commands for strings, keys and fields of hashes take them.
 module Redis.Internal.Command.Expiry
   ( Expiry (..),
     newLifetime,
@@ -14,29 +13,29 @@ import Redis.Command.Build
 import Redis.Duration (Duration, inMilliseconds, inWholeSeconds)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 
--- | How long a value that is set shall live.
+-- | How long a value lives after it is set.
 --
 -- @since 0.1.0.0
 data Expiry
-  = -- | For ever, whatever the value it replaces had.
+  = -- | Without an expiry, whatever expiry the replaced value had.
     NoExpiry
-  | -- | KEEPTTL (since 6.0.0): as long as the value it replaces would have.
+  | -- | KEEPTTL (since 6.0.0): with the expiry that the replaced value had.
     KeepExpiry
-  | -- | EX, or PX for what is no whole number of seconds.
+  | -- | EX, or PX if the time is not a whole number of seconds.
     ExpireIn Duration
   | -- | PXAT (since 6.2.0).
     ExpireAt UTCTime
   deriving stock (Eq, Show)
 
--- | Of a value that is set.
+-- | The arguments for the expiry of a value that the command sets.
 newLifetime :: Expiry -> [Argument]
 newLifetime = lifetime [] [arg "KEEPTTL"]
 
--- | Of a value that stays.
+-- | The arguments for the expiry of a value that the command leaves as it is.
 changedLifetime :: Expiry -> [Argument]
 changedLifetime = lifetime [arg "PERSIST"] []
 
--- | Given what is said for none, and for the one that is there.
+-- | Takes the arguments for no expiry, and those for keeping the expiry.
 lifetime :: [Argument] -> [Argument] -> Expiry -> [Argument]
 lifetime none same = \case
   NoExpiry -> none
@@ -46,17 +45,18 @@ lifetime none same = \case
     Nothing -> [arg "PX", int (inMilliseconds duration)]
   ExpireAt time -> [arg "PXAT", arg (unixMilliseconds time)]
 
--- | When to change an expiry. To GT and LT what has none lives for ever.
+-- | The condition under which an expiry is changed. GT and LT treat a value without an
+-- expiry as one that expires later than any other.
 --
 -- @since 0.1.0.0
 data ExpireCondition
-  = -- | NX: if there is none.
+  = -- | NX: only if there is no expiry.
     OnlyIfNoExpiry
-  | -- | XX: if there is one.
+  | -- | XX: only if there is an expiry.
     OnlyIfExpiry
-  | -- | GT: if there is one, and the new one is later.
+  | -- | GT: only if there is an expiry, and the new one is later.
     OnlyIfLater
-  | -- | LT: if the new one is sooner, or there is none.
+  | -- | LT: only if the new expiry is sooner, or there is none yet.
     OnlyIfSooner
   deriving stock (Eq, Show)
 

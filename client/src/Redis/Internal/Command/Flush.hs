@@ -1,4 +1,4 @@
--- | How to delete everything, which servers do in several places.
+-- | The options of FLUSHALL, FLUSHDB, SCRIPT FLUSH, FUNCTION FLUSH and CLUSTER FLUSHSLOT.
 module Redis.Internal.Command.Flush
   ( FlushMode (..),
     FlushOptions (..),
@@ -9,32 +9,32 @@ where
 
 import Redis.Command.Build (Argument, arg)
 
--- | How to give the memory back.
+-- | How the server frees the memory.
 --
 -- @since 0.1.0.0
 data FlushMode
-  = -- | While everybody waits.
+  = -- | SYNC: at once, while all other clients wait.
     FlushSync
-  | -- | In the background.
+  | -- | ASYNC: in the background.
     FlushAsync
   deriving stock (Eq, Show)
 
--- | How to delete everything: keys, scripts or functions.
+-- | The options of commands that delete everything: keys, scripts or functions.
 --
 -- @since 0.1.0.0
 newtype FlushOptions = FlushOptions
-  { -- | 'Nothing' is as the server is set up.
+  { -- | 'Nothing' means as the server is configured.
     flushMode :: Maybe FlushMode
   }
   deriving stock (Eq, Show)
 
--- | As the server is set up.
+-- | As the server is configured.
 --
 -- @since 0.1.0.0
 flushDefaults :: FlushOptions
 flushDefaults = FlushOptions {flushMode = Nothing}
 
--- | As the server takes them.
+-- | The arguments for these options.
 flushArguments :: FlushOptions -> [Argument]
 flushArguments FlushOptions {flushMode} = case flushMode of
   Nothing -> []

@@ -1,4 +1,4 @@
--- | What a key can hold, as TYPE says it and walks take it.
+-- | The types of values, as TYPE returns them and SCAN takes them.
 module Redis.Internal.Command.KeyType
   ( KeyType (..),
     keyTypeWord,
@@ -7,7 +7,7 @@ where
 
 import Data.ByteString (ByteString)
 
--- | What a key holds.
+-- | The type of a key's value.
 --
 -- @since 0.1.0.0
 data KeyType
@@ -19,11 +19,11 @@ data KeyType
     SortedSetKey
   | HashKey
   | StreamKey
-  | -- | A type of a module, by the server's word for it.
+  | -- | A type of a module, with the server's word for it.
     OtherKey ByteString
   deriving stock (Eq, Ord, Show)
 
--- | The server's word for a type, as TYPE says it and SCAN takes it.
+-- | The server's word for a type, as TYPE returns it and SCAN takes it.
 keyTypeWord :: KeyType -> ByteString
 keyTypeWord = \case
   StringKey -> "string"

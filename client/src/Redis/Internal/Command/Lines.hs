@@ -1,5 +1,5 @@
--- | Replies that are text of fields, as INFO, CLIENT LIST and CLUSTER NODES have
--- them; and what a record leaves over of a reply's fields.
+-- | Reads replies that are text with fields, such as those of INFO, CLIENT LIST and
+-- CLUSTER NODES; and finds the fields of a reply that a record does not name.
 module Redis.Internal.Command.Lines
   ( linesOf,
     colonFields,
@@ -14,11 +14,11 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Value (Value (BulkString))
 
--- | The lines of a text that are not empty, without the ends of lines. \(O(n)\).
+-- | The lines of a text that are not empty, without line ends. \(O(n)\).
 linesOf :: Decoder [ByteString]
 linesOf = fmap (filter (not . Char8.null) . map (Char8.takeWhile (/= '\r')) . Char8.lines) . Decode.bytes
 
--- | Lines such as @name:value@; those without a colon, which are headings, are left
+-- | Reads lines such as @name:value@. Lines without a colon, which are headings, are left
 -- out. \(O(n)\).
 colonFields :: Decoder [(ByteString, ByteString)]
 colonFields reply = do
@@ -30,7 +30,7 @@ colonFields reply = do
         not (Char8.null rest)
     ]
 
--- | Words such as @name=value@, as a record, for 'Decode.field'. \(O(n)\).
+-- | Reads words such as @name=value@ into a record, for 'Decode.field'. \(O(n)\).
 equalsFields :: ByteString -> [(ByteString, Value)]
 equalsFields line =
   [ (name, BulkString (Char8.drop 1 rest))
@@ -39,6 +39,6 @@ equalsFields line =
       not (Char8.null rest)
   ]
 
--- | The fields with other names than these. \(O(n)\) in the product.
+-- | The fields whose names are not among these. \(O(m n)\) for m names and n fields.
 otherThan :: [ByteString] -> [(ByteString, element)] -> [(ByteString, element)]
 otherThan known = filter ((`notElem` known) . fst)

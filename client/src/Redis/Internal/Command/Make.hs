@@ -1,7 +1,7 @@
--- | Making commands: by a name and arguments, or by all their words.
+-- | Makes commands, from a name and arguments or from all their words.
 --
--- The name is looked up in the command table once, when it is first used. So a
--- typed command costs no look-up, and what it does is written down once.
+-- A name is looked up in the command table once, when it is first used. So a typed
+-- command costs no look-up, and what it does is written down in one place, the table.
 module Redis.Internal.Command.Make
   ( -- * By name
     Name,
@@ -38,14 +38,14 @@ import Redis.Internal.Protocol.Encode
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 import Redis.Value (Value)
 
--- | The name of a command, such as @GET@ or @CONFIG GET@, and what servers say
--- of it. A string literal is one. Made once and kept, it costs each command
--- nothing.
+-- | The name of a command, such as @GET@ or @CONFIG GET@, with the command table's
+-- entry for it. A string literal is a name. A name that is made once and kept costs
+-- each command nothing.
 --
 -- @since 0.1.0.0
 data Name = Name
   { nameHeader :: Header,
-    -- | What the table says; 'Nothing' if it lacks the command.
+    -- | The table's entry; 'Nothing' if the table lacks the command.
     nameEntry :: Maybe CommandEntry,
     -- | The facts, if they do not depend on the arguments.
     nameFacts :: Maybe Facts
@@ -55,8 +55,8 @@ instance IsString Name where
   fromString = nameOf . Char8.pack
   {-# NOINLINE fromString #-}
 
--- | The name with these words, which spaces separate. Upper and lower case are
--- the same to a server. \(O(\log n)\) in the size of the command table.
+-- | Makes a name from words that are separated by spaces. Servers do not distinguish
+-- upper and lower case. \(O(\log n)\) in the size of the command table.
 --
 -- @since 0.1.0.0
 nameOf :: ByteString -> Name
@@ -80,12 +80,13 @@ data Argument
     Key ByteString
   | -- | Several keys, one after the other.
     Keys [ByteString]
-  | -- | Anything else.
+  | -- | An argument that is not a key.
     Plain ByteString
-  | -- | What no server takes, and why.
+  | -- | The reason why no server accepts an argument, and the argument. The command is
+    -- refused before it is sent.
     Unfit String ByteString
 
--- | What is sent.
+-- | The words that are sent.
 argumentWords :: [Argument] -> [ByteString]
 argumentWords = concatMap $ \case
   Key name -> [name]
@@ -100,12 +101,12 @@ argumentKeys = concatMap $ \case
   Plain _ -> []
   Unfit _ _ -> []
 
--- | The command of this name with these arguments, and how its reply is read.
+-- | Makes a command from its name, its arguments and the decoder of its reply.
 --
 -- > command "GET" [key name] (nullable bytes)
 --
--- Of a command that the table lacks, a module's, the server is asked what it is
--- (@COMMAND INFO@), once for each client. \(O(n)\) in the number of arguments.
+-- If the table lacks the command, as it lacks those of modules, each client asks its
+-- server once for a description (@COMMAND INFO@). \(O(n)\) in the number of arguments.
 --
 -- @since 0.1.0.0
 command :: Name -> [Argument] -> Decoder a -> Command a
@@ -118,7 +119,8 @@ command name arguments decoder = case nameFacts name of
         commandDecode = decoder
       }
   Nothing -> uncommon name arguments decoder
--- Small lists of arguments are known where it is called, and vanish there.
+-- Inlined, because a caller's short list of arguments is known at compile time and
+-- vanishes.
 {-# INLINE command #-}
 
 requestFor :: Header -> [Argument] -> Request
@@ -158,7 +160,7 @@ routeOfNames name names = case nameEntry name of
   Nothing -> AskServer (Just names)
 {-# NOINLINE routeOfNames #-}
 
--- | Of a command whose facts depend on its arguments, or that the table lacks.
+-- | Makes a command whose facts depend on its arguments, or that the table lacks.
 uncommon :: Name -> [Argument] -> Decoder a -> Command a
 uncommon name arguments decoder =
   Command
@@ -171,8 +173,8 @@ uncommon name arguments decoder =
     encoded = requestOf (nameHeader name) (argumentWords arguments)
 {-# NOINLINE uncommon #-}
 
--- | The command with these words, the name first; it answers as the server does.
--- \(O(n)\), and a look-up.
+-- | Makes a command from its words, the name first. Its result is the server's reply,
+-- not decoded. \(O(n)\), and a look-up in the table.
 fromWords :: [ByteString] -> Command Value
 fromWords commandWords' =
   Command
@@ -186,9 +188,9 @@ fromWords commandWords' =
   where
     entry = lookupCommand commandWords'
 
--- | The command that a line says as one types it. What it does and where it goes
--- is that of its words. A line that is more than one command takes the way of
--- commands that are looked at before they are sent, and is refused there.
+-- | Makes a command from a line as one types it. Its words decide its facts and its
+-- route. A line that is not exactly one command gets a route on which commands are
+-- checked before they are sent, and is refused there.
 fromLine :: ByteString -> Command Value
 fromLine line
   | requestIsOne encoded = (fromWords (Char8.words line)) {commandRequest = encoded}
@@ -196,7 +198,7 @@ fromLine line
   where
     encoded = requestInline line
 
--- | The facts of a command, given what is known of it and its words.
+-- | The facts of a command, from its table entry and its words.
 factsFromEntry :: CommandEntry -> [ByteString] -> Facts
 factsFromEntry entry commandWords' =
   Facts
@@ -214,12 +216,13 @@ factsFromEntry entry commandWords' =
   where
     harmless = entryReadOnly entry || changesNothing entry
     scope
-      -- An old server does not say what kind of command it is.
+      -- An old server does not tell a command's categories, so the effect on the
+      -- connection is unknown.
       | changesConnection entry = maybe OwnConnection (const ConnectionState) (entryCategories entry)
       | overtakes entry = ControlLane
       | otherwise = SharedConnection
 
--- | Where a command goes that has these keys.
+-- | The route of a command with these keys.
 routeOfKeys :: CommandEntry -> [ByteString] -> Route a
 routeOfKeys entry = \case
   [key] -> OneKey key
@@ -227,7 +230,7 @@ routeOfKeys entry = \case
     | Just stride <- splitStep entry -> Splittable stride (key :| rest)
     | otherwise -> SameSlot (key :| rest)
   []
-    -- It may have keys; this one has none.
+    -- Commands of this name may have keys; this one has none.
     | not (null (entryKeySpecs entry)) -> AnyNode
     | otherwise -> case whereAnswered entry of
       AnyNodeAnswers -> AnyNode
@@ -235,27 +238,26 @@ routeOfKeys entry = \case
       EveryNodeAnswers merge -> Everywhere AllNodes merge
       OneNodesOwn -> NodesOwn
 
--- | Where a command goes of which nothing is known but its keys.
+-- | The route of a command of which only the keys are known.
 routeOfUnknown :: [ByteString] -> Route a
 routeOfUnknown = \case
   [] -> AnyNode
   [key] -> OneKey key
   key : rest -> SameSlot (key :| rest)
 
--- | How many words each key has, itself included, for a command that falls into
--- one part per slot: the server's policy is to split it, and its words are all
--- keys, or keys each with a value.
+-- | The number of words per key, itself included, if the command can be split into one
+-- part per slot: the server's policy is to split it, and its arguments are all keys, or
+-- keys that are each followed by a value.
 splitStep :: CommandEntry -> Maybe Int
 splitStep entry = case (entryRequestPolicy entry, entryKeySpecs entry) of
   (Just RequestMultiShard, [KeySpec (BeginAt 1) (KeyRange (-1) step limit) False]) | limit < 2 -> Just step
   _ -> Nothing
 
--- | The command as it is to be sent when so many seconds have passed since it
--- was begun. The server counts a command's time from when it gets it, so what is
--- left is written into its words. One that does not wait, waits for ever, or has
--- its timeout where nobody knows, stays as it is. If no time is left, two
--- milliseconds are, in which the server says what it says when nothing came.
--- \(O(n)\).
+-- | The command as it is sent this many seconds after it began. A server counts a
+-- timeout from when it receives the command, so the remaining time replaces the timeout
+-- among the words. A command without a timeout, or with one whose position is not
+-- known, stays as it is. At least two milliseconds remain, within which the server
+-- gives its reply for a wait without a result. \(O(n)\).
 withRemaining :: Double -> Command a -> Command a
 withRemaining passed given@Command {commandFacts} = case factBlocking commandFacts of
   BlocksFor limit

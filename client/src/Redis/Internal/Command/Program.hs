@@ -1,4 +1,4 @@
--- | What scripts and functions have in common.
+-- | The form that the commands for scripts and functions share.
 module Redis.Internal.Command.Program (program) where
 
 import Data.ByteString (ByteString)
@@ -7,7 +7,8 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Command (Command)
 import Redis.Value (Value)
 
--- | Runs a program: its text, digest or name, then its keys and its other arguments.
+-- | A command that runs a program, given its text, digest or name, then its keys and its
+-- other arguments.
 program :: Name -> ByteString -> [ByteString] -> [ByteString] -> Command Value
 program name which names arguments =
   command name (arg which : int (fromIntegral (length names)) : keys names <> args arguments) Decode.value

@@ -1,4 +1,4 @@
--- | Walks in steps, which SCAN and its kin for one key have in common.
+-- | Cursors and pages of SCAN, HSCAN, SSCAN and ZSCAN.
 module Redis.Internal.Command.Scan
   ( ScanCursor (..),
     scanStart,
@@ -14,8 +14,7 @@ import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 
--- | Where a walk stands: only the server knows what it means, and only the
--- server that gave it.
+-- | The position of a walk. Only the server that issued a cursor understands it.
 --
 -- @since 0.1.0.0
 newtype ScanCursor = ScanCursor ByteString
@@ -27,19 +26,19 @@ newtype ScanCursor = ScanCursor ByteString
 scanStart :: ScanCursor
 scanStart = ScanCursor "0"
 
--- | One step of a walk: of 'Redis.Commands.Keys.scan' over keys, of
+-- | The result of one step of a walk: of 'Redis.Commands.Keys.scan' over keys, of
 -- 'Redis.Commands.Hash.hscan' over fields and values, and so on.
 --
 -- @since 0.1.0.0
 data ScanPage item = ScanPage
-  { -- | Where to go on; 'Nothing' at the end.
+  { -- | The cursor of the next step; 'Nothing' at the end of the walk.
     scanNext :: Maybe ScanCursor,
-    -- | What this step saw; maybe nothing, though the walk goes on.
+    -- | The items that this step found; may be empty although the walk goes on.
     scanFound :: [item]
   }
   deriving stock (Eq, Show)
 
--- | A cursor and what was found.
+-- | Reads a cursor and the items found.
 scanPage :: Decoder [item] -> Decoder (ScanPage item)
 scanPage found reply = do
   (next, scanFound) <- Decode.pair Decode.bytes found reply

@@ -1,4 +1,4 @@
--- | SHA-1, by which servers know scripts.
+-- | SHA-1, whose digests name scripts on a server.
 module Redis.Internal.Command.Sha1 (sha1Hex) where
 
 import Crypto.Hash.SHA1 qualified as Sha1

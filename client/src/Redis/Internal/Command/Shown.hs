@@ -1,5 +1,4 @@
--- | A command as a person may see it: as one types it at a prompt, without what
--- is secret.
+-- | Commands as text for people: as one types them at a prompt, without secrets.
 module Redis.Internal.Command.Shown
   ( shownWords,
     redacted,
@@ -12,8 +11,8 @@ import Data.Char (isAlphaNum, isAscii, isPrint, toUpper)
 import Data.List qualified as List
 import Numeric (showHex)
 
--- | The words on one line. Those that a prompt would split or not print are
--- quoted, long ones are cut, and secrets are left out. \(O(n)\).
+-- | The words on one line. Words that a prompt would split or not print are quoted, long
+-- words are cut, and secrets are replaced by a mark. \(O(n)\).
 shownWords :: [ByteString] -> ByteString
 shownWords = Char8.unwords . map quoted . redacted
 
@@ -29,8 +28,8 @@ redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
     sentinel : set : primary : concatMap setting (inTwos settings)
   _ -> commandWords
   where
-    -- HELLO has a user and a password after AUTH, MIGRATE a password; what
-    -- has both elsewhere is AUTH2.
+    -- In HELLO, a user and a password follow AUTH; in MIGRATE, a password follows AUTH,
+    -- and a user and a password follow AUTH2.
     afterAuth :: Int -> [ByteString] -> [ByteString]
     afterAuth count = \case
       [] -> []
@@ -43,7 +42,7 @@ redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
         hiding left words'
           | (secrets, others) <- splitAt left words' = map (const hidden) secrets <> afterAuth count others
 
-    -- A password to add or to take away, in clear or as a digest.
+    -- A rule with such a mark adds or removes a password, in clear or as a digest.
     rule word = case Char8.uncons word of
       Just (mark, _) | mark `elem` (">#<!" :: String) -> Char8.singleton mark <> hidden
       _ -> word
@@ -55,7 +54,7 @@ redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
 
     secretSetting name = any (`Char8.isInfixOf` name) ["PASS", "SECRET"] || "AUTH" `Char8.isSuffixOf` name
 
--- | In the place of a secret.
+-- | The mark in the place of a secret.
 hidden :: ByteString
 hidden = "<secret>"
 
@@ -65,7 +64,7 @@ inTwos = \case
   [] -> []
   rest -> [rest]
 
--- | A word as it is typed.
+-- | A word as one types it: in quotes where needed, and cut if it is long.
 quoted :: ByteString -> ByteString
 quoted word
   | word == hidden = word

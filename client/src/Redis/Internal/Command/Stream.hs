@@ -33,9 +33,9 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, inMilliseconds)
 
--- | The id of an entry, @milliseconds-sequence@. A stream has them in this order. Those
--- that the server makes have the milliseconds of its clock since 1970, and a number that
--- tells those of one millisecond apart.
+-- | The id of an entry, @milliseconds-sequence@. The entries of a stream are ordered by their
+-- ids. An id that the server makes consists of its clock's milliseconds since 1970, and of a
+-- number that distinguishes the ids of one millisecond.
 --
 -- @since 0.1.0.0
 data StreamId = StreamId
@@ -44,8 +44,8 @@ data StreamId = StreamId
   }
   deriving stock (Eq, Ord, Show)
 
--- | The lowest id of a time, to the millisecond, rounded up. Times before 1970 are taken
--- for that.
+-- | The lowest id of a point in time, rounded up to the millisecond. A time before 1970 counts
+-- as 1970.
 --
 -- > xtrim "events" (Minid TrimExactly (streamIdAt yesterday))
 --
@@ -55,7 +55,7 @@ streamIdAt time = StreamId (fromInteger (max 0 (min longest (ceiling (utcTimeToP
   where
     longest = toInteger (maxBound :: Word64)
 
--- | When the server made this id.
+-- | The time at which the server made this id.
 --
 -- @since 0.1.0.0
 streamIdTime :: StreamId -> UTCTime
@@ -82,7 +82,7 @@ readId reply = do
     (Just one, Just other) -> Right (StreamId one other)
     _ -> Decode.mismatch "the id of an entry" reply
 
--- | Of 64 bits.
+-- | Reads a number of 64 bits.
 digits :: ByteString -> Maybe Word64
 digits text
   | Char8.null text || Char8.length text > 20 || not (Char8.all isDigit text) = Nothing
@@ -99,7 +99,7 @@ digits text
 -- @since 0.1.0.0
 data StreamEntry = StreamEntry
   { streamEntryId :: StreamId,
-    -- | In the order in which they were added. A name may be there twice.
+    -- | Fields and values in the order in which they were added. A field may occur twice.
     streamEntryFields :: [(ByteString, ByteString)]
   }
   deriving stock (Eq, Show)
@@ -110,11 +110,11 @@ readEntry = fmap (uncurry StreamEntry) . Decode.pair readId readFields
 readFields :: Decoder [(ByteString, ByteString)]
 readFields = Decode.pairs Decode.bytes Decode.bytes
 
--- | None may be a null.
+-- | Reads entries; a null means that there are none.
 readEntries :: Decoder [StreamEntry]
 readEntries = orNone (Decode.list readEntry)
 
--- | Streams by their keys; none may be a null.
+-- | Reads streams with their keys; a null means that there are none.
 readStreams :: Decoder entry -> Decoder [(ByteString, [entry])]
 readStreams entry = orNone (Decode.pairs Decode.bytes (Decode.list entry))
 
@@ -129,10 +129,10 @@ data StreamBound
     LowestId
   | -- | @+@: the highest of all.
     HighestId
-  | -- | This one and what lies on that side. All of a millisecond begins with
+  | -- | This id, included. A range of all entries of one millisecond begins with
     -- @StreamId m 0@ and ends with @StreamId m maxBound@.
     IncludingId StreamId
-  | -- | @(@ (since 6.2.0): what lies on that side of it.
+  | -- | @(@ (since 6.2.0): this id, excluded.
     ExcludingId StreamId
   deriving stock (Eq, Show)
 
@@ -143,21 +143,21 @@ bound = \case
   IncludingId one -> idArgument one
   ExcludingId one -> arg ("(" <> idWord one)
 
--- | Whether to wait if there is nothing yet.
+-- | Whether to wait if there are no entries yet.
 --
 -- @since 0.1.0.0
 data StreamWait
-  = -- | No.
+  = -- | Replies at once.
     DoNotWait
-  | -- | BLOCK: for so long, to the millisecond, and for one of these at least.
+  | -- | BLOCK: waits at most this long, to the millisecond, and at least one millisecond.
     WaitFor Duration
-  | -- | @BLOCK 0@: until something comes.
+  | -- | @BLOCK 0@: waits until an entry comes.
     WaitForever
   deriving stock (Eq, Show)
 
 block :: StreamWait -> [Argument]
 block = \case
   DoNotWait -> []
-  -- Zero would be for ever.
+  -- Zero would mean no limit.
   WaitFor limit -> [arg "BLOCK", int (max 1 (inMilliseconds limit))]
   WaitForever -> [arg "BLOCK", int 0]

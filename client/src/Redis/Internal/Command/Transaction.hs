@@ -1,9 +1,8 @@
--- | Commands that a server runs together, as a value: what is queued, and how EXEC's
--- reply is read.
+-- | A transaction as a value: the commands that are queued, and how EXEC's reply is read.
 --
--- The type is applicative and no more. A command cannot depend on the result of
--- another of the same transaction, which is not there before EXEC; such a program
--- does not compile.
+-- The type is an 'Applicative' and not a 'Monad'. A command cannot depend on the result
+-- of another command of the same transaction, because there is no result before EXEC; a
+-- program that tries does not compile.
 module Redis.Internal.Command.Transaction
   ( Transaction,
     queued,
@@ -27,25 +26,28 @@ import Redis.Internal.Protocol.Encode (requestIsOne)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value (..))
 
--- | Commands that run together, with nothing of other clients in between, and what
--- their results are made into.
+-- | Commands that run together, with no other client's command in between, and a function
+-- that makes a result of their replies.
 --
 -- @since 0.1.0.0
 data Transaction a = Transaction (Seq Queued) (Results -> Reading a)
 
--- | One command.
+-- | A command of a transaction.
 data Queued = Queued
-  { -- | As it is sent; its reply is the server's word that it is queued.
+  { -- | The command as it is sent; its reply is the server's confirmation that it is
+    -- queued.
     queuedCommand :: Command Value,
     queuedKeys :: [ByteString],
-    -- | Given whether there are several nodes.
+    -- | The reason to refuse the command, if there is one. The argument tells whether
+    -- there are several nodes.
     queuedRefusal :: Bool -> Maybe Refusal
   }
 
--- | Replies that are not read yet, and how many commands there are in all.
+-- | The number of commands in the transaction, and the replies that have not been read
+-- yet.
 data Results = Results Int [Value]
 
--- | What the first of them come to, and the others.
+-- | The result that the first replies give, and the remaining replies.
 type Reading a = (Either Error a, Results)
 
 instance Functor Transaction where
@@ -60,8 +62,8 @@ instance Applicative Transaction where
           (a, rest) = readingA others
        in (f <*> a, rest)
 
--- | One command. If it fails when it runs, the transaction fails with its error; what
--- stands beside it has run all the same.
+-- | A transaction of one command. If the command fails when it runs, the transaction fails with
+-- its error; the commands beside it have run all the same.
 --
 -- @since 0.1.0.0
 queued :: Command a -> Transaction a
@@ -69,13 +71,14 @@ queued given = Transaction (Seq.singleton (queuedOf given)) $ \results@(Results 
   let (result, rest) = next given results
    in (either (Left . inPart count) Right result, rest)
   where
-    -- Of a transaction that ran, an error of one command tells nothing of the others.
+    -- The error of one command tells nothing about the others, which have run.
     inPart count = \case
       ReplyError failed | count > 1 -> ReplyError failed {serverErrorDelivery = MaybeExecuted}
       other -> other
 
--- | One command, with its own result or 'Error': it fails alone. The error's delivery
--- is the command's own.
+-- | A transaction of one command, with the command's own result or 'Error'. If the
+-- command fails, the transaction does not. The error's delivery is that of this command
+-- alone.
 --
 -- @since 0.1.0.0
 tryQueued :: Command a -> Transaction (Either Error a)
@@ -120,13 +123,13 @@ queuedOf given =
       NodesOwn | severalNodes -> refused
       _ -> Nothing
 
--- | What is queued, in order. Their replies are the server's word that it has queued
--- them.
+-- | The commands that are queued, in order. The reply to each is the server's
+-- confirmation that it is queued.
 transactionCommands :: Transaction a -> [Command Value]
 transactionCommands (Transaction queue _) = map queuedCommand (toList queue)
 
--- | It may be sent again if each of its commands may. It has the longest time that one
--- of them was given.
+-- | The facts of a transaction. It may be sent again if each of its commands may. Its
+-- time limit is the longest that one of its commands has.
 transactionFacts :: Transaction a -> Facts
 transactionFacts (Transaction queue _) =
   writeFacts
@@ -137,11 +140,12 @@ transactionFacts (Transaction queue _) =
     factsOf = commandFacts . queuedCommand
     longest a b = liftA2 max a b <|> a <|> b
 
--- | All keys.
+-- | All keys of its commands.
 transactionKeys :: Transaction a -> [ByteString]
 transactionKeys (Transaction queue _) = concatMap queuedKeys queue
 
--- | Why it is not sent, given whether there are several nodes.
+-- | The reason to refuse a transaction, if there is one. The argument tells whether there
+-- are several nodes.
 transactionRefusal :: Bool -> Transaction a -> Maybe Refusal
 transactionRefusal severalNodes transaction@(Transaction queue _) =
   asum (fmap (($ severalNodes) . queuedRefusal) queue) <|> crossing
@@ -153,8 +157,8 @@ transactionRefusal severalNodes transaction@(Transaction queue _) =
       where
         slots = map keySlot keys
 
--- | What EXEC's reply comes to, error replies aside; 'Nothing' if a watched key had
--- changed.
+-- | The result that EXEC's reply gives, which is not an error reply; 'Nothing' if a
+-- watched key had changed.
 transactionResult :: Transaction a -> Value -> Either Error (Maybe a)
 transactionResult (Transaction queue reading) = \case
   Array replies
