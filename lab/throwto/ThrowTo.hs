@@ -1,8 +1,8 @@
 -- | Crashes the runtime of GHC with nothing but @base@: see docs/ghc-throwto.md.
 --
--- Two threads throw at six others, which are masked from time to time. With @two@
--- both may throw at one of them at once; with @one@ the second waits until the first
--- one's exception has arrived. Only then there is an MVar.
+-- Two threads throw to six others, which are masked from time to time. With @two@ both may throw to
+-- the same thread at once. With @one@ the second waits until the exception of the first has
+-- arrived; only this variant uses an MVar.
 --
 -- > ghc -O1 -threaded -rtsopts ThrowTo.hs
 -- > ./ThrowTo two 20 +RTS -N2 -A16k -qg
@@ -18,7 +18,7 @@ data Interrupt = Interrupt
 
 instance Exception Interrupt
 
--- | Allocates.
+-- | Allocates memory.
 busy :: Int -> IO Int
 busy = go []
   where
@@ -44,7 +44,7 @@ main = do
     ["one", seconds] -> run (read seconds) ((\free -> withMVar free . const) <$> newMVar ())
     _ -> fail "ThrowTo two|one SECONDS +RTS -N2 -A16k -qg"
 
--- | For so many seconds; each target has what is around a throw to it.
+-- | Runs for this number of seconds. Each target has a wrapper for throws to it.
 run :: Int -> IO (IO () -> IO ()) -> IO ()
 run seconds around = do
   throws <- forM [1 .. 6] $ \number -> do

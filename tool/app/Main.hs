@@ -1,4 +1,4 @@
--- | The program @redis-client@; what it does is "Tool.Program".
+-- | The program @redis-client@; see "Tool.Program".
 module Main (main) where
 
 import System.Exit (exitWith)

@@ -1,4 +1,4 @@
--- | The program @redis-client-lab@; what it does is "Lab.Program".
+-- | The program @redis-client-lab@; see "Lab.Program".
 module Main (main) where
 
 import Lab.Program (runLab)

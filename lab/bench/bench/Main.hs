@@ -1,14 +1,12 @@
--- | What the tool itself costs, and how exactly it keeps to a plan.
+-- | Measures what the tool itself costs, and how exactly it keeps to a plan.
 --
--- First the same load by turns, as GETs to a private server: as a bare loop over
--- the library, which draws keys as the tool does and drops what it gets, and as the
--- tool runs it, with replies that are compared, and histograms by slice. With 16
--- threads in batches of 64, where a command costs the library least, and with 256
--- threads that wait for each reply. A third loop asks for a few keys again and
--- again: what it saves is the price of keys that no cache holds, here and on the
--- server.
--- Then an open loop of 100 000 commands a second, and how late each was sent.
--- Give it a core and the server another, and nothing else to do:
+-- First it runs the same load, GETs to a private server, in two ways and in turns: as a bare loop
+-- over the library, which draws keys like the tool and drops the replies, and as the tool, which
+-- compares replies and keeps histograms by slice. It does so with 16 threads in batches of 64,
+-- where a command costs the library least, and with 256 threads that wait for each reply. A third
+-- loop reads only a few keys: the difference is the cost of keys that are in no cache, here and on
+-- the server. Then it runs an open loop of 100 000 commands per second, and shows the schedule
+-- error. Give it one core and the server another, and run nothing else:
 --
 -- > taskset -c 1 cabal bench overhead
 module Main (main) where
@@ -32,7 +30,7 @@ import Tool.Text (duration, fixed)
 
 main :: IO ()
 main = withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do
-  -- Both find the same keys there.
+  -- Both loops find the same keys there.
   _ <- measured target closed {loadDuration = 0.5}
   forM_ [closed, closed {loadThreads = 256, loadBatch = 1}] $ \load -> do
     found <-

@@ -1,19 +1,18 @@
--- | The load of one run of a pair: so many threads send one kind of command for
--- some seconds. Prints what was done, how long it took, and the processor time.
+-- | The load of one run of a pair: a number of threads send one kind of command for some seconds.
+-- Prints the number of commands, the duration, and the processor time.
 --
--- Both revisions of a pair are measured with this source, so it uses the few names
--- that every revision has: 'Redis.withClient', 'Redis.standaloneConfig',
--- 'Redis.clusterConfig', 'Redis.run', 'Redis.submit', 'awaitReply' (in "Names") and three
--- commands. It is as thin as a load can be, because its own cost is on both sides
--- and makes a difference look smaller: keys are slices of one buffer, replies are
--- looked at and dropped, and no clock is read per command.
+-- Both revisions of a pair are measured with this source, so it uses only names that every revision
+-- has: 'Redis.withClient', 'Redis.standaloneConfig', 'Redis.clusterConfig', 'Redis.run',
+-- 'Redis.submit', 'awaitReply' (in "Names") and three commands. It is as thin as a load can be,
+-- because its own cost is on both sides and makes a difference look smaller: keys are slices of one
+-- buffer, replies are checked and dropped, and no clock is read per command.
 --
 -- > pair-load fill PLACE
 -- > pair-load run PLACE OPERATION THREADS BATCH SECONDS WARMUP
 --
--- PLACE is server:PORT or cluster:PORT, on this machine; OPERATION is get, set or
--- mget. A batch of 1 waits for each reply; a larger one is submitted whole, then
--- waited for. A reply that is not the expected one ends the run with an error.
+-- PLACE is server:PORT or cluster:PORT, on this machine; OPERATION is get, set or mget. With a
+-- batch of 1, a thread waits for each reply; it submits a larger batch completely and then waits
+-- for its replies. A reply that is not the expected one ends the run with an error.
 module Main (main) where
 
 import Control.Concurrent (forkOn, newEmptyMVar, putMVar, takeMVar, threadDelay)
@@ -38,7 +37,7 @@ import System.Environment (getArgs)
 import System.Exit (die)
 import Text.Read (readMaybe)
 
--- | How much is sent, and for how long.
+-- | How much to send, and for how long.
 data Load = Load
   { loadThreads :: Int,
     loadBatch :: Int,
@@ -46,7 +45,7 @@ data Load = Load
     loadWarmup :: Double
   }
 
--- | The command of a number, and whether a reply is the expected one.
+-- | The command for a number, and whether a reply is the expected one.
 data Work a = Work (Int -> Redis.Command a) (a -> Bool)
 
 main :: IO ()
@@ -98,7 +97,7 @@ keysFrom number = keyOf number :| map keyOf (take (listLength - 1) (drop 1 (iter
 value :: ByteString
 value = Char8.replicate valueSize 'v'
 
--- A prime: every thread comes past every key.
+-- The step is a prime, so every thread uses every key.
 following :: Int -> Int
 following number = (number + 7919) `rem` keyCount
 
@@ -109,15 +108,15 @@ fill client = forM_ [0, 500 .. keyCount - 1] $ \from -> do
 
 -- Measuring.
 
--- | Sends the load, and prints what came of it as JSON: the commands of the
--- measured time, and of the whole run.
+-- | Sends the load, and prints the result as JSON: the commands of the measured time, and of the
+-- whole run.
 measure :: Load -> Work a -> Redis.Client -> IO ()
 measure Load {loadThreads, loadBatch, loadSeconds, loadWarmup} work client = do
   counters <- callocArray (loadThreads * counterWords)
   stopped <- newIORef False
   ends <- forM [0 .. loadThreads - 1] $ \thread -> do
     end <- newEmptyMVar
-    -- The runtime leaves threads where they are put (-qm).
+    -- With -qm the runtime leaves threads where they are.
     _ <- forkOn thread (try (worker client work loadBatch stopped (Counter counters thread)) >>= putMVar end)
     pure end
   pause loadWarmup
@@ -137,7 +136,7 @@ measure Load {loadThreads, loadBatch, loadSeconds, loadWarmup} work client = do
     done counters = sum <$> forM [0 .. loadThreads - 1] (counted . Counter counters)
     look counters = Moment <$> done counters <*> getMonotonicTimeNSec <*> ((`div` 1000) <$> getCPUTime)
 
--- | What was done up to a moment.
+-- | The state at one moment.
 data Moment = Moment
   { momentDone :: Int,
     momentWall :: Word64,
@@ -166,7 +165,7 @@ worker client (Work command good) batch stopped counter@(Counter _ thread) = loo
       | good reply = count counter
       | otherwise = throwIO (userError "pair-load: a reply is not the expected one")
 
--- Counting: a cache line for each thread.
+-- The counters: each thread has a cache line of its own.
 
 data Counter = Counter (Ptr Int) Int
 

@@ -1,10 +1,10 @@
--- | The private servers of a pair. Starts those that are named, says where they
+-- | The private servers of a pair. Starts the servers that its arguments name, prints where they
 -- are, and ends them when its input ends.
 --
 -- > pair-servers PLACE...
 --
--- Prints a line for each: its name and the port of each of its nodes; then an empty
--- line. The places:
+-- Prints a line for each: its name and the port of each of its nodes; then an empty line. The
+-- places:
 --
 -- [@pinned@] a server on core 0
 -- [@free@] a server on whatever core it likes
@@ -28,14 +28,14 @@ main = getArgs >>= start
       case place of
         "pinned" -> withServer pinned (found . pure . serverAddress)
         "free" -> withServer defaultServerOptions (found . pure . serverAddress)
-        -- A node that does not get the processor for a while must not count as
-        -- failed: all of them share one core.
+        -- A node that does not get the processor for a while must not count as failed: all nodes
+        -- share one core.
         "cluster" ->
           withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = pinned} $ \cluster ->
             clusterNodes cluster >>= found . map nodeAddress
         _ -> die ("pair-servers: there is no place " <> place)
     pinned = defaultServerOptions {optionsCores = [0]}
-    -- Reads until the end.
+    -- Waits for the end of the input.
     untilItEnds = getContents >>= \text -> length text `seq` pure text
 
 tell :: String -> [Address] -> IO ()

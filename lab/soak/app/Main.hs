@@ -1,5 +1,5 @@
--- | @soak MINUTES SEED FILE@: runs a soak ("Soak.Run") and writes its report as JSON
--- to the file. Status 1: the audit failed; 2: it could not be run.
+-- | @soak MINUTES SEED FILE@: runs a soak ("Soak.Run") and writes its report as JSON to the file.
+-- Exit code 1: the audit failed; 2: the soak could not be run.
 module Main (main) where
 
 import Soak.Run

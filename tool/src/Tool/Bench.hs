@@ -36,7 +36,7 @@ import Tool.Options.Replay (RecordOptions (recordConnection), ReplayOptions (rep
 import Tool.Record (record)
 import Tool.Replay (replay)
 
--- | Does it, prints what it found, and says how to exit.
+-- | Runs a mode, prints its results, and returns the exit code.
 bench :: BenchMode -> IO ExitCode
 bench = \case
   BenchOnce options -> connecting (benchConnection options) (once options)
@@ -69,7 +69,7 @@ once options = withOutputs (benchOutputs options) $ \write -> do
             Just wanted -> sweep progress leniently wanted load
             Nothing -> (\result -> ([result], [])) <$> measure progress target workload load
 
--- The server that is named, or a private one.
+-- Uses the named server, or a private one.
 withTargetOf :: ConnectionOptions -> (Target -> IO a) -> IO a
 withTargetOf options action
   | namesServer options = action (targetOf options)
@@ -82,15 +82,15 @@ withTargetOf options action
         }
       (action . asSaid)
   where
-    -- What does not depend on where the server is.
+    -- The options that do not depend on where the server is.
     asSaid target =
       target
         { targetDatabase = fromMaybe 0 (connectionDatabase options),
           targetProtocol = targetProtocol (targetOf options)
         }
 
--- | Prints and writes the results; one that is not valid makes the exit code.
--- The table leaves the standard output to the file that goes there.
+-- | Prints and writes the results. The exit code says whether all of them are valid. The table goes
+-- to standard error if a file goes to standard output.
 conclude ::
   Outputs ->
   (Document -> IO ()) ->

@@ -1,11 +1,10 @@
--- | @bench campaign@: how the speed of servers depends on how they keep their
--- data, where, on what is sent, by how many, and from how far.
+-- | @bench campaign@: how the speed of servers depends on how and where they keep their data, on
+-- the commands, on the number of callers, and on the distance.
 --
--- Plans the measurements ("Tool.Campaign.Design", "Tool.Campaign.Plan"), makes
--- those that are missing in its directory ("Tool.Campaign.Store"), one at a time
--- ("Tool.Campaign.Measure"), and writes the report ("Tool.Campaign.Report").
--- Interrupted at any moment it can go on later, and the measurement that was
--- under way is the only one lost.
+-- Plans the measurements ("Tool.Campaign.Design", "Tool.Campaign.Plan"), makes those that are
+-- missing in its directory ("Tool.Campaign.Store"), one at a time ("Tool.Campaign.Measure"), and
+-- writes the report ("Tool.Campaign.Report"). It can be interrupted at any moment and continued
+-- later; only the current measurement is lost.
 module Tool.Campaign
   ( campaign,
   )
@@ -52,8 +51,8 @@ import Tool.Options.Load (checkName)
 import Tool.Span (renderSpan, roughly)
 import Tool.Text (duration, thousands)
 
--- | Does it; blocks for hours if that is what was asked for. Ends badly when a
--- cell could not be measured, or a measurement is not valid.
+-- | Runs a campaign; blocks for hours if the options say so. The exit code is a failure if a cell
+-- could not be measured, or a measurement is not valid.
 campaign :: CampaignOptions -> IO ExitCode
 campaign options = do
   axes <- axesOf options
@@ -124,7 +123,7 @@ planOf options axes = plan costs (campaignBudget options) (campaignIterations op
               else 0
         }
 
--- A place where servers cannot write is found before anything is measured.
+-- Finds a place where servers cannot write before anything is measured.
 usablePlace :: Place -> IO ()
 usablePlace place = do
   exists <- doesDirectoryExist (placePath place)
@@ -152,7 +151,7 @@ measuringOf options delaying =
       measuringDurability = campaignDurability options
     }
 
--- What must be the same for all measurements of a directory.
+-- The settings that must be the same for all measurements of a directory.
 settings :: CampaignOptions -> Delayer -> Map Text Text
 settings options delaying =
   Map.fromList
@@ -175,10 +174,10 @@ settings options delaying =
     cores list = if null list then "all" else listed (map show list)
     listed = Text.pack . intercalate ","
 
--- What could not be measured, by the step's name.
+-- Measures what is missing. Returns the measurements that failed, by the names of their steps.
 measureAll :: Store -> Measuring -> Plan -> IO [(FilePath, String)]
 measureAll store measuring planned = do
-  -- One that is broken is found now, and not after hours of measuring the others.
+  -- A broken file is found now, and not after hours of measuring the others.
   found <- traverse (\step -> (,) step <$> recall store (stepName step)) (steps planned)
   for_ found $ \(step, kept) ->
     for_ (take 1 (concatMap (concatMap runProblems . documentRuns) kept)) $ \problem ->
@@ -227,7 +226,7 @@ measureAll store measuring planned = do
 say :: String -> IO ()
 say = hPutStrLn stderr
 
--- The document of the whole, the report, the exit code.
+-- Makes the document of the whole campaign, the report, and the exit code.
 conclude ::
   Store ->
   CampaignOptions ->
@@ -266,7 +265,7 @@ conclude store options delaying planned failures = do
           manifestFacts = Map.union (fsyncs disks) (manifestFacts facts)
         }
     iterationsOf cell = [StepCell cell number | number <- [1 .. planIterations planned]]
-    -- Those that cells use, each once.
+    -- The places of the cells, each once.
     places = nub (map (cellPlace . snd) (planCells planned))
     firstOf disks = case [disk | (_, Just disk) <- disks] of
       disk : _ -> Just disk
@@ -291,7 +290,7 @@ conclude store options delaying planned failures = do
                 runProblems = nub (concatMap runProblems (first : others)) <> unlike found,
                 runReference = median' (first : others)
               }
-    -- Windows that were not measured in one way are not one cell's.
+    -- Windows that were measured in different ways do not belong to one cell.
     unlike documents =
       [ "its measurements differ in " <> Text.intercalate ", " differing
         | let runs = concatMap documentRuns documents
@@ -309,7 +308,7 @@ conclude store options delaying planned failures = do
     several :: Eq a => [a] -> Bool
     several values = or (zipWith (/=) values (drop 1 values))
     soaked run = run {runName = "soak " <> runName run}
-    -- The middle one of the references, by their rate.
+    -- The median of the references, by rate.
     median' runs =
       let found =
             Map.toAscList . Map.fromList $

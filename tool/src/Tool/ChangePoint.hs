@@ -1,21 +1,19 @@
--- | Where a series changes its level: the phases of a long run.
+-- | Finds where a series changes its level: the phases of a long run.
 --
--- A disk that is fast until its credit is spent, a server that begins to swap:
--- such a run has two speeds, and its mean is neither. This finds the phases, so
--- that a report can give each its own number.
+-- A disk that is fast until its credit is spent, a server that begins to swap: such a run has two
+-- speeds, and its mean is neither. This module finds the phases, so that a report can give each its
+-- own number.
 --
--- The series is cut where that pays: of all ways to cut it, the one with the
--- smallest sum of squared distances from the phases' means is taken, each cut
--- costing a penalty (optimal partitioning; Jackson et al., 2005). The penalty
--- is the usual one, three times the noise's variance times the logarithm of the
--- length, and the noise is estimated from the differences between neighbours,
--- which a change of level hardly touches. Before that a running median of five
--- takes out what lasts one or two slices, because a stall is an event and not a
--- phase. Real throughput drifts, which no such penalty expects; so phases that
--- differ by less than a given share of their level are joined again.
+-- Of all ways to cut the series, it takes the one with the smallest sum of squared distances from
+-- the phases' means plus a penalty for each cut (optimal partitioning; Jackson et al., 2005). The
+-- penalty is the usual one, three times the noise's variance times the logarithm of the length. The
+-- noise is estimated from the differences between neighbours, which a change of level hardly
+-- touches. Before that a running median of five removes what lasts one or two slices, because a
+-- stall is an event and not a phase. Real throughput drifts, which no such penalty expects. So
+-- phases that differ by less than a given share of their level are joined again.
 --
--- A cheaper way, cutting in two again and again, was not taken: it misses a
--- short phase in the middle of a long one.
+-- The alternative was to cut in two again and again. That is cheaper, but misses a short phase in
+-- the middle of a long one.
 module Tool.ChangePoint
   ( Sensitivity (..),
     defaultSensitivity,
@@ -28,10 +26,10 @@ import Data.List (sort)
 import Data.List qualified as List
 import Data.Primitive.PrimArray (PrimArray, indexPrimArray, primArrayFromList, sizeofPrimArray)
 
--- | What counts as a change.
+-- | What counts as a change of level.
 data Sensitivity = Sensitivity
-  { -- | The least difference between neighbouring phases, as a share of the
-    -- larger one: 0.1 is ten percent.
+  { -- | The least difference between neighbouring phases, as a share of the larger level: 0.1 is
+    -- ten percent.
     sensitivityShift :: Double,
     -- | The least length of a phase, in points of the series.
     sensitivityLength :: Int
@@ -44,31 +42,31 @@ defaultSensitivity = Sensitivity {sensitivityShift = 0.1, sensitivityLength = 5}
 
 -- | A stretch of the series at one level.
 data Phase = Phase
-  { -- | The first point of it, counted from 0.
+  { -- | The index of its first point, from 0.
     phaseFirst :: Int,
-    -- | How many points.
+    -- | The number of its points.
     phaseLength :: Int,
     phaseMean :: Double,
     phaseMedian :: Double
   }
   deriving stock (Eq, Show)
 
--- | The phases of a series of equidistant values, in order; together they are
--- the whole series. One phase: it has no change. None: it is empty.
--- \(O(n + m^2)\) where \(m\) is the length, but at most 2048: of a longer
--- series neighbours are put together first, so a cut is then that much coarser.
+-- | The phases of a series of equidistant values, in order. Together they are the whole series. A
+-- single phase means that the level does not change; an empty series has none. \(O(n + m^2)\) where
+-- \(m\) is the length, but at most 2048: in a longer series neighbours are put together first,
+-- which makes the cuts coarser by that factor.
 phases :: Sensitivity -> [Double] -> [Phase]
 phases sensitivity series = map summary (spans (join (cuts shortest noise smooth)))
   where
     total = length series
     factor = max 1 ((total + 2047) `div` 2048)
     coarse = middles factor series
-    -- Of what is not smoothed: smoothing makes neighbours alike.
+    -- From the series before smoothing, because smoothing makes neighbours alike.
     noise = noiseVariance coarse
     smooth = primArrayFromList (runningMedian coarse)
     shortest = max 1 (max 1 (sensitivityLength sensitivity) `div` factor)
     values = primArrayFromList series :: PrimArray Double
-    -- Begin and end, in points of the whole series.
+    -- The begin and the end of each phase, in points of the whole series.
     spans starts = zip starts (drop 1 starts <> [total])
     join = joinSimilar (sensitivityShift sensitivity) values . map (* factor)
     summary (from, to) =
@@ -93,13 +91,13 @@ cuts shortest noise values
     summed = primArrayFromList . List.scanl' (+) 0 :: [Double] -> PrimArray Double
     sums = summed numbers
     squares = summed [number * number | number <- numbers]
-    -- The squared distances from the mean of the values from..to-1.
+    -- The sum of squared distances from the mean, of the values from..to-1.
     cost from to =
       let held = fromIntegral (to - from)
           total = indexPrimArray sums to - indexPrimArray sums from
        in max 0 (indexPrimArray squares to - indexPrimArray squares from - total * total / held)
-    -- For each end the least cost up to there, and where its last segment
-    -- begins; filled from the front, each from those before it.
+    -- For each end: the least cost up to there, and the begin of its last segment. Filled from the
+    -- front; each entry uses those before it.
     table = List.foldl' extend [(0, 0, 0)] [shortest .. size]
     extend held end =
       let better best (start, _, least) =
@@ -114,7 +112,7 @@ cuts shortest noise values
     begins =
       primArrayFromList (starts 0 (reverse ends)) :: PrimArray Int
     ends = [(end, begin) | (end, begin, _) <- table]
-    -- Ends that are too near the front have no entry of their own.
+    -- Ends too near the front have no entry of their own.
     starts next = \case
       [] -> []
       (end, begin) : rest -> replicate (end - next) 0 <> [begin] <> starts (end + 1) rest
@@ -130,7 +128,7 @@ joinSimilar shift values = go
     go starts = case List.sortOn fst (differences starts) of
       (least, begin) : _ | least < shift -> go (filter (/= begin) starts)
       _ -> starts
-    -- Each with the beginning of the later one of the two.
+    -- Each difference, with the begin of the later phase.
     differences starts =
       let ends = drop 1 starts <> [size]
           levels = zipWith (\from to -> median (slice values from to)) starts ends
@@ -141,18 +139,18 @@ joinSimilar shift values = go
       where
         larger = max (abs one) (abs other)
 
--- From the median of the differences between neighbours; at least what a
--- thousandth of the level would be, so that a constant series has some.
+-- The variance of the noise, from the median of the differences between neighbours. It is at least
+-- that of a thousandth of the level, so that a constant series has some noise.
 noiseVariance :: [Double] -> Double
 noiseVariance list = max (deviation * deviation) (smallest * smallest)
   where
     distances = zipWith (\one other -> abs (other - one)) list (drop 1 list)
-    -- 1.4826 makes a deviation of a median; a difference has twice the variance.
+    -- The factor 1.4826 makes a deviation of a median; a difference has twice the variance.
     deviation = 1.4826 * median distances / sqrt 2
     smallest = max 1e-12 (abs (median list) / 1000)
 
--- So many neighbours each by the one in their middle. Their mean would not do:
--- where a change falls among them it is neither level, and looks like a phase.
+-- Replaces each group of neighbours by the value in their middle. Their mean would not do: in a
+-- group with a change of level it is neither level, and looks like a phase.
 middles :: Int -> [Double] -> [Double]
 middles 1 series = series
 middles factor series = case splitAt factor series of

@@ -1,11 +1,10 @@
--- | Charts as data, drawn as SVG and nothing else: no script, no network, no
--- fonts. Whoever has a chart to show describes it here; a page takes it with
--- 'figure', other documents take the file of 'standalone'.
+-- | Charts as data, drawn as SVG and nothing else: no script, no network, no fonts. Other modules
+-- describe a chart with these types. A page shows it with 'figure'; 'standalone' makes a file of
+-- its own.
 --
--- Colours are in a style sheet ('styleSheet') that knows a light and a dark
--- scheme. In a page each chart is drawn twice, wide and narrow, and the style
--- sheet shows the one that fits: a chart that is only shrunk to a phone has
--- letters that nobody can read.
+-- Colours are in a style sheet ('styleSheet') with a light and a dark scheme. In a page each chart
+-- is drawn twice, wide and narrow, and the style sheet shows the one that fits: in a chart that is
+-- only shrunk to a phone, nobody can read the letters.
 module Tool.Chart
   ( -- * Charts
     Chart (..),
@@ -47,8 +46,8 @@ import Tool.Chart.Style (chartStyle)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, raw, render, text, (.=))
 
--- | For a page that has the 'styleSheet': title, explanation, and the chart in
--- two widths.
+-- | A chart for a page that has the 'styleSheet': title, explanation, and the drawing in two
+-- widths.
 figure :: Chart -> Markup
 figure chart =
   element
@@ -61,7 +60,7 @@ figure chart =
       element "div" ["class" .= "narrow"] [svg [] False narrow chart]
     ]
 
--- | A file of its own, with its title and colours in it.
+-- | A chart as a file of its own, which includes its title and colours.
 standalone :: Chart -> Lazy.ByteString
 standalone chart = render (svg [element "style" [] [chartStyle]] True wide chart) <> "\n"
 

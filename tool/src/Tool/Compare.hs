@@ -1,13 +1,10 @@
--- | Two documents, cell by cell: what changed, and whether the change is more
--- than chance.
+-- | Compares two documents, cell by cell: what changed, and whether the change is more than chance.
 --
--- A cell is a run that both documents have by the same name. What is compared
--- is one number for each iteration; a run of a single iteration is cut into its
--- seconds instead, which is said, because neighbouring seconds are not
--- independent. A difference is called one when the 95 % intervals of the means
--- have no point in common and the rank test says p < 0.05 as well; with fewer
--- than four iterations on each side no rank test can say that, and Welch's test
--- stands in.
+-- A cell is a run that both documents have under the same name. The comparison uses one number for
+-- each iteration. A run of a single iteration is cut into its seconds instead, with a note, because
+-- neighbouring seconds are not independent. A difference is significant if the 95 % intervals of
+-- the means have no point in common and the rank test gives p < 0.05 as well. With fewer than four
+-- iterations on each side no rank test can give that, and Welch's test replaces it.
 module Tool.Compare
   ( Comparison (..),
     Cell (..),
@@ -38,52 +35,52 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Chart (Unit (..))
 import Tool.Statistics
 
--- | The whole.
+-- | The comparison of two documents.
 data Comparison = Comparison
   { -- | In the order of the first document.
     comparisonCells :: [Cell],
-    -- | Runs that only the first, only the second has.
+    -- | Runs that only the first document has, and those that only the second has.
     comparisonMissing :: ([Text], [Text]),
-    -- | What else is different: then the difference may come from there.
+    -- | What else differs between the documents, and so may explain a difference.
     comparisonNotes :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | A run that both have.
+-- | A run that both documents have.
 data Cell = Cell
   { cellName :: Text,
     cellBefore :: Run,
     cellAfter :: Run,
     cellChanges :: [Change],
-    -- | What was not the same about the two loads.
+    -- | Differences between the two loads.
     cellNotes :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | What became of one number.
+-- | The change of one metric.
 data Change = Change
   { changeMetric :: Metric,
     changeBefore :: Double,
     changeAfter :: Double,
-    -- | The means, with their intervals where there are several numbers.
+    -- | The means, with their intervals if there are several values.
     changeSummaries :: (Maybe Summary, Maybe Summary),
-    -- | How likely a difference as large is by chance.
+    -- | The probability of a difference this large by chance.
     changeP :: Maybe Double,
     changeVerdict :: Verdict
   }
   deriving stock (Eq, Show)
 
--- | Of the second against the first.
+-- | The verdict on the second value, compared with the first.
 data Verdict
   = Better
   | Worse
-  | -- | No difference that is more than chance.
+  | -- | No difference beyond chance.
     Same
-  | -- | The tests do not agree, or there is too little to test.
+  | -- | The tests do not agree, or there are too few values to test.
     Unclear
   deriving stock (Eq, Show)
 
--- | A number that a run has.
+-- | A number of a run.
 data Metric
   = Throughput
   | LatencyMean
@@ -92,13 +89,13 @@ data Metric
   | LatencyMax
   | -- | Processor time of the generator per command.
     Cpu
-  | -- | The generator's peak.
+  | -- | The generator's peak of resident memory.
     MemoryPeak
   | Errors
   | Misses
   deriving stock (Eq, Ord, Show)
 
--- | As it is written in rules.
+-- | The name in rules.
 metricName :: Metric -> Text
 metricName = \case
   Throughput -> "throughput"
@@ -123,7 +120,7 @@ metricByName name =
             <> map Latency [50, 75, 90, 95, 99, 99.9, 99.99, 99.999]
     ]
 
--- | How it is written.
+-- | The unit in which a metric is written.
 metricUnit :: Metric -> Unit
 metricUnit = \case
   Throughput -> Thousands
@@ -132,11 +129,11 @@ metricUnit = \case
   Misses -> Plain
   _ -> Nanoseconds
 
--- | Whether more is better.
+-- | Whether a higher value is better.
 higherIsBetter :: Metric -> Bool
 higherIsBetter = (== Throughput)
 
--- | The second against the first.
+-- | Compares the second document with the first.
 compareDocuments :: Document -> Document -> Comparison
 compareDocuments before after =
   Comparison
@@ -173,7 +170,7 @@ cell before after =
         | any ((== 1) . length . runIterations) [before, after]
       ]
 
--- | One metric of a cell.
+-- | The change of one metric of a cell.
 changeOf :: Run -> Run -> Metric -> Change
 changeOf before after metric =
   Change
@@ -203,7 +200,7 @@ changeOf before after metric =
             _ -> Unclear
       _ -> Unclear
 
--- The number of the run as a whole.
+-- The value of the run as a whole.
 whole :: Metric -> Run -> Double
 whole metric run = case metric of
   Throughput -> runRate run
@@ -213,7 +210,7 @@ whole metric run = case metric of
   Misses -> fromIntegral (runMisses run)
   _ -> ofLatencies metric (runLatencies run)
 
--- The number of each iteration; of a single one, of each of its seconds.
+-- The values of all iterations. For a single iteration: of each of its seconds.
 parts :: Metric -> Run -> [Double]
 parts metric run = case runIterations run of
   [one] | length (iterationSeries one) >= 5 -> map slicePart (iterationSeries one)

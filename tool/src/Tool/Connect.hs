@@ -1,5 +1,4 @@
--- | From options to connections: what the program needs of the library beyond
--- running commands.
+-- | Makes connections from options: the uses of the library beyond running commands.
 module Tool.Connect
   ( -- * Where
     Target (..),
@@ -79,7 +78,7 @@ import Tool.Failure (unavailable)
 import Tool.Options.Connection
 import Tool.Span (nanosIn)
 
--- | A server or a cluster, and how to speak to it.
+-- | A server or a cluster, and how to connect to it.
 data Target = Target
   { targetKind :: TargetKind,
     -- | The server, or any node of the cluster.
@@ -88,16 +87,16 @@ data Target = Target
     targetUser :: Maybe ByteString,
     targetPassword :: Maybe ByteString,
     targetTls :: Maybe TlsOptions,
-    -- | Where it listens on this machine, instead of host and port.
+    -- | The path of its Unix socket on this machine, instead of host and port.
     targetSocket :: Maybe FilePath,
     targetDatabase :: Int,
     targetProtocol :: Config.ProtocolVersion,
     targetReadFrom :: Config.ReadFrom,
-    -- | What a URL said; its place is in the other fields too.
+    -- | The configuration of a URL. The other fields have its address, too.
     targetUrl :: Maybe Config
   }
 
--- | A server at a host and a port, and nothing else said.
+-- | A server at a host and a port, with defaults for the rest.
 plainTarget :: ByteString -> Word16 -> Target
 plainTarget host port =
   Target
@@ -114,7 +113,7 @@ plainTarget host port =
       targetUrl = Nothing
     }
 
--- | What the options name; the host is @127.0.0.1@ if they name none.
+-- | The target that the options name. Default host: @127.0.0.1@.
 targetOf :: ConnectionOptions -> Target
 targetOf options = case connectionUrl options of
   Just config ->
@@ -150,28 +149,28 @@ targetOf options = case connectionUrl options of
       TcpEndpoint host port -> target {targetHost = host, targetPort = port}
       UnixEndpoint path -> target {targetSocket = Just path}
 
--- | Whether it is a cluster.
+-- | Whether the target is a cluster.
 targetIsCluster :: Target -> Bool
 targetIsCluster target = targetKind target == TargetCluster
 
--- | Whether it is on this machine, as far as its name tells.
+-- | Whether the target is on this machine, judging by its address.
 targetIsLocal :: Target -> Bool
 targetIsLocal target =
   isJust (targetSocket target)
     || "127." `Char8.isPrefixOf` targetHost target
     || targetHost target `elem` ["localhost", "::1"]
 
--- | Whether it is spoken to by TLS.
+-- | Whether connections to the target use TLS.
 targetUsesTls :: Target -> Bool
 targetUsesTls = isJust . Config.getTls . targetConfig quiet
 
--- | The version of RESP that is asked for.
+-- | The version of RESP that connections request.
 targetResp :: Target -> Int
 targetResp target = case Config.getProtocol (targetConfig quiet target) of
   Config.PreferResp3 -> 3
   Config.OnlyResp2 -> 2
 
--- | What is between it and this program, as far as its name tells.
+-- | The network between this program and the target, judging by its address.
 targetNetwork :: Target -> Text
 targetNetwork target
   | isJust (targetSocket target) = "unix socket"
@@ -187,7 +186,7 @@ targetNodeName target = case targetSocket target of
       <> ":"
       <> Text.pack (show (targetPort target))
 
--- | Ends the program if a file that the options name for TLS is not there.
+-- | Ends the program if a TLS file that the options name does not exist.
 needFiles :: ConnectionOptions -> IO ()
 needFiles options =
   for_
@@ -204,18 +203,18 @@ needFiles options =
   where
     tls = connectionTls options
 
--- | What the user may say about connections.
+-- | The tuning of connections.
 data Tuning = Tuning
-  { -- | Per node; 'Nothing' is the library's default.
+  { -- | Connections per node. 'Nothing' means the library's default.
     tuningMuxCount :: Maybe Int,
     tuningPolling :: Bool
   }
 
--- | A client of the whole target for the length of an action.
+-- | Runs an action with a client of the whole target.
 withTarget :: Tuning -> Target -> (Client -> IO a) -> IO a
 withTarget tuning target = Redis.withClient (targetConfig tuning target)
 
--- | How such a client is configured.
+-- | The configuration of a client of the target.
 targetConfig :: Tuning -> Target -> Config
 targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (targetUrl target)))
   where
@@ -226,7 +225,7 @@ targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (t
       TcpEndpoint host port -> Config.standaloneConfig host port
       UnixEndpoint path -> Config.unixConfig path
     said = Config.setDatabase (targetDatabase target) . protocol . readFrom
-    -- What a URL says stands, unless an option says otherwise.
+    -- The URL decides, unless an option does.
     protocol = case targetProtocol target of
       Config.PreferResp3 -> id
       other -> Config.setProtocol other
@@ -235,7 +234,7 @@ targetConfig tuning target = tuned (said (fromMaybe (credentials target base) (t
       other -> Config.setReadFrom other
     tuned =
       maybe id (Config.setMuxCount . Just) (tuningMuxCount tuning)
-        -- As many as there may be threads that wait for something.
+        -- One for each thread that may be waiting.
         . Config.setMaxDedicated 65536
         . (if tuningPolling tuning then id else Config.setPolling Config.NeverPoll)
 
@@ -258,12 +257,12 @@ credentials target =
           Config.tlsCertificate = (,) <$> tlsCertificate tls <*> tlsKey tls
         }
 
--- | One connection, nothing clever.
+-- | One connection, no polling.
 quiet :: Tuning
 quiet = Tuning {tuningMuxCount = Just 1, tuningPolling = False}
 
--- | The nodes that serve keys: the one server, or a cluster's primaries. Waits for
--- a cluster's map; throws the library's error if there is none.
+-- | The nodes that serve keys: the one server, or a cluster's primaries. Waits for the slot map of
+-- a cluster. Throws the library's error if there is none.
 primaries :: Client -> IO [Endpoint]
 primaries client =
   known >>= \case
@@ -281,8 +280,8 @@ primaries client =
       (\nodes -> [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode])
         <$> Redis.clientNodes client
 
--- | The same, with the ranges of slots that each serves; all of them for a single
--- server.
+-- | The nodes that serve keys, each with the slot ranges that it serves; a single server has all
+-- slots.
 primariesWithSlots :: Target -> IO [(Endpoint, [(Int, Int)])]
 primariesWithSlots target =
   withTarget quiet target $ \client ->
@@ -302,7 +301,7 @@ primariesWithSlots target =
 nodeName :: Endpoint -> Text
 nodeName = Text.pack . Redis.renderEndpoint
 
--- | Each node that serves keys, as a single server.
+-- | Each node that serves keys, as a target of its own.
 targetNodes :: Target -> IO [Target]
 targetNodes target
   | targetIsCluster target = map alone <$> withTarget quiet target primaries
@@ -313,8 +312,8 @@ targetNodes target
         target {targetKind = TargetStandalone, targetHost = host, targetPort = port}
       UnixEndpoint path -> target {targetKind = TargetStandalone, targetSocket = Just path}
 
--- The last colon: IPv6 addresses have others. A node that does not know its own
--- address leaves it empty.
+-- Splits at the last colon, because IPv6 addresses have others. The host of a node that does not
+-- know its own address is empty.
 located :: Endpoint -> View.NodeView -> Maybe Endpoint
 located asked view = do
   let (before, port) = Char8.breakEnd (== ':') (View.viewAddress view)
@@ -324,18 +323,17 @@ located asked view = do
     TcpEndpoint own _ | Char8.null host -> TcpEndpoint own (fromIntegral digits)
     _ -> TcpEndpoint host (fromIntegral digits)
 
--- What each of these nodes answers. Throws the first error as the node said it.
+-- The reply of each of these nodes. Throws the first error, as the node sent it.
 each :: Audience -> Client -> Command a -> IO (Map Endpoint a)
 each audience client command =
   Redis.run client (onEach audience command) >>= traverse (either throwIO pure)
 
--- A command that answers with text.
+-- A command with a text as its reply.
 text :: [ByteString] -> Command ByteString
 text question = Redis.raw question `decodedBy` Decode.bytes
 
--- | How often each command ran, by its name in @INFO commandstats@: on all
--- servers that serve keys, and on their replicas. Throws the server's error
--- where INFO is not allowed.
+-- | How often each command ran, by its name in @INFO commandstats@: on all primaries, and on their
+-- replicas. Throws the server's error if INFO is not allowed.
 serverCalls :: Target -> IO (CommandCounts, CommandCounts)
 serverCalls target = withTarget quiet target $ \client ->
   (,)
@@ -344,7 +342,7 @@ serverCalls target = withTarget quiet target $ \client ->
   where
     calls audience client = mconcat . Map.elems <$> each audience client calledCommands
 
--- Whether replicas may have been read from.
+-- Whether reads may go to replicas.
 readsReplicas :: Target -> Bool
 readsReplicas target = targetReadFrom target /= Config.ReadPrimary
 
@@ -357,12 +355,11 @@ calledCommands = counts <$> text ["INFO", "commandstats"]
         . fmap callsRun
         . commandCalls
 
--- | The same of one node.
+-- | How often each command ran on one node, by its name in @INFO commandstats@.
 nodeCalls :: Client -> Endpoint -> IO CommandCounts
 nodeCalls client node = Redis.run client (onNode node calledCommands)
 
--- | The processor time that a single server has used by now, in nanoseconds; 0 if
--- it does not say.
+-- | The processor time that a single server has used so far, in nanoseconds; 0 if it does not tell.
 nodeCpu :: Client -> IO Nanos
 nodeCpu client = do
   fields <- Redis.run client (infoOf "cpu")
@@ -373,19 +370,18 @@ nodeCpu client = do
 infoOf :: ByteString -> Command (Map ByteString ByteString)
 infoOf section = infoFields <$> text ["INFO", section]
 
--- | How many keys there are.
+-- | The number of keys on all primaries.
 serverKeys :: Target -> IO Int
 serverKeys target =
   withTarget quiet target $ \client -> fromIntegral <$> Redis.run client Commands.dbsize
 
--- | A key of each node that serves keys, drawn at random. Throws where a node has
--- none.
+-- | A random key of each primary. Throws if one of them has none.
 randomKeys :: Target -> IO [ByteString]
 randomKeys target = withTarget quiet target $ \client -> do
   drawn <- each Primaries client Commands.randomkey
   maybe (unavailable "a node has no keys") pure (sequence (Map.elems drawn))
 
--- | How many each replica holds; none if none is read from.
+-- | The number of keys on each replica; none if reads do not go to replicas.
 replicaKeys :: Target -> IO [Int]
 replicaKeys target
   | readsReplicas target = withTarget quiet target $ \client ->
@@ -399,7 +395,7 @@ serverMisses target =
   where
     misses = maybe 0 number . Map.lookup "keyspace_misses"
 
--- | The name and version of a server, and how many nodes serve keys.
+-- | The name and version of a server, and the number of nodes that serve keys.
 serverVersion :: Target -> IO (String, Int)
 serverVersion target = withTarget quiet target $ \client -> do
   found <- Map.elems <$> each Primaries client (infoOf "server")

@@ -1,6 +1,5 @@
--- | How the program ends when it cannot do what it was asked to.
---
--- One line, and an exit code that a script can tell apart.
+-- | How the program ends when it cannot do its task: with one line, and an exit code that scripts
+-- can distinguish.
 module Tool.Failure
   ( Failure (..),
     invalidRun,
@@ -45,16 +44,16 @@ data Failure = Failure
 
 instance Exception Failure
 
--- | Ends a run whose numbers would mean nothing.
+-- | Ends a run whose numbers would be meaningless.
 invalidRun :: String -> IO a
 invalidRun = throwIO . Failure exitInvalid
 
--- | Ends because a server, a file or a program cannot be had.
+-- | Ends the program because a server, a file or a program is not available.
 unavailable :: String -> IO a
 unavailable = throwIO . Failure exitUnavailable
 
--- | What to say of an exception, and the exit code; 'Nothing' for one that is
--- not about the server, a file or a program.
+-- | The message and the exit code for an exception. 'Nothing' for an exception that is not about
+-- the server, a file or a program.
 describe :: SomeException -> Maybe Failure
 describe exception
   | Just failure <- fromException exception = Just failure
@@ -67,14 +66,14 @@ describe exception
   where
     environment = Failure exitUnavailable . takeWhile (/= '\n')
 
--- | What a node said, without its name.
+-- | The cause of an error, without the name of the node.
 reason :: Redis.Error -> String
 reason = \case
   Redis.ConnectionError Redis.ConnectionFailure {Redis.connectionCause = cause} ->
     Redis.renderCause cause
   problem -> displayException problem
 
--- | What a person at a command line needs of it, each server and reason once.
+-- | The message for a user at the command line, with each server and reason once.
 serverProblem :: Redis.Error -> String
 serverProblem = \case
   Redis.ConnectionError (Redis.ConnectionFailure _ endpoint cause) ->
@@ -101,14 +100,14 @@ ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName probl
       | ioeGetErrorType problem == ResourceVanished = "nobody reads it any more"
       | otherwise = ioeGetErrorString problem
 
--- | A speed that must be reached was not.
+-- | The exit code of a comparison or a gate that failed.
 exitGateMissed :: Int
 exitGateMissed = 1
 
--- | Bad options, or a run that is not valid.
+-- | The exit code of bad options, or of a run that is not valid.
 exitInvalid :: Int
 exitInvalid = 2
 
--- | Something from outside is missing.
+-- | The exit code if something outside the program is missing.
 exitUnavailable :: Int
 exitUnavailable = 3

@@ -1,10 +1,9 @@
--- | A word more where a server that answers nothing, or hangs up, may only be
--- spoken to in the wrong way.
+-- | Adds a hint to the error if the server may only expect TLS, or no TLS.
 --
--- The library says what it saw: silence, or an end. From TLS to a port without
--- it there is nothing more to see, because a server waits for the end of a line
--- that never comes; from plain text to a port with TLS it is a connection that
--- ends. Both have other causes too, so what is added is a question.
+-- The library reports what it saw: silence, or the end of a connection. With TLS on a port without
+-- it there is only silence, because the server waits for the end of a line that never comes. With
+-- plain text on a port with TLS, the connection ends. Both have other causes too, so the hint is a
+-- question.
 module Tool.Hint
   ( withHint,
     hintFor,
@@ -21,8 +20,8 @@ import Tool.Connect (targetNodeName, targetOf)
 import Tool.Failure (reason, serverProblem, unavailable)
 import Tool.Options.Connection
 
--- | Does it; if it ends because the server that the options name cannot be
--- spoken to, the line has the hint.
+-- | Runs an action. If it fails because it cannot talk to the server of the options, adds the hint
+-- to the message.
 withHint :: ConnectionOptions -> IO a -> IO a
 withHint options action
   | namesServer options =
@@ -36,7 +35,7 @@ withHint options action
       Redis.TimeoutError _ -> Text.unpack (targetNodeName (targetOf options)) <> ": "
       _ -> ""
 
--- | The question for an error, if there is one; given whether TLS was spoken.
+-- | The hint for an error, if there is one. Takes whether the connection used TLS.
 hintFor :: Bool -> Redis.Error -> Maybe String
 hintFor tls problem
   | tls = case problem of
@@ -59,14 +58,14 @@ hintFor tls problem
   where
     withoutTls = "is this a port without TLS? It would leave TLS unanswered"
     withTls = "is this a port with TLS? Then say --tls (in a URL, rediss://)"
-    -- A server that went away refuses the next connection.
+    -- A server that has stopped refuses the next connection.
     ended reasons
       | any hungUp reasons && not (any (like (Redis.ConnectFailed "")) reasons) = Just withTls
       | otherwise = Nothing
     hungUp said =
       like (Redis.BrokenConnection "") said
         || said == Redis.renderCause Redis.ClosedByPeer
-        -- An alert, with which TLS refuses.
+        -- An alert by which TLS refuses.
         || said
           == Redis.renderCause
             (Redis.TlsFailed "the server wants TLS on this port: rediss:// or setTls")

@@ -1,5 +1,5 @@
--- | HTML and SVG as data, written out with everything escaped. Text goes in as
--- text: there is no way to forget it.
+-- | HTML and SVG as data, written with everything escaped. Text is always escaped, so nobody can
+-- forget it.
 module Tool.Markup
   ( Markup,
     element,
@@ -18,14 +18,14 @@ import Data.Text.Lazy.Builder (Builder)
 import Data.Text.Lazy.Builder qualified as Builder
 import Data.Text.Lazy.Encoding qualified as LazyText
 
--- | Some nodes, one after the other.
+-- | A sequence of nodes.
 newtype Markup = Markup Builder
   deriving newtype (Semigroup, Monoid)
 
 instance Show Markup where
   show = show . render
 
--- | An attribute; its value is escaped.
+-- | An attribute. Its value is escaped.
 (.=) :: Text -> Text -> (Text, Text)
 name .= value = (name, value)
 
@@ -45,7 +45,7 @@ element name attributes content
 text :: Text -> Markup
 text = Markup . escaped
 
--- | Taken as it is: style sheets, which know no escapes. Never for data.
+-- | Text that is not escaped: for style sheets, which have no escapes. Never for data.
 raw :: Text -> Markup
 raw = Markup . Builder.fromText
 
@@ -53,11 +53,11 @@ raw = Markup . Builder.fromText
 document :: [Markup] -> Markup
 document content = Markup "<!DOCTYPE html>\n" <> element "html" ["lang" .= "en"] content
 
--- | UTF-8.
+-- | The bytes in UTF-8.
 render :: Markup -> Lazy.ByteString
 render (Markup builder) = LazyText.encodeUtf8 (Builder.toLazyText builder)
 
--- Control characters are in no document: not even escaped.
+-- Documents must not contain control characters, not even escaped ones.
 escaped :: Text -> Builder
 escaped value
   | Text.any special value = Builder.fromText (Text.concatMap escape value)

@@ -1,12 +1,11 @@
--- | Documents of runs that were started together on several machines, as if one
--- machine had made all the load.
+-- | Merges documents of runs that were started together on several machines, as if one machine had
+-- made the whole load.
 --
--- Counts and histograms add up without loss: percentiles are those of all
--- samples. Rates do not add up so: one generator may have begun or ended before
--- another. So a rate is counted only over the time that all windows have in
--- common, on one clock. The clocks are compared through the server, which each
--- generator asked for the time; where one did not, they are taken as equal, and
--- the notes say so.
+-- Counts and histograms add up without loss: percentiles are those of all samples. Rates do not add
+-- up like this, because a generator may have begun or ended before another. So the rate covers only
+-- the time that all windows have in common, on one clock. The clocks are compared through the
+-- server, which each generator asked for the time. Without that they are assumed to be equal, and a
+-- note says so.
 module Tool.Merge
   ( mergeDocuments,
     mergeIterations,
@@ -26,16 +25,16 @@ import Tool.Bench.Document.Totals
 import Tool.Chart (Unit (Nanoseconds), format)
 import Tool.Span (nanosIn, secondsIn)
 
--- | A part of a merged run: the name of its document, how far its clock is
--- ahead of the first one's in nanoseconds, and the run.
+-- | A part of a merged run: the name of its document, how many nanoseconds its clock is ahead of
+-- the first document's, and the run.
 data Part = Part
   { partName :: Text,
     partAhead :: Int,
     partRun :: Run
   }
 
--- | All documents in one, each with its name. Runs belong together by name.
--- Says why there is nothing to merge.
+-- | Merges all documents, each with its name. Runs with the same name belong together. The error
+-- says why the documents cannot be merged.
 mergeDocuments :: NonEmpty (Text, Document) -> Either String Document
 mergeDocuments documents@((firstName, first) :| others)
   | null others = Left "one document alone cannot be merged"
@@ -89,7 +88,7 @@ mergeDocuments documents@((firstName, first) :| others)
         | (name, document) <- NonEmpty.toList documents,
           Just run <- [List.find ((== wanted) . runName) (documentRuns document)]
       ]
-    -- Ahead of the first document's clock.
+    -- How far a document's clock is ahead of the first document's.
     clockOf document = do
       theirs <- serverTime document
       ours <- serverTime first
@@ -149,8 +148,8 @@ mergeRuns parts@(first :| _) =
               <> ": the generators measured at different times and have no moment in common"
           )
       | otherwise = Nothing
-    -- What was wrong with each, but for the count of commands: each of them saw
-    -- the others' in the server's.
+    -- The problems of each part, without the different counts of commands: the server's counts
+    -- include the commands of the other generators.
     own part =
       [ partName part <> ": " <> problem
         | problem <- runProblems (partRun part),
@@ -160,7 +159,7 @@ mergeRuns parts@(first :| _) =
     withoutCounts run =
       run {runIterations = [one {iterationAgreement = NotComparable ""} | one <- runIterations run]}
 
--- As many lists as the shortest is long.
+-- As many lists as the shortest list has items.
 columns :: NonEmpty [a] -> [[a]]
 columns rows = case traverse List.uncons (NonEmpty.toList rows) of
   Just pairs -> map fst pairs : maybe [] columns (NonEmpty.nonEmpty (map snd pairs))
@@ -183,9 +182,9 @@ mergeSpecs specs@(first :| others) =
       (OpenRamp a b, OpenRamp c d) -> OpenRamp (a + c) (b + d)
       _ -> one
 
--- | Windows of several generators, each with how far its clock is ahead, in
--- nanoseconds. The length of their common part in seconds, which is not above 0
--- if there is none, and all in one.
+-- | Merges windows of several generators. Each comes with how many nanoseconds its clock is ahead.
+-- Returns the length of their common part in seconds, which is not above 0 if there is none, and
+-- the merged window.
 mergeIterations :: NonEmpty (Int, Iteration) -> (Double, Iteration)
 mergeIterations windows =
   ( secondsIn (commonTo - commonFrom),
@@ -221,14 +220,14 @@ mergeIterations windows =
       }
   )
   where
-    -- Each with its begin on the first one's clock.
+    -- Each window with its begin on the first clock.
     placed = fmap (\(ahead, one) -> (iterationStarted one - ahead, one)) windows
     iterations = map snd (NonEmpty.toList placed)
     ends = fmap (\(begin, one) -> begin + nanosIn (iterationSeconds one)) placed
     (from, to) = (minimum (fmap fst placed), maximum ends)
     (commonFrom, commonTo) = (maximum (fmap fst placed), minimum ends)
     later begin = secondsIn (begin - from)
-    -- All of them watch the same server: one report of it is enough.
+    -- All generators watch the same server: the samples of one are enough.
     observer = case filter (not . null . iterationSamples . snd) (NonEmpty.toList placed) of
       one : _ -> Just one
       [] -> listToMaybe (NonEmpty.toList placed)
@@ -247,7 +246,7 @@ mergeIterations windows =
         { nodeErrors = Map.unionWith (+) (nodeErrors one) (nodeErrors other),
           nodeService = nodeService one <> nodeService other
         }
-    -- Slices that lie in the common part only partly count by that part.
+    -- A slice that lies only partly in the common part counts in proportion.
     opsInCommon (begin, one) = case iterationSeries one of
       [] -> fromIntegral (iterationOps one) * within 0 (iterationSeconds one)
       slices ->
@@ -261,8 +260,7 @@ mergeIterations windows =
           | long <= 0 = 0
           | otherwise = max 0 (min high (at + long) - max low at) / long :: Double
 
--- Slices do not divide: each falls as a whole to the place of the common grid
--- where its middle is.
+-- A slice is not divided: all of it counts at the place of the common grid that has its middle.
 mergeSeries :: [(Int, [Slice])] -> [Slice]
 mergeSeries series
   | width <= 0 = []
@@ -300,7 +298,7 @@ mergeTrust parts =
       [] -> Nothing
       first : rest -> Just (List.foldl' max first rest)
 
--- Generators of one server see each other's commands in its counts.
+-- Generators on one server see each other's commands in the server's counts.
 mergeAgreements :: [Agreement] -> Agreement
 mergeAgreements parts =
   fromMaybe (NotComparable others) allAgree

@@ -1,11 +1,10 @@
--- | The text of @MONITOR@: what a server says of each command it runs, and what
--- it says can be run again.
+-- | The text of @MONITOR@: the lines with which a server shows the commands that it runs, and which
+-- of these commands can be run again.
 --
 -- > 1339518083.107412 [0 127.0.0.1:60866] "set" "greeting" "hello"
 --
--- A recording is a file of such lines, as @redis-cli monitor > file@ writes it
--- too. Times are the server's, to a microsecond. Not everything in it can be
--- replayed: see 'Obstacle'.
+-- A recording is a file of such lines, like the output of @redis-cli monitor > file@. Times are the
+-- server's, in microseconds. Some commands cannot be replayed: see 'Obstacle'.
 module Tool.Monitor
   ( -- * Lines
     Observed (..),
@@ -38,29 +37,27 @@ data Observed = Observed
     observedMicros :: Int,
     observedDatabase :: Int,
     observedOrigin :: Origin,
-    -- | The command's name as the client wrote it, and its arguments; not
-    -- empty.
+    -- | The command's name as the client wrote it, and its arguments. Not empty.
     observedWords :: [ByteString]
   }
   deriving stock (Eq, Show)
 
--- | Who asked for it.
+-- | The sender of a command.
 data Origin
   = -- | A client, by its address as the server writes it.
     OriginClient ByteString
-  | -- | A script or a function, on behalf of a client that has a line of its
-    -- own.
+  | -- | A script or a function. The command of the client that runs it has a line of its own.
     OriginScript
   deriving stock (Eq, Ord, Show)
 
--- | Why a line cannot be read: the byte where, from 0, and what was expected.
+-- | Why a line cannot be read: the position in bytes, from 0, and what was expected there.
 data LineProblem = LineProblem
   { lineProblemAt :: Int,
     lineProblemExpected :: String
   }
   deriving stock (Eq, Show)
 
--- | Reads a line without its line end. \(O(n)\).
+-- | Reads a line, given without its line end. \(O(n)\).
 parseLine :: ByteString -> Either LineProblem Observed
 parseLine line = do
   (seconds, afterSeconds) <- number "a time" line
@@ -88,7 +85,7 @@ parseLine line = do
     position rest = ByteString.length line - ByteString.length rest
     problem :: ByteString -> String -> Either LineProblem a
     problem rest text = Left (LineProblem (position rest) text)
-    -- Twelve digits are enough for seconds; more are nonsense.
+    -- Twelve digits are enough for seconds. More digits are an error.
     number what rest =
       let digits = Char8.takeWhile isDigit rest
        in case Char8.readInt digits of
@@ -105,7 +102,7 @@ parseLine line = do
         begun <- expect ' ' rest >>= expect '"'
         (word, others) <- quoted begun
         (word :) <$> quotedWords others
-    -- Most words have no escape at all: those are slices of the line.
+    -- Most words have no escape: those are slices of the line.
     quoted rest =
       let (plain, others) = Char8.break (\character -> character == '"' || character == '\\') rest
        in case Char8.uncons others of
@@ -138,7 +135,7 @@ hexDigit byte
   | byte >= 65 && byte <= 70 = Just (byte - 55)
   | otherwise = Nothing
 
--- | Writes it as a server does, without a line end. \(O(n)\).
+-- | Writes a command like a server, without a line end. \(O(n)\).
 renderLine :: Observed -> ByteString
 renderLine observed =
   Lazy.toStrict . Builder.toLazyByteString . mconcat $
@@ -175,23 +172,23 @@ escaped = ByteString.foldr (\byte rest -> one byte <> rest) mempty
         let (high, low) = fromIntegral byte `divMod` 16
          in Builder.string7 ['\\', 'x', intToDigit high, intToDigit low]
 
--- | Why a command of a recording is not sent again.
+-- | Why a command of a recording is not replayed.
 data Obstacle
-  = -- | A script did it; the script is replayed, and does it again.
+  = -- | A script ran it. The script is replayed, and runs it again.
     ObstacleScripted
   | -- | It concerns its connection or the server and not the data: @AUTH@,
     -- @CLIENT@, @CONFIG@, @SHUTDOWN@ …
     ObstacleAdministration
-  | -- | It changes what later commands on its connection mean, which many
-    -- callers share here: @MULTI@, @WATCH@, @SUBSCRIBE@ …
+  | -- | It changes the meaning of later commands on its connection, which many callers share in a
+    -- replay: @MULTI@, @WATCH@, @SUBSCRIBE@ …
     ObstacleConnectionState
-  | -- | It may wait: @BLPOP@, @WAIT@ …
+  | -- | It may block: @BLPOP@, @WAIT@ …
     ObstacleBlocking
-  | -- | It was run in a database other than 0.
+  | -- | It ran in a database other than 0.
     ObstacleDatabase
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | For the report, after a count.
+-- | The text for the report, after a count.
 obstacleText :: Obstacle -> String
 obstacleText = \case
   ObstacleScripted -> "run by a script that is replayed itself"
@@ -200,8 +197,7 @@ obstacleText = \case
   ObstacleBlocking -> "that may wait"
   ObstacleDatabase -> "in a database other than 0"
 
--- | Whether something speaks against sending it again; 'Nothing': it can be
--- replayed. \(O(1)\).
+-- | The obstacle to a replay of the command. 'Nothing': it can be replayed. \(O(1)\).
 obstacle :: Observed -> Maybe Obstacle
 obstacle observed
   | observedOrigin observed == OriginScript = Just ObstacleScripted

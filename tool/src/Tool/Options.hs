@@ -1,11 +1,11 @@
 -- | The command line.
 --
--- Modes are words, options may stand before, between and after them:
+-- Modes are words; options may stand before, between and after them. For example
 -- @redis-client -c -h H bench --operation get@ is
 -- @redis-client bench -c -h H --operation get@. A command line that is parsed
--- from left to right cannot do that, so the words are found first, and moved to
--- the front. That takes no guess: the parsers themselves say which options take
--- a value, and a word that is such a value is not a mode (@-u bench@).
+-- from left to right cannot do that. So this first finds the words and moves them to the front.
+-- That takes no guess: the parsers know which options take a value, and a word that is such a value
+-- is not a mode (@-u bench@).
 --
 -- @-h@ is the host; help is @--help@ only.
 module Tool.Options
@@ -68,23 +68,23 @@ import Tool.Options.Replay
 import Tool.Options.Results
 import Tool.Options.Workload (workloadOptions)
 
--- | What the program was asked to do.
+-- | What the program does.
 newtype Mode = Bench BenchMode
   deriving stock (Eq, Show)
 
--- | What to do about a command line.
+-- | How to handle a command line.
 data Outcome
   = Run Mode
-  | -- | Print this and end well.
+  | -- | Print this text and exit with success.
     Help String
-  | -- | A shell asks for completions, by these arguments ('completions').
+  | -- | Answer a shell that requests completions with these arguments ('completions').
     Complete
-  | -- | One line that says what is wrong.
+  | -- | Refuse the command line, with a reason in one line.
     Reject String
   deriving stock (Eq, Show)
 
--- | Reads the arguments; the first argument is the password to use where a
--- host but no password is given.
+-- | Reads the arguments. The first argument is the password to use if the options have a host but
+-- no password.
 parseArguments :: Maybe ByteString -> [String] -> Outcome
 parseArguments password arguments
   | any completes arguments = Complete
@@ -116,8 +116,8 @@ parseArguments password arguments
     oneLine message = case words (maybe "" show (unChunk (helpError message))) of
       [] -> "this cannot be read (try --help)"
       text -> fromMaybe (unwords text) (saidTwice (unwords text) <|> notBeside (unwords text))
-    -- The parser takes an option once, and does not know it afterwards; nor one
-    -- that stands for the same thing as another.
+    -- The parser takes an option once, and does not know it afterwards; nor does it then know an
+    -- alternative to that option.
     saidTwice text = (<> " is given twice") <$> invalidIn text (arguments \\ nub arguments)
     notBeside text = (<> " and an option before it exclude each other") <$> invalidIn text known
     invalidIn text = find (\name -> text == invalid name)
@@ -134,13 +134,14 @@ parseArguments password arguments
 programName :: String
 programName = "redis-client"
 
--- | The program's version, and what it was made with.
+-- | The version of the program, and its compiler.
 versionLine :: String
 versionLine = programName <> " " <> showVersion version <> " (" <> compiler <> ")"
   where
     compiler = compilerName <> "-" <> showVersion compilerVersion
 
--- | What a shell is told that asks: a script to be sourced, or how a word may go on.
+-- | The answer for a shell that requests completions: a script to source, or how a word may
+-- continue.
 completions :: [String] -> IO String
 completions arguments = case execParserPure defaultPrefs program arguments of
   CompletionInvoked completion -> execCompletion completion programName
@@ -152,7 +153,7 @@ completes argument =
     (`isPrefixOf` argument)
     ["--bash-completion-", "--zsh-completion-", "--fish-completion-"]
 
--- | The options of one run, by what a reader looks for.
+-- | The options of one run, grouped by topic.
 benchGroups :: [(String, [OptName])]
 benchGroups =
   [ ("Connection", connection),
@@ -248,7 +249,7 @@ helpOption = abortOption (ShowHelpText Nothing) (long "help" <> help "Show this 
 versionOption :: Parser (a -> a)
 versionOption = infoOption versionLine (long "version" <> help "Say which version this is")
 
--- The words that may name a mode, outermost first, and the options of each.
+-- The words that name a mode, outermost first, and the options of each mode.
 modePaths :: [([String], ([OptName], [OptName]))]
 modePaths =
   [ (["bench", "campaign"], optionNames campaignOptions),
@@ -261,7 +262,7 @@ modePaths =
     (["bench"], optionNames benchOptions)
   ]
 
--- Those that take a value, and those that do not.
+-- The options that take a value, and those that do not.
 optionNames :: Parser a -> ([OptName], [OptName])
 optionNames parser = (concatMap fst found, concatMap snd found)
   where
@@ -272,8 +273,8 @@ optionNames parser = (concatMap fst found, concatMap snd found)
       FlagReader flags _ -> ([], flags)
       _ -> ([], [])
 
--- | Options that take a value in one mode and none in another: there must be
--- none, because the mode is found by knowing what is a value.
+-- | Options that take a value in one mode and none in another. There must be none, because finding
+-- the mode depends on knowing which words are values.
 ambiguousOptions :: [OptName]
 ambiguousOptions = takingValue `intersect` concatMap (snd . snd) modePaths
 
@@ -290,7 +291,7 @@ modeWordsFirst arguments = path <> without (length path) arguments
       (before, _ : after) -> before <> without (left - 1 :: Int) after
       (before, []) -> before
 
--- The words that name the mode; none if they name none.
+-- The words that name the mode; none if there is no mode.
 modePath :: [String] -> [String]
 modePath arguments =
   concat . maybeToList $
@@ -301,7 +302,7 @@ positionals arguments = case splitPositional arguments of
   (_, word : rest) -> word : positionals rest
   (_, []) -> []
 
--- What stands before the first word that is neither an option nor its value.
+-- Splits before the first word that is neither an option nor its value.
 splitPositional :: [String] -> ([String], [String])
 splitPositional = \case
   [] -> ([], [])
@@ -322,7 +323,7 @@ takesNext = \case
   '-' : letters -> endsOpen letters
   _ -> False
   where
-    -- In "-ch" the h takes the next argument; in "-h1" the rest is the value.
+    -- In "-ch" the h takes the next argument. In "-h1" the rest is its value.
     endsOpen = \case
       [] -> False
       letter : rest

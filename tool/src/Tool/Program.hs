@@ -1,4 +1,4 @@
--- | The program: from arguments to exit code.
+-- | The program, from arguments to exit code.
 module Tool.Program
   ( runProgram,
     asProgram,
@@ -17,8 +17,8 @@ import Tool.Sigterm (unwindOnSigterm)
 import Tool.Text (argumentBytes)
 import Tool.Utf8 (useUtf8)
 
--- | Does what the arguments say. Everything that was started has ended when
--- this returns, also after Ctrl-C and SIGTERM.
+-- | Does what the arguments say. When it returns, everything that it started has ended, also after
+-- Ctrl-C and SIGTERM.
 runProgram :: IO ExitCode
 runProgram = asProgram name $ do
   password <- lookupEnv "REDISCLI_AUTH"
@@ -31,15 +31,14 @@ runProgram = asProgram name $ do
   where
     name = "redis-client"
 
--- | An action as a whole program of this name: it reads and writes UTF-8, unwinds on
--- SIGTERM, and says in one line why it failed.
+-- | Runs an action as a whole program of this name: it reads and writes UTF-8, unwinds on SIGTERM,
+-- and prints one line if it fails.
 asProgram :: String -> IO ExitCode -> IO ExitCode
 asProgram name action = do
   useUtf8
   hSetBuffering stdout LineBuffering
   unwindOnSigterm
-  -- What is left in a buffer is written here, where it is noticed if it cannot
-  -- be.
+  -- The rest of the buffer is written here, where a failure to write it is noticed.
   try (action <* hFlush stdout) >>= either ended pure
   where
     ended problem
@@ -48,6 +47,6 @@ asProgram name action = do
       | Just UserInterrupt <- fromException problem = pure (ExitFailure 130)
       | otherwise = throwIO problem
 
--- | A line on the standard error, after the program's name.
+-- | Prints a line to standard error, after the program's name.
 complain :: String -> String -> IO ()
 complain name text = hPutStrLn stderr (name <> ": " <> text)

@@ -1,12 +1,11 @@
--- | @bench record@: asks a server to say what it does, and keeps it.
+-- | @bench record@: records the commands that a server runs.
 --
 -- @MONITOR@ sends every command to whoever asked, which costs the server about
--- as much as answering it did. It is for a minute of a quiet server, not for a
--- day of a busy one.
+-- as much as answering the command. It is for a minute of a quiet server, not for a day of a busy one.
 --
--- In a cluster each node tells only what it did itself. So all masters are
--- asked at once, each into a file of its own; in the end the lines are merged
--- by the times that the nodes gave them, which are as good as their clocks.
+-- In a cluster each node shows only the commands that it ran itself. So this asks all masters at
+-- once, and records each into a file of its own. In the end it merges the lines by the times that
+-- the nodes gave them, which are as good as the nodes' clocks.
 module Tool.Record
   ( record,
     mergeByTime,
@@ -49,10 +48,10 @@ import Tool.Record.Wire (Wire (wireName), ask, blame, receive, withConnected)
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
 
--- | Records until the time or the number is reached, or Ctrl-C. The file is
--- there when it is whole; where a server ended first, with what it had said, and
--- the exit code tells. Ends the program where a server's lines could not be read
--- back ("Tool.Record.Probe").
+-- | Records until the time or the number is reached, or Ctrl-C. The file appears when it is
+-- complete. If a server closes its connection earlier, the file has what it had shown by then, and
+-- the exit code is a failure. Ends the program if a server's lines could not be read back
+-- ("Tool.Record.Probe").
 record :: RecordOptions -> IO ExitCode
 record options = withPlace (recordOut options) $ \place -> do
   nodes <- targetNodes (targetOf (recordConnection options))
@@ -61,7 +60,7 @@ record options = withPlace (recordOut options) $ \place -> do
     full <- newEmptyMVar
     cut <- newIORef False
     begun <- monotonic
-    -- Ctrl-C ends the recording, not what was recorded.
+    -- Ctrl-C ends the recording, but keeps what was recorded.
     _ <- tryJust (\problem -> guard (problem == UserInterrupt))
       . within (recordSeconds options)
       . race_ (readMVar full)
@@ -72,7 +71,7 @@ record options = withPlace (recordOut options) $ \place -> do
           pure room
     ended <- monotonic
     written <- readIORef counted
-    -- Here, where a full disk is noticed.
+    -- Closed here, where a full disk is noticed.
     writing place $ mapM_ (hClose . partHandle) parts
     deliver place (map partFile parts)
     hPutStrLn (if placeOut place == "-" then stderr else stdout) $
@@ -85,25 +84,25 @@ record options = withPlace (recordOut options) $ \place -> do
     pure (if short then ExitFailure exitUnavailable else ExitSuccess)
   where
     within = maybe void (\seconds -> void . timeout (microsIn seconds))
-    -- How many of so many there is room for, and whether that was the last.
+    -- How many of these there is room for, and whether the limit is reached.
     count limit found sofar =
       let room = maybe found (\most -> min found (most - sofar)) limit
        in (sofar + room, (room, maybe False (sofar + room >=) limit))
 
--- What one node says.
+-- The recording of one node.
 data Part = Part
   { partWire :: Wire,
-    -- | What it has said already.
+    -- | What MONITOR has shown already.
     partBegun :: ByteString,
     partFile :: FilePath,
     partHandle :: Handle
   }
 
--- With a node that says what it does, and says it well.
+-- Runs an action with a node whose MONITOR is active and can be read back.
 withMonitored :: Place -> (Int, Target) -> (Part -> IO a) -> IO a
 withMonitored place (number, node) action =
   bracket (writing place (openBinaryFile file WriteMode)) (tryIOError . hClose) $ \handle ->
-    -- Connected first, so that its log-in is not recorded.
+    -- Connects before MONITOR, so that its log-in is not recorded.
     withConnected node $ \asking ->
       withConnected node $ \wire -> do
         ask wire ["MONITOR"]
@@ -112,15 +111,15 @@ withMonitored place (number, node) action =
   where
     file = placeFolder place </> show number
 
--- All of them at once.
+-- Opens all of them at the same time.
 withEach :: (a -> (b -> IO c) -> IO c) -> [a] -> ([b] -> IO c) -> IO c
 withEach with items action = case items of
   [] -> action []
   item : others -> with item $ \one -> withEach with others (action . (one :))
 
--- | Lines of several nodes as one, each of which begins with its time: seconds
--- and microseconds, of equal lengths. The order of each node's own lines stays
--- as it is. Lazy; \(O(n m)\) for \(n\) lines of \(m\) nodes.
+-- | Merges the lines of several nodes. Each line begins with its time: seconds and microseconds, of
+-- equal length. The lines of one node stay in their order. Lazy; \(O(n m)\) for \(n\) lines of
+-- \(m\) nodes.
 mergeByTime :: [[Lazy.ByteString]] -> [Lazy.ByteString]
 mergeByTime = List.foldl' merge []
   where
@@ -131,9 +130,9 @@ mergeByTime = List.foldl' merge []
     merge ours [] = ours
     time = Lazy.takeWhile (/= ' ')
 
--- Writes what comes until the server's end, as far as there is room; the last
--- argument takes how many came, and gives how many of them to write. The one before
--- is done at that end, if anything came; if nothing did, it ends the program.
+-- Writes the lines until the server closes the connection, as far as there is room. The last
+-- argument takes how many lines came and returns how many of them to write. The argument before it
+-- runs when the connection ends, if there were lines; if there were none, the program ends.
 observe :: Place -> Part -> IO () -> (Int -> IO Int) -> IO ()
 observe place part cut room = keep (partBegun part) (0 :: Int)
   where
@@ -159,26 +158,25 @@ observe place part cut room = keep (partBegun part) (0 :: Int)
               | each <- Char8.lines (Char8.filter (/= '\r') complete),
                 "+" `ByteString.isPrefixOf` each
             ]
-      -- What is counted is written, whenever the time is over.
+      -- The lines that are counted are also written, even if the time ends just then.
       mask_ $ do
         taken <- room (length observed)
         writing place $ ByteString.hPut (partHandle part) (Char8.unlines (take taken observed))
       go rest (seen + length observed)
 
--- Where a recording goes, and the folder where it grows.
+-- The file of a recording, and the folder where its parts grow.
 data Place = Place
   { placeOut :: FilePath,
-    -- | Whether it is a device or the standard output, and not a file that
-    -- another can be put in the place of.
+    -- | Whether the file is a device or standard output, which cannot be replaced by another file.
     placeIsSpecial :: Bool,
     placeFolder :: FilePath
   }
 
--- What goes wrong is said of the file that was asked for.
+-- An error names the file that the user requested.
 writing :: Place -> IO a -> IO a
 writing place = modifyIOError (`ioeSetFileName` placeOut place)
 
--- With a folder beside the file, on the same disk, which is gone in the end.
+-- Makes a folder beside the file, on the same disk, for the length of an action.
 withPlace :: FilePath -> (Place -> IO a) -> IO a
 withPlace out action = do
   refuseFolder "--out" out
@@ -194,7 +192,7 @@ withPlace out action = do
         )
         >>= either (cannotWrite "--out" out) pure
 
--- Puts the parts together where they are wanted.
+-- Puts the parts together into the file.
 deliver :: Place -> [FilePath] -> IO ()
 deliver place parts = writing place $ case parts of
   [part] | not (placeIsSpecial place) -> renameFile part (placeOut place)

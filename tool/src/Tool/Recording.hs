@@ -1,10 +1,9 @@
--- | A recording: the commands that a server ran, and when, in a file that can be
--- run again.
+-- | A recording: the commands that a server ran and their times, in a file that can be replayed.
 --
--- The file is the text of @MONITOR@ ("Tool.Monitor"), one command a line, so
--- that what others have recorded can be replayed too. What cannot be replayed is
--- counted by its reason and left out; what is left keeps its distance in time
--- from the first command, and the order of its client.
+-- The file is the text of @MONITOR@ ("Tool.Monitor"), one command per line, so recordings of other
+-- programs can be replayed too. Commands that cannot be replayed are left out and counted by
+-- reason. The others keep their distance in time from the first command, and the order of their
+-- client.
 module Tool.Recording
   ( Recording (..),
     Recorded (..),
@@ -24,12 +23,12 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (catMaybes, isNothing)
 import Tool.Monitor
 
--- | What can be replayed, in the order of its times.
+-- | The commands that can be replayed, in the order of their times.
 data Recording = Recording
   { recordingCommands :: [Recorded],
-    -- | How many different clients sent them.
+    -- | The number of different clients that sent them.
     recordingClients :: Int,
-    -- | How many commands are left out, and why.
+    -- | The numbers of commands left out, by reason.
     recordingLeftOut :: Map Obstacle Int
   }
   deriving stock (Eq, Show)
@@ -40,16 +39,15 @@ data Recorded = Recorded
     recordedAt :: Int,
     -- | The number of its client, from 0.
     recordedClient :: Int,
-    -- | Its name in lower case; a subcommand after a bar, as the server counts
-    -- it: @get@, @xgroup|create@.
+    -- | The name in lower case, with the subcommand after a bar, like the names in the server's
+    -- counts: @get@, @xgroup|create@.
     recordedName :: ByteString,
     recordedWords :: [ByteString]
   }
   deriving stock (Eq, Show)
 
--- | Reads a file. Empty lines and a first line that is @OK@ are passed over.
--- 'Left': the number of the line that cannot be read, from 1, and what is wrong
--- there. \(O(n \log n)\).
+-- | Reads a file. Ignores empty lines, and a first line that is @OK@. 'Left' has the number of the
+-- line that cannot be read, from 1, and the problem. \(O(n \log n)\).
 parseRecording :: ByteString -> Either (Int, LineProblem) Recording
 parseRecording text = finished <$> traverse parsed (zip [1 ..] (Char8.lines text))
   where
@@ -83,12 +81,12 @@ recordingSpan :: Recording -> Double
 recordingSpan recording =
   fromIntegral (List.foldl' max 0 (map recordedAt (recordingCommands recording))) / 1e6
 
--- | How many there are of each command. \(O(n \log n)\).
+-- | The number of commands of each name. \(O(n \log n)\).
 recordingNames :: Recording -> Map ByteString Int
 recordingNames recording =
   Map.fromListWith (+) [(recordedName one, 1) | one <- recordingCommands recording]
 
--- Each that is new gets the next number.
+-- Each new origin gets the next number.
 numbered :: [Origin] -> Map Origin Int
 numbered = List.foldl' add Map.empty
   where
@@ -96,7 +94,7 @@ numbered = List.foldl' add Map.empty
       | one `Map.member` known = known
       | otherwise = Map.insert one (Map.size known) known
 
--- Commands that the server counts by their subcommand.
+-- The name under which the server counts a command: some are counted by subcommand.
 nameOf :: [ByteString] -> ByteString
 nameOf = \case
   name : sub : _ | lower name `elem` containers -> lower name <> "|" <> lower sub

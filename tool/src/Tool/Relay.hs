@@ -1,18 +1,16 @@
--- | A round trip, where the kernel cannot give one: a TCP relay that holds every
--- byte back for a fixed time.
+-- | A TCP relay that delays every byte by a fixed time: a longer round trip where the kernel cannot
+-- make one.
 --
--- Each connection has a thread per direction that receives and stamps what it
--- got with the moment it is due. What is due leaves by one thread for all
--- connections, because a delay that is the same for all keeps them in one order:
--- a single queue does, and a single sleeper, which is exact to tens of
--- microseconds ("Tool.Bench.Sleep"). So the delay is one of time and not of
--- throughput: however much is on its way, every byte leaves when it is due.
+-- Each connection has a thread per direction, which receives bytes and stamps them with the moment
+-- at which they are due. One thread for all connections sends the bytes that are due: with the same
+-- delay for all they stay in one order. So a single queue is enough, and a single sleeper, which is
+-- exact to tens of microseconds ("Tool.Bench.Sleep"). The relay delays, but does not limit
+-- throughput: however many bytes are on their way, each leaves when it is due.
 --
--- What it is not: a network. It loses nothing, reorders nothing, has no
--- congestion window and no limit of bandwidth, acknowledges on the spot, and
--- takes processor time of its own, some tens of microseconds per round trip. A
--- peer that stops reading stops everybody once its buffers are full. Numbers
--- taken through it are labelled so.
+-- It is no network: it loses nothing, reorders nothing, has no congestion window and no limit of
+-- bandwidth, acknowledges at once, and takes processor time of its own, some tens of microseconds
+-- per round trip. A peer that stops reading stops all connections once its buffers are full.
+-- Results that were measured through it say so.
 module Tool.Relay
   ( Relay,
     relayPort,
@@ -59,25 +57,24 @@ import Tool.Bench.Sleep (sleepUntilExactly)
 
 -- | A relay in front of one server, on @127.0.0.1@.
 data Relay = Relay
-  { -- | Where clients connect.
+  { -- | The port to which clients connect.
     relayPort :: Int,
     relayAccepted :: TVar Int
   }
 
--- | How many connections it has accepted so far.
+-- | The number of connections that it has accepted so far.
 relayConnections :: Relay -> IO Int
 relayConnections = readTVarIO . relayAccepted
 
--- What is on its way: when it is due, how many bytes it holds, and how to hand
--- it over.
+-- Bytes on their way: when they are due, how many there are, and how to pass them on.
 data Parcel = Parcel Nanos Int (IO ())
 
--- What is held back, and how many bytes that is.
+-- The parcels held back, and their bytes.
 data Queue = Queue (TQueue Parcel) (TVar Int)
 
--- | A relay to a server for the length of an action, which delays each direction
--- by so many nanoseconds. Throws 'IOException' when it cannot listen. A
--- connection to a server that is not there is closed at once.
+-- | Runs an action with a relay to a server, which delays each direction by this number of
+-- nanoseconds. Throws 'IOException' if it cannot listen. If the server does not exist, a connection
+-- is closed at once.
 withRelay :: Nanos -> Address -> (Relay -> IO a) -> IO a
 withRelay held target action =
   bracket (listenOn (TcpAddress "127.0.0.1" 0)) Socket.close $ \socket -> do
@@ -91,15 +88,15 @@ withRelay held target action =
       withAsync (acceptLoop relay workers (serve held target queue) socket) $ \accepting ->
         action relay `finally` (cancel accepting >> stop)
 
--- Each connection has a thread that serves it, and is listed while it lives.
+-- Each connection has a thread that serves it, and is listed while that thread lives.
 acceptLoop :: Relay -> TVar (Map Int (Async ())) -> (Socket -> IO ()) -> Socket -> IO ()
 acceptLoop relay workers serving socket = forever . mask_ $ do
   (client, _) <- Socket.accept socket
   number <- atomically $ do
     modifyTVar' (relayAccepted relay) (+ 1)
     readTVar (relayAccepted relay)
-  -- Begins masked, and so reaches its handlers before a 'cancel' does. Entered
-  -- in the list before it can take itself off it.
+  -- The thread begins masked, so that it reaches its handlers before a 'cancel' reaches it. It
+  -- waits until it is in the list, so that it cannot remove itself before.
   listed <- newTVarIO False
   worker <- asyncWithUnmask $ \unmask ->
     unmask (atomically (readTVar listed >>= check) >> serving client)
@@ -108,13 +105,13 @@ acceptLoop relay workers serving socket = forever . mask_ $ do
     modifyTVar' workers (Map.insert number worker)
     writeTVar listed True
 
--- Until both sides have finished, or one of them broke.
+-- Serves until both sides have finished, or one of them broke.
 serve :: Nanos -> Address -> Queue -> Socket -> IO ()
 serve held target queue client = do
   Socket.setSocketOption client Socket.NoDelay 1
   void . try @IOException . bracket (connectTo target) Socket.close $ \server -> do
     concurrently_ (receive server client) (receive client server)
-    -- What was said last is still on its way.
+    -- The last bytes are still on their way.
     handedOver <- newTVarIO False
     send 0 (atomically (writeTVar handedOver True))
     atomically (readTVar handedOver >>= check)
@@ -128,7 +125,7 @@ serve held target queue client = do
       send (ByteString.length bytes) (pass to bytes)
       unless (ByteString.null bytes) (receive to from)
 
--- No bytes: the sender has finished.
+-- No bytes mean that the sender has finished.
 pass :: Socket -> ByteString -> IO ()
 pass to bytes
   | ByteString.null bytes = Socket.shutdown to Socket.ShutdownSend
@@ -142,8 +139,8 @@ post (Queue parcels held) parcel@(Parcel _ size _) = do
   modifyTVar' held (+ size)
   writeTQueue parcels parcel
 
--- Hands over what is due, for ever. One whose connection is closed meanwhile
--- concerns nobody else: its own threads notice.
+-- Passes on the bytes that are due, for ever. A connection that was closed meanwhile concerns no
+-- other connection: its own threads notice.
 release :: Queue -> IO ()
 release (Queue parcels held) = forever $ do
   Parcel due size handOver <- atomically (readTQueue parcels)

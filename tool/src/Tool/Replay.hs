@@ -1,14 +1,14 @@
--- | @bench replay@: sends the commands of a recording again, at the times at
--- which they were recorded, or as many times as fast.
+-- | @bench replay@: sends the commands of a recording again, at their recorded times, or several
+-- times as fast.
 --
--- One thread submits, in the order and at the moments of the recording, whatever
--- has become of the commands before: an open loop. Through one connection per
--- node, so each server runs them in their order. The replies are awaited by
--- other threads, one for each recorded client, up to 'lanes'. Every command has
--- its own row of numbers; what the report says follows from them afterwards.
+-- One thread submits, in the order and at the times of the recording, whatever has happened to the
+-- earlier commands: an open loop. There is one connection per node, so each server runs its
+-- commands in their order. Other threads wait for the replies, one per recorded client, but at most
+-- 'lanes'. The numbers of every command are stored separately, and the report is computed from them
+-- afterwards.
 --
--- Nothing is preloaded, and a read that finds nothing is no error: what the
--- recording read may have been written before it began.
+-- Nothing is preloaded, and a read that finds nothing is no error: its key may have been written
+-- before the recording began.
 module Tool.Replay
   ( replay,
   )
@@ -59,8 +59,7 @@ import Tool.Recording
 import Tool.Span (renderSpan, secondsIn)
 import Tool.Text (fixed, thousands)
 
--- | Replays a file; blocks for as long as it lasts. Ends badly when commands
--- failed.
+-- | Replays a file. Blocks as long as that takes. The exit code is a failure if commands failed.
 replay :: ReplayOptions -> IO ExitCode
 replay options = withOutputs (replayOutputs options) $ \write -> do
   bytes <- ByteString.readFile (replayFile options)
@@ -90,8 +89,8 @@ replay options = withOutputs (replayOutputs options) $ \write -> do
         <> expected
         <> " is expected here"
 
--- Three numbers for each command: when it was to be sent, when it was, and when
--- its reply came; and what became of those that failed.
+-- Three numbers for each command: its intended time, the time at which it was sent, and the time of
+-- its reply; and the errors of the commands that failed.
 data Rows = Rows
   { rowsIntended :: MutableByteArray RealWorld,
     rowsSent :: MutableByteArray RealWorld,
@@ -99,7 +98,7 @@ data Rows = Rows
     rowsFailed :: IORef (IntMap Text)
   }
 
--- At most so many threads wait for replies.
+-- The largest number of threads that wait for replies.
 lanes :: Int
 lanes = 64
 
@@ -117,7 +116,7 @@ played options recording = do
   queues <- traverse (const newTQueueIO) [1 .. waiting]
   started <- wallClock
   cpuBefore <- ownCpu
-  -- A moment for the threads to be there.
+  -- Some time for the threads to start.
   begun <- (+ 1000000) <$> monotonic
   withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client ->
     concurrently_
@@ -253,10 +252,10 @@ played options recording = do
           specAxes = Map.empty
         }
 
--- What a thread that waits is handed: the row, and what to wait for.
+-- The queue of a thread that waits: the row of a command, and its pending reply.
 type Lane = TQueue (Maybe (Int, Pending Value))
 
--- Waits until a command is due, and says when that was.
+-- Waits until a command is due. Returns the time at which it was due.
 dueFrom :: Nanos -> Pace -> Recorded -> IO Nanos
 dueFrom begun pace one = case pace of
   PaceTimes times -> do
@@ -298,10 +297,10 @@ failedRow rows row problem =
         (IntMap.insert row (Text.pack (errorClass problem)) held, ())
     )
 
--- A command that has its reply, or its error.
+-- A command with its reply or its error.
 data Finished = Finished Text (Either Text Times)
 
--- Moments of the monotonic clock.
+-- Times on the monotonic clock.
 data Times = Times
   { timesIntended :: Nanos,
     timesSent :: Nanos,
@@ -325,7 +324,7 @@ service, response :: Times -> Int
 service times = timesDone times - timesSent times
 response times = timesDone times - timesIntended times
 
--- The flag: whether there are times at which commands were to be sent.
+-- The flag says whether commands had intended times.
 statsOf :: Bool -> [Finished] -> Map Text CommandStats
 statsOf paced finished =
   Map.map stats (Map.fromListWith (<>) [(name, [outcome]) | Finished name outcome <- finished])
@@ -341,7 +340,7 @@ statsOf paced finished =
                 if paced then Just (Histogram.fromValues (map response times)) else Nothing
             }
 
--- A slice per second, by when the replies came.
+-- A slice per second, by the times of the replies.
 seriesOf :: Bool -> Nanos -> Double -> [Finished] -> [Slice]
 seriesOf paced begun seconds finished =
   [ Slice

@@ -1,4 +1,4 @@
--- | A program that is told to end puts away what it has started.
+-- | Makes the program clean up on SIGTERM.
 module Tool.Sigterm
   ( unwindOnSigterm,
   )
@@ -8,9 +8,9 @@ import Control.Concurrent (myThreadId, throwTo)
 import System.Exit (ExitCode (..))
 import System.Posix.Signals (Handler (CatchOnce), installHandler, sigTERM)
 
--- | From now on SIGTERM interrupts this thread, which must be the main one, as
--- Ctrl-C does: everything that is bracketed ends. The exit code is 143, as a shell
--- reports a program that the signal ended. A second one ends it at once.
+-- | From now on SIGTERM interrupts this thread, which must be the main one, like Ctrl-C: everything
+-- that is bracketed ends. The exit code is 143, which is what a shell reports for a program that
+-- the signal ended. A second SIGTERM ends the program at once.
 unwindOnSigterm :: IO ()
 unwindOnSigterm = do
   main' <- myThreadId

@@ -1,6 +1,6 @@
--- | Spans of time as people write them, @500us@, @0.124ms@, @30s@, @2h@, and as clocks
--- and calls of the system count them. No other module of this program, or of those that
--- share its modules, turns one unit into another.
+-- | Spans of time as users write them, @500us@, @0.124ms@, @30s@, @2h@, and as clocks and system
+-- calls count them. This is the only module, of this program and of those that share its modules,
+-- that converts units of time.
 module Tool.Span
   ( -- * In words
     parseSpan,
@@ -30,8 +30,8 @@ import Data.Time.Format (defaultTimeLocale, formatTime)
 import Text.Read (readMaybe)
 import Tool.Text (fixed)
 
--- | Seconds from a number and a unit: @us@, @ms@, @s@, @m@ or @h@; without a
--- unit they are seconds. 'Left' says what is wrong.
+-- | Reads seconds from a number and a unit: @us@, @ms@, @s@, @m@ or @h@. Without a unit they are
+-- seconds. 'Left' says what is wrong.
 parseSpan :: String -> Either String Double
 parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
   (Just value, Just factor)
@@ -48,13 +48,13 @@ parseSpan text = case (readMaybe (leadingZero number), lookup unit units) of
     leadingZero = \case
       '.' : rest -> "0." <> rest
       digits -> digits
-    -- Four months: its microseconds are still a number.
+    -- Four months: in microseconds this still fits a number.
     longest = 1e7
     units :: [(String, Double)]
     units = [("", 1), ("us", 1e-6), ("ms", 1e-3), ("s", 1), ("m", 60), ("h", 3600)]
 
--- | In the unit that fits, without digits that say nothing: minutes and hours only
--- where they are whole, so that whole seconds are read back as they were.
+-- | Writes a span in the unit that fits, without meaningless digits. It uses minutes and hours only
+-- for whole ones, so that whole seconds are read back unchanged.
 renderSpan :: Double -> String
 renderSpan seconds
   | seconds <= 0 = "0s"
@@ -74,8 +74,8 @@ renderSpan seconds
       '.' : rest -> rest
       rest -> rest
 
--- | A span that is only estimated, without what nobody can know of it: whole
--- seconds, and whole minutes from two of them on.
+-- | An estimated span without meaningless precision: whole seconds, and from two minutes on whole
+-- minutes.
 roughly :: Double -> Double
 roughly seconds
   | seconds < 120 = fromIntegral (round seconds :: Int)
@@ -85,39 +85,37 @@ roughly seconds
 sinceEpoch :: POSIXTime -> Int
 sinceEpoch time = round (time * 1000000000)
 
--- | A moment, in nanoseconds since 1970, in the form that 'formatTime' is told; in UTC,
--- and to the second.
+-- | Formats a moment, in nanoseconds since 1970, as 'formatTime' does; in UTC, to the second.
 dated :: String -> Int -> String
 dated form nanos =
   formatTime defaultTimeLocale form (posixSecondsToUTCTime (fromIntegral (nanos `div` 1000000000)))
 
--- | So many seconds in nanoseconds, as the clocks count.
+-- | Seconds in nanoseconds, the unit of the clocks.
 nanosIn :: Double -> Int
 nanosIn seconds = round (seconds * 1e9)
 
--- | So many seconds in microseconds, as calls that wait take them; never less.
+-- | Seconds in microseconds, the unit of calls that wait. Rounded up.
 microsIn :: Double -> Int
 microsIn seconds = ceiling (seconds * 1e6)
 
--- | So many nanoseconds in seconds.
+-- | Nanoseconds in seconds.
 secondsIn :: Int -> Double
 secondsIn nanos = fromIntegral nanos / 1e9
 
--- | So many nanoseconds in milliseconds.
+-- | Nanoseconds in milliseconds.
 inMillis :: Double -> Double
 inMillis nanos = nanos / 1e6
 
--- | So many nanoseconds in microseconds.
+-- | Nanoseconds in microseconds.
 inMicros :: Double -> Double
 inMicros nanos = nanos / 1e3
 
--- | How many there were a second, of so many in so many nanoseconds.
+-- | The rate per second of a count in this number of nanoseconds.
 perSecond :: Double -> Int -> Double
 perSecond count nanos = count * 1e9 / fromIntegral (max 1 nanos)
 
--- | The minutes that are left, from the seconds that the whole was to take, the
--- part of it that is done, and the seconds since the start: the pace so far
--- counts, once there is one.
+-- | The minutes that are left, from the planned seconds of the whole, the seconds of it that are
+-- done, and the seconds since the start. Uses the pace so far, as soon as there is one.
 remaining :: Double -> Double -> Double -> Double
 remaining whole done since
   | done < 20 = (whole - done) / 60

@@ -1,5 +1,5 @@
--- | What few repetitions of a measurement allow to say: a mean with its
--- interval, and whether two sets differ.
+-- | Statistics of few repetitions of a measurement: a mean with its interval, and whether two sets
+-- differ.
 module Tool.Statistics
   ( Summary (..),
     summarise,
@@ -18,27 +18,27 @@ import Statistics.Distribution (cumulative, quantile)
 import Statistics.Distribution.Normal (standard)
 import Statistics.Distribution.StudentT (studentT)
 
--- | Of at least one number.
+-- | The summary of at least one number.
 data Summary = Summary
   { summaryCount :: Int,
     summaryMean :: Double,
     summaryMedian :: Double,
-    -- | Of the sample; 0 for one number.
+    -- | The standard deviation of the sample; 0 for one number.
     summarySd :: Double,
-    -- | The 95 % interval of confidence of the mean, by Student's t; 'Nothing'
-    -- for fewer than three numbers, which say next to nothing of their spread. Of
-    -- numbers that are not negative it is not, either.
+    -- | The 95 % interval of confidence of the mean, by Student's t. 'Nothing' for fewer than three
+    -- numbers, which say next to nothing about their spread. The interval of numbers that are not
+    -- negative is not negative, either.
     summaryInterval :: Maybe (Double, Double)
   }
   deriving stock (Eq, Show)
 
--- | 'Nothing' for no numbers. \(O(n \log n)\).
+-- | The summary of these numbers; 'Nothing' if there are none. \(O(n \log n)\).
 summarise :: [Double] -> Maybe Summary
 summarise values = summariseFrom (if all (>= 0) values then 0 else negate (1 / 0)) values
 
--- | Of ratios: their geometric mean, with the 95 % interval of confidence of the mean of their
--- logarithms, so that a ratio and its inverse have the same. 'Nothing' for none, or if one is not
--- positive. \(O(n \log n)\).
+-- | The geometric mean of ratios, with the 95 % interval of confidence from the mean of their
+-- logarithms, so that a ratio and its inverse are treated alike. 'Nothing' if there are none, or if
+-- one is not positive. \(O(n \log n)\).
 summariseRatios :: [Double] -> Maybe (Double, Maybe (Double, Double))
 summariseRatios ratios
   | all (> 0) ratios = unlogged <$> summariseFrom (negate (1 / 0)) (map log ratios)
@@ -47,7 +47,7 @@ summariseRatios ratios
     unlogged summary = (exp (summaryMean summary), both <$> summaryInterval summary)
     both (low, high) = (exp low, exp high)
 
--- The interval begins at the first argument or above.
+-- The first argument is a lower bound of the interval.
 summariseFrom :: Double -> [Double] -> Maybe Summary
 summariseFrom lowest values = case List.sort values of
   [] -> Nothing
@@ -77,18 +77,17 @@ summariseFrom lowest values = case List.sort values of
 overlap :: (Double, Double) -> (Double, Double) -> Bool
 overlap (low, high) (low', high') = low <= high' && low' <= high
 
--- | The two-sided p of the rank-sum test (Wilcoxon, Mann, Whitney): how often
--- sets as different as these come from one and the same source. Exact for small
--- sets, ties included; by the normal distribution for others. 'Nothing' if one
--- is empty.
+-- | The two-sided p of the rank-sum test (Wilcoxon, Mann, Whitney): the probability that two sets
+-- from the same source differ this much. Exact for small sets, ties included; otherwise by the
+-- normal distribution. 'Nothing' if a set is empty.
 rankTest :: [Double] -> [Double] -> Maybe Double
 rankTest one other
   | null one || null other = Nothing
   | length one * length other <= 400 = Just (exact one other)
   | otherwise = Just (approximate one other)
 
--- | The least p that sets of these sizes can have: above the level that one
--- asks for, they are too small to tell.
+-- | The least p that sets of these sizes can have. If it is above the level of a test, the sets are
+-- too small for that test.
 rankTestFloor :: Int -> Int -> Double
 rankTestFloor n m = min 1 (2 / fromIntegral (binomial (n + m) n))
   where
@@ -96,7 +95,7 @@ rankTestFloor n m = min 1 (2 / fromIntegral (binomial (n + m) n))
     binomial total chosen =
       List.foldl' (\sofar k -> sofar * toInteger (total - k + 1) `div` toInteger k) 1 [1 .. chosen]
 
--- Twice the rank of each number, so that the ranks of ties are whole.
+-- Twice the rank of each number, so that the ranks of ties are whole numbers.
 doubledRanks :: [Double] -> Map.Map Double Int
 doubledRanks values = Map.fromList (go 1 (List.group (List.sort values)))
   where
@@ -107,8 +106,8 @@ doubledRanks values = Map.fromList (go 1 (List.group (List.sort values)))
 rankSum :: [Double] -> Map.Map Double Int -> Int
 rankSum values ranks = sum [Map.findWithDefault 0 value ranks | value <- values]
 
--- In how many of all ways to choose the first set its ranks add up to something
--- at least as far from the middle.
+-- The share of all ways to choose the first set in which its ranks add up to something at least as
+-- far from the middle.
 exact :: [Double] -> [Double] -> Double
 exact one other = min 1 (fromInteger far / fromInteger (sum ways))
   where
@@ -118,7 +117,7 @@ exact one other = min 1 (fromInteger far / fromInteger (sum ways))
     observed = distance (rankSum one ranks)
     ways = IntMap.elems distribution
     far = sum [count | (total, count) <- IntMap.toList distribution, distance total >= observed]
-    -- By the number of chosen ones: the ways to reach each sum.
+    -- For each number of chosen elements: the ways to reach each sum.
     distribution =
       IntMap.findWithDefault
         IntMap.empty
@@ -152,8 +151,8 @@ approximate one other
         ]
     variance = n * m / 12 * ((n + m + 1) - ties / ((n + m) * (n + m - 1)))
 
--- | The two-sided p of Welch's test of the means. 'Nothing' with fewer than two
--- numbers in a set; 1 for sets that are all one number.
+-- | The two-sided p of Welch's test of the means. 'Nothing' if a set has fewer than two numbers; 1
+-- if all numbers of both sets are equal.
 welchTest :: [Double] -> [Double] -> Maybe Double
 welchTest one other = do
   a <- summarise one

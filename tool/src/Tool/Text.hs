@@ -1,4 +1,4 @@
--- | Numbers for people to read, tables, and words of the command line as bytes.
+-- | Numbers in readable form, tables, and words of the command line as bytes.
 module Tool.Text
   ( argumentBytes,
     fixed,
@@ -17,9 +17,9 @@ import Data.Char (ord)
 import Data.List (intercalate, transpose)
 import Numeric (showFFloat)
 
--- | The bytes of a word of the command line or of the environment: UTF-8. What the
--- runtime could not decode, because the locale does not know it, it hands on byte
--- by byte as U+DC80 to U+DCFF; those become their bytes again. \(O(n)\).
+-- | The bytes of a word from the command line or the environment, in UTF-8. The runtime passes on
+-- bytes that it cannot decode, because the locale does not have them, as U+DC80 to U+DCFF; those
+-- become their bytes again. \(O(n)\).
 argumentBytes :: String -> ByteString
 argumentBytes = Lazy.toStrict . Builder.toLazyByteString . foldMap one
   where
@@ -28,13 +28,13 @@ argumentBytes = Lazy.toStrict . Builder.toLazyByteString . foldMap one
         Builder.word8 (fromIntegral (ord character - 0xDC00))
       | otherwise = Builder.charUtf8 character
 
--- | With so many digits after the point.
+-- | A number with this many digits after the point.
 fixed :: Int -> Double -> String
 fixed digits number
   | isNaN number || isInfinite number = "-"
   | otherwise = showFFloat (Just digits) number ""
 
--- | Groups of three digits: @1 234 567@.
+-- | A number in groups of three digits: @1 234 567@.
 thousands :: Int -> String
 thousands number
   | number < 0 = '-' : thousands (negate number)
@@ -57,18 +57,18 @@ duration nanos
       let number = fromIntegral nanos / unit :: Double
        in fixed (if number < 9.995 then 2 else if number < 99.95 then 1 else 0) number
 
--- | A ratio as a percentage; never rounded up to a full hundred.
+-- | A ratio as a percentage. Never rounded up to 100 %.
 percent :: Double -> String
 percent ratio
   | ratio < 1 && ratio >= 0.99995 = "99.99%"
   | otherwise = fixed (if ratio == 1 then 0 else 2) (ratio * 100) <> "%"
 
--- | On which side a column is flush.
+-- | The side to which a column is aligned.
 data Align = AlignLeft | AlignRight
   deriving stock (Eq, Show)
 
--- | Rows of cells as lines; the first row is the heading, with a rule below.
--- Rows that are too short are filled with empty cells.
+-- | Rows of cells as lines. The first row is the heading, with a rule below it. Rows that are too
+-- short get empty cells.
 table :: [Align] -> [[String]] -> [String]
 table aligns rows = case map line filled of
   heading : body -> heading : map (const '-') heading : body

@@ -1,5 +1,5 @@
--- | A loop over the library that does nothing but ask: what is left of a run of the
--- tool without the tool. It draws keys as the tool does and drops what it gets.
+-- | A loop over the library that only sends commands: a run of the tool without the tool. It draws
+-- keys like the tool and drops the replies.
 module Lab.Bare
   ( BareOptions (..),
     bare,
@@ -39,23 +39,23 @@ data BareOptions = BareOptions
     bareThreads :: Int,
     -- | Commands that a thread submits before it waits.
     bareBatch :: Int,
-    -- | The first so many keys; 'Nothing': all.
+    -- | How many keys to use, from the first on. 'Nothing' means all.
     bareKeys :: Maybe Int,
     -- | Seconds.
     bareDuration :: Double
   }
   deriving stock (Eq, Show)
 
--- | What such a loop found.
+-- | The result of a loop.
 data BareFound = BareFound
-  { -- | GETs a second.
+  { -- | GETs per second.
     bareOps :: Double,
     -- | Nanoseconds of processor time per GET.
     bareCpu :: Double
   }
   deriving stock (Eq, Show)
 
--- | Runs the loop, and prints what it found as JSON.
+-- | Runs the loop, and prints the result as JSON.
 bare :: BareOptions -> IO ExitCode
 bare options = do
   found <- bareLoop target load (fromMaybe (workloadKeys (newWorkload OperationGet load)) (bareKeys options))
@@ -65,15 +65,15 @@ bare options = do
     target = plainTarget (Char8.pack (bareHost options)) (barePort options)
     load = defaultLoad {loadThreads = bareThreads options, loadBatch = bareBatch options, loadDuration = bareDuration options}
 
--- | What 'bare' printed.
+-- | Reads the output of 'bare'.
 readBare :: ByteString -> Either String BareFound
 readBare text = eitherDecodeStrict' text >>= parseEither (withObject "loop" (\found -> BareFound <$> found .: "ops_per_sec" <*> found .: "cpu_ns_per_op"))
 
--- | GETs of the first so many keys by one connection, for as long as the load says,
--- after half a second that does not count. The keys are there already.
+-- | GETs of this number of keys over one connection, for the duration of the load, after half a
+-- second that does not count. The keys must exist.
 bareLoop :: Target -> LoadOptions -> Int -> IO BareFound
 bareLoop target load keys = withTarget Tuning {tuningMuxCount = Just 1, tuningPolling = True} target $ \client -> do
-  -- Names of keys are made before the clock starts, as the tool does.
+  -- The names of the keys are made before the clock starts, as in the tool.
   void (evaluate (ByteString.length (workloadKey workload (keys - 1))))
   void (asking client (min 0.5 (loadDuration load)))
   began <- monotonic

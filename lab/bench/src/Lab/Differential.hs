@@ -1,10 +1,9 @@
--- | @differential@: the same tests, by this program and by
+-- | @differential@: the same tests by this program and by
 -- @redis-benchmark@, in turns, against one server on a core of its own.
 --
--- Both have as many connections, as many commands on their way, the same keys
--- and the same bytes. What the server uses of its core, and how often it ran the
--- command, is asked of the server itself, ten times a second, while either runs
--- ('underLoad', "Lab.Differential.Served").
+-- Both have the same number of connections, the same number of commands on their way, the same keys
+-- and the same bytes. While either of them runs, the server is asked ten times a second how much of
+-- its core it uses, and how often it has run the command ('underLoad', "Lab.Differential.Served").
 module Lab.Differential
   ( differential,
     differentialReport,
@@ -44,8 +43,8 @@ import Tool.Failure (exitGateMissed, exitInvalid, unavailable)
 import Tool.Span (nanosIn, perSecond)
 import Tool.Text (Align (..), fixed, table)
 
--- | Measures, prints the table, writes the document. The exit code says whether
--- every row that can be judged agrees. Blocks for some minutes.
+-- | Measures, prints the table, writes the document. The exit code says whether all rows that can
+-- be judged agree. Blocks for some minutes.
 differential :: DifferentialOptions -> Progress -> (Value -> IO ()) -> IO ExitCode
 differential options progress write = do
   forM_ ["taskset", "redis-benchmark"] $ \program -> do
@@ -73,8 +72,8 @@ differential options progress write = do
       Miscounts _ -> True
       _ -> False
 
--- One test, by both, as often as wanted. Each begins with what the other left:
--- the same keys, which a short run of ours has written before.
+-- One test by both generators, in all iterations. Each run begins with what the other left: the
+-- same keys, which a short run of ours has written before.
 compared :: Progress -> DifferentialOptions -> Target -> Client -> String -> IO (Row, [Found], [Found])
 compared progress options target client test = do
   forget
@@ -99,7 +98,7 @@ compared progress options target client test = do
       )
   pure (rowOf (differentialJudged options) test (map fst found) (map snd found), map fst found, map snd found)
   where
-    -- Of what was on its way when the window began or ended either may be true.
+    -- Commands on their way when the window began or ended may count or not.
     onTheirWay = differentialClients options * differentialPipeline options
     servedOurs looks run = case runIterations run of
       [one] | iterationSeconds one > 0 -> do
@@ -109,15 +108,15 @@ compared progress options target client test = do
         (least, most) <- inWindow (from, to) looks
         pure (rate (max 0 (least - onTheirWay)), rate (most + onTheirWay))
       _ -> Nothing
-    -- It counts what it sends, and says how long that took: from before the first
-    -- that the server ran to when it had read the last reply.
+    -- It counts the commands that it sends, and prints the time they took: from before the server
+    -- ran the first of them until it had read the last reply.
     servedTheirs looks other = do
       (least, most) <- ofLast (referenceCommands other) looks
       let rate = perSecond (fromIntegral (referenceCommands other))
       pure (rate (most + readLate), rate least)
     readLate = 250000000
     forget = void (Redis.run client (Commands.raw ["FLUSHALL", "SYNC"]))
-    -- A list grows by every command: both begin with none.
+    -- A list grows with every command, so each generator begins with an empty one.
     shrink = when (test `elem` ["lpush", "rpush"]) forget
 
 ours :: Target -> DifferentialOptions -> String -> Double -> IO Run
@@ -129,8 +128,8 @@ ours target options test seconds =
         <> ["--mux-count", show (differentialClients options)]
         <> ["--keys", show (differentialKeys options), "-d", show (differentialValueSize options)]
         <> ["--duration", fixed 3 seconds, "--warmup", "0.3"]
-        -- Both are on one core; the row says whether the server was at its end. On a
-        -- machine that is busy threads are kept from running, too.
+        -- All threads are on one core; the row shows whether the server was at its limit. On a busy
+        -- machine, threads are also kept from running.
         <> ["--allow", if differentialJudged options == ByTheServer then "saturation,little" else "saturation"]
         <> ["--brief", "--no-sampling", "--slice", "3600"]
     )
@@ -151,11 +150,11 @@ theirs target options test =
       redisBenchmarkPrefix = onCores [1]
     }
 
--- What the server said of itself while something ran.
+-- What the server said about itself while a generator ran.
 data Watch = Watch
-  { -- | Which part of its core it used from one question to the next.
+  { -- | The share of its core that it used between one question and the next.
     watchShares :: [Double],
-    -- | In the order of time.
+    -- | In order of time.
     watchLooks :: [Look]
   }
 
@@ -182,10 +181,10 @@ watched client test action = do
       told <- wallClock
       modifyIORef' seen ((used, Look {lookAsked = asked, lookTold = told, lookCalls = calls}) :)
     share (used, one) (usedLater, other) = fromIntegral (usedLater - used) / fromIntegral (max 1 (lookAsked other - lookAsked one))
-    -- ping_mbulk is PING.
+    -- The server counts ping_mbulk as PING.
     command = Text.pack (takeWhile (/= '_') test)
 
--- | The table as lines.
+-- | The table in lines.
 differentialReport :: String -> DifferentialOptions -> [Row] -> [String]
 differentialReport server options rows =
   [ server <> " on core 0, each generator on core 1; " <> counted "client" (differentialClients options) <> " with " <> show (differentialPipeline options)

@@ -1,15 +1,12 @@
--- | The speed gate: every row of the table of demanded speeds, measured on this
--- machine, beside hiredis and @redis-benchmark@ in the same minutes; and what the tool
--- itself costs.
+-- | The speed gate: measures every row of the table of required speeds on this machine, beside
+-- hiredis and @redis-benchmark@ in the same minutes; and the cost of the tool itself.
 --
--- Servers are pinned to core 0 and clients to core 1. Each run of ours is a
--- process of its own, so that its processor time and memory are its alone, and
--- is this very program's @bench@. Runs are taken
--- in turns — every probe once, then every probe again — so that whatever the
--- machine does meanwhile falls on all of them. A row fails only if the whole
--- interval of its ratio misses the bar; one whose interval holds the bar is marked,
--- and does not fail. A run that is not valid does not end the gate: the rows that
--- need it say so, and decide the exit code.
+-- Servers are pinned to core 0 and clients to core 1. Each of our runs is the @bench@ of this very
+-- program in a process of its own, so that its processor time and memory are those of the run
+-- alone. Runs are taken in turns, every probe once, then every probe again, so that disturbances of
+-- the machine affect all of them. A row fails only if the whole interval of its ratio misses the
+-- bar. A row whose interval contains the bar is marked, and does not fail. A run that is not valid
+-- does not end the gate: the rows that need it are invalid, and decide the exit code.
 module Lab.Gate
   ( gate,
     render,
@@ -58,8 +55,8 @@ import Tool.Failure (exitGateMissed, exitInvalid, invalidRun, unavailable)
 import Tool.Options.Bench
 import Tool.Text (fixed)
 
--- | Measures, prints the table, writes the raw data. The exit code says whether a
--- row certainly missed what it must reach. Blocks for some minutes.
+-- | Measures, prints the table, writes the raw data. The exit code says whether a row certainly
+-- missed its bar. Blocks for some minutes.
 gate :: GateOptions -> Progress -> (Value -> IO ()) -> IO ExitCode
 gate options progress write = do
   needed
@@ -83,8 +80,7 @@ gate options progress write = do
   write (measuredValue measured)
   shown [measured]
 
--- | The table of runs that were kept, beside each other. The exit code is that of the
--- worst.
+-- | Shows the table of stored runs, side by side. The exit code is that of the worst.
 render :: [FilePath] -> IO ExitCode
 render files = do
   measured <- forM files $ \file ->
@@ -96,8 +92,8 @@ shown measured = do
   mapM_ putStrLn (reportLines measured)
   pure (gateExit (concatMap (map rowVerdict . rowsOf) measured))
 
--- | How the gate ends, from the verdicts of its rows. Numbers of runs that are not
--- valid decide nothing; a row that is undecided is marked, and fails nothing.
+-- | The exit code, from the verdicts of the rows. If a run is not valid, no numbers decide. An
+-- undecided row is marked, and fails nothing.
 gateExit :: [Verdict] -> ExitCode
 gateExit verdicts
   | Unsound `elem` verdicts = ExitFailure exitInvalid
@@ -109,15 +105,15 @@ needed = forM_ ["taskset", "redis-benchmark"] $ \program -> do
   found <- findExecutable program
   when (isNothing found) $ unavailable ("the gate needs " <> program)
 
--- Where runs go, and what they need to know of it.
+-- What runs need: the servers, their keys, and the programs.
 data Ground = Ground
   { groundTargets :: Map.Map Place Target,
-    -- | What redis-benchmark's keys look like in the cluster.
+    -- | The template of redis-benchmark's keys in the cluster.
     groundTheirKeys :: String,
     groundHiredis :: HiredisPrograms
   }
 
--- Every probe, as often as wanted.
+-- Runs every probe in all iterations.
 collect :: Progress -> GateOptions -> HiredisPrograms -> IO (String, [Series])
 collect progress options hiredis =
   withPlaces [minBound .. maxBound] Map.empty $ \targets -> do
@@ -127,7 +123,7 @@ collect progress options hiredis =
     fillForCluster progress cluster >>= either unavailable pure
     theirKeys <- referenceKeys cluster >>= either unavailable pure
     let ground = Ground {groundTargets = targets, groundTheirKeys = theirKeys, groundHiredis = hiredis}
-    -- Before the first run of anybody else, every key is there.
+    -- All keys exist before the first run of any other program.
     forM_ (Map.elems targets) $ \one -> runOurs ground one 0.5 batchedGets
     forM_ [target, cluster] fillForHiredis
     found <- foldM (turn ground) Map.empty [(iteration, probe) | iteration <- [1 .. gateIterations options], probe <- runnable]
@@ -158,7 +154,7 @@ withPlaces (place : rest) running action =
 placed :: Map.Map Place Target -> Place -> IO Target
 placed targets place = maybe (unavailable "a private server is missing") pure (Map.lookup place targets)
 
--- One run: what was running, and what it found.
+-- One run. Returns its command line, and its result.
 runProbe :: Ground -> Double -> Probe -> IO ([Text], Sample)
 runProbe ground seconds probe = do
   target <- placed (groundTargets ground) place
@@ -205,13 +201,13 @@ runOurs ground target seconds client =
         <> ["--no-poll" | not (clientPolling client)]
         <> (if clientKeys client == TheirKeys then ["--key-template", groundTheirKeys ground] else [])
         <> ["--duration", show seconds, "--warmup", show (min 0.5 seconds)]
-        -- The client's own speed is what the gate is about: the table marks it.
+        -- The gate is about the client's own speed: the table marks saturation.
         <> unwatched
     )
     (("-N" <> show (clientCapabilities client)) : ["-A16m" | manyThreads])
   where
-    -- Each collection looks at every thread's stack. 1024 waiting: a sixth more
-    -- commands than with the program's own -A2m; fewer threads gain nothing.
+    -- Each collection scans every thread's stack. With 1024 waiting threads this gives a sixth more
+    -- commands than the program's own -A2m; with fewer threads it gains nothing.
     manyThreads = clientThreads client >= 1024
 
 unwatched :: [String]
@@ -264,8 +260,8 @@ reference target seconds probe = do
       ReferenceOne -> (standardBenchmark target OperationGet) {redisBenchmarkClients = 1, redisBenchmarkPipeline = 1}
       _ -> standardBenchmark target OperationGet
 
--- A long run must not need much more than a short one. Bytes after either, by what was
--- measured, and what is wrong with the runs.
+-- Checks that a long run does not need much more memory than a short one. Returns, for each figure,
+-- the bytes after both runs; and the problems of the runs.
 compareMemory :: Progress -> GateOptions -> IO ([(Text, [Double])], [Text])
 compareMemory progress options =
   withPrivate PrivateOptions {privateKind = TargetStandalone, privateTls = False, privateCores = [0]} $ \target -> do

@@ -1,5 +1,5 @@
--- | The programs around hiredis that the comparison has (@compare/peers/hiredis@), run
--- beside ours: what is possible in C. How they are built, told and read is said in
+-- | Runs the comparison's programs that use hiredis (@compare/peers/hiredis@) beside ours: what is
+-- possible in C. How they are built, started and read is described in
 -- @compare/PROTOCOL.md@.
 module Lab.Hiredis
   ( HiredisPrograms (..),
@@ -42,20 +42,20 @@ import Tool.Connect (Target (..), quiet, targetIsCluster, withTarget)
 import Tool.Failure (unavailable)
 import Tool.Options.Bench (LoadOptions (..), Operation (..), defaultLoad, operationName)
 
--- | What was built: program and leading arguments of each form, to be started in the
--- folder.
+-- | The programs that were built: for each form the program and its leading arguments, to be
+-- started in the folder.
 data HiredisPrograms = HiredisPrograms
   { hiredisFolder :: FilePath,
     hiredisCommands :: Map HiredisForm [String],
-    -- | Of the library.
+    -- | The version of hiredis.
     hiredisVersion :: Text,
-    -- | What is absent, in a line each.
+    -- | What is absent, in lines.
     hiredisAbsent :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | Builds them with the folder's @build.sh@, which is quick the second time. Ends the
--- program if there is not even the one in a loop of its own.
+-- | Builds the programs with the folder's @build.sh@, which is quick the second time. Ends the
+-- program if even the form 'Loop' is missing.
 buildHiredis :: FilePath -> IO HiredisPrograms
 buildHiredis given = do
   folder <- makeAbsolute given
@@ -76,7 +76,7 @@ buildHiredis given = do
     then pure programs
     else unavailable (Text.unpack (Text.intercalate "; " ("the gate needs hiredis" : hiredisAbsent programs)))
 
--- | A line of @build.sh@: the form, and the version and how it is run, or why it is
+-- | Reads a line of @build.sh@: the form, with its version and its command, or the reason why it is
 -- absent.
 readRow :: ByteString -> Either String (HiredisForm, Either Text (Text, [String]))
 readRow line = eitherDecodeStrict' line >>= parseEither row
@@ -92,12 +92,12 @@ readRow line = eitherDecodeStrict' line >>= parseEither row
         Just why -> pure (form, Left why)
         Nothing -> (\version run -> (form, Right (version, run))) <$> found .: "version" <*> found .: "run"
 
--- Their keys have a digit more than ours, so that both are on one server, each with
--- values that its program knows.
+-- Keys of these programs have one digit more than ours, so that both sets fit on one server, each
+-- with the values that its program expects.
 keySize :: Int
 keySize = loadKeySize defaultLoad + 1
 
--- | Writes the keys that they read. Throws the first error.
+-- | Writes the keys that these programs read. Throws the first error.
 fillForHiredis :: Target -> IO ()
 fillForHiredis target = withTarget quiet target $ \client ->
   runNumbered client (loadKeys defaultLoad) $ \number ->
@@ -107,18 +107,18 @@ fillForHiredis target = withTarget quiet target $ \client ->
     key :: Int -> ByteString
     key number = "key:" <> Char8.replicate (keySize - 4 - length (show number)) '0' <> Char8.pack (show number)
 
--- | The letters of which values of so many bytes are slices.
+-- | The letters that values of this size are slices of.
 hiredisLetters :: Int -> ByteString
 hiredisLetters size = fst (ByteString.unfoldrN (4096 + size) (\place -> Just (letter place, place + 1)) (0 :: Word64))
   where
     letter place = fromIntegral (97 + (((mix (1 + place * gamma) `shiftR` 32) * 26) `shiftR` 32))
 
--- | The value that a key of this number has.
+-- | The value of the key with this number.
 hiredisValue :: ByteString -> Int -> ByteString
 hiredisValue letters number = ByteString.take (ByteString.length letters - 4096) (ByteString.drop (fromIntegral (mix (fromIntegral number) .&. 4095)) letters)
 
--- | Runs one of them for so many seconds on these cores. Blocks; ends the program if it
--- cannot be run.
+-- | Runs a program for this number of seconds on these cores. Blocks. Ends the program if it cannot
+-- be run.
 runHiredis :: HiredisPrograms -> HiredisForm -> [Int] -> [String] -> IO Sample
 runHiredis programs form cores arguments = do
   command <- maybe (unavailable ("there is no hiredis program: " <> show form)) pure (Map.lookup form (hiredisCommands programs))
@@ -132,7 +132,7 @@ runHiredis programs form cores arguments = do
         Right (_, _, problem) -> unavailable (unwords (take 20 (words problem)))
         Left problem -> unavailable ("hiredis cannot be run: " <> show problem)
 
--- | The arguments of a load of so many seconds.
+-- | The arguments for a load of this number of seconds.
 hiredisArguments :: Target -> Double -> HiredisLoad -> [String]
 hiredisArguments target seconds load =
   ["--host", Char8.unpack (targetHost target), "--port", show (targetPort target)]
@@ -147,7 +147,7 @@ hiredisArguments target seconds load =
       HiredisClusterBatches -> (OperationGet, 1024, "batch")
       HiredisClusterWaiting -> (OperationGet, 256, "wait")
 
--- | What it printed.
+-- | Reads the output of a program.
 readHiredis :: ByteString -> Either String Sample
 readHiredis text = eitherDecodeStrict' text >>= parseEither found
   where

@@ -1,4 +1,4 @@
--- | The command line of what this project measures itself with.
+-- | The command line of the program with which this project measures itself.
 module Lab.Options
   ( Mode (..),
     Outcome (..),
@@ -41,30 +41,30 @@ import Options.Applicative
 import System.Exit (ExitCode (ExitSuccess))
 import Tool.Options.Number (between, seconds, wholeNumber)
 
--- | What the program was asked to do.
+-- | What the program does.
 data Mode
-  = -- | The table of speeds, measured.
+  = -- | Measure the table of speeds.
     Gate GateOptions
-  | -- | The same of raw data that were measured before.
+  | -- | Show the table from raw data of earlier runs.
     Render [FilePath]
   | -- | The standard set of runs against private servers.
     Suite SuiteOptions
-  | -- | The same as redis-benchmark, beside it.
+  | -- | The same tests as redis-benchmark, beside it.
     Differential DifferentialOptions
-  | -- | What the gate starts as a process of its own.
+  | -- | The bare loop, which the gate starts as a process of its own.
     Bare BareOptions
   deriving stock (Eq, Show)
 
--- | What to do about a command line.
+-- | How to handle a command line.
 data Outcome
   = Run Mode
-  | -- | Print this and end well.
+  | -- | Print this text and exit with success.
     Help String
-  | -- | One line that says what is wrong.
+  | -- | Refuse the command line, with a reason in one line.
     Reject String
   deriving stock (Eq, Show)
 
--- | How it is called.
+-- | The name of the program.
 programName :: String
 programName = "redis-client-lab"
 
@@ -78,7 +78,7 @@ parseArguments arguments = case execParserPure defaultPrefs program arguments of
     (text, _) -> Reject (oneLine text)
   CompletionInvoked _ -> Reject "there are no completions (try --help)"
   where
-    -- What is wrong stands before the usage, which --help shows.
+    -- The error stands before the usage, which --help shows.
     oneLine text = case words (unwords (takeWhile (/= "") (lines text))) of
       [] -> "this cannot be read (try --help)"
       problem -> unwords problem <> " (try --help)"
@@ -91,7 +91,7 @@ modeProblem = \case
   Differential options -> differentialProblem options
   Bare options -> between "--threads" 1 100000 (bareThreads options) <|> between "--batch" 1 100000 (bareBatch options)
 
--- What a line says, or why it makes no sense.
+-- The mode of a command line, or why it makes no sense.
 program :: ParserInfo (Either String Mode)
 program =
   info

@@ -1,8 +1,8 @@
--- | The program: from arguments to exit code.
+-- | The program, from arguments to exit code.
 --
--- What it measures is the program @redis-client@, started as a process of its own: it
--- starts itself with the word @bench@, and is that program then. So what is measured is
--- what was built with it.
+-- It measures the program @redis-client@ in a process of its own: with the word @bench@ as its
+-- first argument, it behaves like that program. So it always measures the program that was built
+-- with it.
 module Lab.Program
   ( runLab,
   )
@@ -29,8 +29,8 @@ import Tool.Bench.Sink (withOutputs, withSinks)
 import Tool.Failure (exitInvalid)
 import Tool.Program (asProgram, complain, runProgram)
 
--- | Does what the arguments say. Everything that was started has ended when this
--- returns, also after Ctrl-C and SIGTERM.
+-- | Does what the arguments say. When it returns, everything that it started has ended, also after
+-- Ctrl-C and SIGTERM.
 runLab :: IO ExitCode
 runLab =
   getArgs >>= \case
@@ -61,7 +61,7 @@ act = \case
 announceKept :: FilePath -> IO ()
 announceKept file = if file == "-" then pure () else putStrLn ("raw data: " <> file)
 
--- A file that no earlier run has: raw data are added, never written over.
+-- A file that no earlier run has: raw data are added, never overwritten.
 newFile :: IO FilePath
 newFile = do
   time <- formatTime defaultTimeLocale "%Y-%m-%dT%H%M%SZ" <$> getCurrentTime

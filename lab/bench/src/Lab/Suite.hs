@@ -1,5 +1,5 @@
--- | The standard runs: GET, SET and mixed, against a private server and a
--- private cluster of five masters, each beside @redis-benchmark@.
+-- | The standard runs: GET, SET and mixed, against a private server and a private cluster of five
+-- masters, each beside @redis-benchmark@.
 module Lab.Suite
   ( suite,
     standardBenchmark,
@@ -30,7 +30,7 @@ import Tool.Options.Bench
 import Tool.Options.Connection (TlsOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), defaultPlan)
 
--- | Runs them all. Notes for the reader, and the results.
+-- | Makes all runs. Returns notes for the reader, and the runs.
 suite :: Progress -> SuiteOptions -> IO ([String], [Run])
 suite progress options = do
   found <- forM [minBound .. maxBound] $ \kind ->
@@ -56,7 +56,7 @@ suite progress options = do
       [] -> []
       note : rest -> note : dedup (filter (/= note) rest)
 
--- | @-c 16 -P 64@, in a cluster @-c 20 -P 64@, with the suite's sizes.
+-- | The run with @-c 16 -P 64@, in a cluster @-c 20 -P 64@, and the sizes of the suite.
 standardBenchmark :: Target -> Operation -> RedisBenchmark
 standardBenchmark target operation =
   RedisBenchmark
@@ -75,8 +75,8 @@ standardBenchmark target operation =
     referenceTls tls =
       ReferenceTls {referenceAuthority = tlsAuthority tls, referenceInsecure = tlsInsecure tls}
 
--- | How often each server ran the command of an operation, and when it said
--- so, where redis-benchmark's own clock is too coarse.
+-- | How often each server has run the command of an operation, and when it said so. Only for a
+-- cluster, where redis-benchmark's own clock is too coarse.
 serverCount :: Target -> Operation -> Maybe (IO [(Int, Nanos)])
 serverCount target operation
   | targetIsCluster target = Just . withTarget quiet target $ \client ->
@@ -85,15 +85,14 @@ serverCount target operation
   where
     called client node = Map.findWithDefault 0 (Text.pack (operationName operation)) . countsByName <$> nodeCalls client node
 
--- In a cluster it gives each node one slot of its own, and keys of each number
--- in that slot: a fifth of our keys for each of five nodes are as many as ours.
--- With fewer it would read everything from the processor's nearest cache.
+-- In a cluster, redis-benchmark uses one slot per node, with keys of each number in that slot. A
+-- fifth of our number of keys for each of five nodes makes the same number in total. With fewer
+-- keys it would read everything from the processor's nearest cache.
 clusterKeys :: Int
 clusterKeys = loadKeys defaultLoad `div` 5
 
--- | Its keys in a cluster have names of their own, and a GET that misses is
--- cheaper than one that hits. So they are written first: as many SETs as it
--- takes until hardly one of its keys has never been drawn.
+-- | Writes the keys of redis-benchmark in a cluster. They have names of their own, and a GET that
+-- misses is cheaper than one that hits. So this sends SETs until hardly any of its keys is missing.
 fillForCluster :: Progress -> Target -> IO (Either String ())
 fillForCluster progress target = do
   announce progress "cluster: writing redis-benchmark's keys"
@@ -103,18 +102,18 @@ fillForCluster progress target = do
       runCounted 700000 (standardBenchmark target OperationSet) {redisBenchmarkPipeline = 8} >>= \case
         Left problem -> pure (Left problem)
         Right _ -> do
-          -- A node that gets less of the processor than the others gets fewer of them.
+          -- A node that gets less processor time than the others also gets fewer keys.
           held <- serverKeys target
           if held * 1000 >= 998 * loadKeys defaultLoad || left <= 1 then pure (Right ()) else go (left - 1)
 
--- | Keys like those that 'fillForCluster' has written, as a template, from a
--- cluster that has no others yet. 'Left' is what is wrong with them.
+-- | The template of the keys that 'fillForCluster' has written, from a cluster that has no other
+-- keys yet. 'Left' says what is wrong with the keys.
 referenceKeys :: Target -> IO (Either String String)
 referenceKeys target = maybe (Left "redis-benchmark's keys in a cluster are not key:{TAG}:NUMBER") Right . templateOfKeys <$> randomKeys target
 
--- | The template of redis-benchmark's keys, given one of each node. It fills tags
--- of two letters up with a brace, which is no part of the tag: the template's
--- keys are in the same slots without.
+-- | The template of redis-benchmark's keys, from one key of each node. redis-benchmark fills up
+-- tags of two letters with a brace, which is not part of the tag: keys of the template, without it,
+-- are in the same slots.
 templateOfKeys :: [ByteString] -> Maybe String
 templateOfKeys = fmap template . mapM tagOf
   where

@@ -1,4 +1,4 @@
--- | What revisions call differently, for those that say 'wait'.
+-- | Names that differ between revisions, for revisions that have 'wait'.
 module Names (awaitReply) where
 
 import Redis (Pending, wait)

@@ -1,4 +1,4 @@
--- | What revisions call differently, as it is called now.
+-- | Names that differ between revisions, as they are now.
 module Names (awaitReply) where
 
 import Redis (awaitReply)

@@ -1,8 +1,8 @@
--- | What a caller saw, folded into what it may complain of.
+-- | Collects what a caller saw, and finds what contradicts the library's promises.
 --
--- Pure, and fed event by event: a run of minutes has millions of them, and keeps
--- none. Each caller has a ledger of its own; they are put together at the end
--- ('<>') and held against what the servers have ('verdict').
+-- Pure, and fed event by event: a run of minutes has millions of events, and none is kept. Each
+-- caller has a ledger of its own. At the end the ledgers are added up ('<>') and compared with the
+-- data on the servers ('verdict').
 module Soak.Audit
   ( -- * What happened
     Event (..),
@@ -36,26 +36,26 @@ import Data.Maybe (fromMaybe)
 import Redis.Error
 import Soak.Book
 
--- | What a caller saw.
+-- | An event that a caller saw.
 data Event
   = -- | A call returned, with an error or without.
     Returned Call (Maybe Error)
-  | -- | Increments that were under way together, of a counter that nobody else
+  | -- | Increments that were under way at the same time, of a counter that no other caller
     -- increments.
     Counted Key [Outcome Int64]
-  | -- | An increment of a counter that others increment, too; 'False' if it was
-    -- answered that it did not happen.
+  | -- | An increment of a counter that others increment, too. 'False' if the reply says that it did
+    -- not happen.
     CountedShared Key (Outcome Bool)
-  | -- | The n-th write of a key that nobody else writes.
+  | -- | The n-th write of a key that no other caller writes.
     Wrote Key Int (Outcome ())
-  | -- | A read of a key when no write of it was under way. Whether it was read
-    -- again and again before this.
+  | -- | A read of a key while no write of it was under way. The flag says whether it was read again
+    -- and again before.
     Read Key Bool (Maybe ByteString)
-  | -- | A read that may be answered with an older value.
+  | -- | A read that may return an older value.
     ReadFar Key (Maybe ByteString)
   | Pushed Key Int (Outcome ())
   | Popped Key (Outcome (Maybe (ByteString, ByteString)))
-  | -- | What had to come back, and what did.
+  | -- | The text that was sent, and the text that came back.
     Echoed ByteString ByteString
   | -- | Something that is always wrong.
     Wrong String
@@ -63,7 +63,7 @@ data Event
 -- | How long a call took, in seconds.
 data Call = Call
   { callKind :: String,
-    -- | How long it may take.
+    -- | How long the call may take.
     callLimit :: Double,
     callTook :: Double,
     -- | How long the process was kept from running meanwhile.
@@ -71,12 +71,12 @@ data Call = Call
   }
   deriving stock (Eq, Show)
 
--- | How much later than its limit a call may return, besides the lag: to open a
--- connection (half a second here), and half a second to spare.
+-- | How much later than its limit a call may return, besides the lag: half a second to open a
+-- connection, and half a second to spare.
 grace :: Double
 grace = 1
 
--- | What is known of all that a caller did.
+-- | The facts about everything that a caller did.
 data Ledger = Ledger
   { ledgerCounters :: Map Key CounterBook,
     ledgerValues :: Map Key ValueBook,
@@ -84,9 +84,9 @@ data Ledger = Ledger
     ledgerCalls :: Map String Int,
     ledgerErrors :: Map (String, Delivery) Int,
     ledgerStale :: Int,
-    -- | The call that came back latest after its limit.
+    -- | The call that returned latest after its limit.
     ledgerLatest :: Maybe Call,
-    -- | The first of them.
+    -- | The first violations.
     ledgerWrong :: [String],
     ledgerWrongs :: Int
   }
@@ -125,15 +125,15 @@ later one other = case sortOn (negate . lateness) (concatMap (maybe [] pure) [on
   [] -> Nothing
   latest : _ -> Just latest
 
--- | Seconds after its limit, the lag left out.
+-- | Seconds that the call returned after its limit, without the lag.
 lateness :: Call -> Double
 lateness call = callTook call - callLimit call - callLag call
 
--- | How many calls failed.
+-- | The number of calls that failed.
 ledgerFailures :: Ledger -> Int
 ledgerFailures = sum . ledgerErrors
 
--- | Notes an event.
+-- | Adds an event to the ledger.
 observe :: Event -> Ledger -> Ledger
 observe event ledger = case event of
   Returned call failed ->
@@ -188,15 +188,15 @@ complain wrong ledger
         ledgerWrongs = ledgerWrongs ledger + length wrong
       }
 
--- | What the servers have at the end.
+-- | The data on the servers at the end.
 data Held = Held
   { heldCounters :: Map Key Int,
     heldValues :: Map Key (Maybe ByteString),
     heldLists :: Map Key [ByteString]
   }
 
--- | All that is wrong, given all that was seen. A key that the servers were not
--- asked about is wrong, too: nothing goes unchecked.
+-- | All violations. A key for which there is no answer of the servers is a violation, too, so that
+-- no key stays unchecked.
 verdict :: Held -> Ledger -> [String]
 verdict held ledger =
   ledgerWrong ledger
@@ -210,7 +210,7 @@ verdict held ledger =
       Stale text -> ["lost write: " <> text]
       Impossible text -> [text]
 
--- | What kind of error it is, without what is particular to this one.
+-- | The kind of an error, without its details.
 errorClass :: Error -> String
 errorClass = \case
   ReplyError failed -> "reply " <> Char8.unpack (serverErrorCode failed)
@@ -267,5 +267,5 @@ isExpected = \case
   RefusedError _ -> False
   ClientClosed -> False
   where
-    -- A lent connection follows no redirect, so MOVED and ASK come through it.
+    -- A dedicated connection follows no redirect, so its callers see MOVED and ASK.
     passing = ["ASK", "CLUSTERDOWN", "EXECABORT", "LOADING", "MASTERDOWN", "MOVED", "READONLY", "TRYAGAIN", "UNBLOCKED"]

@@ -1,9 +1,9 @@
--- | What one caller was told of one key, and what may be there after that.
+-- | What one caller was told about one key, and which data are possible after that.
 --
--- A command that failed with 'NotSent' or 'RefusedBeforeRun' must have left no
--- trace. One that failed with 'MaybeExecuted', or whose caller did not wait for it,
--- is in doubt: it may have run, and may run even later than commands that were
--- answered since, because its bytes may lie before a frozen server.
+-- A command that failed with 'NotSent' or 'RefusedBeforeRun' must have left no trace. A command
+-- that failed with 'MaybeExecuted', or whose caller did not wait for it, is in doubt: it may have
+-- run, and may even run later than commands that were answered since, because its bytes may wait at
+-- a frozen server.
 module Soak.Book
   ( -- * Keys
     Key (..),
@@ -56,10 +56,10 @@ import Redis.Error
 
 -- | Whether the servers keep what they have acknowledged.
 data Keeping
-  = -- | They do, whatever happens to them here.
+  = -- | They keep it, whatever happens to them in a soak.
     Kept
-  | -- | A replica may be elected that lacks the last writes: they are the servers'
-    -- loss. What did not run must still not be there.
+  | -- | A replica that lacks the last writes may be elected: the servers lose those writes.
+    -- Commands that did not run must still have left no trace.
     MayLose
   deriving stock (Eq, Ord, Show)
 
@@ -69,11 +69,11 @@ data Key = Key
   }
   deriving stock (Eq, Ord, Show)
 
--- | The value that names its key, and which of its writes it is of.
+-- | The value that names its key and the number of its write.
 valueFor :: Key -> Int -> ByteString
 valueFor key number = keyName key <> "=" <> Char8.pack (show number)
 
--- | Which write a value is of, if it is of this key.
+-- | The number of the write of a value, if the value belongs to this key.
 numberIn :: Key -> ByteString -> Maybe Int
 numberIn key value = do
   digits <- ByteString.stripPrefix (keyName key <> "=") value
@@ -88,7 +88,7 @@ data Outcome a
   | -- | The caller was interrupted.
     Abandoned
 
--- | What its caller may conclude from it.
+-- | What a caller may conclude from an outcome.
 data Effect a
   = Done a
   | Doubt
@@ -116,15 +116,15 @@ instance Semigroup CounterBook where
 instance Monoid CounterBook where
   mempty = CounterBook 0 0
 
--- | Notes increments that were under way together, by the counter's only writer:
--- each answer must be possible, and no two the same.
+-- | Adds increments that were under way at the same time, by the counter's only writer. Each reply
+-- must be possible, and all must differ.
 count :: Key -> [Outcome Int64] -> CounterBook -> (CounterBook, [String])
 count key outcomes book = (book <> CounterBook (length done) doubts, wrong)
   where
     done = [fromIntegral number | Done number <- map effectOf outcomes] :: [Int]
     doubts = length [() | Doubt <- map effectOf outcomes]
     least = if keyKeeping key == Kept then counterDone book + 1 else 1
-    -- Those in doubt now may have run before those that were answered.
+    -- Increments that are in doubt now may have run before those that were answered.
     most = counterDone book + counterDoubts book + length done + doubts
     wrong =
       [ named key <> "an increment says " <> show number <> ", possible is " <> show least <> " to " <> show most
@@ -133,7 +133,7 @@ count key outcomes book = (book <> CounterBook (length done) doubts, wrong)
       ]
         <> [named key <> "two increments say the same: " <> show done | nub done /= done]
 
--- | Whether a counter holds what it must: no increment lost, none twice.
+-- | Whether a counter has a possible value: no increment was lost, none ran twice.
 counterHolds :: Key -> CounterBook -> Int -> [String]
 counterHolds key (CounterBook done doubts) held
   | held < done && keyKeeping key == Kept = [story "lost"]
@@ -142,7 +142,7 @@ counterHolds key (CounterBook done doubts) held
   where
     story what = named key <> "increments were " <> what <> ": it holds " <> show held <> ", answered " <> show done <> ", in doubt " <> show doubts
 
--- | Writes of a key by its only writer; the n-th writes 'valueFor' n.
+-- | Writes of a key by its only writer. The n-th write writes 'valueFor' n.
 data ValueBook = ValueBook
   { valueTried :: Int,
     valueDone :: Maybe Int,
@@ -151,14 +151,14 @@ data ValueBook = ValueBook
   }
   deriving stock (Eq, Show)
 
--- | A key that nobody has written.
+-- | A key has only one writer, so the book with more writes is that of the writer.
 instance Semigroup ValueBook where
   one <> other = if valueTried one >= valueTried other then one else other
 
 instance Monoid ValueBook where
   mempty = ValueBook 0 Nothing IntSet.empty IntSet.empty
 
--- | Notes a write.
+-- | Adds a write.
 write :: Int -> Outcome () -> ValueBook -> ValueBook
 write number outcome book = case effectOf outcome of
   Done () -> tried {valueDone = Just number}
@@ -167,20 +167,20 @@ write number outcome book = case effectOf outcome of
   where
     tried = book {valueTried = max number (valueTried book)}
 
--- | How many of its writes are in doubt.
+-- | The number of writes that are in doubt.
 doubtsOf :: ValueBook -> Int
 doubtsOf = IntSet.size . valueDoubts
 
--- | What a value that was read means.
+-- | The verdict on a value that was read.
 data Reading
   = Possible
-  | -- | It was there before: a read may meet a node that has just been replaced
-    -- and does not know, but not for long.
+  | -- | An older value: a read may reach a node that has just been replaced and does not know it,
+    -- but not for long.
     Stale String
   | Impossible String
   deriving stock (Eq, Show)
 
--- | Judges what was read when no write was under way.
+-- | Judges a value that was read while no write was under way.
 judge :: Key -> ValueBook -> Maybe ByteString -> Reading
 judge key book = \case
   Nothing
@@ -194,7 +194,7 @@ judge key book = \case
       | valueDone book == Just number || number `IntSet.member` valueDoubts book || keyKeeping key == MayLose -> Possible
       | otherwise -> Stale (named key <> "it is " <> show number <> ", written was " <> show (valueDone book))
 
--- | Elements of a list that has one who pushes and one who pops.
+-- | Elements of a list with one caller that pushes and one that pops.
 data ListBook = ListBook
   { listPushed :: IntSet,
     listDoubts :: IntSet,
@@ -205,7 +205,7 @@ data ListBook = ListBook
   }
   deriving stock (Eq, Show)
 
--- | What two callers know of the list.
+-- | Adds up what two callers know about a list.
 instance Semigroup ListBook where
   ListBook pushed doubts refused popped lost <> ListBook pushed' doubts' refused' popped' lost' =
     ListBook (pushed <> pushed') (doubts <> doubts') (refused <> refused') (popped <> popped') (lost + lost')
@@ -213,14 +213,14 @@ instance Semigroup ListBook where
 instance Monoid ListBook where
   mempty = ListBook IntSet.empty IntSet.empty IntSet.empty IntSet.empty 0
 
--- | Notes the push of the n-th element.
+-- | Adds the push of the n-th element.
 push :: Int -> Outcome () -> ListBook -> ListBook
 push number outcome book = case effectOf outcome of
   Done () -> book {listPushed = IntSet.insert number (listPushed book)}
   Doubt -> book {listDoubts = IntSet.insert number (listDoubts book)}
   NotDone -> book {listRefused = IntSet.insert number (listRefused book)}
 
--- | Notes a pop: the list that it was of, and the element.
+-- | Adds a pop: the list that it was from, and the element.
 pop :: Key -> Outcome (Maybe (ByteString, ByteString)) -> ListBook -> (ListBook, [String])
 pop key outcome book = case effectOf outcome of
   NotDone -> (book, [])
@@ -234,7 +234,7 @@ pop key outcome book = case effectOf outcome of
         )
     _ -> (book, [named key <> "popped " <> show element <> " of " <> show from])
 
--- | Whether a list holds what it must, given what is left in it.
+-- | Whether a list has possible contents, given the elements left in it.
 listHolds :: Key -> ListBook -> [ByteString] -> [String]
 listHolds key book elements =
   [named key <> "left in the list: wrong element " <> show element | element <- elements, isNothing (numberIn key element)]
@@ -256,9 +256,9 @@ listHolds key book elements =
 named :: Key -> String
 named key = Char8.unpack (keyName key) <> ": "
 
--- | What was added to a stream, by number, and what its workers handled.
+-- | The numbers of the entries that were added to a stream, and of those that its workers handled.
 data StreamBook = StreamBook
-  { -- | The last that was tried.
+  { -- | The last number that was tried.
     streamTried :: Int,
     streamAdded :: IntSet,
     streamRefused :: IntSet,
@@ -272,27 +272,27 @@ instance Semigroup StreamBook where
 instance Monoid StreamBook where
   mempty = StreamBook 0 mempty mempty mempty
 
--- | The number of an entry that is about to be added.
+-- | The number for the next entry.
 nextEntry :: StreamBook -> (Int, StreamBook)
 nextEntry book = let number = streamTried book + 1 in (number, book {streamTried = number})
 
--- | How the adding of one ended.
+-- | Adds the outcome of adding an entry.
 added :: Int -> Outcome () -> StreamBook -> StreamBook
 added number outcome book = case effectOf outcome of
   Done () -> book {streamAdded = IntSet.insert number (streamAdded book)}
   Doubt -> book
   _ -> book {streamRefused = IntSet.insert number (streamRefused book)}
 
--- | A worker's handler has returned.
+-- | Notes that a worker's handler has returned.
 handled :: Int -> StreamBook -> StreamBook
 handled number book = book {streamHandled = IntSet.insert number (streamHandled book)}
 
--- | Those that were acknowledged, and no worker has handled.
+-- | The entries that were acknowledged and that no worker has handled.
 unhandled :: StreamBook -> IntSet
 unhandled book = streamAdded book `IntSet.difference` streamHandled book
 
--- | What is wrong at the end, when the workers have had their time. Each entry that was
--- acknowledged was handled at least once; none was that was not added.
+-- | The violations at the end, when the workers have had their time. Each acknowledged entry was
+-- handled at least once; no entry was handled that was not added.
 streamHolds :: ByteString -> StreamBook -> [String]
 streamHolds name book =
   [complaint "never handled" lost | let lost = unhandled book, not (IntSet.null lost)]

@@ -1,7 +1,7 @@
--- | What somebody published, what they heard of it, and whether that is right.
+-- | The messages that a caller published, those that it received, and whether that is right.
 --
--- Pure. A round is over when the last message has been heard; then it is judged, and
--- forgotten, so that a run of hours keeps no more than one of minutes.
+-- Pure. A round ends when its last message has been received. Then it is judged and dropped, so
+-- that a run of hours keeps no more than a run of minutes.
 module Soak.Broadcast
   ( Round,
     newRound,
@@ -20,16 +20,16 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime)
 
--- | Messages by their numbers, and what was heard, the latest first.
+-- | Messages by their numbers, and what was received, the latest first.
 data Round = Round
   { roundSent :: Map Int Sent,
-    -- | Of rounds before: what may still come.
+    -- | Messages of earlier rounds that may still arrive.
     roundDoubts :: Map Int Sent,
     roundHeard :: [Heard],
     roundLast :: Int
   }
 
--- | When a message was published, and whether the server said that it was.
+-- | When a message was published, and whether the server acknowledged it.
 data Sent = Sent
   { sentFrom :: UTCTime,
     sentTo :: UTCTime,
@@ -37,17 +37,17 @@ data Sent = Sent
   }
   deriving stock (Eq, Show)
 
--- | A message by its number, or a gap from then to then.
+-- | A message by its number, or a gap between two times.
 data Heard
   = HeardMessage Int
   | HeardGap UTCTime UTCTime
   deriving stock (Eq, Show)
 
--- | The first one.
+-- | The first round.
 newRound :: Round
 newRound = Round {roundSent = Map.empty, roundDoubts = Map.empty, roundHeard = [], roundLast = 0}
 
--- | The one after it.
+-- | The round after this one.
 nextRound :: Round -> Round
 nextRound one =
   newRound
@@ -57,28 +57,28 @@ nextRound one =
   where
     doubts = roundDoubts one <> Map.filter (not . sentTaken) (roundSent one)
 
--- | How many messages were published in it.
+-- | The number of messages that were published in the round.
 roundSize :: Round -> Int
 roundSize = Map.size . roundSent
 
--- | Whether the last of them has been heard.
+-- | Whether the last message of the round has been received.
 roundOver :: Round -> Bool
 roundOver one = case (Map.lookupMax (roundSent one), roundHeard one) of
   (Just (number, _), HeardMessage latest : _) -> number == latest
   _ -> False
 
--- | A message was published.
+-- | Adds a message that was published.
 published :: Int -> Sent -> Round -> Round
 published number sent one = one {roundSent = Map.insert number sent (roundSent one)}
 
--- | Something was heard.
+-- | Adds a message or a gap that was received.
 heard :: Heard -> Round -> Round
 heard what one = one {roundHeard = what : roundHeard one}
 
--- | What is wrong with a round, given whether nodes pass messages to each other: then
--- one that was published within a gap may come again, by the node that the subscription
--- went to. One whose publishing is in doubt may come late, because its bytes may lie
--- before a frozen server while others go by a new connection.
+-- | The violations of a round. The flag says whether nodes pass messages to each other: then a
+-- message that was published within a gap may arrive again, from the node to which the subscription
+-- moved. A message whose publishing is in doubt may arrive late, because its bytes may wait at a
+-- frozen server while others go by a new connection.
 judgeRound :: Bool -> Round -> [String]
 judgeRound severalNodes one = go (roundLast one) [] [] (reverse (roundHeard one))
   where

@@ -1,4 +1,4 @@
--- | Who publishes, and hears what it published.
+-- | Callers that publish messages and receive them.
 module Soak.Broadcasting
   ( broadcasts,
   )
@@ -19,19 +19,20 @@ import Soak.Broadcast
 import Soak.Caller
 import Soak.Places
 
--- | Publishes numbers on a channel of its own, and hears them: all of them, in order,
--- or of a gap where they are missing.
+-- | Publishes numbers on a channel of its own, and receives them: all of them, in order, except
+-- within a gap.
 broadcasts :: TVar Gate -> Caller -> IO ()
 broadcasts gate caller = looping gate caller $ do
   ended <- try . withSubscription (clientOf caller) topics $ \subscription -> do
     state <- newIORef (1 :: Int, newRound)
     looping gate caller (once subscription state)
-  -- On a busy machine it may not begin in time, and is tried again.
+  -- On a busy machine the subscription may not begin in time. Then it is tried again.
   case ended of
     Left problem | not (isExpected problem) -> note caller (Wrong ("a subscription ended: " <> show problem))
     _ -> pure ()
   where
-    -- In a cluster what is published on an ordinary channel at different nodes has no order.
+    -- In a cluster, messages on an ordinary channel that are published at different nodes have no
+    -- order.
     sharded = several
     name = keyName (keyOf caller "p" 0)
     topics = (if sharded then shardChannel else channel) name
@@ -44,7 +45,7 @@ broadcasts gate caller = looping gate caller $ do
       to <- getCurrentTime
       let taken = case outcome of Answered _ -> True; _ -> False
       modifyIORef' state (\(_, current) -> (number + 1, published number (Sent from to taken) current))
-      -- What has come by now; the rest is heard at the next turn.
+      -- Takes the messages that are there now; the others are received in the next turn.
       over <- registerDelay 20000
       events <- atomically ((NonEmpty.toList <$> nextEventsSTM subscription) `orElse` ([] <$ (readTVar over >>= check)))
       forM_ events $ \event -> modifyIORef' state (fmap (heard (heardOf event)))

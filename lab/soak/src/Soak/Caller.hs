@@ -1,7 +1,7 @@
--- | A caller: what it knows, how it calls and what it notes, and its keys.
+-- | A caller: its state, its calls and their notes, and its keys.
 --
--- A caller has keys that nobody else writes, so it knows what every answer must be; some
--- counters it shares.
+-- A caller has keys that no other caller writes, so it knows what every reply must be. It shares
+-- some counters with others.
 module Soak.Caller
   ( Caller (..),
     newCaller,
@@ -63,19 +63,19 @@ data Caller = Caller
     callerLag :: Lag,
     callerRandom :: IORef StdGen,
     callerLedger :: IORef Ledger,
-    -- | Which of the keys of that number it uses now: one that has many writes in
-    -- doubt is left alone.
+    -- | The generation of keys that it uses now, by number. A key with many writes in doubt is no
+    -- longer used.
     callerGenerations :: IORef (Map.Map Int Int),
     -- | When the latest writes of keys were acknowledged, the latest first.
     callerAcknowledged :: IORef (Map.Map Key [(Int, Double)]),
     callerParked :: TVar Bool,
-    -- | When the call began that is under way, and what it is.
+    -- | When the current call began, and its kind.
     callerUnderWay :: IORef (Maybe (Double, String)),
-    -- | Told of everything that is wrong, at once.
+    -- | Called at once with every violation.
     callerAlarm :: String -> IO ()
   }
 
--- | One of that name, whose dice follow from a seed.
+-- | A caller with this name, whose random choices follow from a seed.
 newCaller :: Lag -> (String -> IO ()) -> Int -> (ByteString, Place, Speaker) -> IO Caller
 newCaller lag alarm seed (name, place, speaker) =
   Caller name place speaker lag
@@ -87,11 +87,11 @@ newCaller lag alarm seed (name, place, speaker) =
     <*> newIORef Nothing
     <*> pure alarm
 
--- | Whether callers may go on, are to wait, or are to end.
+-- | Whether callers may go on, must wait, or must end.
 data Gate = Open | Shut | Over
   deriving stock (Eq)
 
--- | Does it again and again while the gate is open, with a short rest after each.
+-- | Repeats the action while the gate is open, with a short pause after each turn.
 looping :: TVar Gate -> Caller -> IO () -> IO ()
 looping gate caller once = go
   where
@@ -126,21 +126,21 @@ note caller event = do
   when (ledgerWrongs after > ledgerWrongs before) . forM_ (drop (length (ledgerWrong before)) (ledgerWrong after)) $ \wrong ->
     callerAlarm caller (Char8.unpack (callerName caller) <> ": " <> wrong)
 
--- | The last write of a key that was acknowledged before that time, as far as is kept.
+-- | The last write of a key that was acknowledged before that time, among those that are kept.
 lastAcknowledgedBefore :: Caller -> Key -> Double -> IO (Maybe Int)
 lastAcknowledgedBefore caller key moment = do
   known <- Map.findWithDefault [] key <$> readIORef (callerAcknowledged caller)
   pure (listToMaybe [number | (number, at) <- known, at < moment])
 
--- | The first few, and nothing of the rest.
+-- | The first few elements.
 latest :: [a] -> [a]
 latest entries = let kept = take 8 entries in length kept `seq` kept
 
 dice :: Caller -> (Int, Int) -> IO Int
 dice caller range = atomicModifyIORef' (callerRandom caller) (\generator -> let (rolled, next) = randomR range generator in (next, rolled))
 
--- | Runs a call that has so many seconds besides the command timeout, and notes how
--- long it took and what went wrong.
+-- | Runs a call with this number of seconds besides the command timeout, and notes how long it took
+-- and its error.
 calling :: Caller -> String -> Double -> IO (Either Error a) -> IO (Outcome a)
 calling caller kind extra action =
   timed caller kind (speakerTimeout (callerSpeaker caller) + extra) (either Failed Answered <$> action)
@@ -152,7 +152,7 @@ timed caller kind limit action = do
   ended limit (case outcome of Failed problem -> Just problem; _ -> Nothing)
   pure outcome
 
--- | A call begins. To be told when it ends, with its limit and what went wrong.
+-- | Begins a call. Returns the action to run when it ends, with its limit and its error.
 beginning :: Caller -> String -> IO (Double -> Maybe Error -> IO ())
 beginning caller kind = do
   lagBefore <- lagSoFar (callerLag caller)
@@ -167,13 +167,13 @@ beginning caller kind = do
 plainly :: Caller -> Command a -> IO (Outcome a)
 plainly caller command = calling caller (Char8.unpack (commandName command)) 0 (tryRun (clientOf caller) command)
 
--- | A call whose caller loses patience after so many microseconds.
+-- | A call whose caller gives up after this number of microseconds.
 givingUp :: Caller -> Int -> Command a -> IO (Outcome a)
 givingUp caller micros command =
   timed caller "given up" (fromIntegral micros / 1e6) $
     maybe Abandoned (either Failed Answered) <$> timeout micros (tryRun (clientOf caller) command)
 
--- | A call on a thread of its own, which is killed after so many microseconds.
+-- | A call on a thread of its own, which is killed after this number of microseconds.
 killed :: Caller -> Int -> Command a -> IO (Outcome a)
 killed caller micros command =
   timed caller "killed" (fromIntegral micros / 1e6) $
@@ -187,7 +187,7 @@ clientOf = speakerClient . callerSpeaker
 
 -- Keys.
 
--- | The caller's key of this kind and number; its slot is one of the place's.
+-- | The caller's key of this kind and number. Its slot is one of the place's.
 keyOf :: Caller -> ByteString -> Int -> Key
 keyOf caller kind number = Key ("{" <> tag <> "}" <> callerName caller <> kind <> Char8.pack (show number)) keeping
   where
@@ -198,7 +198,7 @@ keyOf caller kind number = Key ("{" <> tag <> "}" <> callerName caller <> kind <
 sharedOf :: Caller -> Int -> Key
 sharedOf caller = keyOf caller {callerName = placeName (callerPlace caller) <> "all"} "n"
 
--- | One of those, which are only changed by transactions.
+-- | One of the shared counters that only transactions change.
 watchedOf :: Caller -> IO Key
 watchedOf caller = do
   counter <- sharedOf caller <$> dice caller (0, counterCount - 1)
@@ -208,7 +208,7 @@ keyCount, counterCount :: Int
 keyCount = 16
 counterCount = 4
 
--- | The key of that number that is in use.
+-- | The key of that number that is currently used.
 valueKey :: Caller -> Int -> IO Key
 valueKey caller number = do
   generation <- Map.findWithDefault 0 number <$> readIORef (callerGenerations caller)
@@ -217,7 +217,7 @@ valueKey caller number = do
   if doubts < 24
     then pure fresh
     else do
-      -- Its story ends here: what is still in doubt would grow without end.
+      -- This key is no longer used or checked: its writes in doubt would grow without end.
       modifyIORef' (callerLedger caller) (\ledger -> ledger {ledgerValues = Map.delete fresh (ledgerValues ledger)})
       modifyIORef' (callerAcknowledged caller) (Map.delete fresh)
       modifyIORef' (callerGenerations caller) (Map.insert number (generation + 1))
@@ -226,7 +226,7 @@ valueKey caller number = do
     generationKey :: Int -> Key
     generationKey generation = keyOf caller ("v" <> Char8.pack (show generation) <> ".") number
 
--- | The next write of a key.
+-- | The number of the next write of a key.
 nextWrite :: Caller -> Key -> IO Int
 nextWrite caller key = maybe 1 ((+ 1) . valueTried) . Map.lookup key . ledgerValues <$> readIORef (callerLedger caller)
 

@@ -1,4 +1,4 @@
--- | What a caller does, over and over, with its own keys and with those that it shares.
+-- | The operations of a caller, on its own keys and on those that it shares.
 module Soak.Deeds
   ( anything,
     handsOver,
@@ -93,8 +93,8 @@ anything caller = do
         Answered value -> note caller (ReadFar key value)
         _ -> pure ()
 
-    -- From what is kept, or not: it need not know the caller's last writes, but it knows
-    -- all that were acknowledged before the age that is allowed.
+    -- From the cache or from the server. The value may lack the caller's last writes, but not those
+    -- that were acknowledged before the allowed age.
     readsCached = do
       key <- someKey
       began <- getMonotonicTime
@@ -107,7 +107,7 @@ anything caller = do
           book <- Map.findWithDefault mempty key . ledgerValues <$> readIORef (callerLedger caller)
           let number = value >>= numberIn key
               tooOld = any (\least -> maybe True (< least) number) old
-          -- One in doubt may have run after all others.
+          -- A write in doubt may have run after all others.
           case judge key book value of
             Stale _ | tooOld -> note caller (Wrong ("kept too long: " <> show value <> ", and write " <> show old <> " was acknowledged more than " <> show cacheAge <> " s before"))
             _ -> pure ()
@@ -132,12 +132,12 @@ anything caller = do
       note caller (Counted counter [mapped fst outcome])
       note caller (Wrote key write' (mapped snd outcome))
 
-    -- By the same counter as 'transacts', whose callers it competes with.
+    -- On the same counter as 'transacts', whose callers it competes with.
     watches = do
       counter <- watchedOf caller
       let name = keyName counter
           options = watchDefaults {watchAttempts = 2}
-          -- To be lent a connection, to watch, to look and to run, twice.
+          -- Time to get a dedicated connection, to watch, to read and to run, twice.
           extra = 7 * speakerTimeout (callerSpeaker caller)
       outcome <- calling caller "watching" extra . try $
         watchingWith options (clientOf caller) (pure name) $ \connection -> do
@@ -158,19 +158,19 @@ anything caller = do
       outcome <- killed caller micros (Redis.set (keyName key) (valueFor key number))
       note caller (Wrote key number outcome)
 
--- | Seconds that what is kept may be old.
+-- | The largest allowed age of a cached value, in seconds.
 cacheAge :: Double
 cacheAge = 1
 
--- | Reads a key that it writes.
+-- | Reads a key that the caller writes.
 readsBack :: Caller -> Key -> IO ()
 readsBack caller key =
   plainly caller (Redis.get (keyName key)) >>= \case
     Answered value -> sees caller key value
     _ -> pure ()
 
--- | Notes what was read. What may have been read from a node that was just
--- replaced is read again, until it is certain.
+-- | Notes a value that was read. If it may come from a node that was just replaced, reads again
+-- until it is certain.
 sees :: Caller -> Key -> Maybe ByteString -> IO ()
 sees caller key seen = do
   book <- Map.findWithDefault mempty key . ledgerValues <$> readIORef (callerLedger caller)
@@ -190,8 +190,8 @@ sees caller key seen = do
         _ | tries > 0 -> again (tries - 1)
         _ -> pure ()
 
--- | Echoes, increments of one counter, writes, and reads of other keys, all under
--- way together.
+-- | Echoes, increments of one counter, writes, and reads of other keys, all under way at the same
+-- time.
 pipelines :: Caller -> IO ()
 pipelines caller = do
   size <- dice caller (2, 6)
@@ -207,7 +207,7 @@ pipelines caller = do
           <*> tryPipelined (Redis.set (keyName key) (valueFor key number))
           <*> tryPipelined (Redis.get (keyName readKey))
       commands = sequenceA [each token key number readKey | (token, (key, number), readKey) <- zip3 tokens (zip written numbers) readKeys]
-  -- A connection to each node may have to be opened, one after the other.
+  -- It may have to open a connection to each node, one after the other.
   outcome <- calling caller "pipeline" 0 (tryRunPipeline (clientOf caller) commands)
   case outcome of
     Answered results -> do
@@ -218,8 +218,7 @@ pipelines caller = do
         mapM_ (sees caller readKey) got
     _ -> note caller (Wrong "a pipeline failed whose commands fail alone")
 
--- | Increments a shared counter by WATCH, GET, MULTI, SET and EXEC on a connection
--- that is lent.
+-- | Increments a shared counter by WATCH, GET, MULTI, SET and EXEC on a dedicated connection.
 transacts :: Caller -> IO ()
 transacts caller = do
   transactional <- watchedOf caller
@@ -251,7 +250,7 @@ transacts caller = do
       Array _ -> True
       _ -> False
 
--- | Pushes the next element of a list that somebody else pops from.
+-- | Pushes the next element of a list that another caller pops from.
 handsOver :: Caller -> IO ()
 handsOver caller = do
   number <- (+ 1) . maybe 0 pushes . Map.lookup list . ledgerLists <$> readIORef (callerLedger caller)
@@ -262,7 +261,7 @@ handsOver caller = do
     pushes ListBook {listPushed, listDoubts, listRefused} =
       maximum (0 : [fst greatest | Just greatest <- map IntSet.maxView [listPushed, listDoubts, listRefused]])
 
--- | Waits for elements for at most half a second, and sometimes loses patience.
+-- | Waits for an element, 300 ms on the server, and sometimes gives up.
 takesOver :: Caller -> IO ()
 takesOver caller = do
   chance <- dice caller (1, 20)
@@ -275,6 +274,6 @@ takesOver caller = do
   where
     list = listOf caller
 
--- | The list of the pair; in a slot that keeps.
+-- | The list of the pair, in a slot that keeps what it has acknowledged.
 listOf :: Caller -> Key
 listOf caller = keyOf caller "l" 0

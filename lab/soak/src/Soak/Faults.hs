@@ -1,11 +1,10 @@
--- | What goes wrong, when, and with whom: two schedules that are drawn from the
--- seed and run beside each other.
+-- | The faults, their times and their targets: two schedules that are drawn from the seed and run
+-- at the same time.
 --
--- /Upheavals/ concern nodes: one at a time, and each ends with the cluster in
--- agreement. /Disturbances/ concern connections, through the proxies and by CLIENT
--- KILL. Each kind has its turn before one comes again. The seed decides what comes in
--- which order, with whom and for how long; when exactly a command meets it, nobody
--- decides.
+-- /Upheavals/ concern nodes: one at a time, and after each the cluster agrees again. /Disturbances/
+-- concern connections, through the proxies and by CLIENT KILL. Each kind has its turn before one is
+-- repeated. The seed decides the order of the faults, their targets and their durations; it does
+-- not decide at which moment a command meets a fault.
 module Soak.Faults
   ( Faults,
     withFaults,
@@ -41,20 +40,20 @@ import Soak.Book (Keeping (..))
 import Soak.Places
 import System.Random (StdGen, mkStdGen, randomR)
 
--- | Both schedules.
+-- | The state of both schedules.
 data Faults = Faults
   { faultsDone :: IORef (Map String Int),
-    -- | The last first: seconds since the start, and what.
+    -- | Seconds since the start, and the fault; the latest first.
     faultsJournal :: IORef [(Double, String)],
     faultsBegan :: Double
   }
 
--- | How often each kind has been done. One that was begun and could not be
--- finished counts as @unfinished@.
+-- | How often each kind of fault has been done. A fault that was begun and could not be finished
+-- counts as @unfinished@.
 faultsSoFar :: Faults -> IO (Map String Int)
 faultsSoFar = readIORef . faultsDone
 
--- | The last of them, with the seconds since the start.
+-- | The latest faults, with the seconds since the start.
 recentFaults :: Faults -> Int -> IO [String]
 recentFaults faults wanted =
   map (\(at, what) -> inSeconds at <> ": " <> what) . reverse . take wanted
@@ -63,9 +62,9 @@ recentFaults faults wanted =
 inSeconds :: Double -> String
 inSeconds amount = showFFloat (Just 2) amount " s"
 
--- | Runs both while an action runs; what is under way when it ends is finished, and
--- everything is 'calm' afterwards. Throws 'TestKitFailure' when the cluster does not
--- come to agree again: then there is nothing to run a load on.
+-- | Runs both schedules while an action runs. A fault that is under way when the action ends is
+-- finished, and everything is 'calm' afterwards. Throws 'TestKitFailure' if the cluster does not
+-- agree again: then there is no base for a load.
 withFaults :: Surroundings -> Int -> (Faults -> IO a) -> IO a
 withFaults around seed action = do
   over <- newTVarIO False
@@ -104,10 +103,10 @@ choice random first others = do
     chosen : _ -> chosen
     [] -> first
 
--- | A kind of fault: its name, and how it is done; that says what it did.
+-- | A kind of fault: its name, and its action.
 data Fault = Fault String Act
 
--- | Given how to say what it does.
+-- | Takes the function with which it reports what it does.
 type Act = (String -> IO ()) -> IO ()
 
 schedule :: Faults -> TVar Bool -> Random -> (Double, Double) -> [Fault] -> IO ()
@@ -118,7 +117,7 @@ schedule faults over random rest kinds = deal []
       deal (map snd (sortOn fst order))
     deal (Fault name act : others) = do
       seconds <- between random rest
-      -- A pause that the end cuts short.
+      -- A pause that the end of the soak cuts short.
       ended <- isJust <$> upTo seconds (atomically (readTVar over >>= check))
       unless ended $ do
         finished <- attempted (act (tell . ((name <> " ") <>)))
@@ -156,7 +155,7 @@ upheavals around random =
   where
     cluster = theCluster around
 
-    -- What could not be finished must not stand in the way of what follows.
+    -- A fault that could not be finished must not prevent the next ones.
     settling (Fault name act) = Fault name $ \say -> act say `finally` recovered
     recovered = do
       forM_ (theServer around : map nodeServer (allNodes around)) $ \server -> do
@@ -169,7 +168,7 @@ upheavals around random =
       first : others -> choice random first others
       [] -> pure (electingPair around)
 
-    -- The pair as its roles are now: primary and replica.
+    -- The pair in its current roles: primary and replica.
     roles (Pair one other) = do
       masters <- map fst <$> clusterMasters cluster
       pure (if one `elem` masters then (one, other) else (other, one))
@@ -185,8 +184,7 @@ upheavals around random =
     killKept, killReplica, killElecting, killServer, freezeServer, failOver, reshard :: Act
     killKept say = do
       (primary, _) <- keptPair >>= roles
-      -- While a replica that was just promoted writes its file for the first time,
-      -- the file is not yet whole.
+      -- While a newly promoted replica writes its file for the first time, the file is incomplete.
       eventually 20 "the file is whole" (fileIsWhole (nodeServer primary))
       killFor say primary (0.1, 3)
 
@@ -203,12 +201,12 @@ upheavals around random =
         else do
           say (nameOf primary <> " until " <> nameOf replica <> " has taken over")
           Server.kill9 (nodeServer primary)
-          -- There are states in which Redis 7.0 never elects ('killMaster').
+          -- In some states Redis 7.0 never elects ('killMaster').
           void . upTo 15 $ eventually 20 "another primary" (isMasterNow replica)
           pause =<< between random (0, 1)
           Server.restart (nodeServer primary)
 
-    -- As it sees itself.
+    -- Whether the node regards itself as a primary.
     isMasterNow node = any (\view -> viewId view == nodeId node && viewIsMaster view) <$> viewOf node
 
     killServer say = do
@@ -238,8 +236,7 @@ upheavals around random =
     failOver say = do
       (primary, replica) <- keptPair >>= roles
       say (nameOf primary <> " to " <> nameOf replica)
-      -- The servers themselves give up after five seconds, when replication is
-      -- disturbed meanwhile.
+      -- The servers themselves give up after five seconds if replication is disturbed meanwhile.
       persistently (failover (withPatience 8 cluster) replica)
 
     reshard say = do
@@ -248,7 +245,7 @@ upheavals around random =
       slot <- case slots of
         first : others -> choice random first others
         [] -> pure 0
-      -- What is kept stays with pairs that keep.
+      -- A slot that keeps its data stays with pairs that do.
       target <- case (tags, keptPairs around) of
         (Kept, first : others) -> choice random first others
         _ -> choice random (electingPair around) (keptPairs around)
@@ -280,7 +277,7 @@ disturbances around random =
       direction <- way
       bytes <- between random (0, 3000)
       ending >>= Proxy.cutAfter proxy direction (round bytes)
-      -- Until so many have passed, which may be long on a quiet connection.
+      -- Waits until the bytes have passed, which may take long on a quiet connection.
       pause 1,
     Fault "silence" . through $ \proxy -> do
       direction <- way
@@ -317,7 +314,7 @@ disturbances around random =
     ending = choice random Close [Reset]
     through :: (Proxy -> IO ()) -> Act
     through act say = do
-      -- The server alone as often as all nodes together.
+      -- The single server as often as all nodes together.
       alone <- between random (0, 1)
       chosen <- case proxies of
         server : nodes
@@ -328,7 +325,7 @@ disturbances around random =
         say name
         act proxy `finally` Proxy.heal proxy
 
-    -- The clients' connections alone: the testkit has some, too.
+    -- Only the connections of the clients: the testkit has some, too.
     killClients :: Act
     killClients say = do
       server <- choice random (theServer around) (theServer around : map nodeServer (allNodes around))
@@ -336,6 +333,6 @@ disturbances around random =
       void . upTo 2 $ do
         clients <- maybe [] Char8.lines . replyText <$> Server.command server ["CLIENT", "LIST"]
         let ids = [rest | client <- clients, "name=soak" `elem` Char8.words client, field : _ <- [Char8.words client], Just rest <- [Char8.stripPrefix "id=" field]]
-        -- One that is gone already is an error reply, and no matter.
+        -- For a connection that is gone already the reply is an error, which does not matter.
         Server.withServerConnection server $ \connection ->
           forM_ ids $ \number -> request connection ["CLIENT", "KILL", "ID", number]

@@ -1,8 +1,7 @@
--- | How long this process was kept from running: by the machine, or by itself.
+-- | How long this process was kept from running, by the machine or by itself.
 --
--- A thread on each capability wants to run every twenty milliseconds. What it comes
--- late is added up, so that a caller that came late can be told from one that could
--- not have come sooner.
+-- A thread on each capability tries to run every twenty milliseconds, and its delays are added up.
+-- So a caller that was late can be distinguished from one that could not have run sooner.
 module Soak.Lag
   ( Lag,
     withLag,
@@ -19,7 +18,7 @@ import GHC.Clock (getMonotonicTime)
 
 newtype Lag = Lag [IORef Tick]
 
--- | Seconds late so far, and when it last ran.
+-- | Seconds of delay so far, and the time of the last run.
 data Tick = Tick Double Double
 
 -- | Measures for the length of an action.
@@ -37,13 +36,13 @@ withLag action = bracket start (mapM_ (cancel . snd)) (action . Lag . map fst)
           modifyIORef' tick (\old -> Tick (total old at) at)
         pure (tick, thread)
 
--- | Seconds that the threads came late since the start, all together; the
--- difference of two is what happened in between.
+-- | Seconds of delay of all threads together since the start. The difference of two values is the
+-- delay in between.
 lagSoFar :: Lag -> IO Double
 lagSoFar (Lag ticks) = do
   now <- getMonotonicTime
   sum <$> traverse (fmap (`total` now) . readIORef) ticks
 
--- What any scheduler takes, up to ten milliseconds, is none.
+-- Ten milliseconds are normal for any scheduler, and do not count.
 total :: Tick -> Double -> Double
 total (Tick late ran) now = late + max 0 (now - ran - 0.03)

@@ -1,4 +1,4 @@
--- | The callers, all together: how they are started, parked and stopped.
+-- | All callers: how they are started, parked and stopped.
 --
 -- A caller pauses between two calls, so that the servers have time for each other.
 module Soak.Load
@@ -38,9 +38,9 @@ data Load = Load
     loadGate :: TVar Gate
   }
 
--- | Starts the callers: for each place, with each of its clients, so many that do
--- everything, a pair that hands elements from one to the other, one that broadcasts, three
--- that contend for a lock, and one that adds to a stream on which two work.
+-- | Starts the callers. For each place and each of its clients: this number of callers that do
+-- everything, a pair that passes elements from one to the other, one that broadcasts, three that
+-- contend for a lock, and one that adds to a stream with two workers.
 startLoad :: Lag -> Int -> Int -> (String -> IO ()) -> [Place] -> IO Load
 startLoad lag seed each alarm places = do
   gate <- newTVarIO Open
@@ -68,12 +68,12 @@ startLoad lag seed each alarm places = do
         named :: ByteString -> Int -> ByteString
         named prefix number = prefix <> placeName place <> speakerName speaker <> Char8.pack (show number)
 
--- | How many there are.
+-- | The number of callers.
 loadCallers :: Load -> Int
 loadCallers = length . loadCallersOf
 
--- | Runs an action while nobody calls. 'Left' tells who does not come back within
--- so many seconds.
+-- | Runs an action while no caller calls. 'Left' lists the callers that do not return within this
+-- number of seconds.
 parked :: Load -> Double -> IO a -> IO (Either [String] a)
 parked load patience action = do
   atomically (writeTVar (loadGate load) Shut)
@@ -83,7 +83,7 @@ parked load patience action = do
     Nothing -> Left <$> underWay load
   result <$ atomically (writeTVar (loadGate load) Open)
 
--- | Those who are at work, with the call that is under way, and for how long.
+-- | The callers at work, with their current call and its duration.
 underWay :: Load -> IO [String]
 underWay load = do
   now <- getMonotonicTime
@@ -93,12 +93,12 @@ underWay load = do
       Just (began, kind) -> Char8.unpack (callerName one) <> ": " <> kind <> " for " <> show (now - began) <> " s"
       Nothing -> Char8.unpack (callerName one) <> ": at work, and no call under way"
 
--- | Waits until the workers have handled what was acknowledged by now, for so many seconds at
--- most for each stream; then says what is wrong with the streams.
+-- | Waits until the workers have handled the entries that are acknowledged by now, for at most this
+-- number of seconds per stream. Then returns the violations of the streams.
 undrained :: Load -> Double -> IO [String]
 undrained load patience = concat <$> mapM (stillUnhandled patience) (loadStreams load)
 
--- | Ends it; tells who did not return within so many seconds.
+-- | Ends the load. Returns the callers that did not return within this number of seconds.
 stopLoad :: Load -> Double -> IO [String]
 stopLoad load patience = do
   atomically (writeTVar (loadGate load) Over)
@@ -110,6 +110,6 @@ stopLoad load patience = do
       mapM_ cancel (loadThreads load)
       pure (map ("never returned: " <>) calls)
 
--- | What each has noted so far.
+-- | The ledger of each caller so far.
 ledgers :: Load -> IO [Ledger]
 ledgers = mapM (readIORef . callerLedger) . loadCallersOf

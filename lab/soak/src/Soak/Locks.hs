@@ -1,8 +1,8 @@
--- | A lock for which several contend, and what must be true of it.
+-- | A lock for which several callers contend, and what must be true for it.
 --
--- The fencing token of who gets it is greater than each that somebody had been given when it
--- was asked for. And two are never certain to hold it at a time, however frozen, cut or killed
--- its server is, as long as that keeps its data.
+-- The fencing token of a new holder is greater than each token that was given out when the holder
+-- asked for the lock. And two callers are never certain to hold it at the same time, however often
+-- its server is frozen, cut or killed, as long as the server keeps its data.
 module Soak.Locks
   ( Guarded,
     newGuarded,
@@ -27,13 +27,13 @@ import Soak.Places
 
 data Guarded = Guarded
   { guardedBy :: Lock,
-    -- | The greatest token that was given to anybody.
+    -- | The greatest token that was given out.
     guardedFence :: IORef Int64,
-    -- | Who came last, and has not left.
+    -- | The caller that entered last, if it has not left.
     guardedInside :: TVar (Maybe (ByteString, Held))
   }
 
--- | Of a name that begins so; its slot is one that keeps.
+-- | A lock whose name begins with this. Its slot keeps what it has acknowledged.
 newGuarded :: ByteString -> IO Guarded
 newGuarded prefix = Guarded which <$> newIORef 0 <*> newTVarIO Nothing
   where
@@ -41,11 +41,11 @@ newGuarded prefix = Guarded which <$> newIORef 0 <*> newTVarIO Nothing
     name = head' [named | n <- [1 :: Int ..], let named = prefix <> Char8.pack (show n), keepingOf ("lock:" <> named) == Kept]
     head' = foldr const prefix
 
--- | Seconds.
+-- | The time that a caller waits for the lock, in seconds.
 patience :: Double
 patience = 1
 
--- | Takes the lock, looks around, stays for a while and leaves.
+-- | Takes the lock, checks the rules, holds it for a while and releases it.
 contends :: Guarded -> Caller -> IO ()
 contends guarded caller = do
   before <- readIORef (guardedFence guarded)
@@ -58,7 +58,7 @@ contends guarded caller = do
       wrong ("the token " <> show (lockFence hold) <> " came after " <> show before)
     atomicModifyIORef' (guardedFence guarded) (\greatest -> (max greatest (lockFence hold), ()))
     other <- atomically (swapTVar (guardedInside guarded) (Just (callerName caller, holdLease hold)))
-    -- In this order: if both say yes, both held it when the first was asked.
+    -- In this order: if both are still held, both were held when the first was checked.
     mine <- stillHeld (holdLease hold)
     others <- maybe (pure False) (stillHeld . snd) other
     when (mine && others) $ wrong ("held by two: " <> show (fmap fst other))

@@ -1,5 +1,4 @@
--- | What the process holds: descriptors that no open connection accounts for, and
--- live memory.
+-- | What the process holds: descriptors that do not belong to an open connection, and live memory.
 module Soak.Measure
   ( Holdings (..),
     holdings,
@@ -20,16 +19,16 @@ import System.Mem (performMajorGC)
 data Holdings = Holdings
   { -- | Open connections, as the clients count them.
     heldConnections :: Int,
-    -- | Open descriptors that are neither those nor the proxies'.
+    -- | Open descriptors that belong neither to those connections nor to the proxies.
     heldDescriptors :: Int,
-    -- | Lent connections that were not closed when nobody had used them for long.
+    -- | Dedicated connections that were not closed although they were idle for long.
     heldLent :: Int,
     heldBytes :: Word64
   }
   deriving stock (Eq, Show)
 
--- | Measures while nobody calls. Waits until no lent connection is kept, and until
--- the descriptors no longer change.
+-- | Measures while no caller calls. Waits until no dedicated connection is open, and until the
+-- number of descriptors no longer changes.
 holdings :: Surroundings -> IO Holdings
 holdings around = do
   lent <- untilNone (300 :: Int) (sum . map lentOf <$> gauges)
@@ -47,18 +46,18 @@ holdings around = do
       connections <- sum . map connectionsOf <$> gauges
       passing <- fmap sum . forM (allProxies around) $ \(_, proxy) -> trafficOpen <$> atomically (proxyTraffic proxy)
       descriptors <- openDescriptors
-      -- A proxy has two for each connection.
+      -- A proxy has two descriptors for each connection.
       pure (connections, descriptors - connections - 2 * passing)
     connectionsOf node = length (gaugeConnections node) + length (gaugeReplicaConnections node) + length (gaugeControlConnections node)
-    -- What has just been closed is closed at the proxies a moment later.
+    -- The proxies close their side of a closed connection a moment later.
     steady tries before = do
       pause 0.1
       now <- counted
       if now == before || tries == 0 then pure now else steady (tries - 1) now
 
--- | What has grown between two measurements, and should not have. There may be more
--- connections than before, because nodes have had both roles since: then each has
--- its buffers. But not more than each capability's to each node, in each role.
+-- | What has grown between two measurements and should not have. There may be more connections than
+-- before, because nodes have had both roles since, and each connection has its buffers. But there
+-- may not be more than one per capability, node and role.
 grown :: Holdings -> Holdings -> [String]
 grown before after =
   [ "descriptors: " <> show (heldDescriptors before) <> " before, " <> show (heldDescriptors after) <> " after, connections left out"
@@ -72,8 +71,8 @@ grown before after =
   where
     bytes = fromIntegral . heldBytes :: Holdings -> Double
     more = fromIntegral (max 0 (heldConnections after - heldConnections before))
-    -- Buffers for what is sent and for what is received.
+    -- The buffers for sending and for receiving.
     perConnection = 7e5
-    -- Two clients of the cluster and one that reads from replicas, six nodes, two
-    -- capabilities; two clients of the server; and one for control to each.
+    -- Two clients of the cluster and one that reads from replicas, six nodes, two capabilities; two
+    -- clients of the server; and one control connection to each.
     mostConnections = 2 * 6 * 2 + 6 * 2 * 2 + 2 * 2 + 20

@@ -1,12 +1,12 @@
--- | What the load is run on: a cluster of three primaries with a replica each,
--- every node behind a proxy, and a server alone behind another; and the clients.
+-- | What the load runs on: a cluster of three primaries with a replica each, every node behind a
+-- proxy, and a single server behind another proxy; and the clients.
 --
--- Every server appends what it does to a file before it answers, without waiting
--- for the disk. So a process that is killed and started again has all that it
--- acknowledged, and the audit may be exact. Of the cluster's three pairs two never
--- elect a replica by themselves (@cluster-replica-no-failover@): they fail over by
--- plan only, which loses nothing. The third elects, and may lose what its dead
--- primary had acknowledged and not passed on: keys there are 'MayLose'.
+-- Every server appends its commands to a file before it replies, without waiting for the disk. So a
+-- process that is killed and started again has everything that it acknowledged, and the audit may
+-- be exact. Two of the cluster's three pairs never elect a replica by themselves
+-- (@cluster-replica-no-failover@): they only do planned failovers, which lose nothing. The third
+-- pair elects, and may lose what its dead primary had acknowledged and not passed on: keys there
+-- are 'MayLose'.
 module Soak.Places
   ( Surroundings (..),
     Pair (..),
@@ -47,29 +47,29 @@ import Soak.Traces
 
 data Surroundings = Surroundings
   { theCluster :: Cluster,
-    -- | Those that keep what they acknowledge.
+    -- | The pairs that keep what they acknowledge.
     keptPairs :: [Pair],
-    -- | The one that may elect.
+    -- | The pair that may elect.
     electingPair :: Pair,
     theServer :: Server,
     theProxy :: Proxy,
     thePlaces :: [Place],
-    -- | Of the clients with two seconds for a command.
+    -- | The traces of the clients with two seconds for a command.
     theTraces :: Traces,
     theClients :: [Client]
   }
 
--- | Two nodes, of which one is the other's primary at a time.
+-- | Two nodes, of which one is the primary of the other at any time.
 data Pair = Pair Node Node
 
 allNodes :: Surroundings -> [Node]
 allNodes around = concat [[one, other] | Pair one other <- electingPair around : keptPairs around]
 
--- | A node by its port.
+-- | The name of a node, with its port.
 nameOf :: Node -> String
 nameOf node = "node " <> show (Server.serverPort (nodeServer node))
 
--- | In front of every node, and of the server.
+-- | The proxies in front of every node and of the server, with their names.
 allProxies :: Surroundings -> [(String, Proxy)]
 allProxies around =
   ("server", theProxy around) : mapMaybe (\node -> (,) (nameOf node) <$> nodeProxy node) (allNodes around)
@@ -77,11 +77,11 @@ allProxies around =
 -- | A cluster or a server, with its clients.
 data Place = Place
   { placeName :: ByteString,
-    -- | With two seconds for a command, and with 50 ms.
+    -- | One client with two seconds for a command, one with 50 ms.
     placeSpeakers :: [Speaker],
-    -- | Reads from replicas.
+    -- | A client that reads from replicas.
     placeFar :: Maybe Client,
-    -- | What stands in braces in every key.
+    -- | The hash tags of the keys.
     placeTags :: [(ByteString, Keeping)]
   }
 
@@ -92,11 +92,11 @@ data Speaker = Speaker
     speakerTimeout :: Double
   }
 
--- | Seconds of the two kinds of clients.
+-- | The command timeouts of the two kinds of clients, in seconds.
 commandTimeout :: Bool -> Double
 commandTimeout patient = if patient then 2 else 0.05
 
--- | All of it, for the length of an action.
+-- | Makes the surroundings for the length of an action.
 withSurroundings :: (Surroundings -> IO a) -> IO a
 withSurroundings action =
   withServer durable $ \server ->
@@ -132,14 +132,14 @@ withSurroundings action =
       TcpEndpoint host port -> standaloneConfig host port
       UnixEndpoint path -> unixConfig path
     speaking traces config use =
-      -- These are traced and keep what they read, and the others do not.
+      -- These clients have traces and a cache, the others do not.
       withClient (setHooks noHooks {hookCommand = Just (tracing traces)} (setCaching (Just defaultCaching) (tuned (commandTimeout True) config))) $ \patient ->
         withClient (tuned (commandTimeout False) config) $ \hasty ->
           use [Speaker "p" patient (commandTimeout True), Speaker "h" hasty (commandTimeout False)]
     clusterTags = take 12 keptTags <> take 4 losingTags
     (losingTags, keptTags) = partition ((== MayLose) . snd) [(tag, keepingOf tag) | n <- [1 :: Int ..], let tag = "t" <> Char8.pack (show n)]
 
--- | Whether a key's slot was one of the third pair's at the start.
+-- | Whether a key's slot belonged to the third pair at the start.
 keepingOf :: ByteString -> Keeping
 keepingOf key = if keySlot key >= 2 * 16384 `div` 3 then MayLose else Kept
 
@@ -151,11 +151,11 @@ endpointOf = \case
 tuned :: Double -> Config -> Config
 tuned timeout =
   setCommandTimeout (Just (seconds timeout))
-    -- Half of what a call may be late.
+    -- Half of the grace of a call.
     . setConnectTimeout (seconds 0.5)
     . setSilenceLimit (Just (seconds 1))
     . setClientName (Just "soak")
-    -- So that what is left open at the end can be counted.
+    -- Closes idle connections soon, so that those left open at the end can be counted.
     . setDedicatedIdle (Just (seconds 1))
 
 durable :: ServerOptions
@@ -173,7 +173,7 @@ clusterOptions =
           { optionsConfig =
               optionsConfig durable
                 <> [ "cluster-replica-no-failover yes",
-                     -- Also after a restart.
+                     -- Has an effect after a restart, too.
                      "cluster-node-timeout " <> show nodeTimeout
                    ]
           },
@@ -182,7 +182,7 @@ clusterOptions =
   where
     nodeTimeout = 2000 :: Int
 
--- | The pair of the last slots, and the others.
+-- | The pair of the last slots, and the other pairs.
 pairsOf :: Cluster -> IO (Pair, [Pair])
 pairsOf cluster = do
   masters <- clusterMasters cluster
@@ -194,7 +194,7 @@ pairsOf cluster = do
     ([(_, electing)], others@[_, _]) -> pure (electing, map snd others)
     _ -> failure "not three pairs"
 
--- Also after a restart.
+-- Has an effect after a restart, too.
 electsByItself :: Pair -> IO ()
 electsByItself (Pair one other) = mapM_ tell [one, other]
   where
@@ -202,9 +202,8 @@ electsByItself (Pair one other) = mapM_ tell [one, other]
       void (Server.command (nodeServer node) ["CONFIG", "SET", "cluster-replica-no-failover", "no"])
       void (Server.command (nodeServer node) ["CONFIG", "REWRITE"])
 
--- | Asks the server that has a key of the place, without the library. A node may
--- hold its cluster to be down for a moment, on a busy machine: it is asked again, for
--- half a minute at most.
+-- | Asks the server that has a key of the place, without the library. On a busy machine a node may
+-- regard its cluster as down for a moment, so it is asked again, for at most half a minute.
 askHolder :: Surroundings -> Place -> ByteString -> [ByteString] -> IO Reply
 askHolder around place key question
   | placeName place == "s" = Server.command (theServer around) question

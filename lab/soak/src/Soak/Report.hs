@@ -1,4 +1,4 @@
--- | What a run came to: for people in one screen, and as JSON.
+-- | The results of a run: on one screen, and as JSON.
 module Soak.Report
   ( Summary (..),
     onScreen,
@@ -17,21 +17,21 @@ import Soak.Measure
 
 data Summary = Summary
   { summarySeed :: Int,
-    -- | Of faults.
+    -- | Seconds during which faults ran.
     summarySeconds :: Double,
     summaryCallers :: Int,
     summaryLedger :: Ledger,
     summaryFaults :: Map String Int,
-    -- | What was done last, in order.
+    -- | The latest faults, in order.
     summaryJournal :: [String],
     summaryBefore :: Holdings,
     summaryAfter :: Holdings,
-    -- | Seconds that the process was kept from running, and the worst of one look.
+    -- | Seconds that the process was kept from running.
     summaryLag :: Double,
     summaryViolations :: [String]
   }
 
--- | Twenty to forty lines.
+-- | A text of twenty to forty lines.
 onScreen :: Summary -> String
 onScreen summary =
   unlines $
@@ -72,7 +72,7 @@ callsOf = sum . ledgerCalls
 seconds :: Double -> String
 seconds amount = showFFloat (Just 2) amount ""
 
--- | One object.
+-- | One JSON object.
 asJson :: Summary -> String
 asJson summary =
   object

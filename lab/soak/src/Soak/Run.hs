@@ -1,26 +1,24 @@
--- | A soak: a load on a cluster and on a server alone while things break, and the
--- audit of what its callers were told.
+-- | A soak: a load on a cluster and on a single server while things break, and the audit of what
+-- its callers were told.
 --
--- What is promised, and so what makes a run fail:
+-- These are the promises. A run fails if one is broken:
 --
 -- * /Nothing is lost/: an increment, a write or an element that was acknowledged is
---   there at the end, on servers that keep what they acknowledge. These are the
---   server alone and two of the cluster's pairs, although their primaries are killed:
---   they append to a file before they answer, and fail over by plan only. Of the
---   third pair, which elects, nothing of the kind is asked: what a dead primary had
---   not passed on is the servers' loss ("Soak.Places").
+--   there at the end, on servers that keep what they acknowledge. These are the single server and
+--   two of the cluster's pairs, although their primaries are killed: they append to a file before
+--   they reply, and only do planned failovers. The third pair elects, and is not checked for this:
+--   the servers lose what a dead primary had not passed on ("Soak.Places").
 -- * /Nothing is there twice, or that was refused/: no counter is above what was
 --   acknowledged and what is in doubt. Commands that ended with 'Redis.NotSent' or
 --   'Redis.RefusedBeforeRun' left no trace. This holds everywhere.
 -- * /No reply is another's/: each value names its key, each token comes back to who
 --   sent it, the replies of a pipeline are those to its commands, in order.
 -- * /Nobody waits too long/: each call returns within its time (the command timeout;
---   for BLPOP the server's limit besides; for a caller that gives up, its patience)
---   and a second, half of it for a connection that must be opened. What the process
---   was kept from running meanwhile is added ("Soak.Lag"). Everybody returns in the
---   end.
+--   for BLPOP also the server's limit; for a caller that gives up, its patience) and a second, half
+--   of it for a connection that must be opened. The time for which the process was kept from running
+--   meanwhile is added ("Soak.Lag"). Every call returns in the end.
 -- * /Entries are handled/: each entry that was acknowledged is handled by a worker of the
---   stream's group, however many workers come and go; none is that was refused.
+--   stream's group, however many workers come and go; no entry is handled that was refused.
 -- * /A lock has one holder/: two are never certain to hold it at a time, and fencing tokens
 --   increase.
 -- * /Each command is told of once/: its end, to a hook, at most once.
@@ -28,8 +26,8 @@
 -- * /Nothing gathers/: descriptors and live heap after the run are those of before.
 -- * /It recovers/: when all is well again, every client serves every slot.
 --
--- A read may be answered by a primary that has been replaced and does not know; it
--- is stale, counted, and must be right within seconds.
+-- A primary that has been replaced and does not know it may answer a read. Such a read is stale,
+-- counted, and must be right within seconds.
 module Soak.Run
   ( Settings (..),
     Ending (..),
@@ -70,7 +68,7 @@ import System.IO (hFlush, stdout)
 data Settings = Settings
   { settingsMinutes :: Double,
     settingsSeed :: Int,
-    -- | Where the JSON goes.
+    -- | The file for the JSON.
     settingsOut :: FilePath
   }
 
@@ -78,11 +76,11 @@ data Ending
   = Sound
   | -- | The audit failed.
     Unsound
-  | -- | The servers could not be had, or did not come back.
+  | -- | The servers could not be started, or did not come back.
     NotRun
   deriving stock (Eq, Show)
 
--- | Runs one, and prints how it goes.
+-- | Runs a soak, and prints its progress.
 soak :: Settings -> IO Ending
 soak settings =
   try (withLag (withSurroundings . run' settings)) >>= \case
@@ -100,7 +98,7 @@ run' settings lag around = do
           faults <- join (readIORef recent)
           say (unlines (("WRONG: " <> wrong) : map ("  after " <>) faults))
   load <- startLoad lag seed callersEach alarm (thePlaces around)
-  -- Everything is opened and has been used once.
+  -- By then every connection is open and has been used once.
   pause 6
   before <- parked load 30 (holdings around) >>= either (failure . unlines) pure
   began <- getMonotonicTime
@@ -149,7 +147,7 @@ run' settings lag around = do
 say :: String -> IO ()
 say text = putStrLn text >> hFlush stdout
 
--- | A line every ten seconds.
+-- | Prints a line every ten seconds.
 progress :: Load -> Faults -> Double -> IO ()
 progress load faults began = forever $ do
   threadDelay 10000000
@@ -164,7 +162,7 @@ progress load faults began = forever $ do
       <> (", faults " <> show (sum done))
       <> concatMap ("; " <>) latest
 
--- | Which clients do not serve all slots within 20 seconds after all is well.
+-- | The clients that do not serve all slots within 20 seconds after the faults have ended.
 recovered :: Surroundings -> IO [String]
 recovered around =
   fmap concat . forM (thePlaces around) $ \place ->
@@ -178,7 +176,7 @@ recovered around =
         Right () -> pure ()
         Left _ -> pause 0.1 >> untilServed speaker (tag, keeping)
 
--- | What the servers have of all that the callers know of. Asked without the library.
+-- | The data on the servers for all keys in the ledger. Asks without the library.
 heldBy :: Surroundings -> Ledger -> IO Held
 heldBy around ledger = do
   counters <- asked ledgerCounters (\key -> ["GET", key]) (fmap number . text)

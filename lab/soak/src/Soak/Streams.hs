@@ -1,4 +1,4 @@
--- | A stream, who adds to it, and a group of workers that come and go.
+-- | A stream, a caller that adds to it, and a group of workers that come and go.
 module Soak.Streams
   ( Stream,
     newStream,
@@ -29,7 +29,7 @@ data Stream = Stream
     streamDead :: TVar Int
   }
 
--- | With that key.
+-- | Makes a stream with this key.
 newStream :: ByteString -> IO Stream
 newStream key = Stream key <$> newTVarIO mempty <*> newTVarIO 0
 
@@ -42,8 +42,8 @@ adds stream caller = do
   where
     void' = mapped (const ())
 
--- | Works for some seconds, or until the gate shuts, and then stops: by itself, or, one time of
--- three, by being interrupted. Some handlers fail.
+-- | Works for some seconds, or until the gate shuts, and then stops: by itself or, one time in
+-- three, because it is interrupted. Some handlers fail.
 works :: TVar Gate -> Stream -> Caller -> IO ()
 works gate stream caller = do
   over <- dice caller (1, 8) >>= registerDelay . (* 1000000)
@@ -58,7 +58,7 @@ works gate stream caller = do
     worker' =
       (worker (streamKey stream) "soak")
         { workerConcurrency = 3,
-          -- None is to die.
+          -- No entry shall become a dead letter.
           workerTries = 100000,
           workerBackoff = defaultBackoff {backoffFirst = milliseconds 50, backoffCap = milliseconds 500},
           workerAbandoned = seconds 3,
@@ -76,8 +76,8 @@ works gate stream caller = do
         Just (number, "") -> atomically (modifyTVar' (streamBook stream) (handled number))
         _ -> pure ()
 
--- | Waits until everything is handled that has been acknowledged by now, for so many seconds at
--- most; then says what is wrong.
+-- | Waits until all entries are handled that are acknowledged by now, for at most this number of
+-- seconds. Then returns the violations.
 stillUnhandled :: Double -> Stream -> IO [String]
 stillUnhandled patience stream = do
   due <- unhandled <$> readTVarIO (streamBook stream)

@@ -1,7 +1,7 @@
--- | What a client tells of its commands while things break.
+-- | Checks what a client reports about its commands while things break.
 --
--- Whatever became of a command, its end is told at most once, and never as having taken less
--- than nothing. Most are awaited, so most have an end.
+-- Whatever happens to a command, its end is reported at most once, and never with a negative
+-- duration. Callers wait for most commands, so most have an end.
 module Soak.Traces
   ( Traces,
     newTraces,
@@ -24,7 +24,7 @@ data Traces = Traces
 newTraces :: IO Traces
 newTraces = Traces <$> newIORef 0 <*> newIORef 0 <*> newIORef 0 <*> newIORef 0
 
--- | To be given to clients.
+-- | The hook for clients.
 tracing :: Traces -> CommandHook
 tracing traces _ = do
   more tracesBegun
@@ -36,7 +36,7 @@ tracing traces _ = do
   where
     more field = atomicModifyIORef' (field traces) (\count -> (count + 1, ()))
 
--- | At the end, when nobody calls.
+-- | The violations at the end, when no caller calls.
 tracesWrong :: Traces -> IO [String]
 tracesWrong traces = do
   begun <- readIORef (tracesBegun traces)

@@ -1,15 +1,13 @@
--- | When commands are due in an open loop: a plan that does not wait for
--- replies.
+-- | The times at which commands are due in an open loop: a plan that does not wait for replies.
 --
--- A closed loop sends its next command when the last one is answered, so a
--- server that stalls is asked less and the stall is counted once. A plan goes
--- on: whatever was due during a stall has waited, and says so when its latency
--- is taken from the time it was due.
+-- A closed loop sends its next command when the last one is answered. So a server that stalls gets
+-- fewer commands, and the stall is counted once. A plan goes on: a command that was due during a
+-- stall has waited, and its latency shows that, because it is taken from the time at which the
+-- command was due.
 --
--- A plan is a list of times, made as it is consumed, the same for the same
--- seed. Several threads share it out: at a constant rate each takes every n-th
--- arrival, so that together they are as even as one; and independent Poisson
--- processes add up to a Poisson process.
+-- A plan is a list of times, made as it is consumed, the same for the same seed. Several threads
+-- share it: at a constant rate each takes every n-th arrival, so that together they are as even as
+-- one thread; and independent Poisson processes add up to a Poisson process.
 module Tool.Bench.Arrivals
   ( Arrivals (..),
     arrivals,
@@ -25,20 +23,19 @@ import Data.Word (Word64)
 import Tool.Bench.Cpu (Nanos)
 import Tool.Text (fixed)
 
--- | How commands arrive; rates are per second, of all threads together.
+-- | How commands arrive. Rates are per second, of all threads together.
 data Arrivals
-  = -- | Equally far apart.
+  = -- | At equal distances.
     Constant Double
-  | -- | Independent of each other, as those of many users are.
+  | -- | Independently of each other, as the commands of many users arrive.
     Poisson Double
-  | -- | Equally far apart, at a rate that changes from the first to the second
-    -- over so many seconds and then stays.
+  | -- | At equal distances, at a rate that changes from the first to the second over this number of
+    -- seconds and then stays.
     Ramp Double Double Double
   deriving stock (Eq, Show)
 
--- | The times at which a thread has to send: nanoseconds since the start,
--- ascending, without end. Takes the seed, how many threads there are, and which
--- one this is (from 0).
+-- | The times at which a thread has to send: nanoseconds since the start, ascending, without end.
+-- Takes the seed, the number of threads, and the number of this thread (from 0).
 arrivals :: Arrivals -> Word64 -> Int -> Int -> [Nanos]
 arrivals plan seed threads thread = case plan of
   Constant rate -> map (\place -> round (fromIntegral place * 1e9 / rate)) places
@@ -49,15 +46,14 @@ arrivals plan seed threads thread = case plan of
   where
     places = [thread, thread + threads ..] :: [Int]
 
--- Exponential gaps with this mean: a sum of Doubles is exact to a nanosecond
--- for a hundred days.
+-- Exponential gaps with this mean. A sum of Doubles is exact to a nanosecond for a hundred days.
 poisson :: Double -> Word64 -> Double -> [Nanos]
 poisson gap state now = round next : poisson gap (state + gamma) next
   where
     next = now - gap * log (uniform (scramble state))
 
--- When so many have arrived: the inverse of @from * t + (to - from) * t² / 2 s@,
--- written so that it holds for equal rates too.
+-- The time of this arrival: the inverse of @from * t + (to - from) * t² / 2 s@, written so that it
+-- also holds for equal rates.
 reached :: Double -> Double -> Double -> Double -> Double
 reached from to seconds count
   | count <= during = 2 * count / (from + sqrt (max 0 (from * from + 2 * slope * count)))
@@ -66,7 +62,7 @@ reached from to seconds count
     during = (from + to) / 2 * seconds
     slope = (to - from) / seconds
 
--- | The rate at a time, in seconds since the start. \(O(1)\).
+-- | The rate at a time, which is in seconds since the start. \(O(1)\).
 rateAt :: Arrivals -> Double -> Double
 rateAt plan time = case plan of
   Constant rate -> rate
@@ -75,8 +71,8 @@ rateAt plan time = case plan of
     | time >= seconds -> to
     | otherwise -> from + (to - from) * time / seconds
 
--- | How many arrive between two times, in seconds since the start; the mean,
--- for a Poisson process. \(O(1)\).
+-- | How many commands arrive between two times, in seconds since the start. For a Poisson process
+-- this is the mean. \(O(1)\).
 expected :: Arrivals -> Double -> Double -> Double
 expected plan from to = cumulated to - cumulated from
   where
@@ -86,8 +82,8 @@ expected plan from to = cumulated to - cumulated from
         | otherwise -> first * time + (second - first) * time * time / (2 * seconds)
       _ -> rateAt plan 0 * time
 
--- | How many arrive at least between two times: of a Poisson process, five
--- standard deviations below the mean.
+-- | How many commands arrive at least between two times. For a Poisson process: five standard
+-- deviations below the mean.
 expectedAtLeast :: Arrivals -> Double -> Double -> Double
 expectedAtLeast plan from to = case plan of
   Poisson _ -> max 0 (mean - 5 * sqrt mean)
@@ -95,7 +91,7 @@ expectedAtLeast plan from to = case plan of
   where
     mean = expected plan from to
 
--- | For people.
+-- | The arrivals in words.
 describeArrivals :: Arrivals -> String
 describeArrivals = \case
   Constant rate -> fixed 0 rate <> "/s at equal distances"
@@ -103,7 +99,7 @@ describeArrivals = \case
   Ramp from to seconds ->
     fixed 0 from <> "/s rising to " <> fixed 0 to <> "/s over " <> fixed 1 seconds <> " s"
 
--- Above 0 and up to 1, so that its logarithm is a number.
+-- Above 0 and at most 1, so that its logarithm is a number.
 uniform :: Word64 -> Double
 uniform word = (fromIntegral (word `shiftR` 11) + 1) / 9007199254740992
 

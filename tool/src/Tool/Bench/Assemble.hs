@@ -1,5 +1,5 @@
--- | From what was counted to what is written: the numbers of kinds and nodes
--- become names, slices get their times, and the generator is judged.
+-- | Turns counts into an iteration of a document: the numbers of kinds and nodes become names,
+-- slices get their times, and the generator is judged.
 module Tool.Bench.Assemble
   ( Assembly (..),
     Leniency (..),
@@ -30,20 +30,21 @@ import Tool.Options.Load (Check (..), Plan (planAllowed))
 import Tool.Span (secondsIn)
 import Tool.Text (fixed, percent)
 
--- | What is forgiven.
+-- | The problems that do not make a run invalid.
 data Leniency = Leniency
-  { -- | What is only said.
+  { -- | Checks of which a failure is only noted.
     lenientChecks :: [Check],
-    -- | An open loop may fall behind: where it does is what is looked for.
+    -- | Whether an open loop may fall behind. True where the point at which it does is what the run
+    -- looks for.
     lenientBehind :: Bool
   }
   deriving stock (Eq, Show)
 
--- | What a plan allows.
+-- | The leniency that a plan asks for.
 leniencyOf :: Plan -> Leniency
 leniencyOf plan = Leniency {lenientChecks = planAllowed plan, lenientBehind = False}
 
--- | What an iteration is put together from.
+-- | What an iteration is made from.
 data Assembly = Assembly
   { assemblyDrive :: Drive,
     -- | The names of the kinds, in the order of their numbers.
@@ -54,22 +55,22 @@ data Assembly = Assembly
     -- | Threads and batch of a closed loop.
     assemblyClosed :: Maybe (Int, Int),
     assemblyArrivals :: Maybe Arrivals,
-    -- | How many commands there are, if that is what ends the window.
+    -- | The number of commands, if the window ends after a number and not after a time.
     assemblyRequests :: Maybe Int,
     assemblySamples :: [ServerSample],
     assemblyAgreement :: Agreement,
     assemblyLeniency :: Leniency
   }
 
--- | The iteration, and what its reader should know.
+-- | The iteration, and notes for its reader.
 assemble :: Assembly -> (Iteration, [Text])
 assemble assembly = (iteration, notes)
   where
     found = assemblyDrive assembly
     parts = windowParts found
     whole = foldMap snd parts
-    -- Nothing is sent that is due after the window. What was due in it and answered
-    -- later has waited longest: without it, a stall at the end would not be seen.
+    -- No command that is due after the window is sent. The commands that were due in it and
+    -- answered later have waited longest: without them, a stall at the end would not be seen.
     late =
       IntMap.map
         (\kind -> mempty {kindResponse = kindResponse kind})
@@ -81,7 +82,7 @@ assemble assembly = (iteration, notes)
     scale nanos =
       fromIntegral nanos * fromIntegral (driveTo found - driveFrom found)
         / fromIntegral (max 1 (usageTime used))
-    -- The last slice has them, so that what is drawn over time has them, too.
+    -- The last slice includes them, so that charts over time include them, too.
     series = map slice (onLast withLate parts)
     withLate part = part {partKinds = IntMap.unionWith (<>) (partKinds part) late}
     onLast change entries = case splitAt (length entries - 1) entries of
@@ -110,8 +111,7 @@ assemble assembly = (iteration, notes)
               ]
         }
     fullSlice = secondsIn (driveSlice found)
-    -- The plan of a ramp begins with the window; those that are even are the
-    -- same everywhere.
+    -- The plan of a ramp begins with the window. The other plans have the same rate everywhere.
     due plan =
       maybe id (min . fromIntegral) (assemblyRequests assembly) (expectedAtLeast plan 0 seconds)
     leniency = assemblyLeniency assembly
@@ -133,8 +133,8 @@ assemble assembly = (iteration, notes)
             Map.fromList
               [ (name, NodeStats {nodeErrors = errors, nodeService = answered})
                 | (number, name) <- zip [0 ..] (nodeNames (assemblyNodes assembly)),
-                  -- As those above: of all commands, also those that failed
-                  -- when the window was over.
+                  -- Like those above: of all commands, also those that failed after the end of the
+                  -- window.
                   let errors = nodeErrorsOf number
                       answered = IntMap.findWithDefault mempty number (partNodes whole),
                   not (Map.null errors) || answered /= mempty
@@ -201,7 +201,7 @@ assemble assembly = (iteration, notes)
              | trustSteady trust == Just False
            ]
 
--- By name; kinds that share one are one.
+-- By name; kinds with the same name are added up.
 named' :: [Text] -> (Map Text KindCounts -> Map Text a) -> IntMap.IntMap KindCounts -> Map Text a
 named' names finish kinds =
   finish $
@@ -212,8 +212,8 @@ named' names finish kinds =
           Just counts <- [IntMap.lookup number kinds]
       ]
 
--- | The slices of the window, in order: where each begins, in seconds since the
--- window did, and how long it is. Empty slices are there too.
+-- | The slices of the window, in order: where each begins, in seconds since the begin of the
+-- window, and how long it is. Empty slices are included.
 windowParts :: Drive -> [((Double, Double), Part)]
 windowParts found = map part [driveFirst found .. finalSlice]
   where
@@ -224,11 +224,10 @@ windowParts found = map part [driveFirst found .. finalSlice]
         IntMap.findWithDefault mempty number (driveParts found)
       )
     end number = min (start number + driveSlice found) (driveTo found - driveFrom found)
-    -- Since the window began.
+    -- Relative to the begin of the window.
     start number = (number - driveFirst found) * driveSlice found
 
--- | How many commands of each kind were answered from first to last, the wrong
--- answers among them.
+-- | How many commands of each kind were answered over the whole drive, wrong answers included.
 answeredByKind :: Drive -> IntMap.IntMap Int
 answeredByKind found =
   IntMap.map count (IntMap.unionsWith (<>) (map partKinds (IntMap.elems (driveParts found))))

@@ -3,9 +3,9 @@
 
 -- | Words that several threads change.
 --
--- Each operation is one instruction, and cheap as long as the word stays with
--- one core: recording a latency is 1 % of the processor time of a GET in
--- batches. An addition in two steps could be split by the scheduler.
+-- Each operation is one instruction, and cheap as long as the word stays with one core: recording a
+-- latency is 1 % of the processor time of a GET in batches. With an addition in two steps, the
+-- scheduler could run another thread between them.
 module Tool.Bench.Atomic
   ( add,
     take',
@@ -27,7 +27,7 @@ add (MutableByteArray words') (I# index) (I# amount) =
     (# state', _ #) -> (# state', () #)
 {-# INLINE add #-}
 
--- | What the word holds; it then holds that much less.
+-- | Returns the value of the word and subtracts it from the word.
 take' :: MutableByteArray RealWorld -> Int -> IO Int
 take' array@(MutableByteArray words') index@(I# index#) = do
   held@(I# held#) <- readByteArray array index
@@ -36,14 +36,14 @@ take' array@(MutableByteArray words') index@(I# index#) = do
   pure held
 {-# INLINE take' #-}
 
--- | Replaces the first value by the second, if it is there; says whether it was.
+-- | Replaces the first value by the second, if the word has the first. Returns whether it had.
 replaceIf :: MutableByteArray RealWorld -> Int -> Int -> Int -> IO Bool
 replaceIf (MutableByteArray words') (I# index) old@(I# old#) (I# new) =
   IO $ \state -> case casIntArray# words' index old# new state of
     (# state', found #) -> (# state', I# found == old #)
 {-# INLINE replaceIf #-}
 
--- | Lowers the word to a value, if that is less. Stores almost never.
+-- | Lowers the word to a value, if that is less. Seldom has to store.
 least :: MutableByteArray RealWorld -> Int -> Int -> IO ()
 least array index value = go
   where
@@ -54,7 +54,7 @@ least array index value = go
         unless done go
 {-# INLINE least #-}
 
--- | Raises the word to a value, if that is more. Stores almost never.
+-- | Raises the word to a value, if that is more. Seldom has to store.
 greatest :: MutableByteArray RealWorld -> Int -> Int -> IO ()
 greatest array index value = go
   where

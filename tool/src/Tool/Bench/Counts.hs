@@ -1,4 +1,4 @@
--- | How often commands ran, for the comparison with what the server counted.
+-- | How often commands ran, to compare with what the server counted.
 module Tool.Bench.Counts
   ( CommandCounts (..),
     counted,
@@ -9,12 +9,12 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Text (Text)
 
--- | Calls by command, named as @INFO commandstats@ names them; none of a
--- command that is not there.
+-- | Calls by command, named as in @INFO commandstats@. A command that is not in the map has no
+-- calls.
 newtype CommandCounts = CommandCounts {countsByName :: Map Text Int}
   deriving stock (Show)
 
--- | Zero is the same as not there.
+-- | A count of zero equals a missing one.
 instance Eq CommandCounts where
   one == other = present one == present other
     where
@@ -26,6 +26,6 @@ instance Semigroup CommandCounts where
 instance Monoid CommandCounts where
   mempty = CommandCounts Map.empty
 
--- | So many times what one operation adds.
+-- | What one operation adds, times this number.
 counted :: Int -> [(Text, Int)] -> CommandCounts
 counted times = CommandCounts . Map.fromListWith (+) . map (fmap (* times))

@@ -1,7 +1,7 @@
--- | Processor time: what a command costs whoever sends it.
+-- | Processor time.
 --
--- On one core, operations per second say as much about the server as about the
--- client. Processor time per command says what the client alone costs.
+-- On one core, operations per second say as much about the server as about the client. Processor
+-- time per command shows the cost of the client alone.
 module Tool.Bench.Cpu
   ( Nanos,
     ownCpu,
@@ -17,13 +17,13 @@ import System.CPUTime (getCPUTime)
 -- | Nanoseconds.
 type Nanos = Int
 
--- | User and system time of this process, all its threads. \(O(1)\).
+-- | User and system time of this process, of all its threads. \(O(1)\).
 ownCpu :: IO Nanos
 ownCpu = (\picoseconds -> fromInteger (picoseconds `div` 1000)) <$> getCPUTime
 
--- | User and system time of the children that have ended and been waited for.
--- The difference around one child's life is that child's, if no other child
--- ends meanwhile. \(O(1)\).
+-- | User and system time of the children that have ended and been waited for. The difference
+-- between before and after one child's life is the time of that child, if no other child ends
+-- meanwhile. \(O(1)\).
 endedChildrenCpu :: IO Nanos
 endedChildrenCpu = fromIntegral <$> childrenNanos
 

@@ -1,5 +1,5 @@
--- | What a disk costs a server that must not lose anything: how long the kernel
--- takes to say that an append has reached it.
+-- | The cost of a disk for a server that must not lose anything: how long it takes until the kernel
+-- confirms that an append has reached the disk.
 module Tool.Bench.Disk
   ( probeDisk,
 
@@ -26,9 +26,9 @@ import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Document (Disk (..))
 import Tool.Bench.Histogram (fromValues)
 
--- | Appends a hundred bytes and synchronises, up to two hundred times or for
--- half a second, in a file of its own in that folder. 'Nothing' if nothing can
--- be written there. Blocks for up to half a second and one synchronisation.
+-- | Appends a hundred bytes and synchronises, up to two hundred times or for half a second, in a
+-- file of its own in that folder. 'Nothing' if it cannot write there. Blocks for up to half a
+-- second and one synchronisation.
 probeDisk :: FilePath -> IO (Maybe Disk)
 probeDisk folder = do
   mounts <-
@@ -46,7 +46,7 @@ measured :: FilePath -> IO [Nanos]
 measured folder =
   bracket (openBinaryTempFile folder "fsync-probe") (removeFile . fst) $ \(_, handle) ->
     bracket (handleToFd handle) closeFd $ \file -> do
-      -- The first allocates blocks and metadata.
+      -- Not counted: the first append allocates blocks and metadata.
       _ <- once file
       began <- monotonic
       repeated (began + 500000000) 200 file

@@ -1,12 +1,11 @@
--- | What a measurement found, as data: where it was made, what was sent, what
--- came back. Everything that measures makes a 'Document'; everything that shows,
--- compares or merges reads nothing else.
+-- | The results of a measurement as data: where it was made, what was sent, what came back.
+-- Everything that measures makes a 'Document'; everything that shows, compares or merges reads
+-- nothing else.
 --
--- Latencies are nanoseconds, times inside an iteration are seconds since its
--- window began. 'Nothing' and empty lists stand for what was not measured, and
--- for what the server would not tell. The JSON form is
--- "Tool.Bench.Document.Json"; what follows from the data — rates, totals — is
--- "Tool.Bench.Document.Totals".
+-- Latencies are nanoseconds, times inside an iteration are seconds since its window began.
+-- 'Nothing' and empty lists stand for what was not measured and for what the server refused to
+-- tell. "Tool.Bench.Document.Json" has the JSON form, "Tool.Bench.Document.Totals" the figures that
+-- follow from the data, such as rates and totals.
 module Tool.Bench.Document
   ( -- * The whole
     Document (..),
@@ -47,13 +46,13 @@ import Data.Word (Word64)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 
--- | One file.
+-- | The contents of one file.
 data Document = Document
   { documentManifest :: Manifest,
     documentRuns :: [Run],
-    -- | What the reader should know about all of it.
+    -- | What the reader should know about the whole document.
     documentNotes :: [Text],
-    -- | The documents this one was merged from; empty if it was measured.
+    -- | The documents that this one was merged from. Empty for a document that was measured.
     documentOrigins :: [Origin]
   }
   deriving stock (Eq, Show)
@@ -79,7 +78,7 @@ data Manifest = Manifest
     manifestCapabilities :: Int,
     manifestRtsArguments :: [Text],
     manifestDisk :: Maybe Disk,
-    -- | Whatever else is known, by name.
+    -- | Further facts about the machine, by name.
     manifestFacts :: Map Text Text
   }
   deriving stock (Eq, Show)
@@ -96,40 +95,40 @@ data Disk = Disk
 data Origin = Origin
   { originName :: Text,
     originManifest :: Manifest,
-    -- | Its machine's clock minus that of the first document, if both asked the
-    -- same server for the time.
+    -- | Its machine's clock minus that of the first document's machine, if both generators asked
+    -- the same server for the time.
     originClock :: Maybe Clock
   }
   deriving stock (Eq, Show)
 
 -- | One cell: a load against a target, measured once or more.
 data Run = Run
-  { -- | Unique in its document.
+  { -- | The name, unique in its document.
     runName :: Text,
     runSpec :: Spec,
     runServer :: ServerFacts,
     runIterations :: [Iteration],
-    -- | Why the numbers must not be used. Empty: they may.
+    -- | Why the numbers must not be used. If it is empty, they may be used.
     runProblems :: [Text],
     -- | What the reader should know.
     runNotes :: [Text],
-    -- | What redis-benchmark reached beside it.
+    -- | The result of redis-benchmark under the same load.
     runReference :: Maybe Reference
   }
   deriving stock (Eq, Show)
 
--- | What was asked for.
+-- | What the user requested.
 data Spec = Spec
-  { -- | Such as @get@ or @mixed@.
+  { -- | The operation, such as @get@ or @mixed@.
     specOperation :: Text,
-    -- | All of the workload in words, such as @70:get,30:set@.
+    -- | The whole workload in words, such as @70:get,30:set@.
     specWorkload :: Text,
     specSeed :: Word64,
-    -- | Different keys.
+    -- | The number of different keys.
     specKeys :: Int,
-    -- | Bytes of a key; of a template, those of its longest.
+    -- | Bytes of a key. For a template: bytes of its longest key.
     specKeySize :: Int,
-    -- | Such as @uniform@ or @zipf 0.99@.
+    -- | How keys are chosen, such as @uniform@ or @zipf 0.99@.
     specDistribution :: Text,
     -- | Bytes of a value, such as @512@, @100-2000@ or @32:5,1k:3@.
     specValueSizes :: Text,
@@ -138,27 +137,26 @@ data Spec = Spec
     specBatch :: Int,
     -- | The most commands that can be on their way at a time.
     specInFlight :: Int,
-    -- | Connections per node; 'Nothing' is one per capability.
+    -- | Connections per node. 'Nothing' means one per capability.
     specMuxCount :: Maybe Int,
     specPolling :: Bool,
     specCapabilities :: Int,
     specLoop :: Loop,
     -- | Seconds of load before the measured window.
     specWarmup :: Double,
-    -- | Seconds asked for, if the end is a time.
+    -- | Seconds requested, if the window ends after a time.
     specDuration :: Maybe Double,
-    -- | Commands asked for, if the end is a count.
+    -- | Commands requested, if the window ends after a number of them.
     specRequests :: Maybe Int,
     specTarget :: TargetKind,
     specTls :: Bool,
-    -- | Of the RESP protocol.
+    -- | The version of RESP.
     specProtocol :: Int,
-    -- | Such as @local@ or @relay 1 ms@.
+    -- | The network, such as @local@ or @relay 1 ms@.
     specNetwork :: Text,
     -- | @none@, @rdb@, @aof-everysec@ …, where it is known.
     specPersistence :: Maybe Text,
-    -- | What else tells this run from its neighbours, such as the axes of a
-    -- campaign.
+    -- | What else distinguishes this run from its neighbours, such as the axes of a campaign.
     specAxes :: Map Text Text
   }
   deriving stock (Eq, Show)
@@ -167,39 +165,39 @@ data Spec = Spec
 data Loop
   = -- | When a reply has come.
     Closed
-  | -- | So many a second, evenly.
+  | -- | At a rate, evenly.
     OpenConstant Double
-  | -- | So many a second on average, independent of each other.
+  | -- | At a mean rate, independently of each other.
     OpenPoisson Double
-  | -- | From one rate to another.
+  | -- | At a rate that changes from the first to the second.
     OpenRamp Double Double
   deriving stock (Eq, Show)
 
--- | What was measured.
+-- | The kind of the server or servers that were measured.
 data TargetKind
   = TargetStandalone
   | TargetCluster
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | For people and for JSON.
+-- | The name, in texts and in JSON.
 targetName :: TargetKind -> String
 targetName = \case
   TargetStandalone -> "standalone"
   TargetCluster -> "cluster"
 
--- | The server, as far as it told.
+-- | What the server told about itself.
 data ServerFacts = ServerFacts
-  { -- | Such as @redis 7.0.15@.
+  { -- | Product and version, such as @redis 7.0.15@.
     serverName :: Text,
     -- | How many nodes serve keys.
     serverNodes :: Int,
-    -- | Of the program file, where it is ours to read.
+    -- | SHA-256 of the program file, if this process can read it.
     serverSha256 :: Maybe Text,
     -- | Settings that are not the default.
     serverConfig :: Map Text Text,
     -- | This machine's clock minus the server's.
     serverClock :: Maybe Clock,
-    -- | What it would not tell, in words.
+    -- | What the server refused to tell, in words.
     serverRefused :: [Text]
   }
   deriving stock (Eq, Show)
@@ -207,18 +205,18 @@ data ServerFacts = ServerFacts
 -- | The difference between two clocks, in nanoseconds.
 data Clock = Clock
   { clockOffset :: Int,
-    -- | How far off that may be, either way.
+    -- | The most that the offset may be wrong, in either direction.
     clockUncertainty :: Int
   }
   deriving stock (Eq, Show)
 
--- | A run of redis-benchmark.
+-- | The result of a run of redis-benchmark.
 data Reference = Reference
   { referenceOpsPerSecond :: Double,
-    -- | Milliseconds, as it says.
+    -- | Milliseconds, as redis-benchmark prints them.
     referenceP50 :: Double,
     referenceP99 :: Double,
-    -- | Processor time of its process per command, in nanoseconds.
+    -- | Processor time of redis-benchmark's process per command, in nanoseconds.
     referenceCpuPerOp :: Double,
     referenceCommands :: Int,
     -- | Its arguments, without secrets.
@@ -230,24 +228,24 @@ data Reference = Reference
 data Iteration = Iteration
   { -- | Nanoseconds since 1970, by this machine's clock.
     iterationStarted :: Int,
-    -- | How long the window was.
+    -- | The length of the window.
     iterationSeconds :: Double,
-    -- | Where several windows were merged: the part that all have in common. The
-    -- rate is that of this part.
+    -- | The part that all windows have in common, if several windows were merged. The rate is that
+    -- of this part.
     iterationCommon :: Maybe Common,
-    -- | By the command's name; what ended inside the window.
+    -- | The commands that ended inside the window, by name.
     iterationCommands :: Map Text CommandStats,
-    -- | Everything that failed, by class, preload and warm-up included.
+    -- | How many commands failed, by class of error, preload and warm-up included.
     iterationErrors :: Map Text Int,
     -- | The window cut into slices, in order.
     iterationSeries :: [Slice],
-    -- | By the node's address.
+    -- | The answers of each node, by its address.
     iterationNodes :: Map Text NodeStats,
     iterationSamples :: [ServerSample],
     iterationEvents :: [Event],
     -- | Processor time of this process over the window, in nanoseconds.
     iterationCpu :: Double,
-    -- | The part of it that was garbage collection.
+    -- | The part of 'iterationCpu' that was garbage collection.
     iterationGcCpu :: Maybe Double,
     iterationMemory :: Memory,
     iterationTrust :: Trust,
@@ -258,28 +256,28 @@ data Iteration = Iteration
 -- | A part of a window.
 data Common = Common
   { commonSeconds :: Double,
-    -- | Commands answered well in it; not whole where slices lie in it partly.
+    -- | Commands answered without an error in it. Not a whole number if slices lie only partly in
+    -- it.
     commonOps :: Double
   }
   deriving stock (Eq, Show)
 
--- | What became of one kind of command. How many there were is how many
--- latencies there are.
+-- | The results of one kind of command. The number of commands is the number of latencies.
 data CommandStats = CommandStats
   { commandHits :: Int,
     commandMisses :: Int,
-    -- | Inside the window, by class.
+    -- | Errors inside the window, by class.
     commandErrors :: Map Text Int,
-    -- | From the submit to the reply.
+    -- | Times from the submit to the reply.
     commandService :: Histogram,
-    -- | From the intended start to the reply; for open loops. Also of those that were
+    -- | Times from the intended start to the reply; for open loops. Includes the commands that were
     -- due in the window and answered after it.
     commandResponse :: Maybe Histogram
   }
   deriving stock (Eq, Show)
 
--- | Two parts of the same kind. No response times unless both have them, or one
--- is empty.
+-- | Adds two parts of the same kind. The sum has response times only if both parts have them, or if
+-- the part without them is empty.
 instance Semigroup CommandStats where
   one <> other =
     CommandStats
@@ -293,7 +291,7 @@ instance Semigroup CommandStats where
             (commandService other, commandResponse other)
       }
 
--- Response times of a part that has none would be missing from the whole.
+-- If one part has no response times, those of the whole would be incomplete.
 together :: (Histogram, Maybe Histogram) -> (Histogram, Maybe Histogram) -> Maybe Histogram
 together (service, response) (service', response') = case (response, response') of
   (Just one, Just other) -> Just (one <> other)
@@ -301,7 +299,7 @@ together (service, response) (service', response') = case (response, response') 
   (_, Nothing) | Histogram.count service' == 0 -> response
   _ -> Nothing
 
--- | What one node answered.
+-- | The replies of one node.
 data NodeStats = NodeStats
   { nodeErrors :: Map Text Int,
     nodeService :: Histogram
@@ -326,7 +324,7 @@ data SliceStats = SliceStats
   }
   deriving stock (Eq, Show)
 
--- | Two parts of the same slice; as for 'CommandStats'.
+-- | Adds two parts of the same slice. Response times as for 'CommandStats'.
 instance Semigroup SliceStats where
   one <> other =
     SliceStats
@@ -336,11 +334,11 @@ instance Semigroup SliceStats where
         sliceErrors = sliceErrors one + sliceErrors other
       }
 
--- | What a node said of itself.
+-- | The figures that a node gave about itself at one time.
 data ServerSample = ServerSample
   { -- | Seconds since the window began.
     sampleAt :: Double,
-    -- | Its address.
+    -- | The address of the node.
     sampleNode :: Text,
     -- | By the names that INFO gives them, such as @used_memory@,
     -- @instantaneous_ops_per_sec@ or @aof_delayed_fsync@.
@@ -348,62 +346,61 @@ data ServerSample = ServerSample
   }
   deriving stock (Eq, Show)
 
--- | Something that happened, and may explain what the curve does.
+-- | Something that happened, and may explain the shape of the curve.
 data Event = Event
   { -- | Seconds since the window began.
     eventAt :: Double,
     eventUntil :: Double,
-    -- | Such as @aof-rewrite@, @bgsave@, @fsync-delay@, @failover@, @stall@ or
+    -- | The kind of event, such as @aof-rewrite@, @bgsave@, @fsync-delay@, @failover@, @stall@ or
     -- @change-point@.
     eventKind :: Text,
     eventText :: Text
   }
   deriving stock (Eq, Show)
 
--- | Whether the generator itself was good enough.
+-- | Whether the generator itself was fast enough for the figures to be about the server.
 data Trust = Trust
-  { -- | Its processor time over that of the cores it may use, 0 to 1.
+  { -- | The generator's processor time over that of the cores it may use, 0 to 1.
     trustCpuShare :: Maybe Double,
-    -- | Garbage collection over all its processor time, 0 to 1.
+    -- | The generator's processor time in garbage collection over all its processor time, 0 to 1.
     trustGcShare :: Maybe Double,
-    -- | Time its threads waited for a core over the window's length; of all threads
-    -- together, so that it may be above 1.
+    -- | Time that the generator's threads waited for a core, over the window's length. The sum of
+    -- all threads, so it may be above 1.
     trustRunQueue :: Maybe Double,
-    -- | Throughput times mean latency over the commands on their way: 1 when
-    -- the clocks are right.
+    -- | Throughput times mean latency, over the number of commands on their way: 1 when the clocks
+    -- are right.
     trustLittle :: Maybe Double,
     -- | Whether the warm-up ended in a steady state.
     trustSteady :: Maybe Bool,
-    -- | Nanoseconds from the intended to the actual start; for open loops.
+    -- | Schedule error: nanoseconds from the intended to the actual start; for open loops.
     trustSchedule :: Maybe Histogram,
-    -- | What makes it not good enough.
+    -- | Why the generator was not good enough.
     trustProblems :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | Nothing is known.
+-- | A 'Trust' in which nothing is known.
 noTrust :: Trust
 noTrust = Trust Nothing Nothing Nothing Nothing Nothing Nothing []
 
--- | Bytes; 0 where it is not known.
+-- | Memory in bytes; 0 where it is not known.
 data Memory = Memory
-  { -- | The most the process ever had resident.
+  { -- | The most memory that the process ever had resident.
     memoryPeakResident :: Int,
-    -- | The most the runtime ever held.
+    -- | The most memory that the runtime ever held.
     memoryMaxInUse :: Int,
-    -- | The most that was live at a major collection.
+    -- | The most memory that was live at a major collection.
     memoryMaxLive :: Int
   }
   deriving stock (Eq, Show)
 
--- | Whether the server counted what the client counted, by command. Everything
--- this process sent counts: preload, warm-up and what came after the time was
--- up.
+-- | Whether the server counted what the client counted, by command. Everything that this process
+-- sent counts: preload, warm-up, and the commands after the end of the window.
 data Agreement
-  = -- | Exactly.
+  = -- | The counts are equal.
     Agrees (Map Text Int)
-  | -- | The client's counts, the server's counts.
+  | -- | The client's counts and the server's counts.
     Disagrees (Map Text Int) (Map Text Int)
-  | -- | No comparison, and why.
+  | -- | There is no comparison, for this reason.
     NotComparable Text
   deriving stock (Eq, Show)

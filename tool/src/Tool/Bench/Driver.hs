@@ -1,15 +1,14 @@
 -- | The measured part of a run: threads, one client, one clock.
 --
--- Each thread draws commands from its own stream and counts into the tally of its
--- capability, so that cores share nothing but the client. What they do is one of two
--- things: "Tool.Bench.Driver.Closed" or "Tool.Bench.Driver.Open". Here they are
--- started together, watched, and their counts put together slice by slice.
+-- Each thread draws commands from its own stream and counts into the tally of its capability, so
+-- that cores share nothing but the client. Threads run "Tool.Bench.Driver.Closed" or
+-- "Tool.Bench.Driver.Open". This module starts them together, watches them, and adds up their
+-- counts slice by slice.
 --
--- What ends between the end of the warm-up and the end of the window is
--- measured: the rate is a number of replies in a known span, and nothing is
--- measured while the load builds up or runs out. Where the end is a count and
--- not a time, the warm-up is a run of its own, and the window ends with the last
--- reply.
+-- Commands that end between the end of the warm-up and the end of the window are measured: the rate
+-- is a number of replies in a known span, and nothing is measured while the load builds up or runs
+-- out. If the window ends after a number of commands and not after a time, the warm-up is a run of
+-- its own, and the window ends with the last reply.
 module Tool.Bench.Driver
   ( Course (..),
     Drive (..),
@@ -50,30 +49,29 @@ import Tool.Options.Bench (LoadOptions (..))
 import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
 import Tool.Span (nanosIn, secondsIn)
 
--- | What is to be done.
+-- | What a drive needs.
 data Course = Course
   { courseProgress :: Progress,
     courseClient :: Client,
     courseWorkload :: Workload,
     courseLoad :: LoadOptions,
     courseNodes :: Nodes,
-    -- | The moment at which the load begins, on the monotonic clock; 'Nothing':
-    -- at once.
+    -- | The moment at which the load begins, on the monotonic clock. 'Nothing' means at once.
     courseBegin :: Maybe Nanos
   }
 
--- | What was found.
+-- | The results of a drive.
 data Drive = Drive
-  { -- | By slice: those of the window are numbered from 'driveFirst'.
+  { -- | The counts by slice. The first slice of the window has the number 'driveFirst'.
     driveParts :: Parts,
     driveFirst :: Int,
-    -- | Where each slice begins; the slices' grid is the window's.
+    -- | The begin of the window, and of its first slice.
     driveFrom :: Nanos,
     driveTo :: Nanos,
     driveSlice :: Nanos,
     -- | Seconds of load before the window.
     driveWarmup :: Double,
-    -- | Whether the rate became steady in it, if that was waited for.
+    -- | Whether the rate became steady in the warm-up, if the warm-up waited for that.
     driveSettled :: Maybe Bool,
     -- | When the window began, in nanoseconds since 1970.
     driveStarted :: Int,
@@ -82,15 +80,15 @@ data Drive = Drive
     driveMemory :: Memory
   }
 
--- | How many threads send, on this many capabilities: in an open loop one per
--- capability is enough.
+-- | How many threads send, on this number of capabilities. In an open loop one per capability is
+-- enough.
 lanes :: LoadOptions -> Int -> Int
 lanes load capabilities = case planArrivals (loadPlan load) of
   Just _ -> min (loadThreads load) capabilities
   Nothing -> loadThreads load
 
--- | Runs the load for warm-up and window. Blocks until every command that was
--- sent has its reply or its error.
+-- | Runs the load for warm-up and window. Blocks until every command that was sent has its reply or
+-- its error.
 drive :: Course -> IO Drive
 drive course = case planRequests plan of
   Nothing -> stretch course (planWarmup plan) Nothing
@@ -102,7 +100,7 @@ drive course = case planRequests plan of
         driveParts <$> stretch (lasting 0.001) (WarmupUntilSteady most) Nothing
     let begin = if IntMap.null before then courseBegin course else Nothing
     found <- stretch course {courseBegin = begin} (WarmupFor 0) (Just count)
-    -- All of the warm-up is from before the window.
+    -- Everything in the warm-up's run is from before the window.
     pure found {driveParts = IntMap.insertWith (<>) (-1) (fold before) (driveParts found)}
   where
     plan = loadPlan (courseLoad course)
@@ -121,15 +119,15 @@ stretch course warmup count = do
       shape = Shape {shapeKinds = length (kinds workload), shapeNodes = nodeCount nodes}
   window <- newWindow anchor (nanosIn (planSlice plan))
   barrier <- newEmptyMVar :: IO (MVar ())
-  -- Threads stay on one capability each, by their numbers.
+  -- Each thread stays on one capability, chosen by its number.
   shared <-
     smallArrayFromList
       <$> traverse (const (newTally window shape begin)) [1 .. min threads capabilities]
   jobs <- traverse (job window barrier begin threads shared) [0 .. threads - 1]
   let all' = toList shared
-      -- Each stays on one capability. Left to itself, the runtime moves waiting
-      -- threads to whichever capability is idle for a moment: with -N2 and 256
-      -- of them that costs a fifth of the throughput (500 against 600 k/s).
+      -- Each thread stays on one capability. By default the runtime moves waiting threads to
+      -- whichever capability is idle for a moment: with -N2 and 256 threads that costs a fifth of
+      -- the throughput (500 against 600 k/s).
       alongside (number, run) others = withAsyncOn number run (\one -> others >> wait one)
   collected <- newIORef IntMap.empty
   let pick =
@@ -183,7 +181,7 @@ stretch course warmup count = do
     plan = loadPlan load
     workload = courseWorkload course
     nodes = courseNodes course
-    -- What a thread does once it may.
+    -- What a thread does after the barrier opens.
     job window barrier begin threads shared number = do
       stream <- newStream workload number
       let lane =
@@ -205,9 +203,9 @@ stretch course warmup count = do
             open capability (limited threads number dues) lane
     goal threads number = maybe UntilEnd (Operations . share threads number) count
     limited threads number dues = maybe dues (\all' -> take (share threads number all') dues) count
-    -- Of so many, the part of one thread.
+    -- One thread's share of a number of commands.
     share threads number all' = all' `div` threads + (if number < all' `mod` threads then 1 else 0)
-    -- The warm-up of a ramp is at the rate with which it begins.
+    -- The warm-up of a ramp is at the ramp's first rate.
     planned begin anchor arriving threads number = case arriving of
       Ramp from _ _ ->
         takeWhile (< anchor) (map (begin +) (times (Constant from)))
@@ -216,8 +214,7 @@ stretch course warmup count = do
       where
         times one = arrivals one (loadSeed load) threads number
 
--- Calls the action four times a second until it is told to stop, or until the
--- threads have ended.
+-- Calls the action four times a second until the time is over or the threads have ended.
 watch :: Async a -> IO Nanos -> (Nanos -> IO ()) -> IO ()
 watch running left step = go
   where
@@ -231,7 +228,7 @@ watch running left step = go
 quarter :: Nanos
 quarter = 250000000
 
--- For those who watch: the latest slice that is over is the one to show.
+-- The state that the progress display shows: its latencies are those of the latest complete slice.
 stateOf :: Window -> Parts -> Nanos -> Nanos -> Int -> State
 stateOf window parts from now measured =
   State

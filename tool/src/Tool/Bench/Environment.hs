@@ -1,5 +1,5 @@
--- | Where a result comes from, as far as the process can tell: a number without
--- its machine is a rumour. No host names, no paths, no secrets.
+-- | The origin of a result, as far as the process can find out: a number without its machine is a
+-- rumour. No host names, no paths, no secrets.
 module Tool.Bench.Environment
   ( manifest,
     withoutSecrets,
@@ -32,7 +32,7 @@ import Tool.Bench.Document (Manifest (..), Memory (..))
 import Tool.Bench.Machine (machineFacts, revision)
 import Tool.Span (sinceEpoch)
 
--- | The machine, the kernel, the compiler, the runtime.
+-- | Describes the machine, the kernel, the compiler and the runtime.
 manifest :: IO Manifest
 manifest = do
   cpuInfo <- contents "/proc/cpuinfo"
@@ -75,9 +75,9 @@ manifest = do
 wallClock :: IO Int
 wallClock = sinceEpoch <$> getPOSIXTime
 
--- | Nanoseconds since 1970, and the monotonic clock's at the same moment. Between the
--- two looks the system may have this thread wait, so they are taken again until both
--- fit into twenty microseconds, or the closest of a hundred.
+-- | Nanoseconds since 1970, and the monotonic clock at the same moment. The system may suspend this
+-- thread between the readings, so it repeats them until they lie within twenty microseconds, or
+-- takes the closest of a hundred.
 clocks :: IO (Int, Nanos)
 clocks = look >>= closest (99 :: Int)
   where
@@ -91,7 +91,7 @@ clocks = look >>= closest (99 :: Int)
       after <- monotonic
       pure (after - before, (wall, before + (after - before) `div` 2))
 
--- | The command line with stars for passwords.
+-- | The command line with stars in place of passwords.
 withoutSecrets :: [String] -> [String]
 withoutSecrets = \case
   "--password" : _ : rest -> "--password" : "***" : withoutSecrets rest
@@ -105,7 +105,7 @@ withoutSecrets = \case
     | otherwise -> withoutPassword argument : withoutSecrets rest
   [] -> []
 
--- A URL with stars for its password, which ends at the last @.
+-- A URL with stars in place of its password, which ends at the last @.
 withoutPassword :: String -> String
 withoutPassword argument = case Text.breakOn "://" (Text.pack argument) of
   (scheme, rest)
@@ -114,14 +114,13 @@ withoutPassword argument = case Text.breakOn "://" (Text.pack argument) of
       Text.unpack (scheme <> "://" <> Text.takeWhile (/= ':') credentials <> ":***@" <> host)
   _ -> argument
 
--- | Whether the processor says that it is not a real one: waking a sleeping
--- core is dear there.
+-- | Whether the processor reports that it is virtual: waking a sleeping core is expensive there.
 isVirtualMachine :: IO Bool
 isVirtualMachine =
   maybe False (elem "hypervisor" . Char8.words) . field "flags" <$> contents "/proc/cpuinfo"
 
--- | What this process needed at most, so far. Ends with a major collection, so
--- that there is at least one figure for what is live.
+-- | The most memory that this process has needed so far. Ends with a major collection, so that
+-- there is at least one figure for live memory.
 memory :: IO Memory
 memory = do
   status <- contents "/proc/self/status"
@@ -146,7 +145,7 @@ field name whole = do
   line <- find (name `ByteString.isPrefixOf`) (Char8.lines whole)
   pure (Char8.dropWhile (`elem` (" \t:" :: String)) (Char8.dropWhile (/= ':') line))
 
--- Empty where there is no such file.
+-- Empty if there is no such file.
 contents :: FilePath -> IO ByteString
 contents path = either nothing id <$> try (ByteString.readFile path)
   where

@@ -1,8 +1,8 @@
--- | What happened on the servers, read off what they said each second.
+-- | Events on the servers, found in the samples that are taken each second.
 --
--- A counter that grew between two samples happened somewhere in between; a
--- state that was seen in several samples lasted at least from the first to the
--- last of them. So events are as exact as the samples are close.
+-- If a counter grew between two samples, the event happened somewhere in between. A state that
+-- several samples show lasted at least from the first to the last of them. So events are as exact
+-- as the samples are close.
 module Tool.Bench.Events
   ( eventsOf,
     stalls,
@@ -20,7 +20,7 @@ import Tool.Bench.Document.Totals (sliceRate)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Text (duration, fixed)
 
--- | The events of all nodes, by time.
+-- | The events of all nodes, in order of time.
 eventsOf :: [ServerSample] -> [Event]
 eventsOf samples = sortOn eventAt (concatMap ofNode (Map.elems byNode))
   where
@@ -70,7 +70,7 @@ ofNode samples =
           eventText = sampleNode before <> ": " <> text
         }
 
--- | Slices in which hardly anything was answered: less than a tenth of the
+-- | A stall for each slice in which hardly any command was answered: fewer than a tenth of the
 -- median of all slices.
 stalls :: [Slice] -> [Event]
 stalls slices =

@@ -1,19 +1,17 @@
--- | How latencies are distributed: counts in buckets whose width grows with
--- the value, so that every value keeps at least three significant digits.
+-- | The distribution of latencies: counts in buckets whose width grows with the value, so that
+-- every value keeps at least three significant digits.
 --
--- The layout is that of HDR histograms. Values below 1024 have a bucket each.
--- Above, every power of two is cut into 512 buckets of equal width, and a
--- bucket answers with its middle: at most 1 part in 1024 from any value in it.
--- The range is all of 'Int', so nothing is ever clamped: one nanosecond, an
--- hour, a year.
+-- The layout is that of HDR histograms. Values below 1024 have a bucket each. Above, every power of
+-- two is divided into 512 buckets of equal width. The middle stands for all values of a bucket: it
+-- differs from them by at most 1 part in 1024. The range is all of 'Int', so no value is clamped:
+-- one nanosecond, an hour, a year.
 --
--- This is the finished form: immutable and a 'Monoid'. Merging adds counts, and
--- loses nothing: the whole is what one recorder that saw everything would have
--- given. What is written to while the clock runs is
--- "Tool.Bench.Histogram.Recorder".
+-- This is the finished form: immutable and a 'Monoid'. Merging adds counts, and loses nothing: the
+-- result is what one recorder would have given that saw all values. "Tool.Bench.Histogram.Recorder"
+-- is the mutable form, for recording while the clock runs.
 --
--- Percentiles of percentiles mean nothing; to combine runs, merge them and ask
--- again.
+-- Percentiles of percentiles mean nothing. To combine runs, merge their histograms and take the
+-- percentile of the result.
 module Tool.Bench.Histogram
   ( -- * Histograms
     Histogram,
@@ -56,15 +54,14 @@ import Data.Primitive.PrimArray
     writePrimArray,
   )
 
--- | Counts of values, with their exact extremes and sum.
+-- | Counts of values, with the exact extremes and the exact sum.
 data Histogram = Histogram
   { histogramCount :: Int,
     histogramSum :: Integer,
     histogramMinimum :: Int,
     histogramMaximum :: Int,
-    -- | Bucket, count, bucket, count …: ascending, and only those that hold
-    -- something. A run keeps one of these for each command and second, so they
-    -- are kept small.
+    -- | Bucket, count, bucket, count …: ascending, without empty buckets. A run keeps a histogram
+    -- for each command and second, so they are kept small.
     histogramCells :: PrimArray Int
   }
   deriving stock (Eq, Show)
@@ -89,8 +86,8 @@ instance Monoid Histogram where
         histogramCells = primArrayFromListN 0 []
       }
 
--- | From the sum, the exact minimum and maximum, and the buckets' counts.
--- Empty buckets are dropped. \(O(n \log n)\).
+-- | A histogram from the sum, the exact minimum and maximum, and the buckets' counts. Drops empty
+-- buckets. \(O(n \log n)\).
 fromBuckets :: Integer -> Int -> Int -> [(Int, Int)] -> Histogram
 fromBuckets exact lowest highest counts
   | List.null held = mempty
@@ -105,7 +102,7 @@ fromBuckets exact lowest highest counts
   where
     held = filter ((> 0) . snd) counts
 
--- | From the values themselves; negative ones count as 0. \(O(n \log n)\).
+-- | A histogram of these values. Negative values count as 0. \(O(n \log n)\).
 fromValues :: [Int] -> Histogram
 fromValues = \case
   [] -> mempty
@@ -117,12 +114,12 @@ fromValues = \case
           (List.foldl' max 0 held)
           [(bucketOf value, 1) | value <- held]
 
--- | The buckets of a histogram with the exact sum, minimum and maximum, which
--- were kept apart.
+-- | The buckets of a histogram with the exact sum, minimum and maximum, which were stored
+-- separately.
 restored :: Integer -> Int -> Int -> Histogram -> Histogram
 restored exact lowest highest = fromBuckets exact lowest highest . buckets
 
--- | Bucket and count, ascending, without the empty ones. \(O(n)\).
+-- | Buckets and counts, ascending, without the empty buckets. \(O(n)\).
 buckets :: Histogram -> [(Int, Int)]
 buckets = pairs . primArrayToList . histogramCells
   where
@@ -138,7 +135,7 @@ cells held =
   where
     counts = IntMap.fromListWith (+) held
 
--- Both ascending, and so is the result. \(O(n)\).
+-- Adds two arrays of cells. Both are ascending, and so is the result. \(O(n)\).
 merged :: PrimArray Int -> PrimArray Int -> PrimArray Int
 merged one other
   | sizeofPrimArray one == 0 = other
@@ -170,7 +167,7 @@ merged one other
       | otherwise = indexPrimArray array place
     countAt array place = indexPrimArray array (place + 1)
 
--- | How many values. \(O(1)\).
+-- | The number of values. \(O(1)\).
 count :: Histogram -> Int
 count = histogramCount
 
@@ -195,9 +192,9 @@ mean histogram
   | otherwise =
     fromInteger (histogramSum histogram) / fromIntegral (histogramCount histogram)
 
--- | The value that so many percent of all values do not exceed (nearest rank):
--- within 1/1024 of the sample of that rank, and never outside the extremes.
--- 0 if there is no value. \(O(n)\) in the number of buckets.
+-- | The value that this percentage of all values does not exceed (nearest rank): within 1/1024 of
+-- the value of that rank, and never outside the extremes. 0 if there is no value. \(O(n)\) in the
+-- number of buckets.
 percentile :: Double -> Histogram -> Int
 percentile percent histogram
   | histogramCount histogram == 0 = 0
@@ -218,7 +215,7 @@ percentile percent histogram
 -- lies in 512 .. 1023, so that e * 512 + (v >> e) continues where the buckets
 -- of width one (0 .. 1023) end: 1024 has e = 1 and bucket 512 + 512.
 
--- | The bucket of a value that is not negative. \(O(1)\), no allocation.
+-- | The bucket of a value, which must not be negative. \(O(1)\), no allocation.
 bucketOf :: Int -> Int
 bucketOf value
   | value < 2 * bucketsPerRow = value
@@ -234,7 +231,7 @@ bucketLowest bucket
     let e = bucket `div` bucketsPerRow - 1
      in (bucket - e * bucketsPerRow) `shiftL` e
 
--- | The value a bucket stands for. \(O(1)\).
+-- | The value that stands for a bucket: its middle. \(O(1)\).
 bucketMiddle :: Int -> Int
 bucketMiddle bucket
   | bucket < 2 * bucketsPerRow = bucket
@@ -246,6 +243,6 @@ bucketMiddle bucket
 bucketsPerRow :: Int
 bucketsPerRow = 512
 
--- | Rows of 'bucketsPerRow' buckets that cover all of 'Int'.
+-- | The number of rows of 'bucketsPerRow' buckets that cover all of 'Int'.
 rowCount :: Int
 rowCount = finiteBitSize (0 :: Int) - 9

@@ -1,6 +1,6 @@
--- | A document as one page of HTML: no script, nothing from the network, so
--- that the file can be kept and sent. It is readable on a phone, and follows the
--- reader's choice of a light or a dark page.
+-- | A document as one HTML page: without scripts and without anything from the network, so that the
+-- file can be kept and sent. It is readable on a phone, and follows the reader's choice of a light
+-- or a dark page.
 module Tool.Bench.Html
   ( report,
     page,
@@ -29,8 +29,7 @@ import Tool.Span (dated)
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (fixed, percent, thousands)
 
--- | The whole report: what came out, each run with its charts, and where it was
--- made.
+-- | The whole report: the results, each run with its charts, and the machine that measured them.
 report :: Document -> ByteString
 report document =
   page "Benchmark report" $
@@ -61,7 +60,7 @@ report document =
       | length runs <= 8 = spectra "Latency spectrum" [(runName run, run) | run <- runs]
       | otherwise = []
 
--- | A page with this title.
+-- | A page with this title and this content.
 page :: Text -> [Markup] -> ByteString
 page title content =
   render . (<> raw "\n") . Markup.document $
@@ -97,8 +96,8 @@ pageStyle =
       "h3{font-size:15px;margin:1.4em 0 .3em}",
       ".lead{font-size:17px;margin:.2em 0 1em}.note{color:var(--soft)}",
       ".bad{color:var(--bad);font-weight:600}.good{color:var(--good);font-weight:600}",
-      -- What is cut off shows that it is: a shadow at the edge, which lies still while the
-      -- page's own colour moves over it at the end.
+      -- A shadow at the edge shows that the content is cut off. The shadow stays in place, while
+      -- the page's own colour moves over it at the end.
       ".scroll{overflow-x:auto;-webkit-overflow-scrolling:touch;",
       "background:linear-gradient(90deg,var(--page) 30%,transparent) 0/36px 100% local,",
       "linear-gradient(270deg,var(--page) 30%,transparent) 100%/36px 100% local,",
@@ -403,7 +402,7 @@ clockText clock =
     <> format Nanoseconds (fromIntegral (clockUncertainty clock))
     <> "."
 
--- | The machine and the program.
+-- | A section about the machine and the program.
 manifestSection :: Text -> Manifest -> Markup
 manifestSection title manifest =
   element "section" [] [element "h2" [] [text title], manifestFacts' manifest]
@@ -463,7 +462,7 @@ note said = element "p" ["class" .= "note"] [text said]
 charts :: [Chart] -> [Markup]
 charts = map figure
 
--- | A table that scrolls by itself where it is too wide.
+-- | A table that scrolls by itself if it is too wide.
 tableOf :: [Text] -> [[Markup]] -> Markup
 tableOf heading rows =
   element
@@ -477,7 +476,7 @@ tableOf heading rows =
         ]
     ]
 
--- | Names and what they stand for.
+-- | A table of names and values. Leaves out empty values.
 factsOf :: [(Text, Text)] -> Markup
 factsOf facts =
   element "table" ["class" .= "facts"] [element "tbody" [] rows]

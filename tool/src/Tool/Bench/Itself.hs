@@ -1,5 +1,5 @@
--- | This very program again, as a process of its own: so that its processor
--- time and memory are the run's alone, and it can be pinned to cores.
+-- | Runs this program again in a process of its own, so that its processor time and memory are
+-- those of the run alone, and it can be pinned to cores.
 module Tool.Bench.Itself
   ( runItself,
     pinnedTo,
@@ -23,9 +23,9 @@ import Tool.Connect (Target (..))
 import Tool.Failure (invalidRun, unavailable)
 import Tool.Options.Connection (TlsOptions (..))
 
--- | Cores (all when empty), arguments of @bench@, arguments of the runtime.
--- Gives the only run that it wrote, valid or not; ends the program if there is
--- none. Blocks as long as the run takes.
+-- | Measures in a new process. Takes the cores (an empty list means all), the arguments of @bench@,
+-- and the arguments of the runtime. Returns the only run that the process wrote, valid or not. Ends
+-- the program if there is none. Blocks as long as the run takes.
 runItself :: [Int] -> [String] -> [String] -> IO Run
 runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $ \folder -> do
   self <- getExecutablePath
@@ -54,14 +54,13 @@ runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $
       ExitSuccess -> "0"
       ExitFailure code -> show code
 
--- | A program and its arguments, kept to these cores; to none in particular
--- when there are none.
+-- | A program and its arguments, pinned to these cores; not pinned if the list is empty.
 pinnedTo :: [Int] -> FilePath -> [String] -> (FilePath, [String])
 pinnedTo cores program arguments = case onCores cores of
   [] -> (program, arguments)
   first : rest -> (first, rest <> (program : arguments))
 
--- | What names a target without credentials.
+-- | The arguments that name a target, without credentials.
 targetArguments :: Target -> [String]
 targetArguments target =
   ["-h", Char8.unpack (targetHost target), "-p", show (targetPort target)]

@@ -1,5 +1,5 @@
--- | What about a machine makes the same program fast on it or slow, beyond its
--- processor's name: governor, mitigations, limits of the container.
+-- | Facts about a machine that make the same program fast or slow there, beside the name of its
+-- processor: governor, mitigations, limits of the container.
 module Tool.Bench.Machine
   ( machineFacts,
     revision,
@@ -21,7 +21,7 @@ import System.Exit (ExitCode (..))
 import System.FilePath (takeDirectory, (</>))
 import System.Process (proc, readCreateProcessWithExitCode)
 
--- | By name; what the kernel does not tell is left out.
+-- | The facts by name. Leaves out what the kernel does not tell.
 machineFacts :: IO (Map Text Text)
 machineFacts = do
   found <- traverse fact files
@@ -54,7 +54,7 @@ machineFacts = do
         ("load_average_at_start", "/proc/loadavg")
       ]
 
--- The processor flaws that are mitigated, and how.
+-- The processor flaws that the kernel mitigates, and how.
 mitigations :: IO Text
 mitigations =
   try @IOException (listDirectory folder) >>= \case
@@ -73,8 +73,8 @@ contents path =
   where
     decoded = Text.strip . Text.decodeUtf8With Text.lenientDecode
 
--- | Which sources the program was built of: what @REDIS_CLIENT_REVISION@ says,
--- else, for a program that lies in a working copy, what git says of that; with
+-- | The revision of the sources that the program was built from: the value of
+-- the variable @REDIS_CLIENT_REVISION@, or, for a program that lies in a working copy, git's answer, with
 -- @-dirty@ if there are changes.
 revision :: IO (Maybe Text)
 revision =

@@ -1,9 +1,8 @@
--- | Which node a command goes to, as far as its key tells: so that a slow node
--- shows as one, and not as the tail of all.
+-- | The node that a command goes to, as far as its key shows. So a slow node is visible as one
+-- node, and not as the tail of all latencies.
 --
--- The client finds the way by itself; this is a copy of the map for counting,
--- taken before the run. If slots move meanwhile, their commands go on being
--- counted for the node that had them.
+-- The client routes by its own map. This is a copy for counting, taken before the run. If slots
+-- move meanwhile, their commands still count for the node that had them.
 module Tool.Bench.Nodes
   ( Nodes,
     noNodes,
@@ -22,17 +21,17 @@ import Data.Text (Text)
 import Redis.Cluster.Slot (keySlot, slotCount)
 import Redis.Command (Command, commandKeys)
 
--- | The nodes of a run.
+-- | The nodes of a run, for counting.
 data Nodes
-  = -- | They are not told apart.
+  = -- | The nodes are not distinguished.
     NoNodes
   | Nodes [Text] {-# UNPACK #-} (PrimArray Int16)
 
--- | For a single server, and for a cluster that did not say.
+-- | For a single server, and for a cluster that did not list its nodes.
 noNodes :: Nodes
 noNodes = NoNodes
 
--- | Names, and the ranges of slots of each.
+-- | Takes the names of the nodes and the slot ranges of each.
 nodesOf :: [(Text, [(Int, Int)])] -> Nodes
 nodesOf found
   | length found < 2 = NoNodes
@@ -48,17 +47,17 @@ nodesOf found
             slot <- [from .. to]
         ]
 
--- | How many there are to be told apart; 0 if none.
+-- | The number of nodes that are distinguished; 0 if none are.
 nodeCount :: Nodes -> Int
 nodeCount = length . nodeNames
 
--- | By their numbers.
+-- | The names of the nodes, in the order of their numbers.
 nodeNames :: Nodes -> [Text]
 nodeNames = \case
   NoNodes -> []
   Nodes names _ -> names
 
--- | The number of the node; negative if it is not known. \(O(n)\) in the key.
+-- | The number of the command's node; negative if it is not known. \(O(n)\) in the key.
 nodeFor :: Nodes -> Command a -> Int
 nodeFor nodes command = case nodes of
   NoNodes -> -1

@@ -1,5 +1,5 @@
--- | What was counted in one slice of a run: by one thread at first, and by all
--- of them when the parts are put together. Adding parts loses nothing.
+-- | The counts of one slice of a run: those of one tally at first, and those of all tallies once
+-- the parts are added up. Adding parts loses nothing.
 module Tool.Bench.Part
   ( Part (..),
     Parts,
@@ -17,33 +17,32 @@ import Data.Text (Text)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 
--- | Nothing in it is kept twice, and what is empty is not there.
+-- | No count is stored twice, and empty counts are left out.
 data Part = Part
-  { -- | By the number of the kind of command.
+  { -- | The counts of each kind of command, by the kind's number.
     partKinds :: IntMap KindCounts,
-    -- | Service times by the number of the node.
+    -- | The service times of each node, by the node's number.
     partNodes :: IntMap Histogram,
-    -- | What failed, by the number of the node and by class; where the node is
-    -- known.
+    -- | Errors by the number of the node and by class, where the node is known.
     partNodeErrors :: IntMap (Map Text Int),
-    -- | From the time a command was due to the time it was sent.
+    -- | Schedule error: from the time a command was due to the time it was sent.
     partSchedule :: Histogram
   }
   deriving stock (Eq, Show)
 
--- | One kind of command.
+-- | The counts of one kind of command.
 data KindCounts = KindCounts
   { kindService :: Histogram,
-    -- | From the time it was due to its reply; empty in a closed loop.
+    -- | From the time the command was due to its reply; empty in a closed loop.
     kindResponse :: Histogram,
     kindHits :: Int,
     kindMisses :: Int,
-    -- | By class.
+    -- | Errors by class.
     kindErrors :: Map Text Int
   }
   deriving stock (Eq, Show)
 
--- | By the number of the slice.
+-- | The parts of a run, by the number of their slice.
 type Parts = IntMap Part
 
 instance Semigroup KindCounts where
@@ -72,10 +71,10 @@ instance Semigroup Part where
 instance Monoid Part where
   mempty = Part IntMap.empty IntMap.empty IntMap.empty mempty
 
--- | The number of the slice that is all the time after the window.
+-- | The number of the slice that covers all the time after the window.
 afterwards :: Int
 afterwards = maxBound
 
--- | Commands that were answered well.
+-- | Commands that were answered without an error.
 partOps :: Part -> Int
 partOps = sum . fmap (Histogram.count . kindService) . partKinds

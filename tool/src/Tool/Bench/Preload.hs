@@ -1,5 +1,5 @@
--- | Makes the server ready before the clock starts: writes what will be read,
--- loads programs, and looks once whether they do what they are measured for.
+-- | Prepares the server before the clock starts: writes the keys that the run will read, loads
+-- programs, and checks once that they do what the run measures.
 module Tool.Bench.Preload
   ( preload,
     runNumbered,
@@ -23,14 +23,13 @@ import Tool.Bench.Workload.Ground (Step (..), StepPlace (..))
 import Tool.Connect (Target, primaries, replicaKeys, serverKeys)
 import Tool.Failure (invalidRun)
 
--- | Does the workload's steps, and asks the servers whether they hold the keys.
--- Returns what it sent. Ends the run if a step fails or keys are gone. Where
--- reads go to replicas, blocks until they have the keys too, for at most ten
--- seconds.
+-- | Runs the workload's steps, and checks that the servers hold the keys. Returns the counts of the
+-- commands that it sent. Ends the run if a step fails or keys are missing. Where reads go to
+-- replicas, blocks until the replicas have the keys too, for at most ten seconds.
 preload :: Target -> Client -> Workload -> IO CommandCounts
 preload target client workload = do
   sent <- traverse (prepare client) steps
-  -- A server that does not say is believed.
+  -- If a server does not tell its number of keys, the keys are assumed to be there.
   try @Error (serverKeys target) >>= \case
     Right held
       | held < wanted ->
@@ -81,12 +80,13 @@ prepare client step = case stepPlace step of
 shortened :: ByteString -> ByteString
 shortened = Char8.take 100
 
--- | Runs the command of each number below this, many at a time. Throws the first error.
+-- | Runs the command of each number below this count, many at a time. Throws the first error.
 runNumbered :: Client -> Int -> (Int -> Command a) -> IO ()
 runNumbered client count commandOf =
   numbered client 512 count commandOf (either throwIO (const (pure ())))
 
--- So many at once, and what is to be done with each reply, in order.
+-- Takes how many commands to submit at a time, and the handler of each reply, which gets the
+-- replies in order.
 numbered :: Client -> Int -> Int -> (Int -> Command a) -> (Either Error a -> IO ()) -> IO ()
 numbered client atOnce count commandOf judge =
   forM_ [0, atOnce .. count - 1] $ \from -> do

@@ -1,4 +1,4 @@
--- | Servers of our own: started for a run, gone after it.
+-- | Private servers: started for a run, and stopped after it.
 module Tool.Bench.Private
   ( PrivateOptions (..),
     withPrivate,
@@ -22,15 +22,16 @@ import Tool.Connect (Target (..), plainTarget)
 import Tool.Failure (unavailable)
 import Tool.Options.Connection (TlsOptions (..))
 
--- | What to start.
+-- | What servers to start.
 data PrivateOptions = PrivateOptions
   { privateKind :: TargetKind,
     privateTls :: Bool,
-    -- | The cores they may run on; all when empty.
+    -- | The cores that the servers may run on; an empty list means all.
     privateCores :: [Int]
   }
 
--- | A server, or a cluster of five masters, for the length of an action.
+-- | Runs an action with a server, or with a cluster of five masters, that lives as long as the
+-- action.
 withPrivate :: PrivateOptions -> (Target -> IO a) -> IO a
 withPrivate options action
   | privateTls options = withCertificates (start . Just)
@@ -42,8 +43,8 @@ withPrivate options action
           (Just _, Just port) -> connect certificates (TcpAddress (Server.serverHost running) port)
           _ -> connect certificates (Server.serverAddress running)
       TargetCluster ->
-        -- A node that does not get the processor for a while must not count as
-        -- failed: all of them may share one core with nothing to spare.
+        -- A node that does not get the processor for a while must not count as failed: all nodes
+        -- may share one busy core.
         withCluster
           defaultClusterOptions
             { clusterNodeTimeout = 15000,

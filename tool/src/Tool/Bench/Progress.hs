@@ -1,6 +1,5 @@
--- | How far a run is, on the standard error: on a terminal a line that is
--- redrawn, with the rates of the last seconds as a curve; elsewhere a line each
--- ten seconds, so that logs stay readable.
+-- | The progress of a run, on standard error: on a terminal a line that is redrawn, with the rates
+-- of the last seconds as a curve; elsewhere a line every ten seconds, so that logs stay readable.
 module Tool.Bench.Progress
   ( Progress,
     newProgress,
@@ -24,7 +23,7 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Span (perSecond, secondsIn)
 import Tool.Text (duration, fixed, thousands)
 
--- | Where to say it.
+-- | Where to show progress.
 data Progress
   = Silent
   | Spoken Style (IORef Curve)
@@ -32,7 +31,7 @@ data Progress
 data Style = Plain | Terminal
   deriving stock (Eq)
 
--- What was said last: when, how many commands, and the rates before, newest
+-- The state at the last line: the time, the number of commands, and the earlier rates, newest
 -- first.
 data Curve = Curve
   { curveTime :: Nanos,
@@ -40,7 +39,7 @@ data Curve = Curve
     curveRates :: [Double]
   }
 
--- | As it fits the standard error.
+-- | Shows progress on standard error, in the style that fits it.
 newProgress :: IO Progress
 newProgress = do
   terminal <- hIsTerminalDevice stderr
@@ -49,11 +48,11 @@ newProgress = do
 noCurve :: Curve
 noCurve = Curve 0 0 []
 
--- | Says nothing.
+-- | Shows nothing.
 silent :: Progress
 silent = Silent
 
--- | A line: what comes next.
+-- | Prints a line that says what comes next.
 announce :: Progress -> String -> IO ()
 announce progress text = case progress of
   Silent -> pure ()
@@ -61,19 +60,19 @@ announce progress text = case progress of
     writeIORef curve noCurve
     hPutStrLn stderr text >> hFlush stderr
 
--- | How it stands.
+-- | The state of a run at one moment.
 data State = State
-  { -- | Of the window.
+  { -- | Time since the window began.
     statePassed :: Nanos,
     -- | Commands measured so far.
     stateMeasured :: Int,
-    -- | Service times of the latest slice that is over.
+    -- | Service times of the latest complete slice.
     stateLatest :: Histogram,
     stateErrors :: Int
   }
   deriving stock (Eq, Show)
 
--- | Says how it stands. The window is so long, if that is known.
+-- | Shows the state. Takes the length of the window, if it is known.
 tick :: Progress -> Maybe Nanos -> State -> IO ()
 tick progress whole state = case progress of
   Silent -> pure ()
@@ -127,12 +126,12 @@ sparkline values = map letter values
         found : _ -> found
         [] -> '█'
 
--- | Wipes the line that is redrawn.
+-- | Clears the line that is redrawn.
 finish :: Progress -> IO ()
 finish progress = case progress of
   Spoken Terminal _ -> hPutStr stderr startOver >> hFlush stderr
   _ -> pure ()
 
--- | To the start of the line, which becomes empty.
+-- | Moves to the start of the line and clears it.
 startOver :: String
 startOver = "\r\ESC[K"

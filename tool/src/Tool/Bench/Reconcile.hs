@@ -1,10 +1,10 @@
--- | Does the server agree? A count that only the client has seen proves nothing:
--- so the servers' own statistics are read before the first command and after
--- the last, and must have grown by exactly what was sent.
+-- | Compares the counts of the client with those of the servers. A count that only the client has
+-- seen proves nothing: so this reads the servers' own statistics before the first command and after
+-- the last, and they must have grown by exactly the number of commands that were sent.
 --
--- Where reads go to replicas, a read is counted where it ran, and a write again
--- on every replica that repeats it: so of a command either the masters' count
--- must be right, or that of all servers together.
+-- Where reads go to replicas, the replica that runs a read counts it, and every replica counts a
+-- write again when it repeats it. So for each command either the masters' count must be right, or
+-- the count of all servers together.
 module Tool.Bench.Reconcile
   ( CountsBefore,
     countsBefore,
@@ -26,11 +26,11 @@ import Tool.Connect (Target, serverCalls)
 -- | How often each command ran, on masters and on replicas.
 type Calls = (CommandCounts, CommandCounts)
 
--- | The servers' counts when it began, or why there are none.
+-- | The servers' counts at the start, or why there are none.
 newtype CountsBefore = CountsBefore (Either Text Calls)
 
--- | Reads them. A server that refuses INFO is no error: the comparison is left
--- out, and the report says so.
+-- | Reads the servers' counts. A server that refuses INFO is no error: there is no comparison then,
+-- and the report says so.
 countsBefore :: Target -> IO CountsBefore
 countsBefore = fmap CountsBefore . counts
 
@@ -40,14 +40,15 @@ counts target = either (Left . refused) Right <$> try (serverCalls target)
     refused :: Error -> Text
     refused problem = "the servers do not tell: " <> Text.pack (displayException problem)
 
--- | Compares what was answered since, by command, with what the servers counted
--- since. Only when nothing that was sent is still on its way.
+-- | Compares the commands that were answered since then, by name, with those that the servers
+-- counted since. Use it only when no command is on its way any more.
 reconcile :: Target -> CountsBefore -> Int -> CommandCounts -> IO Agreement
 reconcile target (CountsBefore before) errors client = do
   after <- counts target
   pure (compareCounts before after errors client)
 
--- | The same, once all is known: before, after, errors, answered.
+-- | Compares counts. Takes the servers' counts before and after, the number of errors, and the
+-- client's counts.
 compareCounts :: Either Text Calls -> Either Text Calls -> Int -> CommandCounts -> Agreement
 compareCounts (Left reason) _ _ _ = NotComparable reason
 compareCounts _ (Left reason) _ _ = NotComparable reason
@@ -57,8 +58,8 @@ compareCounts (Right before) (Right after) errors client
   | otherwise = Disagrees (Map.unionWith (+) (countsByName client) (0 <$ seen)) seen
   where
     seen = countsByName grown
-    -- What the client sent, and the common commands that it did not: servers
-    -- also count what others ask them, INFO for one.
+    -- The commands that the client sent, and the common commands that it did not send. The servers
+    -- also count what others send them, such as INFO.
     grown = CommandCounts (Map.mapWithKey right (Map.unionWith (+) (countsByName client) watched))
     watched = Map.fromList [("get", 0), ("set", 0)]
     right name expected

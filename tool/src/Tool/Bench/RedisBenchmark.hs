@@ -1,8 +1,8 @@
--- | @redis-benchmark@, the measure that everybody has: run beside ours with the
--- same sizes, so that a slow machine is not taken for a slow client.
+-- | @redis-benchmark@, the yardstick that everybody has. It runs beside our generator with the same
+-- sizes, so that a slow machine is not mistaken for a slow client.
 --
--- It counts commands and not seconds, so a short run finds how many fill the
--- time. Its processor time is that of its process, start included.
+-- Its length is a number of commands and not of seconds, so a short run first finds how many
+-- commands fill the time. Its processor time is that of its whole process, start included.
 module Tool.Bench.RedisBenchmark
   ( RedisBenchmark (..),
     ReferenceTls (..),
@@ -28,38 +28,37 @@ import Tool.Bench.Cpu (Nanos, endedChildrenCpu)
 import Tool.Bench.Document (Reference (..))
 import Tool.Span (microsIn, perSecond)
 
--- | What to run.
+-- | The run of redis-benchmark.
 data RedisBenchmark = RedisBenchmark
   { redisBenchmarkHost :: String,
     redisBenchmarkPort :: Int,
     redisBenchmarkCluster :: Bool,
     redisBenchmarkTls :: Maybe ReferenceTls,
-    -- | The name of one of its tests.
+    -- | The name of one of redis-benchmark's tests.
     redisBenchmarkTest :: String,
     redisBenchmarkClients :: Int,
     redisBenchmarkPipeline :: Int,
     redisBenchmarkKeys :: Int,
     redisBenchmarkValueSize :: Int,
-    -- | What to put before the program, such as @taskset -c 1@.
+    -- | Words to put before the program, such as @taskset -c 1@.
     redisBenchmarkPrefix :: [String]
   }
   deriving stock (Eq, Show)
 
--- | How it speaks TLS.
+-- | How redis-benchmark uses TLS.
 data ReferenceTls = ReferenceTls
   { referenceAuthority :: Maybe FilePath,
     referenceInsecure :: Bool
   }
   deriving stock (Eq, Show)
 
--- | Runs it for about so many seconds. Blocks. 'Left' says why there is no
--- result, in one line; nothing else in this process may end a child meanwhile.
+-- | Runs redis-benchmark for about this number of seconds. Blocks. 'Left' says in one line why
+-- there is no result. No other child of this process may end meanwhile.
 --
--- In a cluster its own clock is of no use: it looks at it four times a second
--- and divides what it sent by what it saw, a quarter too much in runs of a
--- second. With an action that tells how often each server ran its command,
--- and when it said so, the rate is what they ran in the middle of its run, by
--- our clock.
+-- In a cluster, redis-benchmark's own clock is of no use: it reads it four times a second and
+-- divides the commands it sent by the time it saw, a quarter too much in runs of a second. If the
+-- caller gives an action that returns, for each server, how often it has run the command and when,
+-- then the rate is what the servers ran in the middle of the run, by our clock.
 runRedisBenchmark ::
   Maybe (IO [(Int, Nanos)]) ->
   Double ->
@@ -74,15 +73,16 @@ runRedisBenchmark serverCount seconds benchmark =
         watched count seconds $
           runCounted (enough (2 * referenceOpsPerSecond short) (seconds + 2 * start)) benchmark
   where
-    -- Long enough to be past its start, short enough not to matter.
+    -- Long enough to be past its start, short enough not to take much time.
     probe
       | redisBenchmarkClients benchmark * redisBenchmarkPipeline benchmark < 16 = 3000
-      -- Several steps of its clock.
+      -- Several readings of its clock.
       | redisBenchmarkCluster benchmark = 1000000
       | otherwise = 100000
     enough rate long = max probe (ceiling (rate * long))
 
--- What is counted for so many seconds while it runs.
+-- Replaces the rate by what the servers count for this number of seconds while redis-benchmark
+-- runs.
 watched ::
   IO [(Int, Nanos)] ->
   Double ->
@@ -103,11 +103,11 @@ watched count seconds running = withAsync running $ \child -> do
     rate (calls, from) (callsLater, to) = perSecond (fromIntegral (callsLater - calls)) (to - from)
     pause = threadDelay . microsIn
 
--- Seconds until it has found the cluster and all its connections are busy.
+-- Seconds until redis-benchmark has found the cluster and all its connections are busy.
 start :: Double
 start = 0.5
 
--- | Runs it for so many commands.
+-- | Runs redis-benchmark for this number of commands.
 runCounted :: Int -> RedisBenchmark -> IO (Either String Reference)
 runCounted commands benchmark = do
   before <- endedChildrenCpu
@@ -144,7 +144,7 @@ runCounted commands benchmark = do
       line : _ -> take 200 line
       [] -> "it says nothing"
 
--- | Its arguments for so many commands.
+-- | The arguments of redis-benchmark for this number of commands.
 referenceArgs :: Int -> RedisBenchmark -> [String]
 referenceArgs commands benchmark =
   concat
@@ -164,9 +164,9 @@ referenceArgs commands benchmark =
       ["-n", show commands, "--csv"]
     ]
 
--- | Rate, p50 and p99 (ms) of the last test in its CSV output: what a test needs
--- done before it (LRANGE a list) is reported first. Columns are found by name,
--- because versions differ in their order.
+-- | Rate, p50 and p99 (ms) of the last test in the CSV output: a test that needs another one before
+-- it (LRANGE needs a list) is reported after it. Columns are found by name, because their order
+-- differs between versions.
 parseCsv :: ByteString -> Maybe (Double, Double, Double)
 parseCsv output = do
   heading <- find ("\"test\"" `Char8.isPrefixOf`) rows

@@ -18,8 +18,7 @@ import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (Align (..), fixed, percent, table, thousands)
 import Tool.Text qualified as Words
 
--- | One row per run, then what failed, by class and by node, and what is wrong
--- with any of them. Lines.
+-- | Lines: one row per run, then the errors by class and by node, and the problems of the runs.
 report :: [Run] -> [String]
 report results =
   table
@@ -112,14 +111,14 @@ report results =
         | problem <- runProblems result
       ]
 
--- How many of each, by their names.
+-- Counts and their names, in one line.
 listed :: (Text -> Text) -> Map.Map Text Int -> String
 listed name counts =
   intercalate ", " [said each held | (each, held) <- Map.toList counts]
   where
     said each held = thousands held <> " " <> Text.unpack (name each)
 
--- | What a single run was, and how its counts compare, in a few lines.
+-- | A few lines about a single run and the comparison of its counts.
 details :: Run -> [String]
 details result =
   [ "server " <> Text.unpack (serverName server) <> ", " <> targetName (specTarget spec)

@@ -1,4 +1,4 @@
--- | The modes that read results: they measure nothing.
+-- | The modes that read results and measure nothing.
 module Tool.Bench.Reports
   ( showReport,
     compareReports,
@@ -34,7 +34,7 @@ import Tool.Merge (mergeDocuments)
 import Tool.Options.Output (toStandardOutput)
 import Tool.Options.Results
 
--- | Prints the table of a document, and writes it in other forms.
+-- | Prints the table of a document, and writes it in other formats.
 showReport :: ReportOptions -> IO ExitCode
 showReport options = withOutputs outputs $ \write -> do
   document <- readDocument (reportFile options)
@@ -49,9 +49,8 @@ showReport options = withOutputs outputs $ \write -> do
     outputs = reportOutputs options
     handle = if toStandardOutput outputs then stderr else stdout
 
--- | Prints a verdict for each run that both documents have, and the rules that
--- are broken. Numbers of invalid runs are no numbers: they decide the exit code
--- before any rule does.
+-- | Prints a verdict for each run that both documents have, and the rules that are broken. Numbers
+-- of invalid runs are not compared by rules: invalid runs decide the exit code first.
 compareReports :: CompareOptions -> IO ExitCode
 compareReports options = withSinks sinks $ \write -> do
   before <- readDocument (compareBefore options)
@@ -110,8 +109,8 @@ mergeReports options = withOutputs outputs $ \write -> do
     outputs = mergeOutputs options
     handle = if toStandardOutput outputs then stderr else stdout
 
--- | A document from a file; runs whose numbers do not agree with each other are
--- not valid. Ends the program if it cannot be read.
+-- | Reads a document from a file. Runs whose numbers contradict each other become invalid. Ends the
+-- program if the file cannot be read.
 readDocument :: FilePath -> IO Document
 readDocument path = do
   bytes <- ByteString.readFile path
@@ -122,12 +121,12 @@ readDocument path = do
     )
     (decodeWritten bytes)
 
--- | Whether all runs are valid.
+-- | The exit code that says whether all runs are valid.
 exitOf :: Document -> ExitCode
 exitOf document
   | all runValid (documentRuns document) = ExitSuccess
   | otherwise = ExitFailure exitInvalid
 
--- | The schema of the JSON, to the standard output.
+-- | Prints the schema of the JSON to standard output.
 printSchema :: IO ExitCode
 printSchema = ExitSuccess <$ Lazy.putStrLn (encode documentSchema)

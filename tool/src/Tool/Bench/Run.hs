@@ -1,4 +1,4 @@
--- | One run, from preload to verdict.
+-- | Measures one run, from the preload to the verdict.
 module Tool.Bench.Run
   ( measure,
     measureWith,
@@ -46,20 +46,20 @@ import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
 import Tool.Span (secondsIn)
 import Tool.Text (fixed, thousands)
 
--- | Preloads; then, as often as wanted, warms up, measures, and compares the
--- counts. Blocks for as long as all that takes.
+-- | Preloads. Then, for each iteration, warms up, measures, and compares the counts. Blocks for as
+-- long as all that takes.
 measure :: Progress -> Target -> Workload -> LoadOptions -> IO Run
 measure progress target workload load =
   measureWith (leniencyOf (loadPlan load)) progress target workload load
 
--- | The same, where more or less is forgiven.
+-- | Like 'measure', with another leniency.
 measureWith :: Leniency -> Progress -> Target -> Workload -> LoadOptions -> IO Run
 measureWith leniency progress target workload load = do
   capabilities <- getNumCapabilities
   found <- serverFacts (not (planBrief plan)) target
   nodes <- nodesFor target
   announce progress (announcement target workload load)
-  -- The first iteration answers for the preload too.
+  -- The counts of the first iteration include the preload.
   before <- countsBefore target
   preloaded <- withTarget (tuningOf load) target $ \client -> preload target client workload
   iterations <- repeatedly (planIterations plan) $ \number -> do
@@ -91,7 +91,7 @@ measureWith leniency progress target workload load = do
   where
     plan = loadPlan load
 
--- Up to so many times, but not again after a time that nothing came of.
+-- Runs at most this number of iterations. Stops after an iteration without any answered command.
 repeatedly :: Int -> (Int -> IO (Iteration, [Text])) -> IO [(Iteration, [Text])]
 repeatedly count action = go 1
   where
@@ -104,7 +104,7 @@ repeatedly count action = go 1
 tuningOf :: LoadOptions -> Tuning
 tuningOf load = Tuning {tuningMuxCount = loadMuxCount load, tuningPolling = loadPolling load}
 
--- What the iterations of a run have in common.
+-- The settings that all iterations of a run share.
 data Setting = Setting
   { settingLeniency :: Leniency,
     settingProgress :: Progress,
@@ -114,8 +114,8 @@ data Setting = Setting
     settingNodes :: Nodes
   }
 
--- One iteration, on connections of its own. Takes the servers' counts from
--- before, and what was sent since.
+-- Runs one iteration, on new connections. Takes the servers' counts from before, and the counts of
+-- the commands that were sent since.
 once :: Setting -> CountsBefore -> CommandCounts -> IO (Iteration, [Text])
 once setting before sentAlready = do
   cores <- usableCores
@@ -174,7 +174,8 @@ once setting before sentAlready = do
     sampled action = case planSample plan of
       Just interval -> withSampler target interval (action . Just)
       Nothing -> action Nothing
-    -- With an audience, if the workload needs one; and what did not reach it.
+    -- Runs the action with an audience, if the workload needs one. Also returns the messages that
+    -- did not reach it.
     heard action = case workloadSubscribers workload of
       0 -> (\result -> (result, Map.empty)) <$> action
       subscribers -> do
@@ -192,8 +193,8 @@ once setting before sentAlready = do
             kind <- IntMap.elems (partKinds part)
         ]
 
--- Who begins at a given time is not alone: the servers count the others' commands
--- as well. Fewer than this one sent is wrong all the same.
+-- A generator that begins at a given time is not alone: the servers count the others' commands as
+-- well. If the servers count fewer commands than this generator sent, that is still wrong.
 sharing :: Maybe Int -> Agreement -> Agreement
 sharing startAt agreement = case (startAt, agreement) of
   (Just _, Disagrees client server)
@@ -203,7 +204,7 @@ sharing startAt agreement = case (startAt, agreement) of
         \others use the server too, and it counts their commands as well"
   _ -> agreement
 
--- A time of the day on the monotonic clock.
+-- Converts a time of day to the monotonic clock.
 moment :: Int -> IO Nanos
 moment wanted = do
   (wall, now) <- clocks
@@ -216,13 +217,13 @@ moment wanted = do
         )
     else pure (now + wanted - wall)
 
--- How often each command must have run for what was answered.
+-- How often each command must have run to give these answers.
 callsOf :: Workload -> Drive -> CommandCounts
 callsOf workload found = foldMap expected (IntMap.toList (answeredByKind found))
   where
     expected (kind, count) = counted count (expectedStats workload kind)
 
--- How many messages were published.
+-- The number of messages that were published.
 publishedIn :: Workload -> Drive -> Int
 publishedIn workload found =
   sum
@@ -230,7 +231,7 @@ publishedIn workload found =
       | (kind, "publish") <- zip [0 ..] (kinds workload)
     ]
 
--- The nodes of a cluster, if it has several and says so.
+-- The nodes of a cluster, if it has several and lists them.
 nodesFor :: Target -> IO Nodes
 nodesFor target
   | targetIsCluster target =
@@ -320,10 +321,10 @@ specOf capabilities target workload load =
     }
   where
     plan = loadPlan load
-    -- Of one node.
+    -- Connections to one node.
     connections = fromMaybe capabilities (loadMuxCount load)
 
--- | How reads that may leave the primary go, as results name it.
+-- | The name, in results, of a way of reading that may leave the primary.
 readingWord :: Config.ReadFrom -> Maybe Text
 readingWord = \case
   Config.ReadPrimary -> Nothing

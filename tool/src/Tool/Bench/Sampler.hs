@@ -1,9 +1,9 @@
--- | Asks each node every second how it is, while the load runs: what the server
--- did is then drawn under what the client saw.
+-- | Asks each node for its state every second while the load runs. Charts show what the server did
+-- under what the client saw.
 --
--- A node has a connection and a thread of its own, so that one that does not
--- answer keeps nobody else from being asked. A server that refuses INFO, as
--- some providers' do, is asked once and not again; the report says so.
+-- Each node has a connection and a thread of its own, so that a node that does not answer does not
+-- delay the others. A server that refuses INFO, as some providers' servers do, is not asked again;
+-- the report says so.
 module Tool.Bench.Sampler
   ( withSampler,
     Sampler,
@@ -38,15 +38,14 @@ import Tool.Bench.Sleep (sleepUntil)
 import Tool.Connect (Target, nodeName, primaries, quiet, withTarget)
 import Tool.Span (nanosIn, secondsIn)
 
--- | What has been learnt so far.
+-- | The samples and refusals so far.
 data Sampler = Sampler
-  { -- | Newest first; each with the moment it was taken.
+  { -- | Newest first, each with the moment at which it was taken.
     samplerTaken :: IORef [(Nanos, ServerSample)],
     samplerRefusals :: IORef (Map Text Text)
   }
 
--- | Asks all nodes of the target that serve keys, each so many seconds, for the
--- length of an action.
+-- | Runs an action and meanwhile asks all primaries of the target at this interval, in seconds.
 withSampler :: Target -> Double -> (Sampler -> IO a) -> IO a
 withSampler target interval action = do
   sampler <- Sampler <$> newIORef [] <*> newIORef Map.empty
@@ -58,8 +57,7 @@ withSampler target interval action = do
     watch sampler client node = do
       began <- monotonic
       ask sampler client node began
-    -- At set times, however long the answer took; times that have passed
-    -- meanwhile are left out.
+    -- At fixed times, however long the answer took. Times that have passed meanwhile are left out.
     ask sampler client node due = do
       sleepUntil due
       answer <- try (Redis.run client (Redis.onNode node (Commands.infoOf (pure "all"))))
@@ -71,7 +69,7 @@ withSampler target interval action = do
           atomicModifyIORef' (samplerTaken sampler) (\before -> ((now, sample) : before, ()))
           again now
         Left problem@(ReplyError _) -> refused sampler name problem
-        -- It may come back.
+        -- The node may come back.
         Left problem -> refused sampler name problem >> again now
       where
         name = nodeName node
@@ -81,8 +79,8 @@ withSampler target interval action = do
       void . atomicModifyIORef' (samplerRefusals sampler) $ \before ->
         (Map.insertWith (\_ first -> first) name (Text.pack (displayException problem)) before, ())
 
--- | The samples since a moment and before another, by time, with their times in
--- seconds since the first.
+-- | The samples from one moment until before another, in order of time. Their times are seconds
+-- since the first moment.
 taken :: Sampler -> Nanos -> Nanos -> IO [ServerSample]
 taken sampler from to = do
   found <- readIORef (samplerTaken sampler)
@@ -93,16 +91,15 @@ taken sampler from to = do
         moment < to
     ]
 
--- | Nodes that would not tell, and what they said at first.
+-- | The nodes that refused, with their first error.
 refusals :: Sampler -> IO [Text]
 refusals sampler =
   (\found -> [name <> ": " <> problem | (name, problem) <- Map.toList found])
     <$> readIORef (samplerRefusals sampler)
 
--- | The numbers in an answer to @INFO all@: the fields that change while a
--- server works, and of each command how often it ran, for how many
--- microseconds in all, and its percentiles; the commands that
--- only ask about the server are left out.
+-- | The numbers in a reply to @INFO all@: the fields that change while a server works; and for each
+-- command how often it ran, for how many microseconds in total, and its percentiles. Leaves out the
+-- commands that only ask about the server.
 sampleValuesOf :: [(ByteString, ByteString)] -> Map Text Double
 sampleValuesOf fields = Map.fromList (concatMap value fields)
   where
@@ -119,7 +116,7 @@ sampleValuesOf fields = Map.fromList (concatMap value fields)
         ofLoad command =
         inside ["p50", "p99", "p99.9"] name text
       | otherwise = []
-    -- Not those that ask about the server.
+    -- Leaves out commands that ask about the server.
     ofLoad command =
       Char8.takeWhile (/= '|') command
         `notElem` [ "info",
@@ -146,7 +143,7 @@ numberOf text = case Char8.readInt text of
   Just (whole, "") -> Just (fromIntegral whole)
   _ -> readMaybe (Char8.unpack text)
 
--- What tells how a server is. The rest of INFO is names, settings, or follows
+-- The fields that show the state of a server. The rest of INFO is names and settings, or follows
 -- from these.
 wanted :: [ByteString]
 wanted =

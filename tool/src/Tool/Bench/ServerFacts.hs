@@ -1,13 +1,13 @@
--- | Which server this is: name and version, the program file's hash, the
--- settings that are not the default, and how its clock stands to ours.
+-- | Identifies the server: name and version, the program file's hash, the settings that are not the
+-- default, and the difference between its clock and ours.
 --
--- What the defaults are, only the program itself knows: one server of the same
--- program file is started without any settings and asked. That needs the file,
--- so it is done for servers on this machine; of others, the settings are given
--- that matter to a measurement, default or not.
+-- Only the program itself knows its defaults. So this module starts a server of the same program
+-- file without any settings and asks it. That needs the file, so it only works for servers on this
+-- machine. For other servers the facts have the settings that matter to a measurement, default or
+-- not.
 --
--- Providers refuse INFO or CONFIG. That is no error: less is known then, and the
--- facts say what.
+-- Providers refuse INFO or CONFIG. That is no error: the facts are incomplete then, and say what
+-- the server refused.
 module Tool.Bench.ServerFacts
   ( serverFacts,
     Found (..),
@@ -61,19 +61,19 @@ import Tool.Bench.Environment (wallClock)
 import Tool.Connect
 import Tool.Span (sinceEpoch)
 
--- | What was found out.
+-- | The facts that were found.
 data Found = Found
   { foundFacts :: ServerFacts,
-    -- | @none@, @rdb@, @aof-everysec@ and so on, if it told.
+    -- | @none@, @rdb@, @aof-everysec@ and so on, if the server told.
     foundPersistence :: Maybe Text,
-    -- | Where it writes, if that is on this machine.
+    -- | The folder that the server writes to, if that is on this machine.
     foundFolder :: Maybe FilePath
   }
   deriving stock (Eq, Show)
 
--- | Asks. The flag says whether to take the time that the hash and the defaults
--- need, a tenth of a second; without it they are left out. Throws only if the
--- server cannot be reached at all.
+-- | Asks the server. The flag says whether to take the time that the hash and the defaults need, a
+-- tenth of a second; without it they are left out. Throws only if the server cannot be reached at
+-- all.
 serverFacts :: Bool -> Target -> IO Found
 serverFacts thorough target = do
   withTarget quiet target $ \client -> do
@@ -115,8 +115,7 @@ serverFacts thorough target = do
     both (name, value) = (utf8 name, utf8 value)
     refusal = either Just (const Nothing)
 
--- The answer, or why the server does not give it. Throws if there is nobody who
--- could.
+-- The reply, or the error with which the server refuses it. Throws if the connection fails.
 asked :: Text -> Client -> Command a -> IO (Either Text a)
 asked what client command =
   try (Redis.run client command) >>= \case
@@ -128,8 +127,8 @@ asked what client command =
 utf8 :: ByteString -> Text
 utf8 = Text.decodeUtf8With Text.lenientDecode
 
--- Our clock minus the server's: the best of five, for the answer was on its way
--- for at most the whole round trip.
+-- Our clock minus the server's: the best of five readings. A reading is uncertain by half its round
+-- trip.
 clockOf :: Client -> Command UTCTime -> IO (Maybe Clock)
 clockOf client time = do
   found <- traverse (const once) [1 .. 5 :: Int]
@@ -152,9 +151,9 @@ clockOf client time = do
                     clockUncertainty = (after - before + 1) `div` 2 + 1000
                   }
 
--- The program file of a server on this machine, and its hash. The number of its
--- process may be one of another container's: so the process must look like a
--- server, and the file that is found by name must be the one that it runs.
+-- The program file of a server on this machine, and its hash. The process id may come from another
+-- container. So the process must look like a server, and the file that is found by name must be the
+-- one that the process runs.
 programFile :: Map ByteString ByteString -> IO (Maybe (FilePath, Text))
 programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executable" fields) of
   (Just process, Just told) -> do
@@ -169,7 +168,7 @@ programFile fields = case (Map.lookup "process_id" fields, Map.lookup "executabl
               findExecutable (takeFileName (Char8.unpack told)),
               existing target
             ]
-        -- A name matters too: one file is server and checker, by what it is called.
+        -- The name matters too: one file is both server and checker, depending on its name.
         matching <-
           traverse
             ( \path ->
@@ -194,10 +193,10 @@ hashOf path =
 startedServerHash :: IO (Maybe Text)
 startedServerHash = do
   binary <- findBinary Nothing
-  -- It may be a name without a folder.
+  -- The name may lack a folder.
   findExecutable binary >>= hashOf . fromMaybe binary
 
--- What a server without settings has. It listens in a folder of its own only.
+-- The settings of a server that is started without any. It listens only in a folder of its own.
 defaultsOf :: FilePath -> IO (Maybe (Map Text Text))
 defaultsOf program = either (const Nothing) Just <$> try @SomeException ask
   where
@@ -219,13 +218,13 @@ defaultsOf program = either (const Nothing) Just <$> try @SomeException ask
       _ -> []
     end process = Process.kill9 process >> Process.awaitExit process
 
--- | The settings that differ from the defaults, secrets and places left out.
+-- | The settings that differ from the defaults, without secrets and places.
 differing :: Map Text Text -> Map Text Text -> Map Text Text
 differing config defaults = Map.filterWithKey notable config
   where
     notable name value = not (private name) && Map.lookup name defaults /= Just value
 
--- Settings that change what a server can do in a second.
+-- Settings that change how much a server can do in a second.
 telling :: Set Text
 telling =
   Set.fromList
@@ -278,7 +277,7 @@ private name =
                "syslog-ident"
              ]
 
--- | How it keeps what it was told: from @appendonly@, @appendfsync@ and @save@.
+-- | How the server keeps its data: from @appendonly@, @appendfsync@ and @save@.
 persistenceOf :: Map Text Text -> Text
 persistenceOf config
   | at "appendonly" == "yes" = "aof-" <> at "appendfsync" <> (if snapshots then "+rdb" else "")

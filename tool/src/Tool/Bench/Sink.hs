@@ -1,6 +1,5 @@
--- | Files that results go to. Whether each can be written is found out before
--- the run, and a file appears only when it is whole: it is written beside its
--- place and moved there.
+-- | Files for results. Before the run this module checks that each can be written. A file appears
+-- only when it is complete: it is written beside its place and moved there.
 module Tool.Bench.Sink
   ( withSinks,
     withOutputs,
@@ -37,12 +36,12 @@ import Tool.Bench.Html (report)
 import Tool.Failure (describe, failureText, invalidRun)
 import Tool.Options.Output
 
--- | Hands the action a function that writes the document to all outputs, once.
+-- | Gives the action a function that writes the document to all outputs, to be called once.
 withOutputs :: Outputs -> ((Document -> IO ()) -> IO a) -> IO a
 withOutputs outputs action =
   withSinks [(formatOption format, path) | (format, path) <- single] $ \write -> do
     forM_ prefixes $ \prefix -> do
-      -- Nothing is written yet: only whether there is such a folder.
+      -- Nothing is written yet. This only checks that the folder exists.
       folder <- doesDirectoryExist (takeDirectory prefix)
       if folder
         then pure ()
@@ -57,7 +56,7 @@ withOutputs outputs action =
     prefixes = [path | (FormatHgrm, path) <- outputsFiles outputs]
     missing prefix = takeDirectory prefix <> ": does not exist"
 
--- | A document in one of the forms that are one file.
+-- | A document in a format that consists of one file.
 formatted :: Format -> Document -> Lazy.ByteString
 formatted format document = case format of
   FormatJson -> encode (documentValue document) <> "\n"
@@ -69,8 +68,8 @@ formatted format document = case format of
   FormatSeed -> seedJson document
   FormatMemtier -> memtierJson document
 
--- | Hands the action a function that writes to these files (@-@: the standard
--- output), in their order, once. Each has the option that named it.
+-- | Gives the action a function that writes to these files in their order (@-@ is standard output),
+-- to be called once. Each file comes with the option that named it.
 withSinks :: [(String, FilePath)] -> (([Lazy.ByteString] -> IO ()) -> IO a) -> IO a
 withSinks files action = case files of
   [] -> action (\_ -> pure ())
@@ -83,14 +82,14 @@ withSinks files action = case files of
 
 withSink :: String -> FilePath -> ((Lazy.ByteString -> IO ()) -> IO a) -> IO a
 withSink named path action
-  -- What stays in a buffer would be written when nobody looks any more.
+  -- Content left in the buffer would be written after the last place that can report an error.
   | path == "-" = action (\content -> Lazy.hPutStr stdout content >> hFlush stdout)
   | otherwise = do
     special <- isSpecial path
     if special
       then action (Lazy.writeFile path)
       else bracketOnError create discard $ \(temporary, handle) -> do
-        -- What goes wrong is said of the file that was asked for.
+        -- An error names the file that the user requested.
         result <- action $ \content -> modifyIOError (`ioeSetFileName` path) $ do
           Lazy.hPutStr handle content
           hClose handle
@@ -107,21 +106,21 @@ withSink named path action
       void (tryIOError (hClose handle))
       void (tryIOError (removePathForcibly temporary))
 
--- | Whether it is there and no file: a device or a pipe is not to be replaced by
--- one.
+-- | Whether the path exists and is not a regular file: a device or a pipe must not be replaced by a
+-- file.
 isSpecial :: FilePath -> IO Bool
 isSpecial path = do
   exists <- doesPathExist path
   file <- doesFileExist path
   if exists && file then not . isRegularFile <$> getFileStatus path else pure False
 
--- | Ends the program if what an option names is a directory.
+-- | Ends the program if the path of an option is a directory.
 refuseFolder :: String -> FilePath -> IO ()
 refuseFolder named path = do
   folder <- doesDirectoryExist path
   when folder $ invalidRun (named <> " " <> path <> ": is a directory")
 
--- | Ends the program because what an option names cannot be made.
+-- | Ends the program because the path of an option cannot be written.
 cannotWrite :: String -> FilePath -> IOError -> IO a
 cannotWrite named path problem =
   invalidRun $

@@ -1,6 +1,6 @@
 {-# LANGUAGE InterruptibleFFI #-}
 
--- | Waiting for a moment, more or less exactly.
+-- | Waits until a moment, coarsely or exactly.
 module Tool.Bench.Sleep
   ( sleepUntil,
     sleepUntilExactly,
@@ -12,8 +12,8 @@ import Control.Monad (when)
 import Data.Int (Int64)
 import Tool.Bench.Cpu (Nanos, monotonic)
 
--- | Until a moment of the monotonic clock, a few milliseconds late at most
--- while the processor is free. Costs no thread of the system.
+-- | Sleeps until a moment of the monotonic clock. Wakes at most a few milliseconds late while the
+-- processor is free. Needs no thread of the operating system.
 sleepUntil :: Nanos -> IO ()
 sleepUntil time = do
   now <- monotonic
@@ -21,9 +21,9 @@ sleepUntil time = do
     threadDelay ((time - now + 999) `div` 1000)
     sleepUntil time
 
--- | The same, late by tens of microseconds: 'threadDelay' counts in whole
--- milliseconds, too coarse for a plan of 100 000 arrivals a second. Occupies a
--- thread of the system while it sleeps, never a core.
+-- | Like 'sleepUntil', but wakes only tens of microseconds late: 'threadDelay' counts whole
+-- milliseconds, too coarse for a plan of 100 000 arrivals a second. Occupies an operating system
+-- thread while it sleeps, but never a core.
 sleepUntilExactly :: Nanos -> IO ()
 sleepUntilExactly time = do
   now <- monotonic
@@ -31,6 +31,6 @@ sleepUntilExactly time = do
     clockSleep (fromIntegral time)
     sleepUntilExactly time
 
--- Interruptible: an exception that is thrown at the thread ends the sleep.
+-- Interruptible: an exception thrown to the thread ends the sleep.
 foreign import ccall interruptible "redis_client_tool_sleep_until"
   clockSleep :: Int64 -> IO ()

@@ -1,5 +1,5 @@
--- | Is it the same from second to second? Caches that fill, connections that
--- open and a compiler that warms up make the first seconds unlike the rest.
+-- | Decides whether a rate is the same from second to second. Caches that fill and connections that
+-- open make the first seconds differ from the rest.
 module Tool.Bench.Steady
   ( settled,
     untilSteady,
@@ -9,8 +9,8 @@ where
 
 import Tool.Bench.Cpu (Nanos)
 
--- | Whether the last four of these rates are close: none more than 8 % from
--- their mean. 'False' for fewer. For deciding that a warm-up may end.
+-- | Whether the last four of these rates are close to each other: each within 8 % of their mean.
+-- 'False' for fewer than four rates. Decides whether a warm-up may end.
 settled :: [Double] -> Bool
 settled rates = case drop (length rates - 4) rates of
   lastOnes@[_, _, _, _] ->
@@ -18,10 +18,10 @@ settled rates = case drop (length rates - 4) rates of
      in middle > 0 && all (\rate -> abs (rate - middle) <= 0.08 * middle) lastOnes
   _ -> False
 
--- | Looks again and again, until the rate has been steady over four looks, or until the
--- latest moment: which moment that is, and whether it was steady. Takes what waits for a
--- moment and says when it is and how much was counted by then; the time between two
--- looks; the moment at which counting began, from nothing; the latest.
+-- | Reads the count at intervals until the rate has been steady over four intervals, or until the
+-- latest moment. Returns the moment at which it stopped, and whether the rate was steady. Takes an
+-- action that waits for a moment and returns the time and the count at that time; the interval; the
+-- moment at which counting began, from zero; and the latest moment.
 untilSteady :: (Nanos -> IO (Nanos, Int)) -> Nanos -> Nanos -> Nanos -> IO (Nanos, Bool)
 untilSteady look apart begin latest = go [] begin 0
   where
@@ -33,9 +33,9 @@ untilSteady look apart begin latest = go [] begin 0
         then pure (now, steady)
         else go (drop (length rates' - 4) rates') now count
 
--- | Whether a measured window began as it went on: the mean rate of its first
--- quarter is no further from that of the rest than 5 %, or than three standard
--- errors where rates scatter by more. 'Nothing' of fewer than four rates.
+-- | Whether a measured window began as it went on: the mean rate of its first quarter differs from
+-- that of the rest by at most 5 %, or by at most three standard errors where rates scatter by more.
+-- 'Nothing' for fewer than four rates.
 startedSteady :: [Double] -> Maybe Bool
 startedSteady rates
   | length rates < 4 = Nothing

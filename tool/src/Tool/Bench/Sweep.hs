@@ -1,11 +1,10 @@
 {-# LANGUAGE MultiWayIf #-}
 
--- | One rate after the other: how latency grows with load, and where it begins
--- to grow without bound.
+-- | Measures one rate after the other, to show how latency grows with load, and where it begins to
+-- grow without bound.
 --
--- A single latency says little: it is that of one load. The curve over rates has
--- a knee, beyond which commands queue up; the rate there is what a server can be
--- given.
+-- A single latency says little: it belongs to one load. The curve over rates has a knee, beyond
+-- which commands queue up. The rate at the knee is the load that a server can take.
 module Tool.Bench.Sweep
   ( sweep,
     Step (..),
@@ -31,19 +30,19 @@ import Tool.Options.Bench (LoadOptions (..))
 import Tool.Options.Load (Check (..), Plan (..), Sending (..), Sweep (..))
 import Tool.Text (duration, fixed, thousands)
 
--- | What one rate came to.
+-- | The result at one rate.
 data Step = Step
   { stepRate :: Double,
-    -- | Commands a second that were answered.
+    -- | Commands per second that were answered.
     stepReached :: Double,
     -- | The 99th percentile of the response time.
     stepP99 :: Nanos
   }
   deriving stock (Eq, Show)
 
--- | Measures at each rate, by the given action, until one is more than the
--- server can do or the generator. If the first is, half of it is tried, and so on,
--- so that there is a curve. The runs, by their rates, and where the knee is. Throws
+-- | Measures at each rate, by the given action, until a rate is more than the server or the
+-- generator can do. If that is the first rate, it tries half of it, and so on, so that there is a
+-- curve. Returns the runs in order of their rates, and a note that says where the knee is. Throws
 -- 'Tool.Failure.Failure' if there is no rate to begin with.
 sweep ::
   Progress ->
@@ -63,7 +62,7 @@ sweep progress measured wanted load = do
             { loadPlan = plan {planSending = WhenAnswered},
               loadDuration = min 3 (loadDuration load)
             }
-      -- Rates that are all zero are due at no time, and so never over.
+      -- At a rate of zero no command is ever due, so such a run would never end.
       when (runRate closed <= 0) $
         invalidRun
           ( "--sweep: a closed loop reached nothing: "
@@ -128,16 +127,16 @@ sweep progress measured wanted load = do
               then pure ([run], Just (at <> " was more than could be answered"))
               else first (run :) <$> go later
 
--- How often a first rate that is too much is halved: to a thirty-second.
+-- How often a first rate that is too high is halved: down to a thirty-second of it.
 maxHalves :: Int
 maxHalves = 5
 
--- Whether all that was sent was answered in time.
+-- Whether the server answered what was sent, in time.
 kept :: Step -> Bool
 kept step = stepReached step >= 0.98 * stepRate step
 
--- | The last of the leading steps in which the rate is kept, and the 99th
--- percentile no more than five times that of the first, or a millisecond.
+-- | The last of the leading steps that keep their rate and whose 99th percentile is at most five
+-- times that of the first step, or at most a millisecond.
 knee :: [Step] -> Maybe Step
 knee steps = case reverse (takeWhile good steps) of
   step : _ -> Just step
@@ -150,7 +149,7 @@ limitOf = \case
   lowest : _ -> max 1000000 (5 * stepP99 lowest)
   [] -> 0
 
--- | Of a run in an open loop.
+-- | The step of a run in an open loop.
 stepOf :: Run -> Step
 stepOf run =
   Step

@@ -1,21 +1,20 @@
--- | What the threads of one capability count, slice by slice.
+-- | The counters of one capability's threads, slice by slice.
 --
--- They take turns on one core, so that what they share stays in its near cache,
--- and every addition is atomic (see "Tool.Bench.Atomic"): counting takes no
--- lock and nothing is ever lost. Threads of different capabilities share nothing.
+-- The threads take turns on one core, so the words they share stay in its near cache. Every
+-- addition is atomic (see "Tool.Bench.Atomic"): counting takes no lock and loses nothing. Threads
+-- of different capabilities share nothing.
 --
--- Whatever the length of a run, it has two sides: one that is counted into, and
--- one that holds the slice before. The first thread that finds the clock past the
--- end of a slice changes sides, which is one word written. The side that was left
--- is handed over as a 'Part' half a slice later; that costs a fraction of a
--- millisecond each second. Others pick up the parts when they like.
+-- Whatever the length of a run, a tally has two sides: threads count on one side, and the other
+-- holds the slice before. The first thread that finds the clock past the end of a slice changes
+-- sides, by writing one word. Half a slice later the old side is handed over as a 'Part', which
+-- costs a fraction of a millisecond each second. Other threads pick up the parts when they like.
 --
--- All counts of a command are of the same slice, wherever the runtime or the system
--- stops a thread: who counts is entered on the side for as long, and a side is handed
--- over when nobody is. Whoever is stopped in between keeps it until it goes on; until
--- then the slice that is counted into lasts. That two additions more are cheap, and
--- that the compiler might be trusted to let no thread be stopped there, was weighed:
--- unoptimised code allocates everywhere, and is stopped there.
+-- All counts of a command belong to the same slice, wherever the runtime or the system stops a
+-- thread: while a thread counts, it is entered on its side, and a side is handed over only when no
+-- thread is entered there. A thread that is stopped in between delays the handover until it goes
+-- on, and the current slice lasts until then. The alternative was to save these two additions and
+-- trust the compiler not to let a thread stop there. But they are cheap, and unoptimised code
+-- allocates everywhere, and so can be stopped everywhere.
 module Tool.Bench.Tally
   ( Tally,
     Shape (..),
@@ -75,11 +74,11 @@ import Tool.Bench.Part
 import Tool.Bench.Window
 import Tool.Bench.Workload.Drawn (Outcome (..))
 
--- | What there is to count.
+-- | The sizes of a tally.
 data Shape = Shape
-  { -- | Kinds of commands.
+  { -- | The number of kinds of commands.
     shapeKinds :: Int,
-    -- | Nodes; 0 if they are not told apart.
+    -- | The number of nodes; 0 if they are not distinguished.
     shapeNodes :: Int
   }
   deriving stock (Eq, Show)
@@ -89,13 +88,13 @@ data Tally = Tally
   { tallyWindow :: Window,
     tallyEven :: Side,
     tallyOdd :: Side,
-    -- | See the slots.
+    -- | See the slots below.
     tallyTurns :: {-# UNPACK #-} MutableByteArray RealWorld,
-    -- | Handed over and not yet collected.
+    -- | The parts that are handed over and not yet collected.
     tallyParts :: IORef [(Int, Part)]
   }
 
--- What is counted in one slice.
+-- The counters of one slice.
 data Side = Side
   { -- Service times by kind.
     sideService :: {-# UNPACK #-} SmallArray Recorder,
@@ -104,11 +103,11 @@ data Side = Side
     sideSchedule :: {-# UNPACK #-} Recorder,
     -- Hits and misses by kind.
     sideHits :: {-# UNPACK #-} MutableByteArray RealWorld,
-    -- By kind, node and class.
+    -- Errors by kind, node and class.
     sideErrors :: IORef (Map (Int, Int, Text) Int)
   }
 
--- | Nothing counted; the slice is that of the given moment.
+-- | Makes an empty tally, whose slice is that of the given moment.
 newTally :: Window -> Shape -> Nanos -> IO Tally
 newTally window shape now = do
   turns <- zeros 8
@@ -129,7 +128,7 @@ newSide shape =
   where
     recorders count = smallArrayFromList <$> traverse (const newRecorder) [1 .. count]
 
--- So many words, and a cache line on either side: different cores do not contend.
+-- This number of words, with a cache line on either side, so that cores do not contend.
 zeros :: Int -> IO (MutableByteArray RealWorld)
 zeros count = do
   words' <- newByteArray size
@@ -137,8 +136,8 @@ zeros count = do
   where
     size = 8 * (margin + count + 8)
 
--- | A command on its way: the number of its kind, that of its node, and when it was
--- sent. A negative node is one that is not known.
+-- | A command on its way: the number of its kind, the number of its node (negative if unknown), and
+-- the time at which it was sent.
 data Sent = Sent
   { sentKind :: Int,
     sentNode :: Int,
@@ -146,29 +145,29 @@ data Sent = Sent
   }
   deriving stock (Eq, Show)
 
--- | A command was answered at that moment. Closed loops.
+-- | Counts a command that was answered at this moment; for closed loops.
 answered :: Tally -> Sent -> Nanos -> Outcome -> IO ()
 answered tally sent !done !outcome =
   counting tally done $ \side -> void (judged side sent done outcome)
 
--- | A command that was due at the first moment was answered at the second. Open loops.
+-- | Counts a command that was due at the first moment and answered at the second; for open loops.
 answeredWithin :: Tally -> Nanos -> Sent -> Nanos -> Outcome -> IO ()
 answeredWithin tally !due sent !done !outcome = counting tally done $ \side -> do
   well <- judged side sent done outcome
   when well $ record (indexSmallArray (sideResponse side) (sentKind sent)) (done - due)
 
--- What was answered well counts as served; whether it was.
+-- Counts a reply. One without an error also counts as served. Returns whether it had no error.
 judged :: Side -> Sent -> Nanos -> Outcome -> IO Bool
 judged side sent done = \case
   Done -> True <$ served side sent done
   Hit -> True <$ (served side sent done >> looked side (sentKind sent) True)
   Miss -> True <$ (served side sent done >> looked side (sentKind sent) False)
   Wrong _ -> False <$ noteError side sent "WrongReply"
-  -- Nobody looked at it; that must not pass for a hit.
+  -- The value was never compared, so this must not count as a hit.
   Found _ -> False <$ noteError side sent "NotCompared"
 {-# INLINE judged #-}
 
--- | How long it took to answer a command.
+-- | Counts how long it took to answer a command.
 served :: Side -> Sent -> Nanos -> IO ()
 served side (Sent kind node sent) done = do
   record (indexSmallArray (sideService side) kind) (done - sent)
@@ -176,12 +175,12 @@ served side (Sent kind node sent) done = do
     record (indexSmallArray (sideNodes side) node) (done - sent)
 {-# INLINE served #-}
 
--- | Whether a read of that kind has found something.
+-- | Counts whether a read of this kind has found something.
 looked :: Side -> Int -> Bool -> IO ()
 looked side kind hit = Atomic.add (sideHits side) (if hit then hitsOf kind else missesOf kind) 1
 {-# INLINE looked #-}
 
--- | A command failed at that moment. Never counted as answered.
+-- | Counts a command that failed at this moment. It never counts as answered.
 failed :: Tally -> Sent -> Nanos -> Error -> IO ()
 failed tally sent now problem =
   counting tally now $ \side -> noteError side sent (Text.pack (errorClass problem))
@@ -194,12 +193,11 @@ noteError side (Sent kind node _) name =
         (Map.insertWith (+) (kind, node, name) 1 before, ())
     )
 
--- | A command was due, and sent at that moment.
+-- | Counts the schedule error of a command that was due at the first moment and sent at the second.
 lagged :: Tally -> Nanos -> Nanos -> IO ()
 lagged tally due sent = counting tally sent $ \side -> record (sideSchedule side) (sent - due)
 
--- | Counts something at a moment: all of it on one side, which is handed over when
--- this has ended and not before.
+-- | Counts something at a moment, all of it on one side, which is not handed over before this ends.
 counting :: Tally -> Nanos -> (Side -> IO ()) -> IO ()
 counting tally now count = do
   due <- readByteArray turns slotDue
@@ -207,8 +205,8 @@ counting tally now count = do
   enterSide
   where
     turns = tallyTurns tally
-    -- Entered first and then looked at again: a side that was left in between may
-    -- be handed over at this moment.
+    -- Enters, then looks again: if the sides were changed in between, another thread may be handing
+    -- over this side at the moment.
     enterSide = do
       side <- readByteArray turns slotSide
       Atomic.add turns (slotCounting side) 1
@@ -222,10 +220,10 @@ sideAt :: Tally -> Int -> Side
 sideAt tally side = if side == 0 then tallyEven tally else tallyOdd tally
 {-# INLINE sideAt #-}
 
--- For the first who finds it due: the side that was left is handed over, and if
--- the slice is over as well, the next one begins on that side. What others
--- count meanwhile falls into the one slice or the other. While somebody is still
--- counting on the side that was left, it is due again at the next command.
+-- Done by the first thread that finds it due. Hands over the old side and, if the current slice is
+-- over as well, begins the next slice on that side. What other threads count meanwhile belongs to
+-- one of the two slices. While a thread still counts on the old side, this is due again at the next
+-- command.
 turnOver :: Tally -> Nanos -> Nanos -> IO ()
 turnOver tally now due = do
   first <- Atomic.replaceIf turns slotDue due never
@@ -247,8 +245,8 @@ turnOver tally now due = do
           dueAt tally middle
 {-# NOINLINE turnOver #-}
 
--- What comes next belongs to the slice of that moment. Half of what is left of
--- it has passed at the moment that is returned.
+-- Makes the slice of this moment the current one. Returns the moment at which half of the rest of
+-- the slice has passed.
 enter :: Tally -> Nanos -> IO Nanos
 enter tally now = do
   limit <- windowEnd window
@@ -265,13 +263,13 @@ enter tally now = do
       writeByteArray (tallyTurns tally) slotSlice slice
       writeByteArray (tallyTurns tally) slotEnd end
 
--- When something is to be done next. Atomic, and last: who finds it due sees all
--- that was written before.
+-- Sets when the next change is due. Atomic, and written last: a thread that finds it due sees all
+-- earlier writes.
 dueAt :: Tally -> Nanos -> IO ()
 dueAt tally = void . Atomic.replaceIf (tallyTurns tally) slotDue never
 
--- | Makes parts of what was counted and not handed over yet. \(O(n)\). To be
--- called when all threads have finished; while they count it happens by itself.
+-- | Makes parts of the counts that are not handed over yet. \(O(n)\). Call it when all threads have
+-- finished; while they count, handing over happens by itself.
 handOver :: Tally -> IO ()
 handOver tally = do
   handOverIdle tally
@@ -279,7 +277,7 @@ handOver tally = do
   side <- readByteArray (tallyTurns tally) slotSide
   partOf (sideAt tally side) >>= push tally slice
 
--- The side that is not counted into, if it holds a slice.
+-- Hands over the side that no thread counts on, if it holds a slice.
 handOverIdle :: Tally -> IO ()
 handOverIdle tally = do
   slice <- readByteArray turns slotIdle
@@ -297,7 +295,7 @@ push tally slice part = do
   when (part /= mempty) $
     atomicModifyIORef' (tallyParts tally) (\parts -> ((slice, part) : parts, ()))
 
--- What was counted on a side, which then holds nothing.
+-- The counts of a side. The side is empty afterwards.
 partOf :: Side -> IO Part
 partOf side = do
   errors <- atomicModifyIORef' (sideErrors side) (\found -> (Map.empty, found))
@@ -343,22 +341,21 @@ partOf side = do
           | ((kind, _, name), held) <- Map.toList errors
         ]
 
--- | Takes the parts that were handed over since the last time, and adds them
--- to others.
+-- | Takes the parts that were handed over since the last call, and adds them to the given parts.
 collect :: Tally -> Parts -> IO Parts
 collect tally before = do
   found <- atomicModifyIORef' (tallyParts tally) (\parts -> ([], parts))
   foldM (\parts (slice, part) -> pure $! IntMap.insertWith (<>) slice part parts) before found
 
--- | How many commands were answered well since the start; about right while the
--- thread counts.
+-- | How many commands were answered without an error since the start. Approximate while threads
+-- count.
 answeredSoFar :: Tally -> IO Int
 answeredSoFar tally = do
   before <- readByteArray (tallyTurns tally) slotBefore
   now <- traverse recorded (foldMap (toList . sideService) [tallyEven tally, tallyOdd tally])
   pure (before + sum now)
 
--- | One word or two: few enough classes to count.
+-- | The class of an error in one or two words. There are few enough classes to count them.
 errorClass :: Error -> String
 errorClass = \case
   ReplyError problem -> "ReplyError " <> filter (/= '"') (show (serverErrorCode problem))
@@ -379,7 +376,7 @@ errorClass = \case
       Redis.ConnectFailed _ -> "ConnectFailed"
       cause -> constructor cause
 
-    -- The last attempt is what it was given up for.
+    -- The error of the last attempt is the reason for giving up.
     routing = \case
       Redis.AttemptsExhausted trail
         | (_, final) : _ <- reverse trail ->
@@ -389,10 +386,9 @@ errorClass = \case
     constructor :: Show cause => cause -> String
     constructor = takeWhile (/= ' ') . show
 
--- Past the first cache line: the side that is counted into, its slice, when that
--- ends, and when something is to be done next; the slice that the other side
--- holds; how many were answered in what was handed over; how many are counting on
--- either side.
+-- After the first cache line: the current side, its slice, the end of that slice, and when the next
+-- change is due; the slice that the other side holds; how many commands were answered in the parts
+-- handed over; how many threads are counting on either side.
 margin, slotSide, slotSlice, slotEnd, slotDue, slotIdle, slotBefore :: Int
 margin = 8
 slotSide = margin
@@ -405,11 +401,11 @@ slotBefore = margin + 5
 slotCounting :: Int -> Int
 slotCounting side = margin + 6 + side
 
--- Where hits and misses of a kind stand.
+-- The places of a kind's hits and misses.
 hitsOf, missesOf :: Int -> Int
 hitsOf kind = margin + 2 * kind
 missesOf kind = hitsOf kind + 1
 
--- | The number of no slice.
+-- | A number that stands for no slice.
 noSlice :: Int
 noSlice = minBound

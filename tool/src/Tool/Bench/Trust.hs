@@ -1,9 +1,9 @@
--- | Was the generator good enough for its numbers to be about the server?
+-- | Decides whether the generator was fast enough for its numbers to be about the server.
 --
--- A generator without processor time to spare sends late and reads late, and
--- calls that latency. So a run in which it used more than four fifths of the
--- cores it may use is declared invalid — unless it was the generator that was to
--- be measured. The other checks catch clocks and counts that cannot be right.
+-- A generator without spare processor time sends late and reads late, and reports that as latency.
+-- So a run in which it used more than four fifths of its cores is invalid, unless the generator
+-- itself is what the user wants to measure. The other checks find clocks and counts that cannot be
+-- right.
 module Tool.Bench.Trust
   ( Evidence (..),
     trustOf,
@@ -23,33 +23,33 @@ import Tool.Options.Load (Check (..))
 import Tool.Span (secondsIn)
 import Tool.Text (duration, fixed, percent)
 
--- | What is known of a window.
+-- | The facts about a window that the checks need.
 data Evidence = Evidence
-  { -- | Used between its begin and its end.
+  { -- | The usage between its begin and its end.
     evidenceUsage :: Usage,
     -- | Cores that this process could use.
     evidenceCores :: Int,
-    -- | What is no problem.
+    -- | The checks that may fail.
     evidenceAllowed :: [Check],
-    -- | Seconds.
+    -- | The length of the window in seconds.
     evidenceSeconds :: Double,
-    -- | Service times of all that was answered.
+    -- | Service times of all answered commands.
     evidenceService :: Histogram,
-    -- | In a closed loop: threads, and commands of a thread that are on their
-    -- way at most.
+    -- | In a closed loop: the number of threads, and the most commands that one thread has on their
+    -- way.
     evidenceClosed :: Maybe (Int, Int),
-    -- | In an open loop: lateness of what was sent, and how many commands were
-    -- to be sent at least.
+    -- | In an open loop: the schedule errors of the commands that were sent, and the least number
+    -- of commands that should have been sent.
     evidenceOpen :: Maybe (Histogram, Double),
     evidenceSteady :: Maybe Bool
   }
   deriving stock (Eq, Show)
 
--- | The part of its cores that a generator may use: 0.8.
+-- | The share of its cores that a generator may use: 0.8.
 cpuLimit :: Double
 cpuLimit = 0.8
 
--- | The verdict.
+-- | Judges the generator.
 trustOf :: Evidence -> Trust
 trustOf evidence =
   Trust
@@ -68,13 +68,13 @@ trustOf evidence =
     wall = fromIntegral (usageTime used) :: Double
     share = cpuShare evidence
 
--- | How long threads waited for a core, in words: a share of the time, summed over all
--- of them, which as a percentage nobody would understand.
+-- | How long threads waited for a core, in words. The figure is a share of the time, summed over
+-- all threads; as a percentage above 100 it would be hard to understand.
 waitedEachSecond :: Double -> Text
 waitedEachSecond share = Text.pack (fixed 2 share) <> " s in each second"
 
--- | What was found and is allowed, in words; that the generator used up its
--- cores is not among it, because its share is always told.
+-- | The findings that are allowed, in words. Leaves out saturation, because reports always show the
+-- share of the cores that was used.
 forgiven :: Evidence -> [Text]
 forgiven evidence =
   [ text
@@ -89,7 +89,7 @@ cpuShare evidence = ratio (fromIntegral (usageCpu used)) available
     used = evidenceUsage evidence
     available = fromIntegral (usageTime used) * fromIntegral (evidenceCores evidence)
 
--- Throughput times mean latency is the mean number on their way.
+-- Throughput times mean latency is the mean number of commands on their way.
 onTheirWay :: Evidence -> Double
 onTheirWay evidence =
   ratio
@@ -103,7 +103,7 @@ littleRatio evidence =
   (\(threads, batch) -> ratio (onTheirWay evidence) (fromIntegral (threads * batch)))
     <$> evidenceClosed evidence
 
--- Which checks fail, and why.
+-- The checks that fail, and why.
 findings :: Evidence -> [(Check, Text)]
 findings evidence =
   [(Saturation, text) | text <- saturated]
@@ -124,9 +124,9 @@ findings evidence =
              \or say --allow-saturation if it is the client that you measure"
         | share > cpuLimit
       ]
-    -- A little more than all: what was on its way when the window began ended
-    -- inside it, and had waited for the longest time at most. With one command at
-    -- a time hardly less than all, either, but for what was on its way at the end.
+    -- The bound is a little more than all commands: those on their way when the window began ended
+    -- inside it, after waiting for at most the longest latency. With one command at a time there
+    -- can hardly be fewer, either, except for those on their way at the end.
     impossible = case (littleRatio evidence, evidenceClosed evidence) of
       (Just held, Just (threads, batch))
         | Histogram.count service > 100 * threads * batch,

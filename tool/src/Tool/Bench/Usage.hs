@@ -1,5 +1,5 @@
--- | What the generator itself used up. A generator that has no processor time
--- to spare measures itself: its own lateness is in every latency it reports.
+-- | The generator's own use of the machine. A generator without spare processor time measures
+-- itself: each latency that it reports includes its own delay.
 module Tool.Bench.Usage
   ( Usage (..),
     usage,
@@ -27,20 +27,20 @@ import System.Directory (listDirectory)
 import System.FilePath ((</>))
 import Tool.Bench.Cpu (Nanos, monotonic, ownCpu)
 
--- | Since the process began; or, as a difference, between two moments.
+-- | Usage since the process began or, as a difference, between two moments.
 data Usage = Usage
   { usageTime :: Nanos,
     -- | Processor time of all threads.
     usageCpu :: Nanos,
-    -- | The part of it that collected garbage, if the runtime keeps count.
+    -- | The part of 'usageCpu' that was garbage collection, if the runtime counts it.
     usageGc :: Maybe Nanos,
-    -- | Time that its threads were ready to run and had no core, if the kernel
-    -- keeps count. Threads that have ended are forgotten.
+    -- | Time that the generator's threads were ready to run and had no core, if the kernel counts
+    -- it. Threads that have ended are not included.
     usageQueued :: Maybe Nanos
   }
   deriving stock (Eq, Show)
 
--- | Up to now. Reads a small file per thread of the process.
+-- | The usage up to now. Reads a small file per thread of the process.
 usage :: IO Usage
 usage = do
   now <- monotonic
@@ -49,25 +49,24 @@ usage = do
   gc <- if counted then Just . fromIntegral . gc_cpu_ns <$> getRTSStats else pure Nothing
   Usage now cpu gc <$> queued
 
--- | The later minus the earlier.
+-- | The later usage minus the earlier.
 usedSince :: Usage -> Usage -> Usage
 usedSince before after =
   Usage
     { usageTime = usageTime after - usageTime before,
       usageCpu = usageCpu after - usageCpu before,
       usageGc = (-) <$> usageGc after <*> usageGc before,
-      -- A thread that ended in between takes its time along.
+      -- A thread that ended in between takes its time out of the sum.
       usageQueued =
         (\late early -> max 0 (late - early)) <$> usageQueued after <*> usageQueued before
     }
 
--- | On how many cores this process can run Haskell at a time.
+-- | The number of cores on which this process can run Haskell at a time.
 usableCores :: IO Int
 usableCores = min <$> getNumCapabilities <*> getNumProcessors
 
--- | Lets this process use as many cores as there are, up to four, unless its
--- command line says how many (@+RTS -N@): a generator on one core of several is
--- easily the bottleneck.
+-- | Lets this process use all cores, up to four, unless its command line sets a number (@+RTS -N@).
+-- On one core of several, a generator is easily the bottleneck.
 takeAllCores :: IO ()
 takeAllCores = do
   arguments <- getFullArgs
@@ -93,7 +92,7 @@ queued =
   where
     tasks = "/proc/self/task"
 
--- | The second number of a @schedstat@ file: run, queued, times.
+-- | The waiting time in a @schedstat@ file: its second number, after the running time.
 queuedNanos :: ByteString -> Maybe Nanos
 queuedNanos text = case map Char8.readInt (Char8.words text) of
   [Just _, Just (waited, ""), Just _] -> Just waited

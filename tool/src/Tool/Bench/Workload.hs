@@ -1,13 +1,12 @@
--- | What is sent: which command, which key, which value, from a seed.
+-- | What a run sends: which command, which key, which value, from a seed.
 --
--- A generator must cost next to nothing beside what it measures. So a draw is
--- one step of a 64-bit generator whose lower half chooses the kind of operation
--- and whose upper half is the kind's own, both without a division; keys and
--- values are slices. The choices of a thread depend on the seed and its number
--- only: the same run sends the same commands again.
+-- A generator must cost next to nothing beside what it measures. So a draw is one step of a 64-bit
+-- generator: the lower half chooses the kind of operation, the upper half is for the use of that
+-- kind, both without a division. Keys and values are slices. The choices of a thread depend only on
+-- the seed and its number: the same run sends the same commands again.
 --
--- What comes back is checked against what the key must hold, in the decoder of
--- the command or by 'verdict': see 'Outcome'.
+-- The reply is compared with the value of the key, in the decoder of the command or by 'verdict':
+-- see 'Outcome'.
 module Tool.Bench.Workload
   ( Workload,
     makeWorkload,
@@ -63,23 +62,23 @@ import Tool.Bench.Workload.Random qualified as Random
 import Tool.Bench.Workload.Task
 import Tool.Bench.Workload.Values
 
--- | All that the threads of a run share; immutable.
+-- | Immutable data that all threads of a run share.
 data Workload = Workload
   { workloadKinds :: SmallArray Kind,
-    -- | What makes operations of each kind.
+    -- | The function that makes operations of each kind.
     workloadMakes :: SmallArray Make,
-    -- | A draw below the first of these, of 2^32, is of the first kind, and so
-    -- on; none for the last.
+    -- | A draw of 2^32 below the first mark is of the first kind, and so on. The last kind has no
+    -- mark.
     workloadMarks :: PrimArray Word64,
     workloadGround :: Ground,
-    -- | Short, such as @get@ or @mixed@.
+    -- | A short name, such as @get@ or @mixed@.
     workloadName :: Text,
-    -- | All of it, such as @70:get,30:set@.
+    -- | The whole workload, such as @70:get,30:set@.
     workloadText :: Text
   }
 
--- | A workload by its tasks, with a name if they are not name enough. 'Left' is
--- one line. \(O(n)\) in the number of keys.
+-- | A workload of these tasks, with a name if the text of the tasks is not to be the name. 'Left'
+-- is a message of one line. \(O(n)\) in the number of keys.
 makeWorkload :: Maybe Text -> Shape -> Mix -> Either String Workload
 makeWorkload name shape tasks =
   assembled ground (fromMaybe text name) text . toList <$> traverse kind tasks
@@ -114,7 +113,7 @@ assembled ground name text shares =
       workloadText = text
     }
 
--- The sums of all weights but the last, as shares of 2^32.
+-- The cumulative weights without the last, as shares of 2^32.
 marks :: [Int] -> [Word64]
 marks weights =
   zipWith (\done _ -> fromIntegral (done * 0x100000000 `div` total)) (drop 1 sums) (drop 1 weights)
@@ -122,19 +121,19 @@ marks weights =
     sums = scanl (+) 0 (map toInteger weights)
     total = max 1 (sum (map toInteger weights))
 
--- | As it was asked for.
+-- | The keys and values that the user requested.
 workloadShape :: Workload -> Shape
 workloadShape = groundShape . workloadGround
 
--- | How many keys there are.
+-- | The number of keys.
 workloadKeys :: Workload -> Int
 workloadKeys = shapeKeys . workloadShape
 
--- | The key of a number below 'workloadKeys'. \(O(1)\).
+-- | The key with a number below 'workloadKeys'. \(O(1)\).
 workloadKey :: Workload -> Int -> ByteString
 workloadKey = keyOf . groundKeys . workloadGround
 
--- | What that key holds. \(O(1)\), copies nothing.
+-- | The value of that key. \(O(1)\), copies nothing.
 workloadValue :: Workload -> Int -> ByteString
 workloadValue = valueOf . groundValues . workloadGround
 
@@ -142,7 +141,7 @@ workloadValue = valueOf . groundValues . workloadGround
 workloadKeySize :: Workload -> Int
 workloadKeySize = longestKey . groundKeys . workloadGround
 
--- | What a reader of the results should know of it.
+-- | Notes for the readers of the results.
 workloadNotes :: Workload -> [Text]
 workloadNotes workload =
   [ "there is one key only: no server is ever used like that"
@@ -158,9 +157,8 @@ workloadNotes workload =
 kinds :: Workload -> [Text]
 kinds = map kindName . toList . workloadKinds
 
--- | What one operation of a kind adds to the server's count of calls: names as
--- in @INFO commandstats@, and how many of each. Empty for a number that is no
--- kind's.
+-- | How much one operation of a kind adds to the server's counts of calls, by command as in
+-- the answer to @INFO commandstats@. Empty for a number that belongs to no kind.
 expectedStats :: Workload -> Int -> [(Text, Int)]
 expectedStats workload kind
   | kind >= 0 && kind < sizeofSmallArray all' = fromMaybe [] (kindStats (indexSmallArray all' kind))
@@ -168,24 +166,23 @@ expectedStats workload kind
   where
     all' = workloadKinds workload
 
--- | Whether the server's counts can be compared: not if it runs programs whose
--- commands nobody here knows.
+-- | Whether the server's counts can be compared: not if it runs programs whose commands are not
+-- known here.
 countsComparable :: Workload -> Bool
 countsComparable = all (isJust . kindStats) . workloadKinds
 
--- | What to do before the clock starts.
+-- | The steps before the clock starts.
 workloadSteps :: Workload -> [Step]
 workloadSteps = mergeSteps . concatMap kindSteps . workloadKinds
 
--- | How many must listen while it runs.
+-- | The number of subscribers that must listen during the run.
 workloadSubscribers :: Workload -> Int
 workloadSubscribers workload
   | "publish" `elem` kinds workload = shapeSubscribers (workloadShape workload)
   | otherwise = 0
 
--- | What is to be said of look-ups that find nothing, for the description of a
--- run: @hit_ratio@ and the share that was asked for, or @misses@ and why they
--- are no fault. Empty: there must be none.
+-- | Expected look-ups without a result, for the description of a run: @hit_ratio@ and the requested
+-- share, or @misses@ and why they are no fault. If it is empty, no look-up may miss.
 missesWanted :: Workload -> Map Text Text
 missesWanted workload
   | Just ratio <- shapeHitRatio shape = Map.singleton "hit_ratio" (Text.pack (show ratio))
@@ -204,8 +201,8 @@ missesWanted workload
 newStream :: Workload -> Int -> IO Stream
 newStream = Random.newStream . shapeSeed . workloadShape
 
--- | Draws an operation. \(O(k)\) in the number of kinds; only for the thread
--- that the stream belongs to.
+-- | Draws an operation. \(O(k)\) in the number of kinds. Only the thread that owns the stream may
+-- call it.
 next :: Workload -> Stream -> IO Drawn
 next Workload {workloadMakes, workloadMarks} stream = do
   word <- step stream
@@ -217,8 +214,8 @@ next Workload {workloadMakes, workloadMarks} stream = do
   indexSmallArray workloadMakes (pick 0) stream
 {-# INLINE next #-}
 
--- | What an outcome comes to, for the number of the key that was drawn with the
--- command. \(O(n)\) in the size of the value.
+-- | The final outcome, given the number of the key that was drawn with the command. \(O(n)\) in the
+-- size of the value.
 verdict :: Workload -> Int -> Outcome -> Outcome
 verdict = compared . workloadGround
 {-# INLINE verdict #-}

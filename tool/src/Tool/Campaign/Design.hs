@@ -1,14 +1,13 @@
--- | Which cells a campaign measures.
+-- | The cells that a campaign measures.
 --
--- A campaign asks how the speed depends on several things: the axes. Every
--- combination of them all is soon a thousand cells and days of time, most of it
--- spent on questions nobody has. So the design is a star unless the full product
--- is asked for: a baseline cell, each axis varied alone, and those pairs of axes
--- that are known to act together. The first value of each axis is the
--- baseline's.
+-- A campaign asks how the speed depends on several things: the axes. All combinations would soon be
+-- a thousand cells and take days, most of them spent on questions that nobody has. So the design is
+-- a star unless the user requests the full product: a baseline cell, each axis varied alone, and
+-- the pairs of axes that are known to affect each other. The baseline has the first value of each
+-- axis.
 --
--- Pure; the order of the cells is by importance, so that whoever has less time
--- leaves out the last ones ("Tool.Campaign.Plan").
+-- Pure. The cells are in order of importance, so that a smaller budget leaves out the last ones
+-- ("Tool.Campaign.Plan").
 module Tool.Campaign.Design
   ( -- * Axes
     Axes (..),
@@ -36,7 +35,7 @@ import Data.List.NonEmpty qualified as NonEmpty
 import Data.Set qualified as Set
 import Tool.Span (renderSpan, secondsIn)
 
--- | What is varied. The first of each is the baseline's.
+-- | The values of each axis. The first value is the baseline's.
 data Axes = Axes
   { axesServers :: NonEmpty Named,
     axesPersistence :: NonEmpty Persistence,
@@ -44,20 +43,20 @@ data Axes = Axes
     axesWorkloads :: NonEmpty String,
     -- | Bytes of a value.
     axesPayloads :: NonEmpty Int,
-    -- | Callers, each with one command in flight.
+    -- | Numbers of callers. Each caller has one command in flight.
     axesClients :: NonEmpty Int,
     axesNets :: NonEmpty Net
   }
   deriving stock (Eq, Show)
 
--- | A server program and what to call it.
+-- | A server program and its label.
 data Named = Named
   { namedLabel :: String,
     namedPath :: FilePath
   }
   deriving stock (Eq, Ord, Show)
 
--- | A directory for the server's files and what to call it.
+-- | A directory for the server's files and its label.
 data Place = Place
   { placeLabel :: String,
     placePath :: FilePath
@@ -66,19 +65,19 @@ data Place = Place
 
 -- | How the server keeps its data.
 data Persistence
-  = -- | Not at all.
+  = -- | The server keeps nothing.
     PersistNone
-  | -- | Snapshots, by the server's own usual rules.
+  | -- | Snapshots, by the server's usual rules.
     PersistRdb
-  | -- | A log that the system writes back when it likes.
+  | -- | An append-only file that the system writes back when it likes.
     PersistAofNo
-  | -- | A log that is synchronised every second.
+  | -- | An append-only file that is synchronised every second.
     PersistAofEverysec
-  | -- | A log that is synchronised before each reply.
+  | -- | An append-only file that is synchronised before each reply.
     PersistAofAlways
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | As on the command line.
+-- | The name on the command line.
 persistenceName :: Persistence -> String
 persistenceName = \case
   PersistNone -> "none"
@@ -87,15 +86,15 @@ persistenceName = \case
   PersistAofEverysec -> "aof-everysec"
   PersistAofAlways -> "aof-always"
 
--- | How far away the server is.
+-- | The distance to the server.
 data Net
   = -- | The loopback as it is.
     NetLocal
-  | -- | A round trip of so many nanoseconds is added.
+  | -- | A round trip of this number of nanoseconds is added.
     NetRoundTrip Int
   deriving stock (Eq, Ord, Show)
 
--- | As on the command line.
+-- | The name on the command line.
 netName :: Net -> String
 netName = \case
   NetLocal -> "local"
@@ -107,11 +106,11 @@ netSeconds = \case
   NetLocal -> 0
   NetRoundTrip nanos -> secondsIn nanos
 
--- | How often a server is asked how far away it is, before it is measured.
+-- | The number of PINGs that measure the distance of a server before a measurement.
 netPings :: Int
 netPings = 100
 
--- | One combination.
+-- | One combination of values.
 data Cell = Cell
   { cellServer :: Named,
     cellPersistence :: Persistence,
@@ -123,7 +122,7 @@ data Cell = Cell
   }
   deriving stock (Eq, Ord, Show)
 
--- | Says all of it, and is a good name for a directory.
+-- | A name with all values, which also fits a directory.
 cellName :: Cell -> String
 cellName cell =
   concat
@@ -142,18 +141,18 @@ cellName cell =
       namedLabel (cellServer cell)
     ]
 
--- | Why a cell is in the design.
+-- | The reason for a cell in the design.
 data Reason
   = ReasonBaseline
-  | -- | This axis alone differs from the baseline.
+  | -- | Only this axis differs from the baseline.
     ReasonAxis String
   | -- | A combination that is known to matter.
     ReasonPair String
-  | -- | Everything with everything.
+  | -- | The full product.
     ReasonFull
   deriving stock (Eq, Show)
 
--- | For the plan.
+-- | The reason as the plan shows it.
 reasonText :: Reason -> String
 reasonText = \case
   ReasonBaseline -> "baseline"
@@ -161,9 +160,8 @@ reasonText = \case
   ReasonPair pair -> pair
   ReasonFull -> "full product"
 
--- | The star: each cell once, with the first reason for it. The function says
--- whether a workload carries a value at all; the payload of one that does not
--- is the baseline's.
+-- | The star: each cell once, with the first reason for it. The function says whether a workload
+-- carries a value. If it does not, its cells have the baseline's payload.
 star :: (String -> Bool) -> Axes -> [(Reason, Cell)]
 star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
   where
@@ -180,8 +178,8 @@ star carriesValue axes = firsts (map (fmap (settled carriesValue axes)) cells)
           [(ReasonAxis "net", base {cellNet = each}) | each <- rest axesNets],
           [(ReasonAxis "place", base {cellPlace = each}) | each <- rest axesPlaces],
           [(ReasonAxis "server", base {cellServer = each}) | each <- rest axesServers],
-          -- What a synchronised log costs depends on how many callers share one
-          -- synchronisation, on the disk, and on how far away they are.
+          -- The cost of a synchronised file depends on the number of callers that share one
+          -- synchronisation, on the disk, and on the distance of the callers.
           [ ( ReasonPair "persistence × clients",
               base {cellPersistence = persistence, cellClients = clients}
             )
@@ -265,7 +263,7 @@ baseline axes =
     first :: (Axes -> NonEmpty a) -> a
     first axis = let value :| _ = axis axes in value
 
--- Cells that cannot differ are the same cell.
+-- Cells that cannot differ become the same cell.
 settled :: (String -> Bool) -> Axes -> Cell -> Cell
 settled carriesValue axes cell
   | carriesValue (cellWorkload cell) = cell

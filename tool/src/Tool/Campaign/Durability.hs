@@ -1,17 +1,16 @@
--- | Is what was acknowledged still there? Asked of a server that promises it.
+-- | Checks whether acknowledged writes survive, on a server that promises it.
 --
--- Callers write keys that nobody has written before, and count what is
--- acknowledged. In the middle of that the server ends. It is started again, and
--- every key that was acknowledged must be there, with its value; one that was
--- not may be. It ends in one of two ways:
+-- Callers write new keys and count the writes that are acknowledged. In the middle of that the
+-- server ends. It is started again, and every acknowledged key must be there, with its value; other
+-- keys may be there. The server ends in one of two ways:
 --
 -- * It is killed (SIGKILL), and begins again with its files. That proves that
---   the log was written before the reply, and that it can be read again, however
---   long it is. What a killed process has handed to the kernel stays, whether or
---   not it has reached the disk: a log that is never synchronised passes.
+--   the log was written before the reply, and that it can be read again, however long it is. Data
+--   that a killed process has passed to the kernel stays, whether or not it has reached the disk: a
+--   log that is never synchronised passes this check.
 -- * The power of its disk is cut ("Redis.TestKit.Disk"), and it begins with what
---   was synchronised by then. That proves that the log was synchronised before
---   the reply. Whether the real disk then has it only a real failure tells.
+--   was synchronised by then. That proves that the log was synchronised before the reply. Only a
+--   real failure shows whether the real disk then has it.
 module Tool.Campaign.Durability
   ( Durability (..),
     durabilityHolds,
@@ -42,29 +41,28 @@ import Tool.Failure (unavailable)
 import Tool.Span (microsIn, renderSpan, secondsIn)
 import Tool.Text (thousands)
 
--- | What was found.
+-- | The result of a check.
 data Durability = Durability
-  { -- | Whether it was the power of the disk that ended; else the server was
-    -- killed.
+  { -- | Whether the power of the disk was cut. Otherwise the server was killed.
     durabilityPowerCut :: Bool,
-    -- | Writes that were acknowledged before that.
+    -- | Writes that were acknowledged before the end.
     durabilityAcknowledged :: Int,
-    -- | Of those, how many keys are not there any more.
+    -- | The number of acknowledged keys that are missing.
     durabilityMissing :: Int,
-    -- | And how many have another value.
+    -- | The number of acknowledged keys with another value.
     durabilityWrong :: Int,
-    -- | How many keys there were before these writes.
+    -- | The number of keys before these writes.
     durabilityEarlier :: Int,
-    -- | Whether those may be gone by now, because they expire.
+    -- | Whether the earlier keys may be gone by now, because they expire.
     durabilityExpiring :: Bool,
-    -- | How many keys there are afterwards, in all.
+    -- | The number of all keys afterwards.
     durabilityFound :: Int,
-    -- | Seconds from the restart to the first command that is served.
+    -- | Seconds from the restart until the server serves a command.
     durabilityRestart :: Double
   }
   deriving stock (Eq, Show)
 
--- | Whether nothing that was acknowledged is lost.
+-- | Whether no acknowledged write is lost.
 durabilityHolds :: Durability -> Bool
 durabilityHolds found =
   durabilityMissing found == 0
@@ -73,7 +71,7 @@ durabilityHolds found =
   where
     kept = durabilityEarlier found + durabilityAcknowledged found
 
--- | In one line.
+-- | The result in one line.
 durabilityText :: Durability -> String
 durabilityText found =
   (if durabilityPowerCut found then "power cut" else "killed")
@@ -90,11 +88,10 @@ durabilityText found =
     <> " found; restarted in "
     <> renderSpan (durabilityRestart found)
 
--- | Writes for so many seconds with so many callers, longer if nothing is
--- acknowledged by then, ends the server, starts it again, and reads. With a
--- disk, which must be the server's, the power of that ends; without, the server
--- is killed. The flag says whether the keys that are there expire. Blocks for
--- all that. Throws when the server does not start again.
+-- | Writes with this number of callers for this number of seconds, or longer if no write is
+-- acknowledged by then; ends the server, starts it again, and reads. With a disk, which must be the
+-- server's, the power of the disk is cut; without one, the server is killed. The flag says whether
+-- the existing keys expire. Blocks for all that. Throws if the server does not start again.
 checkDurability :: Maybe Disk -> Bool -> Double -> Int -> Server -> IO Durability
 checkDurability disk expiring seconds callers server = do
   earlier <- keyCount
@@ -102,7 +99,7 @@ checkDurability disk expiring seconds callers server = do
   acknowledged <- Redis.withClient config $ \client ->
     withAsync (forConcurrently [1 .. callers] (write client count)) $ \writing -> do
       threadDelay (microsIn seconds)
-      -- With nothing acknowledged there would be nothing to be lost.
+      -- Without an acknowledged write the check could find no loss.
       eventually 20 "a write is acknowledged" ((> 0) <$> readIORef count)
       for_ disk $ \it -> cutPower it callers (readIORef count)
       kill9 server
@@ -129,7 +126,7 @@ checkDurability disk expiring seconds callers server = do
         durabilityRestart = secondsIn (ended - begun)
       }
   where
-    -- Straight to the server: what stands before it is not asked here.
+    -- Straight to the server: this does not check what stands before it.
     config =
       Config.standaloneConfig
         (Char8.pack (serverHost server))
@@ -143,8 +140,8 @@ checkDurability disk expiring seconds callers server = do
         Text text -> pure (Map.lookup "loading" (infoFields text) == Just "0")
         _ -> pure False
 
--- How many were acknowledged, one after the other, until one was not; and all
--- that are, of all callers, while they are.
+-- Writes one key after the other until a write is not acknowledged. Returns the number of
+-- acknowledged writes; the counter has that of all callers meanwhile.
 write :: Client -> IORef Int -> Int -> IO Int
 write client count caller = go 0
   where
@@ -154,7 +151,7 @@ write client count caller = go 0
         Left _ -> pure number
         Right _ -> atomicModifyIORef' count (\known -> (known + 1, ())) >> go (number + 1)
 
--- How many are missing, and how many wrong.
+-- The numbers of missing and of wrong keys.
 verify :: Client -> (Int, Int) -> IO (Int, Int)
 verify client (caller, acknowledged) = go 0 0 0
   where

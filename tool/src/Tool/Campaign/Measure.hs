@@ -1,9 +1,8 @@
--- | One measurement of a campaign: a fresh server, the load, and what is asked
--- of the server afterwards.
+-- | One measurement of a campaign: a new server, the load, and the checks of the server afterwards.
 --
--- The load is this program again, as a process of its own. So every measurement
--- begins with an empty heap and the same runtime, may be pinned to processors,
--- and what it costs is told apart from what the campaign and its relay cost.
+-- The load is this program again, in a process of its own. So every measurement begins with an
+-- empty heap and the same runtime, may be pinned to processors, and its costs are separate from
+-- those of the campaign and its relay.
 module Tool.Campaign.Measure
   ( Measuring (..),
     measureStep,
@@ -44,36 +43,35 @@ import Tool.Options.Load (Check, checkName)
 import Tool.Span (renderSpan, secondsIn)
 import Tool.Text (fixed)
 
--- | How measurements are made.
+-- | How a campaign measures.
 data Measuring = Measuring
   { measuringSurroundings :: Surroundings,
-    -- | The processors of the load; all when empty.
+    -- | The processors of the load; an empty list means all.
     measuringCores :: [Int],
     -- | Seconds.
     measuringWarmup :: Double,
-    -- | Seconds; a soak has its own.
+    -- | Seconds. A soak has its own duration.
     measuringDuration :: Double,
     measuringKeys :: Int,
-    -- | The form of keys, as @bench --key-template@ reads it.
+    -- | The template of keys, as @bench --key-template@ reads it.
     measuringKeyForm :: Maybe String,
     measuringReference :: Bool,
-    -- | What is only said of the load when it is found.
+    -- | Checks of the load whose failure is only noted.
     measuringAllowed :: [Check],
-    -- | Seconds of writing before the server is killed, and before the power is
-    -- cut; 0: neither.
+    -- | Seconds of writing before the server is killed, and before the power is cut. With 0 there
+    -- is neither check.
     measuringDurability :: Double
   }
   deriving stock (Eq, Show)
 
--- | Measures it. Blocks until the server is gone again. 'Left': it could not be
--- measured at all, and why, in a line. A measurement that is not valid is one,
--- and says so itself.
+-- | Makes one measurement. Blocks until the server is stopped again. 'Left' says in one line why
+-- the measurement was impossible. An invalid measurement is a result, and has its own problems.
 measureStep :: Measuring -> Step -> IO (Either String Document)
 measureStep measuring step =
   withCellServer (measuringSurroundings measuring) cell measured
     `catch` \problem -> pure (Left (oneLine (displayException (problem :: TestKitFailure))))
   where
-    -- What is the same for all iterations of a cell is asked for once.
+    -- The facts that all iterations of a cell share are requested once.
     (cell, seconds, first) = case step of
       StepCell one number -> (one, measuringDuration measuring, number == 1)
       StepSoak one long -> (one, long, True)
@@ -116,7 +114,7 @@ measureStep measuring step =
         cellPersistence cell == PersistAofAlways,
         StepCell _ _ <- step = do
         killed <- check Nothing started
-        -- With a server of its own: there is no more to be seen with a long log.
+        -- On a server of its own: a longer log would show no more.
         cut <- withForgetfulServer (measuringSurroundings measuring) cell (check . Just)
         pure [Right killed, cut]
       | otherwise = pure []
@@ -125,7 +123,7 @@ measureStep measuring step =
         . startedServer
     expiring = cellWorkload cell `elem` ["setex", "getex"]
 
--- Runs the load as it is told, and reads what it wrote.
+-- Runs the load with these arguments, and reads the file that it wrote.
 load :: Measuring -> Started -> [String] -> IO (Either String Document)
 load measuring started told =
   withSystemTempDirectory "redis-client-campaign" $ \folder -> do
@@ -145,7 +143,7 @@ load measuring started told =
         (ExitFailure number, []) -> "the load ended with " <> show number
         (ExitSuccess, []) -> "the load wrote nothing"
 
--- | What the load is told, but for the server and the file.
+-- | The arguments of the load, without the server and the file.
 loadArguments :: Measuring -> Cell -> Workload -> Double -> [String]
 loadArguments measuring cell workload seconds =
   ["bench"]
@@ -156,14 +154,14 @@ loadArguments measuring cell workload seconds =
       workload
     <> ["--threads", show (cellClients cell), "--batch", "1"]
     <> ["--warmup", plain (measuringWarmup measuring), "--duration", plain seconds]
-    -- A series of some thousand slices at most, of ten at least.
+    -- At most some thousand slices in a series, and at least ten.
     <> ["--slice", plain (max (min 1 (seconds / 10)) (seconds / 3600))]
     <> concat [["--allow", intercalate "," allowed] | not (null allowed)]
   where
     allowed = map checkName (measuringAllowed measuring)
     plain = fixed 3
 
--- The document with what only the campaign knows.
+-- Adds to the document what only the campaign knows.
 annotated ::
   Cell ->
   Started ->
@@ -214,8 +212,7 @@ annotated cell started reference durability document =
         { iterationEvents = iterationEvents iteration <> phaseEvents (iterationSeries iteration)
         }
 
--- | Where the throughput of a series changes its level, as events. None if the
--- series is too short to tell.
+-- | The changes of a series' level of throughput, as events. None if the series is too short.
 phaseEvents :: [Slice] -> [Event]
 phaseEvents series = zipWith change found (drop 1 found)
   where
@@ -239,7 +236,7 @@ phaseEvents series = zipWith change found (drop 1 found)
         }
     perSecond = fixed 0
 
--- A server that does not start says why in some line, not always in the first.
+-- A server that does not start gives the reason in some line, not always in the first.
 oneLine :: String -> String
 oneLine text = case filter (not . null) (lines text) of
   [] -> "it says nothing"

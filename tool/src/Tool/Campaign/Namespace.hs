@@ -1,10 +1,9 @@
--- | A network of two ends on this machine: a network namespace, joined to the
--- machine's own by a pair of virtual interfaces that the kernel delays (netem).
+-- | A network with two ends on this machine: a network namespace, joined to the machine's own by a
+-- pair of virtual interfaces that the kernel delays (netem).
 --
--- netem delays what leaves an interface, so both ends get half of the round
--- trip. The loopback is never touched, because everybody uses it. Needs the
--- rights to administer networks, and a kernel that has netem; whether that is
--- so is found out by trying, in a namespace of its own ('netemProblem').
+-- netem delays what leaves an interface, so both ends get half of the round trip. The loopback is
+-- never touched, because everybody uses it. This needs the rights to administer networks, and a
+-- kernel with netem. 'netemProblem' finds out by trying, in a namespace of its own.
 module Tool.Campaign.Namespace
   ( Namespace,
     namespaceHost,
@@ -25,17 +24,16 @@ import System.Posix.Process (getProcessID)
 import System.Process (readProcessWithExitCode)
 import Tool.Failure (unavailable)
 
--- | A namespace, while it exists.
+-- | A namespace that exists for the length of an action.
 data Namespace = Namespace
-  { -- | The address that a server inside listens at.
+  { -- | The address at which a server inside listens.
     namespaceHost :: String,
-    -- | A program that runs a program inside: the same process, in another
-    -- network.
+    -- | A program that runs the given program inside: the same process, in another network.
     namespaceWrapper :: FilePath
   }
 
--- | Why there can be no delay by the kernel here, in one line; 'Nothing': there
--- can. Changes nothing that others see. Blocks for some milliseconds.
+-- | Why the kernel cannot delay here, in one line. 'Nothing': it can. Changes nothing that others
+-- see. Blocks for some milliseconds.
 netemProblem :: IO (Maybe String)
 netemProblem = do
   found <- run "unshare" (words "--net tc qdisc add dev lo root netem delay 1ms")
@@ -43,10 +41,9 @@ netemProblem = do
     Right () -> Nothing
     Left problem -> Just problem
 
--- | A namespace for the length of an action, in which the given program runs by
--- way of 'namespaceWrapper'. Each direction is delayed by so many nanoseconds,
--- or not at all. One at a time per process. Throws
--- 'Tool.Failure.Failure' where the system does not allow it.
+-- | Makes a namespace for the length of an action, in which the given program runs by way of
+-- 'namespaceWrapper'. Delays each direction by this number of nanoseconds, or not at all. One at a
+-- time per process. Throws 'Tool.Failure.Failure' if the system does not allow it.
 withNamespace :: Maybe Int -> FilePath -> (Namespace -> IO a) -> IO a
 withNamespace delay program action = do
   process <- getProcessID
@@ -54,8 +51,8 @@ withNamespace delay program action = do
       number = fromIntegral process :: Int
       near = "rcn" <> show process
       far = "rcf" <> show process
-      -- The range that is set aside for benchmarks (RFC 2544), a different
-      -- quarter of it for each process.
+      -- The address range that is reserved for benchmarks (RFC 2544). A process takes a /30 of it,
+      -- chosen by its process id.
       prefix =
         "198."
           <> show (18 + (number `shiftR` 14) .&. 1)
@@ -79,7 +76,7 @@ withNamespace delay program action = do
         ]
           <> delayed ["tc", "qdisc", "add", "dev", near]
           <> delayed ["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", far]
-  -- With the namespace its interface goes, and with that one the other.
+  -- The namespace takes its interface with it, and that one takes the other.
   bracket_
     (required ["ip", "netns", "add", name])
     (void (command ["ip", "netns", "del", name]))

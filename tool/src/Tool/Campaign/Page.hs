@@ -1,6 +1,6 @@
--- | A campaign's report as one page of HTML, like those of single runs
--- ("Tool.Bench.Html"): a chart and a table for each question, the soaks over
--- time, what is lost after a kill, every cell, and where it was measured.
+-- | A campaign's report as one HTML page, like those of single runs ("Tool.Bench.Html"): a chart
+-- and a table for each question, the soaks over time, the checks of durability, every cell, and the
+-- machine that measured them.
 module Tool.Campaign.Page
   ( Shown (..),
     campaignPage,
@@ -23,19 +23,19 @@ import Tool.Markup (Markup, element, text, (.=))
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (thousands)
 
--- | What is shown beside what the document knows.
+-- | The parts of the page beside the document.
 data Shown = Shown
   { shownTitle :: Text,
-    -- | What is to be said first.
+    -- | The first sentences of the page.
     shownLead :: [Text],
     shownCells :: [Run],
-    -- | With what is to be said of each.
+    -- | Each soak with the sentences about it.
     shownSoaks :: [(Run, [Text])],
-    -- | Lines about what is lost.
+    -- | Lines about lost writes.
     shownDurability :: [Text]
   }
 
--- | The page.
+-- | The page of a campaign.
 campaignPage :: Shown -> Document -> ByteString
 campaignPage shown document =
   page (shownTitle shown) . concat $
@@ -109,7 +109,7 @@ section view =
       Text.pack (thousands (round (runRate run))) <> "/s, p99 "
         <> format Nanoseconds (fromIntegral (Histogram.percentile 99 (runService run)))
 
--- Over numbers a curve, over names bars.
+-- Curves over numbers, bars over names.
 viewCharts :: View -> [Chart]
 viewCharts view
   | viewAxis view `elem` ["payload", "clients"] =
@@ -122,7 +122,7 @@ viewCharts view
     quantity = viewAxis view <> (if viewAxis view == "payload" then ", bytes" else "")
     titled name = name <> " by " <> viewAxis view <> " and " <> viewAcross view
     throughput run = (runRate run, interval run)
-    -- That of two is so wide that it hides the rest.
+    -- The interval of two values is so wide that it hides the rest.
     interval run = case summarise (runRates run) of
       Just summary | summaryCount summary > 2 -> summaryInterval summary
       _ -> Nothing
@@ -147,7 +147,7 @@ viewCharts view
       (line column [(x, y) | (x, (y, _)) <- points])
         { lineRibbon = [(x, max 0 low, high) | (x, (_, Just (low, high))) <- points]
         }
-    -- Each column's runs that there are, with their numbers.
+    -- The runs of each column that exist, with their numbers.
     columns =
       [ (column, points)
         | (number, column) <- zip [0 ..] (viewColumns view),

@@ -1,13 +1,12 @@
--- | When each cell is measured, how long that takes, and what is left out when
--- there is less time.
+-- | The order of the measurements, their time, and what is left out when the budget is too small.
 --
--- Iterations of a cell do not follow each other: the campaign goes through all
--- cells once, then through all of them backwards, and so on, so that a machine
--- that changes over an hour changes every cell alike and not the last ones.
+-- Iterations of a cell do not follow each other: the campaign measures all cells once, then all of
+-- them backwards, and so on. So a machine that changes over an hour changes every cell alike and
+-- not only the last ones.
 --
--- A budget is kept by measuring less, and what is left out is said: first
--- iterations, down to three, below which no interval means much; then the least
--- important cells; then the iterations again. Soaks are what they are.
+-- A smaller budget means fewer measurements, and the plan lists what is left out: first iterations,
+-- down to three, because with fewer an interval means little; then the least important cells; then
+-- more iterations. Soaks always stay.
 module Tool.Campaign.Plan
   ( Costs (..),
     Soak (..),
@@ -26,16 +25,16 @@ import Tool.Campaign.Design
 import Tool.Span (renderSpan, roughly)
 import Tool.Text (Align (..), table)
 
--- | How long things take, in seconds.
+-- | Estimated durations in seconds.
 data Costs = Costs
   { costsWarmup :: Double,
     costsDuration :: Double,
-    -- | Starting and ending a server, filling it, asking it.
+    -- | Starting and ending a server, filling it, and asking it.
     costsOverhead :: Double,
-    -- | Measuring the same with @redis-benchmark@; 0 if that is not done.
+    -- | Measuring a cell with @redis-benchmark@ too; 0 if that is not done.
     costsReference :: Double,
-    -- | Filling, ending, restarting and reading a server that keeps a log that
-    -- is synchronised always, once for each way of ending; 0 if that is not done.
+    -- | Filling, ending, restarting and reading a server whose log is synchronised always, once for
+    -- each way of ending; 0 if that is not done.
     costsDurability :: Double
   }
   deriving stock (Eq, Show)
@@ -48,28 +47,28 @@ data Soak = Soak
   }
   deriving stock (Eq, Show)
 
--- | What will be measured.
+-- | The measurements of a campaign.
 data Plan = Plan
   { planCells :: [(Reason, Cell)],
     planIterations :: Int,
-    -- | Soaks with the cell that each is.
+    -- | Soaks, each with its cell.
     planSoaks :: [(Soak, Cell)],
     planCosts :: Costs,
-    -- | What the budget left out, a line each.
+    -- | What the budget left out, in lines.
     planCuts :: [String]
   }
   deriving stock (Eq, Show)
 
 -- | One measurement.
 data Step
-  = -- | A cell, and which iteration of it, from 1.
+  = -- | A cell, and the number of the iteration, from 1.
     StepCell Cell Int
-  | -- | A cell for so many seconds.
+  | -- | A cell, measured for this number of seconds.
     StepSoak Cell Double
   deriving stock (Eq, Show)
 
--- | A plan within a budget of seconds, if there is one. 'Left': not even the
--- smallest one fits.
+-- | A plan within a budget of seconds, if there is a budget. 'Left': even the smallest plan does
+-- not fit.
 plan :: Costs -> Maybe Double -> Int -> [(Soak, Cell)] -> [(Reason, Cell)] -> Either String Plan
 plan costs budget iterations soaks cells = case budget of
   Nothing -> Right whole
@@ -93,7 +92,7 @@ plan costs budget iterations soaks cells = case budget of
             <> renderSpan (planSeconds least)
     least = whole {planCells = take 1 cells, planIterations = min 1 iterations}
     few = min 3 iterations
-    -- In the order in which they are preferred.
+    -- In the order of preference.
     candidates =
       [whole {planIterations = count} | count <- [iterations, iterations - 1 .. few]]
         <> [whole {planIterations = few, planCells = take count cells} | count <- counts]
@@ -122,7 +121,7 @@ plan costs budget iterations soaks cells = case budget of
              | (reason, cell) <- drop (length (planCells found)) cells
            ]
 
--- | All measurements in their order.
+-- | All measurements in order.
 steps :: Plan -> [Step]
 steps it =
   concat
@@ -133,17 +132,17 @@ steps it =
   where
     cells = map snd (planCells it)
 
--- | Different for all of a plan; a path below the campaign's directory.
+-- | The name of a measurement, unique in a plan: a path below the campaign's directory.
 stepName :: Step -> FilePath
 stepName = \case
   StepCell cell iteration -> cellName cell <> "/" <> show iteration
   StepSoak cell seconds -> "soak." <> renderSpan seconds <> "." <> cellName cell <> "/1"
 
--- | Estimated.
+-- | The estimated seconds of a plan.
 planSeconds :: Plan -> Double
 planSeconds it = sum (map (stepSeconds (planCosts it)) (steps it))
 
--- | Estimated.
+-- | The estimated seconds of a measurement.
 stepSeconds :: Costs -> Step -> Double
 stepSeconds costs = \case
   StepCell cell _ -> around cell + costsDuration costs
@@ -154,7 +153,7 @@ stepSeconds costs = \case
         + fromIntegral netPings * netSeconds (cellNet cell)
         + (if cellPersistence cell == PersistAofAlways then costsDurability costs else 0)
 
--- | For people to read before they wait.
+-- | The plan in lines, for the user to read before the measurements.
 renderPlan :: Plan -> [String]
 renderPlan it =
   table

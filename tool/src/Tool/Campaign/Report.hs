@@ -1,5 +1,5 @@
--- | A campaign's report: the document of all cells as JSON, and a text for
--- people with a table per question, in Markdown and, with charts, in HTML.
+-- | A campaign's report: the document of all cells as JSON, and a report with a table for each
+-- question, in Markdown and, with charts, in HTML.
 module Tool.Campaign.Report
   ( writeReport,
     reportText,
@@ -29,8 +29,8 @@ import Tool.Span (renderSpan)
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (duration, fixed, percent, thousands)
 
--- | Writes the reports into a directory; their paths. Throws 'IOException' when
--- the disk is full.
+-- | Writes the reports into a directory and returns their paths. Throws 'IOException' if the disk
+-- is full.
 writeReport :: FilePath -> Plan -> Document -> IO [FilePath]
 writeReport folder planned document = do
   writeWhole json (encode (documentValue document))
@@ -42,7 +42,7 @@ writeReport folder planned document = do
     markdown = folder </> "report.md"
     html = folder </> "report.html"
 
--- | The text.
+-- | The report in Markdown.
 reportText :: Plan -> Document -> Text
 reportText planned document =
   Text.unlines . map Text.pack . intercalate [""] . filter (not . null) $
@@ -135,7 +135,7 @@ viewText view =
     cell run = rate run <> mark run <> "<br>" <> duration (Histogram.percentile 99 (runService run))
     mark run = if runValid run then "" else " (not valid)"
 
--- Mean and interval; of two the two.
+-- The mean and its interval. For two iterations: both rates.
 rate :: Run -> String
 rate run = case runRates run of
   [one, other] -> perSecond one <> ", " <> perSecond other
@@ -174,7 +174,7 @@ allCells runs =
                    maybe "" percent (generatorShare run)
                  ]
 
--- What is to be said of it, and its levels if there are several.
+-- The verdict on a soak, and its levels if there are several.
 soakVerdict :: Run -> (String, [[String]])
 soakVerdict run = case found of
   [_] ->
@@ -213,7 +213,7 @@ soakText run =
   where
     (said, levels) = soakVerdict run
 
--- | The same as a page of HTML, with charts.
+-- | The report as an HTML page, with charts.
 reportPage :: Plan -> Document -> Lazy.ByteString
 reportPage planned document =
   campaignPage
@@ -234,7 +234,7 @@ reportPage planned document =
           | from : long : level : _ <- levels
         ]
 
--- The largest of all iterations.
+-- The largest share of all iterations.
 generatorShare :: Run -> Maybe Double
 generatorShare run = if null shares then Nothing else Just (maximum shares)
   where

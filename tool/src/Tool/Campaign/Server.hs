@@ -1,5 +1,5 @@
--- | A cell's server: the program, the persistence, the directory and the
--- distance that the cell asks for, started fresh and gone afterwards.
+-- | A cell's server, with the cell's program, persistence, directory and distance, started for the
+-- cell and removed afterwards.
 module Tool.Campaign.Server
   ( Surroundings (..),
     Delayer (..),
@@ -25,50 +25,48 @@ import Tool.Failure (unavailable)
 import Tool.Relay (relayPort, withRelay)
 import Tool.Span (renderSpan, secondsIn)
 
--- | What all cells have in common.
+-- | What all cells share.
 data Surroundings = Surroundings
-  { -- | The cores that servers may run on; all when empty.
+  { -- | The cores that servers may run on; an empty list means all.
     surroundingsCores :: [Int],
     surroundingsDelayer :: Delayer
   }
   deriving stock (Eq, Show)
 
--- | What makes a round trip longer.
+-- | How a round trip is made longer.
 data Delayer
-  = -- | The kernel.
+  = -- | By the kernel.
     DelayerNetem
-  | -- | The relay, because of what stands in the way of the kernel.
+  | -- | By the relay, for this reason why the kernel cannot.
     DelayerRelay String
   deriving stock (Eq, Show)
 
--- | The kernel if it can, else the relay.
+-- | The kernel if it can delay, otherwise the relay.
 delayer :: IO Delayer
 delayer = maybe DelayerNetem DelayerRelay <$> netemProblem
 
--- | A server that answers.
+-- | A server that is ready.
 data Started = Started
   { startedServer :: Server,
-    -- | Where to measure it: the server, or what stands before it.
+    -- | The address to measure: the server, or the relay before it.
     startedHost :: String,
     startedPort :: Int,
-    -- | What makes the round trip, for the report: @local@, @netem rtt=1ms@ or
+    -- | How the round trip is made, for the report: @local@, @netem rtt=1ms@ or
     -- @relay rtt=1ms@.
     startedNetwork :: String,
-    -- | The median of a hundred PINGs from here, one after the other, in
-    -- nanoseconds.
+    -- | The median of a hundred PINGs from here, one after the other, in nanoseconds.
     startedPing :: Int
   }
 
--- | Starts it, in a directory of its own within the cell's place; ends it and
--- removes the directory afterwards. Throws where the program does not start or
--- the place cannot be written.
+-- | Starts the server in a directory of its own within the cell's place. Afterwards ends it and
+-- removes the directory. Throws if the program does not start or the place cannot be written.
 withCellServer :: Surroundings -> Cell -> (Started -> IO a) -> IO a
 withCellServer surroundings cell action =
   withFolder cell $ \folder -> withServerIn folder [] surroundings cell action
 
--- | The same on a disk that forgets what was not synchronised, and on this
--- machine, whatever the distance of the cell is. 'Left': why there can be no such
--- disk here, in a line.
+-- | Like 'withCellServer', but on a disk that forgets what was not synchronised, and always on this
+-- machine, whatever the distance of the cell. 'Left' says in one line why such a disk is impossible
+-- here.
 withForgetfulServer :: Surroundings -> Cell -> (Disk -> Started -> IO a) -> IO (Either String a)
 withForgetfulServer surroundings cell action =
   withFolder cell $ \folder -> fmap join . withDisk folder $ \disk ->
@@ -80,7 +78,7 @@ withForgetfulServer surroundings cell action =
 withFolder :: Cell -> (FilePath -> IO a) -> IO a
 withFolder cell = withTempDirectory (placePath (cellPlace cell)) "redis-client-campaign"
 
--- In that directory, with those variables.
+-- Starts the server in this directory, with these environment variables.
 withServerIn :: FilePath -> [(String, String)] -> Surroundings -> Cell -> (Started -> IO a) -> IO a
 withServerIn folder variables surroundings cell action =
   case (cellNet cell, surroundingsDelayer surroundings) of
@@ -103,12 +101,12 @@ withServerIn folder variables surroundings cell action =
         { optionsBinary = Just (namedPath (cellServer cell)),
           optionsCores = surroundingsCores surroundings,
           optionsEnvironment = variables,
-          -- A log that is long takes a while to be read again.
+          -- A long log takes a while to be read again.
           optionsPatience = 120,
           optionsConfig =
             [ "dir " <> quoted folder,
-              -- To the file that keeps what it prints: a relative name
-              -- would be one in the directory above.
+              -- An empty name sends the log to the file that keeps the server's output. A relative
+              -- name would be in the directory above.
               "logfile \"\""
             ]
               <> persistenceConfig (cellPersistence cell)
@@ -134,8 +132,7 @@ withServerIn folder variables surroundings cell action =
             startedPing = ping
           }
 
--- | What to write into the server's configuration. Snapshots are those of the
--- server's own default.
+-- | The lines of the server's configuration. Snapshots follow the server's own defaults.
 persistenceConfig :: Persistence -> [String]
 persistenceConfig = \case
   PersistNone -> ["save \"\"", "appendonly no"]

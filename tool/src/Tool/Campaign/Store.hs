@@ -1,14 +1,13 @@
--- | A campaign's directory: what has been measured already.
+-- | A campaign's directory, with what has been measured already.
 --
 -- > DIRECTORY/settings.json     how measurements are made
 -- > DIRECTORY/runs/CELL/1.json  one measurement, a document of its own
 --
--- A measurement is there in whole or not at all: its file gets its name when it
--- is complete. So the directory is the journal; a campaign that was interrupted
--- goes on by measuring what has no file. It goes on only with the same settings,
--- because a cell whose iterations were measured in two ways is no cell. Which
--- cells there are, and how many iterations, may change. A file that somebody
--- changed is found as @bench report@ finds it.
+-- A measurement is there completely or not at all: its file gets its name when it is complete. So
+-- the directory is the journal: a campaign that was interrupted goes on with the measurements that
+-- have no file. It goes on only with the same settings, because the iterations of a cell must be
+-- measured in one way. The cells and the number of iterations may change. A file that somebody
+-- changed is detected in the same way as by @bench report@.
 module Tool.Campaign.Store
   ( Store,
     storeFolder,
@@ -45,15 +44,14 @@ import Tool.Failure (invalidRun)
 
 -- | A directory with settings.
 newtype Store = Store
-  { -- | Where it is.
+  { -- | Its path.
     storeFolder :: FilePath
   }
 
--- | Opens a directory for a campaign with these settings, made if it is missing.
--- The first argument: whether there may be a campaign in it already. Throws
--- 'Tool.Failure.Failure' with one line where there is one that is not to be gone
--- on with, where the settings differ or are missing, and where nothing can be
--- written.
+-- | Opens a directory for a campaign with these settings, and creates it if it is missing. The flag
+-- says whether the directory may have a campaign already. Throws 'Tool.Failure.Failure' with one
+-- line if it has one that must not be continued, if the settings differ or are missing, and if the
+-- directory cannot be written.
 openStore :: Bool -> Map Text Text -> FilePath -> IO Store
 openStore resume settings folder = do
   attempt <- try (createDirectoryIfMissing True (folder </> "runs"))
@@ -101,15 +99,14 @@ openStore resume settings folder = do
 fileOf :: Store -> FilePath -> FilePath
 fileOf store name = storeFolder store </> "runs" </> name <.> "json"
 
--- | Keeps a measurement.
+-- | Stores a measurement.
 keep :: Store -> FilePath -> Document -> IO ()
 keep store name document = do
   createDirectoryIfMissing True (takeDirectory (fileOf store name))
   writeWhole (fileOf store name) (encode (documentValue document :: Value))
 
--- | The measurement of that name, if there is one; with a problem if its numbers
--- do not agree with each other. Throws 'Tool.Failure.Failure' when its file cannot
--- be read.
+-- | The measurement of that name, if there is one. It has a problem if its numbers contradict each
+-- other. Throws 'Tool.Failure.Failure' if its file cannot be read.
 recall :: Store -> FilePath -> IO (Maybe Document)
 recall store name = do
   exists <- doesFileExist file
@@ -120,8 +117,8 @@ recall store name = do
     file = fileOf store name
     bad problem = invalidRun (file <> ": " <> problem)
 
--- | Writes a file that is there in whole or not at all: under another name
--- first. Throws 'IOException', which names the file.
+-- | Writes a file completely or not at all: under another name first. Throws an 'IOException' that
+-- names the file.
 writeWhole :: FilePath -> Lazy.ByteString -> IO ()
 writeWhole file bytes =
   modifyIOError (`ioeSetFileName` file) $

@@ -1,8 +1,7 @@
--- | A campaign's cells, two axes at a time: what a table or a chart shows.
+-- | A campaign's cells, two axes at a time, for a table or a chart.
 --
--- Every cell is a point in a space of seven axes. A view holds five of them at
--- the baseline (or at a log that is synchronised always, where that is the
--- question) and lays out the other two.
+-- Every cell is a point in a space of seven axes. A view fixes five of them at the baseline (or, in
+-- one question, at a log that is synchronised always) and varies the other two.
 module Tool.Campaign.Views
   ( View (..),
     Row (..),
@@ -30,15 +29,15 @@ data View = View
   }
   deriving stock (Eq, Show)
 
--- | One row: its value on the axis, and a cell for each column.
+-- | One row: its value on the axis, and a cell for each column, if there is one.
 data Row = Row
   { rowValue :: Text,
     rowCells :: [Maybe Run]
   }
   deriving stock (Eq, Show)
 
--- | The views that have something to compare; the first run is the baseline.
--- Soaks are no part of it.
+-- | The views with at least two cells in at least two rows. The first run is the baseline. The runs
+-- must not include soaks.
 views :: [Run] -> [View]
 views runs = case runs of
   [] -> []
@@ -73,7 +72,7 @@ views runs = case runs of
         length (filter isJust (concatMap rowCells (viewRows view))) > 1
           && length (viewRows view) > 1
 
--- Title, explanation, rows, columns, and what is not at the baseline.
+-- Title, explanation, rows, columns, and the axes that are not at the baseline.
 questions :: [(Text, Text, Text, Text, [(Text, Text)])]
 questions =
   [ ( "Workloads and persistence",
@@ -128,7 +127,7 @@ questions =
     )
   ]
 
--- Numbers by size, and what has an order in that order; the rest as it comes.
+-- Numbers in order of size, persistences in their order, other values as they come.
 ordered :: Text -> [Text] -> [Text]
 ordered axis values
   | axis == "payload" || axis == "clients" =
@@ -138,6 +137,6 @@ ordered axis values
   where
     persistences = ["none", "rdb", "aof-no", "aof-everysec", "aof-always"]
 
--- | Where a run stands on an axis.
+-- | The value of a run on an axis.
 axisOf :: Text -> Run -> Maybe Text
 axisOf name = Map.lookup name . specAxes . runSpec

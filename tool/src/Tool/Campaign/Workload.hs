@@ -1,5 +1,5 @@
--- | The workloads of a campaign: their names, what the load generator has to be
--- told to send them, and what @redis-benchmark@ calls the same.
+-- | The workloads of a campaign: their names, the arguments of the load generator, and the
+-- corresponding tests of @redis-benchmark@.
 module Tool.Campaign.Workload
   ( Workload (..),
     workloads,
@@ -20,17 +20,17 @@ data Workload = Workload
   { workloadName :: String,
     -- | Whether its commands or replies hold a value of the cell's size.
     workloadHasValue :: Bool,
-    -- | Different keys, if the campaign's number of keys is not to be used.
+    -- | The number of keys, if it differs from the campaign's.
     workloadKeys :: Maybe Int,
-    -- | What @bench@ is told.
+    -- | The arguments of @bench@.
     workloadArguments :: [String],
-    -- | The test of @redis-benchmark@ that sends the same, if there is one.
+    -- | The test of @redis-benchmark@ that sends the same commands, if there is one.
     workloadReference :: Maybe String
   }
   deriving stock (Eq, Show)
 
--- | All there are: the named tests of @bench@, its usual mixture, and SETs of a
--- single key, which is what @redis-benchmark@ sends unless it is told otherwise.
+-- | All workloads: the named tests of @bench@, its usual mixture, and SETs of a single key, which
+-- is what @redis-benchmark@ sends by default.
 workloads :: [Workload]
 workloads =
   [ Workload
@@ -52,21 +52,21 @@ ofRedisBenchmark =
   words "ping_inline ping_mbulk set get incr lpush rpush lpop rpop sadd hset spop"
     <> words "zadd zpopmin lrange_100 lrange_300 lrange_500 lrange_600 mset xadd"
 
--- | Those that are measured when none is named; the first is the baseline's.
+-- | The workloads that are measured if the user names none. The first is the baseline's.
 usualWorkloads :: [String]
 usualWorkloads =
   words "set get ping_inline incr set-one-key eval-set evalsha-set fcall-set script-load"
 
--- | The one of that name.
+-- | The workload of that name.
 findWorkload :: String -> Maybe Workload
 findWorkload name = find ((== name) . workloadName) workloads
 
--- | Whether a name is that of a workload with a value.
+-- | Whether the workload of that name carries a value.
 carriesValue :: String -> Bool
 carriesValue = maybe False workloadHasValue . findWorkload
 
--- | The arguments for one of them, with the campaign's form and number of keys
--- and a value of so many bytes.
+-- | The arguments for a workload, with the campaign's key template and number of keys, and values
+-- of this number of bytes.
 benchArguments :: Maybe String -> Int -> Int -> Workload -> [String]
 benchArguments form keys bytes workload =
   workloadArguments workload
@@ -79,7 +79,7 @@ benchArguments form keys bytes workload =
       ]
     <> ["--value-size", show bytes]
   where
-    -- A form of keys is refused where none of them is named.
+    -- A key template is refused if the test names no key of it.
     formed = case workloadArguments workload of
       ["--test", name] -> namesKeys (TaskNamed name)
       _ -> True

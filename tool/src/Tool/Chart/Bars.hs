@@ -1,4 +1,4 @@
--- | Draws groups of lying bars with whiskers.
+-- | Draws groups of horizontal bars with whiskers.
 module Tool.Chart.Bars
   ( draw,
   )
@@ -12,8 +12,8 @@ import Tool.Chart.Style (seriesClass)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, text, (.=))
 
--- | Legend, grid, and a group below the other. The names of the groups stand
--- beside them, or above where there is little room.
+-- | Draws the legend, the grid, and the groups, one below the other. The names of the groups stand
+-- beside them, or above them if there is little room.
 draw :: Size -> Double -> Bars -> Drawing
 draw size top chart =
   Drawing
@@ -41,7 +41,7 @@ draw size top chart =
     beside = not (sizeNarrow size) && widestName < 260
     nameHeight = if beside || all ((== "") . groupName) (barsGroups chart) then 0 else 18
     left = if beside then widestName + 12 else 2
-    -- For the number after the longest bar.
+    -- Room for the number after the longest bar.
     after = List.foldl' max 40 (map (textWidth . shown) bars) + 10
     heights =
       [ nameHeight + fromIntegral (length (groupBars each)) * thickness + 10

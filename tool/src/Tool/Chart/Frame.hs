@@ -1,4 +1,4 @@
--- | What charts have in common: the area and its grid, the legend, bands.
+-- | The parts that charts share: the area and its grid, the legend, bands.
 module Tool.Chart.Frame
   ( Size (..),
     Drawing (..),
@@ -29,20 +29,20 @@ import Tool.Chart.Types (Band (..))
 import Tool.Markup (Markup, element, text, (.=))
 import Tool.Text (fixed)
 
--- | How wide the drawing is.
+-- | The width of a drawing.
 data Size = Size
   { sizeWidth :: Double,
     -- | Whether it is for a phone.
     sizeNarrow :: Bool
   }
 
--- | Something drawn, and how high it is.
+-- | A drawing and its height.
 data Drawing = Drawing
   { drawingHeight :: Double,
     drawingContent :: [Markup]
   }
 
--- | Where the data is.
+-- | The rectangle of the data.
 data Area = Area
   { areaLeft :: Double,
     areaTop :: Double,
@@ -50,12 +50,12 @@ data Area = Area
     areaHeight :: Double
   }
 
--- | The edges.
+-- | The right and the bottom edge.
 right, bottom :: Area -> Double
 right area = areaLeft area + areaWidth area
 bottom area = areaTop area + areaHeight area
 
--- | From the place on a scale to the drawing; kept inside the area.
+-- | From a place on a scale to a coordinate, kept inside the area.
 atX, atY :: Area -> Double -> Double
 atX area place = areaLeft area + areaWidth area * inside place
 atY area place = bottom area - areaHeight area * inside place
@@ -63,8 +63,8 @@ atY area place = bottom area - areaHeight area * inside place
 inside :: Double -> Double
 inside = max 0 . min 1
 
--- | The area below what takes so much at the top, with room for the labels of
--- the y axis and below for those of the x axis; and the height of it all.
+-- | The area below this top, with room for the labels of the y axis, and below for those of the x
+-- axis. Also returns where everything ends at the bottom.
 areaFor :: Size -> Double -> Double -> Scale -> (Area, Double)
 areaFor size top height scaleY = (area, bottom area + 42)
   where
@@ -78,7 +78,7 @@ areaFor size top height scaleY = (area, bottom area + 42)
           areaHeight = height
         }
 
--- | Lines at the ticks, their labels, and those of the axes.
+-- | Lines at the ticks, with the labels of the ticks and of the axes.
 grid :: Area -> Axis -> Scale -> Axis -> Scale -> Markup
 grid area axisX scaleX axisY scaleY =
   element "g" ["class" .= "grid"] $
@@ -100,7 +100,7 @@ grid area axisX scaleX axisY scaleY =
     lineAt x1 y1 x2 y2 =
       element "line" ["x1" .= px x1, "y1" .= px y1, "x2" .= px x2, "y2" .= px y2] []
     labelled at x y shown = if shown == "" then mempty else label "tick" at x y shown
-    -- The last one must not stick out.
+    -- The last label must not stick out.
     anchor tick = if tickPlace tick > 0.97 then "end" else "middle"
 
 -- | An entry of a legend.
@@ -109,8 +109,8 @@ data Mark
     MarkSeries Int Text
   | MarkBand Int Text
 
--- | Entries in as many rows as they need; and how high that is. Nothing for a
--- single entry without a name.
+-- | The entries in as many rows as they need, and the height of these. The height is 0 if there are
+-- no entries.
 legend :: Size -> Double -> [Mark] -> (Double, [Markup])
 legend size top marks = (if null marks then 0 else row * 20 + 20, drawn)
   where
@@ -168,14 +168,14 @@ bands area scaleX all' =
           x2 = atX area (scalePlace scaleX (bandTo band))
   ]
 
--- | A coordinate, to a tenth.
+-- | A coordinate, rounded to a tenth.
 px :: Double -> Text
 px value =
   Text.pack (if drop (length shown - 2) shown == ".0" then take (length shown - 2) shown else shown)
   where
     shown = fixed 1 (if isNaN value || isInfinite value then 0 else value)
 
--- | About how wide text is.
+-- | The approximate width of a text.
 textWidth :: Text -> Double
 textWidth = (7.1 *) . fromIntegral . Text.length
 
@@ -184,6 +184,6 @@ label :: Text -> Text -> Double -> Double -> Text -> Markup
 label class' anchor x y shown =
   element "text" [classes [class'], "x" .= px x, "y" .= px y, "text-anchor" .= anchor] [text shown]
 
--- | The attribute.
+-- | The attribute with these classes.
 classes :: [Text] -> (Text, Text)
 classes names = "class" .= Text.unwords names

@@ -1,4 +1,4 @@
--- | Draws heat maps: the more fell into a rectangle, the stronger its colour.
+-- | Draws heat maps: the higher the count of a rectangle, the stronger its colour.
 module Tool.Chart.Heat
   ( draw,
   )
@@ -12,8 +12,8 @@ import Tool.Chart.Scale
 import Tool.Chart.Types
 import Tool.Markup (element, (.=))
 
--- | Legend, rectangles, grid. One path for each of nine strengths, because a
--- thousand rectangles are large.
+-- | Draws the legend, the rectangles and the grid. There is one path for each of nine strengths,
+-- because a thousand elements would be large.
 draw :: Size -> Double -> Heats -> Drawing
 draw size top chart =
   Drawing
@@ -53,7 +53,7 @@ draw size top chart =
     (area, whole) =
       areaFor size (top + 20 + legendHeight) (if sizeNarrow size then 220 else 260) scaleY
     most = List.foldl' max 1 (map heatCount held)
-    -- By the logarithm: a tail of a few is what one looks for.
+    -- On a logarithmic scale, because readers look for a tail of a few.
     level :: Double -> Int
     level count =
       max 0 (min levels (round (fromIntegral levels * log (1 + count) / log (1 + most))))

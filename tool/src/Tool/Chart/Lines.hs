@@ -13,7 +13,7 @@ import Tool.Chart.Style (seriesClass)
 import Tool.Chart.Types
 import Tool.Markup (Markup, element, text, (.=))
 
--- | Legend, grid, bands, ribbons, lines.
+-- | Draws the legend, the grid, bands, ribbons and lines.
 draw :: Size -> Double -> Lines -> Drawing
 draw size top chart =
   Drawing
@@ -104,7 +104,7 @@ draw size top chart =
            )
     colour number more = classes (seriesClass number : more)
 
--- Straight from point to point, or first level and then up or down.
+-- A straight line from point to point, or, for steps, horizontal and then vertical.
 path :: Bool -> [(Double, Double)] -> Text
 path steps = \case
   [] -> ""

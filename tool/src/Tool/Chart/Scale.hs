@@ -1,6 +1,5 @@
--- | From numbers to places, and the ticks between: linear, logarithmic, and the
--- axis of nines, on which each further nine of a percentile takes the same
--- room.
+-- | Maps numbers to places on an axis, and chooses the ticks: linear, logarithmic, and the axis of
+-- nines, on which each further nine of a percentile takes the same room.
 module Tool.Chart.Scale
   ( Axis (..),
     Kind (..),
@@ -20,18 +19,18 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Text (fixed)
 
--- | What an axis shows.
+-- | The description of an axis.
 data Axis = Axis
   { axisLabel :: Text,
     axisKind :: Kind,
     axisUnit :: Unit,
-    -- | From the data where it is 'Nothing'.
+    -- | The ends. 'Nothing' takes them from the data.
     axisLowest :: Maybe Double,
     axisHighest :: Maybe Double
   }
   deriving stock (Eq, Show)
 
--- | An axis whose ends come from the data; a linear one begins at 0.
+-- | An axis whose ends come from the data. A linear axis begins at 0.
 axis :: Text -> Kind -> Unit -> Axis
 axis label kind unit =
   Axis
@@ -42,12 +41,12 @@ axis label kind unit =
       axisHighest = Nothing
     }
 
--- | How numbers are spread.
+-- | How numbers are distributed on an axis.
 data Kind
   = Linear
   | -- | Numbers above 0.
     Logarithmic
-  | -- | 'nines' of a percentile.
+  | -- | The 'nines' of a percentile.
     Nines
   deriving stock (Eq, Show)
 
@@ -64,13 +63,14 @@ data Unit
     Share
   deriving stock (Eq, Show)
 
--- | Where on an axis of 'Nines' a quantile (0 to 1) stands.
+-- | The value of a quantile (0 to 1) on an axis of 'Nines'.
 nines :: Double -> Double
 nines quantile = 1 / (1 - min 0.999999999 (max 0 quantile))
 
 -- | An axis with its ends.
 data Scale = Scale
-  { -- | From 0, the lower end, to 1; outside of that for what is outside.
+  { -- | Maps a value to its place: from 0, the lower end, to 1. Values outside the ends give places
+    -- outside of that.
     scalePlace :: Double -> Double,
     scaleTicks :: [Tick],
     scaleEnds :: (Double, Double)
@@ -78,15 +78,15 @@ data Scale = Scale
 
 -- | A line of the grid.
 data Tick = Tick
-  { -- | From 0 to 1.
+  { -- | Its place, from 0 to 1.
     tickPlace :: Double,
-    -- | Empty for one that is only a line.
+    -- | Its label; empty for a line without one.
     tickText :: Text
   }
   deriving stock (Eq, Show)
 
--- | The scale for this data, with about so many ticks. Total: whatever the data
--- is, the ends differ and are finite.
+-- | The scale for this data, with about this number of ticks. Total: for any data, the ends differ
+-- and are finite.
 scaleOf :: Int -> Axis -> [Double] -> Scale
 scaleOf wanted about values = case axisKind about of
   Linear ->
@@ -149,7 +149,7 @@ scaleOf wanted about values = case axisKind about of
                   | (value, label) <- thinned (ticks ends)
                 ]
             }
-    -- Labels must not touch: the lines without keep their place.
+    -- Labels must not touch. Lines without a label stay.
     thinned ticks =
       let every = max 1 ((length ticks + wanted - 1) `div` max 1 wanted)
        in [ (value, if n `mod` every == 0 then label else "")
@@ -192,8 +192,7 @@ percentages =
     (1e8, "99.999999 %")
   ]
 
--- The smallest of 1, 2, 2.5 and 5 times a power of ten with which there are not
--- more than so many steps.
+-- The smallest of 1, 2, 2.5 and 5 times a power of ten that gives at most this number of steps.
 niceStep :: Int -> (Double, Double) -> Double
 niceStep wanted (low, high) = case filter (>= rough * 0.9999) steps of
   step : _ -> step
@@ -203,8 +202,7 @@ niceStep wanted (low, high) = case filter (>= rough * 0.9999) steps of
     rough = max 1e-12 ((high - low) / fromIntegral (max 1 wanted))
     base = 10 ^^ (floor (logBase 10 rough) :: Int)
 
--- | A number for a tick or a table: at most four significant digits, and its
--- unit.
+-- | A number for a tick or a table: at most four significant digits, and its unit.
 format :: Unit -> Double -> Text
 format unit value = case unit of
   Plain -> digits value

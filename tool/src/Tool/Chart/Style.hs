@@ -1,8 +1,7 @@
 -- | The colours of charts, for a light and for a dark page.
 --
--- Ten colours for series that people with the usual kinds of colour blindness
--- can tell apart next to each other, all of them at least three to one against
--- their background.
+-- Ten colours for series. People with the usual kinds of colour blindness can tell neighbours
+-- apart. All have a contrast of at least three to one against their background.
 module Tool.Chart.Style
   ( chartStyle,
     seriesClass,
@@ -13,14 +12,13 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Tool.Markup (Markup, raw)
 
--- | The class of a series' colour, by its number; the eleventh looks like the
--- first.
+-- | The class of a series' colour, by its number. The eleventh colour is the first again.
 seriesClass :: Int -> Text
 seriesClass number = "s" <> Text.pack (show (number `mod` length those))
   where
     (_, _, _, those) = light
 
--- | For all charts.
+-- | The style of all charts.
 chartStyle :: Markup
 chartStyle =
   raw . Text.concat $

@@ -1,4 +1,4 @@
--- | What there is to draw. "Tool.Chart" has the whole picture.
+-- | The descriptions of charts. "Tool.Chart" has the overview.
 module Tool.Chart.Types
   ( Chart (..),
     Plot (..),
@@ -19,7 +19,7 @@ where
 import Data.Text (Text)
 import Tool.Chart.Scale (Axis)
 
--- | A chart, what it is called, and how to read it.
+-- | A chart, with its title and how to read it.
 data Chart = Chart
   { chartTitle :: Text,
     -- | A sentence or two; may be empty.
@@ -40,7 +40,7 @@ data Lines = Lines
   { linesX :: Axis,
     linesY :: Axis,
     linesAll :: [Line],
-    -- | Spans of the x axis that something explains.
+    -- | Spans of the x axis that an event explains.
     linesBands :: [Band]
   }
   deriving stock (Eq, Show)
@@ -49,12 +49,12 @@ data Lines = Lines
 data Line = Line
   { lineName :: Text,
     lineStyle :: LineStyle,
-    -- | In the order in which they are joined. What is not a number, or not
-    -- above 0 on a logarithmic axis, is left out.
+    -- | The points in the order in which they are joined. Values that are not numbers, or not above
+    -- 0 on a logarithmic axis, are left out.
     linePoints :: [(Double, Double)],
-    -- | The lower and upper end of an uncertainty, by x.
+    -- | The lower and the upper end of an uncertainty at each x.
     lineRibbon :: [(Double, Double, Double)],
-    -- | The number of its colour; 'Nothing': its place among the lines.
+    -- | The number of its colour. 'Nothing' means the line's place among the lines.
     lineColour :: Maybe Int
   }
   deriving stock (Eq, Show)
@@ -65,7 +65,7 @@ data LineStyle
   | Dashed
   | -- | Each value holds until the next.
     Steps
-  | -- | Not at all.
+  | -- | The points are not joined.
     Dots
   deriving stock (Eq, Show)
 
@@ -80,7 +80,7 @@ line name points =
       lineColour = Nothing
     }
 
--- | Something that lasted from one x to another.
+-- | An event that lasted from one x to another.
 data Band = Band
   { bandFrom :: Double,
     bandTo :: Double,
@@ -90,23 +90,23 @@ data Band = Band
   }
   deriving stock (Eq, Show)
 
--- | Groups of bars that lie, so that their names have room.
+-- | Groups of horizontal bars, so that their names have room.
 data Bars = Bars
   { barsValue :: Axis,
-    -- | What the first bar of each group is, the second, and so on.
+    -- | The names of the first bar of each group, of the second, and so on.
     barsSeries :: [Text],
     barsGroups :: [Group]
   }
   deriving stock (Eq, Show)
 
--- | One bar for each series; 'Nothing' where there is none.
+-- | A group with one bar for each series; 'Nothing' where there is none.
 data Group = Group
   { groupName :: Text,
     groupBars :: [Maybe Bar]
   }
   deriving stock (Eq, Show)
 
--- | A bar, perhaps with a whisker.
+-- | A bar, with a whisker or without.
 data Bar = Bar
   { barValue :: Double,
     -- | The ends of an interval of confidence.
@@ -116,7 +116,7 @@ data Bar = Bar
   }
   deriving stock (Eq, Show)
 
--- | A bar that is only its length.
+-- | A bar without a whisker and a note.
 bar :: Double -> Bar
 bar value = Bar {barValue = value, barWhisker = Nothing, barNote = ""}
 
@@ -129,7 +129,7 @@ data Heats = Heats
   }
   deriving stock (Eq, Show)
 
--- | A rectangle and how many fell into it.
+-- | A rectangle and its count.
 data Heat = Heat
   { heatX :: (Double, Double),
     heatY :: (Double, Double),

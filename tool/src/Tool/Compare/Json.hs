@@ -1,4 +1,4 @@
--- | A comparison for programs.
+-- | A comparison as JSON.
 module Tool.Compare.Json
   ( comparisonValue,
   )
@@ -10,8 +10,8 @@ import Tool.Bench.Document (runProblems)
 import Tool.Compare
 import Tool.Statistics (Summary (..))
 
--- | An object; the rules that were broken are given in words. Latencies and
--- processor times are nanoseconds, throughput is commands a second.
+-- | A comparison as an object, with the broken rules in words. Latencies and processor times are
+-- nanoseconds, throughput is commands per second.
 comparisonValue :: [Text] -> Comparison -> Value
 comparisonValue failures comparison =
   object

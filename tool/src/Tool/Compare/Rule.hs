@@ -1,5 +1,4 @@
--- | Rules that a comparison must keep, such as @throughput<-5%@: if it is so,
--- the gate fails.
+-- | Rules such as @throughput<-5%@ that make a comparison fail if they hold.
 module Tool.Compare.Rule
   ( Rule (..),
     Bound (..),
@@ -17,25 +16,25 @@ import Tool.Chart (format)
 import Tool.Compare
 import Tool.Text (fixed)
 
--- | Fails where it holds.
+-- | A rule. The comparison fails if it holds.
 data Rule = Rule
   { ruleMetric :: Metric,
-    -- | Fails above the bound, not below.
+    -- | Whether the rule holds above the bound. Otherwise it holds below.
     ruleAbove :: Bool,
     ruleBound :: Bound
   }
   deriving stock (Eq, Show)
 
--- | What a metric is held against.
+-- | What a metric is compared with.
 data Bound
-  = -- | The change of the second against the first, in percent of the first.
+  = -- | The change from the first value to the second, in percent of the first.
     Relative Double
-  | -- | The second itself: nanoseconds, bytes, commands per second, or a count.
+  | -- | The second value itself: nanoseconds, bytes, commands per second, or a count.
     Absolute Double
   deriving stock (Eq, Show)
 
--- | @NAME\<NUMBER@ or @NAME>NUMBER@, the number with @%@ or a unit. Says what is
--- wrong, and where.
+-- | Reads @NAME\<NUMBER@ or @NAME>NUMBER@, where the number has @%@ or a unit. The error says what
+-- is wrong, and where.
 parseRule :: String -> Either String Rule
 parseRule written = do
   metric <- case metricByName (Text.pack name) of
@@ -90,11 +89,11 @@ parseRule written = do
           splitAt (length (takeWhile (`elem` ("+-" :: String)) (take 1 shown))) shown
         (digits, unit) = span (\char -> isDigit char || char == '.') unsigned
         signed value = if sign == "-" then negate value else value :: Double
-    -- Nothing that is measured is below zero, or falls by more than all of it.
+    -- No metric is below zero, or falls by more than all of it.
     possible = \case
       Relative change -> change > -100
       Absolute least -> least > 0
-    -- Haskell wants digits on both sides of the point.
+    -- Haskell needs digits on both sides of the point.
     completed digits = case break (== '.') digits of
       ("", "") -> ""
       (front, "") -> front
@@ -107,8 +106,8 @@ parseRule written = do
       Misses -> [("", 1)]
       _ -> [("", 1), ("ns", 1), ("us", 1e3), ("\181s", 1e3), ("ms", 1e6), ("s", 1e9)]
 
--- | Why a cell breaks the rule, if it does. With the flag, a relative rule is
--- broken only by a difference that the tests call one.
+-- | Why a cell breaks the rule, if it does. With the flag, only a significant difference breaks a
+-- relative rule.
 broken :: Bool -> Rule -> Cell -> Maybe Text
 broken onlySignificant rule cell = case ruleBound rule of
   Relative bound

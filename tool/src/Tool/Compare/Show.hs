@@ -1,5 +1,5 @@
--- | A comparison for people: a table with a verdict for each cell, and a page
--- with both sides in every chart.
+-- | A comparison for readers: a table with a verdict for each cell, and a page with both sides in
+-- every chart.
 module Tool.Compare.Show
   ( comparisonLines,
     comparisonPage,
@@ -20,7 +20,7 @@ import Tool.Markup (Markup, element, text, (.=))
 import Tool.Statistics (Summary (..))
 import Tool.Text (Align (..), fixed, table)
 
--- | Lines: a row for each cell, then what the reader should know.
+-- | Lines: a row for each cell, then notes for the reader.
 comparisonLines :: Comparison -> [String]
 comparisonLines comparison =
   table
@@ -100,7 +100,7 @@ missing comparison =
   ["only before: " <> Text.unpack name | name <- fst (comparisonMissing comparison)]
     <> ["only after: " <> Text.unpack name | name <- snd (comparisonMissing comparison)]
 
--- | One page of HTML. The lines are the rules that were broken.
+-- | The comparison as one HTML page. The lines are the rules that were broken.
 comparisonPage :: [Text] -> Document -> Document -> Comparison -> ByteString
 comparisonPage failures before after comparison =
   page "Two benchmarks compared" $

@@ -1,4 +1,4 @@
--- | The options of @bench@: one run, and what else it can be asked for.
+-- | The options of @bench@: one run, and its other modes.
 module Tool.Options.Bench
   ( BenchMode (..),
     BenchOptions (..),
@@ -38,27 +38,27 @@ import Tool.Options.Replay (RecordOptions, ReplayOptions)
 import Tool.Options.Results (CompareOptions, MergeOptions, ReportOptions)
 import Tool.Options.Workload
 
--- | What @bench@ was asked to do.
+-- | What @bench@ does.
 data BenchMode
   = -- | One run against a given or a private server.
     BenchOnce BenchOptions
   | -- | Many cells, with servers of its own.
     BenchCampaign CampaignOptions
-  | -- | Keep what a server does.
+  | -- | Record what a server does.
     BenchRecord RecordOptions
-  | -- | And do it again.
+  | -- | Replay a recording.
     BenchReplay ReplayOptions
-  | -- | Results again, in other forms.
+  | -- | Show results again, in other formats.
     BenchReport ReportOptions
-  | -- | Two results against each other.
+  | -- | Compare two results.
     BenchCompare CompareOptions
-  | -- | Results of several generators in one.
+  | -- | Merge the results of several generators.
     BenchMerge MergeOptions
-  | -- | The schema of the JSON.
+  | -- | Print the schema of the JSON.
     BenchSchema
   deriving stock (Eq, Show)
 
--- | One run.
+-- | The options of one run.
 data BenchOptions = BenchOptions
   { benchConnection :: ConnectionOptions,
     benchWorkload :: WorkloadOptions,
@@ -67,32 +67,32 @@ data BenchOptions = BenchOptions
   }
   deriving stock (Eq, Show)
 
--- | What is sent, and how.
+-- | The load: how commands are sent, and sizes.
 data LoadOptions = LoadOptions
-  { -- | Seconds measured.
+  { -- | Seconds to measure.
     loadDuration :: Double,
     -- | Threads that submit.
     loadThreads :: Int,
-    -- | Connections per node; 'Nothing' is one per capability.
+    -- | Connections per node. 'Nothing' means one per capability.
     loadMuxCount :: Maybe Int,
     -- | Commands that a thread submits before it waits for their replies.
     loadBatch :: Int,
-    -- | Different keys.
+    -- | The number of different keys.
     loadKeys :: Int,
-    -- | Bytes.
+    -- | Bytes of a key.
     loadKeySize :: Int,
-    -- | Bytes of the largest.
+    -- | Bytes of the largest value.
     loadValueSize :: Int,
     -- | Decides the sequence of commands.
     loadSeed :: Word64,
     -- | Whether connections may poll.
     loadPolling :: Bool,
-    -- | When commands are sent, how often it is measured, and what is watched.
+    -- | When commands are sent, how often the run measures, and what it watches.
     loadPlan :: Plan
   }
   deriving stock (Eq, Show)
 
--- | The load when nothing is said.
+-- | The load by default.
 defaultLoad :: LoadOptions
 defaultLoad =
   LoadOptions
@@ -108,12 +108,11 @@ defaultLoad =
       loadPlan = defaultPlan
     }
 
--- | Options of one run.
+-- | Parses the options of one run.
 benchOptions :: Parser BenchOptions
 benchOptions = together <$> connectionOptions <*> workloadOptions <*> loadOptions <*> outputOptions
   where
-    -- The sizes of values belong to the workload; a template may say how many
-    -- keys there are.
+    -- The sizes of values belong to the workload. A template may give the number of keys.
     together connection workload load outputs =
       BenchOptions
         { benchConnection = connection,
@@ -166,8 +165,8 @@ loadOptions =
     <*> (not <$> switch (long "no-poll" <> help "Connections never poll for replies"))
     <*> planOptions
 
--- | What is wrong with the combination, in one line; what was said on the
--- command line is known besides.
+-- | The problem of a combination of options, in one line. Also takes the options that stand on the
+-- command line.
 benchProblem :: Said -> BenchOptions -> Maybe String
 benchProblem options' options = case connectionProblem True (benchConnection options) of
   Just problem -> Just problem

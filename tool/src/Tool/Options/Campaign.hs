@@ -38,12 +38,12 @@ import Tool.Options.Number (numberOption)
 import Tool.Options.Workload (templateProblem)
 import Tool.Span (nanosIn, parseSpan, renderSpan)
 
--- | What a campaign varies, how it measures, and where it writes.
+-- | The axes of a campaign, how it measures, and where it writes.
 data CampaignOptions = CampaignOptions
-  { -- | Empty: what the search path has.
+  { -- | If it is empty: the server program on the search path.
     campaignServers :: [Named],
     campaignPersistence :: NonEmpty Persistence,
-    -- | Empty: the directory for temporary files.
+    -- | If it is empty: the directory for temporary files.
     campaignPlaces :: [Place],
     campaignWorkloads :: NonEmpty String,
     campaignPayloads :: NonEmpty Int,
@@ -56,16 +56,16 @@ data CampaignOptions = CampaignOptions
     -- | Seconds.
     campaignDuration :: Double,
     campaignKeys :: Int,
-    -- | The form of keys, as @bench --key-template@ reads it.
+    -- | The template of keys, as @bench --key-template@ reads it.
     campaignKeyForm :: Maybe String,
     campaignSoaks :: [Soak],
     campaignServerCores :: [Int],
     campaignClientCores :: [Int],
     campaignReference :: Bool,
-    -- | What is only said of a load when it is found.
+    -- | Checks of a load whose failure is only noted.
     campaignAllowed :: [Check],
-    -- | Seconds of writing before the server is killed, and before the power is
-    -- cut; 0: never.
+    -- | Seconds of writing before the server is killed, and before the power is cut. With 0 there
+    -- is neither check.
     campaignDurability :: Double,
     campaignBudget :: Maybe Double,
     campaignPlanOnly :: Bool,
@@ -74,7 +74,7 @@ data CampaignOptions = CampaignOptions
   }
   deriving stock (Eq, Show)
 
--- | All of them.
+-- | Parses the options of a campaign.
 campaignOptions :: Parser CampaignOptions
 campaignOptions =
   CampaignOptions
@@ -188,7 +188,7 @@ campaignOptions =
       [one] -> one
       one : others -> one <> "," <> commas others
 
--- Parts between commas, each read on its own, none of them empty.
+-- Reads parts between commas. Each part is read on its own; none may be empty.
 list :: (String -> Either String a) -> ReadM [a]
 list parse = eitherReader (traverse parse . split)
 
@@ -248,7 +248,7 @@ net = \case
   "local" -> Right NetLocal
   'r' : 't' : 't' : '=' : text -> do
     seconds <- parseSpan text
-    -- A reply is waited for five seconds.
+    -- The library waits five seconds for a reply.
     if seconds >= 1e-6 && seconds <= 4
       then Right (NetRoundTrip (nanosIn seconds))
       else Left ("a round trip is from 1us to 4s, not " <> text)
@@ -280,7 +280,7 @@ parseCores text =
       | not (null digits) && all isDigit digits && length digits <= 4 = readMaybe digits
       | otherwise = Nothing
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 campaignProblem :: CampaignOptions -> Maybe String
 campaignProblem options
   | campaignDuration options < 0.1 = Just "--duration must be 100ms or more"

@@ -1,4 +1,4 @@
--- | Where to connect and as whom: the options that every mode shares.
+-- | The options that every mode shares: the server and the credentials.
 module Tool.Options.Connection
   ( ConnectionOptions (..),
     TlsOptions (..),
@@ -36,26 +36,26 @@ import Text.Read (readMaybe)
 import Tool.Options.Help (described, optionalOption)
 import Tool.Text (argumentBytes)
 
--- | What was said about the connection.
+-- | The options of the connection.
 data ConnectionOptions = ConnectionOptions
-  { -- | 'Nothing' where the mode may start a server of its own.
+  { -- | 'Nothing' if the mode may start a server of its own.
     connectionHost :: Maybe ByteString,
     connectionPort :: Maybe Word16,
     connectionUser :: Maybe ByteString,
     connectionPassword :: Maybe ByteString,
     connectionTls :: TlsOptions,
     connectionCluster :: Bool,
-    -- | Checked when it was read.
+    -- | Already checked when it was read.
     connectionUrl :: Maybe Config,
     connectionSocket :: Maybe FilePath,
     connectionDatabase :: Maybe Int,
-    -- | RESP2 instead of RESP3.
+    -- | Whether to use RESP2 instead of RESP3.
     connectionResp2 :: Bool,
-    -- | Commands that only read go to replicas.
+    -- | Whether commands that only read go to replicas.
     connectionReplicas :: Bool
   }
 
--- | What was said about TLS.
+-- | The options of TLS.
 data TlsOptions = TlsOptions
   { tlsWanted :: Bool,
     tlsAuthority :: Maybe FilePath,
@@ -66,7 +66,7 @@ data TlsOptions = TlsOptions
   }
   deriving stock (Eq, Show)
 
--- | By what they say.
+-- | Compares the values of the options.
 instance Eq ConnectionOptions where
   one == other = parts one == parts other
     where
@@ -98,7 +98,7 @@ instance Show ConnectionOptions where
             connectionReplicas options
           )
 
--- | The parser.
+-- | Parses the options of the connection.
 connectionOptions :: Parser ConnectionOptions
 connectionOptions =
   ConnectionOptions
@@ -153,8 +153,8 @@ tlsOptions =
     file name text = strOption (long name <> metavar "FILE" <> help text)
     utf8 = maybeReader (Just . argumentBytes)
 
--- Says what is wrong with it without saying what it is: it may hold a password.
--- The program counts at the very servers that it loads, so it must know which they are.
+-- The error describes the problem without repeating the URL, which may contain a password. The
+-- program reads the counts of the servers that it loads, so it must know which servers these are.
 url :: ReadM Config
 url = eitherReader $ \text ->
   if any
@@ -187,8 +187,8 @@ connectionReadFrom options
   | connectionReplicas options = PreferReplica
   | otherwise = maybe ReadPrimary getReadFrom (connectionUrl options)
 
--- | What is wrong with the combination, in one line. The flag says whether the
--- mode starts a server of its own when no host is given.
+-- | The problem of a combination of options, in one line. The flag says whether the mode starts a
+-- server of its own if no host is given.
 connectionProblem :: Bool -> ConnectionOptions -> Maybe String
 connectionProblem ownServer options
   | Just "" <- connectionHost options = Just "--host is empty"
@@ -253,14 +253,14 @@ connectionProblem ownServer options
         <> ["--insecure" | tlsInsecure tls]
         <> ["--sni" | Just _ <- [tlsServerName tls]]
 
--- | Whether they say where the server is.
+-- | Whether the options name a server.
 namesServer :: ConnectionOptions -> Bool
 namesServer options =
   isJust (connectionHost options)
     || isJust (connectionUrl options)
     || isJust (connectionSocket options)
 
--- | Uses this password where a host but no password was given.
+-- | Uses this password if the options have a server but no password.
 withPassword :: Maybe ByteString -> ConnectionOptions -> ConnectionOptions
 withPassword fallback options
   | namesServer options,

@@ -1,12 +1,11 @@
--- | Options of @bench@ that would do nothing beside the others: they are refused.
+-- | Refuses options of @bench@ that would have no effect beside the others.
 --
--- A number that somebody asked for and that changed nothing is believed to have
--- been obeyed. A default may be said as well as any other value, so what was
--- said is looked up on the command line, and not in what was read from it.
+-- Users believe that an option which they gave has an effect. A default may be given explicitly
+-- like any other value, so this looks at the command line, and not at the values read from it.
 --
--- What describes the data and is written down with every result is accepted
--- also where a test makes no use of it, so that one line can be used for many
--- tests: @--keys@, @--value-size@, @--seed@. @--allow@ is a permission.
+-- Options that describe the data and are recorded with every result are also accepted by tests that
+-- do not use them, so that one command line fits many tests: @--keys@, @--value-size@, @--seed@.
+-- The option @--allow@ is a permission, and always accepted.
 module Tool.Options.Effect
   ( Said,
     saidOf,
@@ -27,12 +26,12 @@ import Tool.Bench.Workload.Template
 import Tool.Options.Load
 import Tool.Options.Workload
 
--- | The long options that were said, each with its value if it takes one.
+-- | The long options on the command line, each with its value if it takes one.
 newtype Said = Said (Map String String)
   deriving stock (Eq, Show)
 
--- | From the command line; the first argument says whether the next argument
--- is this one's value. \(O(n \log n)\).
+-- | Collects the options of the command line. The function says whether the next argument is the
+-- value of this one. \(O(n \log n)\).
 saidOf :: (String -> Bool) -> [String] -> Said
 saidOf takesNext = Said . Map.fromList . go
   where
@@ -48,13 +47,12 @@ saidOf takesNext = Said . Map.fromList . go
         (name, _) -> [(name, concat next)]
       _ -> []
 
--- | Whether an option was said; its name without the dashes.
+-- | Whether an option is on the command line. Takes its name without the dashes.
 said :: Said -> String -> Bool
 said (Said options) name = Map.member name options
 
--- | The first option that would do nothing, in one line. Takes how many keys
--- there are if nobody says it, whether it goes to replicas for what reads, and
--- the options.
+-- | The first option without an effect, in one line. Takes the default number of keys, whether
+-- reads go to replicas, and the options.
 effectProblem :: Said -> Int -> Bool -> Plan -> WorkloadOptions -> Maybe String
 effectProblem options@(Said values) usualKeys fromReplicas plan workload =
   listToMaybe
@@ -119,7 +117,7 @@ effectProblem options@(Said values) usualKeys fromReplicas plan workload =
       TaskCommand text _ -> show text
     none holds = not (any holds tasks)
     noUse = " names no keys of its own choice"
-    -- The number that is usual cannot be told from none at all later.
+    -- Later the default number, given explicitly, looks like no number.
     otherCount =
       Map.lookup "keys" values == Just (show usualKeys)
         && maybe False (/= usualKeys) (workloadTemplate workload >>= templateCount)
@@ -129,11 +127,11 @@ oneOf' names = \case
   TaskNamed name -> name `elem` names
   TaskCommand _ _ -> False
 
--- Operations that end before the thread goes on, in a batch as well.
+-- Operations that end before the thread goes on, also in a batch.
 alone :: Task -> Bool
 alone = oneOf' ["blpop", "transaction"]
 
--- | Whether it is about keys that @--key-template@ and @--key-size@ make.
+-- | Whether a task uses the keys of @--key-template@ and @--key-size@.
 namesKeys :: Task -> Bool
 namesKeys = \case
   TaskNamed name ->
@@ -151,8 +149,8 @@ namesKeys = \case
              ]
   TaskCommand _ template -> DrawnKey `elem` pieces template
 
--- Commands for which a number of a key is drawn by the law: of a key, of an
--- element, or of the value that goes with it.
+-- Whether a task draws the number of a key from the distribution: for a key, an element, or its
+-- value.
 drawsKeys :: Task -> Bool
 drawsKeys = \case
   TaskNamed name ->
@@ -162,7 +160,7 @@ drawsKeys = \case
                 )
   TaskCommand _ template -> any (`elem` pieces template) [DrawnKey, Data]
 
--- Commands that carry values, or find those that were written before.
+-- Whether a task's commands carry values, or read those that were written before.
 carriesValues :: Task -> Bool
 carriesValues = \case
   TaskNamed name ->
@@ -180,12 +178,12 @@ carriesValues = \case
   where
     isValue = \case
       Data -> True
-      -- Its value is there before it is read.
+      -- Its value is written before the key is read.
       DrawnKey -> True
       RandomValue _ -> True
       _ -> False
 
--- Commands that may go to a replica; of those in words nobody knows here.
+-- Whether a task's commands may go to a replica. Unknown for commands given in words.
 reads' :: Task -> Bool
 reads' = \case
   TaskNamed name -> name `elem` (["get", "mget", "ping_inline", "ping_mbulk"] <> lranges)

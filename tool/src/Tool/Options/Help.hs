@@ -1,4 +1,4 @@
--- | The text of @--help@: what an option says there, and the options in groups.
+-- | The text of @--help@: the descriptions of options, and the options in groups.
 module Tool.Options.Help
   ( described,
     optionalOption,
@@ -12,24 +12,24 @@ import Data.List (find, isPrefixOf)
 import Options.Applicative (Mod, OptionFields, Parser, ReadM, help, long, metavar, option)
 import Options.Applicative.Types (OptName (OptLong, OptShort))
 
--- | An option's name, what stands for its value, and what it is for.
+-- | Describes an option by its name, the placeholder of its value, and its help.
 described :: String -> String -> String -> Mod OptionFields a
 described name meta text = long name <> metavar meta <> help text
 
--- | An option that may be left out: how it is read, and what describes it.
+-- | An option that may be left out. Takes its reader and its description.
 optionalOption :: ReadM a -> String -> String -> String -> Parser (Maybe a)
 optionalOption reader name meta text = optional (option reader (described name meta text))
 
--- | Puts the options of a help text under the first group that has them, in the
--- order of the groups and, within each, of the text; others under "Other". The line that
--- lists them all at the top goes.
+-- | Puts the options of a help text under the first group that has them, in the order of the groups
+-- and, within each group, of the text; other options under "Other". Drops the line at the top that
+-- lists all options.
 inGroups :: [(String, [OptName])] -> String -> String
 inGroups groups text = unlines (usage <> description <> concatMap section titles <> rest)
   where
     (top, below) = break (== "Available options:") (lines text)
     (entriesText, rest) = break null (drop 1 below)
     entries = entriesOf entriesText
-    -- What continues the usage is indented far.
+    -- The continuation of the usage is indented far.
     description =
       dropWhile
         ( not
@@ -46,7 +46,7 @@ inGroups groups text = unlines (usage <> description <> concatMap section titles
       some -> (title <> ":") : concat some <> [""]
     titleOf entry = maybe "Other" fst (find (any (`elem` namesOf entry) . snd) groups)
 
--- | Lines that begin with an option, each with those that continue it.
+-- | Splits lines into entries: each begins with an option and includes its continuation lines.
 entriesOf :: [String] -> [[String]]
 entriesOf = \case
   [] -> []
@@ -56,7 +56,7 @@ entriesOf = \case
   where
     begins line = "  -" `isPrefixOf` line
 
--- | The names of the option with which the entry begins.
+-- | The names of the option at the begin of an entry.
 namesOf :: [String] -> [OptName]
 namesOf entry =
   concatMap name (splitOn (takeWhile (not . isSpace) (dropWhile isSpace (concat (take 1 entry)))))

@@ -1,5 +1,5 @@
--- | How a load is applied: in a closed or an open loop, for how long, how often,
--- and what is watched meanwhile.
+-- | How a load is applied: in a closed or an open loop, for how long, how often, and what is
+-- sampled meanwhile.
 module Tool.Options.Load
   ( Plan (..),
     Sending (..),
@@ -45,21 +45,21 @@ import Tool.Options.Number (wholeNumber)
 import Tool.Span (nanosIn, sinceEpoch)
 import Tool.Text (fixed)
 
--- | Everything about the load but its commands.
+-- | Everything about the load except its commands.
 data Plan = Plan
   { planSending :: Sending,
-    -- | Instead of a duration: so many commands, of all threads together.
+    -- | The number of commands of all threads together, if that ends the run and not a duration.
     planRequests :: Maybe Int,
     planWarmup :: Warmup,
-    -- | How often to measure.
+    -- | The number of measured windows.
     planIterations :: Int,
     -- | Seconds of a slice of the time series.
     planSlice :: Double,
-    -- | Seconds between two questions to the server; 'Nothing': none.
+    -- | Seconds between two samples of the server. 'Nothing' means no samples.
     planSample :: Maybe Double,
     -- | Nanoseconds since 1970 at which the load begins.
     planStartAt :: Maybe Int,
-    -- | What is only said when it is found, and makes no run invalid.
+    -- | Checks whose failure is only noted, and makes no run invalid.
     planAllowed :: [Check],
     -- | Whether to leave out what takes time beside the run.
     planBrief :: Bool
@@ -68,61 +68,61 @@ data Plan = Plan
 
 -- | When commands are sent.
 data Sending
-  = -- | When those before were answered: a closed loop.
+  = -- | When the earlier ones are answered: a closed loop.
     WhenAnswered
-  | -- | At times of their own: an open loop.
+  | -- | At planned times: an open loop.
     AtTimes Arrivals
-  | -- | In an open loop at one rate after the other.
+  | -- | In an open loop, at one rate after the other.
     Sweeping Sweep
   deriving stock (Eq, Show)
 
--- | Of an open loop at one rate.
+-- | The arrivals of an open loop at one rate, if there is one.
 planArrivals :: Plan -> Maybe Arrivals
 planArrivals plan = case planSending plan of
   AtTimes arriving -> Just arriving
   _ -> Nothing
 
--- | The rates to try, if that is asked for.
+-- | The rates of a sweep, if there is one.
 planSweep :: Plan -> Maybe Sweep
 planSweep plan = case planSending plan of
   Sweeping wanted -> Just wanted
   _ -> Nothing
 
--- | Load before the window.
+-- | The load before the window.
 data Warmup
-  = -- | So many seconds.
+  = -- | For this number of seconds.
     WarmupFor Double
-  | -- | Until the rate is steady, for so many seconds at most.
+  | -- | Until the rate is steady, but at most for this number of seconds.
     WarmupUntilSteady Double
   deriving stock (Eq, Show)
 
--- | Rates to try one after the other.
+-- | The rates of a sweep.
 data Sweep
-  = -- | These, ascending.
+  = -- | These rates, ascending.
     SweepRates [Double]
-  | -- | In so many equal steps up to what a closed loop reaches.
+  | -- | This number of equal steps up to the rate of a closed loop.
     SweepSteps Int
   deriving stock (Eq, Show)
 
--- | A check of whether the generator can be believed, which may be allowed to
--- fail. Wrong replies, errors, misses and counts never may.
+-- | A check of whether the generator is reliable. The user may allow it to fail, unlike wrong
+-- replies, errors, misses and counts.
 data Check
-  = -- | It used more than 80 % of its cores.
+  = -- | The generator used at most 80 % of its cores.
     Saturation
-  | -- | Little's law: throughput times mean latency is what was on its way.
+  | -- | Little's law: throughput times mean latency is the number of commands on their way.
     Little
-  | -- | An open loop sent what was due.
+  | -- | An open loop sent the commands that were due.
     Rate
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | As it is written.
+-- | The name on the command line.
 checkName :: Check -> String
 checkName = \case
   Saturation -> "saturation"
   Little -> "little"
   Rate -> "rate"
 
--- | A closed loop, a second of warm-up, once.
+-- | A closed loop, a second of warm-up, one window.
 defaultPlan :: Plan
 defaultPlan =
   Plan
@@ -137,11 +137,11 @@ defaultPlan =
       planBrief = False
     }
 
--- | Whether commands are sent at times of their own.
+-- | Whether commands are sent at planned times.
 planIsOpen :: Plan -> Bool
 planIsOpen plan = planSending plan /= WhenAnswered
 
--- | The options. Those that exclude each other are alternatives, so that no command line
+-- | Parses the options. Options that exclude each other are alternatives, so that no command line
 -- has both.
 planOptions :: Parser Plan
 planOptions =
@@ -180,11 +180,11 @@ planOptions =
       WarmupFor seconds -> fixed 0 seconds
       WarmupUntilSteady _ -> "auto"
 
--- One rate after the other, each measured once and for a time.
+-- A sweep: one rate after the other, each measured once and for a duration.
 sweeping :: Parser (Plan -> Plan)
 sweeping = (\wanted plan -> plan {planSending = Sweeping wanted}) <$> sweepOptions
 
--- One load, as often as is said or at a moment that is.
+-- One load, measured several times or from a given moment.
 measuring :: Parser (Plan -> Plan)
 measuring =
   ( \sending requests repeated plan ->
@@ -229,7 +229,7 @@ samplingOptions =
           <> help "Ask the server how it is this often"
       )
 
--- | The checks that may fail.
+-- | Parses the checks that may fail.
 allowOptions :: Parser [Check]
 allowOptions =
   (<>)
@@ -309,11 +309,11 @@ positive what = eitherReader $ \text -> case readNumber text of
   Just number | number > 0 && number <= highestRate -> Right number
   _ -> Left ("not " <> what <> " above 0 and at most 1000000000: " <> show text)
 
--- Commands a second: one each nanosecond, which is as fine as time is told.
+-- Commands per second: one per nanosecond, the resolution of the times.
 highestRate :: Double
 highestRate = 1e9
 
--- With k and M, as rates are written.
+-- Reads a number with an optional k or M.
 readNumber :: String -> Maybe Double
 readNumber text = case span (\letter -> isDigit letter || letter `elem` ("." :: String)) text of
   (digits, "") -> readMaybe (padded digits)
@@ -358,7 +358,7 @@ split separator text = case break (== separator) text of
 
 readMoment :: ReadM Int
 readMoment = eitherReader $ \text -> case readMaybe text of
-  -- What is later than the year 2250 has no number of nanoseconds.
+  -- Times after the year 2250 have no number of nanoseconds.
   Just seconds | seconds > (0 :: Double) && seconds < 9e9 -> Right (nanosIn seconds)
   _ -> case parseTimeM False defaultTimeLocale "%Y-%m-%dT%H:%M:%S%QZ" text of
     Just time
@@ -367,7 +367,7 @@ readMoment = eitherReader $ \text -> case readMaybe text of
         Right (sinceEpoch seconds)
     _ -> Left ("a time is 2026-01-31T12:00:00Z or seconds since 1970, not " <> show text)
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 planProblem :: Plan -> Maybe String
 planProblem plan
   | Just (Ramp _ _ seconds) <- planArrivals plan, seconds > 1e6 = Just "--ramp-to takes too long"
@@ -376,7 +376,7 @@ planProblem plan
     Just "--ramp-to is never steady: no --warmup auto"
   | planIterations plan < 1 || planIterations plan > 1000 =
     Just "--iterations must be from 1 to 1000"
-  -- Such a warm-up ends where a slice does.
+  -- A steady warm-up ends with a slice.
   | WarmupUntilSteady _ <- planWarmup plan,
     planSlice plan > 1 =
     Just "--warmup auto waits for the end of a slice: --slice can be 1 at most"

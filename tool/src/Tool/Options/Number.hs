@@ -1,7 +1,7 @@
 -- | Numbers on the command line.
 --
--- A number that does not fit its type is refused: read as such, it would come
--- out as another one, and @--keys 18446744073709551617@ would measure one key.
+-- A number that does not fit its type is refused. Without this check it would wrap around, so that
+-- with @--keys 18446744073709551617@ there would be one key.
 module Tool.Options.Number
   ( wholeNumber,
     numberOption,
@@ -14,7 +14,7 @@ import Options.Applicative (Parser, ReadM, eitherReader, option, showDefault, va
 import Text.Read (readMaybe)
 import Tool.Options.Help (described)
 
--- | A whole number that fits.
+-- | Reads a whole number that fits its type.
 wholeNumber :: forall number. (Bounded number, Integral number) => ReadM number
 wholeNumber = eitherReader $ \text -> case readMaybe text of
   Nothing -> Left ("not a whole number: " <> show text)
@@ -26,14 +26,13 @@ wholeNumber = eitherReader $ \text -> case readMaybe text of
     lowest = toInteger (minBound :: number)
     highest = toInteger (maxBound :: number)
 
--- | An option of this name that takes a whole number, what it is without, and
--- its help.
+-- | An option with this name that takes a whole number. Takes its default and its help.
 numberOption ::
   (Bounded number, Integral number, Show number) => String -> number -> String -> Parser number
 numberOption name standard text =
   option wholeNumber (described name "N" text <> value standard <> showDefault)
 
--- | An option of this name that takes seconds, what it is without, and its help.
+-- | An option with this name that takes seconds. Takes its default and its help.
 seconds :: String -> Double -> String -> Parser Double
 seconds name standard text =
   option readSeconds (described name "SECONDS" text <> value standard <> showDefault)
@@ -43,8 +42,7 @@ readSeconds = eitherReader $ \text -> case readMaybe text of
   Just number | number >= 0 && number <= 1e7 -> Right number
   _ -> Left ("not a number of seconds: " <> show text)
 
--- | What is wrong with the option of this name if it is not from the one number to the
--- other.
+-- | The error for the option of this name if its value is not between these two numbers.
 between :: String -> Int -> Int -> Int -> Maybe String
 between name lowest highest number
   | number < lowest || number > highest =

@@ -1,4 +1,4 @@
--- | Where results go, and in which forms.
+-- | The files for results, and their formats.
 module Tool.Options.Output
   ( Outputs (..),
     Format (..),
@@ -18,22 +18,22 @@ import Tool.Options.Help (described, optionalOption)
 newtype Outputs = Outputs {outputsFiles :: [(Format, FilePath)]}
   deriving stock (Eq, Show)
 
--- | A form of a document.
+-- | A format of a document.
 data Format
   = FormatJson
   | FormatHtml
   | FormatCsv
   | FormatPrometheus
   | FormatHdrLog
-  | -- | Several files; the path is the beginning of their names.
+  | -- | Several files. The path is the begin of their names.
     FormatHgrm
   | -- | An array of objects with four keys.
     FormatSeed
-  | -- | As memtier_benchmark writes it.
+  | -- | The format of memtier_benchmark.
     FormatMemtier
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | The option that asks for it.
+-- | The option for a format.
 formatOption :: Format -> String
 formatOption = \case
   FormatJson -> "--json"
@@ -45,7 +45,7 @@ formatOption = \case
   FormatSeed -> "--compat seed"
   FormatMemtier -> "--compat memtier"
 
--- | All of them, in any combination.
+-- | Parses the options for all formats, in any combination.
 outputOptions :: Parser Outputs
 outputOptions =
   (\named others -> Outputs (concat named <> others))
@@ -81,7 +81,7 @@ compat = eitherReader $ \text -> case break (== '=') text of
   where
     kinds = [("seed", FormatSeed), ("rb-csv", FormatCsv), ("memtier", FormatMemtier)]
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 outputProblem :: Outputs -> Maybe String
 outputProblem (Outputs files) = case [path | path : _ : _ <- group (sort (map snd files))] of
   "-" : _ -> Just "the standard output can take only one form (-)"
@@ -94,6 +94,6 @@ outputProblem (Outputs files) = case [path | path : _ : _ <- group (sort (map sn
     (format, _) : _ -> Just (formatOption format <> " needs a file")
     [] -> Nothing
 
--- | Whether the standard output belongs to one of them.
+-- | Whether one of the outputs goes to standard output.
 toStandardOutput :: Outputs -> Bool
 toStandardOutput = any ((== "-") . snd) . outputsFiles

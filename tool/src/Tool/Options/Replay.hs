@@ -31,10 +31,10 @@ import Tool.Options.Number (wholeNumber)
 import Tool.Options.Output (Outputs, outputOptions, outputProblem)
 import Tool.Span (parseSpan)
 
--- | What to record, for how long, and where to.
+-- | What to record, for how long, and into which file.
 data RecordOptions = RecordOptions
   { recordConnection :: ConnectionOptions,
-    -- | Seconds; 'Nothing': until the number is reached or Ctrl-C.
+    -- | Seconds. 'Nothing': until the number is reached or Ctrl-C.
     recordSeconds :: Maybe Double,
     recordCount :: Maybe Int,
     recordOut :: FilePath
@@ -50,15 +50,15 @@ data ReplayOptions = ReplayOptions
   }
   deriving stock (Eq, Show)
 
--- | How fast.
+-- | The speed of a replay.
 data Pace
-  = -- | So many times as fast as it was recorded.
+  = -- | This many times as fast as it was recorded.
     PaceTimes Double
-  | -- | Without regard to the recorded times.
+  | -- | As fast as possible, without regard to the recorded times.
     PaceUnpaced
   deriving stock (Eq, Show)
 
--- | Options of @record@.
+-- | Parses the options of @record@.
 recordOptions :: Parser RecordOptions
 recordOptions =
   RecordOptions
@@ -76,7 +76,7 @@ recordOptions =
           "Where the recording goes: the lines of MONITOR (-: to the standard output)"
       )
 
--- | Options of @replay@.
+-- | Parses the options of @replay@.
 replayOptions :: Parser ReplayOptions
 replayOptions =
   ReplayOptions
@@ -96,7 +96,7 @@ replayOptions =
       Just times | times > 0 && times <= 1e6 -> Right (PaceTimes times)
       _ -> Left ("--speed is a number above 0, not " <> show text)
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 recordProblem :: RecordOptions -> Maybe String
 recordProblem options
   | not (namesServer (recordConnection options)) =
@@ -107,7 +107,7 @@ recordProblem options
   | null (recordOut options) = Just "--out needs a file"
   | otherwise = Nothing
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 replayProblem :: ReplayOptions -> Maybe String
 replayProblem options
   | not (namesServer (replayConnection options)) =

@@ -20,38 +20,38 @@ import Tool.Compare.Rule (Bound (Relative), Rule (..), parseRule)
 import Tool.Options.Help (optionalOption)
 import Tool.Options.Output
 
--- | Showing a document again.
+-- | The options for showing a document again.
 data ReportOptions = ReportOptions
   { reportFile :: FilePath,
     reportOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
--- | A document, and the forms to write it in.
+-- | Parses a document, and the formats in which to write it.
 reportOptions :: Parser ReportOptions
 reportOptions =
   ReportOptions
     <$> strArgument (metavar "FILE" <> help "Results as JSON")
     <*> outputOptions
 
--- | What is wrong with them.
+-- | The problem of the options, in one line.
 reportProblem :: ReportOptions -> Maybe String
 reportProblem = outputProblem . reportOutputs
 
--- | Two documents against each other.
+-- | The options for comparing two documents.
 data CompareOptions = CompareOptions
   { compareBefore :: FilePath,
     compareAfter :: FilePath,
-    -- | As they were written.
+    -- | The rules as the user wrote them.
     compareRules :: [String],
-    -- | Relative rules fail only for differences that the tests call one.
+    -- | Whether a relative rule fails only for a significant difference.
     compareSignificant :: Bool,
     compareHtml :: Maybe FilePath,
     compareJson :: Maybe FilePath
   }
   deriving stock (Eq, Show)
 
--- | Two files, and the rules.
+-- | Parses two files, and the rules.
 compareOptions :: Parser CompareOptions
 compareOptions =
   CompareOptions
@@ -76,7 +76,7 @@ compareOptions =
       "FILE"
       "Write the comparison as JSON (-: to the standard output)"
 
--- | What is wrong with them.
+-- | The problem of the options, in one line.
 compareProblem :: CompareOptions -> Maybe String
 compareProblem options = case [problem | Left problem <- map parseRule (compareRules options)] of
   problem : _ -> Just problem
@@ -99,14 +99,14 @@ compareProblem options = case [problem | Left problem <- map parseRule (compareR
   where
     relative = [() | Right Rule {ruleBound = Relative _} <- map parseRule (compareRules options)]
 
--- | Documents of runs that were started together.
+-- | The options for merging documents of runs that were started together.
 data MergeOptions = MergeOptions
   { mergeFiles :: [FilePath],
     mergeOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
--- | Files, and where the whole goes.
+-- | Parses the files, and the outputs of the result.
 mergeOptions :: Parser MergeOptions
 mergeOptions =
   MergeOptions
@@ -118,7 +118,7 @@ mergeOptions =
       )
     <*> outputOptions
 
--- | What is wrong with them.
+-- | The problem of the options, in one line.
 mergeProblem :: MergeOptions -> Maybe String
 mergeProblem options
   | length (mergeFiles options) < 2 = Just "bench merge needs at least two files"

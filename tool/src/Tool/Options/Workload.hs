@@ -1,5 +1,5 @@
--- | What is sent: tests by name, commands in words, mixes of both; and the keys
--- and values that they are made with.
+-- | What a run sends: tests by name, commands in words, and mixes of both; and the keys and values
+-- that they use.
 module Tool.Options.Workload
   ( WorkloadOptions (..),
     Selection (..),
@@ -42,33 +42,32 @@ import Tool.Bench.Workload.Template (commandTemplate)
 import Tool.Bench.Workload.Values
 import Tool.Options.Number (numberOption)
 
--- | What is sent, but for how many keys there are and the seed, which every
--- load has.
+-- | The workload, without the number of keys and the seed, which belong to every load.
 data WorkloadOptions = WorkloadOptions
   { workloadSelection :: Selection,
-    -- | 'Nothing': as redis-benchmark names keys, in the load's key size.
+    -- | 'Nothing': keys named like those of redis-benchmark, in the load's key size.
     workloadTemplate :: Maybe KeyTemplate,
     workloadDistribution :: Distribution,
     workloadSizes :: ValueSizes,
     -- | The share of each value that compresses to nothing.
     workloadCompressible :: Maybe Double,
-    -- | Seconds that keys live, from and to.
+    -- | Seconds that a key lives: the least and the most.
     workloadExpiry :: Maybe (Int, Int),
     workloadHitRatio :: Maybe Double,
     workloadSubscribers :: Int
   }
   deriving stock (Eq, Show)
 
--- | Which commands.
+-- | The commands of a workload.
 data Selection
   = SelectOperation Operation
-  | -- | Each in a run of its own.
+  | -- | Each test in a run of its own.
     SelectTests (NonEmpty Task)
-  | -- | All in one run.
+  | -- | All tasks in one run.
     SelectMix Mix
   deriving stock (Eq, Show)
 
--- | The common ones.
+-- | The common operations.
 data Operation
   = OperationGet
   | OperationSet
@@ -76,28 +75,28 @@ data Operation
     OperationMixed
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | As on the command line.
+-- | The name on the command line.
 operationName :: Operation -> String
 operationName = \case
   OperationGet -> "get"
   OperationSet -> "set"
   OperationMixed -> "mixed"
 
--- | What it is made of.
+-- | The mix of an operation.
 operationMix :: Operation -> Mix
 operationMix = \case
   OperationGet -> (1, TaskNamed "get") :| []
   OperationSet -> (1, TaskNamed "set") :| []
   OperationMixed -> (1, TaskNamed "set") :| [(4, TaskNamed "get")]
 
--- | A name, if it has one of its own, and a mix for each run.
+-- | A mix for each run, with the run's name if it differs from the text of the mix.
 selectedMixes :: Selection -> NonEmpty (Maybe Text, Mix)
 selectedMixes = \case
   SelectOperation common -> (Just (Text.pack (operationName common)), operationMix common) :| []
   SelectTests tests -> NonEmpty.map (\test -> (Nothing, (1, test) :| [])) tests
   SelectMix one -> (Nothing, one) :| []
 
--- | Mixed, evenly, values of 512 bytes.
+-- | Mixed, evenly distributed, values of 512 bytes.
 defaultWorkload :: WorkloadOptions
 defaultWorkload =
   WorkloadOptions
@@ -111,7 +110,7 @@ defaultWorkload =
       workloadSubscribers = 10
     }
 
--- | The options.
+-- | Parses the options of the workload.
 workloadOptions :: Parser WorkloadOptions
 workloadOptions =
   WorkloadOptions
@@ -248,8 +247,7 @@ operation written =
     Right
     (lookup written [(operationName known, known) | known <- [minBound .. maxBound]])
 
--- | What is wrong with the combination, in one line; given how many keys there
--- are.
+-- | The problem of a combination of options, in one line. Takes the number of keys.
 workloadProblem :: Int -> WorkloadOptions -> Maybe String
 workloadProblem keys options
   | workloadSubscribers options < 0 || workloadSubscribers options > 10000 =
@@ -264,7 +262,7 @@ workloadProblem keys options
       )
   | otherwise = workloadTemplate options >>= templateProblem keys
 
--- | What is wrong with a form for so many keys, in one line.
+-- | The problem of a template for this number of keys, in one line.
 templateProblem :: Int -> KeyTemplate -> Maybe String
 templateProblem keys template
   | Just count <- templateCount template,

@@ -1,15 +1,13 @@
--- | Whether a server's @MONITOR@ can be read back.
+-- | Checks whether the output of a server's @MONITOR@ can be read back.
 --
--- A server must escape quotes, backslashes and control bytes in what it shows.
--- One that does not (Valkey 8.1.1) shows lines of which nobody can tell where a
--- word ends, and some of them look like others: what is recorded from it is not
--- what was sent. It cannot be told from the version, which proxies and forks
--- change. So before anything is kept, a word with all of these bytes is sent on a
--- connection of its own, and looked for in what the first one shows.
+-- A server must escape quotes, backslashes and control bytes in the lines it shows. If it does not
+-- (Valkey 8.1.1), nobody can tell where a word ends, and some lines look like others: the recording
+-- would differ from what was sent. The version does not tell, because proxies and forks change it.
+-- So before recording, this sends a word with all of these bytes on a connection of its own, and
+-- looks for it in what the monitoring connection shows.
 --
--- The word is sent by @ECHO@, which does nothing. A user who may not do that may
--- still say @HELLO@; the name that it would give the connection is refused, and
--- shown.
+-- The word is sent by @ECHO@, which does nothing. A user who is not allowed to do that may
+-- still be allowed @HELLO@: the server refuses the name for the connection, but shows it.
 module Tool.Record.Probe
   ( probe,
     withoutProbe,
@@ -27,10 +25,9 @@ import Tool.Bench.Cpu (monotonic)
 import Tool.Monitor (Observed (observedWords), parseLine)
 import Tool.Record.Wire
 
--- | Sends the word, and reads until it is shown. What was shown besides, which
--- is to be kept. Takes the connection that monitors, and one of the same node that
--- does not. Ends the program where the word is shown as something else, or not
--- within ten seconds.
+-- | Sends the word, and reads until MONITOR shows it. Returns the other lines that it showed, which
+-- belong to the recording. Takes the monitoring connection, and another connection to the same
+-- node. Ends the program if the word is shown as something else, or not within ten seconds.
 probe :: Wire -> Wire -> IO ByteString
 probe monitoring asking = do
   nonce <-
@@ -59,7 +56,7 @@ probe monitoring asking = do
             "its MONITOR does not escape quotes and backslashes \
             \(as Valkey 8.1.1 does not), so a recording would be wrong"
 
--- What a server must escape, and what makes a parser stop early if it does not.
+-- Bytes that a server must escape, and bytes that make a parser stop early if it does not.
 awkward :: ByteString
 awkward =
   ByteString.pack
@@ -86,19 +83,18 @@ awkward =
       92
     ]
 
--- | What was found of the word.
+-- | The state of the search for the word.
 data Probed
-  = -- | Its line has not come.
+  = -- | The word's line has not come yet.
     NotYet
-  | -- | It was shown so that it can be read back; all that came, without its
-    -- line.
+  | -- | The word can be read back. Has all bytes that came, without its line.
     ReadBack ByteString
-  | -- | It was shown, as something else.
+  | -- | The word was shown as something else.
     Garbled
   deriving stock (Eq, Show)
 
--- | Looks for the line that contains the first text, which must show the second
--- as a word. \(O(n)\).
+-- | Looks for the line that contains the first text, which must show the second as a word.
+-- \(O(n)\).
 withoutProbe :: ByteString -> ByteString -> ByteString -> Probed
 withoutProbe nonce word bytes
   | ByteString.null found || ByteString.null end = NotYet

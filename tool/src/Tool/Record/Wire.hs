@@ -1,5 +1,5 @@
--- | Connections that a recording needs: bytes, because nothing but @MONITOR@ is
--- answered for ever.
+-- | Connections for a recording. They carry bytes, because @MONITOR@ is the only command whose
+-- replies never end.
 module Tool.Record.Wire
   ( Wire (..),
     withConnected,
@@ -24,32 +24,31 @@ import System.Timeout (timeout)
 import Tool.Connect (Target (..), quiet, targetConfig, targetNodeName)
 import Tool.Failure (unavailable)
 
--- | A connection, and the name of the node for what goes wrong there.
+-- | A connection, and the name of its node for error messages.
 data Wire = Wire
   { wireName :: String,
     wireBytes :: Redis.Wire
   }
 
--- | A connection for the length of an action, authenticated. Throws the
--- library's error where there is none, and ends the program where it breaks.
+-- | Runs an action with an authenticated connection. Throws the library's error if it cannot
+-- connect, and ends the program if the connection breaks.
 withConnected :: Target -> (Wire -> IO a) -> IO a
 withConnected target action =
   Redis.withWire config endpoint $ \bytes ->
     action Wire {wireName = Text.unpack (targetNodeName target), wireBytes = bytes}
   where
-    -- The lines of MONITOR are the same in both protocols, and a user may be
-    -- refused HELLO.
+    -- The lines of MONITOR are the same in both protocols, and a user may not be allowed HELLO.
     config = setProtocol OnlyResp2 (targetConfig quiet target)
     endpoint =
       maybe (TcpEndpoint (targetHost target) (targetPort target)) UnixEndpoint (targetSocket target)
 
--- | Ends the program because of what the node does.
+-- | Ends the program because of a node's behaviour.
 blame :: Wire -> String -> IO a
 blame wire problem = unavailable (wireName wire <> ": " <> problem)
 
--- | A request that is answered with one line, and not with an error. Nothing may
--- be unread before it, and nothing after that line is read. Blocks for it, for at
--- most ten seconds.
+-- | Sends a request whose reply is one line. Ends the program if the reply is an error. All earlier
+-- replies must have been read; nothing after this line is read. Blocks for the reply, for at most
+-- ten seconds.
 ask :: Wire -> [ByteString] -> IO ()
 ask wire request = do
   answer <- request `answeredOn` wire
@@ -58,14 +57,14 @@ ask wire request = do
       then "the server refuses: " <> Char8.unpack (ByteString.drop 1 answer)
       else "it does not speak as Redis does: " <> show (ByteString.take 40 answer)
 
--- | The first line of the answer to a request, of a kilobyte at most. Blocks for
--- it, for at most ten seconds.
+-- | The first line of the reply to a request, of at most a kilobyte. Blocks for it, for at most ten
+-- seconds.
 answeredOn :: [ByteString] -> Wire -> IO ByteString
 answeredOn request wire =
   timeout 10000000 (send wire (encodeRequest request) >> line "")
     >>= maybe (blame wire "does not answer") pure
   where
-    -- A byte at a time, so that what follows stays unread.
+    -- Reads one byte at a time, so that what follows stays unread.
     line sofar
       | "\r\n" `ByteString.isSuffixOf` sofar =
         pure (ByteString.take (ByteString.length sofar - 2) sofar)
@@ -76,15 +75,15 @@ answeredOn request wire =
           then blame wire "the server closed the connection"
           else line (sofar <> byte)
 
--- | At least a byte, unless the peer has finished. Blocks.
+-- | Receives at least one byte, unless the peer has finished. Blocks.
 receive :: Wire -> Int -> IO ByteString
 receive wire most = mended wire (Redis.receiveBytes (wireBytes wire) most)
 
--- | All of it. Blocks.
+-- | Sends all bytes. Blocks.
 send :: Wire -> ByteString -> IO ()
 send wire bytes = mended wire (Redis.sendBytes (wireBytes wire) bytes)
 
--- Says which connection broke.
+-- Names the connection that broke.
 mended :: Wire -> IO a -> IO a
 mended wire = handle $ \case
   ConnectionError ConnectionFailure {connectionCause = cause} -> blame wire (renderCause cause)

@@ -1,9 +1,9 @@
--- | What a server's own count says of a generator's figures. Pure.
+-- | Compares a generator's figures with the server's own count. Pure.
 --
--- Somebody asks the server again and again how often it ran a command. Between which
--- answers a run began and ended is certain, however busy the machine is; so the count
--- of a run lies between two numbers, and a figure outside of them is wrong, by a factor
--- or by a count, and not by chance.
+-- Something asks the server again and again how often it has run a command. It is certain between
+-- which answers a run began and ended, however busy the machine is. So the count of a run lies
+-- between two numbers. A figure outside of them is wrong, by a factor or by a count, and not by
+-- chance.
 module Lab.Differential.Served
   ( Look (..),
     inWindow,
@@ -14,18 +14,18 @@ where
 import Data.Maybe (listToMaybe)
 import Tool.Bench.Cpu (Nanos)
 
--- | A question to the server.
+-- | A question to the server, with its answer.
 data Look = Look
-  { -- | When it was asked, and when it had answered: nanoseconds since 1970.
+  { -- | When the question was sent, and when the answer had come: nanoseconds since 1970.
     lookAsked :: Nanos,
     lookTold :: Nanos,
-    -- | How often it had run the command.
+    -- | How often the server had run the command.
     lookCalls :: Int
   }
   deriving stock (Eq, Show)
 
--- | The least and the most that it can have run from the one time to the other, given
--- questions in their order. 'Nothing' if none was before, or none after.
+-- | The least and the most commands that the server can have run between two times, given questions
+-- in order. 'Nothing' if there was no question before, or none after.
 inWindow :: (Nanos, Nanos) -> [Look] -> Maybe (Int, Int)
 inWindow (from, to) looks = do
   before <- lastOf [one | one <- looks, lookTold one <= from]
@@ -34,8 +34,8 @@ inWindow (from, to) looks = do
       least = maybe 0 (uncurry (-)) ((,) <$> lastOf inside <*> listToMaybe inside)
   pure (least, lookCalls after - lookCalls before)
 
--- | The least and the most nanoseconds in which it can have run the last so many.
--- 'Nothing' if no question was before them.
+-- | The least and the most nanoseconds in which the server can have run the last commands, this
+-- many of them. 'Nothing' if there was no question before them.
 ofLast :: Int -> [Look] -> Maybe (Nanos, Nanos)
 ofLast count looks = do
   end <- lookCalls <$> lastOf looks

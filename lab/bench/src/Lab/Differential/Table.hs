@@ -1,12 +1,12 @@
--- | Two load generators against one server: what their figures say of each
--- other. Pure; "Lab.Differential" gets the figures.
+-- | Compares the figures of two load generators on one server. Pure; "Lab.Differential" measures
+-- the figures.
 --
--- Where the server is at its end, how fast it goes does not depend on who
--- asks: two generators that ask the same must find the same. Where a generator
--- is at its end, its figure is its own, and nothing follows from a difference.
+-- If the server is at its limit, its speed does not depend on the generator: two generators that
+-- send the same must find the same rate. If a generator is at its limit, its figure is its own, and
+-- a difference means nothing.
 --
--- How often the server ran the command meanwhile is known besides, within bounds
--- ("Lab.Differential.Served"). A figure outside of them is wrong on any machine.
+-- The number of commands that the server ran meanwhile is also known, within bounds
+-- ("Lab.Differential.Served"). A figure outside the bounds is wrong on any machine.
 module Lab.Differential.Table
   ( Found (..),
     Row (..),
@@ -28,44 +28,44 @@ import Data.Text (Text)
 import Lab.Gate.Table (median)
 import Tool.Text (fixed, thousands)
 
--- | What one run found.
+-- | The result of one run.
 data Found = Found
-  { -- | Commands per second, by the generator's own account.
+  { -- | Commands per second as the generator counts them.
     foundRate :: Double,
-    -- | The part of its core that the server used meanwhile.
+    -- | The share of its core that the server used meanwhile.
     foundBusy :: Double,
-    -- | The least and the most commands per second that its own account may say, by
-    -- the server's count; 'Nothing' if the server was not asked in time.
+    -- | The least and the most commands per second that the generator may report, by the server's
+    -- count. 'Nothing' if the server was not asked in time.
     foundServed :: Maybe (Double, Double),
-    -- | Why the run is not valid; empty: it is.
+    -- | Why the run is not valid. Empty for a valid run.
     foundProblems :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | A test.
+-- | The row of a test.
 data Row = Row
   { rowTest :: String,
-    -- | Medians of both, ours first.
+    -- | The medians of both generators, ours first.
     rowRates :: (Double, Double),
     rowBusy :: (Double, Double),
-    -- | Ours to theirs.
+    -- | Our rate divided by the other.
     rowRatio :: Double,
-    -- | The least and the greatest of any one iteration.
+    -- | The least and the greatest ratio of any one iteration.
     rowSpread :: (Double, Double),
     rowProblems :: [Text],
     rowVerdict :: Verdict
   }
   deriving stock (Eq, Show)
 
--- | What follows.
+-- | The verdict on a test.
 data Verdict
   = Agrees
   | Differs
-  | -- | Its figure is not what the server counted; which, and how it is called.
+  | -- | A generator's figure differs from the server's count. Has the name of the generator.
     Miscounts String
-  | -- | A generator is the bottleneck; how it is called.
+  | -- | A generator is the bottleneck. Has its name.
     NotJudged String
-  | -- | The one was not to be judged by the other, and each is what the server counted.
+  | -- | The generators were not compared with each other, and each agrees with the server's count.
     Counted
   | -- | The server was not asked before and after each run.
     Unwatched
@@ -73,32 +73,31 @@ data Verdict
     Unsound
   deriving stock (Eq, Show)
 
--- | What is judged.
+-- | What the verdict is about.
 data Judged
-  = -- | The rates, one by the other, where the server is the bottleneck; and each by
-    -- what the server counted.
+  = -- | The rates of both generators, compared with each other where the server is the bottleneck;
+    -- and each compared with the server's count.
     ByEachOther
-  | -- | Each by what the server counted, and nothing else: that holds on a machine that
-    -- is busy with other things, too.
+  | -- | Each rate compared with the server's count only, which also works on a machine that is busy
+    -- with other things.
     ByTheServer
   deriving stock (Eq, Show)
 
--- | From this part of a core on the server is the bottleneck: 0.9.
+-- | The share of a core from which the server counts as the bottleneck: 0.9.
 busyEnough :: Double
 busyEnough = 0.9
 
--- | How far apart the rates may be: 0.15.
+-- | The largest allowed difference of the rates: 0.15.
 tolerance :: Double
 tolerance = 0.15
 
--- | The part of its core that a server used under load, from its parts in the
--- short times that a run was divided into. The begin and the end of a run are
--- no load: only those count that are half as much as the greatest, and of them
--- the median does. 0 of none.
+-- | The share of its core that a server used under load, from its shares in the short intervals of
+-- a run. There is no load at the begin and the end of a run, so this takes the median of the
+-- intervals with at least half of the greatest share. 0 if there are none.
 underLoad :: [Double] -> Double
 underLoad shares = median (filter (>= maximum (0 : shares) / 2) shares)
 
--- | The row of a test, from the runs of both in the order of the iterations.
+-- | The row of a test, from the runs of both generators in the order of the iterations.
 rowOf :: Judged -> String -> [Found] -> [Found] -> Row
 rowOf judged test ours theirs =
   Row
@@ -128,14 +127,14 @@ rowOf judged test ours theirs =
       | abs (ratio - 1) <= tolerance = Agrees
       | otherwise = Differs
 
--- Beyond what is certain by a twentieth: clocks of two processes, and windows that
--- are not quite the same.
+-- A twentieth outside the certain bounds: the clocks of the two processes differ, and so do the
+-- windows, a little.
 miscounted :: Found -> Bool
 miscounted found = case foundServed found of
   Just (least, most) -> foundRate found < 0.95 * least || foundRate found > 1.05 * most
   Nothing -> False
 
--- | Above the lines.
+-- | The heading of the table.
 heading :: [String]
 heading = ["test", "ours/s", "redis-benchmark/s", "ratio", "spread", "server busy: ours", "theirs", "verdict"]
 
@@ -155,7 +154,7 @@ rowLine row =
     rate side = thousands (round (side (rowRates row)))
     share side = fixed 0 (100 * side (rowBusy row)) <> "%"
 
--- | In words.
+-- | The verdict in words.
 verdictText :: Verdict -> String
 verdictText = \case
   Agrees -> "agrees"

@@ -1,6 +1,6 @@
--- | A run of the gate as data, and as JSON: where and of what it was made, what ran
--- with which arguments, and every figure that it found. Tables are made of this, and of
--- nothing else, so that they can be made again of runs that are kept.
+-- | A run of the gate as data, and as JSON: the machine and the programs, the arguments of every
+-- run, and every figure. Tables are made from this alone, so that they can be made again from
+-- stored runs.
 module Lab.Gate.Document
   ( Measured (..),
     Series (..),
@@ -23,19 +23,19 @@ import Tool.Bench.Document (Document (..), Manifest)
 import Tool.Bench.Document.Codec
 import Tool.Bench.Document.Json (decodeWritten, documentObject)
 
--- | All that one run of the gate found.
+-- | The results of one run of the gate.
 data Measured = Measured
   { measuredManifest :: Manifest,
     -- | Such as @redis 7.0.15@.
     measuredServer :: Text,
-    -- | Of hiredis; what of it is absent stands with it.
+    -- | The version of hiredis, with the parts of it that are absent.
     measuredHiredis :: Text,
     -- | Seconds of each run.
     measuredDuration :: Double,
     measuredIterations :: Int,
     measuredSeries :: [Series],
-    -- | Seconds of the short and of the long run, and, by what was measured, bytes after
-    -- either.
+    -- | Seconds of the short and of the long run; and, for each figure of memory, the bytes after
+    -- both.
     measuredMemorySeconds :: [Double],
     measuredMemory :: [(Text, [Double])],
     measuredMemoryProblems :: [Text]
@@ -44,24 +44,24 @@ data Measured = Measured
 
 -- | The runs of one probe.
 data Series = Series
-  { -- | The probe's name.
+  { -- | The name of the probe.
     seriesProbe :: Text,
-    -- | Program and arguments, as they were; address and files of one run are those of
-    -- the last.
+    -- | The program and its arguments as they were. Addresses and files differ between runs; these
+    -- are those of the last run.
     seriesCommand :: [Text],
     -- | In the order of the iterations.
     seriesSamples :: [Sample]
   }
   deriving stock (Eq, Show)
 
--- | By probe. Those of a probe that there is no more are left out.
+-- | The samples by probe. Leaves out probes that no longer exist.
 samplesOf :: Measured -> Samples
 samplesOf measured = Map.fromList (mapMaybe known (measuredSeries measured))
   where
     known one = (\probe -> (probe, seriesSamples one)) <$> Map.lookup (seriesProbe one) names
     names = Map.fromList [(Text.pack (show probe), probe) | probe <- probes]
 
--- | The table's rows.
+-- | The rows of the table.
 rowsOf :: Measured -> [Row]
 rowsOf measured =
   rows (samplesOf measured)
@@ -69,8 +69,8 @@ rowsOf measured =
          | (what, [short, long]) <- measuredMemory measured
        ]
 
--- | As JSON: a document of the program, without runs, with what the gate found beside it. The rows
--- stand there for other readers; they follow from the rest.
+-- | The results as JSON: a document of the program without runs, with the results of the gate
+-- added. The rows are there for other readers; they follow from the rest.
 measuredValue :: Measured -> Value
 measuredValue measured =
   documentObject
@@ -91,14 +91,14 @@ measuredValue measured =
           "verdict" .= show (rowVerdict row)
         ]
 
--- | Reads it. Says what is wrong with what cannot be read.
+-- | Reads the results. The error says what is wrong.
 readMeasured :: ByteString -> Either String Measured
 readMeasured bytes = do
   (value, document) <- decodeWritten bytes
   found <- parseEither (withObject "document" (.: "gate")) value
   parseEither (codecRead (codec (documentManifest document))) found
 
--- The manifest stands in the document.
+-- The manifest is in the document.
 codec :: Manifest -> Codec Measured
 codec manifest =
   record "What the gate found." $

@@ -1,4 +1,4 @@
--- | The gate's table, of one run or of several beside each other.
+-- | The table of the gate, for one run or for several runs side by side.
 module Lab.Gate.Report
   ( reportLines,
     verdictText,
@@ -14,8 +14,8 @@ import Tool.Bench.Document (Manifest (..))
 import Tool.Span (dated, inMicros, inMillis)
 import Tool.Text (Align (..), fixed, percent, table)
 
--- | As lines. Of one run every figure stands there; of several the ratio, its interval
--- and the verdict of each, in the order in which they were given.
+-- | The table in lines. For one run it has every figure; for several runs the ratio, its interval
+-- and the verdict of each, in the given order.
 reportLines :: [Measured] -> [String]
 reportLines measured =
   concatMap about numbered
@@ -56,7 +56,7 @@ reportLines measured =
           ]
     day = dated "%Y-%m-%d %H:%M UTC"
     days = length (nub (map (dated "%Y-%m-%d" . manifestStarted . measuredManifest) measured))
-    -- What is committed says how much it rests on.
+    -- A committed table says how many runs it rests on.
     rests =
       [ counted "run" (length measured) <> " of " <> counted "day" days
           <> (if length measured < 3 || days < 2 then ": a table that is kept rests on three of two days at least" else "")
@@ -88,7 +88,7 @@ wide row =
     verdictText (rowVerdict row)
   ]
 
--- A line per row that any of them has, a column per run.
+-- A line for each row that any run has, and a column for each run.
 beside :: [[Row]] -> [String]
 beside runs =
   table
@@ -126,7 +126,7 @@ figure row number = case rowFigureUnit row of
   Nanos -> fixed 2 (inMillis number) <> " ms"
   Bytes -> fixed 1 (number / 1e6) <> " MB"
 
--- | In words.
+-- | The verdict in words.
 verdictText :: Verdict -> String
 verdictText = \case
   Missed -> "MISSED"

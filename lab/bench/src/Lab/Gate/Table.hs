@@ -1,16 +1,15 @@
--- | The speed that is demanded, as data: which runs there are, and which row
--- holds which of them against which. Pure; "Lab.Gate" carries it out.
+-- | The required speeds as data: the runs, and the rows that compare them. Pure; "Lab.Gate"
+-- measures them.
 --
--- Where the server is full, with batches and with many callers, no client can be much
--- faster than another, and C is the limit: at least 0.95 of the better hiredis, and no
--- more processor time than the one that needs least. Where it is not, and in a cluster,
--- the goals are about other clients, which the comparison measures: here these rows
--- have no bar. What the tool costs beside a bare loop, and how late it sends, is bounded
--- here too, because every other figure rests on it.
+-- If the server is at its limit, with batches and with many callers, no client can be much faster
+-- than another, and C is the limit: at least 0.95 of the better hiredis, and no more processor time
+-- than the one that needs least. If it is not, and in a cluster, the goals are about other clients,
+-- which the comparison measures: here these rows have no bar. The cost of the tool beside a bare
+-- loop, and its schedule error, have a bar here too, because every other figure rests on them.
 --
--- A row is judged by the interval of its ratio, not by the ratio: it misses or
--- reaches a bar only if the whole interval does. What lies between is said to be
--- undecided, so that neither a bad minute fails a row nor a good one passes it.
+-- A row is judged by the interval of its ratio, not by the ratio: it misses or reaches a bar only
+-- if the whole interval does. Otherwise it is undecided. So a bad minute does not fail a row, and a
+-- good minute does not pass it.
 module Lab.Gate.Table
   ( -- * Runs
     Probe (..),
@@ -49,29 +48,30 @@ import Tool.Bench.Trust (cpuLimit)
 import Tool.Options.Bench (Operation (..))
 import Tool.Statistics (summariseRatios)
 
--- | A run that is repeated; the name by which rows refer to it.
+-- | A repeated run, and its name in rows.
 data Probe
-  = -- | 16 threads with batches of 64, one connection, a core each.
+  = -- | 16 threads with batches of 64, one connection; client and server have a core each.
     Batches Operation
-  | -- | So many threads, each waiting for its reply.
+  | -- | This number of threads, each waiting for its reply.
     Waiting Int
-  | -- | One thread waiting, without polling.
+  | -- | One waiting thread, without polling.
     WaitingUnpolled
-  | -- | On both cores, with the defaults and so many capabilities.
+  | -- | Like 'Batches', but on both cores, with the default connections and this number of
+    -- capabilities.
     FreeBatches Int
-  | -- | The same with 256 threads waiting.
+  | -- | Like 'FreeBatches', with 256 waiting threads.
     FreeWaiting Int
   | ClusterBatches ClusterKeys
-  | -- | 256 threads.
+  | -- | 256 waiting threads in a cluster.
     ClusterWaiting ClusterKeys
   | TlsBatches
-  | -- | 'Batches' of GETs by a loop that does nothing else.
+  | -- | 'Batches' of GETs by a bare loop over the library.
     BareBatches
-  | -- | So many threads waiting, by such a loop.
+  | -- | This number of waiting threads in a bare loop over the library.
     BareWaiting Int
-  | -- | An open loop, 'openRate' GETs a second.
+  | -- | An open loop at 'openRate' GETs per second.
     OpenLoop
-  | -- | A program around hiredis.
+  | -- | A program that uses hiredis.
     Hiredis HiredisForm HiredisLoad
   | -- | redis-benchmark -c 16 -P 64.
     Reference Operation
@@ -83,15 +83,15 @@ data Probe
     ReferenceTls
   deriving stock (Eq, Ord, Show)
 
--- | How hiredis is used.
+-- | How a program uses hiredis.
 data HiredisForm
-  = -- | Its encoder and its reader, in a loop of our own.
+  = -- | The encoder and the reader of hiredis, in a loop of our own.
     Loop
-  | -- | Its asynchronous interface, on libev.
+  | -- | The asynchronous interface of hiredis, on libev.
     Async
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | What it is asked to do: as many commands on their way as ours have.
+-- | The load of a program that uses hiredis: as many commands on their way as ours.
 data HiredisLoad
   = HiredisBatches Operation
   | HiredisWaiting Int
@@ -99,21 +99,21 @@ data HiredisLoad
   | HiredisClusterWaiting
   deriving stock (Eq, Ord, Show)
 
--- | Which keys a run in a cluster reads, 100 000 either way.
+-- | The keys that a run in a cluster reads; 100 000 in both cases.
 data ClusterKeys
-  = -- | Keys of every slot, as a cluster has them.
+  = -- | Keys of every slot, as a cluster usually has them.
     EverySlot
-  | -- | Those that @redis-benchmark --cluster@ reads, all of one slot per node: its
-    -- servers find the slot's entry in their nearest cache, and spend a sixth
-    -- less on a command. What is held against it reads the same keys.
+  | -- | The keys that @redis-benchmark --cluster@ reads, all of one slot per node. Its servers find
+    -- the slot's entry in their nearest cache, and spend a sixth less on a command. So the run that
+    -- is compared with it reads the same keys.
     TheirKeys
   deriving stock (Eq, Ord, Show)
 
--- | Which private server a run goes to.
+-- | The private server of a run.
 data Place
   = -- | A server on core 0.
     Pinned
-  | -- | A server on whatever core it likes.
+  | -- | A server on any core.
     Unpinned
   | -- | Five masters on core 0.
     PinnedCluster
@@ -121,24 +121,24 @@ data Place
     PinnedTls
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | What runs there.
+-- | The program of a run.
 data Runner
-  = -- | Our own program.
+  = -- | Our program.
     OurProgram ClientRun
   | -- | The same load by a bare loop over the library.
     BareLoop ClientRun
-  | -- | Our own program in an open loop.
+  | -- | Our program in an open loop.
     OpenProgram
   | HiredisProgram HiredisForm HiredisLoad
   | RedisBenchmarkProgram
   deriving stock (Eq, Show)
 
--- | How our own program is run.
+-- | The settings of our program.
 data ClientRun = ClientRun
   { clientOperation :: Operation,
     clientThreads :: Int,
     clientBatch :: Int,
-    -- | Whether connections are left to the default instead of one per node.
+    -- | Whether it uses the default connections instead of one per node.
     clientDefaultConnections :: Bool,
     clientPolling :: Bool,
     clientCapabilities :: Int,
@@ -159,12 +159,11 @@ batchedGets =
       clientKeys = EverySlot
     }
 
--- | Commands a second at which an open loop must send in time.
+-- | The rate, per second, at which an open loop must send on time.
 openRate :: Int
 openRate = 100000
 
--- | All of them, in the order in which each iteration takes them: what is
--- compared stands close together.
+-- | All probes, in the order of each iteration: probes that are compared stand close together.
 probes :: [Probe]
 probes =
   concat
@@ -187,7 +186,7 @@ probes =
   where
     hiredis load = [Hiredis form load | form <- [minBound .. maxBound]]
 
--- | Where it runs, and what.
+-- | The server and the program of a probe.
 probePlace :: Probe -> (Place, Runner)
 probePlace = \case
   Batches operation -> (Pinned, OurProgram batchedGets {clientOperation = operation})
@@ -216,17 +215,16 @@ probePlace = \case
       HiredisClusterBatches -> PinnedCluster
       HiredisClusterWaiting -> PinnedCluster
 
--- | What one run found.
+-- | The result of one run.
 data Sample = Sample
   { sampleOps :: Double,
     -- | Nanoseconds of processor time per command.
     sampleCpu :: Double,
-    -- | Of an open loop: how late commands were sent, the 99th percentile in
-    -- nanoseconds.
+    -- | In an open loop: the 99th percentile of the schedule error, in nanoseconds.
     sampleLate :: Maybe Double,
-    -- | The part of its cores that our program used.
+    -- | The share of its cores that our program used.
     sampleShare :: Maybe Double,
-    -- | Why the run is not valid; empty: it is.
+    -- | Why the run is not valid. Empty for a valid run.
     sampleProblems :: [Text]
   }
   deriving stock (Eq, Show)
@@ -234,7 +232,7 @@ data Sample = Sample
 -- | All runs of each probe, in the order of the iterations.
 type Samples = Map Probe [Sample]
 
--- | One line of the table: a ratio, and what it should be.
+-- | One line of the table: a ratio, and its bar.
 data Row = Row
   { rowWhat :: String,
     rowUnit :: String,
@@ -243,25 +241,25 @@ data Row = Row
     rowMeasured :: Double,
     -- | The least and the greatest ratio of any one iteration.
     rowSpread :: (Double, Double),
-    -- | The 95 % interval of confidence of the ratio: Student's t over the
-    -- logarithms of the iterations' ratios. 'Nothing' for a single iteration of
-    -- what is timed; what is counted has no noise, and is its own interval.
+    -- | The 95 % interval of confidence of the ratio: Student's t over the logarithms of the
+    -- iterations' ratios. 'Nothing' for a single iteration of a timed figure. A counted figure has
+    -- no noise, and is its own interval.
     rowInterval :: Maybe (Double, Double),
-    -- | The figures of each iteration, ours and what they are held against.
+    -- | The figures of each iteration: ours, and those that they are compared with.
     rowPairs :: [(Double, Double)],
-    -- | The two medians, and what they are.
+    -- | The two medians.
     rowFigures :: (Double, Double),
     rowFigureUnit :: FigureUnit,
-    -- | The part of its cores that our program used, the median. More than the tool
-    -- lets pass for a measurement of the server is the client's own speed.
+    -- | The median share of its cores that our program used. Above the share that the tool accepts
+    -- for a measurement of the server, the figure is the client's own speed.
     rowShare :: Maybe Double,
-    -- | Of the runs, each once.
+    -- | The problems of the runs, each once.
     rowProblems :: [Text],
     rowVerdict :: Verdict
   }
   deriving stock (Eq, Show)
 
--- | What the figures of a row are.
+-- | The unit of a row's figures.
 data FigureUnit
   = PerSecond
   | NanosPerCommand
@@ -269,7 +267,7 @@ data FigureUnit
   | Bytes
   deriving stock (Eq, Show)
 
--- | How a row went.
+-- | The verdict on a row.
 data Verdict
   = Missed
   | -- | The bar lies within the interval.
@@ -283,12 +281,13 @@ data Verdict
     Unsound
   deriving stock (Eq, Show)
 
--- | Whether the generator used so much of its cores that its figures are its own: what
+-- | Whether the generator used so much of its cores that its figures are its own: such runs are
+-- what
 -- @--allow-saturation@ lets through.
 isSaturated :: Row -> Bool
 isSaturated = maybe False (> cpuLimit) . rowShare
 
--- | The table, from all samples.
+-- | The rows of the table, from all samples.
 rows :: Samples -> [Row]
 rows samples =
   concat
@@ -314,12 +313,12 @@ rows samples =
         speed "GET, 1 thread waiting, no polling" "R1" WaitingUnpolled ReferenceOne Nothing,
         speed "TLS, 16 threads x 64" "RT" TlsBatches ReferenceTls Nothing
       ],
-      -- The library against itself.
+      -- The library compared with itself.
       [ speed "both cores, -N2, batches" "of -N1" (FreeBatches 2) (FreeBatches 1) (Just 0.8),
         speed "both cores, -N2, 256 waiting" "of -N1" (FreeWaiting 2) (FreeWaiting 1) (Just 0.8),
         cost "cluster, 16 threads x 64: client CPU" "of one server" (ClusterBatches EverySlot) (Batches OperationGet) (Just 1.7)
       ],
-      -- The tool against itself.
+      -- The tool compared with itself.
       [ cost "the tool, 16 threads x 64: client CPU" "of a bare loop" (Batches OperationGet) BareBatches (Just overheadLimit),
         cost "the tool, 256 threads waiting: client CPU" "of a bare loop" (Waiting 256) (BareWaiting 256) (Just overheadLimit),
         latenessRow (taken OpenLoop)
@@ -332,17 +331,17 @@ rows samples =
     fullCost what probe load = cost what "H" probe (better NanosPerCommand load) (Just 1)
     speed what unit probe against = ratioRow samples PerSecond (Names what unit) (probe, against)
     cost what unit probe against = ratioRow samples NanosPerCommand (Names what unit) (probe, against)
-    -- The form that is the better one by this figure.
+    -- The form of hiredis that is better by this figure.
     better kind load = case sort [(key kind (median (map (figureOf kind) found)), form) | form <- [minBound .. maxBound], let found = taken (Hiredis form load), not (null found)] of
       (_, form) : _ -> Hiredis form load
       [] -> Hiredis Loop load
     key kind figure = if kind == PerSecond then negate figure else figure
 
--- | The processor time that the tool may take of what a bare loop takes: 1.1.
+-- | The tool's processor time divided by that of a bare loop may be at most: 1.1.
 overheadLimit :: Double
 overheadLimit = 1.1
 
--- | How late the 99th percentile of an open loop may be sent, in nanoseconds: 1 ms.
+-- | The 99th percentile of an open loop's schedule error, in nanoseconds, may be at most: 1 ms.
 latenessLimit :: Double
 latenessLimit = 1e6
 
@@ -351,7 +350,7 @@ figureOf = \case
   PerSecond -> sampleOps
   _ -> sampleCpu
 
--- What a row is called, and in what its ratio is.
+-- The name of a row, and the unit of its ratio.
 data Names = Names String String
 
 ratioRow :: Samples -> FigureUnit -> Names -> (Probe, Probe) -> Maybe Double -> Row
@@ -367,13 +366,13 @@ shareOf found = case mapMaybe sampleShare found of
   [] -> Nothing
   shares -> Just (median shares)
 
--- How late commands of an open loop were sent, against what is allowed.
+-- The schedule error of an open loop, compared with its limit.
 latenessRow :: [Sample] -> Row
 latenessRow found =
   (row Nanos (Names what "of 1 ms") (concatMap sampleProblems found) (late, map (const latenessLimit) late) (Just 1)) {rowShare = shareOf found}
   where
     what = "the tool, open loop at " <> show (openRate `div` 1000) <> " k/s: sent late, p99"
-    -- A ratio has no interval if one of its sides is nothing.
+    -- A ratio has no interval if one of its sides is zero.
     late = map (max 1) (mapMaybe sampleLate found)
 
 row :: FigureUnit -> Names -> [Text] -> ([Double], [Double]) -> Maybe Double -> Row
@@ -394,7 +393,7 @@ row kind (Names what unit) problems (ours, theirs) must =
     }
   where
     ratios = zipWith (/) ours theirs
-    -- What is counted, not timed, has no noise.
+    -- Figures that are counted, not timed, have no noise.
     (measured, interval) = case (kind, summariseRatios ratios) of
       (_, Nothing) -> (0 / 0, Nothing)
       (Bytes, Just (mean, _)) -> (mean, Just (mean, mean))
@@ -413,12 +412,11 @@ row kind (Names what unit) problems (ours, theirs) must =
           | wholly (reaches bar) -> Reached
           | otherwise -> Undecided
 
--- | Bytes after a long run against bytes after a short one, and what is wrong
--- with the runs.
+-- | Bytes after a long run compared with bytes after a short one. Takes the problems of the runs.
 memoryRow :: String -> [Text] -> Double -> Double -> Row
 memoryRow what problems long short = row Bytes (Names what "of the short run") problems ([long], [short]) (Just 1.2)
 
--- | The middle one, or the mean of the middle two; 0 of none.
+-- | The middle value, or the mean of the middle two; 0 if there are none.
 median :: [Double] -> Double
 median values = case drop ((size - 1) `div` 2) (sort values) of
   one : other : _ | even size -> (one + other) / 2

@@ -12,15 +12,15 @@ import Lab.Differential.Table (Judged (..))
 import Options.Applicative (Parser, ReadM, auto, eitherReader, flag, help, long, metavar, option, showDefault, showDefaultWith, strOption, value)
 import Tool.Options.Number (between, wholeNumber)
 
--- | What is held against @redis-benchmark@, and how.
+-- | What is compared with @redis-benchmark@, and how.
 data DifferentialOptions = DifferentialOptions
-  { -- | Names that both have.
+  { -- | Names of tests that both programs have.
     differentialTests :: [String],
     differentialClients :: Int,
-    -- | Commands of a client on their way.
+    -- | Commands that each client has on their way.
     differentialPipeline :: Int,
     differentialKeys :: Int,
-    -- | Bytes.
+    -- | Bytes of a value.
     differentialValueSize :: Int,
     -- | Seconds of a run.
     differentialDuration :: Double,
@@ -30,7 +30,7 @@ data DifferentialOptions = DifferentialOptions
   }
   deriving stock (Eq, Show)
 
--- | All of them.
+-- | Parses the options.
 differentialOptions :: Parser DifferentialOptions
 differentialOptions =
   DifferentialOptions
@@ -46,7 +46,7 @@ differentialOptions =
   where
     number name standard text = option wholeNumber (long name <> metavar "N" <> value standard <> showDefault <> help text)
 
--- Those that are measured when none is named; others of redis-benchmark may be.
+-- The default tests, and other tests of redis-benchmark that may be named.
 known, others' :: [String]
 known = ["ping_mbulk", "set", "get", "incr", "lpush", "mset"]
 others' = ["ping_inline", "rpush", "sadd", "hset", "zadd"]
@@ -61,7 +61,7 @@ tests = eitherReader $ \text -> traverse named (split text)
       (first, ',' : rest) -> first : split rest
       (first, _) -> [first]
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 differentialProblem :: DifferentialOptions -> Maybe String
 differentialProblem options =
   between "--clients" 1 10000 (differentialClients options)

@@ -11,7 +11,7 @@ import Control.Applicative (optional, (<|>))
 import Options.Applicative (Parser, help, long, metavar, option, showDefault, strOption, value)
 import Tool.Options.Number (between, seconds, wholeNumber)
 
--- | The speed gate.
+-- | The options of the speed gate.
 data GateOptions = GateOptions
   { -- | Seconds per measured run.
     gateDuration :: Double,
@@ -19,15 +19,15 @@ data GateOptions = GateOptions
     gateIterations :: Int,
     -- | Seconds of the short and of the long run whose memory is compared.
     gateMemorySeconds :: (Double, Double),
-    -- | Where the program around hiredis is built.
+    -- | The folder where the programs that use hiredis are built.
     gateHiredis :: FilePath,
-    -- | Where the raw data go; 'Nothing': to a folder with the time in its name.
+    -- | The file for the raw data. 'Nothing': in a folder with the time in its name.
     gateJson :: Maybe FilePath
   }
   deriving stock (Eq, Show)
 
--- | Where nothing is said. Many short runs rather than few long ones: on a shared
--- machine the turns, not their length, keep a slow minute from being one side's.
+-- | The defaults. Many short runs rather than few long ones: on a shared machine it is the turns,
+-- not their length, that keep a slow minute from affecting one side only.
 defaultGate :: GateOptions
 defaultGate =
   GateOptions
@@ -38,7 +38,7 @@ defaultGate =
       gateJson = Nothing
     }
 
--- | All of them.
+-- | Parses the options.
 gateOptions :: Parser GateOptions
 gateOptions =
   GateOptions
@@ -51,7 +51,7 @@ gateOptions =
     <*> strOption (long "hiredis" <> metavar "FOLDER" <> value (gateHiredis defaultGate) <> showDefault <> help "The programs around hiredis, and their build.sh")
     <*> optional (strOption (long "json" <> metavar "FILE" <> help "Write the raw data there (-: to the standard output), and not to results/gate/TIME/gate.json"))
 
--- | What is wrong with the combination, in one line.
+-- | The problem of a combination of options, in one line.
 gateProblem :: GateOptions -> Maybe String
 gateProblem options
   | gateDuration options <= 0 = Just "--duration must be more than 0"

@@ -10,18 +10,18 @@ import Options.Applicative (Parser)
 import Tool.Options.Number (seconds)
 import Tool.Options.Output (Outputs, outputOptions, outputProblem)
 
--- | The standard set of runs.
+-- | The options of the standard set of runs.
 data SuiteOptions = SuiteOptions
   { suiteDuration :: Double,
     suiteOutputs :: Outputs
   }
   deriving stock (Eq, Show)
 
--- | All of them.
+-- | Parses the options.
 suiteOptions :: Parser SuiteOptions
 suiteOptions = SuiteOptions <$> seconds "duration" 5 "Seconds per run" <*> outputOptions
 
--- | What is wrong with them, in one line.
+-- | The problem of the options, in one line.
 suiteProblem :: SuiteOptions -> Maybe String
 suiteProblem options
   | suiteDuration options <= 0 = Just "--duration must be more than 0"

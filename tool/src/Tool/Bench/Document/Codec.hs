@@ -1,6 +1,6 @@
--- | JSON described once, used three times: a 'Codec' writes a value, reads it
--- back, and states the JSON schema of what it writes. So the three cannot drift
--- apart, and the published schema is not a promise but a print-out.
+-- | JSON described once and used three times: a 'Codec' writes a value, reads it back, and states
+-- the JSON schema of what it writes. So the three cannot drift apart, and the published schema is
+-- generated from the code.
 --
 -- A record is put together field by field, in the order of its constructor:
 --
@@ -8,8 +8,8 @@
 -- >   <$> field "x" "Metres." pointX number
 -- >   <*> field "y" "Metres." pointY number
 --
--- A 'derived' field is written for the convenience of other programs, and
--- passed over when reading: it follows from the rest.
+-- A 'derived' field is written for the convenience of other programs and ignored when reading,
+-- because it follows from the rest.
 module Tool.Bench.Document.Codec
   ( -- * Values
     Codec (..),
@@ -62,7 +62,7 @@ import Data.Word (Word64)
 -- | How a type is written, read and described.
 data Codec a = Codec
   { codecSchema :: Value,
-    -- | The schemas that it refers to, by name.
+    -- | The schemas that this one refers to, by name.
     codecDefinitions :: Map Text Value,
     codecWrite :: a -> Value,
     codecRead :: Value -> Parser a
@@ -89,11 +89,11 @@ int = plain "integer"
 integer :: Codec Integer
 integer = plain "integer"
 
--- | A whole number of 64 bits that is not negative.
+-- | A 64-bit whole number that is not negative.
 word64 :: Codec Word64
 word64 = plain "integer"
 
--- | A number. What is not one (0/0) is written as 0.
+-- | A number. Infinity and not-a-number (0/0) are written as 0.
 number :: Codec Double
 number = (plain "number") {codecWrite = toJSON . finite}
   where
@@ -113,7 +113,7 @@ list one =
       codecRead = listParser (codecRead one)
     }
 
--- | An object with any names.
+-- | An object with any field names.
 mapOf :: Codec a -> Codec (Map Text a)
 mapOf one =
   Codec
@@ -141,8 +141,8 @@ nullable one =
         value -> Just <$> codecRead one value
     }
 
--- | The same JSON, with another type in the program: the way back may fail, and
--- says why.
+-- | A codec for the same JSON with another type in the program. The conversion when reading may
+-- fail with an error message.
 refined :: (a -> Either String b) -> (b -> a) -> Codec a -> Codec b
 refined to from codec =
   Codec
@@ -152,7 +152,7 @@ refined to from codec =
       codecRead = \value -> codecRead codec value >>= either fail pure . to
     }
 
--- | A few values, each written as a string.
+-- | One of a few values, each written as a string.
 constants :: Eq a => [(Text, a)] -> Codec a
 constants known =
   Codec
@@ -166,7 +166,7 @@ constants known =
   where
     names = Text.intercalate ", " (map fst known)
 
--- | The same, described once under a name and referred to wherever it occurs.
+-- | The codec, with its schema stored under a name and referred to wherever it occurs.
 named :: Text -> Codec a -> Codec a
 named name codec =
   codec
@@ -182,7 +182,7 @@ data Variant a = Variant
     variantRead :: Value -> Parser a
   }
 
--- | The way for those values that the first function knows.
+-- | A variant for the values for which the first function returns a result.
 variant :: (a -> Maybe b) -> (b -> a) -> Codec b -> Variant a
 variant from to codec =
   Variant
@@ -192,7 +192,7 @@ variant from to codec =
       variantRead = fmap to . codecRead codec
     }
 
--- | The first way that fits. Together they must fit every value.
+-- | Writes and reads with the first variant that fits. Together the variants must fit every value.
 oneOf :: [Variant a] -> Codec a
 oneOf variants =
   Codec
@@ -230,8 +230,8 @@ instance Applicative (Fields r) where
         fieldsRead = \whole -> fieldsRead one whole <*> fieldsRead other whole
       }
 
--- | A field: its name, what it means, where it is in the record. A field that
--- may be @null@ may also be absent when reading.
+-- | A field: its name, its description, how to get it from the record. A field that may be @null@
+-- may also be absent when reading.
 field :: Text -> Text -> (r -> a) -> Codec a -> Fields r a
 field name about get codec =
   Fields
@@ -240,7 +240,7 @@ field name about get codec =
       fieldsWrite = \r -> [Key.fromText name .= codecWrite codec (get r)],
       fieldsRead = \whole ->
         (whole .:? Key.fromText name :: Parser (Maybe Value)) >>= \case
-          -- Absent, or null: good for a codec that reads null.
+          -- Absent or null: fine for a codec that reads null.
           Nothing -> codecRead codec Null <|> present whole
           Just _ -> present whole
     }
@@ -251,7 +251,7 @@ field name about get codec =
 derived :: Text -> Text -> (r -> a) -> Codec a -> Fields r ()
 derived name about get codec = (void (field name about get codec)) {fieldsRead = const (pure ())}
 
--- | The finished record, with a sentence that says what it is.
+-- | The finished record, with a sentence that describes it.
 record :: Text -> Fields r r -> Codec r
 record about fields =
   Codec

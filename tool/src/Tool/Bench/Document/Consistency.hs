@@ -1,12 +1,11 @@
--- | Whether the numbers of a document agree with each other.
+-- | Checks whether the numbers of a document agree with each other.
 --
--- A document says many things twice: a rate, and the counts and seconds that it
--- follows from; a histogram, and its percentiles; the commands of a window, and
--- those of its slices. A file in which they differ was changed by hand, or
--- damaged, or written by a program with a fault.
+-- A document has many facts twice: a rate, and the counts and seconds that it follows from; a
+-- histogram, and its percentiles; the commands of a window, and those of its slices. If they differ
+-- in a file, somebody has changed it by hand, or it is damaged, or a program with a fault wrote it.
 --
--- This is no signature: who changes everything that belongs together is not
--- found, and nothing here says where a file comes from.
+-- This is no signature: it does not detect a change to everything that belongs together, and it
+-- says nothing about where a file comes from.
 module Tool.Bench.Document.Consistency
   ( checked,
     contradictions,
@@ -30,15 +29,14 @@ import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Text (fixed)
 
--- | The document that was read from this JSON. Runs with numbers that do not
--- agree have one more problem, which says in a line what does not. \(O(n)\) in
--- the size of the JSON.
+-- | The document that was read from this JSON, checked. Runs with numbers that do not agree get one
+-- more problem, which names the contradictions in one line. \(O(n)\) in the size of the JSON.
 checked :: Value -> Document -> Document
 checked written document =
   document {documentRuns = zipWith judge [0 ..] (documentRuns document)}
   where
     follows = documentValue document
-    -- What is about all runs makes each of them doubtful.
+    -- A difference in the parts that all runs share makes each run doubtful.
     shared =
       concat
         [ differences [name] one other
@@ -66,9 +64,10 @@ few found =
     0 -> ""
     more -> "; and " <> Text.pack (show more) <> " more"
 
--- What is written and what would be written now: they differ in what follows
--- from the rest, and in nothing else. Fields that only one has are of another
--- version; the same histogram may be compressed in several ways.
+-- The differences between the JSON as it was written and the JSON that the program would write now:
+-- they can only be in what follows from the rest. Fields that only one of them has come from
+-- another version. Compressed histograms are not compared: there are several ways to compress the
+-- same one.
 differences :: [Text] -> Value -> Value -> [Text]
 differences path written follows = case (written, follows) of
   (Object one, Object other) ->
@@ -103,12 +102,12 @@ differences path written follows = case (written, follows) of
       Array _ -> "another list"
       _ -> Text.decodeUtf8 (Lazy.toStrict (encode value))
 
--- As far as rounding goes.
+-- Equal but for rounding.
 close :: Double -> Double -> Bool
 close one other = abs (one - other) <= 1e-6 * max 1e-3 (max (abs one) (abs other))
 
--- | What cannot be true together, of what nothing else follows from; a part of a
--- line each.
+-- | Numbers of a run that cannot all be true and from which no other field follows. Each is part of
+-- a line.
 contradictions :: Run -> [Text]
 contradictions run =
   concat (zipWith window [1 :: Int ..] (runIterations run))
@@ -126,9 +125,9 @@ contradictions run =
         map (("window " <> Text.pack (show number) <> ": ") <>) (among one)
       | otherwise = among one
 
--- Takes how many commands can be on their way at a time. While a window begins
--- or ends, a command that is just being counted may have its latency on one
--- side of the border and its hit on the other, so these may differ by so many.
+-- Takes the number of commands that can be on their way at a time. While a window begins or ends,
+-- the latency of a command that is just being counted may be on one side of the border and its hit
+-- on the other. So these counts may differ by as many commands.
 inWindow :: Int -> Iteration -> [Text]
 inWindow onTheirWay one =
   concat

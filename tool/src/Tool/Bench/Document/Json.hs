@@ -1,10 +1,9 @@
 -- | Documents as JSON, and back.
 --
--- The schema is named in the document, @redis-client-bench/1@: fields may be
--- added under the same name, a field that changes its meaning needs the next.
--- Latencies are nanoseconds, memory is bytes. Histograms are written in full,
--- so that documents can be merged without loss. The schema itself is
--- 'documentSchema'; it is published as @docs/schema/bench-1.json@.
+-- The document names its schema, @redis-client-bench/1@. Fields may be added under the same name;
+-- if a field changes its meaning, the schema needs the next number. Latencies are nanoseconds,
+-- memory is bytes. Histograms are written in full, so that documents can be merged without loss.
+-- The schema itself is 'documentSchema'; it is published as @docs/schema/bench-1.json@.
 module Tool.Bench.Document.Json
   ( schemaName,
     documentSchema,
@@ -50,18 +49,17 @@ documentSchema = case codecSchema document of
 documentValue :: Document -> Value
 documentValue = documentObject []
 
--- | The same with further fields.
+-- | A document as JSON, with additional fields.
 documentObject :: [Pair] -> Document -> Value
 documentObject others whole = case (codecWrite document whole, object others) of
   (Object fields, Object more) -> Object (fields <> more)
   (fields, _) -> fields
 
--- | Reads a document. Says what is wrong with one that cannot be read, and
--- where.
+-- | Reads a document. The error says what is wrong with the JSON, and where.
 decodeDocument :: ByteString -> Either String Document
 decodeDocument = fmap snd . decodeWritten
 
--- | The same, with the JSON as it was written.
+-- | Reads a document, and also returns the JSON as it was written.
 decodeWritten :: ByteString -> Either String (Value, Document)
 decodeWritten bytes = do
   value <- either (const (Left "not JSON")) Right (eitherDecodeStrict' bytes)
@@ -480,7 +478,7 @@ agreement =
         field "status" "How it ended." (const name) (constants [(name, name)]) *> fields
     client get = field "client" "Calls that the client counted." get (mapOf int)
 
--- What a reader wants of a histogram; cannot be read back.
+-- The figures of a histogram for a reader. Cannot be read back.
 summary :: Codec Histogram
 summary =
   named "summary" . record "Latencies in nanoseconds." $
@@ -501,8 +499,8 @@ percentiles =
   where
     at name percent = derived name "A percentile, within 1/1024." (Histogram.percentile percent) int
 
--- | A histogram without loss: all values in the form that HdrHistogram calls
--- V2, and beside it what that form does not carry.
+-- | A histogram without loss: all values in HdrHistogram's format V2, and beside them the figures
+-- that this format does not carry.
 histogram :: Codec Histogram
 histogram =
   named "histogram" . record "How values are distributed." $

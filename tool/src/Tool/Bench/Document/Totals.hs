@@ -1,5 +1,5 @@
--- | What follows from a "Tool.Bench.Document": sums, rates, and whether the
--- numbers may be used.
+-- | Figures that follow from a "Tool.Bench.Document": sums, rates, and whether the numbers may be
+-- used.
 module Tool.Bench.Document.Totals
   ( -- * A slice
     sliceOps,
@@ -48,19 +48,20 @@ import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 import Tool.Text (fixed)
 
--- | Commands that were answered well in the slice. \(O(n)\) in the kinds.
+-- | Commands that were answered without an error in the slice. \(O(n)\) in the kinds.
 sliceOps :: Slice -> Int
 sliceOps = sum . fmap (Histogram.count . sliceService) . sliceCommands
 
--- | The same per second; of a slice without length 0.
+-- | Commands that were answered without an error per second of the slice. 0 for a slice without
+-- length.
 sliceRate :: Slice -> Double
 sliceRate slice = perSecond (fromIntegral (sliceOps slice), sliceSpan slice)
 
--- | Commands that were answered well inside the window. \(O(n)\) in the kinds.
+-- | Commands that were answered without an error inside the window. \(O(n)\) in the kinds.
 iterationOps :: Iteration -> Int
 iterationOps = sum . fmap (Histogram.count . commandService) . iterationCommands
 
--- | Commands answered well per second; of merged windows over their common part.
+-- | Commands answered without an error per second. For merged windows: over their common part.
 iterationRate :: Iteration -> Double
 iterationRate = perSecond . rated
 
@@ -79,7 +80,7 @@ perSecond (ops, seconds)
 iterationService :: Iteration -> Histogram
 iterationService = foldMap commandService . iterationCommands
 
--- | What callers waited for: response times if they are known, service times otherwise.
+-- | The latencies that callers saw: response times if they are known, service times otherwise.
 iterationLatencies :: Iteration -> Histogram
 iterationLatencies iteration =
   fromMaybe (iterationService iteration) (responseOf (iterationCommands iteration))
@@ -88,7 +89,7 @@ iterationLatencies iteration =
 runSeconds :: Run -> Double
 runSeconds = sum . map iterationSeconds . runIterations
 
--- | Commands answered well, over all iterations.
+-- | Commands answered without an error, over all iterations.
 runOps :: Run -> Int
 runOps = sum . map iterationOps . runIterations
 
@@ -102,15 +103,15 @@ runRate run = perSecond (sum (map fst parts), sum (map snd parts))
 runRates :: Run -> [Double]
 runRates = map iterationRate . runIterations
 
--- | Each kind of command, over all iterations.
+-- | The statistics of each kind of command, over all iterations.
 runCommands :: Run -> Map Text CommandStats
 runCommands = Map.unionsWith (<>) . map iterationCommands . runIterations
 
--- | Service times of everything.
+-- | Service times of all commands, over all iterations.
 runService :: Run -> Histogram
 runService = foldMap iterationService . runIterations
 
--- | Response times of everything, if they are known.
+-- | Response times of all commands, over all iterations, if they are known.
 runResponse :: Run -> Maybe Histogram
 runResponse = responseOf . runCommands
 
@@ -119,7 +120,7 @@ responseOf commands = case Map.elems commands of
   [] -> Nothing
   first : rest -> commandResponse (List.foldl' (<>) first rest)
 
--- | What callers wait for: response times if they are known, service times otherwise.
+-- | The latencies that callers saw: response times if they are known, service times otherwise.
 runLatencies :: Run -> Histogram
 runLatencies run = fromMaybe (runService run) (runResponse run)
 
@@ -137,7 +138,7 @@ runHitRatio run = case runHits run + runMisses run of
   0 -> Nothing
   found -> Just (fromIntegral (runHits run) / fromIntegral found)
 
--- | Everything that failed, by class, preload and warm-up included.
+-- | How many commands failed, by class of error, preload and warm-up included.
 runErrors :: Run -> Map Text Int
 runErrors = Map.unionsWith (+) . map iterationErrors . runIterations
 
@@ -151,7 +152,7 @@ runCpuPerOp run
   | runOps run == 0 = 0
   | otherwise = sum (map iterationCpu (runIterations run)) / fromIntegral (runOps run)
 
--- | The most memory in any iteration.
+-- | The highest figures of memory in any iteration.
 runMemory :: Run -> Memory
 runMemory run =
   Memory
@@ -162,8 +163,8 @@ runMemory run =
   where
     most field = List.foldl' max 0 (map (field . iterationMemory) (runIterations run))
 
--- | The comparisons of all iterations in one: the worst of them, or the sum of
--- the counts.
+-- | The comparisons of all iterations in one: the worst comparison, or the sum of the counts if all
+-- agree.
 runAgreement :: Run -> Agreement
 runAgreement run = case map iterationAgreement (runIterations run) of
   [] -> NotComparable "nothing was measured"
@@ -180,11 +181,11 @@ runAgreement run = case map iterationAgreement (runIterations run) of
 runValid :: Run -> Bool
 runValid = null . runProblems
 
--- | The run with what is wrong with it.
+-- | The run with the problems that were found in it.
 judged :: Run -> Run
 judged run = run {runProblems = findProblems run}
 
--- | Why the numbers must not be used, a line each. Empty: they may.
+-- | Why the numbers must not be used, one line per reason. If there is none, they may be used.
 findProblems :: Run -> [Text]
 findProblems run =
   concat
@@ -223,8 +224,8 @@ findProblems run =
         Text.intercalate ", " [shown calls <> " " <> name | (name, calls) <- Map.toList held]
     axes = specAxes (runSpec run)
     shortly share = Text.pack (fixed 3 share)
-    -- Each read finds something or not by chance: so far off are few reads
-    -- without a fault (four standard deviations: once in 16 000 runs).
+    -- Each read hits or misses by chance: a few reads may be this far off without a fault (four
+    -- standard deviations: once in 16 000 runs).
     chance :: Double -> Int -> Double
     chance asked drawn = 4 * sqrt (max 0 (asked * (1 - asked)) / fromIntegral drawn)
     shown = Text.pack . show :: Int -> Text

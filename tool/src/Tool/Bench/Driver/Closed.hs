@@ -1,12 +1,10 @@
--- | The closed loop: a thread sends, waits for what it has sent, and sends
--- again.
+-- | The closed loop: a thread sends, waits for the replies, and sends again.
 --
--- With a batch of one a thread runs a command and waits; otherwise it submits a
--- batch and then waits for each reply in turn. Latency is taken per command,
--- from before its submit to when this thread has its reply in hand, whatever the
--- batch. Within a batch the clock is read before every eighth submit, so a
--- command's start is early by at most seven submits (about 2 µs) and its latency
--- never too small.
+-- With a batch of one, a thread runs a command and waits. Otherwise it submits a batch and then
+-- waits for each reply in turn. Latency is taken per command, from before its submit to the moment
+-- when this thread has its reply, whatever the batch. Within a batch the clock is read before every
+-- eighth submit, so a command's start is early by at most seven submits (about 2 µs) and its
+-- latency never too small.
 module Tool.Bench.Driver.Closed
   ( closed,
     Goal (..),
@@ -35,16 +33,16 @@ import Tool.Bench.Tally (Sent (..), failed)
 import Tool.Bench.Window (windowEnd)
 import Tool.Bench.Workload (Drawn (..), Outcome (..), next, verdict)
 
--- | When a thread has done enough.
+-- | When a thread stops sending.
 data Goal
   = -- | At the end of the window.
     UntilEnd
-  | -- | After so many operations.
+  | -- | After this number of operations.
     Operations Int
   deriving stock (Eq, Show)
 
--- | Runs one thread's part of the load, with batches of that size. Blocks until
--- the last reply or error is there.
+-- | Runs one thread's part of the load, with batches of this size. Blocks until the last reply or
+-- error has come.
 closed :: Goal -> Int -> Lane -> IO ()
 closed goal batch lane
   | batch == 1 = waiting left lane
@@ -54,8 +52,8 @@ closed goal batch lane
       UntilEnd -> maxBound
       Operations count -> count
 
--- One operation at a time. The reply of one is the start of the next: nothing
--- but the verdict on the one and the draw of the other lies between.
+-- One operation at a time. The time of a reply is the start of the next command: only the verdict
+-- on the reply and the draw of the next command lie between them.
 waiting :: Int -> Lane -> IO ()
 waiting count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream, laneTally} =
   monotonic >>= go count
@@ -76,12 +74,12 @@ waiting count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream,
       good <- settle laneTally Nothing sent done result
       if good then go (left - 1) done else recover >> monotonic >>= go (left - 1)
 
--- What is on its way for the places of a batch. The kinds and nodes lie apart,
--- in words: a node per command would be copied by the collector.
+-- The commands on their way, by their places in the batch. The kinds and nodes are stored apart, as
+-- words: the collector would copy an object per command.
 data Batch = Batch
   { batchPending :: SmallMutableArray RealWorld (Pending Outcome),
-    -- | For each place its kind, its key and its node; a kind of -1 where there
-    -- is nothing to wait for. Behind these, when every eighth was submitted.
+    -- | For each place its kind, its key and its node; a kind of -1 where there is no reply to wait
+    -- for. Behind these: the time at which every eighth command was submitted.
     batchNotes :: MutableByteArray RealWorld,
     batchSize :: Int
   }
@@ -107,7 +105,7 @@ batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream
         good <- handle refused (send size 0 True >>= collectReplies size 0)
         if good then pure () else recover
         monotonic >>= go (left - size)
-    -- A client that will not even take a command says so by throwing.
+    -- A client that does not take a command at all throws the error.
     refused :: Error -> IO Bool
     refused problem = do
       now <- monotonic
@@ -153,7 +151,7 @@ batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream
             pending <- readSmallArray batchPending place
             result <- Redis.tryAwaitReply pending
             done <- monotonic
-            -- Let go of the reply: the next batch comes here late.
+            -- Drop the reply: the next batch gets to this place only later.
             writeSmallArray batchPending place nothingPending
             key <- readByteArray batchNotes (3 * place + 1)
             node <- readByteArray batchNotes (3 * place + 2)
@@ -162,7 +160,7 @@ batching count Lane {laneClient, laneWorkload, laneNodes, laneWindow, laneStream
             fine <- settle laneTally Nothing sent done (verdict laneWorkload key <$> result)
             collectReplies size (place + 1) (good && fine)
 
--- A server that is gone fails commands faster than it ever answered them: a
--- pause keeps the count of errors from becoming a measure of the processor.
+-- If the server is gone, commands fail faster than it ever answered them. Without a pause, the
+-- count of errors would measure the processor.
 recover :: IO ()
 recover = threadDelay 1000

@@ -1,5 +1,5 @@
--- | A lane of the load: what one thread that sends draws from, sends to and counts
--- into; and how what came of a command is counted.
+-- | A lane of the load: what one sending thread needs to draw commands, send them, and count their
+-- results.
 module Tool.Bench.Driver.Lane
   ( Lane (..),
     settle,
@@ -14,8 +14,8 @@ import Tool.Bench.Tally (Sent, Tally, answered, answeredWithin, failed)
 import Tool.Bench.Window (Window)
 import Tool.Bench.Workload (Outcome, Stream, Workload)
 
--- | All lanes share all of it but their streams, and those of one capability their
--- tally.
+-- | All lanes share everything but their streams and their tallies. The lanes of one capability
+-- share a tally.
 data Lane = Lane
   { laneClient :: Client,
     laneWorkload :: Workload,
@@ -25,8 +25,8 @@ data Lane = Lane
     laneTally :: Tally
   }
 
--- | Counts what came of a command at a moment, and says whether it was answered. In an
--- open loop it was due at a time of its own.
+-- | Counts the result of a command at a moment, and returns whether it was answered. Takes the time
+-- at which the command was due, in an open loop.
 settle :: Tally -> Maybe Nanos -> Sent -> Nanos -> Either Error Outcome -> IO Bool
 settle tally due sent !done = \case
   Left problem -> False <$ failed tally sent done problem

@@ -1,15 +1,13 @@
--- | The open loop: commands are sent when they are due, whatever became of those
--- before.
+-- | The open loop: commands are sent when they are due, whatever happens to those before.
 --
--- A thread that paces sleeps until the next one is due, submits all that are,
--- and hands them to threads that wait for the replies. Two latencies come of
--- it: the service time, from the submit to the reply, and the response time,
--- from when the command was due. They differ by the time it had to wait to be
--- sent, which a closed loop, and a tool that corrects nothing, does not see.
+-- A pacing thread sleeps until the next command is due, submits all that are due, and hands them to
+-- threads that wait for the replies. This gives two latencies: the service time, from the submit to
+-- the reply, and the response time, from the time at which the command was due. They differ by the
+-- time that the command waited to be sent, which a closed loop does not see, nor a tool that does
+-- not correct for it.
 --
--- What one thread submits to one node is answered in that order, so there is
--- one waiting thread per node: a reply is never noted late because another
--- node's is.
+-- The commands that one thread submits to one node are answered in that order. So there is one
+-- waiting thread per node: a late reply of one node does not delay the time noted for another's.
 module Tool.Bench.Driver.Open
   ( open,
   )
@@ -43,18 +41,18 @@ data Flight = Flight
     flightPending :: Pending Outcome
   }
 
--- What a lane has on its way.
+-- The commands that a lane has on their way.
 data Flying = Flying
-  { -- To those who wait for replies: one for each node, and at last one for commands
-    -- whose node is not known.
+  { -- To the threads that wait for replies: one for each node, and the last one for commands whose
+    -- node is not known.
     flyingQueues :: SmallArray (Chan [Flight]),
-    -- How many run in threads of their own.
+    -- The number of operations that run in threads of their own.
     flyingAlone :: TVar Int
   }
 
--- | Runs one lane, a pacing thread and those that wait for replies, on a capability:
--- sends at these moments, ascending, until there are no more or the window ends.
--- Blocks until the last reply or error is there.
+-- | Runs one lane on a capability: a pacing thread and the threads that wait for replies. Sends at
+-- these ascending times until there are no more or the window ends. Blocks until the last reply or
+-- error has come.
 open :: Int -> [Nanos] -> Lane -> IO ()
 open capability dues lane = do
   queues <- traverse (const newChan) [0 .. nodeCount (laneNodes lane)]
@@ -89,11 +87,11 @@ pacing
           [] -> pure ()
           due : _
             | due >= end -> pure ()
-            -- Nothing was due: there is time to sleep.
+            -- No command was due: there is time to sleep.
             | null sent -> sleepUntilExactly (max due (now + least)) >> go rest
-            -- Late: but those who read replies must not wait for this thread.
+            -- Late, but the threads that read replies must not wait for this thread.
             | otherwise -> yield >> go rest
-      -- Sends up to so many that are due by then; newest first.
+      -- Sends at most this many commands that are due at this time. Returns the newest first.
       sendDue :: Int -> Nanos -> [Nanos] -> [Flight] -> IO ([Nanos], [Flight])
       sendDue left now dues flights = case dues of
         due : later | due <= now && left > 0 -> do
@@ -121,7 +119,7 @@ pacing
               alone due Sent {sentKind = kind, sentNode = -1, sentAt = moment} (action laneClient)
               sendDue (left - 1) now later flights
         _ -> pure (dues, flights)
-      -- In order, to each node's waiting thread.
+      -- Keeps the order per node.
       handOff :: [Flight] -> IO ()
       handOff flights =
         unless (null flights) $
@@ -135,20 +133,20 @@ pacing
       queueOf flight
         | sentNode (flightSent flight) < 0 = sizeofSmallArray flyingQueues - 1
         | otherwise = sentNode (flightSent flight)
-      -- In a thread of its own: it may block for long.
+      -- In a thread of its own, because it may block for long.
       alone due sent action = mask_ $ do
         atomically (modifyTVar' flyingAlone (+ 1))
         void . Async.async . flip finally (atomically (modifyTVar' flyingAlone (subtract 1))) $ do
           result <- action
           done <- monotonic
           settle laneTally (Just due) sent done result
-      -- Few enough that the first of them is not waited for late.
+      -- Few enough that the thread that waits for the first reply starts in time.
       atOnce = 64
-      -- To wake up costs ten microseconds of processor time, so commands that are
-      -- closer together than this are sent together, late by at most as much.
+      -- A wake-up costs ten microseconds of processor time. So commands that are closer together
+      -- than this are sent together, late by at most this time.
       least = 50000
 
--- Waits for replies in the order of their commands, until it is handed nothing.
+-- Waits for replies in the order of their commands, until it gets an empty list.
 await :: Lane -> Chan [Flight] -> IO ()
 await lane queue =
   readChan queue >>= \case

@@ -1,4 +1,4 @@
--- | Results as other tools write theirs, so that their readers can be used.
+-- | Results in the formats of other tools, for programs that read those.
 module Tool.Bench.Format.Csv
   ( csv,
     seedJson,
@@ -22,8 +22,8 @@ import Tool.Bench.Histogram.Hdr qualified as Hdr
 import Tool.Span (inMillis)
 import Tool.Text (fixed)
 
--- | The columns of @redis-benchmark --csv@, a row for each run. A run of several
--- commands has a row for each of them too.
+-- | The columns of @redis-benchmark --csv@, a row for each run. A run of several kinds of commands
+-- also has a row for each kind.
 csv :: Document -> ByteString
 csv document =
   LazyText.encodeUtf8 . LazyText.fromChunks . map ((<> "\n") . Text.intercalate "," . map quoted) $
@@ -47,7 +47,7 @@ csv document =
           | Map.size (runCommands run) > 1,
             (name, stats) <- Map.toList (runCommands run)
         ]
-    -- Its part of the whole rate.
+    -- This kind's share of the run's rate.
     share run part
       | runOps run == 0 = 0
       | otherwise = runRate run * fromIntegral (Histogram.count part) / fromIntegral (runOps run)
@@ -78,8 +78,7 @@ seedJson document =
       | run <- documentRuns document
     ]
 
--- | The parts of memtier_benchmark's @--json-out-file@ that its plotters read,
--- of the first run.
+-- | The part of memtier_benchmark's @--json-out-file@ that its plotters read, for the first run.
 memtierJson :: Document -> ByteString
 memtierJson document = (<> "\n") . encode . object $ case documentRuns document of
   [] -> []

@@ -1,7 +1,6 @@
--- | The two text forms of HdrHistogram: logs of intervals (version 1.3), which
--- its tools merge and cut, and tables of percentiles (@.hgrm@), which its
--- plotters draw. Values are nanoseconds in the one and milliseconds in the
--- other.
+-- | The two text formats of HdrHistogram: logs of intervals (version 1.3), which its tools merge
+-- and cut, and tables of percentiles (@.hgrm@), which its plotters draw. The histograms in logs
+-- hold nanoseconds; the tables are in milliseconds.
 module Tool.Bench.Format.Hdr
   ( hdrLog,
     hdrLogHistograms,
@@ -29,8 +28,8 @@ import Tool.Bench.Histogram.Hdr qualified as Hdr
 import Tool.Span (dated, inMillis, secondsIn)
 import Tool.Text (fixed)
 
--- | A line for each slice of each iteration, and for each command and kind of
--- time in it; an iteration without slices is one interval. Tags are
+-- | A log with a line for each slice of each iteration, command, and kind of time. An
+-- iteration without slices is one interval. Tags are
 -- @run\/command\/service@ and @run\/command\/response@.
 hdrLog :: Document -> ByteString
 hdrLog document =
@@ -92,11 +91,11 @@ hdrLog document =
           ",",
           Hdr.encodeText histogram
         ]
-    -- What ends a tag must not be in it.
+    -- Characters that would end the tag.
     tag = Text.map (\char -> if char `elem` (", \t\r\n" :: String) then '_' else char)
 
--- | All intervals of a log, merged by tag; those without one under the empty
--- name. Says which line cannot be read.
+-- | All intervals of a log, merged by tag. Intervals without a tag are under the empty name. The
+-- error names the line that cannot be read.
 hdrLogHistograms :: Text -> Either String (Map Text Histogram)
 hdrLogHistograms content =
   Map.fromListWith (<>) . concat <$> traverse line (zip [1 :: Int ..] (Text.lines content))
@@ -116,7 +115,7 @@ hdrLogHistograms content =
           | otherwise = either bad (\histogram -> Right [(name, histogram)]) (Hdr.decodeText coded)
         bad problem = Left ("line " <> show number <> ": " <> problem)
 
--- | A table of percentiles: five steps for each halving of what is left.
+-- | A table of percentiles, with five steps for each halving of the remaining share.
 hgrm :: Histogram -> ByteString
 hgrm histogram =
   encoded $
@@ -153,7 +152,7 @@ hgrm histogram =
             ]
             / fromIntegral count
     away bucket = fromIntegral (Histogram.bucketMiddle bucket) - Histogram.mean histogram
-    -- Until the next step would be past the last value.
+    -- Ends where the next step would be past the last value.
     steps :: Double -> [Double]
     steps percent
       | count == 0 = []
@@ -179,8 +178,7 @@ hgrm histogram =
               if percent >= 100 then "" else " " <> wide 14 (fixed 2 (100 / (100 - percent)))
             ]
 
--- | A table for each run, command and kind of time, with the end of its file's
--- name.
+-- | A table for each run, command and kind of time, with the end of the name of its file.
 hgrmFiles :: Document -> [(FilePath, ByteString)]
 hgrmFiles document =
   [ (concat [".", safe (runName run), ".", safe name, kind, ".hgrm"], hgrm histogram)

@@ -1,6 +1,5 @@
--- | Results in the text form that Prometheus reads, for its node exporter's
--- folder of text files or a push gateway. Units are the base units: seconds,
--- bytes.
+-- | Results in the text format of Prometheus, for the node exporter's folder of text files or a
+-- push gateway. Units are the base units: seconds and bytes.
 module Tool.Bench.Format.Prometheus
   ( prometheus,
   )
@@ -17,7 +16,7 @@ import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 
--- | All runs, told apart by the label @run@.
+-- | All runs, with the name of the run in the label @run@.
 prometheus :: Document -> ByteString
 prometheus document =
   LazyText.encodeUtf8 . LazyText.fromChunks . concatMap (\line -> [line, "\n"]) $
@@ -105,7 +104,7 @@ prometheus document =
         bucket border held = sample "_bucket" (named <> [("le", border)]) (fromIntegral held)
     escaped = Text.replace "\n" "\\n" . Text.replace "\"" "\\\"" . Text.replace "\\" "\\\\"
 
--- How many values are at most this large, as exactly as the buckets tell.
+-- How many values are at most this large, as exactly as the buckets show it.
 atMost :: Int -> Histogram -> Int
 atMost bound histogram =
   sum [held | (bucket, held) <- Histogram.buckets histogram, Histogram.bucketMiddle bucket <= bound]

@@ -1,11 +1,10 @@
 -- | Histograms in the compressed form "V2" of HdrHistogram, which its
 -- implementations in many languages read and write.
 --
--- With three significant digits that form has 1024 buckets for each power of
--- two where "Tool.Bench.Histogram" has 512. Each of our buckets is written as
--- the one of its buckets that holds our middle, so nothing is lost on the way
--- there and back. The form has no place for the exact sum and extremes: who
--- needs those keeps them beside it.
+-- With three significant digits, that format has 1024 buckets for each power of two where
+-- "Tool.Bench.Histogram" has 512. Each of our buckets is written as the HDR bucket that holds our
+-- bucket's middle, so nothing is lost when it is read back. The format has no place for the exact
+-- sum and extremes: callers that need them store them separately.
 module Tool.Bench.Histogram.Hdr
   ( encode,
     decode,
@@ -33,15 +32,15 @@ import Data.Word (Word64)
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 
--- | In base 64, as it stands in log files. \(O(n)\).
+-- | The histogram in base 64, as in log files. \(O(n)\).
 encodeText :: Histogram -> Text
 encodeText = Text.decodeLatin1 . Base64.encode . encode
 
--- | The way back.
+-- | Reads what 'encodeText' writes.
 decodeText :: Text -> Either String Histogram
 decodeText text = Base64.decode (Text.encodeUtf8 text) >>= decode
 
--- | A cookie, a length, and the rest compressed. \(O(n)\).
+-- | The histogram in bytes: a cookie, a length, and the rest compressed. \(O(n)\).
 encode :: Histogram -> ByteString
 encode histogram =
   built $
@@ -54,19 +53,18 @@ encode histogram =
       Zlib.compress . Builder.toLazyByteString $
         Builder.int32BE cookie
           <> Builder.int32BE (fromIntegral (ByteString.length payload))
-          -- Where index 0 is.
+          -- The position of index 0.
           <> Builder.int32BE 0
           <> Builder.int32BE significantDigits
-          -- The smallest value that is told from 0, and the largest there can be.
+          -- The smallest value that differs from 0, and the largest value that is possible.
           <> Builder.int64BE 1
           <> Builder.int64BE (fromIntegral (max hour (Histogram.maximumValue histogram)))
-          -- Units per unit.
+          -- The conversion factor of units.
           <> Builder.doubleBE 1
           <> Builder.byteString payload
     hour = 3600000000000
 
--- The counts in the order of their indexes; a run of zeros is one negative
--- number.
+-- The counts in the order of their indexes. A negative number stands for a run of zeros.
 counts :: Histogram -> Builder
 counts histogram = snd (List.foldl' step (0, mempty) places)
   where
@@ -80,9 +78,9 @@ counts histogram = snd (List.foldl' step (0, mempty) places)
     zeros 1 = zigZag 0
     zeros run = zigZag (negate (fromIntegral run))
 
--- | The way back: also from what other programs wrote, with other digits and
--- another smallest value. The sum and the extremes are those of the buckets'
--- middles. Says what is wrong with bytes that are no histogram.
+-- | Reads a histogram, also from other programs, with other digits and another smallest value. The
+-- sum and the extremes are those of the buckets' middles. The error says why the bytes are no
+-- histogram.
 decode :: ByteString -> Either String Histogram
 decode bytes = do
   (outer, rest) <- int32 bytes
@@ -112,7 +110,7 @@ decode bytes = do
   where
     tooShort = "an HDR histogram that is cut off"
 
--- Index and count of what is not zero.
+-- Indexes and counts, without the zeros.
 countsIn :: ByteString -> Either String [(Int, Int)]
 countsIn = go 0
   where
@@ -127,8 +125,8 @@ countsIn = go 0
             (if value == 0 then id else ((place, fromIntegral value) :))
               <$> go (place + 1) rest
 
--- How a histogram cuts up the numbers: the binary logarithms of the smallest
--- unit and of the number of buckets in the first two rows.
+-- How a histogram divides the range of values: the binary logarithms of the smallest unit and of
+-- the number of buckets in the first two rows.
 data Layout = Layout
   { layoutUnit :: Int,
     layoutMagnitude :: Int
@@ -144,8 +142,8 @@ layout digits smallest =
     ceilingLog2 :: Int -> Int
     ceilingLog2 n = finiteBitSize n - countLeadingZeros (n - 1)
 
--- The value in the middle of the bucket with this index; of a bucket of width
--- one or two the smallest. Ours are twice as wide, and so in the same.
+-- The value in the middle of the bucket with this index. For a bucket of width one or two: its
+-- smallest value. Our buckets are twice as wide, so the smallest value belongs to the same one.
 middleOf :: Layout -> Int -> Int
 middleOf Layout {layoutUnit, layoutMagnitude} place
   | place < 2 * half = (place `shiftL` layoutUnit) + middle layoutUnit
@@ -200,7 +198,7 @@ bigEndian size bytes
   where
     (front, rest) = ByteString.splitAt size bytes
 
--- The compressed part, or why it is none. What claims to be huge is cut off.
+-- The decompressed bytes, or why they cannot be decompressed. Content over 256 MiB is cut off.
 unpacked :: ByteString -> Either String ByteString
 unpacked =
   fmap (Lazy.toStrict . Lazy.take (256 * 1048576) . Lazy.fromChunks)
@@ -217,6 +215,6 @@ built = Lazy.toStrict . Builder.toLazyByteString
 cookie, compressedCookie, cookieMask, significantDigits :: Num a => a
 cookie = 0x1c849313
 compressedCookie = 0x1c849314
--- The digit before the last says how wide words are.
+-- The digit before the last is the width of words.
 cookieMask = 0xffffff0f
 significantDigits = 3

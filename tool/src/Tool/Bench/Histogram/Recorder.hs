@@ -1,13 +1,12 @@
--- | The side of a histogram that is written to while the clock runs.
+-- | The mutable form of a histogram, for recording while the clock runs.
 --
--- One recorder belongs to the threads of one capability. They take turns on one
--- core, so that its words stay in that core's near cache: with a recorder for
--- each of 256 threads, a seventh of all processor time went into fetching their
--- tables. Recording is atomic word by word, so nothing is lost whenever the
--- scheduler changes threads, nor if one moves to another core.
+-- One recorder belongs to the threads of one capability. They take turns on one core, so its words
+-- stay in that core's near cache: with a recorder for each of 256 threads, a seventh of all
+-- processor time went into fetching their tables. Recording is atomic word by word. So nothing is
+-- lost when the scheduler changes threads, nor when a thread moves to another core.
 --
--- It has a cell for every bucket that there can be, 225 KB, of which a load
--- touches a few pages. 'drain' leaves it empty.
+-- A recorder has a cell for every possible bucket, 225 KB, of which a load touches a few pages.
+-- 'drain' leaves it empty.
 module Tool.Bench.Histogram.Recorder
   ( Recorder,
     newRecorder,
@@ -29,13 +28,13 @@ import Tool.Bench.Atomic
 import Tool.Bench.Histogram (Histogram)
 import Tool.Bench.Histogram qualified as Histogram
 
--- | A histogram in the making: sum, minimum and maximum, then the cells.
+-- | A histogram that is being recorded: sum, minimum and maximum, then the cells.
 newtype Recorder = Recorder (MutableByteArray RealWorld)
 
--- | An empty one.
+-- | Makes an empty recorder.
 newRecorder :: IO Recorder
 newRecorder = do
-  -- A cache line on either side: it is another core's that comes next.
+  -- A cache line of space on either side: the memory next to it may belong to another core.
   cells <- newByteArray size
   fillByteArray cells 0 size 0
   writeByteArray cells slotMinimum (maxBound :: Int)
@@ -43,7 +42,7 @@ newRecorder = do
   where
     size = 8 * (slotCells + cellCount + 8)
 
--- | Counts a value; a negative one as 0. \(O(1)\), from any thread.
+-- | Counts a value. A negative value counts as 0. \(O(1)\), from any thread.
 record :: Recorder -> Int -> IO ()
 record (Recorder cells) anyValue = do
   let value = max 0 anyValue
@@ -52,7 +51,7 @@ record (Recorder cells) anyValue = do
   least cells slotMinimum value
   greatest cells slotMaximum value
 
--- | How many values since it was empty. \(O(n)\) in the cells, some ten
+-- | How many values were recorded since the recorder was empty. \(O(n)\) in the cells, some ten
 -- microseconds; from any thread.
 recorded :: Recorder -> IO Int
 recorded (Recorder cells) = go 0 0
@@ -62,13 +61,13 @@ recorded (Recorder cells) = go 0 0
       | place == cellCount = pure sum'
       | otherwise = readByteArray cells (slotCells + place) >>= go (place + 1) . (sum' +)
 
--- | What has been recorded, which is then forgotten. \(O(n)\) in the cells. A
--- value that another thread is recording at that moment is in this histogram or
--- in the next; which of them has its part of the sum is not said.
+-- | Returns the recorded values and empties the recorder. \(O(n)\) in the cells. A value that
+-- another thread records at that moment is in this histogram or in the next, and its part of the
+-- sum may be in the other one.
 drain :: Recorder -> IO Histogram
 drain (Recorder cells) = do
   held <- cellsBy (take' cells)
-  -- A sum without a cell is that of a value in the histogram before: it stays.
+  -- A sum without a cell belongs to a value of an earlier histogram: it stays.
   total <- if null held then pure 0 else take' cells slotSum
   lowest <- readByteArray cells slotMinimum
   highest <- readByteArray cells slotMaximum
@@ -76,7 +75,7 @@ drain (Recorder cells) = do
   writeByteArray cells slotMaximum (0 :: Int)
   pure (histogramOf total lowest highest held)
 
--- Only what is not zero, from the last bucket to the first.
+-- The cells that are not zero, from the first bucket to the last.
 cellsBy :: (Int -> IO Int) -> IO [(Int, Int)]
 cellsBy look = go [] (cellCount - 1)
   where
@@ -87,8 +86,7 @@ cellsBy look = go [] (cellCount - 1)
         go (if count == 0 then held else (bucket, count) : held) (bucket - 1)
 {-# INLINE cellsBy #-}
 
--- An extreme that is not in the outermost bucket belongs to a value of another
--- histogram.
+-- An extreme that does not lie in the outermost bucket belongs to a value of another histogram.
 histogramOf :: Int -> Int -> Int -> [(Int, Int)] -> Histogram
 histogramOf total lowest highest held = case held of
   [] -> mempty
@@ -103,7 +101,7 @@ histogramOf total lowest highest held = case held of
 cellCount :: Int
 cellCount = Histogram.rowCount * Histogram.bucketsPerRow
 
--- Past the first cache line.
+-- After the first cache line.
 slotSum, slotMinimum, slotMaximum, slotCells :: Int
 slotSum = 8
 slotMinimum = 9

@@ -24,8 +24,8 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Chart
 import Tool.Statistics (Summary (..), summarise)
 
--- | A bar for each run, and redis-benchmark's beside it where it ran. The
--- whisker is the 95 % interval of the mean over the iterations.
+-- | A bar for each run, and beside it a bar of redis-benchmark where that ran. The whisker is the
+-- 95 % interval of the mean over the iterations.
 throughputs :: [Run] -> [Chart]
 throughputs runs =
   [ Chart
@@ -58,7 +58,7 @@ throughputs runs =
               [bar . referenceOpsPerSecond <$> runReference run | compared]
         }
 
--- | The distribution of latencies of several runs in one picture.
+-- | The distributions of the latencies of several runs in one chart.
 spectra :: Text -> [(Text, Run)] -> [Chart]
 spectra title runs =
   [ Chart
@@ -91,8 +91,7 @@ spectra title runs =
         service = if several then name else "service: from the submit"
         answer = if several then name <> ", response" else "response: from the intended start"
 
--- | Points on an axis of nines: as far as the histogram tells, and not more of
--- them than one can see.
+-- | The points of a histogram on an axis of nines, no more of them than the eye can tell apart.
 spectrum :: Histogram -> [(Double, Double)]
 spectrum histogram
   | count == 0 = []
@@ -102,7 +101,7 @@ spectrum histogram
   where
     count = Histogram.count histogram
     clamped = max (Histogram.minimumValue histogram) . min (Histogram.maximumValue histogram)
-    -- At each bucket: where its first value stands.
+    -- At each bucket: the rank of its first value.
     cumulative _ [] = []
     cumulative seen ((bucket, held) : rest) =
       ( fromIntegral count / fromIntegral (count - seen),
@@ -115,7 +114,7 @@ spectrum histogram
       | log (fst point) >= before = point : thinned (log (fst point) + 0.03) rest
       | otherwise = thinned before rest
 
--- | Latency over throughput, where several rates were offered.
+-- | Latency over throughput, where the runs offered several rates.
 loadCurve :: [Run] -> [Chart]
 loadCurve runs =
   [ Chart
@@ -152,7 +151,7 @@ loadCurve runs =
 percentiles :: [(Text, Double)]
 percentiles = [("p50", 50), ("p99", 99), ("p99.9", 99.9)]
 
--- | Everything over time: throughput, latency, heat map, the server.
+-- | The charts over time: throughput, latency, heat map, and the server's curves.
 runCharts :: Run -> [Chart]
 runCharts run =
   concat
@@ -235,7 +234,7 @@ runCharts run =
         [ [each {lineColour = Just place} | each <- group]
           | (place, group) <- zip [0 ..] curves
         ]
-    -- One line for each iteration, so that none leads from one to the next.
+    -- One line for each iteration, so that no line connects two iterations.
     joined name pieces =
       [ line (if place == (0 :: Int) then name else "") points
         | (place, points) <- zip [0 ..] pieces
@@ -272,7 +271,7 @@ runCharts run =
       where
         found = sampled value
 
--- Ten rows for each power of ten.
+-- Counts in ten rows for each power of ten.
 rows :: Histogram -> [((Double, Double), Int)]
 rows histogram =
   [ ((10 ** (fromIntegral row / 10), 10 ** (fromIntegral (row + 1) / 10)), held)
@@ -287,8 +286,8 @@ rows histogram =
         ]
     rowOf value = floor (10 * logBase 10 (fromIntegral (max 1 value)) :: Double) :: Int
 
--- | Each iteration's slices on one axis of time, one iteration after the other,
--- and not more of them than one can see.
+-- | The slices of each iteration on one time axis, one iteration after the other, merged so that
+-- there are no more than the eye can tell apart.
 seriesOf :: Run -> [(Double, [Slice])]
 seriesOf run =
   [ (offset, map (moved offset) (merged (iterationSeries iteration)))
@@ -309,7 +308,7 @@ seriesOf run =
               } :
             merged rest
 
--- Where each iteration begins on that axis.
+-- Where each iteration begins on that time axis.
 placed :: Run -> [(Double, Iteration)]
 placed run = zip (scanl (+) 0 (map iterationSeconds iterations)) iterations
   where

@@ -1,5 +1,5 @@
--- | Kinds of operation that are more than one command, or that need somebody at
--- the other end.
+-- | Kinds of operation that are more than one command, or that need a subscriber or a second
+-- connection.
 module Tool.Bench.Workload.Alone
   ( publishKind,
     channel,
@@ -27,12 +27,12 @@ import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
 
--- | A message for everybody who listens; who they are is
--- "Tool.Bench.Workload.Audience". The server says how many it reached.
+-- | Publishes a message to all subscribers, which are in "Tool.Bench.Workload.Audience". The server
+-- replies with the number of subscribers that it reached.
 publishKind :: Ground -> Kind
 publishKind ground = plainKind "publish" "publish" [] $ \stream -> do
   value <- valueOf (groundValues ground) <$> drawKey ground stream
-  -- Routed like a key: there the subscribers are.
+  -- Routed like a key: that is where the subscribers are.
   pure (Build.command "PUBLISH" [Build.key channel, Build.arg value] reached)
   where
     subscribers = shapeSubscribers (groundShape ground)
@@ -42,13 +42,13 @@ publishKind ground = plainKind "publish" "publish" [] $ \stream -> do
         | otherwise -> Right (Wrong (Char8.pack (show number <> " subscribers")))
       other -> mismatch "a number of subscribers" other
 
--- | Where it is published.
+-- | The channel for 'publishKind'.
 channel :: ByteString
 channel = "redis-client:bench"
 
--- | A pop that the server keeps waiting until something is pushed: the pop is
--- sent, then the push on another connection, and the operation ends when the
--- pop has what was pushed. Each thread has a list of its own.
+-- | A pop that blocks on the server until something is pushed. The operation sends the pop, then
+-- the push on another connection, and ends when the pop has returned the pushed value. Each thread
+-- has a list of its own.
 blpopKind :: Ground -> Kind
 blpopKind ground =
   Kind
@@ -73,8 +73,8 @@ blpopKind ground =
         | otherwise -> Wrong found
       Nothing -> Miss
 
--- | A key set and read back as one: four commands, one after the other, on a
--- connection that nobody else uses meanwhile.
+-- | Sets a key and reads it back in one transaction: four commands, one after the other, on a
+-- connection that no other thread uses meanwhile.
 transactionKind :: Ground -> Kind
 transactionKind ground =
   Kind
@@ -87,7 +87,7 @@ transactionKind ground =
         pure . DrawnAlone kind $ \client ->
           try @Error
             ( Redis.withDedicated client (Redis.AtKey key) $ \connection -> do
-                -- What fails here throws, and that closes the connection.
+                -- An error here throws, and that closes the connection.
                 Redis.runOn connection (part ["MULTI"] (is "OK"))
                 Redis.runOn connection (part ["SET", key, value] (is "QUEUED"))
                 Redis.runOn connection (part ["GET", key] (is "QUEUED"))

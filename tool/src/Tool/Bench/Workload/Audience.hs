@@ -1,5 +1,5 @@
--- | Those who listen to what a workload publishes: each with a connection of
--- its own, counting what it gets.
+-- | The subscribers to the messages that a workload publishes. Each has a connection of its own and
+-- counts its messages.
 module Tool.Bench.Workload.Audience
   ( withAudience,
     Heard (..),
@@ -18,17 +18,16 @@ import Tool.Bench.Sleep (sleepUntil)
 import Tool.Bench.Workload.Alone (channel)
 import Tool.Span (nanosIn)
 
--- | What the audience got.
+-- | What the audience received.
 newtype Heard = Heard
-  { -- | Messages, of all subscribers together.
+  { -- | Messages, summed over all subscribers.
     heardMessages :: Int
   }
   deriving stock (Eq, Show)
 
--- | Runs an action while so many subscribers listen to 'channel'. Afterwards
--- waits, for at most so many seconds, until they have heard as many messages as
--- the action's result asks for. Throws the library's error if they cannot
--- subscribe; needs RESP3.
+-- | Runs an action while this number of subscribers listen to 'channel'. Then waits for at most
+-- this number of seconds until they have received as many messages as the function of the action's
+-- result says. Throws the library's error if they cannot subscribe. Needs RESP3.
 withAudience :: Config -> Int -> Double -> (a -> Int) -> IO a -> IO (a, Heard)
 withAudience config subscribers patience wanted action = do
   heard <- newIORef 0
@@ -54,9 +53,9 @@ withAudience config subscribers patience wanted action = do
         then pure ()
         else sleepUntil (min latest (now + 5000000)) >> waitFor heard count latest
 
--- A subscription for as long as the body runs. Its confirmation is a push, not
--- a reply; so a PING follows it, whose answer is the first reply that comes, and
--- comes when the subscription holds.
+-- Subscribes for as long as the body runs. The confirmation of a subscription is a push and not a
+-- reply. So a PING follows it: its reply is the first reply, and it comes when the subscription is
+-- active.
 subscribed :: Client -> IO b -> IO b
 subscribed client body = Redis.withDedicated client (Redis.AtKey channel) $ \connection -> do
   first <- Redis.submitOn connection (Redis.raw ["SUBSCRIBE", channel] `decodedBy` pong)

@@ -1,4 +1,4 @@
--- | From options to workloads.
+-- | Makes workloads from options.
 module Tool.Bench.Workload.Chosen
   ( newWorkload,
     chosenWorkloads,
@@ -18,24 +18,24 @@ import Tool.Bench.Workload.Values (ValueSizes (..))
 import Tool.Options.Bench (LoadOptions (..))
 import Tool.Options.Workload
 
--- | A common workload for a server. \(O(n)\) in the number of keys.
+-- | A standard workload for a server. \(O(n)\) in the number of keys.
 newWorkload :: Operation -> LoadOptions -> Workload
 newWorkload operation load = named (makeWorkload (Just name) shape (operationMix operation))
   where
     name = Text.pack (operationName operation)
     shape = shapeOf False defaultWorkload {workloadSizes = SizeFixed (loadValueSize load)} load
-    -- These tests exist.
+    -- The operations have tests of the same names.
     named = fromRight (emptyWorkload shape)
 
--- | The workloads of the options, each for a run: whether it is for a cluster,
--- the options, and the load that they go with. 'Left' is one line.
+-- | The workloads of the options, one per run. Takes whether the target is a cluster, the options,
+-- and the load. 'Left' is a message of one line.
 chosenWorkloads :: Bool -> WorkloadOptions -> LoadOptions -> Either String (NonEmpty Workload)
 chosenWorkloads clustered options load =
   traverse chosen (selectedMixes (workloadSelection options))
   where
     chosen (name, mix) = makeWorkload name (shapeOf clustered options load) mix
 
--- | Why there can be no such workload, in one line.
+-- | Why these workloads are impossible, in one line.
 workloadRefusal :: WorkloadOptions -> Maybe String
 workloadRefusal options =
   listToMaybe
@@ -44,7 +44,7 @@ workloadRefusal options =
           NonEmpty.toList (NonEmpty.map attempt (selectedMixes (workloadSelection options)))
     ]
   where
-    -- Of one key: it costs nothing.
+    -- With one key, so that it costs nothing.
     attempt (name, mix) = makeWorkload name defaultShape {shapeKeys = 1} mix
 
 shapeOf :: Bool -> WorkloadOptions -> LoadOptions -> Shape

@@ -1,11 +1,10 @@
--- | Operations that a person wrote: a command template, made ready to be filled
--- some million times a second.
+-- | Operations that the user wrote: a command template, prepared so that it can be filled some
+-- million times a second.
 --
--- Where the keys are, and what kind of command it is, is asked of the library
--- once, with a mark in every place: the words of the next command go to the
--- same positions. A reply that is an error counts as one. Of a command that
--- only reads, nothing found is a miss; the value of a GET of a key of the
--- workload is compared.
+-- The library is asked once where the keys are and what kind of command it is, with a mark in every
+-- place: in later commands the words stand at the same positions. An error reply counts as an
+-- error. For a command that only reads, an empty reply is a miss. For a GET of a key of the
+-- workload, the value is compared.
 module Tool.Bench.Workload.Custom
   ( custom,
     NotACommand (..),
@@ -37,8 +36,8 @@ import Tool.Bench.Workload.Values
 newtype NotACommand = NotACommand String
   deriving stock (Eq, Show)
 
--- | The kind that sends this template, under this name; 'allKeys' writes the
--- workload's keys, for commands that read them.
+-- | The kind that sends this template, under this name. The step writes the workload's keys, for
+-- commands that read them.
 custom :: Ground -> Step -> Text -> Template -> Either NotACommand Kind
 custom ground allKeys name (Template templateWords)
   | factScope facts == ConnectionState =
@@ -83,16 +82,15 @@ foundOrNot value = Right $ case withoutAttributes value of
   Set [] -> Miss
   _ -> Hit
 
--- The words of a template with a mark of its own in every place that is filled.
+-- The words of a template, with a distinct mark in every place that is filled.
 mark :: Int -> TemplateWord -> [ByteString]
 mark place = \case
   OneWord [Literal fixed] -> [fixed]
   OneWord _ -> ["\0word " <> Char8.pack (show place)]
   TwoNumbers _ _ -> ["0", "0"]
 
--- A command of these words: keys stand at the same positions as in its marked
--- sample. Of one without keys, or that the library does not know, the library is
--- asked each time.
+-- A command of these words: keys stand at the same positions as in its marked sample. For a command
+-- without keys, or one that the library does not know, the library decides each time.
 madeLike :: Command a -> [ByteString] -> [ByteString] -> Decoder Outcome -> Command Outcome
 madeLike sample marked
   | null keyWords = \filled verdict -> raw filled `decodedBy` verdict
@@ -106,13 +104,13 @@ madeLike sample marked
         | word <- drop (length nameWords) marked
       ]
 
--- A command's words, and the number of the key that was drawn for it.
+-- The words of a command, and the number of the key that was drawn for it.
 data Filled = Filled
   { filledWords :: [ByteString],
     filledNumber :: Int
   }
 
--- What is the same in all places of one command.
+-- The draws that all places of one command share.
 data Draws = Draws
   { drawsNumber :: Int,
     drawsTag :: ByteString,

@@ -1,10 +1,9 @@
--- | Which keys are drawn how often.
+-- | How often each key is drawn.
 --
--- Each distribution but the even ones is a weight for every key's rank, and is
--- drawn from by the alias method (Walker 1974, Vose 1991): a table of one word
--- per key, made once, from which a draw takes one look-up and one comparison
--- whatever the law. So a zipf is exact, for every exponent, and as cheap as a
--- hot set.
+-- Each distribution that is not even gives every rank a weight, and is drawn from by the alias
+-- method (Walker 1974, Vose 1991): a table of one word per key, made once. A draw takes one look-up
+-- and one comparison, whatever the distribution. So a zipf is exact, for every exponent, and as
+-- cheap as a hot set.
 module Tool.Bench.Workload.Distribution
   ( Distribution (..),
     distribution,
@@ -29,27 +28,25 @@ import Numeric (showFFloat)
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Syntax
 
--- | A law over the keys; ranks are key numbers from zero, unless said
--- otherwise.
+-- | A distribution over the keys. A rank is a key's number, from zero, except for 'Latest'.
 data Distribution
-  = -- | All alike.
+  = -- | All keys equally often.
     Uniform
-  | -- | One after the other, each thread from a place of its own.
+  | -- | One key after the other, each thread from a different start.
     Sequential
-  | -- | One after the other, each thread in a part of the keys of its own.
+  | -- | One key after the other, each thread in its own part of the keys.
     Disjoint
   | -- | Rank @r@ as often as @1/(r+1)^s@.
     Zipf Double
-  | -- | A bell over the middle of the keys; the standard deviation as a share of
-    -- them.
+  | -- | A bell over the middle of the keys. The standard deviation is a share of their number.
     Gaussian Double
-  | -- | This share of the keys gets that share of the draws.
+  | -- | The first share is that of the keys, the second that of the draws which they get.
     HotSet Double Double
-  | -- | A zipf whose first rank is the last key.
+  | -- | A zipf in which the last key has the first rank.
     Latest Double
   deriving stock (Eq, Show)
 
--- | As on the command line: @uniform@, @sequential@, @disjoint@,
+-- | Reads the form of the command line: @uniform@, @sequential@, @disjoint@,
 -- @zipf[:EXPONENT]@, @gaussian[:SHARE]@, @hot:SHARE:SHARE@, @latest[:EXPONENT]@.
 distribution :: Syntax Distribution
 distribution = do
@@ -81,7 +78,7 @@ distribution = do
       when (found <= 0 || found >= 1) $ complain "a share is more than 0 and less than 1,"
       pure found
 
--- | In words, as 'distribution' reads them.
+-- | The text that 'distribution' reads.
 describeDistribution :: Distribution -> String
 describeDistribution = \case
   Uniform -> "uniform"
@@ -94,7 +91,7 @@ describeDistribution = \case
   where
     shown number = showFFloat Nothing number ""
 
--- | Whether it needs a table of a word per key.
+-- | Whether the distribution needs a table with a word per key.
 needsTable :: Distribution -> Bool
 needsTable = \case
   Uniform -> False
@@ -102,11 +99,11 @@ needsTable = \case
   Disjoint -> False
   _ -> True
 
--- | For how many keys there can be such a table: 128 MB.
+-- | The largest number of keys of a table: 128 MB.
 mostInTable :: Int
 mostInTable = 16777216
 
--- | How often a key of so many is drawn, compared with others.
+-- | The weight of a key. Takes the number of keys and the number of the key.
 weightOf :: Distribution -> Int -> Int -> Double
 weightOf law count number = case law of
   Zipf exponent' -> fromIntegral (number + 1) ** negate exponent'
@@ -125,17 +122,17 @@ weightOf law count number = case law of
               else (1 - draws) / fromIntegral (count - hot)
   _ -> 1
 
--- | Ready to draw.
+-- | A distribution that is ready for drawing.
 data Chooser
   = ChooseEvenly Int
   | ChooseUnevenly Uneven
 
 data Uneven
-  = -- | How many keys, and of how many threads each has its part.
+  = -- | The number of keys, and the number of threads that have a part each.
     InTurn Int Int
   | ByTable (PrimArray Word64)
 
--- | For so many keys and threads. \(O(n)\) in the keys where a table is needed.
+-- | Prepares for these numbers of keys and threads. \(O(n)\) in the keys if a table is needed.
 newChooser :: Distribution -> Int -> Int -> Chooser
 newChooser law count threads = case law of
   Uniform -> ChooseEvenly count
@@ -143,8 +140,8 @@ newChooser law count threads = case law of
   Disjoint -> ChooseUnevenly (InTurn count (max 1 (min threads count)))
   _ -> ChooseUnevenly (ByTable (aliasTable count (weightOf law count)))
 
--- | Draws a key's number, from the upper half of the stream's current number
--- where that is enough. \(O(1)\).
+-- | Draws a key's number, from the upper half of the stream's current number if that is enough.
+-- \(O(1)\).
 choose :: Chooser -> Stream -> IO Int
 choose chooser stream = case chooser of
   ChooseEvenly count -> below count . upper <$> current stream
@@ -165,23 +162,23 @@ chooseUnevenly uneven stream = case uneven of
               to = (part + 1) * count `quot` parts
            in from + drawn `rem` (to - from)
   ByTable table -> do
-    -- Bits of its own: the other half of the current ones chose the kind.
+    -- New bits: the other half of the current ones chose the kind.
     word <- step stream
     let column = below (sizeofPrimArray table) (upper word)
         entry = indexPrimArray table column
     pure $ if lower word < entry `shiftR` 32 then column else fromIntegral (entry .&. 0xffffffff)
   where
-    -- Threads begin far from each other: multiples of the golden section.
+    -- Threads begin far from each other: at multiples of the golden section.
     start count thread = below count (lower (fromIntegral thread * 0x9e3779b9))
 
--- In each word, the share of its column, of 2^32, that is the column's own, and
--- whose the rest is.
+-- Each word has the share of its column, of 2^32, that is the column's own, and the key that has
+-- the rest.
 aliasTable :: Int -> (Int -> Double) -> PrimArray Word64
 aliasTable count weight = runPrimArray $ do
   let total = sum (map weight [0 .. count - 1])
       scale = fromIntegral count / total
   shares <- newPrimArray count :: ST s (MutablePrimArray s Double)
-  -- The columns that have too little from the left, too much from the right.
+  -- From the left the columns with less than their share, from the right those with more.
   work <- newPrimArray count :: ST s (MutablePrimArray s Int)
   table <- newPrimArray count
   let sort number little much

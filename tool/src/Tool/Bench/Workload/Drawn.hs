@@ -1,5 +1,5 @@
--- | What a workload hands to whoever runs it: one operation at a time, with its
--- reply's verdict built in.
+-- | The operations that a workload gives to its drivers, one at a time. Each knows how to judge its
+-- reply.
 module Tool.Bench.Workload.Drawn
   ( Drawn (..),
     Outcome (..),
@@ -11,28 +11,26 @@ import Redis.Client (Client)
 import Redis.Command (Command)
 import Redis.Error (Error)
 
--- | One operation. The first number is its kind's: an index into the workload's
--- kinds.
+-- | One operation. The first number is that of its kind: an index into the workload's kinds.
 data Drawn
-  = -- | A command that may share a connection with others. The second number is
-    -- that of the key whose value it finds, if it says 'Found'.
+  = -- | A command that may share a connection with others. The second number is that of the key
+    -- whose value it returns, if its outcome is 'Found'.
     Drawn !Int !Int !(Command Outcome)
-  | -- | Something that is more than one command, or needs a connection of its
-    -- own. Blocks until it is done.
+  | -- | An operation that is more than one command, or needs a connection of its own. Blocks until
+    -- it is done.
     DrawnAlone !Int !(Client -> IO (Either Error Outcome))
 
--- | What the reply says.
+-- | The result of an operation.
 data Outcome
-  = -- | It is as it must be.
+  = -- | The reply is right.
     Done
-  | -- | What was looked for is there.
+  | -- | The read found something.
     Hit
-  | -- | What was looked for is not there.
+  | -- | The read found nothing.
     Miss
-  | -- | A value, which is still to be compared with what the key must hold. A
-    -- decoder that compares would be a closure for every command in flight, a
-    -- tenth of what the collector copies for it.
+  | -- | A value that still has to be compared with the value of the key. A decoder that compares
+    -- would be a closure for every command in flight, a tenth of what the collector copies for it.
     Found ByteString
-  | -- | It is not what it must be: what came instead.
+  | -- | The reply is wrong. The text is the reply instead.
     Wrong ByteString
   deriving stock (Eq, Show)

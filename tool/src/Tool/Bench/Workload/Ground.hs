@@ -1,5 +1,5 @@
--- | What all kinds of operation of a workload stand on: its keys, its values,
--- how keys are drawn; and what a kind is.
+-- | The base of all kinds of operation of a workload: its keys, its values, and how keys are drawn;
+-- and the type of a kind.
 module Tool.Bench.Workload.Ground
   ( -- * What is wanted
     Shape (..),
@@ -39,31 +39,31 @@ import Tool.Bench.Workload.Keys
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Values
 
--- | Keys and values as they were asked for.
+-- | The keys and values that the user requested.
 data Shape = Shape
   { shapeTemplate :: KeyTemplate,
-    -- | Different keys.
+    -- | The number of different keys.
     shapeKeys :: Int,
     shapeDistribution :: Distribution,
     shapeSizes :: ValueSizes,
-    -- | The share of each value that compresses to nothing.
+    -- | The share of each value that compresses to nothing. 'Nothing': values are letters.
     shapeCompressible :: Maybe Double,
-    -- | Seconds that a key lives once it was set, from and to.
+    -- | Seconds that a key lives after it is set: the least and the most.
     shapeExpiry :: Maybe (Int, Int),
-    -- | The share of look-ups that find something; 'Nothing': all.
+    -- | The share of look-ups that find something. 'Nothing' means all.
     shapeHitRatio :: Maybe Double,
     shapeSeed :: Word64,
-    -- | Threads that draw.
+    -- | The number of threads that draw.
     shapeThreads :: Int,
-    -- | Whether keys of one command must be made to share a slot.
+    -- | Whether the keys of one command must share a slot.
     shapeClustered :: Bool,
-    -- | Who listens to what is published.
+    -- | The number of subscribers to published messages.
     shapeSubscribers :: Int
   }
   deriving stock (Eq, Show)
 
--- | A hundred thousand keys as redis-benchmark names them, drawn evenly, of 512
--- bytes.
+-- | A hundred thousand keys, named like those of redis-benchmark and drawn evenly, with values of
+-- 512 bytes.
 defaultShape :: Shape
 defaultShape =
   Shape
@@ -80,22 +80,20 @@ defaultShape =
       shapeSubscribers = 10
     }
 
--- | Tables that all threads share; immutable. Lazy fields are made when a kind
--- needs them.
+-- | Immutable tables that all threads share. The lazy fields are made when a kind needs them.
 data Ground = Ground
   { groundShape :: Shape,
-    -- | The keys, and as many again that are never written if some look-ups
-    -- are to find nothing.
+    -- | The keys and, if some look-ups shall find nothing, as many again that are never written.
     groundKeys :: Keys,
     groundChooser :: Chooser,
     groundValues :: Values,
-    -- | Every number of a key, in twelve digits.
+    -- | The number of each key, in twelve digits.
     groundDigits :: ~Keys,
-    -- | The same after @element:@.
+    -- | The number of each key, after @element:@.
     groundElements :: ~Keys,
-    -- | The same after @counter:@.
+    -- | The number of each key, after @counter:@.
     groundCounters :: ~Keys,
-    -- | A draw below this, of 2^32, finds nothing.
+    -- | A draw of 2^32 that is below this number finds nothing.
     groundMisses :: Word64
   }
 
@@ -118,20 +116,19 @@ newGround shape =
     misses = maybe 0 (\ratio -> round ((1 - ratio) * 4294967296)) (shapeHitRatio shape)
     numbered before = newKeys seed (KeyTemplate (before <> [KeyNumber 12])) count
 
--- | Draws the number of a key that is there. \(O(1)\).
+-- | Draws the number of a key that exists. \(O(1)\).
 drawKey :: Ground -> Stream -> IO Int
 drawKey ground = choose (groundChooser ground)
 {-# INLINE drawKey #-}
 
--- | Reads the value of a key, if it has any.
+-- | Reads the value of a key, or nothing.
 foundOrMissing :: Decoder Outcome
 foundOrMissing = \case
   BulkString found -> Right (Found found)
   Null -> Right Miss
   other -> mismatch "the value of a key" other
 
--- | What is to be said of a reply when the number of the key is known. \(O(n)\) in
--- the size of the value.
+-- | The outcome of a reply once the number of the key is known. \(O(n)\) in the size of the value.
 compared :: Ground -> Int -> Outcome -> Outcome
 compared ground number = \case
   Found found
@@ -139,37 +136,35 @@ compared ground number = \case
     | otherwise -> Wrong found
   outcome -> outcome
 
--- | Reads the value that a key must have, if it has any. \(O(n)\) in its size.
+-- | Reads the value of this key, or nothing, and compares it. \(O(n)\) in its size.
 --
--- NOINLINE: what a command in flight keeps of this is two words, and not the
--- parts of all values.
+-- NOINLINE: so a command in flight keeps two words of this, and not the parts of all values.
 valueOfKey :: Ground -> Int -> Decoder Outcome
 valueOfKey ground number reply = compared ground number <$> foundOrMissing reply
 {-# NOINLINE valueOfKey #-}
 
--- | Makes one operation; the upper half of the stream's current number is its
--- own.
+-- | Makes one operation. The upper half of the stream's current number is for its use.
 type Make = Stream -> IO Drawn
 
 -- | One kind of operation.
 data Kind = Kind
   { kindName :: Text,
-    -- | What one operation adds to the server's count of calls, by command as
+    -- | How much one operation adds to the server's counts of calls, by command as
     -- @INFO commandstats@ names it; 'Nothing' if that cannot be known.
     kindStats :: Maybe [(Text, Int)],
-    -- | Given the kind's number.
+    -- | Makes operations. Takes the kind's number.
     kindMake :: Int -> Make,
     kindSteps :: [Step]
   }
 
--- | A kind of one shared command, with its name in the statistics.
+-- | A kind of one shared command. Takes its name and its name in the server's statistics.
 plainKind :: Text -> Text -> [Step] -> (Stream -> IO (Command Outcome)) -> Kind
 plainKind name command steps make = sharedKind name command steps $ \ !kind stream -> do
   made <- make stream
   pure $! Drawn kind (-1) made
 {-# INLINE plainKind #-}
 
--- | The same, for one that says which key it looks up.
+-- | Like 'plainKind', for a command that tells which key it looks up.
 sharedKind :: Text -> Text -> [Step] -> (Int -> Make) -> Kind
 sharedKind name command steps make =
   Kind
@@ -180,16 +175,16 @@ sharedKind name command steps make =
     }
 {-# INLINE sharedKind #-}
 
--- | Something to do before the clock starts.
+-- | A step before the clock starts.
 data Step = Step
-  { -- | Steps of the same name are one: that with the most commands.
+  { -- | The name. Of several steps with the same name only the one with the most commands is done.
     stepName :: Text,
     stepCount :: Int,
     stepCommand :: Int -> Command Outcome,
-    -- | What all of it adds to the count of calls; once per master where it is
-    -- done on every one.
+    -- | How much the whole step adds to the counts of calls; per master if it is done on every
+    -- master.
     stepStats :: [(Text, Int)],
-    -- | How many keys there must be when all is done, for this step.
+    -- | The number of keys that must exist after the step.
     stepKeys :: Int,
     stepPlace :: StepPlace
   }

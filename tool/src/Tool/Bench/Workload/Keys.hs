@@ -1,10 +1,9 @@
 -- | The names of keys.
 --
--- All of them lie side by side in one buffer before the clock starts, and a key
--- is a slice made on the spot: a table of ready slices costs three cache misses
--- per command, a third of all processor time in batches. The one miss that is
--- left, on the name itself, is part of the work: who sends a command does not know
--- what the next caller will ask for.
+-- All names lie side by side in one buffer before the clock starts, and a key is a slice that is
+-- made when needed: a table of ready slices costs three cache misses per command, a third of all
+-- processor time in batches. The one miss that is left, on the name itself, is part of the work: a
+-- sender does not know in advance which key the next caller will use.
 module Tool.Bench.Workload.Keys
   ( Keys,
     keyCount,
@@ -42,26 +41,25 @@ import Tool.Text (argumentBytes)
 
 -- | Keys by their numbers, from zero; immutable.
 data Keys = Keys
-  { -- | A place for each, all alike.
+  { -- | A place of the same size for each key.
     keysPlaces :: ByteString,
     keysPlace :: Int,
-    -- | Of every key; 0 if they are not equally long: then a place begins with the
-    -- key's size, in four bytes. Where keys begin, in a table of its own, was a miss
-    -- more.
+    -- | The size of every key; 0 if they are not equally long: then a place begins with the key's
+    -- size, in four bytes. A separate table of where keys begin caused one more cache miss.
     keysSize :: Int,
     keysCount :: Int,
     keysLongest :: Int
   }
 
--- | How many there are.
+-- | The number of keys.
 keyCount :: Keys -> Int
 keyCount = keysCount
 
--- | Bytes of the longest.
+-- | The size of the longest key in bytes.
 longestKey :: Keys -> Int
 longestKey = keysLongest
 
--- | The key of a number below 'keyCount'. \(O(1)\), copies nothing.
+-- | The key with a number below 'keyCount'. \(O(1)\), copies nothing.
 keyOf :: Keys -> Int -> ByteString
 keyOf keys number
   | keysSize keys /= 0 = Unsafe.unsafeTake (keysSize keys) place
@@ -70,7 +68,7 @@ keyOf keys number
     place = Unsafe.unsafeDrop (number * keysPlace keys) (keysPlaces keys)
 {-# INLINE keyOf #-}
 
--- | What 'keysPlaces' has before a key whose size is its own.
+-- | The bytes in 'keysPlaces' before a key, if keys differ in size.
 writeSize :: Int -> ByteString
 writeSize size = ByteString.pack (map (fromIntegral . shiftR size) [0, 8, 16, 24])
 
@@ -83,22 +81,22 @@ writtenSize place = byte 0 0 .|. byte 1 8 .|. byte 2 16 .|. byte 3 24
 sizeBytes :: Int
 sizeBytes = 4
 
--- | How a key is made of its number.
+-- | How a key is made from its number.
 newtype KeyTemplate = KeyTemplate [KeyPart]
   deriving stock (Eq, Show)
 
 -- | A part of a key.
 data KeyPart
-  = -- | As it stands.
+  = -- | Fixed text.
     KeyText ByteString
-  | -- | The number in so many digits at least.
+  | -- | The number, with at least this many digits.
     KeyNumber Int
-  | -- | A UUID that follows from the number, and how many different ones there
-    -- are, if that is said.
+  | -- | A UUID that follows from the number, and the number of different ones, if the template
+    -- gives it.
     KeyUuid (Maybe Int)
-  | -- | So many hexadecimal digits that follow from the number.
+  | -- | This many hexadecimal digits that follow from the number.
     KeyHex Int
-  | -- | One of these hash tags, by turns; each has its own numbers from zero.
+  | -- | One of these hash tags, in turn. Each has its own numbers from zero.
     KeyTags [ByteString]
   deriving stock (Eq, Show)
 
@@ -141,7 +139,7 @@ keyTemplate =
     tags before = do
       tag <- argumentBytes <$> takeWhile' (`notElem` (",{}" :: String))
       when (ByteString.null tag) $ complain "a tag is empty"
-      -- Its numbers would begin again: the same keys twice.
+      -- The tag's numbers would begin again and give the same keys twice.
       when (tag `elem` before) $ complain "a tag is there twice"
       another <- text ","
       (tag :) <$> if another then tags (tag : before) else pure []
@@ -154,7 +152,7 @@ keyTemplate =
       part : others -> part : joined others
       [] -> []
 
--- | As 'keyTemplate' reads it.
+-- | The text that 'keyTemplate' reads.
 describeKeyTemplate :: KeyTemplate -> String
 describeKeyTemplate (KeyTemplate parts) = concatMap part parts
   where
@@ -173,12 +171,12 @@ describeKeyTemplate (KeyTemplate parts) = concatMap part parts
       '}' -> "}}"
       other -> [other]
 
--- | How many keys the template itself asks for.
+-- | The number of keys that the template itself gives, if any.
 templateCount :: KeyTemplate -> Maybe Int
 templateCount (KeyTemplate parts) = listToMaybe [count | KeyUuid (Just count) <- parts]
 
--- | Whether different numbers make different keys; where there are digits
--- enough.
+-- | Whether different numbers always make different keys. Hexadecimal digits do so only if there
+-- are sixteen of them.
 tellsApart :: KeyTemplate -> Bool
 tellsApart (KeyTemplate parts) = any distinct parts
   where
@@ -189,9 +187,8 @@ tellsApart (KeyTemplate parts) = any distinct parts
       KeyHex digits -> digits == 16
       KeyTags _ -> False
 
--- | @key:000000000042@, as redis-benchmark has it, for so many keys in so many
--- bytes if that leaves room for the digits; without the prefix where it does
--- not fit.
+-- | @key:000000000042@, like redis-benchmark, for this number of keys in this many bytes. Without
+-- the prefix if that would not leave room for the digits.
 sizedTemplate :: Int -> Int -> KeyTemplate
 sizedTemplate count size'
   | size' >= widest + 4 = KeyTemplate [KeyText "key:", KeyNumber (size' - 4)]
@@ -199,7 +196,7 @@ sizedTemplate count size'
   where
     widest = length (show (count - 1))
 
--- | So many keys, from a seed. \(O(n)\) in their number.
+-- | Makes this number of keys from a seed. \(O(n)\) in their number.
 newKeys :: Word64 -> KeyTemplate -> Int -> Keys
 newKeys seed (KeyTemplate parts) count =
   Keys
@@ -237,7 +234,7 @@ padded digits shown = Char8.replicate (digits - length shown) '0' <> Char8.pack 
 hex :: Int -> Word64 -> String
 hex digits word = let shown = showHex word "" in replicate (digits - length shown) '0' <> shown
 
--- Version 8 (own making), variant 1 of RFC 9562.
+-- Version 8 (custom), variant 1 of RFC 9562.
 uuid :: Word64 -> Word64 -> String
 uuid high low =
   List.intercalate

@@ -1,9 +1,9 @@
--- | The tests that have a name: those of redis-benchmark by its names, sending
--- what it sends, and those that it lacks.
+-- | The tests that have a name: those of redis-benchmark under its names, sending the same
+-- commands, and tests that it lacks.
 --
--- Every reply is checked: values against their keys, counts and lengths where
--- they are known. The scripts really execute: a script's SET is done once and
--- read back before the clock starts, and counted by the server ever after.
+-- Every reply is checked: values against their keys, counts and lengths where they are known. The
+-- scripts really execute: before the clock starts, a script's SET is done once and read back; after
+-- that the server counts it.
 module Tool.Bench.Workload.Named
   ( named,
     allKeys,
@@ -37,11 +37,11 @@ import Tool.Bench.Workload.Values
 named :: Ground -> String -> Maybe Kind
 named ground name = ($ ground) <$> lookup name [(known, kind) | (known, _, kind) <- table]
 
--- | Their names and, in a few words, what one operation is.
+-- | The names of the tests, and in a few words what one operation is.
 namedTests :: [(String, String)]
 namedTests = [(name, what) | (name, what, _) <- table]
 
--- | Names that stand for several.
+-- | Names that stand for several tests.
 testGroups :: [(String, [String])]
 testGroups =
   [ ("ping", ["ping_inline", "ping_mbulk"]),
@@ -171,8 +171,8 @@ lifetime (from, to) stream
 
 -- * Several keys
 
--- Ten keys for one command, and the numbers that their values follow from. In a
--- cluster they share a hash tag.
+-- Ten keys for one command, with the numbers that determine their values. In a cluster they share a
+-- hash tag.
 tenKeys :: Ground -> Stream -> IO [(ByteString, Int)]
 tenKeys ground stream
   | shapeClustered (groundShape ground) = tagged ground <$> drawKey ground stream
@@ -254,7 +254,7 @@ lrangeKind size' ground =
         | length elements < size' -> Right Miss
       other -> mismatch ("a list of " <> show size') other
 
--- A list of at least so many elements.
+-- Fills the list with at least this many elements.
 listOf :: Ground -> Int -> Step
 listOf ground count =
   Step
@@ -326,7 +326,7 @@ xaddKind ground = plainKind "xadd" "xadd" [] $ \stream -> do
   let entry = [Build.key "mystream", Build.arg "*", Build.arg "myfield", Build.arg value]
   pure $! Build.command "XADD" entry someText
 
--- A collection with an element of every key's number.
+-- Fills a collection with an element for each key.
 fill :: Ground -> Text -> Text -> Step
 fill ground name command =
   Step
@@ -342,11 +342,11 @@ fill ground name command =
 
 -- * Programs
 
--- | What @eval-set@ and @evalsha-set@ run.
+-- | The script that @eval-set@ and @evalsha-set@ run.
 setScript :: ByteString
 setScript = "return redis.call('SET', KEYS[1], ARGV[1])"
 
--- | Its SHA-1; that it is, the server is asked before it is used.
+-- | The SHA-1 of 'setScript'. The server confirms it before it is used.
 setScriptDigest :: ByteString
 setScriptDigest = "d8f2fad9f8e86a53d2a6ebd960b33c4972cacc37"
 
@@ -376,12 +376,12 @@ fcallKind ground = program ground "fcall-set" "fcall" [loaded] run
       everywhere "function" "function|load" $
         Done <$ Commands.functionLoadWith replacing setFunction
     replacing = Commands.functionLoadDefaults {Commands.functionLoadReplace = True}
--- The same script every time, as in the benchmark that gave it a bad name: the
--- server looks its digest up and is done.
+-- The same script every time, as in the benchmark that gave scripts a bad name: the server only
+-- looks up its digest.
 scriptLoadKind _ =
   plainKind "script-load" "script|load" [] . const . pure $
-    -- A cluster has a script at every node; sent like a key, it goes to one, so
-    -- that one operation is one command.
+    -- A cluster loads a script on every node. Routed like a key it goes to one node, so that one
+    -- operation is one command.
     Build.command "SCRIPT LOAD" [Build.key setScript] someText
 
 everywhere :: Text -> Text -> Command Outcome -> Step
@@ -395,7 +395,7 @@ everywhere name command what =
       stepPlace = StepEverywhere
     }
 
--- Sets keys by a program, once with its effect looked at.
+-- Sets keys by a program. Its effect is checked once before the clock starts.
 program ::
   Ground ->
   Text ->

@@ -1,8 +1,7 @@
 -- | Random numbers that cost a nanosecond and are the same in every run.
 --
--- SplitMix64 (Steele, Lea, Flood 2014): a counter and a bijection that mixes.
--- Each thread of a run has a stream of its own, which depends on the seed and
--- the thread's number only.
+-- SplitMix64 (Steele, Lea, Flood 2014): a counter and a bijection that mixes. Each thread of a run
+-- has a stream of its own, which depends only on the seed and the thread's number.
 module Tool.Bench.Workload.Random
   ( -- * A thread's numbers
     Stream,
@@ -33,7 +32,7 @@ import Data.Primitive.ByteArray
 import Data.Word (Word64)
 import GHC.Exts (RealWorld)
 
--- | The numbers of one thread; for that thread only.
+-- | The numbers of one thread. Only that thread may use them.
 newtype Stream = Stream (MutableByteArray RealWorld)
 
 -- | The stream of a seed and a thread's number.
@@ -57,19 +56,19 @@ step (Stream state) = do
   pure word
 {-# INLINE step #-}
 
--- | The number that the last 'step' gave, once more: for a function that is not
--- known where it is called, handing it over would cost an allocation.
+-- | The number that the last 'step' returned, once more. To pass it to a function that is not known
+-- at the call site would cost an allocation.
 current :: Stream -> IO Word64
 current (Stream state) = readByteArray state 1
 {-# INLINE current #-}
 
--- | How often this was asked before. \(O(1)\).
+-- | How often 'turn' was called before on this stream. \(O(1)\).
 turn :: Stream -> IO Int
 turn (Stream state) = do
   before <- readByteArray state 2
   before <$ writeByteArray state 2 (before + 1 :: Int)
 
--- | The number of the thread that it belongs to.
+-- | The number of the thread that the stream belongs to.
 streamThread :: Stream -> IO Int
 streamThread (Stream state) = readByteArray state 3
 
@@ -88,7 +87,7 @@ lower :: Word64 -> Word64
 lower word = word .&. 0xffffffff
 {-# INLINE lower #-}
 
--- | What a counter is advanced by.
+-- | The increment of the counter.
 gamma :: Word64
 gamma = 0x9e3779b97f4a7c15
 

@@ -1,5 +1,4 @@
--- | A small parser for what is said in one option: its errors are one line and
--- name the column.
+-- | A small parser for the value of one option. Its errors are one line and name the column.
 module Tool.Bench.Workload.Syntax
   ( Syntax,
     parse,
@@ -27,7 +26,7 @@ import Data.List (isPrefixOf)
 import Data.List qualified as List
 import Text.Read (readMaybe)
 
--- | A parser of text, with the column where it is.
+-- | A parser of text that knows its column.
 newtype Syntax a = Syntax (Int -> String -> Either (Int, String) (a, Int, String))
 
 instance Functor Syntax where
@@ -45,8 +44,7 @@ instance Monad Syntax where
     let Syntax following = next result
     following at left
 
--- | Reads all of a text. 'Left' is one line: what is wrong, the column, and the
--- text.
+-- | Reads a whole text. 'Left' is one line: the problem, the column, and the text.
 parse :: Syntax a -> String -> Either String a
 parse syntax input = case run 1 input of
   Right (result, _, _) -> Right result
@@ -58,29 +56,29 @@ parse syntax input = case run 1 input of
       left <- rest
       if over then pure result else complain ("cannot read " <> show (take 20 left))
 
--- | The next character, not taken.
+-- | The next character, without consuming it.
 peek :: Syntax (Maybe Char)
 peek = Syntax $ \column input ->
   Right (case input of [] -> Nothing; first : _ -> Just first, column, input)
 
--- | All that follows, not taken.
+-- | The rest of the text, without consuming it.
 rest :: Syntax String
 rest = Syntax (\column input -> Right (input, column, input))
 
--- | Whether nothing follows.
+-- | Whether the text has ended.
 ended :: Syntax Bool
 ended = null <$> rest
 
--- | Fails here.
+-- | Fails at this column.
 complain :: String -> Syntax a
 complain problem = Syntax (\column _ -> Left (column, problem))
 
--- | Takes as many characters as fit.
+-- | Takes characters as long as they fit.
 takeWhile' :: (Char -> Bool) -> Syntax String
 takeWhile' wanted = Syntax $ \column input ->
   let (taken, left) = span wanted input in Right (taken, column + length taken, left)
 
--- | Takes this text if it is next; whether it was.
+-- | Takes this text if it comes next. Returns whether it did.
 text :: String -> Syntax Bool
 text wanted = Syntax $ \column input ->
   Right $
@@ -88,7 +86,7 @@ text wanted = Syntax $ \column input ->
       then (True, column + length wanted, drop (length wanted) input)
       else (False, column, input)
 
--- | What belongs to the first of these texts that is next.
+-- | The result that belongs to the first of these texts that comes next.
 oneOf :: String -> [(String, a)] -> Syntax a
 oneOf what = \case
   [] -> complain ("expected " <> what)
@@ -96,14 +94,14 @@ oneOf what = \case
     text wanted >>= \found ->
       if found then pure result else oneOf what others
 
--- | One or more, with this text between them.
+-- | One or more items, with this text between them.
 separated :: String -> Syntax a -> Syntax [a]
 separated mark item = do
   first <- item
   more <- text mark
   if more then (first :) <$> separated mark item else pure [first]
 
--- | Decimal digits, up to a bound.
+-- | Decimal digits, up to a largest number. The text is what the error says is expected.
 natural :: String -> Int -> Syntax Int
 natural what most = do
   digits <- takeWhile' isDigit
@@ -115,7 +113,7 @@ natural what most = do
   where
     read' = List.foldl' (\total digit -> total * 10 + toInteger (fromEnum digit - fromEnum '0')) 0
 
--- | Digits and perhaps a fraction.
+-- | Decimal digits, optionally with a fraction.
 decimal :: String -> Syntax Double
 decimal what = do
   whole <- takeWhile' isDigit

@@ -1,5 +1,5 @@
--- | What a workload is made of, as it is said on the command line: tests by
--- name and commands in words, weighted.
+-- | The parts of a workload as given on the command line: tests by name and commands in words, with
+-- weights.
 module Tool.Bench.Workload.Task
   ( Task (..),
     taskName,
@@ -28,17 +28,17 @@ data Task
     TaskCommand String Template
   deriving stock (Eq, Show)
 
--- | For reports.
+-- | The name in reports.
 taskName :: Task -> Text
 taskName = \case
   TaskNamed name -> Text.pack name
   TaskCommand written _ -> Text.pack (templateText written)
 
--- | Tasks and how often each is drawn, compared with the others.
+-- | Tasks and their weights: how often each is drawn, relative to the others.
 type Mix = NonEmpty (Int, Task)
 
--- | @70:get,20:set,10:'INCR counter:__rand_int__'@: weights may be left out
--- where they are 1. A command stands in quotes, or last.
+-- | Reads @70:get,20:set,10:'INCR counter:__rand_int__'@. A weight of 1 may be left out. A command
+-- must be in quotes, or stand last.
 mix :: Syntax Mix
 mix = do
   found <- separated "," weighted
@@ -68,8 +68,8 @@ mix = do
       | otherwise = TaskNamed <$> known written
     command written = either complain (pure . TaskCommand written) (parse commandTemplate written)
 
--- | Names of tests, and of groups of them, between commas: each is a run of its
--- own, whose name is the test's, so none is there twice.
+-- | Names of tests, and of groups of tests, with commas between them. Each test is a run of its
+-- own, named after the test, so no test may be there twice.
 taskList :: Syntax [Task]
 taskList = do
   found <- concat <$> separated "," names
@@ -96,7 +96,7 @@ known written
           <> ");"
       )
 
--- | As 'mix' reads it.
+-- | The text that 'mix' reads.
 describeMix :: Mix -> String
 describeMix = \case
   (_, one) :| [] -> written one

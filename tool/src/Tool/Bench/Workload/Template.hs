@@ -1,5 +1,5 @@
--- | A command as a person writes it, with places that are filled anew each
--- time. The spellings of three tools are understood side by side:
+-- | A command as the user writes it, with placeholders that are filled each time. It understands
+-- the spellings of three tools side by side:
 --
 -- * redis-benchmark and valkey-benchmark: @__rand_int__@, @__rand_1st__@ to
 --   @__rand_9th__@ (the same number wherever it occurs in a command),
@@ -29,41 +29,41 @@ import Tool.Bench.Workload.Distribution
 import Tool.Bench.Workload.Syntax
 import Tool.Text (argumentBytes)
 
--- | A command, the name first.
+-- | A command, with its name first.
 newtype Template = Template [TemplateWord]
   deriving stock (Eq, Show)
 
--- | One word, or two numbers that belong together.
+-- | One word, or a pair of numbers.
 data TemplateWord
-  = -- | Put together without blanks.
+  = -- | Pieces that are joined without blanks.
     OneWord [Piece]
-  | -- | Two numbers below the first that are the second apart.
+  | -- | Two numbers below the first bound, which differ by the second.
     TwoNumbers Int Int
   deriving stock (Eq, Show)
 
 -- | A part of a word.
 data Piece
-  = -- | As it stands.
+  = -- | Fixed text.
     Literal ByteString
-  | -- | A number of a key in twelve digits, drawn anew at each place.
+  | -- | The number of a key in twelve digits, drawn separately at each place.
     RandomInt
-  | -- | The same, but the same wherever this number of it occurs.
+  | -- | The number of a key in twelve digits, the same wherever the same index occurs.
     RandomNth Int
-  | -- | A value: that of 'DrawnKey'.
+  | -- | The value of the 'DrawnKey'.
     Data
-  | -- | A key of the workload; the same wherever it occurs.
+  | -- | A key of the workload, the same wherever it occurs.
     DrawnKey
-  | -- | A hash tag; the same wherever it occurs.
+  | -- | A hash tag, the same wherever it occurs.
     HashTag
-  | -- | One of so many keys of resp-benchmark's form, drawn by this law.
+  | -- | One of this number of keys in resp-benchmark's form, drawn by this distribution.
     NamedKey Distribution Int
-  | -- | So many random letters.
+  | -- | This many random letters.
     RandomValue Int
-  | -- | A number below this.
+  | -- | A random number below this bound.
     RandomBelow Int
   deriving stock (Eq, Show)
 
--- | Reads one.
+-- | Reads a template.
 commandTemplate :: Syntax Template
 commandTemplate = do
   blanks
@@ -94,7 +94,7 @@ templateWords =
       close
       pure (TwoNumbers number width)
 
--- How the word is quoted where we are.
+-- How the current word is quoted.
 data Quote = Bare | Single | Double
   deriving stock (Eq)
 
@@ -145,7 +145,7 @@ pieces quote =
           case lookup True [(takeName known left, (known, piece)) | (known, piece) <- marks] of
             Just (known, piece) -> text (known <> "__") >> more piece
             Nothing
-              -- Two underscores that no other two close are just that.
+              -- Two underscores without two closing ones are plain text.
               | closes left ->
                 complain
                   ( "there is no placeholder __"
@@ -193,7 +193,7 @@ escaped = do
           ("b", Literal "\b")
         ]
 
--- After the brace.
+-- Reads what follows the brace.
 placeholder :: Syntax Piece
 placeholder =
   join $
@@ -220,14 +220,14 @@ positive most = do
   when (number == 0) $ complain "the number must be 1 at least"
   pure number
 
--- Of what is drawn from 32 bits.
+-- The largest bound of a number that is drawn from 32 bits.
 maxNumber :: Int
 maxNumber = 0xffffffff
 
 close :: Syntax ()
 close = text "}" >>= \closed -> if closed then pure () else complain "expected }"
 
--- Neighbouring literals become one; an empty word stays a word.
+-- Joins neighbouring literals. An empty word stays a word.
 joined :: [Piece] -> [Piece]
 joined = filled . go
   where
@@ -241,7 +241,7 @@ joined = filled . go
       [] -> [Literal ""]
       some -> some
 
--- | For people: the command, cut after some sixty characters.
+-- | The command for reports, cut after sixty characters.
 templateText :: String -> String
 templateText written = case splitAt 60 (unwords (words written)) of
   (all', "") -> all'

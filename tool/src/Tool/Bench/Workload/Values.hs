@@ -1,10 +1,9 @@
--- | What keys hold: the value of a key follows from its number, so that every
--- reply can be compared, and costs no more than a slice.
+-- | The values of keys. A key's value follows from its number, so that every reply can be compared,
+-- and it costs no more than a slice.
 --
--- The value of the key with number @k@ is cut out of one seeded block, at an
--- offset that 'mix' makes of @k@: two keys seldom hold the same, and a reply
--- that belongs to another caller is noticed. Where values differ in size, the
--- size follows from @k@ too.
+-- The value of the key with number @k@ is cut out of one seeded block, at an offset that 'mix'
+-- computes from @k@. Two keys seldom have the same value, so a reply that belongs to another caller
+-- is noticed. If values differ in size, the size follows from @k@ too.
 module Tool.Bench.Workload.Values
   ( Values,
     newValues,
@@ -31,17 +30,17 @@ import Data.Word (Word64, Word8)
 import Tool.Bench.Workload.Random (below, gamma, mix, upper)
 import Tool.Bench.Workload.Syntax
 
--- | Sizes of values, in bytes.
+-- | The sizes of values in bytes.
 data ValueSizes
-  = -- | All alike.
+  = -- | All values have this size.
     SizeFixed Int
-  | -- | Every size from the first to the last as often.
+  | -- | Every size from the first to the last, equally often.
     SizeRange Int Int
-  | -- | Sizes and how often they are taken, compared with the others.
+  | -- | Sizes and their weights.
     SizeWeighted (NonEmpty (Int, Int))
   deriving stock (Eq, Show)
 
--- | @512@, @100-2000@ or @32:5,1k:3@.
+-- | Reads @512@, @100-2000@ or @32:5,1k:3@.
 valueSizes :: Syntax ValueSizes
 valueSizes = do
   first <- byteSize most
@@ -64,7 +63,7 @@ valueSizes = do
       found <- if marked then natural "a weight" 1000000 else complain "expected : and a weight"
       if found == 0 then complain "a weight is 1 at least" else pure found
 
--- | As 'valueSizes' reads them.
+-- | The text that 'valueSizes' reads.
 describeSizes :: ValueSizes -> String
 describeSizes = \case
   SizeFixed one -> show one
@@ -78,30 +77,30 @@ describeSizes = \case
         | (one, weight) <- NonEmpty.toList weighted
       ]
 
--- | Bytes of the largest.
+-- | The largest size in bytes.
 largestSize :: ValueSizes -> Int
 largestSize = \case
   SizeFixed one -> one
   SizeRange _ to -> to
   SizeWeighted weighted -> maximum (fmap fst weighted)
 
--- | Where values are cut from; immutable.
+-- | The block that values are cut from; immutable.
 data Values = Values
   { valuesBlock :: ByteString,
-    -- | Of every value; negative: by 'valuesLengths'.
+    -- | The size of every value; negative if 'valuesLengths' decides.
     valuesSize :: Int,
     valuesLengths :: Lengths
   }
 
--- What a size is made of from 32 bits.
+-- How 32 bits become a size.
 data Lengths
   = Between Int Int
-  | -- | The sums of the weights, as shares of 2^32, and the sizes.
+  | -- | The cumulative weights, as shares of 2^32, and the sizes.
     ByMark (PrimArray Word64) (PrimArray Int)
 
--- | From a seed, the sizes, and the share of each value, if one is said, that
--- compresses to nothing; the rest of it does not compress at all. Without,
--- values are letters. \(O(n)\) in the largest size.
+-- | Makes values from a seed, the sizes, and optionally the share of each value that compresses to
+-- nothing; the rest of the value does not compress at all. Without that share, values are letters.
+-- \(O(n)\) in the largest size.
 newValues :: Word64 -> ValueSizes -> Maybe Double -> Values
 newValues seed sizes compressible =
   Values
@@ -123,7 +122,7 @@ newValues seed sizes compressible =
                 (primArrayFromList (map fst (NonEmpty.toList weighted)))
     }
 
--- | The value of a key's number. \(O(1)\), copies nothing.
+-- | The value for a key's number. \(O(1)\), copies nothing.
 valueOf :: Values -> Int -> ByteString
 valueOf values number =
   Unsafe.unsafeTake
@@ -150,14 +149,15 @@ lengthFrom lengths bits = case lengths of
      in go 0
 {-# NOINLINE lengthFrom #-}
 
--- | Whether these bytes are the value of a key's number. \(O(n)\) in its size.
+-- | Whether these bytes are the value for a key's number. \(O(n)\) in its size.
 --
 -- NOINLINE: the value is then compared in place, and not made first.
 holds :: Values -> Int -> ByteString -> Bool
 holds values number found = found == valueOf values number
 {-# NOINLINE holds #-}
 
--- | Where in the block a value may begin: few enough to stay in the cache.
+-- | The number of positions in the block at which a value may begin: few enough to stay in the
+-- cache.
 offsets :: Int
 offsets = 4096
 
@@ -170,6 +170,6 @@ block seed compressible size' =
     byte place word = case compressible of
       Nothing -> 97 + fromIntegral (below 26 (upper word))
       Just share
-        -- In stretches of 64, so that every value has its share.
+        -- In stretches of 64 bytes, so that every value has its share.
         | fromIntegral (place .&. 63) < share * 64 -> 120
         | otherwise -> fromIntegral (word `shiftR` 56)
