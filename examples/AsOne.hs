@@ -1,4 +1,4 @@
--- | A cluster answers as one; and a node is asked by its name.
+-- | Commands that a whole cluster answers, and commands to one node of it.
 module AsOne (main) where
 
 import Data.Either (isRight)
@@ -14,21 +14,21 @@ main = do
   withClient config $ \client -> do
     run client (Redis.mset (("example:red", "1") :| [("example:green", "2"), ("example:blue", "3")]))
 
-    -- The sum over all primaries, as the servers' own policy says.
+    -- The sum over all primaries, as the server's own policy for DBSIZE says.
     whole <- run client Redis.dbsize
     print (whole >= 3)
 
-    -- What is one node's own is refused, unless a node is named …
+    -- A command about a single node is refused unless the caller names a node …
     tryRun client Redis.info >>= either print (const (pure ()))
     nodes <- clientNodes client
     logs <- traverse (\node -> run client (onNode (clientNodeEndpoint node) (Redis.slowlogGet 10))) nodes
     print (length logs == length nodes)
 
-    -- … or every one is asked. One that fails makes all of it fail …
+    -- … or asks every node. If one node fails, the whole command fails …
     sizes <- run client (onEvery Primaries Redis.dbsize)
     print (sum (Map.elems sizes) == whole)
 
-    -- … unless each may have its own result.
+    -- … unless each node may have its own result.
     names <- run client (onEach Primaries (raw ["CLUSTER", "MYID"]))
     print [(Map.member endpoint sizes, isRight result) | (endpoint, result) <- Map.toList names]
 

@@ -12,7 +12,7 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> do
-    -- What the values come from; it counts how often it is asked.
+    -- The source of the values; it counts how often it is asked.
     source <- newMVar (0 :: Int, "Ada")
     let load = modifyMVar source (\(times, name) -> pure ((times + 1, name), Just name))
         save name = modifyMVar_ source (\(times, _) -> pure (times, name))
@@ -20,17 +20,17 @@ main = do
     cache <- newCache client (keeping "example:user" strings) {keepingTime = seconds 60}
     invalidate cache "7"
 
-    -- Twenty ask together, and one computes.
+    -- Twenty callers ask together, and one of them computes.
     names <- forConcurrently [1 .. 20 :: Int] (\_ -> cached cache "7" load)
     computed <- asked
     print (length (filter (== Just "Ada") names), computed)
 
-    -- A change, and then its invalidation: in this order.
+    -- First the change, then the invalidation: in this order.
     save "Grace"
     invalidate cache "7"
     cached cache "7" load >>= print
 
-    -- What is computed while its key is invalidated is returned, and not kept.
+    -- A value whose key is invalidated during the computation is returned, but not stored.
     late <- cached cache "8" (Just "too old" <$ invalidate cache "8")
     next <- cached cache "8" (pure (Just "right"))
     print (late, next)

@@ -1,4 +1,4 @@
--- | Reads that the client answers by itself until the server says that they have changed.
+-- | Reads that the client answers by itself until the server reports a change.
 module Caching (main) where
 
 import Control.Monad (replicateM)
@@ -16,25 +16,25 @@ main = do
     let fresh = maxAge (minutes 1)
     run client (Redis.set "example:config" "blue")
 
-    -- Many want it, and one command is sent.
+    -- A hundred callers want the value, and one command is sent.
     begun <- replicateM 100 (submitCached client fresh (Redis.get "example:config"))
     answers <- traverse awaitReply begun
     print (all (== Just "blue") answers)
 
-    -- From here on it costs a fraction of a microsecond.
+    -- From here on a read costs a fraction of a microsecond.
     runCached client fresh (Redis.get "example:config") >>= print
     gauges <- cacheGauges client
     print (cacheMisses gauges, cacheKept gauges)
 
-    -- A change is told of in a moment.
+    -- The server reports a change within a moment.
     run client (Redis.set "example:config" "green")
     untilIs client fresh (Just "green")
 
-    -- Several keys are kept one by one.
+    -- Of a command with several keys, each key is kept by itself.
     run client (Redis.mset (("example:a", "1") :| [("example:b", "2")]))
     runCached client fresh (Redis.mget ("example:a" :| ["example:b"])) >>= print
 
-    -- This one must not be old at all.
+    -- The result of this read must not be old at all.
     runCached client (maxAge mempty) (Redis.get "example:config") >>= print
   where
     untilIs client fresh wanted = do

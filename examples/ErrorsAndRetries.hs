@@ -1,4 +1,4 @@
--- | What an error says, and what becomes of a command that failed.
+-- | What an error tells the caller, and what happens to a command that failed.
 module ErrorsAndRetries (main) where
 
 import Control.Exception (displayException)
@@ -14,13 +14,13 @@ main = do
     run client (Redis.set "example:text" "no number")
     tryRun client (Redis.incr "example:text") >>= putStrLn . conclusion
 
-  -- Nobody listens on port 1, and no attempt may take longer than this.
+  -- No server listens on port 1, and no command may take longer than this.
   let nowhere = setMaxAttempts 2 (setCommandTimeout (Just (seconds 1)) (standaloneConfig "127.0.0.1" 1))
   withClient nowhere $ \client -> do
     tryRun client (Redis.incr "example:visits") >>= putStrLn . conclusion
 
-    -- INCR is not sent again if it may have run. Whoever knows better says so:
-    -- setting a key to the same value twice does no harm.
+    -- INCR is not sent again if it may have run. A caller that knows better can say so: setting a
+    -- key to the same value twice does no harm.
     tryRun client (repeatable (Redis.set "example:state" "done")) >>= \case
       Right () -> putStrLn "stored"
       Left failure -> print (errorDelivery failure)

@@ -1,4 +1,4 @@
--- | A primary with replicas: the same client, whoever is the primary.
+-- | A primary with replicas: the same client, whichever server is the primary.
 module InGroup (main) where
 
 import Control.Concurrent (threadDelay)
@@ -14,18 +14,18 @@ main = do
   withClient (setReadFrom PreferReplica config) $ \client -> do
     run client (Redis.set "example:group" "written")
 
-    -- Replicas answer reads, and lag behind.
+    -- Replicas answer reads, and may lag behind the primary.
     untilSeen client
 
-    -- Who there is.
+    -- The servers of the group.
     nodes <- clientNodes client
     print (length [() | ClientNode {clientNodeRole = PrimaryNode} <- nodes])
 
-    -- All of them at once, each by its name.
+    -- All of them at once, each addressed by its name.
     roles <- run client (onEvery AllNodes Redis.role)
     print (length [() | Redis.RoleReplica {} <- Map.elems roles])
 
-    -- A write that must survive the loss of the primary asks who has it.
+    -- A write that must survive the loss of the primary asks how many replicas have it.
     copies <- withDedicated client (AtKey "example:group") $ \connection -> do
       _ <- runOn connection (Redis.incr "example:counter")
       runOn connection (Redis.wait 1 (Just (seconds 1)))

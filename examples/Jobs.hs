@@ -1,4 +1,4 @@
--- | A queue of jobs: one at once, one later, one that fails; and the page of its state.
+-- | A queue of jobs: one runs at once, one later, one fails; and the state of the queue.
 module Jobs (main) where
 
 import Control.Concurrent.STM
@@ -15,10 +15,10 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> do
-    -- A queue of this run's own; a program would have it at the top level of a module.
+    -- A queue for this run alone; a program would define it at the top level of a module.
     mails <- Queue . (\now -> "example-mails-" <> Char8.pack (show now)) . utctDayTime <$> run client Redis.time
 
-    -- Of two with the same unique key there is one, for an hour.
+    -- Within an hour, there is only one job with this unique key.
     let once = jobDefaults {jobUnique = Just (Unique "welcome ada" (hours 1))}
     welcome <- enqueue client mails once "welcome, ada"
     again <- enqueue client mails once "welcome, ada"
@@ -34,7 +34,7 @@ main = do
           (jobWorker mails)
             { workerConcurrency = 8,
               workerLook = milliseconds 20,
-              -- A service would stop when it is told to.
+              -- A service would stop on a signal.
               workerUntil = readTVar ended >>= check . (== 3)
             }
     runJobs client mails settings $ \job -> do

@@ -16,15 +16,15 @@ main = do
   withClient config $ \client -> do
     for_ ["example:spaced", "example:window", "limit:seven"] (run client . forget)
 
-    -- Three at once, then one each 20 s.
+    -- Three requests at once, then one each 20 s.
     answers <- runPipeline client (traverse (\_ -> pipelined (attempt (gcraWithBurst 3 3 (seconds 60)) "example:spaced" 1)) [1 .. 4 :: Int])
     print [(allowed answer, remaining answer) | answer <- answers]
 
-    -- Never more than three in any minute; two are asked for at a time.
+    -- Never more than three requests in any minute; each call takes two.
     twice <- runPipeline client (traverse (\_ -> pipelined (attempt (slidingWindow 3 (seconds 60)) "example:window" 2)) [1, 2 :: Int])
     print [(allowed answer, remaining answer) | answer <- twice]
 
-    -- Two requests a minute for each key; nobody gets in when nobody can tell.
+    -- Two requests a minute for each key; if the server does not answer, all requests are refused.
     let limited = rateLimited client (limiting (gcra 2 (seconds 60)) (byHeader "X-Api-Key")) {limitingWithoutAnswer = FailClosed} hello
     for_ [1 .. 3 :: Int] $ \_ ->
       limited defaultRequest {requestHeaders = [("X-Api-Key", "seven")]} $ \response -> do

@@ -1,4 +1,4 @@
--- | A lock, and a store that looks at its fencing token.
+-- | A lock, and a store that checks its fencing token.
 module Lock (main) where
 
 import Control.Concurrent.Async (forConcurrently_)
@@ -24,13 +24,13 @@ main = do
         run client (Redis.set "{example}:count" (Char8.pack (show (count + 1))))
     run client (Redis.get "{example}:count") >>= print
 
-    -- A store that remembers the greatest token refuses a holder whose time is over,
-    -- whatever it believes.
+    -- A store that remembers the greatest token refuses a holder whose lease is over, even if the
+    -- holder believes that it still has the lock.
     first <- withLock client (lock "example") (pure . lockFence)
     second <- withLock client (lock "example") (pure . lockFence)
     mapM_ (\fence -> run client (store fence "a report") >>= print) [second, first]
 
-    -- Whoever does not want to wait is told that others hold it.
+    -- A caller that does not want to wait gets 'Nothing' while another one holds the lock.
     outcome <- withLock client (lock "example") {lockOwner = "main"} $ \hold -> do
       still <- stillHeld (holdLease hold)
       holder <- run client (lockHolder "example")
@@ -41,7 +41,7 @@ main = do
     store fence content =
       evalScript guardedSet ["{example}:report"] [maybe "0" (Char8.pack . show) fence, content] `decodedBy` Decode.boolean
 
--- | Writes unless a greater token has written.
+-- | Writes the content, unless a holder with a greater token has written.
 guardedSet :: Script
 guardedSet =
   script

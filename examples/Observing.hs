@@ -1,5 +1,5 @@
--- | What a client has to tell: events of its connections, spans of its commands, those
--- that were slow, and a page of metrics. It prints nothing by itself.
+-- | What a client reports: events of its connections, spans of its commands, slow commands, and a
+-- page of metrics. It prints nothing by itself.
 module Observing (main) where
 
 import Control.Exception (displayException)
@@ -38,8 +38,7 @@ main = do
     putStrLn (show (roundTripCount (roundTrips node)) <> " replies on shared connections, half of them within " <> maybe "?" (\time -> show (inSeconds time) <> " s") (roundTripWithin 0.5 (roundTrips node)))
   Lazy.putStr (toLazyByteString (prometheusText page))
 
--- | As a library for traces would have it: a span that begins, with its attributes, and
--- ends with others.
+-- | Spans as a tracing library uses them: a span begins with its attributes, and ends with others.
 spans :: (String -> IO ()) -> CommandHook
 spans note begun = do
   note ("begin " <> Char8.unpack (spanName begun) <> concatMap shown (begunAttributes begun))

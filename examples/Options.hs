@@ -1,4 +1,4 @@
--- | Options are records with defaults: name the fields that you mean.
+-- | Options are records with defaults: set only the fields that you need.
 module Options (main) where
 
 import Redis
@@ -11,7 +11,7 @@ main = do
   withClient config $ \client -> do
     _ <- run client (Redis.del (pure "example:lock"))
 
-    -- Only if nobody has it, and for a minute.
+    -- Set the key only if it does not exist, and for one minute.
     let lock = Redis.setDefaults {Redis.setCondition = Just Redis.OnlyIfAbsent, Redis.setExpiry = Redis.ExpireIn (seconds 60)}
     run client (Redis.setWith lock "example:lock" "mine") >>= print
     run client (Redis.setWith lock "example:lock" "theirs") >>= print

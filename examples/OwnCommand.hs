@@ -1,5 +1,4 @@
--- | Commands that this library does not have: of a server's module, or of a server
--- that is newer.
+-- | Commands that this library does not have: those of a server's module, or of a newer server.
 module OwnCommand (main) where
 
 import Control.Exception (displayException)
@@ -11,12 +10,12 @@ import Redis.Commands qualified as Redis
 import Redis.Decode qualified as Decode
 import Settings (configFromArguments)
 
--- | Of the JSON module: one line says its name, which argument is a key, and how
--- its reply is read. The client asks its server once what the command does.
+-- | A command of the JSON module: one line gives its name, the argument that is a key, and the
+-- decoder of its reply. The client asks its server once what the command does.
 jsonGet :: ByteString -> ByteString -> Command (Maybe ByteString)
 jsonGet key path = Build.command "JSON.GET" [Build.key key, Build.arg path] (Decode.nullable Decode.bytes)
 
--- | One that the server knows and this library has no function for.
+-- | A command that the server knows, written without this library's function for it.
 fieldCount :: ByteString -> Command Int64
 fieldCount key = Build.command "HLEN" [Build.key key] Decode.integer
 
@@ -27,7 +26,7 @@ main = do
     _ <- run client (raw ["HSET", "example:hash", "field", "value", "other", "value"])
     run client (fieldCount "example:hash") >>= print
 
-    -- A server without the module says so.
+    -- A server without the module returns an error.
     tryRun client (jsonGet "example:document" "$") >>= \case
       Right document -> print document
       Left failure -> do

@@ -1,8 +1,8 @@
--- | Three ways to have many commands under way at once.
+-- | Three ways to have many commands in flight at once.
 --
--- Threads that use the same client pipeline without doing anything for it.
--- One thread does it with 'runPipeline', if it knows all commands beforehand,
--- or with 'submit' and 'wait', if it does not.
+-- Threads that use the same client pipeline without any effort. One thread pipelines with
+-- 'runPipeline' if it knows all commands beforehand, and with 'submit' and 'awaitReply' if it does
+-- not.
 module Pipelining (main) where
 
 import Control.Concurrent (forkFinally)
@@ -22,20 +22,20 @@ main = do
   withClient config $ \client -> do
     let keys = [Char8.pack ("example:" <> show n) | n <- [1 :: Int .. 100]]
 
-    -- All commands leave before the first reply is waited for.
+    -- All commands are sent before the first reply is awaited.
     runPipeline client (traverse_ (\key -> pipelined (Redis.set key (Char8.reverse key))) keys)
     values <- runPipeline client (traverse (pipelined . Redis.get) keys)
     putStrLn ("pipeline: " <> show (length (filter (/= Nothing) values)) <> " values")
 
-    -- What comes next may depend on what has been answered so far. One
-    -- thread's commands to one server run in the order they were submitted.
+    -- The next command may depend on earlier replies. One thread's commands to one server run in
+    -- the order in which they were submitted.
     written <- submit client (Redis.set "example:first" "1")
     counted <- submit client (Redis.incr "example:first")
     awaitReply written
     count <- awaitReply counted
     putStrLn ("submit: " <> show count)
 
-    -- Threads need nothing at all.
+    -- Threads pipeline without any effort.
     found <- concurrently [run client (Redis.strlen key) | key <- keys]
     putStrLn ("threads: " <> show (sum found) <> " bytes")
 
@@ -45,8 +45,7 @@ main = do
   where
     removal client key = submit client (Redis.unlink (pure (key :: ByteString)))
 
--- | Runs every action in a thread of its own. The package @async@ has this,
--- and more.
+-- | Runs each action in a thread of its own. The package @async@ has this function, and more.
 concurrently :: [IO a] -> IO [a]
 concurrently actions = do
   results <- forM actions $ \action -> do

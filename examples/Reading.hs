@@ -1,7 +1,7 @@
 -- | Which node of a cluster answers a read.
 --
--- The client says it for all, and a command for itself. What is near is found out in
--- the background, and only if somebody wants to know.
+-- The client's configuration decides it for all commands, and each command may decide for itself.
+-- The client measures in the background which nodes are near, and only if a read depends on it.
 module Reading (main) where
 
 import Data.List (nub)
@@ -12,20 +12,21 @@ import Settings (configFromArguments)
 main :: IO ()
 main = do
   config <- configFromArguments "redis+cluster://127.0.0.1:7000,127.0.0.1:7001"
-  -- What is behind a tunnel is reached through it; here every address is good as it is.
+  -- With a tunnel, this would map a node's address to the tunnel's. Here every address can be used
+  -- as it is.
   withClient (setReadFrom PreferReplica (setAddressMapping id config)) $ \client -> do
     run client (Redis.set "example:article" "text")
 
-    -- A replica may not have it yet; the primary has.
+    -- A replica may not have the value yet; the primary has it.
     run client (readFrom ReadPrimary (Redis.get "example:article")) >>= print
 
-    -- Whoever answers has this or, for a moment, nothing.
+    -- Whichever node answers has this value or, for a moment, none.
     answers <- mapM (\source -> run client (readFrom source (Redis.get "example:article"))) [PreferReplica, ReadAny, SameZone "eu-1a", LowestLatency]
     print (all (`elem` [Just "text", Nothing]) answers)
 
-    -- A write stays with the primary, whatever is said of it.
+    -- A write goes to the primary, whatever 'readFrom' says.
     run client (readFrom PreferReplica (Redis.append "example:article" "!")) >>= print
 
-    -- What is known of the nodes.
+    -- The nodes that the client knows.
     nodes <- clientNodes client
     putStrLn (show (length (nub (map clientNodeEndpoint nodes))) <> " nodes")

@@ -19,11 +19,11 @@ main = do
     total <- foldScan client Redis.scanDefaults {Redis.scanMatch = Just "user:*"} (\count _key -> pure (count + 1)) 0
     putStrLn (show (total :: Int) <> " users")
 
-    -- What one key holds.
+    -- All elements of one key.
     _ <- run client (Redis.zadd "scores" (pure ("ada", 3)))
     foldZscan client Redis.zscanDefaults "scores" (\best (_, score) -> pure (max best score)) 0 >>= print
 
-    -- Page by page. Where the walk stands is a text, by which anybody can go on.
+    -- Page by page. The walk's position is a text, from which any program can continue.
     walk <- walkScan walkDefaults client Redis.scanDefaults {Redis.scanMatch = Just "user:*"}
     first <- nextPage walk
     text <- positionText <$> walkPosition walk

@@ -1,4 +1,4 @@
--- | A script that is named by its digest, and a function that is called by its name.
+-- | A script that is called by its digest, and a function that is called by its name.
 module Scripts (main) where
 
 import Data.ByteString (ByteString)
@@ -10,8 +10,8 @@ import Redis.Decode qualified as Decode
 import Redis.Script
 import Settings (configFromArguments)
 
--- | Takes from a counter what it has, and no more. At the top level, so that its digest
--- is computed once.
+-- | Takes an amount from a counter, or the rest if that is less. At the top level, so that its
+-- digest is computed once.
 takeSome :: Script
 takeSome =
   script
@@ -24,7 +24,7 @@ takeSome =
 takeFrom :: ByteString -> ByteString -> Command Int64
 takeFrom counter amount = evalScript takeSome [counter] [amount] `decodedBy` Decode.integer
 
--- | The same as a function.
+-- | A function library for the server.
 library :: ByteString
 library =
   "#!lua name=example\n\
@@ -37,9 +37,10 @@ main = do
   withClient config $ \client -> do
     run client (Redis.mset (("{tickets}a", "5") :| [("{tickets}b", "9")]))
 
-    -- The server does not know the script: it gets the text, and nobody notices.
+    -- The server does not know the script yet: the client sends the text, and the caller does not
+    -- notice.
     run client (takeFrom "{tickets}a" "3") >>= print
-    -- Now it does. In a pipeline, too.
+    -- Now it does. This works in a pipeline, too.
     taken <- runPipeline client (traverse (pipelined . uncurry takeFrom) [("{tickets}a", "3"), ("{tickets}b", "3")])
     print taken
 

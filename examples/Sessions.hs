@@ -15,7 +15,7 @@ main :: IO ()
 main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> do
-    -- Without HTTPS, as here, the cookie must not ask for it.
+    -- Without HTTPS, as here, the browser would not send a secure cookie.
     let kept = sessions {sessionName = "example-session", sessionIdle = seconds 60, sessionSecure = False}
         visit = answerOf (withSessions client kept service)
     (stranger, _) <- visit (asking "/" Nothing)

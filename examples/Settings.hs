@@ -1,4 +1,4 @@
--- | Where an example finds its server: the first argument, a URL.
+-- | The server of an example: a URL, given as the first argument.
 module Settings (configFromArguments) where
 
 import Control.Exception (throwIO)
@@ -7,8 +7,8 @@ import Data.ByteString.Char8 qualified as Char8
 import Redis (Config, configFromUrl)
 import System.Environment (getArgs)
 
--- | The configuration of the URL that was given, or of this one. Throws a
--- 'Redis.Config.ConfigError' that never repeats a password.
+-- | The configuration of the URL in the first argument, or else of this one. Throws a
+-- 'Redis.Config.ConfigError' that never contains a password.
 configFromArguments :: ByteString -> IO Config
 configFromArguments otherwiseUrl = do
   arguments <- getArgs

@@ -1,4 +1,4 @@
--- | Listening to what others publish, and to what happens to keys.
+-- | Listening to published messages, and to changes of keys.
 module Subscriptions (main) where
 
 import Control.Monad (replicateM_)
@@ -14,17 +14,17 @@ main = do
   config <- configFromArguments "redis://127.0.0.1:6379"
   withClient config $ \client -> do
     withSubscription client (channel "example:news" <> matching "example:user:*") $ \subscription -> do
-      -- All is confirmed: this is heard.
+      -- The server has confirmed the subscription, so these messages arrive.
       _ <- run client (Redis.publish "example:news" "it rains")
       _ <- run client (Redis.publish "example:user:7" "came in")
       replicateM_ 2 (nextEvent subscription >>= tell)
-      -- More, while it lives.
+      -- More channels while the subscription exists.
       subscribe subscription (channel "example:other")
       heard <- run client (Redis.publish "example:other" "hello")
       putStrLn (show heard <> " listens")
       nextEvent subscription >>= tell
 
-    -- Servers tell of keys when they are told to.
+    -- Servers report changes of keys if they are configured to.
     run client (Redis.configSet (("notify-keyspace-events", "KEA") :| []))
     withSubscription client (keyspace 0 "example:*") $ \subscription -> do
       run client (Redis.set "example:key" "value")
@@ -32,7 +32,7 @@ main = do
         Message message -> print (keyEventOf message)
         Gap gap -> tell (Gap gap)
 
--- | A gap says since when to look again at what may have changed.
+-- | A gap gives the time since which messages may be missing.
 tell :: Event -> IO ()
 tell = \case
   Message message -> Char8.putStrLn (messageChannel message <> ": " <> messagePayload message)

@@ -1,5 +1,5 @@
--- | Testing what a service does with Redis: by a server that says what the test wants, and
--- by real ones of the test's own.
+-- | Testing a service that uses Redis: with a server that answers as the test says, and with real
+-- servers that the test starts.
 module Testing (main) where
 
 import Control.Monad (unless, void)
@@ -11,7 +11,7 @@ import Redis.TestKit.Proxy (Direction (ToClient), Ending (Reset), cutAfter, heal
 import Redis.TestKit.Scripted
 import Redis.TestKit.Server (defaultServerOptions, serverAddress, serverPort, withServer)
 
--- | The service: greets who it knows, and counts visits.
+-- | The service: greets the users that it knows, and counts their visits.
 greet :: Client -> ByteString -> IO ByteString
 greet client user =
   run client (Redis.get ("name:" <> user)) >>= \case
@@ -22,23 +22,24 @@ greet client user =
 
 main :: IO ()
 main = do
-  -- No Redis is needed: the script says what the server hears and what it answers.
+  -- No Redis is needed: the script lists the commands that the server expects, and its answers.
   let script = inOrder [on ["GET", "name:ada"] [replies (Text "Ada")], on ["INCR", "visits:ada"] [fails "OOM command not allowed"]]
   withScripted script $ \server -> withClient (local (scriptedPort server)) $ \client ->
     greet client "ada" `gives` "Hello Ada, I cannot count."
 
-  -- What no real server does on demand: half an answer, and then nothing.
+  -- No real server does this on demand: it sends half a reply and closes the connection.
   let cutting = inOrder [on ["GET", "name:bob"] [cutsAfter 3 (Text "Bob")], on ["GET", "name:bob"] [replies Nil]]
   withScripted cutting $ \server -> withClient (local (scriptedPort server)) $ \client ->
     greet client "bob" `gives` "Who are you?"
 
-  -- A private server, gone afterwards, and a proxy before it that breaks connections.
+  -- A private server that is removed afterwards, and a proxy in front of it that breaks
+  -- connections.
   withServer defaultServerOptions $ \server -> do
     withClient (local (serverPort server)) $ \client -> run client (Redis.set "name:eve" "Eve")
     withProxy (serverAddress server) $ \proxy -> withClient (local (proxyPort proxy)) $ \client -> do
       greet client "eve" `gives` "Hello Eve."
       cutAfter proxy ToClient 2 Reset
-      -- The read is sent again by the client; the write may have run, and is not.
+      -- The client sends a read again. It does not send a write again that may have run.
       void (tryRun client (Redis.get "name:eve"))
       heal proxy
       greet client "eve" `gives` "Hello Eve."

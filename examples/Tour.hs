@@ -1,4 +1,5 @@
--- | Every group of commands in some twenty lines each: those named after the URL, or all.
+-- | Every group of commands in about twenty lines each: the groups named after the URL, or all of
+-- them.
 --
 -- > cabal run tour -- redis://127.0.0.1:6379 strings lists
 module Tour (main) where

@@ -1,4 +1,4 @@
--- | Commands that run together, and a look before them.
+-- | Transactions: commands that run together, and reads before them.
 module Transactions (main) where
 
 import Data.ByteString (ByteString)
@@ -17,20 +17,21 @@ main = do
     run client (Redis.set "{ada}name" "Ada")
     run client (Redis.set "{ada}balance" "7")
 
-    -- One round trip, in line with everybody's commands; all or nothing is queued.
+    -- One round trip, in order with all other callers' commands; either all commands are queued or
+    -- none.
     (visits, name) <- runTransaction client ((,) <$> queued (Redis.incr "{ada}visits") <*> queued (Redis.get "{ada}name"))
     print (visits, name)
 
-    -- A command that fails when it runs fails alone.
+    -- A command that fails when it runs does not affect the others.
     (failed, again) <- runTransaction client ((,) <$> tryQueued (Redis.incr "{ada}name") <*> queued (Redis.incr "{ada}visits"))
     print (either (const "not a number") show failed, again)
 
-    -- What must look first watches what it looks at. If others change that meanwhile,
-    -- it looks again.
+    -- A transaction that depends on a key watches that key before it reads it. If another client
+    -- changes the key meanwhile, the transaction starts again.
     pay client "{ada}balance" 5 >>= print
     pay client "{ada}balance" 5 >>= print
 
--- | Takes an amount from a balance that has it; what is left.
+-- | Takes an amount from a balance if that is enough, and returns the rest.
 pay :: Client -> ByteString -> Int -> IO (Watched Int)
 pay client account amount = watching client (account :| []) $ \connection -> do
   balance <- maybe 0 (maybe 0 fst . Char8.readInt) <$> runOn connection (Redis.get account)

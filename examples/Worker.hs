@@ -1,4 +1,4 @@
--- | A worker of a stream, until its work is done.
+-- | A worker of a stream, which stops when its work is done.
 module Worker (main) where
 
 import Control.Concurrent.STM
@@ -24,11 +24,11 @@ main = do
     let settings =
           (worker "example:mail" "senders")
             { workerConcurrency = 8,
-              -- Twice, with a short rest: an example should not take long.
+              -- Two tries with a short rest, so that the example does not take long.
               workerTries = 2,
               workerBackoff = defaultBackoff {backoffFirst = milliseconds 20},
               workerLook = milliseconds 20,
-              -- A service would stop when it is told to.
+              -- A service would stop on a signal.
               workerUntil = do
                 done <- length <$> readTVar sent
                 failed <- readTVar dead
@@ -46,7 +46,8 @@ main = do
     for_ letters $ \letter ->
       print [lookup name (Redis.streamEntryFields letter) | name <- ["to", "dead:reason", "dead:deliveries"]]
 
--- | It may be run again for the same entry, so a real one would look whether it has been.
+-- | Sends a mail. It may run again for the same entry, so a real handler would check whether the
+-- mail was sent already.
 send :: Entry -> IO ByteString
 send entry = do
   to <- maybe (fail "to whom?") pure (lookup "to" (entryFields entry))

@@ -1,4 +1,4 @@
--- | Who is connected, and who may do what.
+-- | Connections, users and permissions.
 module Tour.Access (tour) where
 
 import Control.Exception (finally)
@@ -8,21 +8,21 @@ import Redis
 import Redis.Commands qualified as Redis
 import Redis.Duration (minutes)
 
--- What is one node's own names it. On a server alone it need not be named.
+-- A command about a single node names that node. With a single server there is no need to.
 tour :: Client -> IO ()
 tour client = do
-  -- Whether a server answers.
+  -- Check whether a server answers.
   run client Redis.ping
   run client (Redis.echo "hello") >>= print
   nodes <- clientNodes client
   for_ (clientNodeEndpoint <$> take 1 nodes) $ \node -> do
-    -- Connections: this one, and which of all have said nothing for a while.
+    -- Connections: this one, and those that have been idle for five minutes.
     me <- run client (onNode node Redis.clientInfo)
     print (Redis.clientInfoUser me)
     others <- run client (onNode node Redis.clientList)
     print [Redis.clientInfoAddress one | one <- others, Redis.clientInfoIdle one > minutes 5]
 
-    -- What changes a connection wants one that nobody shares.
+    -- A command that changes the connection needs a connection that no other caller uses.
     withDedicated client (AtNode node) $ \connection -> do
       runOn connection (Redis.clientSetname "example:access")
       name <- runOn connection Redis.clientGetname
@@ -30,7 +30,7 @@ tour client = do
       normal <- run client (onNode node (Redis.clientListOf (Redis.ClientWith (Redis.HasType Redis.NormalClient) :| [])))
       print (length [one | one <- normal, Redis.clientInfoName one == name])
 
-    -- A user, the rules for it, and what they mean.
+    -- A user, its rules, and what they permit.
     permissions client node `finally` run client (Redis.aclDeluser ("example:access" :| []))
 
 permissions :: Client -> Endpoint -> IO ()

@@ -1,4 +1,4 @@
--- | Bitmaps: strings, bit by bit, and small numbers packed into them.
+-- | Bitmaps: strings as sequences of bits, and small numbers packed into them.
 module Tour.Bitmaps (tour) where
 
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -6,21 +6,21 @@ import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)
 
--- The braces put the keys in one slot of a cluster: BITOP wants that.
+-- The braces put the keys in one slot of a cluster, which BITOP needs.
 tour :: Client -> IO ()
 tour client = fresh client ("example:{bitmaps}:may" :| ["example:{bitmaps}:june", "example:{bitmaps}:both", "example:{bitmaps}:numbers"]) $ do
-  -- Who was there: a bit per number of a user. The answer is what the bit was.
+  -- Visitors: one bit for each user's number. The result is the bit's previous value.
   run client (Redis.setbit "example:{bitmaps}:may" 1000 True) >>= print
   _ <- run client (Redis.setbit "example:{bitmaps}:may" 7 True)
   _ <- run client (Redis.setbit "example:{bitmaps}:june" 7 True)
   run client (Redis.getbit "example:{bitmaps}:may" 1000) >>= print
 
-  -- How many there were: in all, and of the first byte; and the first of them.
+  -- The number of bits set, in total and in the first byte; and the position of the first.
   run client (Redis.bitcount "example:{bitmaps}:may") >>= print
   run client (Redis.bitcountWith Redis.bitcountDefaults {Redis.bitcountRange = Just (Redis.FromByteTo 0 0)} "example:{bitmaps}:may") >>= print
   run client (Redis.bitpos "example:{bitmaps}:may" True) >>= print
 
-  -- Who was there in both months. The answer is how many bytes that has.
+  -- The visitors of both months. The result is the size of the new string in bytes.
   run client (Redis.bitop "example:{bitmaps}:both" (Redis.BitAnd ("example:{bitmaps}:may" :| ["example:{bitmaps}:june"]))) >>= print
   run client (Redis.bitcount "example:{bitmaps}:both") >>= print
 

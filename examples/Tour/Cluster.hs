@@ -7,7 +7,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import Tour.Fresh (fresh)
 
--- A server that is no cluster answers the first with an error.
+-- A server without cluster mode answers the first command with an error.
 tour :: Client -> IO ()
 tour client =
   tryRun client Redis.clusterSlots >>= \case
@@ -18,20 +18,20 @@ tour client =
 
 inCluster :: Client -> IO ()
 inCluster client = do
-  -- Every node says the same of who serves what, and of which slot a key has.
+  -- All nodes give the same answer about shards, and about the slot of a key.
   shards <- run client Redis.clusterShards
   print (length shards, sum (map size (concatMap Redis.shardSlots shards)))
   slot <- run client (Redis.clusterKeyslot "example:cluster")
   print slot
 
-  -- The rest is each node's own: all are asked, or one is named.
+  -- The other commands are about a single node: the caller asks all nodes, or names one.
   healthy <- run client (onEvery AllNodes Redis.clusterInfo)
   print (all ((== Redis.ClusterOk) . Redis.clusterInfoState) healthy)
   ids <- run client (onEvery AllNodes Redis.clusterMyid)
   seen <- run client (onEvery AllNodes Redis.clusterNodes)
   print (all ((== length ids) . length) seen)
 
-  -- A key is where its slot is, and nowhere else.
+  -- A key is on the node that serves its slot, and nowhere else.
   run client (Redis.set "example:cluster" "value")
   counts <- run client (onEvery Primaries (Redis.clusterCountkeysinslot slot))
   print (sum counts)

@@ -1,4 +1,4 @@
--- | Leaves nothing behind, and minds nothing that was left.
+-- | Keeps an example's keys from outliving it, and removes those of an earlier run.
 module Tour.Fresh (fresh) where
 
 import Control.Exception (bracket_)
@@ -8,7 +8,7 @@ import Data.List.NonEmpty (NonEmpty)
 import Redis
 import Redis.Commands qualified as Redis
 
--- | Deletes these keys first and last.
+-- | Deletes these keys before and after the action.
 fresh :: Client -> NonEmpty ByteString -> IO a -> IO a
 fresh client names = bracket_ delete delete
   where

@@ -15,17 +15,17 @@ tour client = fresh client ("example:geo" :| []) $ do
   run client (Redis.geodist "example:geo" "Palermo" "Catania" Redis.Kilometres) >>= print
   run client (Redis.geohash "example:geo" ("Palermo" :| ["Rome"])) >>= print
 
-  -- What lies within 200 km of a point, and the nearest within a box around a place.
+  -- The places within 200 km of a point, and those within a box around a place.
   let nearest = Redis.geosearchDefaults {Redis.geosearchOrder = Just Redis.NearestFirst}
       near = Redis.ByRadius (Redis.FromLonlat (Redis.GeoPoint 15 37)) (Redis.GeoRadius 200 Redis.Kilometres)
   run client (Redis.geosearchWith nearest "example:geo" near) >>= print
   run client (Redis.geosearch "example:geo" (Redis.ByBox (Redis.FromMember "Catania") 100 100 Redis.Kilometres)) >>= print
 
-  -- With how far each is.
+  -- With the distance of each place.
   found <- run client (Redis.geosearchDetailsWith (Redis.WithDist :| []) nearest "example:geo" near)
   print [(Redis.geoFoundMember place, Redis.geoFoundDist place) | place <- found]
 
-  -- The server keeps places to less than a metre, in a sorted set.
+  -- The server stores places in a sorted set, exact to less than a metre.
   run client (Redis.geopos "example:geo" ("Catania" :| ["Rome"])) >>= print . map (fmap rounded)
   run client (Redis.zrem "example:geo" ("Catania" :| [])) >>= print
   where

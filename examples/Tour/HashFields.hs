@@ -11,7 +11,7 @@ import Tour.Fresh (fresh)
 tour :: Client -> IO ()
 tour client = fresh client ("example:hashfields" :| []) $ do
   run client (Redis.hset "example:hashfields" (("user", "ada") :| [("token", "a1b2"), ("code", "1234")])) >>= print
-  -- An answer for each field. An older server knows none of this.
+  -- One result for each field. An older server does not know these commands.
   expired <- tryRun client (Redis.hexpire "example:hashfields" (minutes 30) ("token" :| ["mail"]))
   case expired of
     Left failure -> putStrLn (takeWhile (/= ',') (displayException failure))
@@ -22,12 +22,13 @@ others client = do
   left <- run client (Redis.httl "example:hashfields" ("user" :| ["mail"]))
   print left
 
-  -- Options are fields of a record: only if the time is later, which it is not.
+  -- Options are fields of a record: this one changes the time only if the new one is later, which
+  -- it is not.
   let later = Redis.hexpireDefaults {Redis.hexpireCondition = Just Redis.OnlyIfLater}
   run client (Redis.hexpireWith later "example:hashfields" (minutes 20) ("token" :| [])) >>= print
   run client (Redis.hpersist "example:hashfields" ("token" :| ["user"])) >>= print
 
-  -- Set with a time, and read for the last time of many.
+  -- Set a field with a time to live, read it, and read it with an option.
   run client (Redis.hsetex "example:hashfields" (minutes 5) (("code", "5678") :| []))
   run client (Redis.hgetex "example:hashfields" ("code" :| [])) >>= print
   run client (Redis.hgetexWith Redis.hgetexDefaults {Redis.hgetexExpiry = Redis.NoExpiry} "example:hashfields" ("code" :| [])) >>= print

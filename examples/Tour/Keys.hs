@@ -1,4 +1,4 @@
--- | Keys, whatever they hold: how long they live, what they are called, where they are.
+-- | Keys of any type: their time to live, their names, and where they are.
 module Tour.Keys (tour) where
 
 import Data.ByteString (ByteString)
@@ -9,27 +9,27 @@ import Redis.Commands qualified as Redis
 import Redis.Duration (minutes)
 import Tour.Fresh (fresh)
 
--- The braces put all three keys in one slot of a cluster: RENAME and COPY want that.
+-- The braces put all three keys in one slot of a cluster, which RENAME and COPY need.
 tour :: Client -> IO ()
 tour client = fresh client ("example:{keys}" :| ["example:{keys}:new", "example:{keys}:copy"]) $ do
   run client (Redis.set "example:{keys}" "7")
   run client (Redis.type_ "example:{keys}") >>= print
   run client (Redis.objectEncoding "example:{keys}") >>= print
 
-  -- How long it lives. The second time is no later than the first, and changes nothing.
+  -- The time to live. The second one is not later than the first, and changes nothing.
   let later = Redis.expireDefaults {Redis.expireCondition = Just Redis.OnlyIfLater}
   run client (Redis.expire "example:{keys}" (minutes 30)) >>= print
   run client (Redis.expireWith later "example:{keys}" (minutes 20)) >>= print
   run client (Redis.persist "example:{keys}") >>= print
   run client (Redis.ttl "example:{keys}") >>= print
 
-  -- By another name, and twice: by the server, or as bytes that any server takes.
+  -- Rename a key and copy it: on the server, or as bytes that any server can restore.
   run client (Redis.rename "example:{keys}" "example:{keys}:new")
   run client (Redis.copy "example:{keys}:new" "example:{keys}:copy") >>= print
   payload <- run client (Redis.dump "example:{keys}:new")
   mapM_ (run client . Redis.restore "example:{keys}") payload
 
-  -- A walk over all keys, node by node, which takes a while on a large server.
+  -- A walk over all keys, node by node. It takes a while on a large server.
   nodes <- clientNodes client
   found <- traverse (\node -> walk (run client . onNode (clientNodeEndpoint node))) nodes
   print (sort (concat found))

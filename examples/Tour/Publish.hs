@@ -1,4 +1,4 @@
--- | Publishing, and asking who listens.
+-- | Publishing, and asking for subscribers.
 module Tour.Publish (tour) where
 
 import Data.Foldable (for_)
@@ -8,13 +8,14 @@ import Redis.Commands qualified as Redis
 
 tour :: Client -> IO ()
 tour client = do
-  -- How many got it: nobody listens here. In a cluster, of the node that was told.
+  -- The number of subscribers that got the message: none here. In a cluster, it counts those of one
+  -- node.
   run client (Redis.publish "example:publish" "it rains") >>= print
 
-  -- In a cluster a shard's channel stays with the node that has its slot.
+  -- In a cluster, a sharded channel belongs to the shard that has its slot.
   run client (Redis.spublish "example:publish" "it rains") >>= print
 
-  -- Who listens is each node's own to say; on a server alone there is one node.
+  -- Each node knows only its own subscribers; with a single server there is one node.
   nodes <- clientNodes client
   for_ (clientNodeEndpoint <$> take 1 nodes) $ \node -> do
     run client (onNode node (Redis.pubsubChannelsOf "example:*")) >>= print

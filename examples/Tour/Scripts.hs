@@ -16,7 +16,7 @@ import Tour.Fresh (fresh)
 addUpTo :: Script
 addUpTo = script "local new = math.min(redis.call('GET', KEYS[1]) + ARGV[1], tonumber(ARGV[2])) redis.call('SET', KEYS[1], new) return new"
 
--- | A command like any other: its keys, its other arguments, and how its answer is read.
+-- | A command like any other: its keys, its other arguments, and the decoder of its reply.
 addTo :: ByteString -> ByteString -> ByteString -> Command Int64
 addTo key amount most = evalScript addUpTo [key] [amount, most] `decodedBy` Decode.integer
 
@@ -25,15 +25,16 @@ library = "#!lua name=example_tour\nredis.register_function('example_add', funct
 
 tour :: Client -> IO ()
 tour client = fresh client ("example:scripts" :| []) $ do
-  -- By its text.
+  -- Run a script by its text.
   run client (Redis.eval "return redis.call('INCRBY', KEYS[1], ARGV[1])" ["example:scripts"] ["5"] `decodedBy` Decode.integer) >>= print
   run client (Redis.evalRo "return redis.call('GET', KEYS[1])" ["example:scripts"] [] `decodedBy` Decode.nullable Decode.bytes) >>= print
 
-  -- By its digest; the text goes to a server that does not know it, and nobody notices.
+  -- Run a script by its digest. If the server does not know it, the client sends the text, and the
+  -- caller does not notice.
   run client (addTo "example:scripts" "4" "10") >>= print
   run client (addTo "example:scripts" "4" "10") >>= print
 
-  -- What a script returns has any shape. One that fails says so.
+  -- A script can return a value of any shape. A script that fails returns an error.
   run client (Redis.eval "return {1, {'two', false}}" ["example:scripts"] []) >>= print
   failed <- tryRun client (Redis.eval "return redis.error_reply('OUT of order')" ["example:scripts"] [])
   putStrLn (either displayException show failed)

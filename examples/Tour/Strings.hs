@@ -1,4 +1,4 @@
--- | Strings: values, counters, and locks that go by themselves.
+-- | Strings: values, counters, and locks that expire.
 module Tour.Strings (tour) where
 
 import Data.List.NonEmpty (NonEmpty ((:|)))
@@ -8,22 +8,22 @@ import Tour.Fresh (fresh)
 
 tour :: Client -> IO ()
 tour client = fresh client ("example:strings" :| ["example:strings:visits", "example:strings:lock"]) $ do
-  -- A key holds a value, or there is none.
+  -- A key holds a value, or does not exist.
   run client (Redis.get "example:strings") >>= print
   run client (Redis.set "example:strings" "hello")
   run client (Redis.get "example:strings") >>= print
   run client (Redis.append "example:strings" ", world") >>= print
   run client (Redis.getrange "example:strings" 7 (-1)) >>= print
 
-  -- Options are fields of a record: a lock, for who comes first, for half a minute.
+  -- Options are fields of a record. This is a lock for the first caller, for half a minute.
   let options = Redis.setDefaults {Redis.setCondition = Just Redis.OnlyIfAbsent, Redis.setExpiry = Redis.ExpireIn (seconds 30)}
   run client (Redis.setWith options "example:strings:lock" "me") >>= print
   run client (Redis.setWith options "example:strings:lock" "you") >>= print
 
-  -- A counter is a string, too. It begins at 0.
+  -- A counter is a string, too. It starts at 0.
   run client (Redis.incr "example:strings:visits") >>= print
   run client (Redis.incrby "example:strings:visits" 9) >>= print
 
-  -- Several at once, each there or not; and one for the last time.
+  -- Read several keys, which exist or not; and read a key for the last time.
   run client (Redis.mget ("example:strings:visits" :| ["example:strings:lock", "example:strings:none"])) >>= print
   run client (Redis.getdel "example:strings") >>= print

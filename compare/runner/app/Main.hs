@@ -1,4 +1,4 @@
--- | The program that compares; what it does is "Compare.Program".
+-- | The program that compares clients; see "Compare.Program".
 module Main (main) where
 
 import Compare.Program (runProgram)

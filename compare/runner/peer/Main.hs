@@ -1,5 +1,5 @@
--- | This project's own library as a peer of the comparison, on the same terms
--- as all others: @compare/PROTOCOL.md@.
+-- | This project's own library as a peer of the comparison, under the same conditions as all
+-- others: see @compare/PROTOCOL.md@.
 module Main (main) where
 
 import Compare.Ours.Counts (Latencies (..))
@@ -29,7 +29,7 @@ main =
       exitWith (ExitFailure 2)
     Right options -> do
       found <- Redis.withClient (configuration options) $ \client -> do
-        -- Connected before the clock starts; without a server, an error here.
+        -- Connects before the clock starts; without a server, this is an error.
         Redis.run client Redis.ping
         runLoad client options
       flags <- runtimeFlags

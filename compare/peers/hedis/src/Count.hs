@@ -1,7 +1,7 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnboxedTuples #-}
 
--- | Counts that all callers share, and the JSON object made of them:
+-- | Counts that all callers share, and the JSON report that is made of them, by
 -- @compare/PROTOCOL.md@.
 module Count
   ( Counts,
@@ -43,10 +43,10 @@ import Options (Options (..))
 import Stream (streamCheck)
 import System.Info (compilerName, compilerVersion)
 
--- | Counters first, the histogram of latencies behind them.
+-- | The counters, and after them the histogram of latencies.
 newtype Counts = Counts (MutableByteArray RealWorld)
 
--- | What is counted.
+-- | The counters.
 data Counter = Phase | Done | Hits | Misses | Wrong | Errors | Gets | Sets | Most
   deriving stock (Bounded, Enum)
 
@@ -54,7 +54,7 @@ counters, buckets :: Int
 counters = 1 + fromEnum (maxBound :: Counter)
 buckets = 64 * 58
 
--- | All zero.
+-- | New counts, all zero.
 newCounts :: IO Counts
 newCounts = do
   array <- newPinnedByteArray ((counters + buckets) * 8)
@@ -72,14 +72,14 @@ addAt (Counts (MutableByteArray array)) (I# index) (I# amount) =
 get :: Counts -> Counter -> IO Int
 get (Counts array) counter = readByteArray array (fromEnum counter)
 
--- | Counts so many commands that took so many nanoseconds each.
+-- | Counts this many commands, each of which took this many nanoseconds.
 latency :: Counts -> Word64 -> Int -> IO ()
 latency counts@(Counts array) took times = do
   addAt counts (counters + bucketOf took) times
   most <- get counts Most
   if fromIntegral took > most then writeByteArray array (fromEnum Most) (fromIntegral took :: Int) else pure ()
 
--- 64 buckets for every power of two; below 128 one for every number.
+-- 64 buckets for each power of two; below 128 one for each number.
 bucketOf :: Word64 -> Int
 bucketOf value
   | value < 128 = fromIntegral value
@@ -94,11 +94,11 @@ bucketEnd bucket
   where
     shift = bucket `div` 64 - 1
 
--- | From here on replies count.
+-- | Opens the window: replies count from here on.
 openWindow :: Counts -> IO ()
 openWindow (Counts array) = writeByteArray array (fromEnum Phase) (1 :: Int)
 
--- | From here on they do not, and callers stop.
+-- | Closes the window: replies do not count any more, and callers stop.
 closeWindow :: Counts -> IO ()
 closeWindow (Counts array) = writeByteArray array (fromEnum Phase) (2 :: Int)
 
@@ -106,7 +106,7 @@ isOpen, isOver :: Counts -> IO Bool
 isOpen counts = (== 1) <$> get counts Phase
 isOver counts = (== 2) <$> get counts Phase
 
--- | What was read at both ends of the window.
+-- | The values that are read at each end of the window.
 data Window = Window
   { -- | Nanoseconds.
     windowTime :: Word64,
@@ -116,7 +116,7 @@ data Window = Window
     windowAllocated :: Word64
   }
 
--- | The JSON object.
+-- | The report as a JSON object.
 report :: Options -> Counts -> String -> Int -> Window -> Window -> IO String
 report options counts@(Counts array) version connections opened closed = do
   done <- get counts Done
@@ -155,11 +155,11 @@ report options counts@(Counts array) version connections opened closed = do
     named from (name, counter) = (,) name . show <$> get from counter
     percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p99_9", 0.999), ("max", 1)]
 
--- The flags with which the runtime really runs, whoever set them.
+-- The flags with which the runtime really runs, wherever they were set.
 runtimeFlags :: IO String
 runtimeFlags = do
   capabilities <- getNumCapabilities
   flags <- getGCFlags
-  -- The runtime counts in blocks of 4 KiB.
+  -- The runtime counts blocks of 4 KiB.
   let allocation = show (4 * minAllocAreaSize flags) <> "k"
   pure (unwords (["-threaded", "-N" <> show capabilities, "-A" <> allocation] <> ["-I0" | not (doIdleGC flags)]))

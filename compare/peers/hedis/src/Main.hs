@@ -1,14 +1,13 @@
 {-# LANGUAGE CPP #-}
 
--- | The comparison's program around hedis: @compare/PROTOCOL.md@.
+-- | The comparison's program for hedis: @compare/PROTOCOL.md@.
 --
--- A connection of hedis serves one 'runRedis' at a time, and its pool lends it;
--- within one 'runRedis', commands are sent together until a reply is looked at.
--- So a caller that waits is a 'runRedis' per command, and a batch is a
--- 'runRedis' of many.
+-- A connection of hedis serves one 'runRedis' at a time, and its pool lends it. Within one
+-- 'runRedis', commands are sent together until the program looks at a reply. So a waiting caller
+-- uses a 'runRedis' for each command, and a batch is one 'runRedis' with many commands.
 --
--- No cluster: hedis 0.15.1 asks the server for COMMAND, and does not understand
--- what Redis 7 answers.
+-- There is no cluster: hedis 0.15.1 sends COMMAND to the server, and does not understand the reply
+-- of Redis 7.
 module Main (main) where
 
 import Control.Concurrent (threadDelay)
@@ -68,11 +67,11 @@ run options = do
     micros seconds = round (seconds * 1e6)
     clocks = Window <$> getMonotonicTimeNSec <*> getCPUTime
 
--- The runtime knows what was allocated as of the last collection only.
+-- The runtime only knows the bytes allocated up to the last collection.
 allocated :: IO Word64
 allocated = performMinorGC >> allocated_bytes <$> getRTSStats
 
--- | Callers until the window is closed.
+-- | Runs a caller until the window is closed.
 call :: Options -> Load -> Counts -> Redis.Connection -> Stream -> IO ()
 call options load counts connection stream = go
   where

@@ -9,16 +9,16 @@ import Control.Monad (when)
 import Data.Word (Word64)
 import Text.Read (readMaybe)
 
--- | What to do.
+-- | The options of a run.
 data Options = Options
   { optionsHost :: String,
     optionsPort :: Int,
     optionsOperation :: String,
-    -- | A draw whose lower half is below this is a SET.
+    -- | A word whose lower half is below this is a SET.
     optionsSetBelow :: Word64,
     optionsMisses :: Bool,
     optionsInFlight :: Int,
-    -- | Commands in a batch; 1 where callers wait for each reply.
+    -- | Commands in a batch; 1 if callers wait for each reply.
     optionsBatch :: Int,
     optionsWaits :: Bool,
     optionsKeys :: Int,
@@ -31,7 +31,7 @@ data Options = Options
     optionsSeed :: Word64
   }
 
--- | Reads the flags, in any order; or says what is wrong.
+-- | Reads the flags, in any order. 'Left' says what is wrong with them.
 parseOptions :: [String] -> Either String Options
 parseOptions = go (Options "127.0.0.1" 6379 "get" 0 False 1 64 True 100000 16 512 1 2 1)
   where
@@ -73,8 +73,8 @@ parseOptions = go (Options "127.0.0.1" 6379 "get" 0 False 1 64 True 100000 16 51
       "--warmup" -> (\seconds -> options {optionsWarmup = seconds}) <$> number
       "--duration" -> (\seconds -> options {optionsDuration = seconds}) <$> number
       "--seed" -> (\seed -> options {optionsSeed = seed}) <$> number
-      -- A connection of hedis serves one caller at a time, so that there must
-      -- be as many as commands at once, whatever is asked for here.
+      -- A connection of hedis serves one caller at a time, so there must be as many connections as
+      -- commands in flight, whatever this flag requests.
       "--connections" -> options <$ (number :: Either String Int)
       "--json" | value == "-" -> pure options
       _ -> Left (flag <> " " <> value <> ": unknown")

@@ -1,4 +1,4 @@
--- | The stream of operations that everyone sends: @compare/PROTOCOL.md@.
+-- | The stream of operations that all peers send: @compare/PROTOCOL.md@.
 module Stream
   ( Load (..),
     newLoad,
@@ -43,7 +43,7 @@ newLoad options =
        in prefix <> Char8.replicate (optionsKeySize options - 4 - ByteString.length digits) '0' <> digits
     letter state = 97 + fromIntegral (((mix state `shiftR` 32) * 26) `shiftR` 32)
 
--- | A command; the value is the one to store, or the one to be found.
+-- | A command; the value is the one to store, or the one that the reply must have.
 data Operation
   = Get ByteString ByteString
   | Set ByteString ByteString

@@ -1,4 +1,4 @@
--- | Makes the database of the comparison: 10 000 users of seed 42.
+-- | Creates the database of the comparison: 10 000 users of seed 42.
 module Seed (main) where
 
 import Rest.Seed (seedDatabase, seedUsers)

@@ -1,4 +1,4 @@
--- | Measures the services, and reports.
+-- | Measures the services, and writes reports.
 module Compare (main) where
 
 import Compare.Run (runCommand)

@@ -1,4 +1,4 @@
--- | Loads a service in an open loop and prints what came of it as JSON.
+-- | Loads a service in an open loop and prints the result as JSON.
 module Load (main) where
 
 import Compare.Load (LoadOptions (..), runLoad, scenarioNamed)

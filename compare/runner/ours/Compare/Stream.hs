@@ -1,9 +1,9 @@
--- | The stream of operations that every peer draws, and the keys and values
--- that go with it, as @compare/PROTOCOL.md@ defines them.
+-- | The stream of operations that every peer draws, with its keys and values,
+-- as @compare/PROTOCOL.md@ defines them.
 --
--- Key numbers come from SplitMix64. All keys lie side by side in one buffer, a
--- value is a slice of one block of letters: so neither costs anything worth
--- measuring while the clock runs, and everyone can check every reply.
+-- Key numbers come from SplitMix64. All keys lie side by side in one buffer, and a value is a slice
+-- of one block of letters. So neither costs a noticeable time while the clock runs, and every peer
+-- can check every reply.
 module Compare.Stream
   ( -- * Keys and values
     Keyspace,
@@ -33,23 +33,23 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.ByteString.Unsafe qualified as Unsafe
 import Data.Word (Word64)
 
--- | Keys by number, and of each its value. Immutable.
+-- | Keys by number, and the value of each. Immutable.
 data Keyspace = Keyspace
   { keyspaceNames :: ByteString,
     keyspaceKeySize :: Int,
-    -- | How many keys there are.
+    -- | The number of keys.
     keyspaceKeys :: Int,
     keyspaceBlock :: ByteString,
     keyspaceValueSize :: Int
   }
 
--- | Which keys: those that the runner writes, or those that nobody does.
+-- | The kind of keys: those that the runner writes, or those that no program writes.
 data KeyKind
   = PresentKeys
   | AbsentKeys
   deriving stock (Eq, Show)
 
--- | From the number of keys, the size of a key and of a value. \(O(n)\).
+-- | Makes a keyspace, given the number of keys and the sizes of a key and of a value. \(O(n)\).
 newKeyspace :: KeyKind -> Int -> Int -> Int -> Keyspace
 newKeyspace kind keys keySize valueSize =
   Keyspace
@@ -68,7 +68,7 @@ newKeyspace kind keys keySize valueSize =
           zeros = Char8.replicate (keySize - ByteString.length prefix - ByteString.length digits) '0'
        in prefix <> zeros <> digits
 
--- | The key of a number below 'keyspaceKeys'. \(O(1)\), copies nothing.
+-- | The key with this number, which must be below 'keyspaceKeys'. \(O(1)\), copies nothing.
 keyOf :: Keyspace -> Int -> ByteString
 keyOf keyspace number =
   Unsafe.unsafeTake size (Unsafe.unsafeDrop (number * size) (keyspaceNames keyspace))
@@ -76,7 +76,7 @@ keyOf keyspace number =
     size = keyspaceKeySize keyspace
 {-# INLINE keyOf #-}
 
--- | The value of the key of a number. \(O(1)\), copies nothing.
+-- | The value of the key with this number. \(O(1)\), copies nothing.
 valueOf :: Keyspace -> Int -> ByteString
 valueOf keyspace number =
   Unsafe.unsafeTake (keyspaceValueSize keyspace) (Unsafe.unsafeDrop offset (keyspaceBlock keyspace))
@@ -84,7 +84,7 @@ valueOf keyspace number =
     offset = fromIntegral (mix (fromIntegral number) .&. (fromIntegral valueOffsets - 1))
 {-# INLINE valueOf #-}
 
--- Where in the block a value may begin.
+-- The number of places in the block at which a value may begin.
 valueOffsets :: Int
 valueOffsets = 4096
 
@@ -93,26 +93,26 @@ letters size = fst (ByteString.unfoldrN size (\state -> Just (letter (mix state)
   where
     letter word = 97 + fromIntegral (((word `shiftR` 32) * 26) `shiftR` 32)
 
--- | The state of the caller with this number, before its first draw.
+-- | The state of the caller with this number before its first draw.
 firstState :: Word64 -> Int -> Word64
 firstState seed caller = mix (seed + mix (fromIntegral caller + 1))
 
--- | A draw is the next state, and the 'wordOf' it.
+-- | The next state; a draw is this, and the 'wordOf' it.
 nextState :: Word64 -> Word64
 nextState = (+ gamma)
 {-# INLINE nextState #-}
 
--- | What a state says.
+-- | The word of a state.
 wordOf :: Word64 -> Word64
 wordOf = mix
 {-# INLINE wordOf #-}
 
--- | The key that a word chooses among so many.
+-- | The number of the key that a word chooses among this many.
 keyNumber :: Int -> Word64 -> Int
 keyNumber keys word = fromIntegral (((word `shiftR` 32) * fromIntegral keys) `shiftR` 32)
 {-# INLINE keyNumber #-}
 
--- | The limit for 'isSet', for a share of SETs of one in so many; 0 for none.
+-- | The limit for 'isSet', for a share of one SET in this many commands; 0 for no SETs.
 setsBelow :: Word64 -> Word64
 setsBelow = \case
   0 -> 0

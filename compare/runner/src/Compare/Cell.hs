@@ -1,5 +1,5 @@
--- | One point of the comparison: what is done, how much of it is in flight, and
--- where; and the flags by which a peer is told.
+-- | One point of the comparison: the commands, how many of them are in flight, and where; and the
+-- flags that tell a peer about it.
 module Compare.Cell
   ( Cell (..),
     Common (..),
@@ -30,26 +30,26 @@ import Data.List (find)
 import Data.Text (Text)
 import Data.Text qualified as Text
 
--- | What is measured.
+-- | A point of the comparison.
 data Cell = Cell
   { cellPlace :: Place,
     cellOperation :: Operation,
     -- | Bytes.
     cellValueSize :: Int,
     cellStyle :: Style,
-    -- | Commands under way at any time.
+    -- | Commands in flight at any time.
     cellInFlight :: Int,
     cellCommon :: Common
   }
   deriving stock (Eq, Ord, Show)
 
--- | What most cells have in common.
+-- | The settings that most cells have in common.
 data Common = Common
   { commonKeys :: Int,
     -- | Bytes.
     commonKeySize :: Int,
     commonSeed :: Int,
-    -- | Per server.
+    -- | Connections per server.
     commonConnections :: Int
   }
   deriving stock (Eq, Ord, Show)
@@ -58,22 +58,22 @@ data Common = Common
 defaultCommon :: Common
 defaultCommon = Common {commonKeys = 100000, commonKeySize = 16, commonSeed = 1, commonConnections = 1}
 
--- | Which commands.
+-- | The commands of a cell.
 data Operation
   = GetHit
   | GetMiss
   | Set
-  | -- | A fifth SETs.
+  | -- | One fifth are SETs.
     Mixed
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | Whether each caller waits for each reply, or for batches of 64.
+-- | Whether each caller waits for each reply, or for batches of 64 commands.
 data Style
   = Wait
   | Batch
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | The servers, and which cores are whose.
+-- | The servers, and the cores of servers and client.
 data Place
   = -- | One server on core 0, the client on core 1.
     Standalone
@@ -83,7 +83,7 @@ data Place
     StandaloneFree
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | For people.
+-- | The name of a cell, for readers.
 cellName :: Cell -> Text
 cellName cell =
   placeText (cellPlace cell) <> ", " <> operationText (cellOperation cell) <> " "
@@ -91,7 +91,7 @@ cellName cell =
     <> " B, "
     <> cellLoad cell
 
--- | What is in flight, for people: @256 waiting@, @16 x 64@.
+-- | The number in flight, for readers: @256 waiting@, @16 x 64@.
 cellLoad :: Cell -> Text
 cellLoad cell = case cellStyle cell of
   Wait -> number (cellInFlight cell) <> " waiting"
@@ -99,7 +99,7 @@ cellLoad cell = case cellStyle cell of
   where
     number = Text.pack . show
 
--- | For people and in files.
+-- | The name of the commands, for readers and in files.
 operationText :: Operation -> Text
 operationText = \case
   GetHit -> "GET hit"
@@ -107,13 +107,13 @@ operationText = \case
   Set -> "SET"
   Mixed -> "80/20"
 
--- | As in the flags and in files.
+-- | The name of the style, in flags and in files.
 styleText :: Style -> Text
 styleText = \case
   Wait -> "wait"
   Batch -> "batch"
 
--- | For people and in files.
+-- | The name of the place, for readers and in files.
 placeText :: Place -> Text
 placeText = \case
   Standalone -> "standalone"
@@ -136,7 +136,7 @@ serverCores place = if isPinned place then [0] else [0, 1]
 clientCores :: Place -> [Int]
 clientCores place = if isPinned place then [1] else [0, 1]
 
--- | Whether every GET must find something.
+-- | Whether every GET must find a value.
 expectsHits :: Cell -> Bool
 expectsHits cell = cellOperation cell /= GetMiss
 
@@ -179,15 +179,15 @@ instance FromJSON Cell where
       <*> cell .: "in_flight"
       <*> (Common <$> cell .: "keys" <*> cell .: "key_size" <*> cell .: "seed" <*> cell .: "connections")
 
--- | How long a run is, in seconds.
+-- | The length of a run, in seconds.
 data Window = Window
   { windowWarmup :: Double,
     windowDuration :: Double
   }
   deriving stock (Eq, Show)
 
--- | The flags of @compare/PROTOCOL.md@ for a server (any of the cluster) at
--- this host and port.
+-- | The flags of @compare/PROTOCOL.md@, for a server (or one node of the cluster) at this host and
+-- port.
 peerArguments :: (String, Int) -> Window -> Cell -> [String]
 peerArguments (host, port) window cell =
   concat

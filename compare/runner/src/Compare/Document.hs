@@ -1,5 +1,5 @@
--- | Everything that a comparison found, as one file: what reports are made
--- from, and what a later piece of the same comparison is added to.
+-- | All results of a comparison, as one file: reports are made from it, and later results of the
+-- same comparison are added to it.
 module Compare.Document
   ( Document (..),
     schema,
@@ -63,16 +63,16 @@ instance FromJSON Document where
           <*> document .: "absent"
           <*> document .: "samples"
 
--- | 'Left' says why it cannot be read.
+-- | Reads a document. 'Left' says why it cannot be read.
 readDocument :: FilePath -> IO (Either String Document)
 readDocument = eitherDecodeFileStrict'
 
--- | Overwrites.
+-- | Writes a document; overwrites the file.
 writeDocument :: FilePath -> Document -> IO ()
 writeDocument file = Lazy.writeFile file . encode
 
--- | A later piece added to an earlier one, its iterations numbered on. The
--- later one's manifest stays.
+-- | Adds a later document to an earlier one, and continues the numbers of the iterations. The later
+-- one's manifest is kept.
 merge :: Document -> Document -> Document
 merge earlier later =
   later
@@ -97,7 +97,7 @@ validSamples document row cell =
       sampleIsValid sample
   ]
 
--- | Medians over the runs, and how far they spread.
+-- | The medians over the runs, and their spread.
 data Figures = Figures
   { figuresRuns :: Int,
     figuresOps :: Double,
@@ -105,9 +105,9 @@ data Figures = Figures
     figuresOpsMost :: Double,
     -- | Half the 95 % confidence interval of the mean.
     figuresOpsConfidence :: Maybe Double,
-    -- | Nanoseconds.
+    -- | Nanoseconds of the client's processor time.
     figuresCpu :: Double,
-    -- | Nanoseconds of the servers, where it is known.
+    -- | Nanoseconds of the servers' processor time, if known.
     figuresServerCpu :: Maybe Double,
     figuresLatency :: Latency,
     figuresAllocated :: Maybe Double,
@@ -115,8 +115,8 @@ data Figures = Figures
   }
   deriving stock (Eq, Show)
 
--- | 'Nothing' if no run is valid, or any is not: a client that is wrong now and
--- then has no speed.
+-- | The figures of a row at a cell. 'Nothing' if no run is valid, or any run is invalid: the speed
+-- of a client that is wrong now and then means nothing.
 figures :: Document -> Text -> Cell -> Maybe Figures
 figures document row cell = case validSamples document row cell of
   [] -> Nothing
@@ -139,7 +139,7 @@ figures document row cell = case validSamples document row cell of
                   latencyP95 = of' latencyP95,
                   latencyP99 = of' latencyP99,
                   latencyP999 = of' latencyP999,
-                  -- The worst of all, not the middle of the worst.
+                  -- The worst of all runs, not the median of the worst.
                   latencyMax = maximum (map (latencyMax . sampleLatency) samples)
                 },
             figuresAllocated = median <$> traverse sampleAllocated samples,

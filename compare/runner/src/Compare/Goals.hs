@@ -1,9 +1,9 @@
--- | What this library must reach beside its peers, as data, and whether it did.
+-- | The goals of this library beside its peers, as data, and whether it reached them.
 --
--- What can be asked for depends on the server. Where it has room, this library does twice
--- what StackExchange.Redis does. Where twice that is more than the server's core can do,
--- nobody can: there the library is first of all that are not in C, and about as fast as C.
--- Which of the two a cell is comes from the runs, not from a list.
+-- The goal depends on the server. Where the server has room, this library must do twice what
+-- StackExchange.Redis does. Where twice that is more than the server's core can do, no client can:
+-- there the library must be first among all clients that are not written in C, and about as fast as
+-- those in C. The runs decide which of the two cases a cell is, not a list.
 module Compare.Goals
   ( Goal (..),
     Filling (..),
@@ -29,67 +29,67 @@ import Data.Text qualified as Text
 import Text.Printf (printf)
 import Tool.Span (inMicros)
 
--- | One demand and what came of it.
+-- | One goal and its result.
 data Goal = Goal
   { goalCell :: Cell,
-    -- | Against whom: @the best StackExchange.Redis (1.2.6)@.
+    -- | The rival: @the best StackExchange.Redis (1.2.6)@.
     goalAgainst :: Text,
     goalMeasure :: Measure,
-    -- | At least this for throughput, at most for processor time.
+    -- | The bound: a minimum for throughput, a maximum for processor time.
     goalMust :: Double,
     goalVerdict :: Verdict,
-    -- | What decided that this is asked for; 'Nothing' in a cluster, where it does not
-    -- matter, and where it is not known.
+    -- | The reason for this goal; 'Nothing' in a cluster, where it does not matter, and where it is
+    -- not known.
     goalFilling :: Maybe Filling
   }
   deriving stock (Eq, Show)
 
--- | How much of a server's core the best StackExchange.Redis takes.
+-- | How much of a server's core the best StackExchange.Redis uses.
 data Filling = Filling
-  { -- | Commands per second that the core can do, whoever asks: an estimate, which a single
-    -- run may exceed.
+  { -- | Commands per second that the core can do, whichever client asks: an estimate, which a
+    -- single run may exceed.
     fillingCapacity :: Double,
     fillingBasis :: Basis,
-    -- | The row from which that is known.
+    -- | The row that the capacity was derived from.
     fillingRow :: Text,
     -- | Commands per second of the best StackExchange.Redis.
     fillingRival :: Double
   }
   deriving stock (Eq, Show)
 
--- | How the capacity is known: the greater of two medians.
+-- | How the capacity was derived: from the greater of two medians.
 data Basis
-  = -- | By what a command of the row costs the server, the least of all.
+  = -- | From the server's cost of one of the row's commands, the least of all rows.
     LeastCost
-  | -- | By what the row had, the most of all.
+  | -- | From the row's throughput, the greatest of all rows.
     MostDone
   deriving stock (Eq, Show)
 
--- | Whether twice what StackExchange.Redis has is more than the server can do.
+-- | Whether twice the throughput of StackExchange.Redis is more than the server can do.
 isFull :: Filling -> Bool
 isFull found = 2 * fillingRival found > fillingCapacity found
 
--- | What is compared.
+-- | The figure that is compared.
 data Measure
   = Throughput
   | ProcessorTime
   deriving stock (Eq, Show)
 
--- | Ratio, least and greatest ratio within one iteration, our figure, theirs.
+-- | The ratio, the least and greatest ratio within one iteration, our figure, and theirs.
 data Verdict
   = Reached Double (Double, Double) Double Double
   | Missed Double (Double, Double) Double Double
-  | -- | Why there is no ratio.
+  | -- | The reason why there is no ratio.
     NotMeasured Text
   deriving stock (Eq, Show)
 
--- | Whether it was.
+-- | Whether the goal was reached.
 isReached :: Goal -> Bool
 isReached goal = case goalVerdict goal of
   Reached {} -> True
   _ -> False
 
--- | All goals whose cell was to be measured.
+-- | All goals whose cell was among those to be measured.
 judge :: [Cell] -> Document -> [Goal]
 judge cells document = concatMap goals (filter (`elem` cells) wanted)
   where
@@ -159,10 +159,10 @@ judge cells document = concatMap goals (filter (`elem` cells) wanted)
       (Nothing, _) -> NotMeasured "no valid run of redis-client"
       (_, Nothing) -> NotMeasured ("no valid run of " <> rival)
 
--- | How full the server of a cell is. What its core can do is taken from all cells that ask
--- the same of it, however many ask: few callers make a command dear, and that is not the
--- server's limit. Older reports do not have what a command cost; there it is what the
--- fastest row had. 'Nothing' without a run of StackExchange.Redis.
+-- | How full the server of a cell is. The capacity of its core is derived from all cells with the
+-- same commands, whatever the number in flight: with few callers a command is expensive, and that
+-- is not the server's limit. Older reports lack the cost of a command; there the capacity is the
+-- throughput of the fastest row. 'Nothing' without a run of StackExchange.Redis.
 filling :: Document -> Cell -> Maybe Filling
 filling document cell = do
   rival <- greatest [figuresOps found | row <- rowNames document StackExchange, Just found <- [figures document row cell]]

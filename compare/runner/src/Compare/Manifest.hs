@@ -1,5 +1,5 @@
--- | Where the numbers come from: what "Tool.Bench.Environment" tells of the
--- machine, and the programs that a comparison needs beside it.
+-- | The origin of the numbers: the machine, as "Tool.Bench.Environment" reports it, and the
+-- programs that a comparison needs.
 module Compare.Manifest
   ( manifest,
     publicOptions,
@@ -21,9 +21,8 @@ import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
 import Tool.Bench.ServerFacts (startedServerHash)
 
--- | The machine as it is now and the programs, from the options that the
--- comparison was run with. The server's version, which is known when servers
--- have run, is added then.
+-- | The machine as it is now, the programs, and the options of this comparison. The server's
+-- version is added later, when the servers have run.
 manifest :: [String] -> IO (String -> Value)
 manifest arguments = do
   now <- getCurrentTime
@@ -56,8 +55,7 @@ manifest arguments = do
       ]
         <> [Key.fromText name .= value | (name, value) <- Map.toList (manifestFacts machine)]
 
--- | What a command line says to everyone: without where things are on this
--- machine, and without the password.
+-- | A command line for publication: without the paths on this machine, and without the password.
 publicOptions :: [String] -> [String]
 publicOptions = \case
   name : value : rest
@@ -70,7 +68,7 @@ publicOptions = \case
   where
     hidden = ["--output", "--compare", "--password"]
 
--- What a program prints; 'Nothing' if it is not there or fails.
+-- A program's output; 'Nothing' if the program does not exist or fails.
 says :: FilePath -> [String] -> IO (Maybe Text)
 says program arguments =
   either nothing found <$> try (readProcessWithExitCode program arguments "")

@@ -1,9 +1,9 @@
--- | Carrying the comparison out: for each iteration and each set of servers,
--- fresh ones; then each cell, and in it each row, one after the other.
+-- | Runs the comparison: for each iteration and each set of servers, it starts fresh ones; then it
+-- measures each cell, and in each cell one row after the other.
 --
--- Within a cell the rows take turns in being first, and every second iteration
--- goes backwards, so that nobody always runs on a warm or a tired machine.
--- Only the servers of the cell and the row under test are alive.
+-- Within a cell the rows take turns in being first, and every second iteration goes backwards, so
+-- that no row always runs on a warm or a tired machine. Only the servers of the cell and the
+-- measured row run at that time.
 module Compare.Measure
   ( Measurement (..),
     measure,
@@ -41,18 +41,18 @@ import Tool.Bench.Document (Reference (..))
 import Tool.Bench.RedisBenchmark (RedisBenchmark (..), runRedisBenchmark)
 import Tool.Span (inMicros, microsIn, remaining, secondsIn)
 
--- | What to carry out.
+-- | The measurements to make.
 data Measurement = Measurement
   { measurementRows :: [Row],
     measurementCells :: [Planned],
     measurementWindow :: Window,
-    -- | Their numbers.
+    -- | The numbers of the iterations.
     measurementIterations :: [Int],
     -- | Whether @redis-benchmark@ runs beside the peers.
     measurementReference :: Bool
   }
 
--- | What it comes to, in lines.
+-- | The plan as lines of text.
 measurementPlan :: Measurement -> [String]
 measurementPlan measurement =
   planLines
@@ -66,8 +66,8 @@ measurementPlan measurement =
 reference :: Measurement -> Cell -> Bool
 reference measurement cell = measurementReference measurement && hasReference cell
 
--- | Runs it all; blocks for long. Says on the way what it does, and how long it
--- will still take. Servers' version and the samples.
+-- | Runs all measurements; blocks for a long time. Announces its progress and the time that is
+-- left. Returns the servers' version and the samples.
 measure :: (String -> IO ()) -> Measurement -> IO (String, [Sample])
 measure announce measurement = do
   processors <- getNumProcessors
@@ -101,7 +101,7 @@ measure announce measurement = do
         (done + 1)
         (iterations * cellCount)
         (remaining whole (secondsOf done) since)
-    -- How much of the estimate is for the cells that are done.
+    -- The part of the estimate that is for the cells that are done.
     secondsOf done =
       let (full, some) = done `divMod` max 1 cellCount
           inOrder = concat (groups (measurementCells measurement))
@@ -128,7 +128,7 @@ summary sample = case sampleProblems sample of
       (inMicros (latencyMax (sampleLatency sample)))
   problems -> printf "%-28s INVALID: %s" (Text.unpack (sampleRow sample)) (Text.unpack (Text.intercalate "; " problems))
 
--- One row at one cell.
+-- Measures one row at one cell.
 runPeer :: Bool -> Window -> Servers -> Int -> Cell -> Row -> IO Sample
 runPeer pinning usual servers iteration cell row = do
   before <- counts servers
@@ -140,13 +140,13 @@ runPeer pinning usual servers iteration cell row = do
   where
     window = rowWindow usual row
 
--- | Runs a peer with these arguments, its command line changed by a function;
--- 'Left' says why there is no report. Blocks until it has ended.
+-- | Runs a peer with these arguments, after a function has changed its command line. 'Left' says
+-- why there is no report. Blocks until the peer has ended.
 runReport :: ([String] -> [String]) -> Window -> Row -> [String] -> IO (Either Text PeerReport)
 runReport change window row arguments = do
   environment <- getEnvironment
   let (program, rest) = case change (rowRun row <> arguments) of
-        -- A path is from the row's folder, where it may not have been looked for.
+        -- A path is relative to the row's folder, but might be looked for elsewhere.
         first : others -> (if '/' `elem` first then rowFolder row </> first else first, others)
         [] -> ("true", [])
       command =
@@ -154,7 +154,7 @@ runReport change window row arguments = do
           { cwd = Just (rowFolder row),
             env = Just (rowVariables row environment)
           }
-      -- Its start, its end, and 10 s in which commands may still be answered.
+      -- Time for its start and its end, and 10 s in which commands may still be answered.
       limit = windowWarmup window + windowDuration window + 25
   outcome <- timeout (microsIn limit) (try (readCreateProcessWithExitCode command ""))
   pure $ case outcome of
@@ -171,14 +171,14 @@ lastLine text = case reverse (filter (not . Text.null) (map Text.strip (Text.lin
   line : _ -> Text.take 300 line
   [] -> "it says nothing"
 
--- | Puts a command line on the client's cores, if there are as many.
+-- | Keeps a command line on the client's cores, if the machine has enough.
 pinned :: Bool -> Cell -> [String] -> [String]
 pinned pinning cell arguments
   | pinning = onCores (clientCores (cellPlace cell)) <> arguments
   | otherwise = arguments
 
--- redis-benchmark reads what is there, but writes values of its own, and in a
--- cluster its keys have other names: so only GETs of one server.
+-- redis-benchmark reads the existing values, but writes values of its own, and in a cluster its
+-- keys have other names: so it is used only for GETs on one server.
 hasReference :: Cell -> Bool
 hasReference cell =
   cellOperation cell == GetHit && not (isCluster (cellPlace cell)) && commonKeySize (cellCommon cell) == 16

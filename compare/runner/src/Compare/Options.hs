@@ -12,13 +12,13 @@ import Compare.Pair (PairOptions (..))
 import Data.List qualified as List
 import Options.Applicative
 
--- | What to do.
+-- | The mode of the program.
 data Mode
-  = -- | All rows at all cells.
+  = -- | Measure all rows at all cells.
     CompareClients ClientOptions
-  | -- | This library and StackExchange.Redis: set, get, mixed.
+  | -- | Compare this library with StackExchange.Redis: set, get, mixed.
     ComparePair PairOptions
-  | -- | This library with other numbers of callers and connections.
+  | -- | Measure this library with different numbers of callers and connections.
     Sweep PairOptions
 
 -- | How to compare all rows.
@@ -27,12 +27,12 @@ data ClientOptions = ClientOptions
     clientWorkloads :: [FilePath],
     clientWindow :: Window,
     clientIterations :: Int,
-    -- | Only rows whose names contain one of these; all when empty.
+    -- | Only rows whose names contain one of these texts; empty: all rows.
     clientRows :: [String],
     clientOutput :: FilePath,
-    -- | Whether to add to what is in the output folder.
+    -- | Whether to add to the results in the output folder.
     clientAppend :: Bool,
-    -- | Only say what would be done.
+    -- | Only print the plan.
     clientPlan :: Bool,
     -- | Only write the reports again.
     clientRender :: Bool,
@@ -48,7 +48,7 @@ modeParser =
       <> command "pair" (info (ComparePair <$> pairOptions "comparison.json" 30) (progDesc "Compare with StackExchange.Redis: set, get, mixed"))
       <> command "sweep" (info (Sweep <$> pairOptions "concurrency-tuning.json" 10) (progDesc "Sweep callers and connections of redis-client"))
 
--- | What is wrong with numbers that can be read.
+-- | Checks the numbers of the options; says what is wrong with them.
 modeProblem :: Mode -> Maybe String
 modeProblem = \case
   CompareClients options -> window (clientWindow options) <|> least "--iterations" 1 (clientIterations options)
@@ -64,7 +64,7 @@ modeProblem = \case
         <|> least "--connections" 1 (pairConnections options)
         <|> least "--in-flight" 1 (pairInFlight options)
         <|> positive "--duration" (pairDuration options)
-    -- "key:" and the digits of the last of a hundred thousand.
+    -- "key:" and the digits of the last of a hundred thousand keys.
     smallestKey = 9
     least :: String -> Int -> Int -> Maybe String
     least name bound number
@@ -99,7 +99,7 @@ windowOptions =
     <$> latest 1.5 (option auto (long "warmup" <> metavar "SECONDS" <> help "Before each measurement (default: 1.5)"))
     <*> latest 2 (option auto (long "duration" <> metavar "SECONDS" <> help "Of each measurement (default: 2)"))
 
--- The last of them wins, so that a script's flags can be followed by others.
+-- The last option wins, so that other flags may follow a script's flags.
 latest :: a -> Parser a -> Parser a
 latest fallback parser = List.foldl' (\_ new -> new) fallback <$> many parser
 

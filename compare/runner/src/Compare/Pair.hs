@@ -1,4 +1,4 @@
--- | This library and StackExchange.Redis alone, on any server: what
+-- | Measures this library and StackExchange.Redis alone, on any server, as
 -- @run-comparison.sh@ and @run-concurrency-tuning.sh@ do.
 module Compare.Pair
   ( PairOptions (..),
@@ -28,10 +28,10 @@ import System.Exit (ExitCode (..))
 import System.FilePath (replaceExtension, takeDirectory, (</>))
 import Text.Printf (printf)
 
--- | Where and how.
+-- | The server, the load, and the output.
 data PairOptions = PairOptions
   { pairCompareFolder :: FilePath,
-    -- | 'Nothing': a server or cluster of our own.
+    -- | The server's host; 'Nothing': start a server or cluster.
     pairHost :: Maybe String,
     pairPort :: Int,
     pairPassword :: Maybe String,
@@ -41,19 +41,19 @@ data PairOptions = PairOptions
     pairKeySize :: Int,
     -- | Bytes.
     pairValueSize :: Int,
-    -- | Per server.
+    -- | Connections per server.
     pairConnections :: Int,
     pairInFlight :: Int,
-    -- | Of each measurement; the warm-up is a tenth of it, and at least 1 s.
+    -- | The seconds of each measurement; the warm-up is a tenth of that, and at least 1 s.
     pairDuration :: Double,
     pairOutput :: FilePath
   }
   deriving stock (Eq, Show)
 
--- | Operations per second of SET, GET and mixed. A table on standard output, a
--- file, and 0 if and only if redis-client has at least 90 % of the best version
--- of StackExchange.Redis in each. What the numbers were made with, from what the
--- server is, goes into a file beside it; a file that is there is not overwritten.
+-- | Measures the operations per second of SET, GET and mixed. Prints a table on standard output and
+-- writes a file. Returns 0 if and only if redis-client has at least 90 % of the best
+-- StackExchange.Redis version in each. A second file beside it records how the numbers were made,
+-- beginning with the server. An existing file is not overwritten.
 comparePair :: (String -> IO ()) -> (String -> Value) -> PairOptions -> IO ExitCode
 comparePair announce about options = unlessThere announce options $ do
   rows <- peers announce options ["client", "redis-client"]
@@ -98,9 +98,9 @@ comparePair announce about options = unlessThere announce options $ do
           | all (\(_, theirRate, _, ourRate) -> ourRate >= 0.9 * theirRate) results -> ExitSuccess
           | otherwise -> ExitFailure 1
 
--- | Operations per second of redis-client with 1 to 64 waiting callers and 1, 2
--- and 4 connections: a table on standard output, the best of each operation
--- last, and files as of 'comparePair'.
+-- | Measures the operations per second of redis-client with 1 to 64 waiting callers and 1, 2 and 4
+-- connections. Prints a table on standard output, with the best of each operation last, and writes
+-- files like 'comparePair'.
 sweep :: (String -> IO ()) -> (String -> Value) -> PairOptions -> IO ExitCode
 sweep announce about options = unlessThere announce options $ do
   rows <- peers announce options ["redis-client"]
@@ -125,7 +125,7 @@ sweep announce about options = unlessThere announce options $ do
           [] -> pure ()
       pure (if length good == length found then ExitSuccess else ExitFailure 2)
 
--- What was measured once is kept.
+-- Existing results are kept.
 unlessThere :: (String -> IO ()) -> PairOptions -> IO ExitCode -> IO ExitCode
 unlessThere announce options action = do
   there <- doesFileExist (pairOutput options)
@@ -137,7 +137,7 @@ announceTime :: (String -> IO ()) -> Int -> Double -> IO ()
 announceTime announce count seconds =
   announce (printf "%d measurements: about %.1f minutes" count (seconds / 60))
 
--- The warm-up is a tenth, but not less than 1 s.
+-- The warm-up is a tenth of the duration, but at least 1 s.
 usualWindow :: PairOptions -> Window
 usualWindow options = Window {windowWarmup = max 1 (pairDuration options / 10), windowDuration = pairDuration options}
 
@@ -148,8 +148,8 @@ peers announce options names = do
   forM_ absent $ \one -> announce (Text.unpack (absentName one <> ": " <> absentWhy one))
   pure rows
 
--- A filled server and a way to run a row on it: operations per second, or why
--- there are none. What it is and where that was goes into the manifest first.
+-- Provides a filled server, and a function that runs a row on it: operations per second, or the
+-- reason why there are none. It writes the manifest first.
 withTarget :: (String -> Value) -> PairOptions -> ((Row -> Operation -> Int -> Int -> IO (Either Text Double)) -> IO a) -> IO a
 withTarget about options action = case pairHost options of
   Nothing -> withServers cell $ \servers -> do

@@ -1,8 +1,8 @@
--- | What is measured by whom, in which order, and how long that takes.
+-- | The plan: the rows and cells that are measured, their order, and the time that it takes.
 --
--- Not every row is measured at every cell: a goal's cell wants everybody, while
--- the other sizes and commands want those only that can be first. A workload file
--- names them.
+-- Not every row is measured at every cell: the cell of a goal needs all rows, but for the other
+-- sizes and commands only the rows that could be the fastest are measured. A workload file names
+-- them.
 module Compare.Plan
   ( Planned (..),
     together,
@@ -25,15 +25,15 @@ import Data.Text (Text)
 import Data.Text qualified as Text
 import Text.Printf (printf)
 
--- | A cell, and who is measured at it.
+-- | A cell, and the rows that are measured at it.
 data Planned = Planned
   { plannedCell :: Cell,
-    -- | What the names of its rows begin with; all rows when empty.
+    -- | The prefixes of the names of its rows; empty: all rows.
     plannedNames :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | Each cell once, where it first came, with everybody whom any of them names.
+-- | Each cell once, at its first place, with all rows that any of its occurrences names.
 together :: [Planned] -> [Planned]
 together planned =
   [ Planned {plannedCell = cell, plannedNames = if any null names then [] else List.nub (concat names)}
@@ -41,14 +41,15 @@ together planned =
       let names = [plannedNames one | one <- planned, plannedCell one == cell]
   ]
 
--- | The rows that are measured at a cell: those named that can.
+-- | The rows that are measured at a cell: those that are named and support it.
 plannedRows :: [Row] -> Planned -> [Row]
 plannedRows rows planned = filter (\row -> rowCan (plannedCell planned) row && named row) rows
   where
     named row = null (plannedNames planned) || any (`Text.isPrefixOf` rowName row) (plannedNames planned)
 
--- | The order in an iteration: another row first each time, each once in as many
--- iterations as there are rows, and every second time backwards from it.
+-- | The order of the rows in an iteration: another row is first each time, so that each is first
+-- once in as many iterations as there are rows; every second iteration goes backwards from the
+-- first row.
 turns :: Int -> [a] -> [a]
 turns iteration rows = case splitAt (iteration `mod` max 1 (length rows)) rows of
   (sooner, first : later)
@@ -56,25 +57,25 @@ turns iteration rows = case splitAt (iteration `mod` max 1 (length rows)) rows o
     | otherwise -> first : later <> sooner
   (_, []) -> []
 
--- | Cells that can share servers, in the order in which they came.
+-- | Groups of cells that can share servers, in the order in which they came.
 groups :: [Planned] -> [[Planned]]
 groups planned = [filter ((== key) . share) planned | key <- List.nub (map share planned)]
   where
     share one = let cell = plannedCell one in (cellPlace cell, cellValueSize cell, cellCommon cell)
 
--- | The window of a row that needs more warm-up than is usual.
+-- | The window of a row, with the longer warm-up that some rows need.
 rowWindow :: Window -> Row -> Window
 rowWindow usual row = usual {windowWarmup = max (rowWarmup row) (windowWarmup usual)}
 
--- | About how many seconds the run of a row takes, with start and end of its
--- program; without a row, that of @redis-benchmark@.
+-- | About how many seconds the run of a row takes, including the start and end of its program;
+-- without a row, the run of @redis-benchmark@.
 runSeconds :: Window -> Maybe Row -> Double
 runSeconds usual = \case
   Nothing -> windowDuration usual + 0.3
   Just row -> let window = rowWindow usual row in windowWarmup window + windowDuration window + 0.3
 
--- | About how many seconds all iterations take, from whether @redis-benchmark@
--- runs at a cell.
+-- | About how many seconds all iterations take. The function says whether @redis-benchmark@ runs at
+-- a cell.
 estimate :: (Cell -> Bool) -> Window -> [Row] -> Int -> [Planned] -> Double
 estimate hasReference window rows iterations planned =
   fromIntegral iterations * (sum (map (cellSeconds hasReference window rows) planned) + sum (map serverSeconds (groups planned)))
@@ -84,13 +85,13 @@ cellSeconds hasReference window rows planned =
   sum (map (runSeconds window . Just) (plannedRows rows planned))
     + (if hasReference (plannedCell planned) then runSeconds window Nothing else 0)
 
--- Starting and filling them.
+-- The time to start and fill the servers.
 serverSeconds :: [Planned] -> Double
 serverSeconds = \case
   one : _ | isCluster (cellPlace (plannedCell one)) -> 4
   _ -> 1
 
--- | What is going to be measured: the sum first, then a line for each cell.
+-- | The plan as text: the sum first, then a line for each cell.
 planLines :: (Cell -> Bool) -> Window -> [Row] -> Int -> [Planned] -> [String]
 planLines hasReference window rows iterations planned =
   printf

@@ -1,7 +1,7 @@
 -- | The runner: from a command line to results and an exit status.
 --
--- 0: every goal reached (or none asked for). 1: goals missed, each named.
--- 2: it could not be measured, or this library's own numbers are not valid.
+-- 0: every goal was reached (or none was judged). 1: goals were missed; each is named. 2: the
+-- measurement failed, or this library's own numbers are not valid.
 module Compare.Program
   ( runProgram,
   )
@@ -37,8 +37,7 @@ import System.IO (BufferMode (..), hPutStrLn, hSetBuffering, stderr, stdout)
 import Tool.Sigterm (unwindOnSigterm)
 import Tool.Utf8 (useUtf8)
 
--- | Reads the command line and does what it says. Blocks for as long as that
--- takes.
+-- | Reads the command line and carries it out. Blocks for as long as that takes.
 runProgram :: IO ExitCode
 runProgram = do
   useUtf8
@@ -51,7 +50,7 @@ runProgram = do
       Nothing -> carryOut mode
     Failure failure -> case execFailure failure "redis-client-compare" of
       (_, ExitSuccess, _) -> ExitSuccess <$ putStrLn (fst (renderFailure failure "redis-client-compare"))
-      -- One line: what is wrong, without all that would be right.
+      -- One line: the error alone, without the usage text.
       (message, _, _) -> cannot (unwords (words (maybe "" show (unChunk (helpError message)))) <> " (try --help)")
     CompletionInvoked _ -> cannot "completion is not supported"
   where
@@ -90,7 +89,7 @@ compareClients options
         if clientPlan options
           then pure ExitSuccess
           else do
-            -- Before the load, which would be all that the machine says of itself.
+            -- Before the load, which would otherwise dominate the machine's facts.
             about <- aboutThis
             (server, samples) <- measure announce measurement
             let fresh =
@@ -111,7 +110,7 @@ compareClients options
     wanted row =
       null (clientRows options) || any (`isInfixOf` Text.unpack (rowName row)) (clientRows options)
 
--- The machine and the programs, and what was asked of them.
+-- The machine, the programs, and the options of this run.
 aboutThis :: IO (String -> Value)
 aboutThis = manifest . publicOptions =<< getArgs
 

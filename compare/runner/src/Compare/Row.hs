@@ -1,5 +1,5 @@
--- | The peers: what their @build.sh@ says of them, and which of them are ours,
--- StackExchange.Redis, or the limit.
+-- | The peers, as their @build.sh@ describes them, and their kind: ours, StackExchange.Redis, or
+-- the limit.
 module Compare.Row
   ( Row (..),
     Absent (..),
@@ -35,21 +35,21 @@ data Row = Row
     rowVersion :: Text,
     rowOrigin :: Text,
     rowLanguage :: Text,
-    -- | Program and leading arguments.
+    -- | The program and its first arguments.
     rowRun :: [String],
     rowEnvironment :: Map String String,
-    -- | The least warm-up that it needs, in seconds.
+    -- | The least warm-up that the row needs, in seconds.
     rowWarmup :: Double,
     rowCluster :: Bool,
     rowStyles :: [Style],
-    -- | Not a client that people use in place of ours, but what is possible.
+    -- | Whether the row only shows what is possible, and is not an alternative to our client.
     rowLimit :: Bool,
-    -- | Where it is started.
+    -- | The folder in which it is started.
     rowFolder :: FilePath
   }
   deriving stock (Eq, Show)
 
--- | A row that could not be had.
+-- | A row that is not available, with the reason.
 data Absent = Absent
   { absentName :: Text,
     absentWhy :: Text
@@ -70,7 +70,7 @@ instance ToJSON Row where
         "limit" .= rowLimit row
       ]
 
--- Of a row that was measured once: it cannot be run any more.
+-- A row that is read from a file has no folder, so it cannot run any more.
 instance FromJSON Row where
   parseJSON = withObject "row" $ \row ->
     Row
@@ -92,7 +92,7 @@ instance ToJSON Absent where
 instance FromJSON Absent where
   parseJSON = withObject "row" $ \row -> Absent <$> row .: "row" <*> row .: "absent"
 
--- | What a row is in the comparison.
+-- | The part that a row plays in the comparison.
 data Kind
   = Ours
   | StackExchange
@@ -100,7 +100,7 @@ data Kind
   | Other
   deriving stock (Eq, Show)
 
--- | By name and flag.
+-- | The kind of a row, by its name and flag.
 rowKind :: Row -> Kind
 rowKind row
   | rowName row == ourName = Ours
@@ -112,7 +112,7 @@ rowKind row
 ourName :: Text
 ourName = "redis-client"
 
--- | The row of @redis-benchmark@, which is no peer.
+-- | The row of @redis-benchmark@, which is not a peer.
 referenceName :: Text
 referenceName = "redis-benchmark"
 
@@ -121,8 +121,8 @@ rowCan :: Cell -> Row -> Bool
 rowCan cell row =
   cellStyle cell `elem` rowStyles row && (rowCluster row || not (isCluster (cellPlace cell)))
 
--- | The environment that a row is started with, from that of this process: what
--- changes a runtime is not inherited, lest it change a row unseen.
+-- | The environment with which a row is started, from that of this process. Variables that change a
+-- runtime are not inherited, so that they cannot change a row unnoticed.
 rowVariables :: Row -> [(String, String)] -> [(String, String)]
 rowVariables row inherited =
   Map.toList (rowEnvironment row <> Map.filterWithKey (const . harmless) (Map.fromList inherited))
@@ -131,8 +131,7 @@ rowVariables row inherited =
       name `notElem` ["GHCRTS", "NODE_OPTIONS", "GOGC", "GODEBUG", "GOMAXPROCS", "GOMEMLIMIT"]
         && not (any (`isPrefixOf` name) ["DOTNET_", "COMPlus_"])
 
--- | What a @build.sh@ in this folder has printed; 'Left' quotes a line that
--- cannot be understood.
+-- | Parses the output of a @build.sh@ in this folder; 'Left' quotes a line that is not valid.
 parseRows :: FilePath -> Char8.ByteString -> Either String [Either Absent Row]
 parseRows folder output = traverse line (filter (not . Char8.null) (map strip (Char8.lines output)))
   where
@@ -144,8 +143,8 @@ parseRows folder output = traverse line (filter (not . Char8.null) (map strip (C
         Right _ -> Left ("a row that says neither run nor absent: " <> Char8.unpack text)
         Left problem -> Left (problem <> ": " <> Char8.unpack text)
 
--- | Builds every peer below @compare@ whose folder is wanted, and asks for its rows, one after the
--- other. A peer that cannot be built is absent.
+-- | Builds every wanted peer below @compare@, and asks for its rows, one peer after the other. A
+-- peer that cannot be built is absent.
 buildPeers :: (String -> IO ()) -> (FilePath -> Bool) -> FilePath -> IO ([Absent], [Row])
 buildPeers announce wanted compareFolder = do
   names <- sort <$> listDirectory (compareFolder </> "peers")

@@ -1,4 +1,4 @@
--- | What one run of one row found, and what is wrong with it if anything is.
+-- | The result of one run of one row, and its problems, if any.
 module Compare.Sample
   ( Sample (..),
     Latency (..),
@@ -27,24 +27,25 @@ data Sample = Sample
     sampleOpsPerSecond :: Double,
     -- | Nanoseconds of the client's processor time per operation.
     sampleCpuPerOp :: Double,
-    -- | The same of the servers, warm-up included; not in older reports.
+    -- | Nanoseconds of the servers' processor time per operation, including the warm-up; older
+    -- reports lack it.
     sampleServerCpuPerOp :: Maybe Double,
     sampleLatency :: Latency,
-    -- | Bytes per operation, where the runtime tells.
+    -- | Bytes allocated per operation, if the runtime counts them.
     sampleAllocated :: Maybe Double,
     sampleConnections :: Int,
     sampleHits :: Int,
     sampleMisses :: Int,
-    -- | What it said of its settings.
+    -- | The peer's notes about its settings.
     sampleNotes :: [Text],
-    -- | Its runtime, as it says.
+    -- | The peer's runtime, as it reports it.
     sampleRuntime :: Text,
-    -- | Why its numbers must not be used; empty if they may.
+    -- | The reasons why its numbers must not be used; empty if they may be.
     sampleProblems :: [Text]
   }
   deriving stock (Eq, Show)
 
--- | Nanoseconds.
+-- | Percentiles of the latency, in nanoseconds.
 data Latency = Latency
   { latencyP50 :: Double,
     latencyP90 :: Double,
@@ -55,7 +56,7 @@ data Latency = Latency
   }
   deriving stock (Eq, Show)
 
--- | Whether its numbers may be used.
+-- | Whether the numbers of the sample may be used.
 sampleIsValid :: Sample -> Bool
 sampleIsValid = null . sampleProblems
 
@@ -117,7 +118,7 @@ instance FromJSON Sample where
       <*> sample .: "runtime"
       <*> sample .: "problems"
 
--- | What a peer prints: @compare/PROTOCOL.md@.
+-- | The report that a peer prints: @compare/PROTOCOL.md@.
 data PeerReport = PeerReport
   { reportSeconds :: Double,
     reportOperations :: Int,
@@ -160,9 +161,8 @@ instance FromJSON PeerReport where
             <*> report .:? "notes" .!= []
             <*> report .:? "runtime" .!= ""
 
--- | What is wrong with a report, a line each, from how many cores the client
--- had, how long the window should have been, and what the servers counted
--- before and after.
+-- | The problems of a report, one line each, given the number of the client's cores, the intended
+-- window, and the servers' counts before and after.
 problemsOf :: Int -> Window -> Cell -> Counts -> Counts -> PeerReport -> [Text]
 problemsOf cores window cell before after report =
   concat
@@ -202,8 +202,8 @@ problemsOf cores window cell before after report =
 number :: Int -> Text
 number = Text.pack . show
 
--- | Nanoseconds of the servers' processor time for each command between two
--- counts; 'Nothing' if there was none, or it is not known.
+-- | Nanoseconds of the servers' processor time for each command between two counts; 'Nothing' if
+-- there was no command, or the time is not known.
 serverCpuPerOp :: Counts -> Counts -> Maybe Double
 serverCpuPerOp before after
   | ran > 0 = (\from to -> (to - from) / fromIntegral ran) <$> countsCpu before <*> countsCpu after
@@ -211,7 +211,7 @@ serverCpuPerOp before after
   where
     ran = countsGet after + countsSet after - countsGet before - countsSet before
 
--- | A sample from a report, its problems and what the servers needed.
+-- | A sample, from a report, its problems, and the servers' processor time.
 sampleOf :: Text -> Cell -> Int -> [Text] -> Maybe Double -> PeerReport -> Sample
 sampleOf row cell iteration problems serverCpu report =
   Sample
@@ -233,7 +233,7 @@ sampleOf row cell iteration problems serverCpu report =
   where
     operations = fromIntegral (reportOperations report)
 
--- | A run that gave no report, and why.
+-- | The sample of a run without a report, with the reason.
 failedSample :: Text -> Cell -> Int -> Text -> Sample
 failedSample row cell iteration why =
   Sample

@@ -1,4 +1,4 @@
--- | Servers of our own for a cell: started, filled, asked what they counted.
+-- | Private servers for a cell: they are started, filled, and asked for their counts.
 module Compare.Servers
   ( fillKeys,
 
@@ -36,26 +36,26 @@ data Servers = Servers
     serversAll :: [Server]
   }
 
--- | Host and port of the server, or of any in the cluster.
+-- | Host and port of the server, or of one node of the cluster.
 serversAddress :: Servers -> (String, Int)
 serversAddress servers = (Server.serverHost first, Server.serverPort first)
   where
     first = serversFirst servers
 
--- | Such as @redis 7.0.15@.
+-- | The servers' name and version, such as @redis 7.0.15@.
 serversVersion :: Servers -> IO String
 serversVersion servers = do
   said <- replyText <$> Server.command (serversFirst servers) ["INFO", "server"]
   pure (maybe "an unknown server" Char8.unpack (said >>= nameAndVersion . infoFields))
 
--- | Fresh servers with all keys of the cell written, for the length of an
--- action. The cells that differ in operation, style and number in flight only
--- may share them: whatever is written is what was there.
+-- | Fresh servers with all keys of the cell written, for the duration of an action. Only cells that
+-- differ just in operation, style and number in flight may share them: every SET writes the value
+-- that is there already.
 withServers :: Cell -> (Servers -> IO a) -> IO a
 withServers cell action = case cellPlace cell of
   Cluster ->
-    -- A node that does not get the processor for a while must not count as
-    -- failed: all of them share one core with nothing to spare.
+    -- A node that does not get the processor for a while must not count as failed: all of them
+    -- share one busy core.
     withCluster defaultClusterOptions {clusterNodeTimeout = 15000, clusterServer = options} $ \cluster ->
       clusterNodes cluster >>= \case
         first : rest -> filled Servers {serversFirst = nodeServer first, serversAll = map nodeServer (first : rest)}
@@ -85,16 +85,16 @@ fill cell servers = fillKeys config cell
       | isCluster (cellPlace cell) = Config.clusterConfig (Config.TcpEndpoint name (fromIntegral port) :| [])
       | otherwise = Config.standaloneConfig name (fromIntegral port)
 
--- | How often commands ran, and what the servers needed.
+-- | The number of commands that ran, and the servers' processor time.
 data Counts = Counts
   { countsGet :: Int,
     countsSet :: Int,
-    -- | Nanoseconds of processor time, user and system, if all servers tell.
+    -- | Nanoseconds of processor time, user and system, if all servers report it.
     countsCpu :: Maybe Double
   }
   deriving stock (Eq, Show)
 
--- | What all servers together have run, and used, since they started.
+-- | The commands and the processor time of all servers together since they started.
 counts :: Servers -> IO Counts
 counts servers = do
   statistics <- forM (serversAll servers) Server.commandStatistics

@@ -1,5 +1,4 @@
--- | The files of @compare/workloads@: grids of cells that everyone is measured
--- at.
+-- | The files of @compare/workloads@: grids of cells that all rows are measured at.
 module Compare.Workload
   ( Workload (..),
     readWorkloads,
@@ -15,17 +14,16 @@ import Data.Text (Text)
 -- | A grid: each place with each operation, each value size, each style and
 -- each number in flight.
 data Workload = Workload
-  { -- | What the grid is for.
+  { -- | The purpose of the grid.
     workloadWhy :: Text,
     workloadPlaces :: [Place],
     workloadOperations :: [Operation],
     workloadValueSizes :: [Int],
-    -- | Callers that wait for each reply.
+    -- | The numbers of callers that wait for each reply.
     workloadWaiting :: [Int],
-    -- | Commands in flight in batches of 64.
+    -- | The numbers of commands in flight in batches of 64.
     workloadBatches :: [Int],
-    -- | Who is measured: what the names of the rows begin with; everybody when
-    -- empty.
+    -- | The prefixes of the names of the rows that are measured; empty: all rows.
     workloadRows :: [Text],
     workloadCommon :: Common
   }
@@ -48,8 +46,8 @@ instance FromJSON Workload where
               <*> grid .:? "connections" .!= commonConnections defaultCommon
           )
 
--- | The cells of several files, each once, and who is measured at them. 'Left'
--- names the file that cannot be read.
+-- | The cells of several files, each once, with the rows that are measured at them. 'Left' names
+-- the file that cannot be read.
 readWorkloads :: [FilePath] -> IO (Either String [Planned])
 readWorkloads files = do
   found <- mapM (\file -> either (Left . ((file <> ": ") <>)) Right <$> eitherDecodeFileStrict' file) files

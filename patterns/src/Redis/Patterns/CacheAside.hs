@@ -1,4 +1,4 @@
--- | Values that are computed once, and kept by the server for a while.
+-- | A cache of values that are computed once, and stored on the server for a while.
 --
 -- > cache <- newCache client (keeping "user" codec)
 -- > user <- cached cache "7" (loadUser 7)
@@ -8,38 +8,38 @@
 --
 -- == What is promised
 --
--- __Nothing stale.__ What 'cached' returns was computed after every invalidation of its key that
--- was answered before the call. A computation that was under way when its key was invalidated is not
--- kept. So first write to where the value comes from, then 'invalidate'.
+-- __Nothing stale.__ A value that 'cached' returns was computed after every invalidation of its key
+-- that was answered before the call. A computation that was running when its key was invalidated is
+-- not stored. So first write to the source of the value, then call 'invalidate'.
 --
--- __One computes.__ Of those who miss together one computes, and the others wait for it: in one process,
--- and for 'keepingWait' also in others.
+-- __One computes.__ Of the callers that miss together, one computes the value and the others wait
+-- for it: within one process, and for up to 'keepingWait' also across processes.
 --
--- __Early.__ Shortly before a value expires one caller computes it anew while the others still get it
--- (at random, the sooner the longer it took to compute). And values that are stored together do not
--- expire together ('keepingJitter').
+-- __Early.__ Shortly before a value expires, one caller computes it anew while the others still get
+-- the old one (at random, and the sooner the longer the computation took). Values that are stored
+-- together do not expire together ('keepingJitter').
 --
--- == What is not
+-- == What is not promised
 --
--- Replication is asynchronous: after a fail-over a value may be there again whose invalidation was
--- lost. And an invalidation that fails leaves the value for the rest of its time: 'invalidate'
--- throws then, and is to be called again. If who should call it dies first, the value's time is all that
--- ends it. So that time is the bound of how old a value may be when everything goes wrong.
+-- Replication is asynchronous: after a fail-over, a value may exist again whose invalidation was
+-- lost. If an invalidation fails, the value stays for the rest of its time: 'invalidate' throws,
+-- and must be called again. If the caller dies before that, only the value's time ends it. So that
+-- time limits how old a value can become when everything goes wrong.
 --
 -- == How
 --
--- A key is one hash: a value, and a lease. Whoever misses gets the lease, and may store while it is there.
--- 'invalidate' deletes both. So a late store finds no lease, or another's, and is refused by the
--- script.
+-- A key is one hash, with a value and a lease. A caller that misses gets the lease, and may store a
+-- value while the lease exists. 'invalidate' deletes both. So a late store finds no lease, or
+-- another caller's, and the script refuses it.
 --
 -- == When a reply is lost
 --
--- Invalidating twice does no harm, so it is 'repeatable', and an error means that it must be
--- done again: 'NotSent' that readers still get the old value, 'MaybeExecuted' that they may. Others take a
--- DEL that may not have come for done. A store may be repeated, since the first that runs uses up the lease
--- that it names; if it is lost for good, the next reader finds the value or computes it. A look that may have
--- got the lease asks again, and is told that it has it. A lease whose owner never heard of it ends by
--- itself.
+-- Invalidating twice does no harm, so it is 'repeatable'. An error means that it must be done
+-- again: after 'NotSent' readers still get the old value, after 'MaybeExecuted' they may. Other
+-- implementations treat a DEL that may not have arrived as done. A store may be repeated, since the
+-- first one that runs uses up its lease; if it is lost for good, the next reader finds the value or
+-- computes it. A look-up that may have got the lease asks again, and the server answers that it has
+-- it. A lease whose owner never received the reply ends by itself.
 module Redis.Patterns.CacheAside
   ( -- * How values are kept
     Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingPatience, keepingWithoutServer),
@@ -74,8 +74,8 @@ import Redis.Patterns.Internal.Token
 import Redis.Script
 import System.Random (randomRIO)
 
--- | Values as bytes, and back. 'Nothing': not readable, as after a change of the format; it
--- is computed and stored again.
+-- | How to write values as bytes, and how to read them back. 'Nothing': the bytes are not readable,
+-- for example after a change of the format; the value is then computed and stored again.
 --
 -- @since 0.1.0.0
 data Codec a = Codec
@@ -83,42 +83,43 @@ data Codec a = Codec
     decodeWith :: ByteString -> Maybe a
   }
 
--- | Bytes as they are.
+-- | The codec of bytes that are stored as they are.
 --
 -- @since 0.1.0.0
 plainBytes :: Codec ByteString
 plainBytes = Codec {encodeWith = id, decodeWith = Just}
 
--- | How values are kept. Made by 'keeping', and changed by its fields.
+-- | The settings of a cache. Made by 'keeping', and changed by its fields.
 --
 -- @since 0.1.0.0
 data Keeping a = Keeping
   { keepingName :: ByteString,
     keepingCodec :: Codec a,
-    -- | How long a value is kept: 5 minutes unless said otherwise.
+    -- | How long a value is stored. Default: 5 minutes.
     keepingTime :: Duration,
-    -- | The part of that time that is drawn by lot: 0.1, so between 90 and 100 % of it.
+    -- | The part of 'keepingTime' that is random. Default: 0.1, so a value is stored for 90 to 100
+    -- % of that time.
     keepingJitter :: Double,
-    -- | How long it is kept that there is no value; 'Nothing': not at all. 30 s unless said
-    -- otherwise.
+    -- | How long the absence of a value is stored; 'Nothing': not at all. Default: 30 s.
     keepingAbsentTime :: Maybe Duration,
-    -- | How early a value is computed anew: 1 unless said otherwise, more is earlier, 0 only
-    -- when it has expired.
+    -- | How early a value is computed anew. Default: 1. More is earlier; with 0 it is computed only
+    -- when the old value has expired.
     keepingEarly :: Double,
     -- | How long a computation may take and still be stored, and how long others wait for one whose
-    -- process has died: 10 s unless said otherwise.
+    -- process has died. Default: 10 s.
     keepingLease :: Duration,
-    -- | How long to wait for another process that computes the same; then the value is
-    -- computed and not stored. 10 s unless said otherwise, 'mempty': not at all.
+    -- | How long to wait while another process computes the same value; after that the caller
+    -- computes it, and does not store it. 'mempty': do not wait. Default: 10 s.
     keepingWait :: Duration,
-    -- | How long to wait for the server, each time: 1 s unless said otherwise.
+    -- | How long to wait for each of the server's replies. Default: 1 s.
     keepingPatience :: Duration,
-    -- | Whether to compute when the server does not answer ('True', unless said otherwise), or
-    -- to throw its 'Error'. What is computed protects itself, or does not.
+    -- | Whether to compute the value if the server does not answer ('True', the default), or to
+    -- throw the server's 'Error'. With 'True', the source of the values must be able to bear all
+    -- requests.
     keepingWithoutServer :: Bool
   }
 
--- | Values of this name: the key of @k@ is @NAME:k@.
+-- | A cache of this name, with the default settings: the key of @k@ is @NAME:k@.
 --
 -- @since 0.1.0.0
 keeping :: ByteString -> Codec a -> Keeping a
@@ -136,37 +137,38 @@ keeping name codec =
       keepingWithoutServer = True
     }
 
--- | Values that are kept, and what this process computes of them at the moment.
+-- | A cache, and the computations that this process runs for it at the moment.
 --
 -- @since 0.1.0.0
 data Cache a = Cache
   { cacheClient :: Client,
     cacheKeeping :: Keeping a,
-    -- | With which each token of this cache begins.
+    -- | The beginning of each of this cache's tokens.
     cacheToken :: ByteString,
     cacheCalls :: IORef Int,
-    -- | By their leases.
+    -- | The running computations, by their leases.
     cacheFlights :: TVar (Map ByteString (TMVar (Landing a)))
   }
 
--- | How a computation ended, for those who wait for it.
+-- | The end of a computation, for the callers that wait for it.
 data Landing a
   = Landed (Maybe a)
   | Crashed SomeException
-  | -- | Who computed was interrupted. That concerns nobody else.
+  | -- | The thread that computed was interrupted. That does not concern the other callers.
     Vanished
 
--- | A cache, to be made once for each kind of values. Costs nothing, connects to nothing.
+-- | Creates a cache; do this once for each kind of value. Costs nothing and does not connect.
 --
 -- @since 0.1.0.0
 newCache :: Client -> Keeping a -> IO (Cache a)
 newCache client how = Cache client how <$> newToken 16 <*> newIORef 0 <*> newTVarIO Map.empty
 
--- | The value of a key, or what the action computes; 'Nothing' if there is none.
+-- | The stored value of a key, or the result of the action; 'Nothing' if there is no value.
 --
--- A value that is there costs one round trip; computing costs another. Blocks while somebody
--- else computes it. If the action throws, so does this, and so it does for those who wait in
--- this process, unless the value is only computed early: then the one that is there is returned.
+-- A stored value costs one round trip; computing costs one more. Blocks while another caller
+-- computes the value. If the action throws, 'cached' throws the same exception, and so do the
+-- callers in this process that wait for it. An early computation is the exception: if that fails,
+-- the stored value is returned.
 --
 -- @since 0.1.0.0
 cached :: Cache a -> ByteString -> IO (Maybe a) -> IO (Maybe a)
@@ -174,7 +176,7 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
   call <- atomicModifyIORef' cacheCalls (\count -> (count + 1, count))
   began <- instantNow
   let token = cacheToken <> "." <> Char8.pack (show call)
-      -- Nobody waits for it: if it fails, the lease ends by itself.
+      -- Its reply is not waited for: if it fails, the lease ends by itself.
       giveBack = void (submit cacheClient (givingBack cacheKeeping key token))
       lead lease = leading cache key lease (restore compute)
       look readable pause = do
@@ -196,7 +198,7 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
                 Just Vanished -> look readable pause
                 Nothing -> await readable pause left
             | otherwise -> await readable pause left
-      -- Another process computes; or who had the lease never heard of it.
+      -- Another process computes, or the lease's owner never received the reply.
       await readable pause left = do
         now <- instantNow
         let rest = now `until'` (began `after` keepingWait cacheKeeping)
@@ -207,7 +209,7 @@ cached cache@Cache {cacheClient, cacheKeeping, cacheToken, cacheCalls} key compu
             look readable (min (milliseconds 50) (pause <> pause))
   look True (milliseconds 2)
 
--- | Waits for a computation of this process. It may not be known yet, or not any more; then the
+-- | Waits for a computation of this process. It may not be registered yet, or no longer; then the
 -- server is asked again soon.
 joining :: Cache a -> ByteString -> Duration -> IO (Maybe (Landing a))
 joining Cache {cacheFlights} lease left = do
@@ -216,8 +218,8 @@ joining Cache {cacheFlights} lease left = do
     Nothing -> pure Nothing
     Just landing -> waitFor (max (milliseconds 1) left) (readTMVar landing)
 
--- | Computes, tells those who wait, and stores.
--- Runs masked, but for the computation.
+-- | Computes the value, hands it to the callers that wait, and stores it. Runs masked, except for
+-- the computation.
 leading :: Cache a -> ByteString -> ByteString -> IO (Maybe a) -> IO (Maybe a)
 leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
   landing <- newEmptyTMVarIO
@@ -236,8 +238,8 @@ leading Cache {cacheClient, cacheKeeping, cacheFlights} key lease compute = do
         land (Landed value)
         cost <- (began `until'`) <$> instantNow
         time <- timeOf cacheKeeping value
-        -- If nobody knows whether it was stored, either is right. If it was not, others need
-        -- not wait for the end of the lease.
+        -- If it is unknown whether the value was stored, either is right. If it was not stored,
+        -- others need not wait for the end of the lease.
         stored <- traverse (\kept -> tryRun cacheClient (storing cacheKeeping key lease (pack cacheKeeping value) (kept, cost))) time
         when (maybe True (either (const True) (const False)) stored) giveBack
         pure value
@@ -254,13 +256,13 @@ timeOf Keeping {keepingTime, keepingAbsentTime, keepingJitter} value = do
   where
     shortened lot time = seconds (inSeconds time * (1 - lot * max 0 (min 1 keepingJitter)))
 
--- | By how many times the cost of a value it is to be computed early, this time.
+-- | How early to compute this time, as a multiple of the value's cost.
 earliness :: Double -> IO Double
 earliness factor = do
   lot <- randomRIO (1e-9, 1)
   pure (max 0 (negate (factor * log lot)))
 
--- A first byte tells a value from there being none.
+-- The first byte distinguishes a value from the absence of one.
 pack :: Keeping a -> Maybe a -> ByteString
 pack Keeping {keepingCodec} = maybe "-" (("+" <>) . encodeWith keepingCodec)
 
@@ -270,9 +272,10 @@ unpack Keeping {keepingCodec} bytes = case Char8.uncons bytes of
   Just ('+', value) -> Just <$> decodeWith keepingCodec value
   _ -> Nothing
 
--- | Has the value of a key computed anew when it is next asked for, and whatever is being computed of
--- it not kept. After the change, wherever the value comes from. One round trip. Throws 'Error': then the
--- old value may still be returned, until this is done again, or its time is over.
+-- | Deletes the value of a key, so that the next call of 'cached' computes it anew, and keeps
+-- running computations of it from being stored. Call it after the change of the value's source. One
+-- round trip. Throws 'Error': then the old value may still be returned, until another call
+-- succeeds, or the value's time is over.
 --
 -- @since 0.1.0.0
 invalidate :: Cache a -> ByteString -> IO ()
@@ -281,16 +284,16 @@ invalidate Cache {cacheClient, cacheKeeping} key = void (run cacheClient (repeat
 keyOf :: Keeping a -> ByteString -> ByteString
 keyOf Keeping {keepingName} key = keepingName <> ":" <> key
 
--- | What is there of a key. A lease is named by the token of the call that got it, and the time
--- at which it did.
+-- | The state of a key. A lease is named by the token of the call that got it, and the time at
+-- which the call got it.
 data Look
   = Here ByteString
   | HereAndYours ByteString ByteString
   | Yours ByteString
   | Others ByteString Duration
 
--- | With the token of this call; whether the value that is there is readable; and how early to
--- compute anew.
+-- | Looks up a key, with the token of this call, whether the stored value is readable, and how
+-- early to compute anew.
 looking :: Keeping a -> ByteString -> ByteString -> (Bool, Double) -> Command Look
 looking how key token (readable, early) =
   patient how $
@@ -301,8 +304,8 @@ looking how key token (readable, early) =
         (3, _, lease) -> Right (Yours lease)
         (left, _, lease) -> Right (Others lease (milliseconds (left - 4)))
 
--- The fields: v is the value, u until when it is good, c what it cost; l is the lease, e its end;
--- times in milliseconds.
+-- The fields: v is the value, u the time at which it expires, c the cost of its computation, l the
+-- lease, and e the end of the lease; times are in milliseconds.
 lookScript :: Script
 lookScript =
   script
@@ -326,7 +329,7 @@ lookScript =
     \if good then return {2, at[1], lease} end\n\
     \return {3, '', lease}"
 
--- | With how long it is kept, and what it cost.
+-- | Stores a value, with how long to keep it, and the cost of its computation.
 storing :: Keeping a -> ByteString -> ByteString -> ByteString -> (Duration, Duration) -> Command ()
 storing how key lease value (time, cost) =
   patient how $
@@ -343,7 +346,7 @@ storeScript =
     \redis.call('PEXPIREAT', KEYS[1], last)\n\
     \return 1"
 
--- | By the lease, or by the token of who may have it.
+-- | Gives back a lease, named by itself or by the token of the call that may have it.
 givingBack :: Keeping a -> ByteString -> ByteString -> Command ()
 givingBack how key lease = repeatable (evalScript giveBackScript [keyOf how key] [lease] `decodedBy` Decode.ignored)
 
@@ -354,7 +357,7 @@ giveBackScript =
     \if not lease or lease ~= ARGV[1] and string.sub(lease, 1, #ARGV[1] + 1) ~= ARGV[1] .. ':' then return 0 end\n\
     \return redis.call('HDEL', KEYS[1], 'l', 'e')"
 
--- | Each of the scripts may run twice.
+-- | Adds the time limit, and marks the command as repeatable: each of the scripts may run twice.
 patient :: Keeping a -> Command b -> Command b
 patient Keeping {keepingPatience} = timeLimit keepingPatience . repeatable
 

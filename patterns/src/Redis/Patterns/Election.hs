@@ -1,4 +1,4 @@
--- | One of several processes leads, and another does when it dies.
+-- | An election of a leader: one of several processes leads, and if it dies, another takes over.
 --
 -- > withCandidate client (election "scheduler") {electionCandidate = "host 7"} $ \candidate -> do
 -- >   term <- atomically (leadership candidate >>= maybe retry pure)
@@ -9,22 +9,22 @@
 --
 -- == What is promised
 --
--- While one primary keeps its data, a candidate that believes to lead ('leadership' has a term) is the
--- only one: it stops believing it before its lease is over on the server, also when it cannot
--- reach the server. Terms of later leaders are greater. When a leader dies, another follows within
--- about a lease; when it resigns, within some 50 ms.
+-- While one primary keeps its data, at most one candidate believes that it leads ('leadership'
+-- returns a term): a leader stops believing it before its lease is over on the server, also when it
+-- cannot reach the server. Terms of later leaders are greater. If a leader dies, another takes over
+-- after about a lease; if it resigns, after about 50 ms.
 --
--- == What is not
+-- == What is not promised
 --
--- That an old leader does nothing any more. What it had begun goes on, and a process that
--- stood still acts on what it believed before. So what a leader writes carries its term, to
--- where smaller ones are refused. Nor that there is a leader at every time.
+-- That a former leader stops working. Work that it has begun continues, and a process that stood
+-- still acts on what it believed before. So everything that a leader writes should carry its term,
+-- to a resource that refuses smaller terms. Nor that there is a leader at every moment.
 --
 -- == When a reply is lost
 --
--- Whether a candidate was elected by a request whose reply is lost, the lock finds out
--- by asking again with the same word. Others stand for election against
--- themselves, and nobody leads for a lease.
+-- If the reply to a candidate's request is lost, the lock finds out whether the candidate was
+-- elected by asking again with the same token. Other implementations make the candidate stand
+-- against itself, and there is no leader for a lease.
 module Redis.Patterns.Election
   ( Election (electionName, electionLease, electionCandidate),
     election,
@@ -53,44 +53,45 @@ import Redis
 import Redis.Patterns.Internal.Time
 import Redis.Patterns.Lock
 
--- | An election, and who stands for it. Made by 'election', and changed by its fields.
+-- | An election's name and settings, with the candidate's own name. Made by 'election', and changed
+-- by its fields.
 --
 -- @since 0.1.0.0
 data Election = Election
-  { -- | Its name. Its keys are those of the lock @election:NAME@.
+  { -- | The name. The keys are those of the lock @election:NAME@.
     electionName :: ByteString,
-    -- | For how long nobody leads after a leader died, at most: 10 s unless said otherwise.
+    -- | The lease: how long there is no leader after a leader died, at most. Default: 10 s.
     electionLease :: Duration,
-    -- | What 'currentLeader' tells of this candidate. Empty unless said otherwise.
+    -- | What 'currentLeader' reports about this candidate. Default: empty.
     electionCandidate :: ByteString
   }
   deriving stock (Eq, Show)
 
--- | The election of this name.
+-- | The election of this name, with the default settings.
 --
 -- @since 0.1.0.0
 election :: ByteString -> Election
 election name = Election {electionName = name, electionLease = seconds 10, electionCandidate = ""}
 
--- | A time for which one candidate leads. Later terms are greater.
+-- | A period in which one candidate leads. Later terms are greater.
 --
 -- @since 0.1.0.0
 newtype Term = Term Int64
   deriving stock (Eq, Ord, Show)
 
--- | Somebody who stands for election.
+-- | A candidate of an election.
 --
 -- @since 0.1.0.0
 data Candidate = Candidate
   { candidateTerm :: TVar (Maybe (Term, Held)),
-    -- | The term that was given up, if one was.
+    -- | The last term that the candidate gave up, if it did.
     candidateResigned :: TVar (Maybe Term)
   }
 
--- | Stands for election while the action runs, again and again: who has lost its
--- leadership, or resigned, stands again after a lease. When the action ends the leadership is given up,
--- which is waited for. A thread stands and renews. While the server
--- cannot be reached it goes on trying.
+-- | Stands for election while the action runs, again and again: after it lost the leadership, or
+-- resigned, the candidate waits for one lease and then stands again. When the action ends, this
+-- gives up the leadership and waits until that is done. A thread stands for election and renews the
+-- lease; while the server cannot be reached, it keeps trying.
 --
 -- @since 0.1.0.0
 withCandidate :: Client -> Election -> (Candidate -> IO a) -> IO a
@@ -100,7 +101,7 @@ withCandidate client which action = do
   standing <- async (named "redis candidate" >> standFor client which candidate done)
   action candidate `finally` do
     atomically (writeTVar done True)
-    -- The round that it is in ends in time: each is short.
+    -- The thread's current round ends soon: each round is short.
     atomically (void (waitCatchSTM standing))
 
 standFor :: Client -> Election -> Candidate -> TVar Bool -> IO ()
@@ -124,24 +125,25 @@ standFor client Election {electionName, electionLease, electionCandidate} Candid
 
 -- | The term for which the candidate leads, if it does. 'retry' waits for a change.
 --
--- It is nothing as soon as the leadership may be lost. As exact as the thread that looks
--- after it is punctual; 'whileLeading' looks at the clock, too.
+-- It becomes 'Nothing' as soon as the leadership may be lost, or as soon after that as the thread
+-- that watches the lease gets to run. 'whileLeading' also compares with the clock.
 --
 -- @since 0.1.0.0
 leadership :: Candidate -> STM (Maybe Term)
 leadership Candidate {candidateTerm} = fmap fst <$> readTVar candidateTerm
 
--- | Gives the leadership up, and does not stand again for a lease, so that another can
--- follow. Does not wait for the server. Nothing happens if the candidate does not lead.
+-- | Gives up the leadership, and does not stand again for one lease, so that another candidate can
+-- take over. Does not wait for the server. Does nothing if the candidate does not lead.
 --
 -- @since 0.1.0.0
 resign :: Candidate -> IO ()
 resign candidate@Candidate {candidateResigned} = atomically $ leadership candidate >>= mapM_ (writeTVar candidateResigned . Just)
 
--- | Waits for leadership and runs the action for each term. The action is given its term and a
--- question, whether it still leads at this moment; it is not interrupted, and should return soon
--- after the answer is no. When it returns while it leads, the leadership is given up. Does not
--- return by itself; an exception of the action ends it.
+-- | Waits for leadership, and runs the action once for each term. The action gets its term and an
+-- 'IO' action that returns whether the candidate still leads at this moment. The action is not
+-- interrupted, and should return soon after that is 'False'. If it returns while the candidate
+-- leads, the leadership is given up. 'whileLeading' does not return; an exception of the action
+-- ends it.
 --
 -- @since 0.1.0.0
 whileLeading :: Candidate -> (Term -> IO Bool -> IO ()) -> IO a
@@ -154,18 +156,18 @@ whileLeading candidate@Candidate {candidateTerm} action = do
   atomically (leadership candidate >>= check . (/= Just term))
   whileLeading candidate action
 
--- | Who leads.
+-- | The leader of an election.
 --
 -- @since 0.1.0.0
 data Leader = Leader
-  { -- | What it has said of itself, 'electionCandidate'.
+  { -- | The leader's 'electionCandidate'.
     leaderCandidate :: ByteString,
     leaderTerm :: Term
   }
   deriving stock (Eq, Show)
 
--- | Who leads, as the server knows it. One round trip. It may have changed when it is
--- read.
+-- | Looks up the leader that the server knows, if there is one. One round trip. The leader may have
+-- changed by the time the caller reads the result.
 --
 -- @since 0.1.0.0
 currentLeader :: Election -> Command (Maybe Leader)

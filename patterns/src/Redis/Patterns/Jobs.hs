@@ -1,5 +1,5 @@
--- | A queue of jobs: at once or later, once a key, every hour; with priorities, tries, progress and
--- results. It stands on "Redis.Patterns.Worker".
+-- | A queue of jobs that run at once, later, once for each unique key, or regularly; with
+-- priorities, retries, progress and results. It is built on "Redis.Patterns.Worker".
 --
 -- > let mails = Queue "mails"
 -- > enqueue client mails jobDefaults "to ada"
@@ -9,18 +9,18 @@
 -- >   send (runningPayload job)
 -- >   pure "sent"
 --
--- __Guaranteed__: a job that was put into the queue is run at least once to its handler's end, or
--- has been tried as often as it may be and has failed, or was cancelled. A delayed job never
--- runs early. Of jobs with the same unique key there is one within its time.
+-- __Guaranteed__: a job in the queue runs at least once to the end of its handler, or has failed
+-- after all of its tries, or was cancelled. A delayed job never runs early. Of jobs with the same
+-- unique key, there is only one within that key's time.
 --
--- __Not guaranteed__: that a job runs only once (its worker may be killed when it is all but done),
--- that jobs end in the order in which they began, that a delayed job runs in time: it is ready at
--- most 'workerLook' late, if a worker runs, and begins when a hand is free. What the server
--- forgets is forgotten.
+-- __Not guaranteed__: that a job runs only once (its worker may be killed when the job is almost
+-- done); that jobs end in the order in which they began; that a delayed job runs on time: if a
+-- worker runs, the job is ready at most 'workerLook' late, and begins when a hand is free. If the
+-- server loses data, its jobs are lost.
 --
--- All of a queue is in keys that begin with its name in braces, and so on one node of a cluster; what
--- changes it is one script each, with the server's clock. Servers: since 6.2, and 'jobsState' since
--- 7.0.
+-- All keys of a queue begin with its name in braces, so they are on one node of a cluster. Each
+-- change of a queue is one script, which uses the server's clock. Servers: since 6.2, and
+-- 'jobsState' since 7.0.
 module Redis.Patterns.Jobs
   ( Queue (..),
 
@@ -78,21 +78,22 @@ import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker
 import Redis.Patterns.Worker.Engine (newName)
 
--- | What came of 'enqueue'.
+-- | The result of 'enqueue'.
 --
 -- @since 0.1.0.0
 data Enqueued
-  = -- | A new job.
+  = -- | A new job was created.
     Enqueued JobId
-  | -- | There was one already, of this name or with this unique key.
+  | -- | There was a job already, of this name or with this unique key.
     Present JobId
   deriving stock (Eq, Show)
 
--- | Puts a job into a queue, with its payload. Throws 'Error'. One round trip, \(O(\log n)\) on the
--- server in what is delayed.
+-- | Puts a job with its payload into a queue. Throws 'Error'. One round trip; \(O(\log n)\) on the
+-- server for \(n\) delayed jobs.
 --
--- A job has its name before it is sent. So if nobody knows whether it came, it is sent again, and
--- makes no second job, unless the first is done and forgotten by then ('jobRetention').
+-- A job has its name before it is sent. So if it is unknown whether the request has arrived, it is
+-- sent again and creates no second job, unless the first one has ended and been deleted by then
+-- ('jobRetention').
 --
 -- @since 0.1.0.0
 enqueue :: Client -> Queue -> JobOptions -> ByteString -> IO Enqueued
@@ -102,7 +103,7 @@ enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique
   run client $
     repeatable (callScriptWith queue enqueueScript keys (jobIdBytes name : words')) `decodedBy` \reply -> do
       (found, isNew) <- Decode.pair Decode.bytes Decode.boolean reply
-      -- A name that was made up here is there only because of an earlier sending.
+      -- A generated name can only exist because of an earlier sending of this request.
       pure ((if isNew || (isNothing jobId && JobId found == name) then Enqueued else Present) (JobId found))
   where
     words' =
@@ -114,25 +115,29 @@ enqueue client queue JobOptions {jobId, jobDue, jobPriority, jobTries, jobUnique
       DueIn duration -> ["delay", inWords duration]
       DueAt time -> ["at", unixWord time]
 
--- | A job that is put into the queue again and again. One time for all workers.
+-- | A job that is put into the queue again and again. All workers share one schedule.
 --
 -- @since 0.1.0.0
 data Schedule = Schedule
   { scheduleName :: ByteString,
-    -- | How long it is from one to the next.
+    -- | The time between two jobs.
     scheduleEvery :: Duration,
-    -- | When the first is due; the others are due at this time and so many intervals. 'Nothing' is
-    -- one interval from now, or, if there is a schedule of this name with this interval, as it was.
+    -- | When the first job is due; the others follow at intervals from this time. 'Nothing': one
+    -- interval from now, or, if a schedule of this name and interval exists, at that schedule's
+    -- next time.
     scheduleFirst :: Maybe UTCTime,
-    -- | 'jobId', 'jobDue' and 'jobUnique' are not heeded: such a job is called as its schedule, with
+    -- | The options of each job. 'jobId', 'jobDue' and 'jobUnique' are ignored: a job's name is its
+    -- schedule's,
     -- @\@@ and the time in milliseconds.
     scheduleOptions :: JobOptions,
     schedulePayload :: ByteString
   }
   deriving stock (Eq, Show)
 
--- | Begins a schedule, or replaces the one of its name; to do so at each start of a program does
--- no harm. A time that passes while no worker runs is made up for once. One round trip.
+-- | Starts a schedule, or replaces the one of its name. A program may call this at each start if
+-- 'scheduleFirst' is 'Nothing'. A first time in the past makes a job due at once, at each call,
+-- unless the job of that time still exists. If due times pass while no worker runs, one job makes
+-- up for all of them. One round trip.
 --
 -- @since 0.1.0.0
 schedule :: Client -> Queue -> Schedule -> IO ()
@@ -150,7 +155,7 @@ schedule client queue Schedule {scheduleName, scheduleEvery, scheduleFirst, sche
         schedulePayload
       ]
 
--- | Ends a schedule; whether there was one. Jobs that it has made stay.
+-- | Ends a schedule; returns whether there was one. Jobs that it has already created stay.
 --
 -- @since 0.1.0.0
 unschedule :: Client -> Queue -> ByteString -> IO Bool

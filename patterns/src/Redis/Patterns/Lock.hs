@@ -1,4 +1,4 @@
--- | A lock that is held for a time, and renewed while it is used.
+-- | A lock with a lease, which is renewed while the lock is in use.
 --
 -- > done <- withLock client (lock "reports") $ \hold -> do
 -- >   rows <- compute
@@ -6,37 +6,40 @@
 --
 -- == What is promised
 --
--- While one primary keeps its data, at most one holder's lease is valid on it at a time,
--- and 'stillHeld' says no before the server lets anybody else in. Each holder has a fencing
--- token, a number greater than that of every holder before it.
+-- While one primary keeps its data, at most one holder's lease is valid on it at a time.
+-- 'stillHeld' returns 'False' before the server gives the lock to another caller. Each holder has a
+-- fencing token, a number greater than that of every holder before it.
 --
--- A lock whose holder died is free when its lease is over. A lock that nobody wants any more
--- leaves a small key for a day (its counter).
+-- If a holder dies, its lock is free when the lease is over. A lock that is no longer used leaves
+-- one small key, its counter, which expires after a day.
 --
 -- == What is not promised
 --
--- That the body is alone. Between a look at 'stillHeld' and what is done then, a process
--- can stand still for longer than the lease: by its garbage collector, by its machine,
--- by a slow disk. And replication is asynchronous: a primary that is lost takes a lock with it that
--- its replica has not heard of, and the replica gives it away again. No number of servers that
--- are asked, as Redlock does it, changes the first of these. So what must not happen twice needs
--- a resource that remembers the greatest 'lockFence' it has seen, and refuses smaller ones.
--- Without such a resource a lock saves work; it does not make anything correct.
+-- That the action runs alone. Between a call of 'stillHeld' and the work that follows it, a process
+-- can stand still for longer than the lease: because of its garbage collector, its machine, or a
+-- slow disk. Replication is asynchronous, too: if a primary is lost before its replica has received
+-- the lock, the replica gives the lock to another caller. Asking several servers, as Redlock does,
+-- does not change the first of these. So work that must not happen twice needs a resource that
+-- remembers the greatest 'lockFence' it has seen, and refuses smaller ones. Without such a resource
+-- a lock saves work; it does not make anything correct.
 --
--- Fencing tokens are strictly increasing while the counter's key is there. If it is lost
--- (by a fail-over, FLUSHALL, or eviction), they go on from the server's clock in
--- milliseconds, so they increase if clocks of servers are not further apart than the time since.
+-- Fencing tokens strictly increase while the counter's key exists. If that key is lost (by a
+-- fail-over, FLUSHALL, or eviction), they continue from the server's clock in milliseconds. They
+-- still increase then, unless the servers' clocks differ by more than the time that has passed
+-- since.
 --
--- Who waits is not in a queue: whoever asks first when the lock is free gets it. While its slot moves
--- between nodes of a cluster, a free lock may have to be waited for until it has moved.
+-- Callers that wait are not in a queue: the first to ask when the lock is free gets it. While the
+-- lock's slot moves between nodes of a cluster, a caller may have to wait for a free lock until the
+-- slot has moved.
 --
 -- == When a reply is lost
 --
--- An error that is 'MaybeExecuted' may have taken the lock. Others guess: they wait for a lease
--- that they hold themselves, or believe to hold one that they do not. Here each attempt has a
--- random word of its own, and asking again with the same word tells: the server answers that it
--- is ours already, with the same fencing token. So taking may be repeated, and is, by the library
--- and by the wait. Who gives up takes back what may have been taken.
+-- A request that fails with 'MaybeExecuted' may have taken the lock. Other implementations guess:
+-- they wait for a lease that they hold themselves, or believe that they hold one that they do not.
+-- Here each call of 'withLock' has a random token of its own, and asking again with that token
+-- settles it: the server answers that the caller holds the lock already, with the same fencing
+-- token. So the request may be repeated, and both the library and the waiting caller repeat it. A
+-- caller that gives up gives back the lock that it may have taken.
 module Redis.Patterns.Lock
   ( -- * Which lock
     Lock (lockName, lockLease, lockPatience, lockOwner),
@@ -70,24 +73,24 @@ import Redis.Patterns.Internal.Leased
 import Redis.Patterns.Internal.Token
 import Redis.Script
 
--- | A lock, and how it is to be held. Made by 'lock', and changed by its fields.
+-- | A lock's name and settings. Made by 'lock', and changed by its fields.
 --
 -- @since 0.1.0.0
 data Lock = Lock
-  { -- | Its name. Its keys are @{lock:NAME}@ and @{lock:NAME}:fence@, which share a slot.
+  { -- | The name. The keys are @{lock:NAME}@ and @{lock:NAME}:fence@, which share a slot.
     lockName :: ByteString,
-    -- | For how long it stays taken when its holder has died: 10 s unless said otherwise.
-    -- A short lease is lost by a short pause; a long one keeps others waiting.
+    -- | The lease: how long the lock stays taken after its holder has died. Default: 10 s. A short
+    -- pause is enough to lose a short lease; a long lease keeps others waiting.
     lockLease :: Duration,
-    -- | For how long to wait while others hold it; 'Nothing': for ever. 10 s unless said
-    -- otherwise. 'mempty': one attempt.
+    -- | How long to wait while others hold the lock; 'Nothing': for ever; 'mempty': make one
+    -- attempt. Default: 10 s.
     lockPatience :: Maybe Duration,
-    -- | What others are told of who holds it ('lockHolder'). Empty unless said otherwise.
+    -- | What 'lockHolder' reports about this holder. Default: empty.
     lockOwner :: ByteString
   }
   deriving stock (Eq, Show)
 
--- | The lock of this name.
+-- | The lock of this name, with the default settings.
 --
 -- @since 0.1.0.0
 lock :: ByteString -> Lock
@@ -97,25 +100,25 @@ lock name = Lock {lockName = name, lockLease = seconds 10, lockPatience = Just (
 --
 -- @since 0.1.0.0
 data Hold = Hold
-  { -- | The fencing token: greater than that of every holder before, which
+  { -- | The fencing token: greater than that of every holder before, and in the range that
     -- @redis@'s own numbers and those of most stores can hold (less than \(2^{53}\)). To be sent along
-    -- with whatever is written, to a resource that refuses smaller ones than it has seen.
+    -- with each write, to a resource that refuses tokens smaller than the greatest it has seen.
     lockFence :: Int64,
-    -- | To ask whether it is still held.
+    -- | The lease, for 'stillHeld', 'heldFor' and 'awaitLost'.
     holdLease :: Held
   }
 
--- | Runs the action while the lock is held; 'Nothing' if others held it for all of the time
--- that there was to wait. Blocks while it waits: between attempts for a random part of 5 ms at
--- first and of 50 ms at most. One round trip to take a free lock, one to give it back, and one
--- each third of its lease.
+-- | Takes the lock, runs the action, and gives the lock back. 'Nothing': others held the lock for
+-- all of 'lockPatience', and the action did not run. Blocks while it waits for the lock; the pauses
+-- between attempts are random, up to 5 ms at first and up to 50 ms later. Costs one round trip to
+-- take a free lock, one to give it back, and one for each third of the lease.
 --
--- The action is not interrupted when the lock may be lost: it asks 'stillHeld', or waits for
--- 'awaitLost' beside what else it waits for. When it ends or throws, the lock is given back.
+-- The action is not interrupted when the lock may be lost: it can call 'stillHeld', or combine
+-- 'awaitLost' with whatever else it waits for. When the action ends or throws, the lock is given
+-- back.
 --
--- Throws 'Error' if there was no answer that told whether the lock was free, in the time that
--- there was to wait, or at once if the server refuses. It was not taken then, or, if the error is
--- 'MaybeExecuted', for at most one lease.
+-- Throws 'Error' if the last attempt within 'lockPatience' failed, or at once if the server
+-- refuses. The lock was not taken then, or, if the error is 'MaybeExecuted', for at most one lease.
 --
 -- @since 0.1.0.0
 withLock :: Client -> Lock -> (Hold -> IO a) -> IO (Maybe a)
@@ -135,7 +138,7 @@ withLock client which action = do
 keysOf :: Lock -> [ByteString]
 keysOf Lock {lockName} = [key, key <> ":fence"]
   where
-    -- The word before the name keeps the tag from being empty, and so both in one slot.
+    -- The prefix keeps the hash tag from being empty, and so both keys in one slot.
     key = lockKey lockName
 
 lockKey :: ByteString -> ByteString
@@ -144,7 +147,7 @@ lockKey name = "{lock:" <> name <> "}"
 number :: Int64 -> ByteString
 number = Char8.pack . show
 
--- The value is 32 digits of the token, the fencing token, a colon, and the owner.
+-- The value is the token's 32 digits, the fencing token, a colon, and the owner.
 taking :: Lock -> ByteString -> Command (Answer Int64)
 taking which@Lock {lockLease, lockOwner} token =
   evalScript takeScript (keysOf which) [token, number lease, lockOwner, number (lease + 86400000)] `decodedBy` answer
@@ -192,19 +195,19 @@ releaseScript =
     \if held and string.sub(held, 1, 32) == ARGV[1] then return redis.call('DEL', KEYS[1]) end\n\
     \return 0"
 
--- | Who holds a lock.
+-- | The holder of a lock.
 --
 -- @since 0.1.0.0
 data Holder = Holder
-  { -- | What the holder has said of itself, 'lockOwner'.
+  { -- | The holder's 'lockOwner'.
     holderOwner :: ByteString,
-    -- | Its fencing token.
+    -- | The holder's fencing token.
     holderFence :: Int64
   }
   deriving stock (Eq, Show)
 
--- | Who holds the lock of this name, if anybody does. One round trip, or a part of a
--- pipeline. It may have changed when it is read.
+-- | Looks up the holder of the lock of this name, if there is one. One round trip, or a part of a
+-- pipeline. The holder may have changed by the time the caller reads the result.
 --
 -- @since 0.1.0.0
 lockHolder :: ByteString -> Command (Maybe Holder)

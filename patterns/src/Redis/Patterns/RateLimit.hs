@@ -1,39 +1,40 @@
--- | Rate limiters: a command each, and one round trip.
+-- | Rate limiters: one command and one round trip for each question.
 --
 -- > answer <- run client (attempt (gcra 100 (seconds 60)) "user:7" 1)
 -- > if allowed answer then serve else refuse (retryAfter answer)
 --
--- Two ways of counting:
+-- There are two ways of counting:
 --
 -- * 'gcra' spaces what comes: 100 a minute are one each 0.6 s, and a burst of up to 100
---   after a pause. It keeps one number for each key.
+--   after a pause. It stores one number for each key.
 -- * 'slidingWindow' looks back: never more than 100 in any minute. It keeps an entry for
---   each of them.
+--   each request that was allowed.
 --
 -- == What is promised
 --
 -- The script decides by the clock of the server that holds the key, one call after the other,
--- however many callers ask at once. Of what was allowed,
+-- however many callers ask at once. Of the requests that were allowed,
 --
 -- * with 'slidingWindow', no more than the limit lies in any period;
 -- * with 'gcra', no more than the burst and, for each further period, the limit: in a time
 --   \(t\), \(burst + limit \cdot t / period\).
 --
--- A clock that is set back makes nobody wait for longer than a full burst takes to come back, or
--- twice the period of a window. Set back by more than a period, a window begins anew.
+-- If the clock is set back, no caller waits for longer than a full burst takes to come back, or
+-- twice the period of a window. If it is set back by more than a period, a window begins anew.
 --
--- == What is not
+-- == What is not promised
 --
--- A key that is lost (a fail-over before its replica had it, eviction, FLUSHALL) begins anew.
--- A client that asks several times because a reply was lost counts several times: see below.
+-- If a key is lost (by a fail-over before its replica had it, eviction, or FLUSHALL), its count
+-- begins anew. A request that is sent several times because its reply was lost counts several
+-- times: see below.
 --
 -- == When a reply is lost
 --
--- After 'MaybeExecuted' others guess: to let it through may be once too often, to refuse may be
--- for nothing. Asking again is right on one side for certain: at most it counts twice, so never too
--- much is allowed. So these commands are 'repeatable', and the library asks again while there is
--- time. What is left as an error was then not answered at all, and the caller decides; the
--- middleware in "Redis.Patterns.RateLimit.Wai" has that as a setting.
+-- After 'MaybeExecuted' other implementations guess: to allow the request may be one too many, to
+-- refuse it may be for nothing. Asking again errs on one side only: it may count twice, so it never
+-- allows too much. So these commands are 'repeatable', and the library asks again while there is
+-- time. If an error remains, the server gave no answer at all, and the caller decides; the
+-- middleware in "Redis.Patterns.RateLimit.Wai" has a setting for that.
 module Redis.Patterns.RateLimit
   ( -- * A limit
     RateLimit,
@@ -60,12 +61,12 @@ import Redis.Decode qualified as Decode
 import Redis.Duration
 import Redis.Script
 
--- | How much, in which time, and how it is counted.
+-- | A limit: how many requests in which period, and the way of counting.
 --
 -- @since 0.1.0.0
 data RateLimit = RateLimit
   { limitCounting :: Counting,
-    -- | How many in a period.
+    -- | The number of requests allowed in a period.
     limitCount :: Int64,
     -- | The period.
     limitPeriod :: Duration
@@ -73,65 +74,66 @@ data RateLimit = RateLimit
   deriving stock (Eq, Show)
 
 data Counting
-  = -- | With so many at once after a pause.
+  = -- | With a burst of this size after a pause.
     Spaced Int64
   | Looking
   deriving stock (Eq, Show)
 
--- | So many in each period, evenly; and after a pause so many at once. Both are at least
--- one; no faster than one each microsecond.
+-- | A limit of this many in each period, evenly spaced, and with a burst of the same size after a
+-- pause. The number is at least one; the rate is at most one each microsecond.
 --
 -- @since 0.1.0.0
 gcra :: Int64 -> Duration -> RateLimit
 gcra count = gcraWithBurst count count
 
--- | The same, with another number at once: @gcraWithBurst burst count period@.
+-- | Like 'gcra', but with another burst size: @gcraWithBurst burst count period@.
 --
 -- @since 0.1.0.0
 gcraWithBurst :: Int64 -> Int64 -> Duration -> RateLimit
 gcraWithBurst burst count = RateLimit (Spaced (max 1 burst)) (max 1 count) . max (microseconds 1)
 
--- | So many at most in any time of this length. Each that was allowed takes some
--- 60 bytes for that long, so this is for limits of up to some thousands.
+-- | A limit of this many in any time of this length. Each allowed request takes about 60 bytes for
+-- that long, so use it for limits of up to a few thousand.
 --
 -- @since 0.1.0.0
 slidingWindow :: Int64 -> Duration -> RateLimit
 slidingWindow count = RateLimit Looking (max 1 count) . max (microseconds 1)
 
--- | The answer.
+-- | The answer to a request.
 --
 -- @since 0.1.0.0
 data Allowance = Allowance
-  { -- | Whether it was allowed, and counted. What is not allowed is not counted.
+  { -- | Whether the request was allowed, and counted. A request that is not allowed is not counted.
     allowed :: Bool,
-    -- | How many more would be allowed now.
+    -- | The number of further requests that would be allowed now.
     remaining :: Int64,
-    -- | When the same would be allowed, if nobody else asks; 'mempty' if it was, and
-    -- 'Nothing' if it never will, because it is more than can be had at once.
+    -- | The time until the same request would be allowed, if there are no other requests; 'mempty'
+    -- if it was allowed, and 'Nothing' if it never will be, because it is for more than the limit
+    -- or burst.
     retryAfter :: Maybe Duration,
-    -- | When all would be as if nobody had ever asked.
+    -- | The time until the key is as if it had never been used.
     resetAfter :: Duration
   }
   deriving stock (Eq, Show)
 
--- | Asks for so many under this key: for one request, one. Zero looks and takes nothing, a
--- negative number is zero. The key is used as it is; it is no key of anything else, nor of
--- another way of counting. One round trip; \(O(1)\) for 'gcra', for 'slidingWindow' \(O(\log n)\)
--- for each that is taken and each that has become too old. 'repeatable'.
+-- | Requests this many under this key: normally one for each request. Zero only looks and takes
+-- nothing; a negative number counts as zero. The key is used as it is. Do not use it for anything
+-- else, nor for another way of counting. One round trip; \(O(1)\) for 'gcra'; for 'slidingWindow'
+-- \(O(\log n)\) for each one that is taken and each entry that has become too old. 'repeatable'.
 --
 -- @since 0.1.0.0
 attempt :: RateLimit -> ByteString -> Int64 -> Command Allowance
 attempt = asked ""
 
--- | The same at a time of the caller's, since 1970: for programs whose clocks are better than
--- their servers', and for tests. All callers of a key must then give a time, of clocks that
--- agree. Keys still expire by the server's.
+-- | Like 'attempt', but at a time given by the caller, since 1970: for programs whose clocks are
+-- better than their servers', and for tests. All callers of a key must then give a time, from
+-- clocks that agree. Keys still expire by the server's clock.
 --
 -- @since 0.1.0.0
 attemptAt :: Duration -> RateLimit -> ByteString -> Int64 -> Command Allowance
 attemptAt now = asked (number (inMicroseconds now))
 
--- | Makes it as if nobody had ever asked under this key. 'True' if somebody had, of late.
+-- | Resets this key, as if it had never been used. 'True' if the key existed.
 --
 -- @since 0.1.0.0
 forget :: ByteString -> Command Bool
@@ -155,15 +157,15 @@ asked now RateLimit {limitCounting, limitCount, limitPeriod} key amount =
     period = inMicroseconds limitPeriod
     cost = max 0 amount
     (rule, arguments) = case limitCounting of
-      -- Rounded up: never faster than was said.
+      -- Rounded up, so that the rate is never above the limit.
       Spaced burst -> (spacedScript, [cost, (period + limitCount - 1) `div` limitCount, burst])
       Looking -> (lookingScript, [cost, period, limitCount])
 
 number :: Int64 -> ByteString
 number = Char8.pack . show
 
--- What is kept is the time at which all that was allowed has been spaced out. A double
--- holds microseconds of this millennium exactly; as text only with this format.
+-- The key holds the time at which all allowed requests have been spaced out. A double holds
+-- microseconds of this millennium exactly; as text it does so only with this format.
 spacedScript :: Script
 spacedScript =
   script $
@@ -182,8 +184,8 @@ spacedScript =
          \end\n\
          \return {1, math.floor((room - (after - now)) / interval), 0, after - now}"
 
--- What is kept are the times of what was allowed. A clock that went back counts as standing
--- still, but for a window at most.
+-- The key holds the times of the allowed requests. A clock that was set back counts as standing
+-- still, but for at most one period.
 lookingScript :: Script
 lookingScript =
   script $

@@ -1,26 +1,27 @@
--- | A number of permits, each held for a time and renewed while it is used.
+-- | A semaphore: a number of permits, each with a lease that is renewed while the permit is in use.
 --
 -- > answer <- withPermit client (semaphore "exports" 4) $ \_ -> export
 --
 -- == What is promised
 --
--- While one primary keeps its data, no more permits than the number are valid on it at a time, and
--- 'stillHeld' says no before the server gives a permit to somebody else. A permit whose holder
--- died comes back when its lease is over. The clock is the server's.
+-- While one primary keeps its data, it never has more valid permits at a time than the semaphore's
+-- number, and 'stillHeld' returns 'False' before the server gives a permit to another caller. If a
+-- holder dies, its permit comes back when the lease is over. The clock is the server's.
 --
--- == What is not
+-- == What is not promised
 --
--- Fairness: who asks first when a permit is free gets it, and who waits is in no queue. That
--- no more than so many work at a time: what is said in "Redis.Patterns.Lock" of processes that stand still
--- and of replicas holds here too, and there is no fencing token, since holders have no order. Those
--- who share a semaphore should agree on its number; a permit is given while there are fewer
--- than the number of whoever asks.
+-- Fairness: the first to ask when a permit is free gets it; callers that wait are not in a queue.
+-- Nor that at most this many holders work at a time: what "Redis.Patterns.Lock" says about
+-- processes that stand still and about replicas holds here, too, and there is no fencing token,
+-- since holders have no order. All users of a semaphore should agree on its number: a caller gets a
+-- permit while fewer are taken than that caller's own number.
 --
 -- == When a reply is lost
 --
--- Each attempt has a random word, which is its permit's name. Asking again with it renews the permit that
--- may have been given, and takes no second. So 'MaybeExecuted' loses no permit: others guess, and have
--- permits that nobody holds until they run out. Who gives up takes back what may have been given.
+-- Each call of 'withPermit' has a random token, which names its permit. Asking again with the same
+-- token renews a permit that may have been given, and never takes a second one. So 'MaybeExecuted'
+-- loses no permit; other implementations guess, and leave permits that have no holder until they
+-- expire. A caller that gives up gives back the permit that it may have.
 module Redis.Patterns.Semaphore
   ( Semaphore (semaphoreName, semaphorePermits, semaphoreLease, semaphorePatience),
     semaphore,
@@ -43,33 +44,31 @@ import Redis.Patterns.Internal.Leased
 import Redis.Patterns.Internal.Token
 import Redis.Script
 
--- | A semaphore, and how a permit is to be held. Made by 'semaphore', and changed by its
--- fields.
+-- | A semaphore's name and settings. Made by 'semaphore', and changed by its fields.
 --
 -- @since 0.1.0.0
 data Semaphore = Semaphore
-  { -- | Its name. Its key is @semaphore:NAME@.
+  { -- | The name. The key is @semaphore:NAME@.
     semaphoreName :: ByteString,
-    -- | How many permits there are.
+    -- | The number of permits.
     semaphorePermits :: Int64,
-    -- | For how long a permit stays taken when its holder has died: 10 s unless said
-    -- otherwise.
+    -- | The lease: how long a permit stays taken after its holder has died. Default: 10 s.
     semaphoreLease :: Duration,
-    -- | For how long to wait while all are taken; 'Nothing': for ever. 10 s unless said
-    -- otherwise. 'mempty': one attempt.
+    -- | How long to wait while all permits are taken; 'Nothing': for ever; 'mempty': make one
+    -- attempt. Default: 10 s.
     semaphorePatience :: Maybe Duration
   }
   deriving stock (Eq, Show)
 
--- | The semaphore of this name with so many permits.
+-- | The semaphore of this name with this many permits.
 --
 -- @since 0.1.0.0
 semaphore :: ByteString -> Int64 -> Semaphore
 semaphore name permits = Semaphore {semaphoreName = name, semaphorePermits = permits, semaphoreLease = seconds 10, semaphorePatience = Just (seconds 10)}
 
--- | Runs the action with a permit; 'Nothing' if all were taken for all of the time that there was
--- to wait. Blocks, costs and throws as 'Redis.Patterns.Lock.withLock'; \(O(\log n)\) for \(n\) permits
--- taken.
+-- | Takes a permit, runs the action, and gives the permit back. 'Nothing': all permits were taken
+-- for all of 'semaphorePatience', and the action did not run. Blocks, costs and throws like
+-- 'Redis.Patterns.Lock.withLock'; \(O(\log n)\) on the server for \(n\) permits taken.
 --
 -- @since 0.1.0.0
 withPermit :: Client -> Semaphore -> (Held -> IO a) -> IO (Maybe a)
@@ -86,8 +85,8 @@ withPermit client which action = do
       }
     (\held () -> action held)
 
--- | How many permits are taken at the moment. One round trip; \(O(\log n)\); servers since
--- 7.0.
+-- | The number of permits that are taken at the moment. One round trip; \(O(\log n)\); servers
+-- since 7.0.
 --
 -- @since 0.1.0.0
 permitsTaken :: Semaphore -> Command Int64
@@ -96,7 +95,7 @@ permitsTaken which = evalScriptRo countScript [keyOf which] [] `decodedBy` Decod
 keyOf :: Semaphore -> ByteString
 keyOf Semaphore {semaphoreName} = "semaphore:" <> semaphoreName
 
--- A sorted set: the tokens of the holders, each with the end of its lease in milliseconds.
+-- The key is a sorted set: the holders' tokens, each with the end of its lease in milliseconds.
 clock :: ByteString
 clock = "local time = redis.call('TIME')\nlocal now = time[1] * 1000 + math.floor(time[2] / 1000)\n"
 
@@ -110,8 +109,8 @@ taking which@Semaphore {semaphorePermits, semaphoreLease} token =
       -1 -> Right (Given ())
       remaining -> Right (Taken (milliseconds remaining))
 
--- What is still there is renewed. Otherwise it says when the first of the permits
--- runs out.
+-- Renews the caller's permit if it still exists. If all permits are taken, returns the time until
+-- the first of them expires.
 takeScript :: Script
 takeScript =
   script $

@@ -1,4 +1,4 @@
--- | Sessions of a WAI application, kept by the server.
+-- | Sessions of a WAI application, stored on the server.
 --
 -- > application = withSessions client sessions $ \session request respond -> do
 -- >   user <- sessionGet session "user"
@@ -7,33 +7,35 @@
 -- >   sessionRotate session
 -- >   sessionPut session "user" name
 --
--- A session is a hash, @session:ID@, and the browser has its id in a cookie: 256 random bits of the operating
--- system. It is loaded when it is first asked for, made when something is first stored, and ends when
--- nobody has used it for 'sessionIdle', or is as old as 'sessionLifetime'. The clock is the server's.
+-- A session is a hash, @session:ID@. The browser has its id in a cookie: 256 random bits from the
+-- operating system. The session is loaded when the application first reads it, and created when the
+-- application first stores something. It ends when it has not been used for 'sessionIdle', or is
+-- older than 'sessionLifetime'. The clock is the server's.
 --
 -- == What is promised
 --
--- An id that this library did not make, or that has ended, is never taken over: nobody can give
--- somebody else a session that he knows. 'sessionRotate' leaves the old id worthless, before what is
--- stored next is in the session. What has ended stays so: a late write of another request does not
--- bring it back ('sessionPut' says so).
+-- An id that this library did not create, or whose session has ended, is never accepted. So an
+-- attacker cannot plant a session id that he knows in another user's browser. 'sessionRotate' makes
+-- the old id worthless before the application can store anything more in the session. A session
+-- that has ended stays so: a late write by another request does not bring it back ('sessionPut'
+-- returns 'False').
 --
--- The cookie has HttpOnly, Secure, SameSite=Lax and the prefix @__Host-@ unless said
--- otherwise.
+-- The cookie has HttpOnly, Secure, SameSite=Lax and the prefix @__Host-@ by default.
 --
--- == What is not
+-- == What is not promised
 --
--- A cookie can only be set before the response begins: what is stored later, by a streamed body, is kept
--- if there was a session by then. Requests of one session run side by side; each field is written as a
--- whole, and the last one stands. Who can read the server's keys can take over sessions. After a
--- fail-over a session may be there again that was ended shortly before.
+-- A cookie can only be set before the response begins: what a streamed body stores after that is
+-- kept only if the session existed before. Requests of one session run side by side; each field is
+-- written as a whole, and the last write stays. Whoever can read the server's keys can take over
+-- sessions. After a fail-over, a session that was ended shortly before may exist again.
 --
 -- == When a reply is lost
 --
--- Each step may be done again, since ids are new or lead to nothing, so the library does. What is left as
--- 'MaybeExecuted' matters in two places, in which others set a cookie and go on: a rotation that throws leaves
--- the old session or none, and never a login under an old id; and a 'sessionEnd' that throws, 'NotSent' too,
--- has perhaps not ended the session, which is then to be said to who believes to be logged out.
+-- Each step may run again, since new ids are unique and ended ids lead to nothing, so the library
+-- repeats it. An error that is 'MaybeExecuted' matters in two places, where other implementations
+-- set a cookie and go on. If 'sessionRotate' throws, the browser has the old session or none, and
+-- never a login under an old id. If 'sessionEnd' throws, even with 'NotSent', the session may not
+-- have ended, and the application should tell this to the user, who believes that he is logged out.
 module Redis.Patterns.Session
   ( -- * How sessions are kept
     Sessions (sessionName, sessionIdle, sessionLifetime, sessionSecure, sessionSameSite, sessionRemembered),
@@ -69,42 +71,41 @@ import Redis.Duration
 import Redis.Patterns.Internal.Token
 import Redis.Script
 
--- | How sessions are kept. Changed by its fields.
+-- | The settings of sessions. Start from 'sessions', and change its fields.
 --
 -- @since 0.1.0.0
 data Sessions = Sessions
-  { -- | The cookie, behind @__Host-@ if it is secure; and the keys, @NAME:ID@. @session@
-    -- unless said otherwise.
+  { -- | The name of the cookie, prefixed with @__Host-@ if it is secure, and of the
+    -- keys, @NAME:ID@. Default: @session@.
     sessionName :: ByteString,
-    -- | For how long it lives unused: 30 minutes unless said otherwise.
+    -- | How long a session lives without being used. Default: 30 minutes.
     sessionIdle :: Duration,
-    -- | For how long it lives since it was made or rotated: 12 hours unless said
-    -- otherwise.
+    -- | How long a session lives after it was created or rotated. Default: 12 hours.
     sessionLifetime :: Duration,
-    -- | Whether the cookie travels by HTTPS only. 'True' unless said otherwise, as it is
-    -- for a test.
+    -- | Whether the browser sends the cookie over HTTPS only. Default: 'True'. 'False' is for
+    -- tests.
     sessionSecure :: Bool,
-    -- | 'Lax' unless said otherwise.
+    -- | Which requests from other sites carry the cookie. Default: 'Lax'.
     sessionSameSite :: SameSite,
-    -- | Whether the browser keeps the cookie for 'sessionIdle' when it is closed. 'False' unless said
-    -- otherwise. If so, each response to a request that used the session sets the cookie.
+    -- | Whether the browser keeps the cookie for 'sessionIdle', also after it was closed. Default:
+    -- 'False'. If 'True', each response to a request that used the session sets the cookie.
     sessionRemembered :: Bool
   }
   deriving stock (Eq, Show)
 
--- | Which requests from other sites bring the cookie.
+-- | Which requests from other sites carry the cookie.
 --
 -- @since 0.1.0.0
 data SameSite
   = -- | None.
     Strict
-  | -- | Those that lead here, by a link.
+  | -- | Those that navigate to this site, by a link.
     Lax
-  | -- | All. What changes something must then have a protection of its own.
+  | -- | All. Requests that change something then need another protection against forgery.
     Unrestricted
   deriving stock (Eq, Show)
 
--- | What is right for most.
+-- | The default settings, which suit most applications.
 --
 -- @since 0.1.0.0
 sessions :: Sessions
@@ -118,8 +119,8 @@ sessions =
       sessionRemembered = False
     }
 
--- | The session of a request. Its functions may be called from several threads, and exclude
--- each other. Each throws 'Error'.
+-- | The session of a request. Its functions may be called from several threads, which take turns.
+-- Each of them throws 'Error'.
 --
 -- @since 0.1.0.0
 data Session = Session
@@ -130,12 +131,12 @@ data Session = Session
 
 data State = State
   { stateSeat :: Seat,
-    -- | What the response says to the browser.
+    -- | The cookie that the response sets.
     stateCookie :: Cookie
   }
 
 data Seat
-  = -- | The browser has brought this id, and it was not looked for yet.
+  = -- | The browser sent this id, which has not been looked up yet.
     Presented ByteString
   | Vacant
   | Seated ByteString (Map ByteString ByteString)
@@ -145,7 +146,7 @@ data Cookie
   | Assigned ByteString
   | Cleared
 
--- | Gives each request its session. Costs nothing until the session is used.
+-- | Gives each request its session. Costs nothing until the application uses the session.
 --
 -- @since 0.1.0.0
 withSessions :: Client -> Sessions -> (Session -> Application) -> Application
@@ -155,8 +156,8 @@ withSessions client kept application request respond = do
     State {stateCookie} <- readMVar state
     respond (mapResponseHeaders (cookieHeaders kept stateCookie <>) response)
 
--- | What was stored under this name. The first use of a session in a request costs a round trip,
--- the next ones none.
+-- | Reads the field of this name. The first use of the session in a request costs one round trip,
+-- later reads cost none.
 --
 -- @since 0.1.0.0
 sessionGet :: Session -> ByteString -> IO (Maybe ByteString)
@@ -169,8 +170,8 @@ sessionGet session field = modifyMVar (sessionState session) $ \state -> do
         _ -> Nothing
     )
 
--- | Stores under this name; makes the session if there is none. 'False': the session has ended
--- since this request began, and nothing was stored. One round trip.
+-- | Stores a field under this name, and creates the session if there is none. 'False': the session
+-- has ended since this request began, and nothing was stored. One round trip.
 --
 -- @since 0.1.0.0
 sessionPut :: Session -> ByteString -> ByteString -> IO Bool
@@ -183,7 +184,7 @@ sessionPut session field content = change session $ \case
     done <- run (sessionClient session) (putting (sessionKept session) known field (Just content))
     pure (if done then Just (known, Map.insert field content fields) else Nothing)
 
--- | Removes what was stored under this name. 'False': there is no session, or it has ended since this
+-- | Removes the field of this name. 'False': there is no session, or it has ended since this
 -- request began. One round trip.
 --
 -- @since 0.1.0.0
@@ -194,25 +195,27 @@ sessionDelete session field = change session $ \case
     done <- run (sessionClient session) (putting (sessionKept session) known field Nothing)
     pure (if done then Just (known, Map.delete field fields) else Nothing)
 
--- | Gives the session a new id, and ends the old one with everything that knows it. To be called
--- when who uses it changes: at login, before it is stored who that is. Makes a session if there
--- is none. Three round trips, and one if the session was not used before.
+-- | Gives the session a new id, and ends the session of the old one, for every request that uses
+-- it. Call this when the session's user changes: at login, before you store who the user is.
+-- Creates a session if there is none. Three round trips, and one more if this request has not used
+-- the session yet.
 --
--- What was stored before is in the new session. What another request stores meanwhile is refused
--- ('sessionPut' says 'False'), or is in it. If it throws, the session may have ended.
+-- Fields that were stored before are in the new session. A write by another request at the same
+-- time is either refused ('sessionPut' returns 'False') or is in the new session. If this throws,
+-- the session may have ended.
 --
 -- @since 0.1.0.0
 sessionRotate :: Session -> IO ()
 sessionRotate session@Session {sessionClient, sessionKept} = void . change session $ \held -> do
   new <- newToken 32
-  -- Closed first: nothing that is stored from here on could be lost.
+  -- The old session is closed first, so no later write to it can succeed and then be lost.
   fields <- maybe (pure Nothing) (run sessionClient . closing sessionKept . fst) held
   let kept = fromMaybe Map.empty fields
   run sessionClient (making sessionKept new (Map.toList kept))
   mapM_ (run sessionClient . ending sessionKept . fst) held
   pure (Just (new, kept))
 
--- | Ends the session: at logout. One round trip.
+-- | Ends the session, for a logout. One round trip.
 --
 -- @since 0.1.0.0
 sessionEnd :: Session -> IO ()
@@ -224,7 +227,7 @@ sessionEnd Session {sessionClient, sessionKept, sessionState} = modifyMVar_ sess
     Vacant -> pure ()
   pure (State Vacant Cleared)
 
--- | The answer is whether there is a session afterwards.
+-- | Loads the session and changes it; returns whether there is a session afterwards.
 change :: Session -> (Maybe (ByteString, Map ByteString ByteString) -> IO (Maybe (ByteString, Map ByteString ByteString))) -> IO Bool
 change session action = modifyMVar (sessionState session) $ \state -> do
   loaded <- load session state
@@ -242,7 +245,7 @@ load Session {sessionClient, sessionKept} state = case stateSeat state of
   Presented known ->
     run sessionClient (loading sessionKept known) >>= \case
       Just fields -> pure (State (Seated known fields) (if sessionRemembered sessionKept then Assigned known else Silent))
-      -- Not taken over: what comes next has an id of its own.
+      -- The unknown id is not accepted: a session that is created later gets a new id.
       Nothing -> pure (State Vacant Cleared)
   _ -> pure state
 
@@ -251,7 +254,7 @@ load Session {sessionClient, sessionKept} state = case stateSeat state of
 cookieName :: Sessions -> ByteString
 cookieName Sessions {sessionName, sessionSecure} = (if sessionSecure then "__Host-" else "") <> sessionName
 
--- | What cannot be an id is none.
+-- | The id that the browser sent, if it has the form of an id.
 presentedId :: Sessions -> Request -> Maybe ByteString
 presentedId kept request =
   listToMaybe
@@ -281,8 +284,8 @@ cookieHeaders kept = \case
       Lax -> "; SameSite=Lax"
       Unrestricted -> "; SameSite=None"
 
--- Commands. The fields of the hash: c is when it was made, m that it is being moved to another
--- id, and the names of what is stored follow a colon.
+-- Commands. The fields of the hash: c is the time of its creation; m is set while the session moves
+-- to another id; the names of stored fields follow a colon.
 
 keyOf :: Sessions -> ByteString -> ByteString
 keyOf Sessions {sessionName} known = sessionName <> ":" <> known
@@ -290,12 +293,12 @@ keyOf Sessions {sessionName} known = sessionName <> ":" <> known
 times :: Sessions -> [ByteString]
 times Sessions {sessionIdle, sessionLifetime} = map (number . inMilliseconds) [sessionIdle, sessionLifetime]
 
--- | What is in it; 'Nothing' if it has ended. Counts as a use.
+-- | Reads the stored fields; 'Nothing' if the session has ended. Counts as a use.
 loading :: Sessions -> ByteString -> Command (Maybe (Map ByteString ByteString))
 loading kept known = repeatable (evalScript loadScript [keyOf kept known] (times kept) `decodedBy` stored)
 
--- | What is in it, also if it is closed already. From now on nothing is stored there, and who loads it
--- finds it ended.
+-- | Closes the session and returns its fields, also if it is closed already. From now on nothing
+-- can be stored in it, and a request that loads it finds that it has ended.
 closing :: Sessions -> ByteString -> Command (Maybe (Map ByteString ByteString))
 closing kept known = repeatable (evalScript closeScript [keyOf kept known] [] `decodedBy` stored)
 
@@ -307,7 +310,8 @@ stored reply = do
       then Just (Map.mapKeysMonotonic (ByteString.drop 1) (Map.filterWithKey (\name _ -> ":" `ByteString.isPrefixOf` name) fields))
       else Nothing
 
--- | Whether it could be done. Done twice it is as done once.
+-- | Stores or removes a field; whether the session still existed. Running it twice has the same
+-- effect as running it once.
 putting :: Sessions -> ByteString -> ByteString -> Maybe ByteString -> Command Bool
 putting kept known field content =
   repeatable (evalScript putScript [keyOf kept known] (times kept <> [":" <> field] <> maybe [] pure content) `decodedBy` Decode.boolean)
@@ -319,7 +323,7 @@ making kept new fields =
 ending :: Sessions -> ByteString -> Command ()
 ending kept known = repeatable (void (Commands.unlink (pure (keyOf kept known))))
 
--- What every use begins with: whether there is one, and a new term.
+-- Each use begins with this: check that the session exists, and begin a new idle period.
 use :: ByteString -> ByteString
 use otherwise' =
   "local made = redis.call('HGET', KEYS[1], 'c')\n\

@@ -1,4 +1,4 @@
--- | Where a server listens, and how to find a port where one can.
+-- | The address of a server, and free ports for new servers.
 module Redis.TestKit.Address
   ( Address (..),
     renderAddress,
@@ -77,16 +77,15 @@ listenOn address = do
     Socket.listen socket 1024
     pure socket
 
--- | So many different ports that nobody uses on the loopback addresses.
+-- | This many different ports that nobody uses on the loopback addresses.
 --
--- They come from below the range from which the kernel numbers outgoing
--- connections. Otherwise a client that keeps trying to reach a port whose
--- server is down would, sooner or later, be given that very port as its own
--- and connect to itself; and a stranger's connection could hold the port of a
+-- They are below the range from which the kernel numbers outgoing connections. Otherwise a client
+-- that keeps trying to reach a port whose server is down would sooner or later get that very port
+-- as its own and connect to itself; and another program's connection could hold the port of a
 -- server that a test wants to restart.
 --
--- Another process may still take a port before the caller does: whoever
--- starts a server tries again with others.
+-- Another process may still take a port before the caller does, so a caller that starts a server
+-- must try again with other ports.
 freePorts :: Int -> IO [Int]
 freePorts count = foldM (\found _ -> (: found) <$> another found) [] [1 .. count]
   where
@@ -97,7 +96,7 @@ freePorts count = foldM (\found _ -> (: found) <$> another found) [] [1 .. count
         port <- randomRIO lowestToHighest
         free <- if port `elem` taken then pure False else isFree port
         if free then pure port else search taken (attempts - 1)
-    -- Linux numbers outgoing connections from 32768 on, unless told otherwise.
+    -- By default, Linux numbers outgoing connections from 32768 on.
     lowestToHighest = (10240, 32767)
 
 isFree :: Int -> IO Bool
@@ -106,7 +105,7 @@ isFree port = (&&) <$> ipv4 <*> ipv6
     ipv4 = bindable (TcpAddress "127.0.0.1" port)
     ipv6 = bindable (TcpAddress "::1" port)
 
--- Without SO_REUSEADDR, so that the remains of old connections count too.
+-- Binds without SO_REUSEADDR, so that the remains of old connections count, too.
 bindable :: Address -> IO Bool
 bindable address = do
   attempt <- try $ do
@@ -114,5 +113,5 @@ bindable address = do
     bracket (openSocket family) Socket.close (`Socket.bind` target)
   pure $ case attempt of
     Right () -> True
-    -- A machine without IPv6 fails in another way: nobody listens there.
+    -- A machine without IPv6 fails in another way: no server listens there.
     Left problem -> not (isAlreadyInUseError problem)

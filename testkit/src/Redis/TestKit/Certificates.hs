@@ -1,7 +1,7 @@
--- | Certificates for tests: good ones, and each of the ways to be bad.
+-- | Certificates for tests: good ones, and one for each way of being bad.
 --
--- Made by the @openssl@ program, which every machine with TLS has, instead of
--- a certificate library. Elliptic keys, because they take milliseconds.
+-- Made by the @openssl@ program, which every machine with TLS has, instead of a certificate
+-- library. The keys are elliptic because these take only milliseconds to make.
 module Redis.TestKit.Certificates
   ( Certificates (..),
     KeyPair (..),
@@ -30,40 +30,40 @@ data KeyPair = KeyPair
   }
   deriving stock (Eq, Show)
 
--- | One authority and what it signed, and one that nobody trusts.
+-- | An authority with its certificates, and a second authority that no party trusts.
 data Certificates = Certificates
   { -- | The authority's own certificate, for clients and servers to trust.
     certificatesAuthority :: FilePath,
-    -- | For @127.0.0.1@, @::1@ and @localhost@.
+    -- | A server's, valid for @127.0.0.1@, @::1@ and @localhost@.
     certificatesServer :: KeyPair,
-    -- | Valid, but for @elsewhere.example@.
+    -- | Valid, but for the host @elsewhere.example@.
     certificatesWrongHost :: KeyPair,
-    -- | For the right hosts, until some years ago.
+    -- | For the right hosts, but expired some years ago.
     certificatesExpired :: KeyPair,
     -- | For the right hosts, but signed by 'certificatesStranger'.
     certificatesUntrusted :: KeyPair,
-    -- | For a client, whose common name is @client@.
+    -- | A client's, with the common name @client@.
     certificatesClient :: KeyPair,
     -- | The other authority's certificate.
     certificatesStranger :: FilePath
   }
   deriving stock (Eq, Show)
 
--- | When a certificate is valid.
+-- | The time in which a certificate is valid.
 data Validity
   = -- | For thirty days from now.
     Current
   | -- | For one day, years ago.
     Past
 
--- | Certificates in a temporary folder for the length of an action.
+-- | Certificates in a temporary folder, for the duration of an action.
 withCertificates :: (Certificates -> IO a) -> IO a
 withCertificates action =
   withSystemTempDirectory "redis-testkit-tls" $ \folder ->
     createCertificates folder >>= action
 
--- | Writes all of them to an existing folder. About 0.1 s. Throws
--- 'Redis.TestKit.Wait.TestKitFailure' when @openssl@ is missing or fails.
+-- | Writes all certificates to an existing folder. About 0.1 s. Throws
+-- 'Redis.TestKit.Wait.TestKitFailure' if @openssl@ is missing or fails.
 createCertificates :: FilePath -> IO Certificates
 createCertificates folder = do
   authority <- createAuthority folder "authority"
@@ -99,12 +99,11 @@ createKey path =
   openssl
     ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path]
 
--- | An authority in an existing folder, by the name that its files get.
+-- | Creates an authority in an existing folder; its files get this name.
 createAuthority :: FilePath -> String -> IO KeyPair
 createAuthority folder name = createSelfSigned folder name "DNS:authority.example"
 
--- | A certificate that signed itself, for hosts in the notation of
--- 'createSigned'.
+-- | Creates a self-signed certificate, for hosts in the notation of 'createSigned'.
 createSelfSigned :: FilePath -> String -> String -> IO KeyPair
 createSelfSigned folder name hosts = do
   createKey key
@@ -115,10 +114,10 @@ createSelfSigned folder name hosts = do
   where
     pair@(KeyPair certificate key) = keyPairIn folder name
 
--- | A certificate of an authority, for hosts such as @DNS:redis.test,IP:::1@.
+-- | Creates a certificate signed by an authority, for hosts such as @DNS:redis.test,IP:::1@.
 --
--- By @openssl ca@, with all the files it wants: the simpler @openssl x509@ has
--- no way to make an expired certificate that all its versions have.
+-- It uses @openssl ca@, with all the files that it needs: the simpler @openssl x509@ has no way to
+-- make an expired certificate that works in all of its versions.
 createSigned :: FilePath -> KeyPair -> String -> String -> Validity -> IO KeyPair
 createSigned folder issuer name hosts validity = do
   createKey key

@@ -1,14 +1,13 @@
--- | A private cluster, and the things that happen to clusters.
+-- | A private cluster, and operations that change it.
 --
--- Started without @redis-cli --cluster create@, whose pauses take longer than
--- all the rest: every node is given its slots and its epoch, meets every
--- other, and then the nodes are asked until all of them tell the same story.
--- Redis itself keeps a new master from serving for two seconds; a start takes
--- little more.
+-- It is started without @redis-cli --cluster create@, whose pauses take longer than everything
+-- else: each node gets its slots and its epoch, meets every other node, and then all nodes are
+-- asked until they agree. Redis itself keeps a new master from serving for two seconds; a start
+-- takes little longer than that.
 --
--- Whatever changes the cluster returns only when all running nodes agree on
--- the result, unless it says otherwise: a test that wants to see a
--- disagreement does so from a hook.
+-- An operation that changes the cluster returns only when all running nodes agree on the result,
+-- unless its documentation says otherwise. A test that wants to see a disagreement does so from a
+-- hook.
 module Redis.TestKit.Cluster
   ( -- * Life
     ClusterOptions (..),
@@ -71,16 +70,14 @@ import Redis.TestKit.Wait (Seconds, TestKitFailure (..), eventually, eventuallyJ
 data ClusterOptions = ClusterOptions
   { clusterMasterCount :: Int,
     clusterReplicasPerMaster :: Int,
-    -- | After how many milliseconds of silence a node counts as failed. Short
-    -- for tests of failover; 15 000 is right where a busy machine may keep a
-    -- node from running for a while.
+    -- | The milliseconds of silence after which a node counts as failed. Short for tests of
+    -- fail-over; 15 000 is right if a busy machine may keep a node from running for a while.
     clusterNodeTimeout :: Int,
-    -- | Whether clients are told to reach each node through a fault proxy of
-    -- its own ('nodeProxy'). Replication then goes through it, too; the
-    -- cluster bus does not.
+    -- | Whether clients are told to reach each node through a fault proxy of its own ('nodeProxy').
+    -- Replication then uses the proxy, too; the cluster bus does not.
     clusterProxies :: Bool,
-    -- | Options of every node: passwords, TLS (then the bus uses it as well),
-    -- further configuration.
+    -- | Options of every node: passwords, TLS (which the bus then uses as well), further
+    -- configuration.
     clusterServer :: ServerOptions,
     -- | How long any change may take until all nodes agree.
     clusterPatience :: Seconds
@@ -105,7 +102,7 @@ data Cluster = Cluster
     clusterMembers :: MVar [Node]
   }
 
--- | The same cluster, for somebody who waits so long for agreement.
+-- | The same cluster, with another 'clusterPatience'.
 withPatience :: Seconds -> Cluster -> Cluster
 withPatience patience cluster = cluster {clusterOptions = (clusterOptions cluster) {clusterPatience = patience}}
 
@@ -113,7 +110,7 @@ withPatience patience cluster = cluster {clusterOptions = (clusterOptions cluste
 data Node = Node
   { nodeServer :: Server,
     nodeId :: NodeId,
-    -- | In front of the port that clients use, if there are proxies.
+    -- | The proxy in front of the port that clients use, if there are proxies.
     nodeProxy :: Maybe Proxy
   }
 
@@ -123,8 +120,8 @@ instance Eq Node where
 instance Show Node where
   show node = Char8.unpack (nodeId node) <> "@" <> show (nodeAddress node)
 
--- | Where clients are told to reach it: by TLS if the cluster has it, through
--- the proxy if there is one.
+-- | The address that clients are told: the TLS port if the cluster has TLS, the proxy if there is
+-- one.
 nodeAddress :: Node -> Address
 nodeAddress node =
   maybe (clientPort (nodeServer node)) Proxy.proxyAddress (nodeProxy node)
@@ -134,8 +131,8 @@ clientPort server = case Server.serverTlsPort server of
   Just port -> TcpAddress (Server.serverHost server) port
   Nothing -> Server.serverAddress server
 
--- | A cluster whose nodes all agree that it is complete, for the length of an
--- action. Some three seconds for five masters.
+-- | A cluster whose nodes all agree that it is complete, for the duration of an action. Takes about
+-- three seconds for five masters.
 withCluster :: HasCallStack => ClusterOptions -> (Cluster -> IO a) -> IO a
 withCluster options = bracket (startCluster options) disposeCluster
 
@@ -175,7 +172,7 @@ disposeNode node = do
   mapM_ Proxy.disposeProxy (nodeProxy node)
   Server.disposeServer (nodeServer node)
 
--- Starts a node alone and lists it as a member, so that it will be disposed of.
+-- Starts a node by itself and lists it as a member, so that it will be disposed of.
 startNode :: Cluster -> IO Node
 startNode cluster = mask_ $ do
   proxy <-
@@ -207,10 +204,10 @@ startNode cluster = mask_ $ do
       [] -> "127.0.0.1"
     configured proxy =
       [ "cluster-announce-ip " <> host,
-        -- How long a master waits before it serves again depends on this, so
-        -- it is short until all is up.
+        -- A master's wait before it serves again depends on this timeout, so it is short until all
+        -- nodes are up.
         "cluster-node-timeout 1000",
-        -- A replica always stands for election, and stays with its master.
+        -- A replica then always stands for election, and stays with its master.
         "cluster-replica-validity-factor 0",
         "cluster-allow-replica-migration no"
       ]
@@ -220,7 +217,7 @@ startNode cluster = mask_ $ do
              | Just through <- [proxy]
            ]
 
--- Every pair, not only with the first: gossip would take seconds.
+-- Introduces every pair of nodes, not only each to the first: gossip would take seconds.
 meetAll :: [Node] -> IO ()
 meetAll nodes = do
   forConcurrently_ (zip [0 ..] nodes) $ \(index, node) ->
@@ -248,7 +245,7 @@ meet node other = case Server.serverBusPort server of
   where
     server = nodeServer other
 
--- The port by which nodes reach each other for data.
+-- The port that nodes use to send data to each other.
 migrationPort :: Server -> Int
 migrationPort server =
   fromMaybe (Server.serverPort server) (Server.serverTlsPort server)
@@ -266,12 +263,12 @@ tell node = void . Server.command (nodeServer node)
 number :: Int -> ByteString
 number = Char8.pack . show
 
--- | The nodes, running or not, in the order they joined; replicas of the
--- start come after all its masters.
+-- | The nodes, running or not, in the order in which they joined; at the start, masters come before
+-- replicas.
 clusterNodes :: Cluster -> IO [Node]
 clusterNodes = readMVar . clusterMembers
 
--- | Where clients reach them.
+-- | The addresses of the nodes, as clients are told.
 clusterAddresses :: Cluster -> IO [Address]
 clusterAddresses = fmap (map nodeAddress) . clusterNodes
 
@@ -279,13 +276,13 @@ runningNodes :: Cluster -> IO [Node]
 runningNodes cluster =
   clusterNodes cluster >>= filterM (Server.serverIsRunning . nodeServer)
 
--- | What the node believes of the cluster.
+-- | The node's view of the cluster.
 viewOf :: HasCallStack => Node -> IO [NodeView]
 viewOf node =
   maybe [] parseNodes . replyText
     <$> Server.command (nodeServer node) ["CLUSTER", "NODES"]
 
--- The view of some node that answers.
+-- The view of the first running node.
 anyView :: HasCallStack => Cluster -> IO [NodeView]
 anyView cluster =
   runningNodes cluster >>= \case
@@ -336,17 +333,17 @@ replicasOf cluster master = do
         then find ((== viewId view) . nodeId) nodes
         else Nothing
 
--- | Kills the master of the slot (SIGKILL) and returns it without waiting for
--- what follows. Redis 7.0 never replaces it if it took over, by a planned
--- fail-over, from a replica that had itself won an election less than two node
--- timeouts before: that replica counts its old votes again.
+-- | Kills the master of the slot (SIGKILL) and returns it, without waiting for the consequences.
+-- Redis 7.0 never replaces a master that took over, by a planned fail-over, from a replica that had
+-- itself won an election less than two node timeouts before: that replica counts its old votes
+-- again.
 killMaster :: HasCallStack => Cluster -> Slot -> IO Node
 killMaster cluster slot = do
   node <- masterOf cluster slot
   node <$ Server.kill9 (nodeServer node)
 
--- | Blocks until all running nodes agree that the slot belongs to somebody
--- else than the given node, and returns that master.
+-- | Blocks until all running nodes agree that another node than the given one owns the slot, and
+-- returns that master.
 awaitNewMaster :: HasCallStack => Cluster -> Slot -> Node -> IO Node
 awaitNewMaster cluster slot old =
   explained cluster . eventuallyJust patience ("slot " <> show slot <> " has a new master") $ do
@@ -377,19 +374,19 @@ failover cluster replica = do
   where
     patience = clusterPatience (clusterOptions cluster)
 
--- | What to do between the steps of a slot's move, in this order.
+-- | Hooks between the steps of a slot's move, in this order.
 data Migration = Migration
-  { -- | How many keys move at a time.
+  { -- | The number of keys that move at a time.
     migrationBatch :: Int,
-    -- | The slot is marked as importing and migrating; no key has moved.
-    -- Requests for missing keys are answered with ASK.
+    -- | Runs when the slot is marked as importing and migrating and no key has moved. Requests for
+    -- missing keys are answered with ASK.
     migrationMarked :: IO (),
-    -- | So many keys have moved. Requests for several keys, of which some have
-    -- moved, are answered with TRYAGAIN.
+    -- | Runs when this many keys have moved. Requests for several keys, of which some have moved,
+    -- are answered with TRYAGAIN.
     migrationMoved :: Int -> IO (),
-    -- | All keys have moved; the old master still owns the slot.
+    -- | Runs when all keys have moved and the old master still owns the slot.
     migrationEmptied :: IO (),
-    -- | The new master owns the slot, and nobody else has been told.
+    -- | Runs when the new master owns the slot and no other node has been told.
     migrationOwned :: IO ()
   }
 
@@ -404,9 +401,9 @@ quietMigration =
       migrationOwned = pure ()
     }
 
--- | Moves a slot with its keys to another master, the way @redis-cli
--- --cluster reshard@ does, while clients may go on. Blocks until all running
--- nodes agree on the new owner. Does nothing if it owns the slot already.
+-- | Moves a slot with its keys to another master, as @redis-cli --cluster reshard@ does, while
+-- clients may continue. Blocks until all running nodes agree on the new owner. Does nothing if the
+-- target owns the slot already.
 migrateSlot :: HasCallStack => Cluster -> Migration -> Slot -> Node -> IO ()
 migrateSlot cluster migration slot target = do
   source <- masterOf cluster slot
@@ -452,7 +449,7 @@ migrateSlot cluster migration slot target = do
         <> ["KEYS"]
         <> keys
 
--- | A new master without slots; give it some with 'migrateSlot'.
+-- | Adds a master without slots; give it some with 'migrateSlot'.
 addMaster :: HasCallStack => Cluster -> IO Node
 addMaster cluster = do
   before <- runningNodes cluster
@@ -462,7 +459,7 @@ addMaster cluster = do
   settle cluster node
   pure node
 
--- | A new replica of a master.
+-- | Adds a replica of a master.
 addReplica :: HasCallStack => Cluster -> Node -> IO Node
 addReplica cluster master = do
   before <- runningNodes cluster
@@ -479,8 +476,7 @@ settle cluster node =
   where
     timeouts = clusterNodeTimeout (clusterOptions cluster)
 
--- | Ends a node and makes all others forget it. A master must have given its
--- slots away before.
+-- | Ends a node and makes all others forget it. A master must have given away its slots before.
 removeNode :: HasCallStack => Cluster -> Node -> IO ()
 removeNode cluster node = do
   owned <- fromMaybe [] . lookup node <$> clusterMasters cluster
@@ -491,9 +487,8 @@ removeNode cluster node = do
   forConcurrently_ others $ \other -> tell other ["CLUSTER", "FORGET", nodeId node]
   awaitAgreement cluster
 
--- | Blocks until every running node says that the cluster is ok, all of them
--- tell the same story about the nodes that have not failed, none is missing in
--- it, and every replica is in step with its master.
+-- | Blocks until every running node reports that the cluster is ok, all of them agree about the
+-- nodes that have not failed, none is missing, and every replica is in step with its master.
 awaitAgreement :: HasCallStack => Cluster -> IO ()
 awaitAgreement cluster =
   explained cluster . eventually patience "the nodes agree that the cluster is complete" $ do
@@ -509,8 +504,8 @@ awaitAgreement cluster =
     isReplica views node =
       any (\view -> viewId view == nodeId node && isJust (viewMaster view)) views
 
--- Adds to a failure what the running nodes say and have logged of late: once
--- the cluster is disposed of, nobody can ask why they did not agree.
+-- Adds the running nodes' views and latest log lines to a failure: once the cluster is disposed of,
+-- it is too late to ask why the nodes did not agree.
 explained :: Cluster -> IO a -> IO a
 explained cluster action =
   try action >>= \case
@@ -523,7 +518,7 @@ explained cluster action =
       view <- told (fromMaybe "no text" . replyText <$> Server.command (nodeServer node) ["CLUSTER", "NODES"])
       logged <- told (Server.serverLog (nodeServer node))
       pure . Char8.unpack . Char8.unlines $ [Char8.pack (show node), view] <> lastOf 12 (Char8.lines logged)
-    -- What explains a failure must not hide it.
+    -- An error while explaining a failure must not hide the failure.
     told ask =
       ask
         `catches` [ Handler (\(TestKitFailure problem) -> pure (Char8.pack problem)),
@@ -531,7 +526,7 @@ explained cluster action =
                   ]
     lastOf count list = drop (length list - count) list
 
--- The common view of these nodes, if they have one and all are in it.
+-- The common view of these nodes, if they have one and it contains all of them.
 tryAgreement :: [Node] -> IO (Maybe [NodeView])
 tryAgreement nodes = do
   states <- traverse stateOf nodes
@@ -544,7 +539,7 @@ tryAgreement nodes = do
   where
     alive = filter viewIsAlive
 
--- What the node says, unless it does not answer or is in doubt.
+-- The node's view; 'Nothing' if it does not answer or is in doubt.
 stateOf :: Node -> IO (Maybe (Agreement, [NodeView]))
 stateOf node = do
   answers <- try . try $ do

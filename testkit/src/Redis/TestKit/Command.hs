@@ -1,7 +1,7 @@
--- | The smallest client that can set a server up and ask it questions.
+-- | A minimal client that can set up a server and ask it questions.
 --
--- It shares nothing with the library under test, so that a bug there cannot
--- hide itself: one blocking request at a time, RESP2, no cleverness.
+-- It shares nothing with the library under test, so that a bug there cannot hide itself: one
+-- blocking request at a time, RESP2, no optimisations.
 module Redis.TestKit.Command
   ( -- * Connections
     Connection,
@@ -55,8 +55,8 @@ data Connection = Connection
     connectionUnread :: IORef ByteString
   }
 
--- | What RESP2 can say, and what newer servers say besides. A 'Connection' of this module
--- gets only the former.
+-- | A reply: the types of RESP2, and some of RESP3. A 'Connection' of this module only receives the
+-- former.
 data Reply
   = Status ByteString
   | Failed ByteString
@@ -64,20 +64,19 @@ data Reply
   | Text ByteString
   | Nil
   | List [Reply]
-  | -- | With RESP2 a list of keys and values in turn.
+  | -- | In RESP2 a list of alternating keys and values.
     Mapping [(Reply, Reply)]
-  | -- | With RESP2 1 or 0.
+  | -- | In RESP2 1 or 0.
     Truth Bool
-  | -- | With RESP2 text.
+  | -- | In RESP2 a text.
     Decimal Double
   deriving stock (Eq, Show)
 
--- | A connection for the length of an action. Throws 'IOException' when
--- nobody answers there.
+-- | A connection for the duration of an action. Throws 'IOException' if no server listens there.
 withConnection :: Address -> (Connection -> IO a) -> IO a
 withConnection address = bracket (openConnection address) closeConnection
 
--- | Connects. The caller closes.
+-- | Connects. The caller must call 'closeConnection'.
 openConnection :: Address -> IO Connection
 openConnection address =
   bracketOnError (connectTo address) Socket.close $ \socket ->
@@ -87,14 +86,14 @@ openConnection address =
 closeConnection :: Connection -> IO ()
 closeConnection = Socket.close . connectionSocket
 
--- | Sends a command and blocks for its reply, for at most 10 seconds. An
--- error reply is a value; a broken connection an exception.
+-- | Sends a command and blocks for its reply, for at most 10 seconds. An error reply is returned as
+-- a value; a broken connection is an exception.
 request :: HasCallStack => Connection -> [ByteString] -> IO Reply
 request connection arguments = do
   sendRaw connection (encodeRequest arguments)
   receiveReply connection
 
--- | The same for a command that must not fail: an error reply is thrown as a
+-- | Like 'request', for a command that must not fail: an error reply is thrown as a
 -- 'Redis.TestKit.Wait.TestKitFailure'.
 requestOk :: HasCallStack => Connection -> [ByteString] -> IO Reply
 requestOk connection arguments =
@@ -115,7 +114,7 @@ encodeRequest arguments =
     header mark size = Char8.cons mark (Char8.pack (show size) <> "\r\n")
     bulk argument = [header '$' (ByteString.length argument), argument, "\r\n"]
 
--- | What a connection speaks.
+-- | The protocol of a connection.
 data Protocol = Resp2 | Resp3
   deriving stock (Eq, Ord, Show)
 
@@ -142,14 +141,14 @@ encodeReply protocol = \case
     size = toInteger . ByteString.length
     shown = Char8.pack . show @Integer
 
--- | A message that answers nothing. With RESP2, where there are none, it looks like a list.
+-- | A push message as bytes. In RESP2, which has none, it looks like a list.
 encodePush :: Protocol -> [Reply] -> ByteString
 encodePush protocol items
   | protocol == Resp3 = ">" <> ByteString.drop 1 (encodeReply protocol (List items))
   | otherwise = encodeReply protocol (List items)
 
--- | The first command of what a client has sent, and what follows it; 'Nothing' if it is
--- not whole yet.
+-- | The first command in the bytes that a client has sent, and the bytes after it; 'Nothing' if the
+-- command is not complete yet.
 takeRequest :: ByteString -> Maybe ([ByteString], ByteString)
 takeRequest bytes = do
   (count, rest) <- header '*' bytes
@@ -237,8 +236,9 @@ infoFields = Map.fromList . mapMaybe field . Char8.lines
         | ByteString.null value -> Nothing
         | otherwise -> Just (name, Char8.filter (/= '\r') (ByteString.drop 1 value))
 
--- | Such as @redis 7.0.15@, from the fields of @INFO server@; 'Nothing' if they do not say.
--- Valkey also gives the version of Redis that it stands for, which is not its own.
+-- | The server's name and version, such as @redis 7.0.15@, from the fields of @INFO server@;
+-- 'Nothing' if they do not contain it. Valkey also reports the version of Redis that it is
+-- compatible with, which is not its own.
 nameAndVersion :: Map ByteString ByteString -> Maybe ByteString
 nameAndVersion fields = named "valkey" <|> named "redis"
   where
@@ -253,7 +253,7 @@ data CommandCalls = CommandCalls
   }
   deriving stock (Eq, Show)
 
--- | @INFO commandstats@ by lower-case command name (@get@, @config|set@).
+-- | Reads @INFO commandstats@, by lower-case command name (@get@, @config|set@).
 commandCalls :: ByteString -> Map ByteString CommandCalls
 commandCalls = Map.fromList . mapMaybe line . Map.toList . infoFields
   where

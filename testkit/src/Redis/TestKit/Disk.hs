@@ -1,11 +1,11 @@
--- | A disk that forgets what was not synced, for one folder of one program.
+-- | A disk that loses everything that was not synced, for one folder of one program.
 --
 -- @kill -9@ is no power failure: what a killed program has written, the kernel
 -- keeps. So a program that never syncs passes every test that only kills it.
 -- Here the program gets a small library (@cbits/forgetful_disk.c@, by
 -- @LD_PRELOAD@) that copies at each @fsync@ and @fdatasync@ what has reached the
--- disk by then. 'cutPower' is the moment of the failure, and 'restoreDisk' makes
--- the folder what such a disk has.
+-- disk by then. 'cutPower' is the moment of the failure, and 'restoreDisk' gives
+-- the folder the content that such a disk would have.
 --
 -- > withDisk folder $ \disk ->
 -- >   withServer defaultServerOptions {optionsEnvironment = diskEnvironment disk, …} $ \server -> do
@@ -16,10 +16,9 @@
 -- >     restart server
 -- >     … all that was acknowledged is there …
 --
--- What it proves is that the program asks for the sync before it acknowledges,
--- and can go on from what was synced. It does not prove that the real disk does
--- what it is asked. It is strict: a new file is lost if its folder was not
--- synced, which some file systems forgive.
+-- It proves that the program syncs before it acknowledges, and can continue from the synced data.
+-- It does not prove that a real disk obeys. It is strict: a new file is lost if its folder was not
+-- synced, though some file systems would keep the file.
 module Redis.TestKit.Disk
   ( Disk,
     withDisk,
@@ -44,16 +43,16 @@ import System.Process (readProcessWithExitCode)
 foreign import ccall unsafe "&forgetful_disk_text"
   c_text :: CString
 
--- | The disk on which a folder is.
+-- | The disk that holds a folder.
 data Disk = Disk
   { diskFolder :: FilePath,
-    -- Where it keeps what was synced.
+    -- The folder with the synced data.
     diskPlace :: FilePath,
     diskLibrary :: FilePath
   }
 
--- | A disk for that folder, for the length of an action. 'Left': why there can
--- be none here, in a line (there is no C compiler). Blocks for some 100 ms.
+-- | A disk for this folder, for the duration of an action. 'Left': the reason why there can be none
+-- on this machine, in one line (for example that there is no C compiler). Blocks for about 100 ms.
 withDisk :: FilePath -> (Disk -> IO a) -> IO (Either String a)
 withDisk folder action =
   withSystemTempDirectory "redis-testkit-disk" $ \place -> do
@@ -69,8 +68,8 @@ withDisk folder action =
           (ExitSuccess, _, _) -> empty disk >> Right <$> action disk
           (ExitFailure _, _, said) -> pure (Left ("the C compiler: " <> takeWhile (/= '\n') said))
 
--- | The variables of the program whose disk it is. What is in the folder when
--- it begins is on the disk.
+-- | The environment variables of the program that uses the disk. Files that are in the folder when
+-- the program starts are on the disk.
 diskEnvironment :: Disk -> [(String, String)]
 diskEnvironment disk =
   [ ("LD_PRELOAD", diskLibrary disk),
@@ -78,18 +77,18 @@ diskEnvironment disk =
     ("FORGETFUL_DISK", diskPlace disk)
   ]
 
--- | Whether a program has begun with it. One that is linked statically, or
--- without libc, does not.
+-- | Whether a program has started with the disk. A program that is linked statically, or without
+-- libc, does not use it.
 diskInUse :: Disk -> IO Bool
 diskInUse disk = doesDirectoryExist (diskPlace disk </> "names")
 
--- | From now on nothing reaches the disk: no sync returns. Blocks until one
--- waits, so that a program that syncs acknowledges nothing any more; or until
--- so many writers, each of which waits for its answer before it writes again,
--- have got more acknowledged than can have been on its way. The caller counts
--- that, kills the program, and calls 'restoreDisk'. Throws
--- 'Redis.TestKit.Wait.TestKitFailure' when neither happens within 20 s, or when
--- the disk is not in use.
+-- | Cuts the power: from now on nothing reaches the disk, and no sync returns. Blocks until a sync
+-- waits, so that a program that syncs acknowledges nothing any more; or until the writers have
+-- received more acknowledgements than could have been on their way. The 'Int' is the number of
+-- writers, each of which waits for its acknowledgement before it writes again. Afterwards the
+-- caller reads its count, kills the program, and calls 'restoreDisk'. Throws
+-- 'Redis.TestKit.Wait.TestKitFailure' if neither happens within 20 s, or if no program uses the
+-- disk.
 cutPower :: HasCallStack => Disk -> Int -> IO Int -> IO ()
 cutPower disk writers acknowledged = do
   used <- diskInUse disk
@@ -101,8 +100,8 @@ cutPower disk writers acknowledged = do
       <$> doesFileExist (diskPlace disk </> "held")
       <*> ((>= before + 2 * writers) <$> acknowledged)
 
--- | Makes the folder what the disk has of it, and the disk a new one. Only when
--- the program is gone.
+-- | Gives the folder the content of the disk, and makes the disk a new one. Call this only when the
+-- program has ended.
 restoreDisk :: Disk -> IO ()
 restoreDisk disk = do
   clear (diskFolder disk)

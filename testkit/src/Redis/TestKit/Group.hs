@@ -1,8 +1,7 @@
--- | A private primary with replicas, with sentinels or without, and the things that
--- happen to those.
+-- | A private primary with replicas, with or without sentinels, and operations that change them.
 --
--- The sentinels are told to look at everything often, where they can be told that
--- (Redis 7 and later), so that a fail-over takes one or two seconds instead of ten.
+-- The sentinels are configured to check everything often, if they support that (Redis 7 and later),
+-- so that a fail-over takes one or two seconds instead of ten.
 module Redis.TestKit.Group
   ( -- * Life
     GroupOptions (..),
@@ -49,9 +48,9 @@ import Redis.TestKit.Wait
 data GroupOptions = GroupOptions
   { groupReplicaCount :: Int,
     groupSentinelCount :: Int,
-    -- | Under which the sentinels watch it.
+    -- | The name under which the sentinels watch the primary.
     groupName :: ByteString,
-    -- | After how many milliseconds of silence sentinels take a server for down.
+    -- | The milliseconds of silence after which sentinels consider a server down.
     groupDownAfter :: Int,
     -- | Options of the servers: passwords, TLS (then replication uses it as well).
     groupServer :: ServerOptions,
@@ -77,19 +76,19 @@ defaultGroupOptions =
 
 -- | A primary, its replicas, and their sentinels.
 data Group = Group
-  { -- | How it was started.
+  { -- | The options with which it was started.
     groupOptions :: GroupOptions,
-    -- | The first began as the primary.
+    -- | The primary and its replicas; the first one was the primary at the start.
     groupServers :: [Server],
     groupWatchers :: MVar [Server]
   }
 
--- | Those that were started, whether they run or not.
+-- | The sentinels that were started, whether they run or not.
 groupSentinels :: Group -> IO [Server]
 groupSentinels = readMVar . groupWatchers
 
--- | A group whose replicas are up to date and whose sentinels know each other, for the
--- length of an action.
+-- | A group whose replicas are up to date and whose sentinels know each other, for the duration of
+-- an action.
 withGroup :: HasCallStack => GroupOptions -> (Group -> IO a) -> IO a
 withGroup options = bracket (startGroup options) disposeGroup
 
@@ -115,8 +114,7 @@ disposeGroup group = do
   sentinels <- readMVar (groupWatchers group)
   forConcurrently_ (sentinels <> groupServers group) disposeServer
 
--- | Replication by TLS where there is TLS, so that the ports that servers tell of are
--- those of TLS.
+-- | Replicates over TLS if there is TLS, so that the ports that servers announce are the TLS ports.
 replicating :: GroupOptions -> ServerOptions -> ServerOptions
 replicating options server = case optionsTls (groupServer options) of
   Nothing -> server
@@ -129,11 +127,11 @@ following options primary =
 clientPort :: Server -> Int
 clientPort server = fromMaybe (serverPort server) (serverTlsPort server)
 
--- | Where clients reach it: by TLS if it has that.
+-- | The address for clients: the TLS port if the server has TLS.
 clientAddress :: Server -> Address
 clientAddress server = TcpAddress (serverHost server) (clientPort server)
 
--- | Starts one more sentinel, and waits until all that run know each other, and every
+-- | Starts one more sentinel, and waits until all running sentinels know each other and every
 -- server.
 addSentinel :: HasCallStack => Group -> IO ()
 addSentinel group = do
@@ -186,13 +184,13 @@ namedPrimary group sentinel = do
   fields <- primaryFields group sentinel
   pure (fst <$> (Map.lookup "port" fields >>= Char8.readInt))
 
--- | Of the primary, as a sentinel knows it.
+-- | The primary's configuration epoch, as a sentinel knows it.
 configEpoch :: Group -> Server -> IO (Maybe Int)
 configEpoch group sentinel = do
   fields <- primaryFields group sentinel
   pure (fst <$> (Map.lookup "config-epoch" fields >>= Char8.readInt))
 
--- | The one server that runs and says that it is the primary.
+-- | The only running server that reports to be the primary. Blocks until there is exactly one.
 primaryOf :: HasCallStack => Group -> IO Server
 primaryOf group =
   eventuallyJust (groupPatience (groupOptions group)) "one server is the primary" $
@@ -200,7 +198,7 @@ primaryOf group =
       [primary] -> Just primary
       _ -> Nothing
 
--- | Those that run and say that they are replicas.
+-- | The running servers that report to be replicas.
 replicasOf :: Group -> IO [Server]
 replicasOf group = withRole group "slave"
 
@@ -215,7 +213,7 @@ withRole group role = filterM has (groupServers group)
 replication :: Server -> IO (Map.Map ByteString ByteString)
 replication server = maybe Map.empty infoFields . replyText <$> command server ["INFO", "replication"]
 
--- | Blocks until every other server that runs is an up-to-date replica of the primary.
+-- | Blocks until every other running server is an up-to-date replica of the primary.
 awaitReplicas :: HasCallStack => Group -> IO ()
 awaitReplicas group =
   eventually (groupPatience (groupOptions group)) "the replicas are up to date" $ do
@@ -226,8 +224,8 @@ awaitReplicas group =
     let online = length [() | (name, text) <- Map.toList heard, "slave" `Char8.isPrefixOf` name, "state=online" `Char8.isInfixOf` text]
     pure (and linked && online == length replicas)
 
--- | Makes a server the primary as an operator does: it follows nobody, and the others
--- that run follow it. Blocks until they do.
+-- | Makes a server the primary as an operator does: it stops replicating, and the other running
+-- servers replicate it. Blocks until they do.
 promote :: HasCallStack => Group -> Server -> IO ()
 promote group server = do
   void (command server ["REPLICAOF", "NO", "ONE"])
@@ -235,8 +233,8 @@ promote group server = do
   forM_ others $ \other -> command other ["REPLICAOF", Char8.pack (serverHost server), Char8.pack (show (clientPort server))]
   awaitReplicas group
 
--- | Has a sentinel fail over, though the primary is well. Blocks until it names
--- another.
+-- | Makes a sentinel fail over although the primary is well. Blocks until all sentinels name
+-- another primary.
 orderFailover :: HasCallStack => Group -> IO ()
 orderFailover group =
   groupSentinels group >>= filterM serverIsRunning >>= \case
@@ -246,7 +244,7 @@ orderFailover group =
       void (command sentinel ["SENTINEL", "FAILOVER", groupName (groupOptions group)])
       awaitPrimary group before
 
--- | Blocks until all sentinels that run name a primary at another port than this.
+-- | Blocks until all running sentinels name a primary at another port than this.
 awaitPrimary :: HasCallStack => Group -> Maybe Int -> IO ()
 awaitPrimary group before =
   eventually (groupPatience (groupOptions group)) "the sentinels name another primary" $ do

@@ -1,7 +1,7 @@
--- | A server that is a function: it accepts connections and hands over each command.
+-- | A server that is a function: it accepts connections and hands each command to the function.
 --
--- "Redis.TestKit.Scripted" is one with a language for what is expected; this is for tests
--- whose server decides in its own way.
+-- "Redis.TestKit.Scripted" has a language for the expected commands; this module is for tests whose
+-- server decides in its own way.
 module Redis.TestKit.Listener
   ( Listener,
     withListener,
@@ -38,9 +38,9 @@ import Redis.TestKit.Address (Address (..), freePorts, listenOn)
 import Redis.TestKit.Command (takeRequest)
 import Redis.TestKit.Wait (failure)
 
--- | One that listens.
+-- | A server that listens.
 data Listener = Listener
-  { -- | Where.
+  { -- | The address at which it listens.
     listenerAddress :: Address,
     listenerPort :: Int,
     listenerOpen :: TVar (Map Int Caller),
@@ -50,19 +50,19 @@ data Listener = Listener
 
 -- | A connection of a client.
 data Caller = Caller
-  { -- | From 1, in the order in which they came.
+  { -- | The connection's number, from 1, in the order in which they came.
     callerNumber :: Int,
     callerSocket :: Socket,
     callerLock :: MVar ()
   }
 
--- | What becomes of a connection.
+-- | Whether the connection continues.
 data AndThen = GoOn | HangUp
   deriving stock (Eq, Show)
 
--- | Listens at a numeric address, on a port that nobody uses, for the length of an action. Each
--- command is handed over on its connection's thread, the next one when the first is done with. What
--- the function throws ends the connection.
+-- | Listens at a numeric address, on a free port, for the duration of an action. Each command is
+-- handed over on its connection's thread, the next one when the function has returned. If the
+-- function throws, the connection ends.
 withListener :: String -> (Listener -> Caller -> [ByteString] -> IO AndThen) -> (Listener -> IO a) -> IO a
 withListener host answer action =
   freePorts 1 >>= \case
@@ -77,7 +77,7 @@ withListener host answer action =
         withAsync (accepting listener (answer listener) socket) $ \_ ->
           action listener `finally` (atomically (writeTVar listenerEnded True) *> hangUpAll listener)
 
--- A thread for each connection, which ends with it.
+-- Each connection has a thread, which ends with it.
 accepting :: Listener -> (Caller -> [ByteString] -> IO AndThen) -> Socket -> IO ()
 accepting listener answer socket =
   void . try @IOException . forever . mask_ $ do
@@ -108,33 +108,33 @@ serve caller answer = do
         bytes <- Socket.ByteString.recv (callerSocket caller) 65536
         unless (ByteString.null bytes) (go (unread <> bytes))
 
--- | Sends bytes. What several threads say does not mix.
+-- | Sends bytes. The bytes of several threads do not mix.
 sayTo :: Caller -> ByteString -> IO ()
 sayTo caller bytes = withMVar (callerLock caller) (\() -> Socket.ByteString.sendAll (callerSocket caller) bytes)
 
--- | Hears no more of the client, and returns when it has left.
+-- | Ignores everything that the client sends, and returns when it has closed the connection.
 untilItLeaves :: Caller -> IO ()
 untilItLeaves caller = do
   bytes <- Socket.ByteString.recv (callerSocket caller) 65536
   unless (ByteString.null bytes) (untilItLeaves caller)
 
--- | How many connections there are.
+-- | The number of open connections.
 connectionsNow :: Listener -> STM Int
 connectionsNow listener = Map.size <$> readTVar (listenerOpen listener)
 
--- | The connections that there are.
+-- | The open connections.
 callersNow :: Listener -> STM [Caller]
 callersNow listener = Map.elems <$> readTVar (listenerOpen listener)
 
--- | How many connections there have been.
+-- | The number of connections that were ever accepted.
 connectionsEver :: Listener -> STM Int
 connectionsEver listener = readTVar (listenerEver listener)
 
--- | Whether the action has ended: for whoever waits.
+-- | Whether the action has ended, for threads that wait.
 listenerOver :: Listener -> STM Bool
 listenerOver listener = readTVar (listenerEnded listener)
 
--- | Closes every connection. One that ends by itself meanwhile is as good.
+-- | Closes every connection. If one ends by itself meanwhile, that is as good.
 hangUpAll :: Listener -> IO ()
 hangUpAll listener =
   atomically (callersNow listener)

@@ -1,12 +1,10 @@
 -- | Child processes that do not outlive this one.
 --
--- A test program may itself be killed with -9, and then runs no clean-up. So
--- children are started through @setpriv --pdeathsig KILL@ (util-linux), which
--- asks the kernel to kill them when their parent ends. Linux means by that the
--- parent's /thread/: a runtime that retires an idle OS thread would take the
--- child along. Therefore each child has a keeper, a bound thread that forks it
--- and then waits until it is gone. Where @setpriv@ is missing a child ends by
--- 'kill9' only.
+-- A test program may itself be killed with -9, and then it runs no clean-up. So children are
+-- started through @setpriv --pdeathsig KILL@ (util-linux), which asks the kernel to kill them when
+-- their parent ends. For Linux that is the parent's /thread/: a runtime that retires an idle OS
+-- thread would kill the child, too. Therefore each child has a keeper, a bound thread that forks it
+-- and then waits until it is gone. If @setpriv@ is missing, only 'kill9' ends a child.
 module Redis.TestKit.Process
   ( Process,
     spawn,
@@ -52,21 +50,21 @@ import System.Process
 
 -- | A running or ended child.
 data Process = Process
-  { -- | The number by which the kernel knows it, while it runs.
+  { -- | The kernel's number of the process, while it runs.
     processId :: ProcessID,
     processExit :: TVar (Maybe ExitCode)
   }
 
--- | What stands before a command line that is kept to these cores: @taskset -c 0,1@;
--- nothing for none in particular.
+-- | The words to put before a command line to keep it on these cores: @taskset -c 0,1@; none for an
+-- empty list.
 onCores :: [Int] -> [String]
 onCores = \case
   [] -> []
   cores -> ["taskset", "-c", intercalate "," (map show cores)]
 
--- | Starts a program with arguments in a folder, its output appended to a
--- file. Returns as soon as it is forked. It gets no descriptors of ours and a
--- process group of its own, so that a Ctrl-C in the terminal reaches only us.
+-- | Starts a program with arguments in a folder, and appends its output to a file. Returns as soon
+-- as the process is forked. It inherits no descriptors and has its own process group, so that a
+-- Ctrl-C in the terminal reaches only this process.
 spawn :: FilePath -> FilePath -> [String] -> FilePath -> IO Process
 spawn folder program arguments output = do
   setpriv <- findExecutable "setpriv"
@@ -95,7 +93,7 @@ spawn folder program arguments output = do
                 atomically (writeTVar exit (Just code))
         case outcome of
           Right () -> pure ()
-          -- Before the start it is the caller's; afterwards nothing throws.
+          -- Before the start, the exception is for the caller; after it, nothing throws.
           Left (problem :: SomeException) -> void (tryPutMVar started (Left problem))
   mask_ $ do
     void (if rtsSupportsBoundThreads then forkOS keep else forkIO keep)
@@ -103,23 +101,22 @@ spawn folder program arguments output = do
       Right pid -> pure Process {processId = pid, processExit = exit}
       Left problem -> throwIO problem
 
--- | How it ended, if it has.
+-- | The child's exit status, if it has ended.
 exitStatus :: Process -> STM (Maybe ExitCode)
 exitStatus = readTVar . processExit
 
--- | Blocks until it has ended.
+-- | Blocks until the child has ended.
 awaitExit :: Process -> IO ExitCode
 awaitExit process = atomically (exitStatus process >>= maybe retry pure)
 
--- | Sends a signal; does nothing when the process has ended.
+-- | Sends a signal; does nothing if the child has ended.
 signal :: Signal -> Process -> IO ()
 signal which process =
   readTVarIO (processExit process) >>= \case
-    -- It may have ended by itself a moment ago.
+    -- The child may have ended by itself a moment ago.
     Nothing -> handleJust (guard . isDoesNotExistError) pure (signalProcess which (processId process))
     Just _ -> pure ()
 
--- | Ends it without a chance to object, frozen or not, and blocks until the
--- kernel has.
+-- | Kills the child, frozen or not, and blocks until it is gone.
 kill9 :: Process -> IO ()
 kill9 process = signal sigKILL process >> void (awaitExit process)

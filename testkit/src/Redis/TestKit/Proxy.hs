@@ -1,15 +1,13 @@
 -- | A TCP proxy that misbehaves on demand.
 --
--- Each connection has two directions, and each direction a thread that
--- receives and one that sends, with a queue of timed chunks between them: so a
--- delay is one of time and not of throughput, and every chunk leaves at the
--- moment it is due, however late the one before it was. What is to go wrong is
--- state in STM, which the threads consult before each send; so a fault takes
--- effect at once, on the connections that exist and those to come, and a test
--- can wait for what has happened ('proxyTraffic') instead of for time to pass.
+-- Each connection has two directions. Each direction has a thread that receives and one that sends,
+-- with a queue of timed chunks between them: so a delay adds latency and does not limit throughput,
+-- and every chunk leaves at the moment it is due, however late the one before it was. The faults
+-- are state in STM, which the threads consult before each send; so a fault takes effect at once, on
+-- existing and on new connections, and a test can wait for an event ('proxyTraffic') instead of for
+-- time to pass.
 --
--- A peer that finishes (half-close) is passed on as such; a reset is passed on
--- as a reset.
+-- The proxy passes on a half-close as a half-close, and a reset as a reset.
 module Redis.TestKit.Proxy
   ( -- * Life
     Proxy,
@@ -95,7 +93,7 @@ import Redis.TestKit.Address
 import Redis.TestKit.Wait (Seconds, failure, within)
 import System.IO.Error (isAlreadyInUseError)
 
--- | Which way bytes travel.
+-- | The direction in which bytes travel.
 data Direction
   = -- | Requests.
     ToServer
@@ -111,17 +109,17 @@ data Ending
     Reset
   deriving stock (Eq, Show)
 
--- | What is to happen to the bytes of one direction.
+-- | The faults of one direction, and its count of bytes.
 data Flow = Flow
   { flowDelay :: Seconds,
-    -- | Bytes per send, if not as they come.
+    -- | The most bytes per send; 'Nothing': as they arrive.
     flowSlice :: Maybe Int,
     flowFrozen :: Bool,
     flowLimit :: Limit,
     flowBytes :: Int
   }
 
--- | What happens after so many further bytes.
+-- | What happens after this many further bytes.
 data Limit
   = Unlimited
   | DropAfter Int
@@ -129,15 +127,15 @@ data Limit
 
 -- | A proxy in front of one server.
 data Proxy = Proxy
-  { -- | Where clients connect.
+  { -- | The address for clients to connect to.
     proxyAddress :: Address,
-    -- | The same as a port.
+    -- | The port of 'proxyAddress'.
     proxyPort :: Int,
     proxyTarget :: TVar Address,
     proxyToServer :: TVar Flow,
     proxyToClient :: TVar Flow,
     proxyAccepted :: TVar Int,
-    -- | The connections by number: how to end them, and their clients.
+    -- | The open connections, by number.
     proxyOpen :: TVar (Map Int Link),
     -- | The thread that accepts, unless connections are refused.
     proxyListener :: MVar (Maybe (Async ())),
@@ -153,13 +151,12 @@ data Link = Link
     linkSending :: MVar ()
   }
 
--- | A proxy on a free port of @127.0.0.1@ for the length of an action; all its
--- connections are gone at the end. They need not reach the server before a
--- client connects.
+-- | A proxy on a free port of @127.0.0.1@ for the duration of an action; all its connections are
+-- closed at the end. The server need not be reachable before a client connects.
 withProxy :: Address -> (Proxy -> IO a) -> IO a
 withProxy target = bracket (startProxy target) disposeProxy
 
--- | Starts one. The caller calls 'disposeProxy'.
+-- | Starts a proxy. The caller must call 'disposeProxy'.
 startProxy :: HasCallStack => Address -> IO Proxy
 startProxy target = do
   target' <- newTVarIO target
@@ -211,7 +208,7 @@ disposeProxy proxy = do
   workers <- readTVarIO (proxyWorkers proxy)
   mapConcurrently_ cancel (Map.elems workers)
 
--- | Sends connections to come to another server.
+-- | Connects new clients to another server.
 retarget :: Proxy -> Address -> IO ()
 retarget proxy = atomically . writeTVar (proxyTarget proxy)
 
@@ -234,28 +231,28 @@ heal proxy = do
       change proxy direction $ \flow ->
         quietFlow {flowBytes = flowBytes flow}
 
--- | Delays what is received from now on by so much. Order is kept.
+-- | Delays the bytes received from now on by this time. The order is kept.
 delay :: Proxy -> Direction -> Seconds -> IO ()
 delay proxy direction seconds =
   change proxy direction $ \flow -> flow {flowDelay = max 0 seconds}
 
--- | Forwards at most so many bytes at a time, each with a send of its own:
--- with 1, every receiver sees a reply end at every byte.
+-- | Forwards at most this many bytes at a time, each portion with a send of its own: with 1, every
+-- receiver sees a reply end at every byte.
 slice :: Proxy -> Direction -> Int -> IO ()
 slice proxy direction size =
   change proxy direction $ \flow -> flow {flowSlice = Just (max 1 size)}
 
--- | Forwards nothing and closes nothing: to the other side the peer has gone
--- silent. New connections are accepted and are silent, too.
+-- | Forwards nothing and closes nothing: the other side sees a silent peer. New connections are
+-- accepted and are silent, too.
 freeze :: Proxy -> Direction -> IO ()
 freeze proxy direction = change proxy direction $ \flow -> flow {flowFrozen = True}
 
--- | Ends 'freeze': what was held back is forwarded.
+-- | Ends 'freeze': the bytes that were held back are forwarded.
 thaw :: Proxy -> Direction -> IO ()
 thaw proxy direction = change proxy direction $ \flow -> flow {flowFrozen = False}
 
--- | Ends every connection there is, on both sides, and blocks until they are
--- closed. New connections are accepted.
+-- | Ends every open connection, on both sides, and blocks until they are closed. New connections
+-- are accepted.
 cut :: Proxy -> Ending -> IO ()
 cut proxy ending = do
   links <- atomically $ do
@@ -266,22 +263,22 @@ cut proxy ending = do
     open <- readTVar (proxyOpen proxy)
     check (Map.null (Map.intersection open links))
 
--- | Once: ends the connection that transports the byte after so many further
--- bytes of a direction, these having been sent. Counted over all connections.
+-- | Ends one connection, once: forwards this many further bytes of a direction, counted over all
+-- connections, and ends the connection that carries the next byte.
 -- @cutAfter proxy ToClient 0 Reset@ ends a connection when the first reply
--- arrives: the server has run the request, and the client never hears of it.
+-- arrives: the server has run the request, and the client never receives the reply.
 cutAfter :: Proxy -> Direction -> Int -> Ending -> IO ()
 cutAfter proxy direction bytes ending =
   change proxy direction $ \flow -> flow {flowLimit = CutAfter (max 0 bytes) ending}
 
--- | Forwards so many further bytes of a direction, counted over all
--- connections, and silently loses the rest until 'heal'.
+-- | Forwards this many further bytes of a direction, counted over all connections, and silently
+-- discards the rest until 'heal'.
 dropAfter :: Proxy -> Direction -> Int -> IO ()
 dropAfter proxy direction bytes =
   change proxy direction $ \flow -> flow {flowLimit = DropAfter (max 0 bytes)}
 
--- | Sends bytes to every connected client, as if the server had. They stand
--- between two sends of the proxy, and count for nothing.
+-- | Sends bytes to every connected client, as if the server had sent them. They arrive between two
+-- sends of the proxy, and are not counted.
 inject :: Proxy -> ByteString -> IO ()
 inject proxy bytes = do
   links <- readTVarIO (proxyOpen proxy)
@@ -294,8 +291,7 @@ inject proxy bytes = do
 alone :: Link -> IO () -> IO ()
 alone link send = withMVar (linkSending link) (const send)
 
--- | Closes the port: whoever connects is refused. Connections there are go on.
--- Idempotent.
+-- | Closes the port, so that new connections are refused. Open connections continue. Idempotent.
 refuse :: Proxy -> IO ()
 refuse proxy =
   modifyMVar_ (proxyListener proxy) $ \listener ->
@@ -310,7 +306,7 @@ accept proxy =
       bracketOnError (listenOn (proxyAddress proxy)) Socket.close $ \socket ->
         Just <$> asyncWithUnmask (\unmask -> unmask (acceptLoop proxy socket) `finally` Socket.close socket)
 
--- | What the proxy has seen so far.
+-- | The proxy's counters.
 data Traffic = Traffic
   { -- | Connections accepted since the start.
     trafficAccepted :: Int,
@@ -332,7 +328,7 @@ proxyTraffic proxy =
     <*> (flowBytes <$> readTVar (proxyToServer proxy))
     <*> (flowBytes <$> readTVar (proxyToClient proxy))
 
--- | Blocks until the counters satisfy a condition; fails after the seconds.
+-- | Blocks until the counters satisfy a condition, and returns them; fails after this many seconds.
 awaitTraffic :: HasCallStack => Proxy -> Seconds -> (Traffic -> Bool) -> IO Traffic
 awaitTraffic proxy patience condition =
   within patience . atomically $ do
@@ -348,8 +344,8 @@ acceptLoop proxy socket = forever . mask_ $ do
   let remove = atomically $ do
         modifyTVar' (proxyOpen proxy) (Map.delete number)
         modifyTVar' (proxyWorkers proxy) (Map.delete number)
-  -- The worker starts masked and so reaches its handlers before a 'cancel'
-  -- does; nothing here blocks between the accept and its start.
+  -- The worker starts masked, so it installs its handlers before a 'cancel' can reach it. Nothing
+  -- here blocks between the accept and the worker's start.
   worker <- asyncWithUnmask $ \unmask ->
     unmask (listed number >> serve proxy number client)
       `finally` (Socket.close client >> remove)
@@ -358,7 +354,7 @@ acceptLoop proxy socket = forever . mask_ $ do
     listed number =
       atomically (readTVar (proxyWorkers proxy) >>= check . Map.member number)
 
--- Forwards both ways until both have finished or the connection is to end.
+-- Forwards both ways until both directions have finished or the connection should end.
 serve :: Proxy -> Int -> Socket -> IO ()
 serve proxy number client = do
   Socket.setSocketOption client Socket.NoDelay 1
@@ -371,7 +367,7 @@ serve proxy number client = do
   target <- readTVarIO (proxyTarget proxy)
   connected <- try (connectTo target)
   case connected of
-    -- Nobody there: the client, already accepted, is hung up on.
+    -- The server does not accept connections: the client, which is connected already, gets a reset.
     Left (_ :: IOException) -> resetOnClose client
     Right server ->
       flip finally (Socket.close server) $ do
@@ -384,12 +380,12 @@ serve proxy number client = do
         readTVarIO ending >>= \case
           Just Reset -> mapM_ resetOnClose [client, server]
           _ -> pure ()
-  -- Closed before it is taken off the list: whoever saw it there may conclude
-  -- from its absence that the client's end is gone.
+  -- Closed before it is removed from the list: a caller that saw it there may conclude from its
+  -- absence that the client's end is closed.
   Socket.close client
   unlink
 
--- Closing then discards what is unsent and tells the peer by a reset.
+-- After this, closing the socket discards unsent bytes and sends the peer a reset.
 resetOnClose :: Socket -> IO ()
 resetOnClose socket =
   void . try @IOException $
@@ -399,9 +395,8 @@ data Chunk
   = Chunk Double ByteString
   | Finished Double
 
--- Carries one direction until its source finishes. A broken socket on either
--- side ends the whole connection with a reset. Each send is run through the
--- given function.
+-- Forwards one direction until its source finishes. A broken socket on either side ends the whole
+-- connection with a reset. Each send runs through the given function.
 forward :: TVar Flow -> Link -> (IO () -> IO ()) -> Socket -> Socket -> IO ()
 forward flow link guarded from to = do
   queue <- newTQueueIO
@@ -418,7 +413,7 @@ forward flow link guarded from to = do
 
     receiving :: TQueue Chunk -> TVar Int -> IO ()
     receiving queue queued = do
-      -- Bounds the memory; the sender feels it as back-pressure.
+      -- Limits the memory; the sender sees this as back-pressure.
       atomically $ readTVar queued >>= check . (< 16 * 1024 * 1024)
       bytes <- Socket.ByteString.recv from 65536
       now <- getMonotonicTime
@@ -450,16 +445,16 @@ forward flow link guarded from to = do
         Send size -> do
           let (now, later) = ByteString.splitAt size bytes
           guarded (Socket.ByteString.sendAll to now)
-          -- Counted after the send: who sees the count may rely on it.
+          -- Counted after the send: so a caller that sees the count may rely on it.
           atomically (modifyTVar' flow (\state -> state {flowBytes = flowBytes state + size}))
           deliver later
         Lose -> pure ()
         End ending -> do
           endWith ending
-          -- The connection's own thread ends this one.
+          -- The connection's thread ends this one.
           atomically retry
 
-    -- What to do with so many bytes. Blocks while the direction is frozen.
+    -- What to do with this many bytes. Blocks while the direction is frozen.
     decide :: Int -> STM Step
     decide available = do
       state <- readTVar flow
@@ -484,8 +479,7 @@ data Step
   | Lose
   | End Ending
 
--- Until a moment of the monotonic clock, not for a span, so that lateness does
--- not add up.
+-- Sleeps until a moment of the monotonic clock, not for a duration, so that delays do not add up.
 sleepUntil :: Double -> IO ()
 sleepUntil due = do
   now <- getMonotonicTime

@@ -1,15 +1,15 @@
--- | A server in the test's own process that answers what the test says, and complains of
--- what it did not expect. No Redis is needed.
+-- | A server in the test's own process that answers as the test says, and reports commands that it
+-- did not expect. No Redis is needed.
 --
 -- > withScripted
 -- >   (inOrder [on ["GET", "k"] [replies Nil], on ["SET", "k", "v"] [replies (Status "OK")]])
 -- >   $ \server -> myService (scriptedPort server)
 --
--- An expectation says which command it is for, and what is done then, step by step:
+-- An expectation names a command, and the steps that the server then takes, one by one:
 -- @times 2 (on ["INCR", "n"] [pauses 0.1, fails "OOM no memory"])@.
--- When the action ends, whatever was expected must have come, and nothing else.
+-- When the action ends, every expected command must have arrived, and no other.
 --
--- Commands by which a client introduces itself are answered as a server does, unless an
+-- The commands by which a client introduces itself are answered as a real server does, unless an
 -- expectation is for them: HELLO, AUTH, CLIENT, SELECT, PING, READONLY, ASKING and QUIT.
 module Redis.TestKit.Scripted
   ( -- * Life
@@ -73,24 +73,24 @@ import Redis.TestKit.Command
 import Redis.TestKit.Listener
 import Redis.TestKit.Wait (Seconds, TestKitFailure (..), eventually, failure, pause)
 
--- | What is expected: any number of strands, in each of which the expectations are met one
--- after the other. '<>' puts them side by side.
+-- | The expected commands: any number of strands. The expectations of one strand are met one after
+-- the other. '<>' puts strands side by side.
 newtype Script = Script [[Expectation]]
   deriving newtype (Semigroup, Monoid)
 
--- | These, one after the other, whichever connections they come on.
+-- | These expectations, one after the other, whichever connections the commands arrive on.
 inOrder :: [Expectation] -> Script
 inOrder expectations = Script [expectations]
 
--- | These, in any order. Of several that a command fits the first is met.
+-- | These expectations, in any order. If a command fits several, it meets the first.
 inAnyOrder :: [Expectation] -> Script
 inAnyOrder = Script . map pure
 
--- | No command at all, but those by which a client introduces itself.
+-- | No command, except those by which a client introduces itself.
 nothingMore :: Script
 nothingMore = Script []
 
--- | A command, what is done then, and how often.
+-- | An expected command, the steps that follow, and how often it comes.
 data Expectation = Expectation
   { expectationName :: String,
     expectationFits :: [ByteString] -> Bool,
@@ -99,7 +99,7 @@ data Expectation = Expectation
     expectationMost :: Maybe Int
   }
 
--- | What is done, on the connection on which the command came.
+-- | A step of the server, on the connection on which the command arrived.
 data Step
   = Say (Protocol -> ByteString)
   | CutAfter Int Reply
@@ -108,33 +108,34 @@ data Step
   | Leave
   | Hold
 
--- | This command, with these arguments; its name in any case. Then all of this is done, one
--- after the other.
+-- | Expects this command with these arguments, its name in upper or lower case. The server then
+-- takes all of these steps, one after the other.
 on :: [ByteString] -> [Step] -> Expectation
 on words' = onAny (commandLine words') (== upperName words')
 
--- | Any command that fits, its name in capitals; with what it is called in complaints.
+-- | Expects any command that fits; the function gets the name in capitals. The text names the
+-- command in complaints.
 onAny :: String -> ([ByteString] -> Bool) -> [Step] -> Expectation
 onAny expectationName fits expectationSteps =
   Expectation {expectationName, expectationFits = fits . upperName, expectationSteps, expectationLeast = 1, expectationMost = Just 1}
 
--- | Answers. A client that speaks RESP2 gets it as RESP2.
+-- | Sends a reply. A client that speaks RESP2 gets it as RESP2.
 replies :: Reply -> Step
 replies reply = Say (`encodeReply` reply)
 
--- | Answers with an error: its code and its message.
+-- | Sends an error reply: its code and its message.
 fails :: ByteString -> Step
 fails = replies . Failed
 
--- | Sends a push, before or after an answer.
+-- | Sends a push message, before or after a reply.
 pushes :: [Reply] -> Step
 pushes items = Say (`encodePush` items)
 
--- | Sends bytes, whatever they are.
+-- | Sends these bytes as they are.
 says :: ByteString -> Step
 says bytes = Say (const bytes)
 
--- | Sends so many bytes of an answer and closes the connection.
+-- | Sends this many bytes of a reply and closes the connection.
 cutsAfter :: Int -> Reply -> Step
 cutsAfter = CutAfter
 
@@ -142,33 +143,34 @@ cutsAfter = CutAfter
 hangsUp :: Step
 hangsUp = Leave
 
--- | Says no more on this connection, and leaves it open.
+-- | Sends nothing more on this connection, and leaves it open.
 holds :: Step
 holds = Hold
 
--- | Waits for something of the test's, before it goes on with this connection.
+-- | Waits for this transaction of the test's before the connection continues.
 waitsFor :: STM () -> Step
 waitsFor = WaitFor
 
--- | Waits for a time.
+-- | Waits for this time.
 pauses :: Seconds -> Step
 pauses = Pause
 
--- | So often, instead of once.
+-- | The command is expected this often, instead of once.
 times :: Int -> Expectation -> Expectation
 times count given = given {expectationLeast = count, expectationMost = Just count}
 
--- | As often as it comes, or never. In order, what follows may come at any time.
+-- | The command may come any number of times, or never. In a strand, the next expectation may be
+-- met at any time.
 anyNumber :: Expectation -> Expectation
 anyNumber given = given {expectationLeast = 0, expectationMost = Nothing}
 
--- | An expectation, and how often it came.
+-- | An expectation, and how often its command has come.
 data Awaited = Awaited
   { awaited :: Expectation,
     awaitedCame :: Int
   }
 
--- | A server that runs.
+-- | A running scripted server.
 data Scripted = Scripted
   { scriptedListener :: Listener,
     scriptedState :: State
@@ -176,32 +178,32 @@ data Scripted = Scripted
 
 data State = State
   { stateStrands :: TVar [[Awaited]],
-    -- | The last first.
+    -- | The latest command is first.
     stateHeard :: TVar [(Int, [ByteString])],
     stateUnexpected :: TVar [(Int, [ByteString])],
     stateProtocols :: TVar (Map Int Protocol)
   }
 
--- | What kind of server it is. Change fields of 'defaultScriptedOptions'.
+-- | The kind of server. Change fields of 'defaultScriptedOptions'.
 data ScriptedOptions = ScriptedOptions
-  { -- | Numeric.
+  { -- | The numeric address to listen at.
     scriptedHost :: String,
-    -- | 'Resp2' is an old server, which does not know HELLO.
+    -- | The newest protocol that it speaks. 'Resp2' is an old server, which does not know HELLO.
     scriptedProtocol :: Protocol
   }
   deriving stock (Eq, Show)
 
--- | At 127.0.0.1, of the present time.
+-- | At 127.0.0.1, with RESP3.
 defaultScriptedOptions :: ScriptedOptions
 defaultScriptedOptions = ScriptedOptions {scriptedHost = "127.0.0.1", scriptedProtocol = Resp3}
 
--- | Runs the action beside a server that expects this. When the action has ended, throws a
--- 'TestKitFailure' that tells what did not come, and what was not expected. If the action throws
--- after commands that were not expected, that is told with it.
+-- | Runs the action beside a server with this script. When the action has ended, throws a
+-- 'TestKitFailure' that lists the commands that did not come, and those that were not expected. If
+-- the action itself throws after unexpected commands, the failure shows both.
 withScripted :: HasCallStack => Script -> (Scripted -> IO a) -> IO a
 withScripted = withScriptedOf defaultScriptedOptions
 
--- | As 'withScripted'.
+-- | Like 'withScripted', with options.
 withScriptedOf :: HasCallStack => ScriptedOptions -> Script -> (Scripted -> IO a) -> IO a
 withScriptedOf ScriptedOptions {scriptedHost, scriptedProtocol} script action = do
   state <- State <$> newTVarIO [] <*> newTVarIO [] <*> newTVarIO [] <*> newTVarIO Map.empty
@@ -220,22 +222,22 @@ withScriptedOf ScriptedOptions {scriptedHost, scriptedProtocol} script action = 
         (_, Just asynchronous) -> throwIO (asynchronous :: SomeAsyncException)
         _ -> throwIO problem
 
--- | Where it listens.
+-- | The server's address.
 scriptedAddress :: Scripted -> Address
 scriptedAddress = listenerAddress . scriptedListener
 
--- | Its port.
+-- | The server's port.
 scriptedPort :: Scripted -> Int
 scriptedPort = listenerPort . scriptedListener
 
--- | Expects this, too, from now on.
+-- | Adds expectations while the server runs.
 expects :: Scripted -> Script -> IO ()
 expects = addTo . scriptedState
 
 addTo :: State -> Script -> IO ()
 addTo state (Script strands) = atomically (modifyTVar' (stateStrands state) (<> map (map (`Awaited` 0)) strands))
 
--- | Waits until all that was expected has come, for at most so many seconds.
+-- | Waits until all expected commands have come, for at most this many seconds.
 awaitMet :: HasCallStack => Scripted -> Seconds -> IO ()
 awaitMet server patience =
   eventually patience "the scripted server has got what it expects" (null . unmet <$> readTVarIO (stateStrands (scriptedState server)))
@@ -260,7 +262,7 @@ hangUp = hangUpAll . scriptedListener
 connections :: Scripted -> STM Int
 connections = connectionsNow . scriptedListener
 
--- | What is wrong so far: commands that were not expected, and what has not come.
+-- | The complaints so far: unexpected commands, and expected ones that have not come.
 complaints :: Scripted -> IO (Maybe String)
 complaints server = do
   strands <- readTVarIO (stateStrands state)
@@ -328,7 +330,7 @@ answer newest state listener caller words' = do
         Leave -> pure HangUp
         Hold -> HangUp <$ untilItLeaves caller
 
--- | The steps of the first expectation that the command meets, and what is expected then.
+-- | The steps of the first expectation that the command meets, and the strands that remain.
 meet :: [ByteString] -> [[Awaited]] -> Maybe ([Step], [[Awaited]])
 meet words' = \case
   [] -> Nothing
@@ -343,12 +345,13 @@ meet words' = \case
           expectationFits (awaited one) words' ->
           let came = one {awaitedCame = awaitedCame one + 1}
            in Just (expectationSteps (awaited one), if isFull came then rest else came : rest)
-        -- It may be passed when it has come often enough.
+        -- An expectation that has been met often enough may be skipped.
         | awaitedCame one >= expectationLeast (awaited one) -> within' rest
         | otherwise -> Nothing
     isFull one = maybe False (awaitedCame one >=) (expectationMost (awaited one))
 
--- | What a server says to a client that introduces itself, and what is spoken from then on.
+-- | A server's reply to a client that introduces itself, and the protocol of the connection from
+-- then on.
 introduction :: Protocol -> [ByteString] -> Maybe (Reply, Maybe Protocol)
 introduction newest words' = case upperName words' of
   "HELLO" : version
@@ -389,7 +392,7 @@ upperName = \case
   where
     upper = Char8.map toUpper
 
--- | As one would type it; what is long is cut.
+-- | The command as a user would type it; long words are cut.
 commandLine :: [ByteString] -> String
 commandLine = unwords . map word
   where

@@ -1,13 +1,13 @@
--- | A private server: on free ports, in a temporary folder, gone afterwards.
+-- | A private server on free ports, in a temporary folder that is removed at the end.
 --
--- It keeps nothing on disk but its log, and always has a plain TCP port, also
--- with TLS, so that the testkit can speak to it without TLS. A server that is
--- killed and restarted keeps its ports and its folder. When this process ends
--- in whatever way, its servers end too (see "Redis.TestKit.Process"); only a
+-- By default it keeps nothing on disk except its log. It always has a plain TCP port, also with
+-- TLS, so that the testkit can talk to it without TLS. A server that is killed and restarted keeps
+-- its ports and its folder. When this process ends, however it does, its servers end too (see
+-- "Redis.TestKit.Process"); only a
 -- @kill -9@ leaves the folder behind.
 --
--- The operations may be called from any thread; those that start or end the
--- process exclude each other.
+-- The operations may be called from any thread; those that start or end the process exclude each
+-- other.
 module Redis.TestKit.Server
   ( -- * Options
     ServerOptions (..),
@@ -103,7 +103,7 @@ data ServerOptions = ServerOptions
     -- @REDIS_TESTKIT_SERVER@, else @redis-server@ or @valkey-server@ from the
     -- search path.
     optionsBinary :: Maybe FilePath,
-    -- | The numeric addresses to listen at; the first is 'serverHost'.
+    -- | The numeric addresses to listen at; the first one is 'serverHost'.
     optionsHosts :: [String],
     -- | The plain TCP port; 'Nothing': a free one.
     optionsPort :: Maybe Int,
@@ -113,23 +113,23 @@ data ServerOptions = ServerOptions
     optionsPassword :: Maybe ByteString,
     -- | Further users.
     optionsUsers :: [AclUser],
-    -- | TLS on a port of its own.
+    -- | TLS, on a separate port.
     optionsTls :: Maybe TlsOptions,
-    -- | The master to replicate from: host and plain port.
+    -- | The primary to replicate from: host and plain port.
     optionsReplicaOf :: Maybe (String, Int),
-    -- | Cluster mode, with a free port for the cluster bus. Without a cluster
-    -- around it ("Redis.TestKit.Cluster") it owns no slot.
+    -- | Cluster mode, with a free port for the cluster bus. Unless it is part of a cluster
+    -- ("Redis.TestKit.Cluster"), it owns no slot.
     optionsCluster :: Bool,
-    -- | Whether it is a sentinel, which serves no data. What it watches stands in
-    -- 'optionsConfig', and in its own file from then on.
+    -- | Whether it is a sentinel, which serves no data. 'optionsConfig' says which primaries it
+    -- watches; from then on its own file does.
     optionsSentinel :: Bool,
-    -- | Lines for the configuration file; they win over the testkit's own.
+    -- | Lines for the configuration file; they override the testkit's own.
     optionsConfig :: [String],
-    -- | The cores it may run on, all when empty (by @taskset@).
+    -- | The cores that it may run on (by @taskset@); empty: all.
     optionsCores :: [Int],
-    -- | Variables that it has beside those of this process.
+    -- | Environment variables in addition to those of this process.
     optionsEnvironment :: [(String, String)],
-    -- | How long it may take until it answers.
+    -- | How long the server may take until it answers.
     optionsPatience :: Seconds
   }
   deriving stock (Eq, Show)
@@ -142,7 +142,8 @@ data AclUser = AclUser
   }
   deriving stock (Eq, Show)
 
--- | What the server shows, whom it trusts, and what it asks of clients.
+-- | The server's certificate, the authority that it trusts, and whether it wants certificates of
+-- clients.
 data TlsOptions = TlsOptions
   { tlsKeyPair :: KeyPair,
     tlsAuthority :: FilePath,
@@ -157,7 +158,7 @@ data ClientCertificates
   | ClientCertificatesRequired
   deriving stock (Eq, Show)
 
--- | Plain TCP on @127.0.0.1@, a free port, nobody needs a password.
+-- | Plain TCP on @127.0.0.1@ and a free port, without a password.
 defaultServerOptions :: ServerOptions
 defaultServerOptions =
   ServerOptions
@@ -179,7 +180,7 @@ defaultServerOptions =
 
 -- | A server, running or not.
 data Server = Server
-  { -- | How it was started.
+  { -- | The options with which it was started.
     serverOptions :: ServerOptions,
     -- | The first of its addresses.
     serverHost :: String,
@@ -197,13 +198,13 @@ data Server = Server
     serverProcess :: MVar (Maybe Process)
   }
 
--- | A running server that answers, for the length of an action.
+-- | A running server that answers, for the duration of an action.
 withServer :: ServerOptions -> (Server -> IO a) -> IO a
 withServer options = bracket (startServer options) disposeServer
 
--- | Starts a server and blocks until it answers (some 30 ms). The caller calls
--- 'disposeServer'. Throws 'Redis.TestKit.Wait.TestKitFailure', with the
--- server's own words, when it does not start.
+-- | Starts a server and blocks until it answers (about 30 ms). The caller must call
+-- 'disposeServer'. Throws 'Redis.TestKit.Wait.TestKitFailure', with the server's own output, if it
+-- does not start.
 startServer :: HasCallStack => ServerOptions -> IO Server
 startServer options = do
   binary <- findBinary (optionsBinary options)
@@ -260,8 +261,8 @@ tryStart binary options = do
       Nothing -> pure (Right server)
       Just problem -> Left problem <$ removePathForcibly folder
 
--- | The program that 'optionsBinary' means. Throws
--- 'Redis.TestKit.Wait.TestKitFailure' when there is none.
+-- | The program that 'optionsBinary' selects. Throws 'Redis.TestKit.Wait.TestKitFailure' if there
+-- is none.
 findBinary :: HasCallStack => Maybe FilePath -> IO FilePath
 findBinary = \case
   Just path -> pure path
@@ -293,7 +294,7 @@ configuration server =
         "dir " <> quoted (serverFolder server),
         "logfile " <> quoted logFile,
         "enable-debug-command yes",
-        -- A replica gets its data at once instead of after five seconds.
+        -- A replica then gets its data at once instead of after five seconds.
         "repl-diskless-sync-delay 0"
       ],
       ["unixsocket " <> quoted path | Just path <- [serverSocket server]],
@@ -336,8 +337,8 @@ tlsLines tls port =
       ClientCertificatesRequired -> "yes"
   ]
 
--- | A word of 'optionsConfig' that may have blanks in it: in quotes, as the server
--- reads its configuration.
+-- | Puts a word of 'optionsConfig' that may contain blanks into quotes, as the server reads its
+-- configuration.
 quoted :: String -> String
 quoted text = "\"" <> concatMap escape text <> "\""
   where
@@ -345,8 +346,8 @@ quoted text = "\"" <> concatMap escape text <> "\""
       | character `elem` ("\"\\" :: String) = ['\\', character]
       | otherwise = [character]
 
--- Starts the process and waits until it, and not a stranger on its port,
--- answers.
+-- Starts the process and waits until it answers. Checks the process id, so that another server on
+-- the same port does not count.
 begin :: Server -> IO (Maybe StartProblem)
 begin server =
   bracketOnError launch Process.kill9 $ \process -> do
@@ -405,21 +406,21 @@ contents path = do
   exists <- doesFileExist path
   if exists then ByteString.readFile path else pure ByteString.empty
 
--- | Ends it if it runs, and removes its folder. Idempotent.
+-- | Ends the server if it runs, and removes its folder. Idempotent.
 disposeServer :: Server -> IO ()
 disposeServer server = do
   kill9 server
   removePathForcibly (serverFolder server)
 
--- | Its plain TCP address.
+-- | The server's plain TCP address.
 serverAddress :: Server -> Address
 serverAddress server = TcpAddress (serverHost server) (serverPort server)
 
--- | Its process, if it runs.
+-- | The id of the server's process, if it runs.
 serverPid :: Server -> IO (Maybe ProcessID)
 serverPid server = fmap Process.processId <$> running server
 
--- | Whether its process exists, frozen or not.
+-- | Whether the server's process exists, frozen or not.
 serverIsRunning :: Server -> IO Bool
 serverIsRunning = fmap isJust . running
 
@@ -431,12 +432,12 @@ running server =
       maybe (Just process) (const Nothing)
         <$> atomically (Process.exitStatus process)
 
--- | What it has logged since its last start.
+-- | The server's log since its last start.
 serverLog :: Server -> IO ByteString
 serverLog server = contents (serverFolder server </> logFile)
 
--- | Asks it to end (SIGTERM) and blocks until it has; insists after 5 s.
--- A frozen one is thawed. Does nothing if it does not run.
+-- | Asks the server to end (SIGTERM) and blocks until it has; kills it after 5 s. A frozen server
+-- is thawed. Does nothing if the server does not run.
 stop :: Server -> IO ()
 stop = ending $ \process -> do
   Process.signal sigTERM process
@@ -444,8 +445,8 @@ stop = ending $ \process -> do
   ended <- upTo 5 (Process.awaitExit process)
   if isNothing ended then Process.kill9 process else pure ()
 
--- | Ends it in the middle of whatever it does (SIGKILL), and blocks until it
--- is gone: the kernel closes its connections. Does nothing if it does not run.
+-- | Kills the server at once (SIGKILL), whatever it is doing, and blocks until it is gone: the
+-- kernel closes its connections. Does nothing if it does not run.
 kill9 :: Server -> IO ()
 kill9 = ending Process.kill9
 
@@ -454,8 +455,8 @@ ending end server =
   modifyMVar_ (serverProcess server) $ \process ->
     Nothing <$ mapM_ end process
 
--- | Ends it if it runs, and starts it again on the same ports in the same
--- folder, empty. Blocks until it answers.
+-- | Kills the server if it runs, and starts it again on the same ports in the same folder. It is
+-- empty unless 'optionsConfig' makes it keep its data. Blocks until it answers.
 restart :: HasCallStack => Server -> IO ()
 restart server = do
   kill9 server
@@ -468,18 +469,18 @@ restart server = do
         Just PortTaken -> failure "the server's port was taken meanwhile"
         Just (Refused text) -> failure ("the server did not restart:\n" <> text)
 
--- | Stops it from running without ending it (SIGSTOP): its connections stay
--- open, the kernel still accepts new ones, and nobody answers.
+-- | Freezes the server without ending it (SIGSTOP): its connections stay open, the kernel still
+-- accepts new ones, and there are no replies.
 freeze :: Server -> IO ()
 freeze server =
   withMVar (serverProcess server) $ mapM_ (Process.signal sigSTOP)
 
--- | Lets a frozen server go on.
+-- | Lets a frozen server continue.
 thaw :: Server -> IO ()
 thaw server =
   withMVar (serverProcess server) $ mapM_ (Process.signal sigCONT)
 
--- | A connection to its plain port, authenticated as the default user.
+-- | A connection to the server's plain port, authenticated as the default user.
 withServerConnection :: HasCallStack => Server -> (Connection -> IO a) -> IO a
 withServerConnection server action =
   withConnection (serverAddress server) $ \connection -> do
@@ -488,24 +489,23 @@ withServerConnection server action =
       Nothing -> pure ()
     action connection
 
--- | One command over a connection of its own; an error reply is thrown as a
+-- | Sends one command over a new connection; throws an error reply as a
 -- 'Redis.TestKit.Wait.TestKitFailure'.
 command :: HasCallStack => Server -> [ByteString] -> IO Reply
 command server arguments =
   withServerConnection server (`requestOk` arguments)
 
--- | How often each command ran, by its lower-case name.
+-- | The server's statistics for each command, by its lower-case name.
 commandStatistics :: HasCallStack => Server -> IO (Map ByteString CommandCalls)
 commandStatistics server =
   maybe Map.empty commandCalls . replyText
     <$> command server ["INFO", "commandstats"]
 
--- | How often one of them, by its lower-case name, did what the field says; 0 of one that
--- never came.
+-- | One count of one command, by its lower-case name; 0 for a command that never came.
 callsOf :: HasCallStack => (CommandCalls -> Int) -> ByteString -> Server -> IO Int
 callsOf count name server = maybe 0 count . Map.lookup name <$> commandStatistics server
 
--- | How many clients it counts, the one that asks left out.
+-- | The number of clients connected to the server, not counting the connection that asks.
 connectedClients :: HasCallStack => Server -> IO Int
 connectedClients server = do
   info <- replyText <$> command server ["INFO", "clients"]

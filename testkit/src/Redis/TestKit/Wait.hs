@@ -1,9 +1,8 @@
--- | Waiting for conditions instead of for time to pass, and noticing when a
--- test leaves something behind.
+-- | Waiting for conditions instead of for time to pass, and finding out whether a test leaves
+-- something behind.
 --
--- A test that sleeps is either slow or wrong. These helpers look again and
--- again until what they wait for is true, and when the patience ends they say
--- what did not happen and which line waited for it.
+-- A test that sleeps is either slow or wrong. These helpers check a condition again and again until
+-- it holds. When the time is over, they report what did not happen and which line waited for it.
 module Redis.TestKit.Wait
   ( -- * Conditions
     eventually,
@@ -36,7 +35,7 @@ import System.Timeout (timeout)
 -- | A span of time.
 type Seconds = Double
 
--- | Something the testkit was asked to do, or to wait for, did not come true.
+-- | The testkit could not do, or waited in vain for, what the test requested.
 newtype TestKitFailure = TestKitFailure String
   deriving stock (Eq)
 
@@ -46,20 +45,20 @@ instance Show TestKitFailure where
 instance Exception TestKitFailure where
   displayException (TestKitFailure text) = text
 
--- | Throws a 'TestKitFailure' with the text and the place of the caller.
+-- | Throws a 'TestKitFailure' with the text and the caller's place in the source.
 failure :: HasCallStack => String -> IO a
 failure text =
   throwIO (TestKitFailure (text <> "\n" <> prettyCallStack callStack))
 
--- | Blocks until the condition holds; a 'TestKitFailure' with the description
--- if it does not within so many seconds. Looks every 1 to 20 ms, and at least
--- once. An exception of the condition itself ends the wait.
+-- | Blocks until the condition holds; throws a 'TestKitFailure' with the description if it does not
+-- within this many seconds. Checks every 1 to 20 ms, and at least once. An exception of the
+-- condition itself ends the wait.
 eventually :: HasCallStack => Seconds -> String -> IO Bool -> IO ()
 eventually patience description condition =
   eventuallyJust patience description $
     (\holds -> if holds then Just () else Nothing) <$> condition
 
--- | The same for a condition that brings a value along.
+-- | Like 'eventually', for a condition that returns a value.
 eventuallyJust :: HasCallStack => Seconds -> String -> IO (Maybe a) -> IO a
 eventuallyJust patience description look = do
   start <- getMonotonicTime
@@ -101,18 +100,18 @@ eventuallyReturns patience expected look = do
                 go (min 20000 (delay * 3 `div` 2))
   go 1000
 
--- | Runs an action that must finish in so many seconds; cancels it and throws
--- a 'TestKitFailure' otherwise.
+-- | Runs an action that must finish within this many seconds; otherwise cancels it and throws a
+-- 'TestKitFailure'.
 within :: HasCallStack => Seconds -> IO a -> IO a
 within seconds action =
   upTo seconds action
     >>= maybe (failure ("did not finish within " <> show seconds <> " s")) pure
 
--- | The same for one that may take longer: 'Nothing' when it did, and was cancelled.
+-- | Like 'within', for an action that may take longer: 'Nothing' if it did, and was cancelled.
 upTo :: Seconds -> IO a -> IO (Maybe a)
 upTo = timeout . microseconds
 
--- | Blocks for a span. For pacing a load, never for waiting on an effect.
+-- | Blocks for this time. For pacing a load, never for waiting for an effect.
 pause :: Seconds -> IO ()
 pause = threadDelay . microseconds
 
@@ -123,11 +122,11 @@ microseconds seconds = round (seconds * 1e6)
 openDescriptors :: IO Int
 openDescriptors = do
   entries <- listDirectory "/proc/self/fd"
-  -- One of them is the listing's own.
+  -- One of them belongs to the listing itself.
   pure (length entries - 1)
 
--- | Blocks until no more than so many descriptors are open; fails after the
--- given seconds. Compare with an 'openDescriptors' taken before the test.
+-- | Blocks until no more than this many descriptors are open; fails after the given seconds.
+-- Compare with the result of 'openDescriptors' before the test.
 descriptorsReturnTo :: HasCallStack => Seconds -> Int -> IO ()
 descriptorsReturnTo patience before =
   eventually patience ("open descriptors back at " <> show before) $

@@ -1,15 +1,14 @@
--- | Users in Redis, and how none is stored that should be gone.
+-- | The cache of users in Redis, which never stores an outdated user.
 --
--- The bytes of a user are under @user:ID@. Who finds nothing there takes a fill
--- word before reading the database, and stores what was read only if the word is
--- still there; who writes deletes both keys in one command. So of a read and a
--- write that overlap, either the word is deleted before the value arrives, and
--- the value is not stored, or the value is stored first, and deleted.
+-- The bytes of a user are under @user:ID@. A reader that misses sets a fill word before it reads
+-- the database, and stores the user only if the word is still there. A writer deletes both keys in
+-- one command. So if a read and a write overlap, either the word is deleted before the store, and
+-- the user is not stored, or the user is stored first and then deleted.
 --
--- Redis may be away. Reads then go on without it: after a failure it is not
--- asked for a tenth of a second, so that requests do not queue up in front of
--- it. A deletion that was not confirmed makes its user /doubtful/: not read from
--- the cache nor stored, until a keeper has repeated the deletion with success.
+-- Redis may be away. Reads then continue without it: after a failure the service does not ask Redis
+-- for a tenth of a second, so that requests do not queue up in front of it. A deletion that was not
+-- confirmed makes its user /doubtful/: the user is neither read from the cache nor stored, until a
+-- keeper has repeated the deletion with success.
 module Rest.Cache
   ( Cache,
     withCache,
@@ -53,7 +52,7 @@ import Redis
 import Redis.Commands qualified as Redis
 import System.Posix.Process (getProcessID)
 
--- | Where the cache is.
+-- | The address and settings of the cache.
 data CacheConfig = CacheConfig
   { cacheHost :: ByteString,
     cachePort :: Word16,
@@ -61,30 +60,30 @@ data CacheConfig = CacheConfig
     cachePolls :: Bool
   }
 
--- | The cache, for all threads.
+-- | The cache, which all threads share.
 data Cache = Cache
   { cacheClient :: Client,
-    -- | What the fill words of this process begin with.
+    -- | The beginning of this process's fill words.
     cachePrefix :: ByteString,
     cacheWords :: IORef Word64,
-    -- | Not to be asked before this time (ns).
+    -- | Redis is not asked before this time (ns).
     cacheAwayUntil :: IORef Word64,
-    -- | The doubtful users, each with a number that changes with every failure.
+    -- | The doubtful users, each with a number that changes with every failed deletion.
     cacheDoubtful :: IORef (IntMap Word64)
   }
 
--- | Connects when first needed. Throws 'Redis.ConfigError' only.
+-- | Opens the cache for the action. Connects when first needed. Throws only 'Redis.ConfigError'.
 withCache :: CacheConfig -> (Cache -> IO a) -> IO a
 withCache CacheConfig {cacheHost, cachePort, cacheIsCluster, cachePolls} action =
   withClient config $ \client -> do
-    -- Services that began in the same nanosecond are told apart by their pids.
+    -- The process id distinguishes services that began in the same nanosecond.
     began <- getMonotonicTimeNSec
     process <- getProcessID
     cache <- Cache client (Char8.pack (show process <> "." <> show began <> ".")) <$> newIORef 0 <*> newIORef 0 <*> newIORef IntMap.empty
     withAsync (keep cache) (const (action cache))
   where
-    -- Two attempts in all: a redirect is followed, and a server that is away is
-    -- not waited for. A cluster that changes may need a few more.
+    -- Two attempts in total: enough to follow a redirect, and the client does not wait for a server
+    -- that is away. A cluster that is changing may need a few more.
     config =
       setClientName (Just "rest-service")
         . setCommandTimeout (Just (seconds 1))
@@ -99,16 +98,16 @@ userKey, fillKey :: Int64 -> ByteString
 userKey number = "user:" <> Char8.pack (show number)
 fillKey number = "{user:" <> Char8.pack (show number) <> "}:fill"
 
--- | What the cache has of a user.
+-- | The result of a look-up in the cache.
 data Lookup
   = Hit ByteString
-  | -- | Nothing; what is read now may be stored with this word.
+  | -- | A miss; a user that is read now may be stored with this word.
     Fill ByteString
-  | -- | Nothing, and nothing is to be stored.
+  | -- | Do not use the cache, and store nothing.
     Bypass
 
--- | Looks a user up, and prepares to store it if it is not there. One round
--- trip, or two for a miss; none while Redis is away.
+-- | Looks up a user, and sets a fill word if it is not there. One round trip, or two for a miss;
+-- none while Redis is away.
 lookupUser :: Cache -> Int64 -> IO Lookup
 lookupUser cache number = do
   doubtful <- readIORef (cacheDoubtful cache)
@@ -126,11 +125,11 @@ lookupUser cache number = do
           either (const (Bypass <$ away' cache)) (const (pure (Fill word))) set
         Left _ -> Bypass <$ away' cache
 
--- | Redis has failed: not to be asked for a while.
+-- | Records that Redis has failed, so that it is not asked for a while.
 away' :: Cache -> IO ()
 away' cache = getMonotonicTimeNSec >>= atomicWriteIORef (cacheAwayUntil cache) . (+ 100000000)
 
--- | Stores a user for 60 s if the word is still there. Does not wait.
+-- | Stores a user for 60 s if the fill word is still there. Does not wait for the reply.
 store :: Cache -> Int64 -> ByteString -> ByteString -> IO ()
 store cache number word bytes = do
   doubtful <- readIORef (cacheDoubtful cache)
@@ -142,8 +141,8 @@ storeScript :: ByteString
 storeScript =
   "if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', 60000) redis.call('DEL', KEYS[2]) end"
 
--- | Takes a user out of the cache, and the right to store it from whoever reads
--- it now. One round trip. If it fails, the user is doubtful from now on.
+-- | Deletes a user from the cache, and the fill word of any reader that is about to store it. One
+-- round trip. If it fails, the user is doubtful from now on.
 invalidate :: Cache -> Int64 -> IO ()
 invalidate cache number =
   tryRun (cacheClient cache) (deletion number) >>= \case
@@ -157,8 +156,8 @@ invalidate cache number =
 deletion :: Int64 -> Command Int64
 deletion number = Redis.del (userKey number :| [fillKey number])
 
--- | Repeats the deletions that failed. One that fails anew in the meantime has
--- another number by then, and stays.
+-- | Repeats the deletions that failed. If a deletion fails again in the meantime, its user has
+-- another number and stays doubtful.
 keep :: Cache -> IO ()
 keep cache = forever $ do
   threadDelay 250000

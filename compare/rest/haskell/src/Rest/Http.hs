@@ -1,5 +1,4 @@
--- | The contract's paths, methods, parameters and bodies, for any server that
--- speaks WAI.
+-- | The contract's paths, methods, parameters and bodies, for any WAI server.
 module Rest.Http
   ( application,
 
@@ -24,12 +23,12 @@ import Rest.Reply
 import Rest.User (UserInput)
 import Rest.Users (Users (..))
 
--- | The service.
+-- | The service as a WAI application.
 application :: Users -> Application
 application users request respond = answer users request >>= respond . respondWith
 
--- | An answer as WAI wants it. The length is given, so that nobody has to find
--- it out or send the body in chunks.
+-- | A reply as a WAI response. It has a length, so that the server need not compute it or send the
+-- body in chunks.
 respondWith :: Reply -> Response
 respondWith (Reply status headers body) =
   responseBuilder
@@ -64,7 +63,7 @@ withInput request action =
 
 data Path = AllUsers | OneUser ByteString | Elsewhere
 
--- | Which of the two paths it is; a slash at the end does not matter.
+-- | The path of a request; a slash at the end makes no difference.
 pathOf :: ByteString -> Path
 pathOf raw
   | Char8.elem '%' raw = plain (urlDecode False raw)
@@ -93,7 +92,7 @@ digits most text
     Just (ByteString.foldl' (\total byte -> total * 10 + fromIntegral (byte - 0x30)) 0 text)
   | otherwise = Nothing
 
--- | Page and limit of a query string.
+-- | The page and the limit in a query string.
 parsePage :: ByteString -> Maybe (Int64, Int64)
 parsePage raw = (,) <$> given "page" 1 <*> (min 100 <$> given "limit" 20)
   where
@@ -103,7 +102,7 @@ parsePage raw = (,) <$> given "page" 1 <*> (min 100 <$> given "limit" 20)
       [Just text] -> digits 9 text >>= \value -> if value == 0 then Nothing else Just value
       _ -> Nothing
 
--- | The whole body, if it is at most 64 KiB. Not more than that is read.
+-- | The whole body, if it is at most 64 KiB. Stops reading as soon as the body is larger.
 readBody :: Request -> IO (Maybe ByteString)
 readBody request = case requestBodyLength request of
   KnownLength size | size > largest -> pure Nothing

@@ -1,7 +1,6 @@
--- | The original's design: a new SQLite connection for each request, with its
--- settings and a statement compiled for it, a commit per write, and generic
--- JSON. The cache is asked and told as one does at first: what was read is
--- stored, whatever has been written since.
+-- | The original's design: a new SQLite connection for each request, with its settings and a
+-- statement compiled for it, a commit per write, and generic JSON. It uses the cache in the
+-- simplest way: it stores each user that it has read, whatever has been written since.
 module Rest.Naive
   ( naiveUsers,
   )
@@ -23,7 +22,7 @@ import Rest.User (UserInput (..))
 import Rest.Users (Users (..))
 import System.IO (stderr)
 
--- | The operations, each with a connection of its own to the database.
+-- | The operations, each with its own connection to the database.
 naiveUsers :: Client -> Statements -> FilePath -> Users
 naiveUsers client statements path =
   Users
@@ -57,7 +56,7 @@ naiveUsers client statements path =
         sql <- statement statements name
         during "statement" $
           bracket (prepare connection sql) finalize (\row -> bind row >> action row)
-    -- The row is the one changed; the second step ends the statement, and commits.
+    -- The row is the changed one. The second step ends the statement, and commits.
     returned row reply =
       stepWaiting row >>= \case
         Done -> pure userNotFound
@@ -74,12 +73,11 @@ bindInput index UserInput {inputName, inputEmail, inputBio} row = do
   bindText row (index + 1) inputEmail
   maybe (bindNull row (index + 2)) (bindText row (index + 2)) inputBio
 
--- The error of a part of a request, with the part's name.
+-- Adds the name of a part of a request to its errors.
 during :: String -> IO a -> IO a
 during part = handle (\(SqliteError code problem) -> throwIO (SqliteError code (part <> ": " <> problem)))
 
--- Why there is no better answer than 503 is said in a line of its own, which
--- the measurement counts.
+-- Prints the reason for a 503 on a line of its own, which the measurement counts.
 answered :: IO Reply -> IO Reply
 answered action =
   try action >>= \case

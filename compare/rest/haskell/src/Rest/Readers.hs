@@ -1,9 +1,8 @@
--- | Reads from the database: a connection per capability, its statements
--- prepared once.
+-- | Reads from the database: one connection for each capability, with its statements prepared once.
 --
--- A read takes microseconds and waits for nobody, because readers of a WAL file
--- are not stopped by its writer. So a thread holds its capability's reader
--- locked for the whole of it, and the calls are unsafe ones.
+-- A read takes microseconds and does not wait, because the writer of a WAL file does not block its
+-- readers. So a thread locks its capability's reader for the whole read, and the foreign calls are
+-- unsafe.
 module Rest.Readers
   ( Readers,
     openReaders,
@@ -29,7 +28,7 @@ import Rest.Statements (Statements, statement)
 -- | Connections for reading.
 data Readers = Readers
   { readersEncoder :: Encoder,
-    -- | That of capability 0, and of all by their numbers.
+    -- | The reader of capability 0; 'readersByCapability' has all readers by number.
     readersFirst :: MVar Reader,
     readersByCapability :: IntMap (MVar Reader)
   }
@@ -57,7 +56,7 @@ openReaders encoder statements path = do
       scratch <- newScratch
       newMVar Reader {readerConnection = connection, readerById = byId, readerPage = page, readerScratch = scratch}
 
--- | Closes them, each when it is not in use.
+-- | Closes the readers, each when it is not in use.
 closeReaders :: Readers -> IO ()
 closeReaders readers = mapM_ (`withMVar` closeReader) (readersByCapability readers)
   where
@@ -66,14 +65,14 @@ closeReaders readers = mapM_ (`withMVar` closeReader) (readersByCapability reade
       finalize (readerPage reader)
       close (readerConnection reader)
 
--- | What a read found.
+-- | The result of a read.
 data Found
   = Found ByteString
   | NotThere
   | -- | The database stayed locked for 5 s.
     Locked
 
--- | The user of that id as JSON.
+-- | The user with this id, as JSON.
 findUser :: Readers -> Int64 -> IO Found
 findUser readers number = reading readers $ \reader -> do
   let query = readerById reader
@@ -83,7 +82,7 @@ findUser readers number = reading readers $ \reader -> do
       Row -> Found <$> encodeRow (readersEncoder readers) query
       Done -> pure NotThere
 
--- | A page of users as JSON, by number and size of the page.
+-- | A page of users as JSON, given its number and size.
 listUsers :: Readers -> Int64 -> Int64 -> IO Found
 listUsers readers page limit = reading readers $ \reader -> do
   let query = readerPage reader
@@ -91,14 +90,14 @@ listUsers readers page limit = reading readers $ \reader -> do
   bindInt query 2 ((page - 1) * limit)
   (Found <$> encodePage (readersEncoder readers) (readerScratch reader) page limit query) `finally` reset query
 
--- | Runs a read with the reader of this capability; again while the file is
--- locked (another process is recovering it, or has it for itself).
+-- | Runs a read with the reader of this capability; repeats it while the file is locked (because
+-- another process is recovering it, or has locked it).
 reading :: Readers -> (Reader -> IO Found) -> IO Found
 reading Readers {readersFirst, readersByCapability} action = attempt (250 :: Int)
   where
     attempt left = do
       (capability, _) <- myThreadId >>= threadCapability
-      -- More capabilities may have come since the readers were opened.
+      -- There may be more capabilities than when the readers were opened.
       let reader = IntMap.findWithDefault readersFirst capability readersByCapability
       try (withMVar reader action) >>= \case
         Right found -> pure found

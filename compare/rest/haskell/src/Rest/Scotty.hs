@@ -1,5 +1,5 @@
--- | The same service behind Scotty, to see what that layer costs. It is what the
--- naive service has, as the original had.
+-- | The service behind Scotty, to find the cost of that layer. The naive service uses it, as the
+-- original did.
 module Rest.Scotty
   ( scottyApplication,
   )
@@ -38,7 +38,7 @@ scottyApplication users = scottyApp $ do
 
 withId :: (Int64 -> ActionM Reply) -> ActionM ()
 withId action = do
-  -- Scotty's own word for it is another one in each of its versions.
+  -- Scotty's own function for this has a different name in each of its versions.
   path <- pathInfo <$> request
   send =<< maybe (pure invalidId) action (parseId . Text.encodeUtf8 =<< listToMaybe (drop 1 path))
 

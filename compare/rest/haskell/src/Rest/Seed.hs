@@ -1,5 +1,5 @@
--- | The database that every measurement begins with: the same bytes of text for
--- the same seed, on every machine.
+-- | The database from which every measurement starts: for the same seed it has the same texts, byte
+-- for byte, on every machine.
 module Rest.Seed
   ( seedDatabase,
     seedUsers,
@@ -22,7 +22,7 @@ import Rest.Statements (Statements, statement)
 import Rest.User (User (..))
 import Text.Printf (printf)
 
--- | Makes a database file, which must not exist, of so many users. Throws
+-- | Creates a database file, which must not exist, with these users. Throws
 -- 'Rest.Sqlite.SqliteError'.
 seedDatabase :: Statements -> FilePath -> [User] -> IO ()
 seedDatabase statements path users =
@@ -42,9 +42,9 @@ seedDatabase statements path users =
         reset row
     runScript connection "COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
 
--- | So many users of a seed. Names, addresses and texts have the shape that the
--- original's had: a first and a last name, @userN\@@ one of five domains, 5 to 20
--- single letters, a minute of January 2025.
+-- | This many users of a seed. Names, addresses and texts have the form that the original's had: a
+-- first and a last name, @userN\@@ one of five domains, 5 to 20 single letters, a minute of January
+-- 2025.
 seedUsers :: Word64 -> Int -> [User]
 seedUsers seed count = List.unfoldr next (seed, 1)
   where

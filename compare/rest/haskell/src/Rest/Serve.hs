@@ -1,4 +1,4 @@
--- | The service as a whole: the parts that the settings name, behind warp.
+-- | The whole service: the parts that the settings select, behind warp.
 module Rest.Serve
   ( serve,
   )
@@ -23,8 +23,8 @@ import Rest.Writer (withWriter)
 import System.IO (BufferMode (..), hSetBuffering, stdout)
 import System.Posix.Signals (Handler (..), installHandler, sigINT, sigTERM)
 
--- | Serves until SIGTERM or SIGINT; then finishes the requests that it has, for
--- at most 5 s. Throws what opening the database or the port throws.
+-- | Serves until SIGTERM or SIGINT; then finishes the requests that have begun, for at most 5 s.
+-- Throws the exceptions of opening the database or the port.
 serve :: Settings -> IO ()
 serve settings = do
   hSetBuffering stdout LineBuffering
@@ -44,7 +44,7 @@ runWarp settings served = do
     . setServerName ""
     . setFork (forkSpread spread)
     . setTimeout (settingsClientTimeout settings)
-    -- Clients that go away are their own business.
+    -- A client that disconnects is no error of the service.
     . setOnException (\_ _ -> pure ())
     . setBeforeMainLoop (putStrLn ("listening on " <> show (settingsPort settings)))
     . setGracefulShutdownTimeout (Just 5)
@@ -55,7 +55,7 @@ withUsers :: Settings -> Statements -> (Users -> IO a) -> IO a
 withUsers settings statements action = case settingsMode settings of
   Naive -> withClient redis $ \client -> action (naiveUsers client statements path)
   Tuned ->
-    -- The writer first: it is the one that may make the log of a new database.
+    -- The writer comes first, because only it can create the log of a new database.
     withWriter encoder statements path $ \writer ->
       bracket (openReaders encoder statements path) closeReaders $ \readers ->
         withCache cacheConfig $ \cache -> action (tunedUsers cache readers writer)

@@ -1,4 +1,4 @@
--- | The settings of a service, which come from the environment.
+-- | The settings of a service, read from the environment.
 module Rest.Settings
   ( Settings (..),
     Mode (..),
@@ -14,7 +14,7 @@ import Rest.Json.Write (Encoder (..))
 import System.Environment (lookupEnv)
 import Text.Read (readMaybe)
 
--- | What a service is told. See the table in the contract.
+-- | The settings of a service; the contract has a table of them.
 data Settings = Settings
   { settingsPort :: Int,
     settingsDatabase :: FilePath,
@@ -23,27 +23,26 @@ data Settings = Settings
     settingsRedisPort :: Word16,
     settingsCluster :: Bool,
     settingsMode :: Mode,
-    -- | Only for the study of HTTP layers; warp else.
+    -- | Only for the study of HTTP layers; otherwise warp.
     settingsHttpLayer :: HttpLayer,
-    -- | Only for the study of JSON; direct else.
+    -- | Only for the study of JSON; otherwise direct.
     settingsEncoder :: Encoder,
-    -- | Whether the client may poll its socket; only for the study.
+    -- | Whether the Redis client may poll its socket; only for the study.
     settingsPolls :: Bool,
     -- | In seconds.
     settingsClientTimeout :: Int
   }
   deriving stock (Eq, Show)
 
--- | Which design.
+-- | The design of the service.
 data Mode = Tuned | Naive
   deriving stock (Eq, Show)
 
--- | What serves HTTP.
+-- | The HTTP layer.
 data HttpLayer = Warp | Scotty
   deriving stock (Eq, Show)
 
--- | Reads the environment. Throws 'IOError' that names what is missing or
--- cannot be understood.
+-- | Reads the environment. Throws an 'IOError' that names the missing or invalid variable.
 settingsFromEnvironment :: IO Settings
 settingsFromEnvironment = do
   settingsPort <- number "PORT" 3000
@@ -78,7 +77,7 @@ number name absent =
     Nothing -> pure absent
     Just text -> maybe (bad (name <> " is not a number: " <> text)) pure (readMaybe text)
 
--- | One of several words; the first is meant where none is set.
+-- | One of several words; the first one if the variable is not set.
 choice :: String -> [(String, a)] -> IO a
 choice name options =
   lookupEnv name >>= \set -> case (set, options) of

@@ -1,11 +1,10 @@
--- | SQLite, as much of it as the service needs, by its C interface.
+-- | The parts of SQLite that the service needs, by its C interface.
 --
--- A connection belongs to one thread at a time (it is opened without SQLite's
--- own mutex); who shares it, locks it. Calls come in two kinds: those that take
--- microseconds and never wait ('step', the columns) are /unsafe/ foreign calls,
--- which cost nanoseconds but hold up their capability; those that may wait for
--- the disk or for a lock ('execute', 'stepWaiting') are /safe/ ones, during
--- which other threads run.
+-- A connection belongs to one thread at a time (it is opened without SQLite's own mutex); threads
+-- that share it must lock it. There are two kinds of calls. Those that take microseconds and never
+-- wait ('step', the columns) are /unsafe/ foreign calls, which cost nanoseconds but hold up their
+-- capability. Those that may wait for the disk or for a lock ('execute', 'stepWaiting') are /safe/
+-- calls, during which other threads run.
 module Rest.Sqlite
   ( -- * Connections
     Connection,
@@ -64,7 +63,7 @@ newtype Connection = Connection (Ptr Database)
 -- | A compiled statement, and the connection that it belongs to.
 data Statement = Statement (Ptr Database) (Ptr Prepared)
 
--- | What SQLite said: its extended result code, and its words.
+-- | An error of SQLite: its extended result code, and its message.
 data SqliteError = SqliteError Int String
   deriving stock (Eq, Show)
 
@@ -74,7 +73,7 @@ instance Exception SqliteError
 isBusy :: SqliteError -> Bool
 isBusy (SqliteError code _) = code .&. 0xff `elem` [5, 6]
 
--- | Whether a row with the same unique value is there already.
+-- | Whether a row with the same unique value exists already.
 isUniqueViolation :: SqliteError -> Bool
 isUniqueViolation (SqliteError code _) = code == 2067
 
@@ -82,7 +81,7 @@ isUniqueViolation (SqliteError code _) = code == 2067
 data OpenMode
   = ReadOnly
   | ReadWrite
-  | -- | And make the file if there is none.
+  | -- | Like 'ReadWrite', and create the file if it does not exist.
     Create
   deriving stock (Eq, Show)
 
@@ -156,13 +155,13 @@ open mode path =
       ReadWrite -> 2
       Create -> 6
 
--- | Closes it. Its statements must be finalized; those that are not keep it
--- open until they are.
+-- | Closes a connection. Its statements should be finalized before; those that are not keep it open
+-- until they are.
 close :: Connection -> IO ()
 close (Connection database) = void (c_close database)
 
--- | Runs any number of statements without parameters, ignoring their rows. May
--- wait. Throws 'SqliteError'.
+-- | Runs any number of statements without parameters, and ignores their rows. May wait. Throws
+-- 'SqliteError'.
 runScript :: Connection -> ByteString -> IO ()
 runScript (Connection database) script =
   ByteString.useAsCString script $ \text -> do
@@ -177,12 +176,11 @@ prepare (Connection database) sql =
     unless (code == 0) (failed database)
     Statement database <$> peek place
 
--- | Forgets a statement.
+-- | Frees a statement.
 finalize :: Statement -> IO ()
 finalize (Statement _ statement) = void (c_finalize statement)
 
--- | Runs a statement that gives no rows, such as COMMIT. May wait. Throws
--- 'SqliteError'.
+-- | Runs a statement that returns no rows, such as COMMIT. May wait. Throws 'SqliteError'.
 execute :: Statement -> IO ()
 execute statement@(Statement database prepared) = do
   code <- c_stepWaiting prepared
@@ -194,7 +192,7 @@ execute statement@(Statement database prepared) = do
       reset statement
       throwIO problem
 
--- | Binds a number to the parameter of that index, from 1.
+-- | Binds a number to the parameter with this index, from 1.
 bindInt :: Statement -> Int -> Int64 -> IO ()
 bindInt (Statement database prepared) index value =
   c_bindInt prepared (fromIntegral index) value >>= check database
@@ -203,7 +201,7 @@ bindInt (Statement database prepared) index value =
 bindText :: Statement -> Int -> ByteString -> IO ()
 bindText (Statement database prepared) index value =
   Unsafe.unsafeUseAsCStringLen value $ \(text, size) -> do
-    -- An empty ByteString may be a null pointer, which SQLite takes for NULL.
+    -- An empty ByteString may be a null pointer, which SQLite treats as NULL.
     code <-
       if size == 0
         then withCString "" $ \empty -> c_bindText prepared (fromIntegral index) empty 0 transient
@@ -217,17 +215,17 @@ bindNull :: Statement -> Int -> IO ()
 bindNull (Statement database prepared) index =
   c_bindNull prepared (fromIntegral index) >>= check database
 
--- | What a step came to.
+-- | The result of a step.
 data Step = Row | Done
   deriving stock (Eq, Show)
 
--- | Goes to the next row. An unsafe call: for what neither waits nor takes
--- long. Throws 'SqliteError', and resets the statement then.
+-- | Goes to the next row. An unsafe call, for statements that neither wait nor take long. Throws
+-- 'SqliteError', and resets the statement then.
 step :: Statement -> IO Step
 step statement@(Statement _ prepared) = c_step prepared >>= stepped statement
 {-# INLINE step #-}
 
--- | The same by a safe call.
+-- | Like 'step', by a safe call.
 stepWaiting :: Statement -> IO Step
 stepWaiting statement@(Statement _ prepared) = c_stepWaiting prepared >>= stepped statement
 
@@ -241,8 +239,7 @@ stepped statement@(Statement database _) = \case
     throwIO problem
 {-# INLINE stepped #-}
 
--- | Ends the run of a statement, so that it can be run again. What is bound
--- stays bound.
+-- | Ends the run of a statement, so that it can run again. Bound values stay bound.
 reset :: Statement -> IO ()
 reset (Statement _ prepared) = void (c_reset prepared)
 {-# INLINE reset #-}
@@ -252,7 +249,7 @@ columnInt :: Statement -> Int -> IO Int64
 columnInt (Statement _ prepared) index = c_columnInt prepared (fromIntegral index)
 {-# INLINE columnInt #-}
 
--- | A copy of a text in the current row; of NULL it is empty.
+-- | A copy of a text in the current row; empty for NULL.
 columnText :: Statement -> Int -> IO ByteString
 columnText statement index =
   withColumn statement index $ \text size -> ByteString.packCStringLen (castPtr text, size)

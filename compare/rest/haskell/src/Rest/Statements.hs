@@ -1,7 +1,7 @@
--- | The SQL that both services share, by name.
+-- | The SQL statements that both services share, by name.
 --
--- A block begins with a line @-- name: NAME@ and ends where the next begins;
--- other comment lines belong to nobody.
+-- A block begins with a line @-- name: NAME@ and ends where the next one begins; other comment
+-- lines are skipped.
 module Rest.Statements
   ( Statements,
     parseStatements,
@@ -33,7 +33,7 @@ parseStatements text = Statements (snd (List.foldl' add ("", Map.empty) (Char8.l
 loadStatements :: FilePath -> IO Statements
 loadStatements path = parseStatements <$> Char8.readFile path
 
--- | The SQL of that name. Throws 'IOError' if the file has none.
+-- | The SQL with this name. Throws 'IOError' if the file has none.
 statement :: Statements -> ByteString -> IO ByteString
 statement (Statements blocks) name =
   maybe (throwIO (userError ("no SQL is named " <> Char8.unpack name))) pure (Map.lookup name blocks)

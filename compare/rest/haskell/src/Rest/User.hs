@@ -1,4 +1,4 @@
--- | Users, and what a client may say of one.
+-- | Users, and the input that a client may give for one.
 module Rest.User
   ( User (..),
     UserInput (..),
@@ -13,7 +13,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Rest.Sqlite (Statement, columnInt, columnIsNull, columnText)
 
--- | A row of the table; texts are UTF-8.
+-- | A row of the table. Texts are UTF-8.
 data User = User
   { userId :: Int64,
     userName :: ByteString,
@@ -23,7 +23,7 @@ data User = User
   }
   deriving stock (Eq, Show)
 
--- | What POST and PUT take; texts are UTF-8 and within their bounds.
+-- | The input of POST and PUT. Texts are UTF-8 and within their bounds.
 data UserInput = UserInput
   { inputName :: ByteString,
     inputEmail :: ByteString,
@@ -31,8 +31,8 @@ data UserInput = UserInput
   }
   deriving stock (Eq, Show)
 
--- | A name, an e-mail address and perhaps a text about the person, if they are
--- within the bounds of the contract. \(O(n)\).
+-- | Checks a name, an e-mail address and an optional text about the person against the bounds of
+-- the contract. \(O(n)\).
 userInput :: ByteString -> ByteString -> Maybe ByteString -> Maybe UserInput
 userInput name email bio
   | within 1 200 name,
@@ -45,7 +45,7 @@ userInput name email bio
     within least most text =
       ByteString.length text >= least && ByteString.length text <= most && not (ByteString.elem 0 text)
 
--- | The row that a statement came to.
+-- | The user in a statement's current row.
 readUser :: Statement -> IO User
 readUser row = do
   userId <- columnInt row 0

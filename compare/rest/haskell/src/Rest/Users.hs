@@ -1,5 +1,5 @@
--- | What the service does, without HTTP: reads by the cache, writes by the
--- writer and then out of the cache.
+-- | The service's operations, without HTTP: reads go through the cache; writes go to the writer,
+-- and then their user is deleted from the cache.
 module Rest.Users
   ( Users (..),
     tunedUsers,
@@ -23,7 +23,7 @@ data Users = Users
     usersDelete :: Int64 -> IO Reply
   }
 
--- | By pooled readers, one writer and the cache.
+-- | The operations of the tuned design: pooled readers, one writer, and the cache.
 tunedUsers :: Cache -> Readers -> Writer -> Users
 tunedUsers cache readers writer =
   Users

@@ -1,13 +1,12 @@
--- | The one writer, which commits groups.
+-- | The only writer, which commits changes in groups.
 --
--- Requests queue; the writer takes all that wait, begins a transaction, gives
--- each a savepoint, commits, and only then answers. While the disk works on one
--- commit the next group gathers, so the number of commits per second is the
--- disk's and the number of requests per commit follows from the load. It never
--- waits for a group to grow.
+-- Requests queue. The writer takes all that wait, begins a transaction, gives each a savepoint,
+-- commits, and only then answers. While the disk works on one commit, the next group gathers. So
+-- the disk determines the number of commits per second, and the load determines the number of
+-- requests per commit. The writer never waits for a group to grow.
 --
--- A savepoint costs two statements per request; what it buys is that a request
--- that fails (its e-mail is taken) leaves the others of its group alone.
+-- A savepoint costs two statements per request. In return, a request that fails (because its e-mail
+-- address is taken) does not affect the others of its group.
 module Rest.Writer
   ( Writer,
     withWriter,
@@ -29,33 +28,33 @@ import Rest.Sqlite (Connection, OpenMode (..), SqliteError, Statement, Step (..)
 import Rest.Statements (Statements, statement)
 import Rest.User (UserInput (..))
 
--- | What to write.
+-- | A change to write.
 data Change
   = Insert UserInput
   | Update Int64 UserInput
   | Delete Int64
 
--- | What came of it. All but 'Unavailable' are on the disk.
+-- | The result of a change. All results except 'Unavailable' are on the disk.
 data Outcome
   = -- | The id, and the user as JSON.
     Saved Int64 ByteString
   | Deleted
   | -- | There is no such user.
     Missing
-  | -- | Another user has the e-mail.
+  | -- | Another user has the e-mail address.
     Duplicate
-  | -- | Nothing was written: locked for 5 s, or the disk failed.
+  | -- | Nothing was written: the database was locked for 5 s, or the disk failed.
     Unavailable
 
 data Job = Job Change (MVar Outcome)
 
--- | What waits, newest first.
+-- | The waiting changes, newest first.
 data Queue = Open [Job] | Closed
 
--- | A thread that owns the connection that writes.
+-- | A thread that owns the connection for writing.
 data Writer = Writer
   { writerQueue :: IORef Queue,
-    -- | Full when something may wait.
+    -- | Full if changes may be waiting.
     writerBell :: MVar ()
   }
 
@@ -66,9 +65,9 @@ data Compiled = Compiled
     compiledInsert, compiledUpdate, compiledDelete :: Statement
   }
 
--- | Runs the writer while the action runs. At the end the group that it is at
--- is committed; what still waits is answered 'Unavailable'. Throws
--- 'SqliteError' if the database cannot be opened.
+-- | Runs the writer while the action runs. At the end the current group is committed, and the
+-- changes that still wait are answered with 'Unavailable'. Throws 'SqliteError' if the database
+-- cannot be opened.
 withWriter :: Encoder -> Statements -> FilePath -> (Writer -> IO a) -> IO a
 withWriter encoder statements path action =
   bracket (open ReadWrite path) close $ \connection ->
@@ -105,7 +104,7 @@ forget Compiled {compiledBegin, compiledCommit, compiledRollback, compiledSavepo
     finalize
     [compiledBegin, compiledCommit, compiledRollback, compiledSavepoint, compiledRelease, compiledRollbackTo, compiledInsert, compiledUpdate, compiledDelete]
 
--- | Queues a change and waits until it is on the disk, or is not to be.
+-- | Queues a change and waits until it is on the disk, or was refused.
 write :: Writer -> Change -> IO Outcome
 write Writer {writerQueue, writerBell} change = do
   answer <- newEmptyMVar
@@ -149,8 +148,8 @@ commitGroup compiled jobs =
 ignoring :: IO () -> IO ()
 ignoring action = try action >>= \(_ :: Either SqliteError ()) -> pure ()
 
--- | One change in its savepoint. Throws 'SqliteError' for what is not the fault
--- of the change: then nothing of the group is kept.
+-- | Runs one change in its savepoint. Throws 'IOError' if the error is not the change's own: then
+-- the whole group is rolled back.
 runChange :: Compiled -> Change -> IO Outcome
 runChange compiled change = do
   quick (compiledSavepoint compiled)

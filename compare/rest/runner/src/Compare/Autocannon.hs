@@ -1,8 +1,7 @@
 {-# LANGUAGE DeriveGeneric #-}
 
--- | What autocannon measured, for who has other numbers of its kind. It is no part
--- of any goal: its one thread needs more of a core than a service does, so that it
--- measures itself.
+-- | The results of autocannon, for readers who have other numbers from it. No goal uses them:
+-- autocannon's one thread needs more of a core than a service does, so that it measures itself.
 module Compare.Autocannon
   ( Sample (..),
     readSamples,
@@ -22,7 +21,7 @@ import GHC.Generics (Generic)
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (fixed)
 
--- | A line of its raw results; times in milliseconds.
+-- | A line of autocannon's raw results; times in milliseconds.
 data Sample = Sample
   { row :: Text,
     scenario :: Scenario,
@@ -33,19 +32,19 @@ data Sample = Sample
     p95 :: Double,
     p99 :: Double,
     statuses :: Map Text Int,
-    -- | Of one core: 0 to 1.
+    -- | The part of one core that it used: 0 to 1.
     generatorBusy :: Double
   }
   deriving stock (Eq, Show, Generic)
 
 instance FromJSON Sample
 
--- | All of a file, a line each.
+-- | All samples of a file, one a line.
 readSamples :: FilePath -> IO [Sample]
 readSamples = readLines
 
--- | In Markdown, a table for each scenario and number of connections, the fastest
--- row first; nothing for no samples.
+-- | Markdown tables, one for each scenario and number of connections, the fastest row first; empty
+-- without samples.
 sampleTables :: [Sample] -> [Text]
 sampleTables [] = []
 sampleTables samples =

@@ -1,6 +1,6 @@
 {-# LANGUAGE DeriveGeneric #-}
 
--- | What is measured, and what came of it, as it stands in the raw results.
+-- | One measurement and its result, as they are stored in the raw results.
 module Compare.Cell
   ( Topology (..),
     Layout (..),
@@ -23,7 +23,7 @@ import Data.Text (Text)
 import GHC.Generics (Generic)
 import System.Directory (doesFileExist)
 
--- | What Redis is.
+-- | The kind of Redis deployment.
 data Topology
   = -- | One server.
     Standalone
@@ -35,11 +35,11 @@ instance ToJSON Topology
 
 instance FromJSON Topology
 
--- | Who runs where.
+-- | The cores for each program.
 data Layout
   = -- | Redis and the generator on core 0, the service on core 1.
     Pinned
-  | -- | All of them on both.
+  | -- | All programs on both cores.
     Free
   deriving stock (Eq, Ord, Show, Enum, Bounded, Generic)
 
@@ -55,7 +55,7 @@ data Cell = Cell
     connections :: Int,
     -- | The service, by the name of its row.
     row :: Text,
-    -- | From 1.
+    -- | The number of the round, from 1.
     iteration :: Int
   }
   deriving stock (Eq, Ord, Show, Generic)
@@ -64,35 +64,35 @@ instance ToJSON Cell
 
 instance FromJSON Cell
 
--- | What cells have in common that may be compared.
+-- | The key of a group: cells may be compared if they have the same one.
 cellGroup :: Cell -> (Topology, Layout, Scenario, Int)
 cellGroup cell = (topology cell, layout cell, scenario cell, connections cell)
 
--- | What was seen.
+-- | The result of a measurement.
 data Outcome = Outcome
   { requestsPerSecond :: Double,
-    -- | Of the service, in microseconds.
+    -- | The service's processor time, in microseconds.
     cpuPerRequest :: Double,
-    -- | How much of one core the service, wrk and each core were busy: 0 to 1
-    -- (the service may use more than one core where it has them).
+    -- | How busy the service, wrk and each core were, as parts of one core: 0 to 1 (the service may
+    -- use more than one core if it has them).
     serviceBusy :: Double,
     generatorBusy :: Double,
     coresBusy :: [Double],
-    -- | Of the closed loop, in microseconds; it says how long the queue was.
+    -- | Latency in the closed loop, in microseconds; it tells how long the queue was.
     closedLoopP50 :: Double,
     closedLoopP99 :: Double,
     served :: Int,
     statusErrors :: Int,
-    -- | Of the GETs that reached Redis.
+    -- | The part of hits among the GETs that reached Redis.
     hitRatio :: Maybe Double,
-    -- | Largest resident memory of the service, in bytes.
+    -- | The largest resident memory of the service, in bytes.
     memory :: Int,
-    -- | Requests per second in the last seconds of the warm-up: as many as
-    -- afterwards if the service was warm.
+    -- | Requests per second in the last seconds of the warm-up: the same as later if the service
+    -- was warm.
     warmRate :: Maybe Double,
-    -- | Answers in the open loop.
+    -- | The result in the open loop.
     openLoop :: Maybe LoadResult,
-    -- | Why the cell does not count; empty if it does.
+    -- | The reasons why the cell is not used; empty if it is used.
     problems :: [Text]
   }
   deriving stock (Eq, Show, Generic)
@@ -105,7 +105,7 @@ instance FromJSON Outcome
 data Result = Result
   { cell :: Cell,
     outcome :: Outcome,
-    -- | The settings that the service got, and others that matter.
+    -- | The settings of the service, and other facts that matter.
     facts :: Map Text Text
   }
   deriving stock (Eq, Show, Generic)
@@ -114,12 +114,12 @@ instance ToJSON Result
 
 instance FromJSON Result
 
--- | All results of a file, a line each.
+-- | All results of a file, one a line.
 readResults :: FilePath -> IO [Result]
 readResults = readLines
 
--- | What a file has, a line of JSON each; nothing if there is no file. Throws 'IOError'
--- for a line that is something else.
+-- | The contents of a file with one JSON value a line; empty if there is no file. Throws 'IOError'
+-- for any other line.
 readLines :: FromJSON a => FilePath -> IO [a]
 readLines path = do
   there <- doesFileExist path

@@ -1,7 +1,6 @@
--- | Where the numbers come from: the machine and the programs. A folder of
--- results may be filled by several runs, on a different revision or another
--- machine even: what they found otherwise stands there too, because a report
--- that names the first alone credits it with the numbers of all.
+-- | The origin of the numbers: the machine and the programs. Several runs may fill one folder of
+-- results, even on different revisions or machines. Facts that differ between runs are all
+-- recorded, because a report that names only the first run would credit it with all numbers.
 module Compare.Facts
   ( noteManifest,
     commandText,
@@ -27,8 +26,8 @@ import Tool.Bench.Document (Manifest (..))
 import Tool.Bench.Environment qualified as Environment
 import Tool.Bench.ServerFacts (startedServerHash)
 
--- | Adds to the folder's manifest what does not change within a run: the machine
--- and the programs, with the rows in C# by name.
+-- | Adds to the folder's manifest the facts that do not change within a run: the machine and the
+-- programs, with the names of the rows in C#.
 noteManifest :: FilePath -> [(Text, FilePath)] -> IO ()
 noteManifest out dotnets = do
   machine <- Environment.manifest
@@ -58,7 +57,7 @@ noteManifest out dotnets = do
       <> [("revision", revision) | Just revision <- [manifestRevision machine]]
       <> [("redis-server SHA-256", sum') | Just sum' <- [hash]]
 
--- | A command line without the flags that say where things are on a machine.
+-- | A command line without the flags whose values are paths on this machine.
 commandText :: [String] -> Text
 commandText = Text.pack . unwords . kept
   where
@@ -68,7 +67,7 @@ commandText = Text.pack . unwords . kept
       word : rest -> word : kept rest
       [] -> []
 
--- The first line that a program prints, under the name.
+-- The first line that a program prints, with the given name.
 says :: (Text, FilePath, [String]) -> IO (Text, Maybe Text)
 says (name, program, arguments) = do
   found <- findExecutable program
@@ -85,7 +84,7 @@ noteFacts out new = do
   old <- if there then fromMaybe Map.empty <$> decodeFileStrict path else pure Map.empty
   encodeFile path (joinedFacts old new)
 
--- | The facts of both, the older first where they differ.
+-- | The facts of both; where they differ, the older one comes first.
 joinedFacts :: Map Text Text -> Map Text Text -> Map Text Text
 joinedFacts = Map.unionWith $ \old new ->
   if new `elem` Text.splitOn separator old then old else old <> separator <> new

@@ -1,4 +1,4 @@
--- | What must be reached, and whether it was.
+-- | The goals, and whether the results reach them.
 module Compare.Goals
   ( Verdict (..),
     verdicts,
@@ -23,7 +23,7 @@ import Data.Text.Read qualified as Text
 import Tool.Statistics (Summary (..), summarise)
 import Tool.Text (fixed)
 
--- | The iterations of a cell together. Those with problems are left out.
+-- | The iterations of a cell, taken together. Those with problems are left out.
 data Summed = Summed
   { summedRate :: Summary,
     summedCpu :: Summary,
@@ -33,11 +33,11 @@ data Summed = Summed
     summedCoreBusy :: [Double],
     summedHits :: Maybe Double,
     summedMemory :: Int,
-    -- | The rate over that of the last seconds of the warm-up: 1 of a service
-    -- that was warm.
+    -- | The rate divided by the rate in the last seconds of the warm-up; 1 for a service that was
+    -- warm.
     summedWarm :: Maybe Double,
     summedLeftOut :: Int,
-    -- | Of the requests of all rounds, how many failed and are not in the rate.
+    -- | The part of all rounds' requests that failed and are not in the rate.
     summedFailed :: Double
   }
 
@@ -49,8 +49,8 @@ summedCells results =
   where
     nonEmpty rows = if Map.null rows then Nothing else Just rows
 
--- | The rows that were measured in a group and have no number there, because
--- every measurement is disqualified.
+-- | The rows that were measured in a group and have no number there, because all of their
+-- measurements are disqualified.
 uncounted :: [Result] -> Map (Topology, Layout, Scenario, Int) [Text]
 uncounted results =
   Map.map Map.keys . Map.filter (not . Map.null) . Map.map (Map.filter not) . Map.fromListWith (Map.unionWith (||)) $
@@ -84,11 +84,10 @@ summed results = do
     good = map outcome (filter (null . disqualifying) results)
     mean values = sum values / fromIntegral (max 1 (length values))
 
--- | Why a result counts for nothing. The naive design waits at most 5 s for a
--- lock that SQLite gives to whoever asks at the right moment, so that a few
--- requests may fail on a slow disk, as the original's did: up to one in twenty
--- is told, is not in the rate, and does not disqualify it. For every other row
--- one is too many.
+-- | The reasons why a result is not used. The naive design waits at most 5 s for a lock that SQLite
+-- gives to whichever connection asks at the right moment. So a few requests may fail on a slow
+-- disk, as the original's did: up to one in twenty is reported, is not in the rate, and does not
+-- disqualify the result. For every other row one failure is too many.
 disqualifying :: Result -> [Text]
 disqualifying result
   | isNaive (row (cell result)),
@@ -96,37 +95,37 @@ disqualifying result
     filter (\problem -> not (any (`Text.isPrefixOf` problem) ["answers with a wrong status", "503"])) (problems (outcome result))
   | otherwise = problems (outcome result)
 
--- The original's design, of either language.
+-- Whether the row has the original's design, in either language.
 isNaive :: Text -> Bool
 isNaive = Text.isSuffixOf "-naive"
 
--- | The rows in C# that were warmed up for too short a time to be held against anything: .NET
--- compiles while it runs, on the core that serves, until its tenth second. A ratio to it
--- before that flatters us. Whether two rates of two seconds are alike is no proof of it:
--- on a shared machine they may be so by chance.
+-- | The rows in C# whose warm-up was too short to judge them: .NET compiles while it runs, on the
+-- core that serves, until its tenth second. A ratio to it before that flatters us. Two similar
+-- rates over two seconds do not prove the opposite: on a shared machine they may be similar by
+-- chance.
 coldRows :: [Result] -> [Text]
 coldRows results = List.nub [row (cell result) | result <- results, "dotnet" `Text.isPrefixOf` row (cell result), any (< 10) (warmedUp result)]
   where
     warmedUp result = [seconds | Just text <- [Map.lookup "warm-up" (facts result)], Right (seconds, _) <- [Text.double text]] :: [Double]
 
--- | A goal and what came of it.
+-- | A goal and its result.
 data Verdict = Verdict
   { verdictName :: Text,
-    -- | At least, or at most.
+    -- | Whether the bound is a minimum; otherwise it is a maximum.
     verdictAtLeast :: Bool,
     verdictBound :: Double,
-    -- | 'Nothing': not measured, or no cell of it was valid.
+    -- | 'Nothing': not measured, or no valid cell.
     verdictRatio :: Maybe Double,
     verdictMet :: Bool,
-    -- | What else must be known to read the ratio.
+    -- | Anything else that a reader of the ratio must know.
     verdictNote :: Text
   }
   deriving stock (Eq, Show)
 
--- | The goals of all groups that were measured, against the best peer of each.
--- Those of the standalone server, in both layouts; a cluster's are told by the
--- report, and no goal. A study, which compares the Haskell service with itself,
--- has none, nor have results with C# that was not warm.
+-- | The goals of all groups that were measured, compared with the best peer of each group. Only the
+-- standalone server has goals, in both layouts; the report shows a cluster's results without a
+-- goal. There are no goals for a study, which compares the Haskell service with itself, nor for
+-- results whose C# services were not warm.
 verdicts :: [Result] -> [Verdict]
 verdicts results
   | null (coldRows results) = concatMap ofLayout [Pinned, Free]
@@ -170,8 +169,8 @@ verdicts results
         theirs = peer layout' scenario' count
         rate = summaryMean . summedRate
         notes = Text.intercalate "; " . filter (not . Text.null)
-        -- The tuned row is meant to be the best that C# has; where it is not, its
-        -- ratio flatters.
+        -- The tuned row is meant to be the best that C# can do; where it is not, our ratio to it
+        -- flatters us.
         naiveNote =
           case List.sortOn negate [rate sum' | (name, sum') <- Map.toList (at layout' scenario' count), "dotnet" `Text.isPrefixOf` name, isNaive name] of
             best : _ | Just ownRate <- rate <$> mine, maybe False ((< best) . rate) theirs -> "beside the naive design in C#, which is faster here, " <> Text.pack (fixed 2 (ownRate / best))
@@ -192,7 +191,7 @@ verdicts results
           (/) <$> (summaryMean . summedCpu <$> ours layout' scenario' count) <*> (summaryMean . summedCpu <$> peer layout' scenario' count)
       ]
     rateNote loop = "both at " <> Text.pack (fixed 0 (openRate loop)) <> " requests/s"
-    -- Where nobody is pinned there is no core of Redis and the generator.
+    -- Without pinning, Redis and the generator have no core of their own.
     limitNote layout' sum'
       | layout' == Pinned,
         any (> 0.95) (take 1 (summedCoreBusy sum')),

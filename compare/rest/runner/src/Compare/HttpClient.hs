@@ -1,5 +1,5 @@
--- | An HTTP/1.1 client that hides nothing: it sends the bytes that it is given
--- and returns the status line, the headers and the body as they came.
+-- | An HTTP/1.1 client that hides nothing: it sends the bytes that it gets, and returns the status
+-- line, the headers and the body as they arrived.
 module Compare.HttpClient
   ( Connection,
     withConnection,
@@ -25,11 +25,10 @@ import Network.Socket (Socket, SocketOption (NoDelay), close, setSocketOption)
 import Network.Socket.ByteString (recv, sendAll)
 import Redis.TestKit.Address (Address (..), connectTo)
 
--- | A connection and what has come that nobody has taken yet.
+-- | A connection, and the bytes that have arrived and were not used yet.
 data Connection = Connection Socket (IORef ByteString)
 
--- | An answer. Names of headers are in lower case, in the order in which they
--- came.
+-- | A response. Header names are in lower case, in the order in which they arrived.
 data Response = Response
   { responseStatus :: Int,
     responseReason :: ByteString,
@@ -42,7 +41,7 @@ data Response = Response
 header :: ByteString -> Response -> Maybe ByteString
 header name = lookup name . responseHeaders
 
--- | Connects to a port of this machine for the action. Throws 'IOError'.
+-- | Connects to a port of this machine for the duration of the action. Throws 'IOError'.
 withConnection :: Int -> (Connection -> IO a) -> IO a
 withConnection port = bracket (connect port) disconnect
 
@@ -53,15 +52,15 @@ connect port = do
   setSocketOption socket NoDelay 1
   Connection socket <$> newIORef ByteString.empty
 
--- | Closes it.
+-- | Closes the connection.
 disconnect :: Connection -> IO ()
 disconnect (Connection socket _) = close socket
 
--- | Sends all of it.
+-- | Sends all bytes.
 sendBytes :: Connection -> ByteString -> IO ()
 sendBytes (Connection socket _) = sendAll socket
 
--- | A request as bytes: method, target, and a body where there is one.
+-- | A request as bytes: method, target, and an optional body.
 requestBytes :: ByteString -> ByteString -> Maybe ByteString -> ByteString
 requestBytes method target body =
   ByteString.concat $
@@ -75,8 +74,8 @@ requestBytes method target body =
 exchange :: Connection -> ByteString -> IO Response
 exchange connection bytes = sendBytes connection bytes >> receive connection
 
--- | Waits for an answer. It must have a length; the connection's end, or what is
--- no HTTP, throws 'IOError'.
+-- | Waits for a response, which must have a length. Throws 'IOError' if the connection ends, or the
+-- bytes are not HTTP.
 receive :: Connection -> IO Response
 receive connection@(Connection _ left) = do
   responseHead <- upToBlankLine
@@ -111,8 +110,7 @@ receive connection@(Connection _ left) = do
       ended <- receiveMore connection
       if ended then broken "the peer closed the connection" else pure ()
 
--- | Waits until the peer has closed, or broken, the connection; what came before
--- is dropped.
+-- | Waits until the peer has closed or broken the connection; discards all bytes before that.
 receiveEnd :: Connection -> IO ()
 receiveEnd connection = do
   ended <- receiveMore connection

@@ -1,13 +1,12 @@
 {-# LANGUAGE DeriveGeneric #-}
 
--- | An open-loop HTTP load: requests are due at times of their own, whether or
--- not earlier ones have been answered, and latency counts from when a request
--- was due.
+-- | An open-loop HTTP load: each request has a time at which it is due, whether or not earlier ones
+-- have been answered, and its latency counts from that time.
 --
--- Each connection has its own plan (independent Poisson processes add up to
--- one) and its own stream of requests, both functions of the seed: two services
--- get the same requests at the same times. Answers are looked at: a status that
--- the request cannot have, or a user other than the one asked for, is wrong.
+-- Each connection has its own plan (independent Poisson processes add up to one) and its own stream
+-- of requests, both functions of the seed: so two services get the same requests at the same times.
+-- The answers are checked: one with a status that the request cannot have, or with another user
+-- than the requested one, counts as wrong.
 module Compare.Load
   ( Scenario (..),
     scenarioName,
@@ -42,20 +41,20 @@ import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
 import Tool.Bench.Sleep (sleepUntilExactly)
 import Tool.Span (inMicros, nanosIn, secondsIn)
 
--- | What is asked. The scripts for wrk of the same names ask the same.
+-- | The kind of requests. The wrk scripts with the same names send the same requests.
 data Scenario
-  = -- | One user, of a random id.
+  = -- | One user, by a random id.
     Single
-  | -- | The first twenty.
+  | -- | The first twenty users.
     Listing
   | -- | A new user.
     Post
-  | -- | 70 % one user, 10 % a list, 10 % a new user, 5 % a change, 5 % a
-    -- deletion of the oldest new one, each request drawn for itself.
+  | -- | 70 % one user, 10 % a list, 10 % a new user, 5 % a change, 5 % a deletion of the oldest new
+    -- user. Each request is drawn independently.
     Mixed
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | As in file names and on command lines.
+-- | The name in file names and on command lines.
 scenarioName :: Scenario -> String
 scenarioName = \case
   Single -> "single"
@@ -63,7 +62,7 @@ scenarioName = \case
   Post -> "post"
   Mixed -> "mixed"
 
--- | The scenario of that name.
+-- | The scenario with this name.
 scenarioNamed :: String -> Maybe Scenario
 scenarioNamed name = lookup name [(scenarioName scenario, scenario) | scenario <- [minBound .. maxBound]]
 
@@ -73,16 +72,16 @@ instance ToJSON Scenario where
 instance FromJSON Scenario where
   parseJSON value = parseJSON value >>= maybe (fail "no such scenario") pure . scenarioNamed . Text.unpack
 
--- | What to send, and how fast.
+-- | The requests to send, and their rate.
 data LoadOptions = LoadOptions
   { loadPort :: Int,
     loadScenario :: Scenario,
     loadConnections :: Int,
     -- | Requests per second, of all connections together.
     loadRate :: Double,
-    -- | Seconds that are measured.
+    -- | The seconds that are measured.
     loadSeconds :: Double,
-    -- | Seconds at the same rate before that.
+    -- | The seconds of warm-up before that, at the same rate.
     loadWarmup :: Double,
     loadSeed :: Word64,
     -- | Makes the e-mail addresses of one run differ from those of another.
@@ -91,8 +90,8 @@ data LoadOptions = LoadOptions
     loadNextId :: Int
   }
 
--- | Response times in microseconds, from when a request was due. What reports up
--- to 2026-11-23 have not in their raw results is 'Nothing' there.
+-- | Response times in microseconds, counted from when a request was due. Fields that reports up to
+-- 2026-11-23 lack in their raw results are 'Nothing' there.
 data LoadResult = LoadResult
   { requests :: Int,
     wrong :: Int,
@@ -103,14 +102,13 @@ data LoadResult = LoadResult
     p99 :: Double,
     p99_9 :: Double,
     highest :: Double,
-    -- | How many answers had which status.
+    -- | The number of answers by status.
     statuses :: Maybe (Map Text Int),
-    -- | The part of the rate that was answered: the seconds of the plan over
-    -- those until the last answer, 1 of a service that keeps the rate.
+    -- | The part of the rate that was answered: the seconds of the plan divided by the seconds
+    -- until the last answer; 1 for a service that keeps the rate.
     kept :: Maybe Double,
-    -- | How late requests were sent on connections that waited for nothing, the
-    -- 99 % point: what of the response times is the generator's. 'Nothing' if all
-    -- waited.
+    -- | How late requests were sent on connections that were not waiting for an answer, at the 99 %
+    -- point: the generator's part of the response times. 'Nothing' if all connections were waiting.
     sentLate :: Maybe Double,
     -- | How much of one core the generator needed.
     senderBusy :: Maybe Double
@@ -121,7 +119,7 @@ instance ToJSON LoadResult
 
 instance FromJSON LoadResult
 
--- | What one connection has seen, or several.
+-- | The results of one connection, or of several.
 data Part = Part
   { partAnswers :: Histogram,
     partLate :: Histogram,
@@ -192,7 +190,7 @@ connectionLoad options begin number =
             writeIORef lastAnswer now
             when (due > warmUp) $ do
               record answers (now - begin - due)
-              -- One that waited for an answer is late by the service's fault.
+              -- A connection that waited for an answer is late because of the service.
               when (before < begin + due) $ record late (sent - begin - due)
               modifyIORef' seen (IntMap.insertWith (+) (responseStatus response) 1)
               unless (acceptable response) $ modifyIORef' failures (+ 1)
@@ -204,15 +202,14 @@ connectionLoad options begin number =
     warmUp = nanosIn (loadWarmup options)
     end = warmUp + nanosIn (loadSeconds options)
 
--- | Where a connection is in its stream of requests.
+-- | The position of a connection in its stream of requests.
 data Stream = Stream
   { streamState :: Word64,
     streamMade :: Int,
     streamDeleted :: Int
   }
 
--- | The next request of a connection, what may answer it, and the stream behind
--- it.
+-- | The next request of a connection, a test for its answer, and the stream after it.
 request :: LoadOptions -> Int -> Stream -> (ByteString, Response -> Bool, Stream)
 request options connection stream = (bytes, acceptable, stream')
   where
@@ -226,7 +223,7 @@ request options connection stream = (bytes, acceptable, stream')
         }
     identifier = Char8.pack (show (1 + below 10000 draw))
     path = "/users/" <> identifier
-    -- Each connection takes its part of the numbers, the oldest first.
+    -- Each connection deletes its share of the numbers, the oldest first.
     oldest = loadNextId options + streamDeleted stream * loadConnections options + connection
     percent :: Word64
     percent = case loadScenario options of
@@ -247,5 +244,5 @@ request options connection stream = (bytes, acceptable, stream')
       | percent < 80 = (requestBytes "GET" ("/users?page=" <> Char8.pack (show page) <> "&limit=20") Nothing, status [200])
       | percent < 90 = (requestBytes "POST" "/users" (Just body), status [201])
       | percent < 95 = (requestBytes "PUT" path (Just body), status [200])
-      -- The first few may come before the user that they are about.
+      -- The first few deletions may come before their user exists.
       | otherwise = (requestBytes "DELETE" ("/users/" <> Char8.pack (show oldest)) Nothing, status [200, 404])

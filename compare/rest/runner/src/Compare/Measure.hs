@@ -1,9 +1,8 @@
--- | One cell: a fresh database, a flushed Redis, one service, and the load.
+-- | The measurement of one cell: a fresh database, a flushed Redis, one service, and the load.
 --
--- The throughput is wrk's. What proves it is counted elsewhere: the service's
--- own processor time, the commands that Redis ran, the rows that the database
--- has afterwards. A cell that fails one of these is kept, with the reason, and
--- counts for nothing.
+-- The throughput is wrk's. The proof for it is counted elsewhere: the service's own processor time,
+-- the commands that Redis ran, and the rows that the database has afterwards. A cell that fails one
+-- of these checks is kept with the reason, and is not used.
 module Compare.Measure
   ( Setting (..),
     withRedis,
@@ -47,26 +46,26 @@ import System.Process qualified as Process
 import Tool.Bench.Cpu (endedChildrenCpu, monotonic)
 import Tool.Span (secondsIn)
 
--- | What all cells of a run share.
+-- | The settings that all cells of a run share.
 data Setting = Setting
   { settingSqlFile :: FilePath,
-    -- | Where the scripts of wrk are.
+    -- | The folder of the wrk scripts.
     settingScripts :: FilePath,
-    -- | The open-loop generator.
+    -- | The program of the open-loop generator.
     settingGenerator :: FilePath,
     -- | A folder for databases, on the disk that is measured.
     settingFolder :: FilePath,
     settingGolden :: FilePath,
     -- | Seconds of measurement.
     settingSeconds :: Int,
-    -- | Seconds in the open loop.
+    -- | Seconds of measurement in the open loop.
     settingOpenSeconds :: Double
   }
 
--- | The servers of a topology; the first is the one that services are told of.
+-- | The servers of a topology; the services get the address of the first.
 newtype Redis = Redis [Server]
 
--- | Starts what the topology asks for, where the layout says.
+-- | Starts the servers of the topology, on the cores of the layout.
 withRedis :: Topology -> Layout -> (Redis -> IO a) -> IO a
 withRedis Standalone layout' action = withServer (serverOptionsFor layout') (action . Redis . pure)
 withRedis Cluster layout' action =
@@ -76,7 +75,7 @@ withRedis Cluster layout' action =
 serverOptionsFor :: Layout -> ServerOptions
 serverOptionsFor layout' = defaultServerOptions {optionsCores = [0 | layout' == Pinned]}
 
--- | Measures a cell; with a rate, in the open loop as well.
+-- | Measures a cell; with a rate, also in the open loop.
 measure :: Setting -> Redis -> Row -> Cell -> Maybe Double -> IO Result
 measure setting (Redis servers) row' this rate = do
   forM_ servers $ \server -> mapM_ (command server) [["FLUSHALL"], ["CONFIG", "RESETSTAT"]]
@@ -147,14 +146,15 @@ measure setting (Redis servers) row' this rate = do
               ]
         }
 
--- | The requests that count: those that were not answered with an error.
+-- | The requests that count: those without an error status.
 answeredWell :: Wrk -> Int
 answeredWell summary = wrkRequests summary - wrkStatusErrors summary
 
 answeredPerSecond :: Wrk -> Double
 answeredPerSecond summary = fromIntegral (answeredWell summary) / (fromIntegral (wrkMicros summary) / 1e6)
 
--- | What speaks against a cell; why a service answered 503, in its own words.
+-- | The reasons why a cell must not be used; if the service answered 503, with its own
+-- explanations.
 judged :: Cell -> Wrk -> Int -> Int -> Maybe LoadResult -> ExitCode -> ByteString -> [Text]
 judged this summary looked added open' code said =
   [reason | (True, reason) <- checks]
@@ -166,8 +166,8 @@ judged this summary looked added open' code said =
       [ (wrkRequests summary == 0, "no answers"),
         (wrkSocketErrors summary > 0, say "connections that failed" (wrkSocketErrors summary)),
         (unexpected > 0, say "answers with a wrong status" unexpected),
-        -- Only the script of the mix counts these: there a few deletions may come
-        -- before the user that they are about.
+        -- Only the script of the mix counts these: there a few deletions may come before their user
+        -- exists.
         (1000 * wrkNotFound summary > wrkRequests summary, say "answers of 404" (wrkNotFound summary)),
         (scenario this == Single && looked < wrkRequests summary, say "GETs that Redis has seen" looked),
         (scenario this == Post && (added < good || added > good + 2 * connections this), say "users that the database has more" added),
@@ -177,13 +177,13 @@ judged this summary looked added open' code said =
       ]
     unavailable = Map.fromListWith (+) [(reason, 1 :: Int) | Just reason <- map (Char8.stripPrefix "unavailable: ") (Char8.lines said)]
 
--- | What wrk's script prints.
+-- | The output of wrk's script.
 data Wrk = Wrk
   { wrkRequests :: Int,
     wrkMicros :: Int,
-    -- | 400 and above.
+    -- | Answers with a status of 400 or above.
     wrkStatusErrors :: Int,
-    -- | Of these, those of 404 that the scenario may have.
+    -- | The answers of 404 among these that the scenario allows.
     wrkNotFound :: Int,
     wrkSocketErrors :: Int,
     wrkP50 :: Double,
@@ -202,9 +202,9 @@ instance FromJSON Wrk where
       <*> latency .: "p50"
       <*> latency .: "p99"
 
--- | Loads the service at a port, by the script of the cell's scenario in a folder.
--- Takes what stands before the command, the number of the next user, what makes
--- addresses of this run differ from another's, and seconds.
+-- | Loads the service at a port, with the script of the cell's scenario from a folder. The
+-- arguments: the folder, the words before the command, the cell, the port, the number of the next
+-- user, a text that makes this run's addresses differ from another's, and the seconds.
 wrk :: FilePath -> [String] -> Cell -> Int -> Int -> String -> Int -> IO Wrk
 wrk scripts prefix this port nextId run seconds = do
   output <-
@@ -220,8 +220,8 @@ wrk scripts prefix this port nextId run seconds = do
   where
     threads = if layout this == Pinned then "1" else "2"
 
--- Twice as many where they are few: who waits for an answer sends nothing, and
--- what is due waits with it.
+-- Doubles a small number of connections: a connection that waits for an answer sends nothing, and
+-- delays the requests that are due on it.
 openConnections :: Cell -> Int
 openConnections this = max (connections this) (min 64 (2 * connections this))
 
@@ -247,7 +247,7 @@ runProgram variables = \case
       ExitSuccess -> pure (Char8.pack out)
       ExitFailure number -> ioError (userError (unwords words' <> " ended with " <> show number <> ": " <> err))
 
--- | Hits and misses of all servers since their statistics began.
+-- | The hits and misses of all servers since their statistics were reset.
 keyspace :: [Server] -> IO (Int, Int)
 keyspace servers = do
   infos <- mapM (\server -> maybe Map.empty infoFields . replyText <$> command server ["INFO", "stats"]) servers
@@ -256,11 +256,11 @@ keyspace servers = do
 
 countUsers, nextUser :: FilePath -> IO Int
 countUsers = askDatabase "SELECT count(*) FROM users"
--- What the next user that is created will be numbered.
+-- The number of the next user that will be created.
 nextUser = askDatabase "SELECT coalesce(max(id), 0) + 1 FROM users"
 
--- The naive services close their last connection now and then, for which the
--- database is locked for a moment: asked again, for at most 10 s.
+-- The naive services close their last connection now and then, and the database is locked for that
+-- moment: so the question is repeated, for at most 10 s.
 askDatabase :: ByteString -> FilePath -> IO Int
 askDatabase question path = again (200 :: Int)
   where
@@ -279,8 +279,8 @@ askDatabase question path = again (200 :: Int)
 processCpu :: ProcessID -> IO Double
 processCpu pid = do
   text <- Char8.readFile ("/proc/" <> show pid <> "/stat")
-  -- Behind the name, which may hold anything, user and system time are the
-  -- twelfth and thirteenth.
+  -- After the name, which may contain anything, user and system time are the twelfth and thirteenth
+  -- fields.
   let fields = Char8.words (snd (Char8.breakEnd (== ')') text))
   pure (sum (map (maybe 0 (fromIntegral . fst) . Char8.readInt) (take 2 (drop 11 fields))) / 100)
 
@@ -289,7 +289,7 @@ peakMemory pid = do
   text <- Char8.readFile ("/proc/" <> show pid <> "/status")
   pure (maybe 0 ((* 1024) . fst) (List.find ("VmHWM:" `Char8.isPrefixOf`) (Char8.lines text) >>= Char8.readInt . Char8.dropWhile (== ' ') . Char8.drop 1 . Char8.dropWhile (/= '\t')))
 
--- | Of each core: busy time, and all time.
+-- | The busy time and the total time of each core.
 coreTimes :: IO [(Double, Double)]
 coreTimes = do
   text <- Char8.readFile "/proc/stat"
@@ -300,6 +300,6 @@ coreTimes = do
         "cpu" `Char8.isPrefixOf` name,
         ByteString.length name > 3,
         let numbers = map (maybe 0 (fromIntegral . fst) . Char8.readInt) fields,
-        -- Idle, and waiting for a disk.
+        -- Idle time, and time spent waiting for a disk.
         let idle = sum (take 2 (drop 3 numbers))
     ]

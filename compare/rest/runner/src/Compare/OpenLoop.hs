@@ -1,5 +1,5 @@
--- | The open loop in a comparison: at which rate, of which services, and the
--- rounds together.
+-- | The open loop in a comparison: its rate, the services that it measures, and its rounds taken
+-- together.
 module Compare.OpenLoop
   ( OpenLoop (..),
     openLoopOf,
@@ -15,8 +15,8 @@ import Data.Maybe (mapMaybe)
 import Data.Text (Text)
 import Tool.Statistics (Summary (..), summarise)
 
--- | The rounds of a row together: medians of what each has (times in µs), and the
--- sum of the answers by status.
+-- | The rounds of a row, taken together: the median of each figure (times in µs), and the sums of
+-- the answers by status.
 data OpenLoop = OpenLoop
   { openRounds :: Int,
     -- | Requests per second.
@@ -26,7 +26,7 @@ data OpenLoop = OpenLoop
     openP95 :: Maybe Double,
     openP99 :: Double,
     openP99_9 :: Double,
-    -- | Of all rounds.
+    -- | The highest of all rounds.
     openHighest :: Double,
     openStatuses :: Map Text Int,
     openSentLate :: Maybe Double,
@@ -34,7 +34,7 @@ data OpenLoop = OpenLoop
   }
   deriving stock (Eq, Show)
 
--- | 'Nothing' for no rounds.
+-- | Combines the rounds; 'Nothing' for no rounds.
 openLoopOf :: [LoadResult] -> Maybe OpenLoop
 openLoopOf [] = Nothing
 openLoopOf loops =
@@ -56,16 +56,15 @@ openLoopOf loops =
     always part = maybe 0 summaryMedian (summarise (map part loops))
     sometimes part = summaryMedian <$> summarise (mapMaybe part loops)
 
--- | Requests per second beyond which the generator, which has a core together
--- with Redis, measures itself.
+-- | The requests per second above which the generator, which shares a core with Redis, measures
+-- itself.
 generatorLimit :: Double
 generatorLimit = 10000
 
--- | The rate for a row: half of what the slowest of the services that are
--- compared reached in the closed loop of the first round, and no more than
--- 'generatorLimit'. 'Nothing' for a row that did not reach one and a half times
--- that, and would only show how its queue grows. Takes what the compared ones
--- reached, and the row.
+-- | The rate for a row: half of the slowest compared service's rate in the closed loop of the first
+-- round, and at most 'generatorLimit'. 'Nothing' for a row that did not reach one and a half times
+-- that rate, and would only show how its queue grows. Takes the rates of the compared services, and
+-- that of the row.
 rateFor :: [Double] -> Double -> Maybe Double
 rateFor [] _ = Nothing
 rateFor compared own

@@ -1,8 +1,8 @@
--- | Which cells a run has, and in which order.
+-- | The cells of a run, and their order.
 --
--- Cells that are compared are measured one after the other, service by service,
--- and the whole round is repeated: whatever drifts on the machine drifts for
--- all. Every second round goes through the services backwards.
+-- Cells that are compared with each other are measured one after the other, service by service, and
+-- the whole round is repeated: so changes of the machine affect all services. Every second round
+-- goes through the services backwards.
 module Compare.Plan
   ( Group (..),
     goalGroups,
@@ -30,20 +30,19 @@ data Group = Group
     groupScenario :: Scenario,
     groupConnections :: Int,
     groupRows :: [Row],
-    -- | Whether latency is taken in the open loop, too.
+    -- | Whether latency is also measured in the open loop.
     groupOpenLoop :: Bool
   }
 
--- | Everything that a goal is about, in both layouts; and the cluster. Where
--- Redis has no part in a request, or a small one, one version of its client
--- stands for all in C#. The original's design takes its turns with the others:
--- measured by itself it had another hour of the machine.
+-- | Everything that a goal is about, in both layouts; and the cluster. If Redis plays no part in a
+-- request, or a small one, one version of its C# client stands for all. The original's design takes
+-- turns with the others: measured by itself, it would run at another time, under other conditions.
 goalGroups :: [Row] -> [Group]
 goalGroups rows =
   [ Group topology' layout' scenario' count (rowsAt scenario' <> naiveAt topology' layout' scenario' count) True
     | (topology', layout') <- [(Standalone, Pinned), (Cluster, Pinned), (Standalone, Free)],
       (scenario', count) <- goalScenarios,
-      -- The list does not ask Redis.
+      -- Listing does not use Redis.
       not (topology' == Cluster && scenario' == Listing)
   ]
   where
@@ -60,8 +59,8 @@ goalGroups rows =
 goalScenarios :: [(Scenario, Int)]
 goalScenarios = [(Single, 100), (Single, 10), (Listing, 100), (Post, 10), (Post, 100), (Mixed, 20)]
 
--- | Variants of the Haskell service: the runtime, the HTTP layer, JSON; and what
--- the runtime makes of two processors.
+-- | Variants of the Haskell service: the runtime, the HTTP layer, JSON; and the runtime's use of
+-- two processors.
 studyGroups :: [Row] -> [Group]
 studyGroups rows =
   [ Group Standalone layout' scenario' count (of' rows) True
@@ -69,7 +68,7 @@ studyGroups rows =
       (scenario', count) <- [(Single, 100), (Listing, 100), (Post, 100), (Mixed, 20)]
   ]
 
--- | A cell of each kind.
+-- | One cell of each kind.
 quickGroups :: [Row] -> [Group]
 quickGroups rows =
   [Group Standalone Pinned scenario' count (goalRows rows) (scenario' == Mixed) | (scenario', count) <- goalScenarios]
@@ -92,14 +91,14 @@ cellsOf iterations group =
       row' <- (if even number then reverse else id) (groupRows group)
   ]
 
--- | About how many seconds a cell takes, from the seconds of its closed and its
--- open loop: those, the warm-up, the start and the end of the service.
+-- | About how many seconds a cell takes, given those of its closed and its open loop: adds the
+-- warm-up, and the start and the end of the service.
 cellSeconds :: Int -> Double -> (Group, Row, Cell) -> Double
 cellSeconds closed open (group, row', this) =
   fromIntegral (coldSeconds row' + warmSeconds + closed) + 1.8 + (if groupOpenLoop group && iteration this > 1 then open + 1.5 else 0)
 
--- | What is going to be measured, from the seconds that its cells take: the sum
--- first, then a line for each group.
+-- | The plan as text, given the seconds that each cell takes: the sum first, then a line for each
+-- group.
 planLines :: ((Group, Row, Cell) -> Double) -> (Group -> String) -> [(Group, Row, Cell)] -> [String]
 planLines seconds name cells =
   printf "%d measurements: about %.0f minutes" (length cells) (sum (map seconds cells) / 60) :

@@ -1,5 +1,5 @@
--- | The results for people: a table per group of cells, the goals last, the
--- losses as plain as the wins.
+-- | Reports for readers: a table for each group of cells, and the goals last; losses are shown as
+-- plainly as wins.
 module Compare.Report
   ( textReport,
     markdownReport,
@@ -27,7 +27,7 @@ import Tool.Text (Align (..), fixed, table)
 
 type GroupKey = (Topology, Layout, Scenario, Int)
 
--- | What a group is called.
+-- | The title of a group.
 groupTitle :: GroupKey -> Text
 groupTitle (topology', layout', scenario', count) =
   Text.intercalate
@@ -48,9 +48,9 @@ header = ["service", "requests/s", "95 %", "n", "warm-up", "CPU µs/request", "f
 openHeader :: [Text]
 openHeader = ["service", "rate/s", "kept", "n", "p50 µs", "p95", "p99", "p99.9", "highest", "answers by status", "sent late, p99", "generator busy"]
 
--- | A group with its tables: what was reached, a row for each service, the
--- fastest first, and last those without a number, of which the end says why they
--- have none; and the response times in the open loop, in the same order.
+-- | A group with its tables: the throughput, with one row for each service, the fastest first, and
+-- last the services without a number (the end of the report says why they have none); and the
+-- response times in the open loop, in the same order.
 data GroupTables = GroupTables
   { tablesKey :: GroupKey,
     tableReached :: [[Text]],
@@ -124,7 +124,7 @@ goalLines goals =
     | goal <- goals
   ]
 
--- | For a terminal: the tables, and the goals last.
+-- | The report for a terminal: the tables, and the goals last.
 textReport :: Map Text Text -> [Result] -> Text
 textReport manifest results =
   Text.unlines $
@@ -137,13 +137,13 @@ textReport manifest results =
       <> ["", "Goals, as ratios of this run:"]
       <> (if null (verdicts results) then [noGoals results] else goalLines (verdicts results))
 
--- None without rows.
+-- No table without rows.
 textTable :: [Text] -> [[Text]] -> [Text]
 textTable names rows
   | null rows = []
   | otherwise = map Text.pack (table (take (length names) (AlignLeft : repeat AlignRight)) (map (map Text.unpack) (names : rows)))
 
--- What a report says instead of goals, if none is about what was measured.
+-- The text instead of goals, if no goal is about these results.
 noGoals :: [Result] -> Text
 noGoals results
   | null cold = "None is about what was measured here: they compare with ASP.NET, beside one Redis."
@@ -158,11 +158,11 @@ invalidLines results =
       not (null (problems (outcome result)))
   ]
 
--- Why one design may fail, and what the warm-up says. Takes how a term is marked.
+-- The text about failures and the warm-up. The function marks a term.
 aboutFailures :: (Text -> Text) -> Text
 aboutFailures marked = "one disqualifies a measurement, except of the naive design, which waits at most 5 s for a lock that SQLite gives in no order, and may fail one in twenty, and 404 in the mix, where a deletion may come before its user: at most one in a thousand. " <> marked "Warm-up" <> ": the rate over that of the last seconds before; 100 % of a service that was warm."
 
--- How response times were taken. Takes how a term is marked.
+-- The text about the measurement of response times. The function marks a term.
 aboutOpenLoop :: (Text -> Text) -> Text
 aboutOpenLoop marked =
   Text.unwords
@@ -174,7 +174,7 @@ aboutOpenLoop marked =
       marked "Sent late" <> " and " <> marked "generator busy" <> " say what of it may be the generator's. The closed loop's latency says only how long the queue was, and is in the raw results."
     ]
 
--- | The same for a repository.
+-- | The report for a repository, in Markdown.
 markdownReport :: Map Text Text -> [Result] -> Text
 markdownReport manifest results =
   Text.unlines $
@@ -198,7 +198,7 @@ markdownReport manifest results =
         ]
       <> map ("- " <>) (invalidLines results)
 
--- None without rows; a blank line behind it.
+-- No table without rows; otherwise a blank line follows it.
 markdownTable :: [Text] -> [[Text]] -> [Text]
 markdownTable names rows
   | null rows = []
@@ -206,7 +206,7 @@ markdownTable names rows
   where
     line cells = "| " <> Text.intercalate " | " cells <> " |"
 
--- | One file, charts and all.
+-- | The report as one HTML file, with charts.
 htmlReport :: Map Text Text -> [Result] -> Lazy.ByteString
 htmlReport manifest results =
   page "REST: warp with redis-client beside ASP.NET Core with StackExchange.Redis" . concat $

@@ -1,4 +1,4 @@
--- | The services that are compared, and the settings that each is given.
+-- | The services that are compared, with their settings.
 module Compare.Rows
   ( Row (..),
     rowsOf,
@@ -26,23 +26,23 @@ data Row = Row
     -- | One line for the report.
     rowAbout :: Text,
     rowProgram :: Layout -> Program,
-    -- | Seconds of load before anything counts; at least 'warmSeconds'.
+    -- | Seconds of load before the measurement; at least 'warmSeconds'.
     rowWarmup :: Int
   }
 
--- | The seconds at the end of the warm-up whose rate is kept: it shows whether
--- the service was warm.
+-- | The seconds at the end of the warm-up whose rate is recorded: it shows whether the service was
+-- warm.
 warmSeconds :: Int
 warmSeconds = 2
 
--- | The seconds of warm-up before those.
+-- | The seconds of warm-up before 'warmSeconds'.
 coldSeconds :: Row -> Int
 coldSeconds row = max 1 (rowWarmup row - warmSeconds)
 
--- | All rows that there are programs for: the Haskell service, and those in C#
--- by name. The seconds are for how long each is warmed up: all alike, so that
--- whoever compiles while it runs has time to, and nobody has a larger database
--- than another because it has had more time to fill it.
+-- | All rows for which there are programs: the Haskell service, and the ones in C# by name. The
+-- number is the seconds of warm-up, the same for all rows: so a runtime that compiles while it runs
+-- has time to do so, and no service has a larger database than another because it had more time to
+-- fill it.
 rowsOf :: FilePath -> [(Text, FilePath)] -> Int -> [Row]
 rowsOf haskell dotnets warmup =
   [ row "haskell" "warp, redis-client" [] [],
@@ -77,8 +77,8 @@ rowsOf haskell dotnets warmup =
             Program
               { programName = Text.unpack name,
                 programPath = haskell,
-                -- With all processors, each capability stays on one of them.
-                -- Not with some: the runtime would count from the machine's first.
+                -- With all processors, each capability stays on one of them. This does not work
+                -- with only some of them: the runtime would count from the machine's first.
                 programArguments = runtime (flags <> ["-qa" | layout == Free]),
                 programEnvironment = variables
               },
@@ -99,7 +99,7 @@ rowsOf haskell dotnets warmup =
           rowWarmup = warmup
         }
     runtime flags = if null flags then [] else ["+RTS"] <> flags <> ["-RTS"]
-    -- What the framework's authors set when they measure it.
+    -- The settings that the framework's authors use when they measure it.
     recommended =
       [ ("DOTNET_GCDynamicAdaptationMode", "0"),
         ("DOTNET_ReadyToRun", "0"),
@@ -107,26 +107,26 @@ rowsOf haskell dotnets warmup =
         ("DOTNET_TieredPGO", "1")
       ]
 
--- | Those that goals are about: this library's service, and its peers.
+-- | The rows that goals are about: this library's service, and its peers.
 goalRows, naiveRows, studyRows, spreadRows :: [Row] -> [Row]
 goalRows = filter (\row -> rowName row == "haskell" || ("dotnet" `Text.isPrefixOf` rowName row && not (isNaive row)))
 
--- | Those of the original's design: of the versions in C# the first.
+-- | The rows with the original's design; of the versions in C# only the first.
 naiveRows rows = filter (\row -> isNaive row && rowName row `notElem` map ((<> "-naive") . rowName) (otherVersions rows)) rows
 
--- | The versions in C# that come after the first.
+-- | The versions in C# after the first.
 otherVersions :: [Row] -> [Row]
 otherVersions = drop 1 . filter (\row -> "dotnet" `Text.isPrefixOf` rowName row && not (isNaive row))
 
--- | Variants of the Haskell service that mean something on one processor.
+-- | The variants of the Haskell service that make sense on one processor.
 studyRows = filter (\row -> "haskell" `Text.isPrefixOf` rowName row && not (isNaive row) && not (isSpread row))
 
--- | The Haskell service and its variants that are about several processors.
+-- | The Haskell service and its variants for several processors.
 spreadRows = filter (\row -> rowName row == "haskell" || isSpread row)
 
 isSpread :: Row -> Bool
 isSpread row = rowName row `elem` ["haskell-rts-N1", "haskell-rts-qg", "haskell-rts-qb", "haskell-rts-A128m-n8m-H1g-qb"]
 
--- | Whether it is the original's design.
+-- | Whether the row has the original's design.
 isNaive :: Row -> Bool
 isNaive row = "-naive" `Text.isSuffixOf` rowName row

@@ -1,5 +1,5 @@
--- | The program: @run@ measures what is missing in a folder of results, @report@
--- prints what is there.
+-- | The program: @run@ measures the cells that a folder of results lacks, @report@ prints the
+-- results.
 module Compare.Run
   ( runCommand,
   )
@@ -53,7 +53,7 @@ usage =
       "Exit codes of report: 0 all goals met, 1 some missed, 2 nothing valid to judge."
     ]
 
--- | Runs a command line. Exits with 2 for one that cannot be understood.
+-- | Runs a command line. Exits with 2 if the command line is not valid.
 runCommand :: [String] -> IO ()
 runCommand arguments = do
   useUtf8
@@ -75,7 +75,7 @@ wrongUsage = hPutStrLn stderr usage >> exitWith (ExitFailure 2)
 required :: String -> [(String, String)] -> IO String
 required name options = maybe (hPutStrLn stderr (name <> " is missing") >> wrongUsage) pure (lookup name options)
 
--- The rows in C# by name.
+-- The rows in C#: names and programs.
 dotnetsOf :: [(String, String)] -> [(Text.Text, FilePath)]
 dotnetsOf options = [(Text.pack name, path) | ("--dotnet", word) <- options, (name, '=' : path) <- [break (== '=') word]]
 
@@ -150,7 +150,7 @@ run options = do
       "quick" -> quickGroups rows
       _ -> []
 
--- | As on command lines.
+-- | The name of a group on command lines.
 groupName' :: Group -> String
 groupName' group =
   List.intercalate
@@ -161,8 +161,8 @@ groupName' group =
       show (groupConnections group)
     ]
 
--- | The rate of the open loop for a row. The first round, which finds it, has
--- none; the naive rows are in the group, but do not decide it.
+-- | The rate of the open loop for a row. The first round, which determines the rate, has no open
+-- loop. The naive rows are in the group, but do not determine the rate.
 openRateFor :: Group -> Cell -> [Result] -> Maybe Double
 openRateFor group this results
   | not (groupOpenLoop group) || iteration this == 1 = Nothing
@@ -175,7 +175,7 @@ openRateFor group this results
           | result <- results,
             cellGroup (cell result) == cellGroup this,
             iteration (cell result) == 1,
-            -- One that answered nothing says nothing.
+            -- A result without answers gives no rate.
             requestsPerSecond (outcome result) > 0
         ]
 

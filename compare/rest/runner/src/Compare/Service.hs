@@ -1,5 +1,4 @@
--- | A service under test: started with a fresh database, and ended with all that
--- it wrote.
+-- | A service under test: started on a fresh database, and ended with its output kept.
 module Compare.Service
   ( -- * Which
     Program (..),
@@ -31,48 +30,47 @@ import System.FilePath ((</>))
 import System.Posix.Signals (sigTERM)
 import System.Posix.Types (ProcessID)
 
--- | A program that keeps the contract.
+-- | A program that implements the contract.
 data Program = Program
-  { -- | What reports call it.
+  { -- | The program's name in reports.
     programName :: String,
     programPath :: FilePath,
     programArguments :: [String],
-    -- | Beside what the contract names.
+    -- | Environment variables in addition to those of the contract.
     programEnvironment :: [(String, String)]
   }
   deriving stock (Eq, Show)
 
--- | How to start it.
+-- | How to start the service.
 data Options = Options
   { serviceRedisPort :: Int,
     serviceInCluster :: Bool,
     -- | Seconds.
     serviceClientTimeout :: Int,
-    -- | The cores it may run on; all when empty.
+    -- | The cores that it may run on; empty: all.
     serviceCores :: [Int],
     serviceSqlFile :: FilePath
   }
   deriving stock (Eq, Show)
 
--- | With that file of SQL and a Redis server on that port.
+-- | The default options, with this file of SQL statements and a Redis server on this port.
 defaultOptions :: FilePath -> Int -> Options
 defaultOptions sqlFile port =
   Options {serviceRedisPort = port, serviceInCluster = False, serviceClientTimeout = 30, serviceCores = [], serviceSqlFile = sqlFile}
 
--- | A service that listens.
+-- | A running service, which listens.
 data Running = Running
   { runningPort :: Int,
     runningPid :: ProcessID,
     runningProcess :: Process,
-    -- | The database file that it works on.
+    -- | The service's database file.
     runningDatabase :: FilePath,
-    -- | What it has printed so far.
+    -- | The service's output so far.
     runningOutput :: IO ByteString
   }
 
--- | Starts a service on a database file and waits until it listens; kills it
--- afterwards if it still runs. Throws a failure with what it printed if it does
--- not listen within 30 s.
+-- | Starts a service on a database file and waits until it listens; kills it after the action if it
+-- still runs. Throws a failure with the service's output if it does not listen within 30 s.
 withService :: Program -> Options -> FilePath -> FilePath -> (Running -> IO a) -> IO a
 withService program options folder database action = do
   ports <- freePorts 1
@@ -115,19 +113,19 @@ withService program options folder database action = do
       there <- doesFileExist output
       if there then Char8.readFile output else pure ""
 
--- | Asks it to end, and waits until it has.
+-- | Asks the service to end (SIGTERM), and waits until it has.
 terminate :: Running -> IO ExitCode
 terminate running = signal sigTERM (runningProcess running) >> awaitExit (runningProcess running)
 
--- | Makes the database that all begin with, in a folder: 10 000 users of seed
--- 42. Returns its path.
+-- | Creates the database that all measurements start from, in a folder: 10 000 users of seed 42.
+-- Returns its path.
 goldenDatabase :: FilePath -> FilePath -> IO FilePath
 goldenDatabase sqlFile folder = do
   statements <- loadStatements sqlFile
   let path = folder </> "golden.db"
   path <$ seedDatabase statements path (seedUsers 42 10000)
 
--- | Puts a copy of the golden database in a place, as new.
+-- | Replaces a database file with a fresh copy of the golden database.
 restoreDatabase :: FilePath -> FilePath -> IO ()
 restoreDatabase golden place = do
   mapM_ (removePathForcibly . (place <>)) ["", "-wal", "-shm"]

@@ -1,12 +1,11 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnboxedTuples #-}
 
--- | What our own peer counts while it runs: latencies of all callers in one
--- histogram, and the few things that should not happen.
+-- | The counts of our own peer while it runs: the latencies of all callers in one histogram, and
+-- the few events that should not happen.
 --
--- All callers share it. A thousand histograms of their own would not fit the
--- processor's cache, and a counter that is added to atomically costs five
--- nanoseconds.
+-- All callers share it. A thousand separate histograms would not fit into the processor's cache,
+-- and adding to a counter atomically costs five nanoseconds.
 module Compare.Ours.Counts
   ( Counts,
     newCounts,
@@ -35,13 +34,13 @@ import GHC.IO (IO (IO))
 -- | Counters and the histogram.
 newtype Counts = Counts (MutableByteArray RealWorld)
 
--- | What is counted beside latencies.
+-- | The counters besides latencies.
 data Counter
-  = -- | GETs in the window that found something.
+  = -- | GETs in the window that found a value.
     Hits
-  | -- | GETs in the window that found nothing.
+  | -- | GETs in the window that found no value.
     Misses
-  | -- | Replies that are not what was stored.
+  | -- | Replies that differ from the stored value.
     Wrong
   | -- | Commands that failed.
     Errors
@@ -49,7 +48,7 @@ data Counter
     Longest
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | All zero.
+-- | New counts, all zero.
 newCounts :: IO Counts
 newCounts = do
   array <- newPinnedByteArray size
@@ -63,7 +62,7 @@ add :: Counts -> Counter -> Int -> IO ()
 add (Counts array) counter = fetchAdd array (fromEnum counter)
 {-# INLINE add #-}
 
--- | What a counter says. \(O(1)\).
+-- | The value of a counter. \(O(1)\).
 read' :: Counts -> Counter -> IO Int
 read' (Counts array) counter = readByteArray array (fromEnum counter)
 
@@ -91,7 +90,7 @@ compareAndSwap (MutableByteArray array) (I# place) (I# old) (I# new) =
   IO $ \state -> case casIntArray# array place old new state of
     (# after, seen #) -> (# after, I# seen #)
 
--- Counters have a cache line of their own.
+-- The counters have a cache line of their own.
 reserved :: Int
 reserved = 8
 
@@ -108,14 +107,14 @@ bucketOf value = (shift `shiftL` bucketBits) + (value `shiftR` shift)
     width = finiteBitSize value - countLeadingZeros value
     shift = max 0 (width - 1 - bucketBits)
 
--- The greatest value that falls into it.
+-- The greatest value that falls into the bucket.
 bucketEnd :: Int -> Int
 bucketEnd bucket = ((top + 1) `shiftL` shift) - 1
   where
     shift = max 0 ((bucket `shiftR` bucketBits) - 1)
     top = bucket - (shift `shiftL` bucketBits)
 
--- | Nanoseconds.
+-- | Percentiles of the latencies, in nanoseconds.
 data Latencies = Latencies
   { latenciesCount :: Int,
     latenciesP50 :: Int,
@@ -127,7 +126,7 @@ data Latencies = Latencies
   }
   deriving stock (Eq, Show)
 
--- | What was recorded, when nobody records any more. \(O(n)\).
+-- | The recorded latencies; call this when no caller records any more. \(O(n)\).
 latencies :: Counts -> IO Latencies
 latencies counts@(Counts array) = do
   held <- traverse (\bucket -> (,) bucket <$> readByteArray array (reserved + bucket)) [0 .. bucketCount - 1]

@@ -1,11 +1,10 @@
--- | The load of our own peer: callers that are threads, a window of time, and
--- what was found in it. @compare/PROTOCOL.md@ says what all peers do alike.
+-- | The load of our own peer: callers that are threads, a window of time, and the results within
+-- it. @compare/PROTOCOL.md@ describes what all peers have in common.
 --
--- The driver of the load tool is not used here on purpose: it has pacing, series
--- over time and other commands, which no peer has. This is what a user of the
--- library would write: threads, 'Redis.tryRun', 'Redis.submit' and
--- 'Redis.tryAwaitReply', with the checks that all peers make. Only so is the row one
--- like the others.
+-- This deliberately does not use the driver of the load tool, which has pacing, series over time
+-- and other commands that no peer has. It is code that a user of the library would write: threads,
+-- 'Redis.tryRun', 'Redis.submit' and 'Redis.tryAwaitReply', with the checks that all peers make.
+-- Only so is this row comparable with the others.
 module Compare.Ours.Load
   ( Found (..),
     runLoad,
@@ -37,7 +36,7 @@ import Redis.Commands qualified as Commands
 import Redis.Error (Error)
 import System.CPUTime (getCPUTime)
 
--- | What was found.
+-- | The results of a run.
 data Found = Found
   { foundSeconds :: Double,
     foundLatencies :: Latencies,
@@ -48,7 +47,7 @@ data Found = Found
     foundAllGet :: Int,
     foundAllSet :: Int,
     foundCpuNanos :: Int,
-    -- | Bytes allocated in the window, if the runtime tells.
+    -- | Bytes allocated in the window, if the runtime counts them.
     foundAllocated :: Maybe Int
   }
   deriving stock (Eq, Show)
@@ -64,12 +63,12 @@ data Load = Load
     loadCloses :: Int
   }
 
--- | Runs the load for warm-up and duration. Blocks until every command that was
--- sent has its reply or its error.
+-- | Runs the load for warm-up and duration. Blocks until each command that was sent has its reply
+-- or its error.
 runLoad :: Client -> Options -> IO Found
 runLoad client options = do
   counts <- newCounts
-  -- Made here, not while the clock runs.
+  -- Computed here, not while the clock runs.
   let keyspace = newKeyspace kind (optionsKeys options) (optionsKeySize options) (optionsValueSize options)
   _ <- pure $! keyOf keyspace 0
   _ <- pure $! valueOf keyspace 0
@@ -145,7 +144,7 @@ snapshot = do
   allocated <- if enabled then fromIntegral . allocated_bytes <$> getRTSStats else pure 0
   pure Snapshot {snapshotTime = time, snapshotCpu = fromInteger (cpu `div` 1000), snapshotAllocated = allocated}
 
--- The state of its stream, and how many GETs and SETs it sent. A cache line.
+-- The state of a caller's stream, and the numbers of GETs and SETs that it sent. One cache line.
 newtype Caller = Caller (MutableByteArray RealWorld)
 
 newCaller :: Word64 -> Int -> IO Caller
@@ -159,7 +158,7 @@ newCaller seed number = do
 callerSent :: Caller -> IO (Int, Int)
 callerSent (Caller array) = (,) <$> readByteArray array 1 <*> readByteArray array 2
 
--- Draws a command, counts it as sent, and hands over its key's number.
+-- Draws a command, counts it as sent, and passes the number of its key on.
 draw :: Load -> Caller -> (Int -> IO a) -> (Int -> IO a) -> IO a
 draw load (Caller array) onGet onSet = do
   state <- nextState <$> readByteArray array 0
@@ -181,7 +180,7 @@ work load caller
     starts <- newByteArray (loadBatch load * 8)
     batches load caller submitted starts
 
--- One command at a time. The reply of one is the start of the next.
+-- One command at a time. The time of one reply is the start of the next command.
 waiting :: Load -> Caller -> IO ()
 waiting load caller = monotonic >>= go
   where
@@ -206,13 +205,13 @@ waiting load caller = monotonic >>= go
         Left problem -> onError problem
     onError problem = failed load problem >> monotonic >>= go
 
--- A command on its way, and the number of its key.
+-- A command in flight, with the number of its key.
 data Submitted
   = NothingSubmitted
   | SubmittedGet {-# UNPACK #-} !Int (Pending (Maybe ByteString))
   | SubmittedSet (Pending ())
 
--- A batch is submitted, then each reply of it awaited.
+-- Submits a batch, then awaits each of its replies.
 batches :: Load -> Caller -> SmallMutableArray RealWorld Submitted -> MutableByteArray RealWorld -> IO ()
 batches load caller submitted starts = monotonic >>= go
   where
@@ -264,7 +263,7 @@ answeredGet load start done number = \case
     | otherwise -> when inside (add counts Hits 1) >> answered load start done
   Nothing -> do
     when inside (add counts Misses 1)
-    -- A miss that was not asked for is no operation done.
+    -- An unwanted miss does not count as an operation.
     when (loadMisses load) (answered load start done)
   where
     counts = loadCounts load
@@ -276,8 +275,8 @@ answered load start done =
   when (done >= loadOpens load && done < loadCloses load) (record (loadCounts load) (done - start))
 {-# INLINE answered #-}
 
--- A server that is gone fails commands faster than it ever answered them: the
--- pause keeps the count of errors from becoming a measure of the processor.
+-- If the server is gone, commands fail faster than it ever answered them: the pause keeps the count
+-- of errors from becoming a measure of the processor.
 failed :: Load -> Error -> IO ()
 failed load _ = add (loadCounts load) Errors 1 >> threadDelay 1000
 

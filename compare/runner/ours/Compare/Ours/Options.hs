@@ -10,7 +10,7 @@ where
 import Compare.Stream (Word64)
 import Text.Read (readMaybe)
 
--- | What to run.
+-- | The options of a run.
 data Options = Options
   { optionsHost :: String,
     optionsPort :: Int,
@@ -20,7 +20,7 @@ data Options = Options
     optionsOperation :: OperationKind,
     optionsMisses :: Bool,
     optionsInFlight :: Int,
-    -- | 1: each caller waits for each reply.
+    -- | Commands in a batch; 1: each caller waits for each reply.
     optionsBatch :: Int,
     optionsKeys :: Int,
     optionsKeySize :: Int,
@@ -30,7 +30,7 @@ data Options = Options
     -- | Seconds.
     optionsDuration :: Double,
     optionsSeed :: Word64,
-    -- | Per server.
+    -- | Connections per server.
     optionsConnections :: Int
   }
   deriving stock (Eq, Show)
@@ -42,11 +42,11 @@ data OperationKind
   | FifthSet
   deriving stock (Eq, Show)
 
--- | How many callers there are. \(O(1)\).
+-- | The number of callers. \(O(1)\).
 optionsCallers :: Options -> Int
 optionsCallers options = optionsInFlight options `div` optionsBatch options
 
--- | From the command line; 'Left' says what is wrong with it.
+-- | Reads the command line; 'Left' says what is wrong with it.
 parseOptions :: [String] -> Either String Options
 parseOptions arguments = go (Draft defaults False 64) arguments >>= finish
   where
@@ -76,7 +76,7 @@ parseOptions arguments = go (Draft defaults False 64) arguments >>= finish
       where
         size = if inBatches then batch else 1
 
--- While reading: the style and the size of batches may come in any order.
+-- The state while reading: the style and the size of batches may come in any order.
 data Draft = Draft Options Bool Int
 
 go :: Draft -> [String] -> Either String Draft

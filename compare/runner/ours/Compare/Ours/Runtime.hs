@@ -1,4 +1,4 @@
--- | With which flags the runtime of our own peer really runs, whoever set them.
+-- | The flags with which the runtime of our own peer really runs, wherever they were set.
 module Compare.Ours.Runtime
   ( runtimeFlags,
     flagsText,
@@ -8,12 +8,12 @@ where
 import Control.Concurrent (getNumCapabilities, rtsSupportsBoundThreads)
 import GHC.RTS.Flags (GCFlags (..), getGCFlags)
 
--- | Those of this process.
+-- | The flags of this process.
 runtimeFlags :: IO String
 runtimeFlags = flagsText rtsSupportsBoundThreads <$> getNumCapabilities <*> getGCFlags
 
--- | As they would be typed, from whether the runtime is the threaded one, and
--- its capabilities.
+-- | The flags as a user would type them, given whether the runtime is the threaded one, and the
+-- number of capabilities.
 flagsText :: Bool -> Int -> GCFlags -> String
 flagsText threaded capabilities flags =
   unwords . concat $
@@ -22,7 +22,7 @@ flagsText threaded capabilities flags =
       ["-I0" | not (doIdleGC flags)]
     ]
   where
-    -- The runtime counts in blocks of 4 KiB.
+    -- The runtime counts blocks of 4 KiB.
     kibibytes = 4 * minAllocAreaSize flags
     allocation = case kibibytes `divMod` 1024 of
       (mebibytes, 0) -> show mebibytes <> "m"

@@ -1,5 +1,5 @@
--- | What every report shows alike: the lines of a cell's table, the losses, and
--- how numbers are written.
+-- | The parts that all reports have in common: the lines of a cell's table, the losses, and the
+-- format of numbers.
 module Compare.Report.Figures
   ( Line (..),
     cellLines,
@@ -40,7 +40,7 @@ import Tool.Span (inMicros)
 data Line = Line
   { lineRow :: Text,
     lineFigures :: Figures,
-    -- | Our throughput over its; 'Nothing' without ours.
+    -- | Our throughput divided by the row's; 'Nothing' without ours.
     lineRatio :: Maybe Double
   }
   deriving stock (Eq, Show)
@@ -60,7 +60,7 @@ cellLines document cell =
 cellsOf :: Document -> [Cell]
 cellsOf = List.sort . List.nub . map sampleCell . documentSamples
 
--- | Where another peer is faster, a line each, the worst first.
+-- | The cells at which another peer is faster, one line each, the worst first.
 losses :: Document -> [Text]
 losses document =
   map snd . List.sortOn fst $
@@ -77,7 +77,7 @@ losses document =
         ratio < 1
     ]
 
--- | Rows that are not there, and cells that a row cannot do, a line each.
+-- | Rows that could not be built, and cells that a row does not support, one line each.
 missing :: Document -> [Text]
 missing document =
   [absentName absent <> ": " <> absentWhy absent | absent <- documentAbsent document]
@@ -92,7 +92,7 @@ missing document =
            style `notElem` rowStyles row
        ]
 
--- | Runs whose numbers are not used, a line for each row, cell and reason.
+-- | The runs whose numbers are not used, one line for each row, cell and reason.
 invalidities :: Document -> [Text]
 invalidities document =
   List.nub
@@ -111,7 +111,7 @@ micros nanos
   | nanos < 99950 = Text.pack (printf "%.2f" (inMicros nanos))
   | otherwise = Text.pack (printf "%.0f" (inMicros nanos))
 
--- | Two digits.
+-- | A ratio with two digits after the point.
 ratioText :: Double -> Text
 ratioText = Text.pack . printf "%.2f"
 

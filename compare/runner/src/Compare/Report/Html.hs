@@ -1,5 +1,5 @@
--- | The report as one file for a browser: no scripts, nothing from elsewhere,
--- light and dark, and narrow enough for a phone.
+-- | The report as one HTML file: without scripts or external resources, for light and dark themes,
+-- and narrow enough for a phone.
 module Compare.Report.Html
   ( html,
   )
@@ -79,7 +79,7 @@ html goals held =
     barOf figure' found =
       let (value, whisker) = figure' found
        in Bar {barValue = value, barWhisker = whisker, barNote = ""}
-    -- Ours first, then the others by name.
+    -- Our row first, then the others by name.
     rowsAt cells =
       List.sortOn (\row -> (row /= ourName, Text.toLower row)) . List.nub $
         [lineRow one | cell <- cells, one <- cellLines held cell]
@@ -107,7 +107,7 @@ html goals held =
               bytesText (figuresAllocated numbers)
             ]
 
--- Cells that differ in what is in flight only.
+-- Cells that differ only in the number in flight.
 grids :: Document -> [[Cell]]
 grids held = [filter ((== key) . share) cells | key <- List.nub (map share cells)]
   where

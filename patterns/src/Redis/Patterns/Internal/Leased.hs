@@ -1,16 +1,17 @@
--- | What is had for a time, and is renewed while somebody uses it.
+-- | Things that a server gives for a time, and that are renewed while they are in use.
 --
--- A server gives a thing for a time, the lease. It is asked until it gives it, or the patience is
--- over. Then a thread renews it each third of the lease, until its user is done, or until it
--- is lost. What the user can ask is always on the safe side: the lease counts from before its
--- request was sent, and a hundredth of it is taken off for clocks that do not run alike. So
--- 'stillHeld' says no before the server gives the thing to anybody else, whatever became of requests
--- and replies.
+-- The server gives a thing for a time, the lease. 'withLeased' asks until the server gives it, or
+-- the patience is over. Then a thread renews the lease at each third of it, until the action ends,
+-- or until the lease is lost. The answers to the user are always on the safe side: the lease counts
+-- from before the request was sent, and a hundredth of it is subtracted in case the two clocks do
+-- not run alike. So 'stillHeld' returns 'False' before the server gives the thing to another
+-- caller, whatever happened to requests and replies.
 --
--- A thing that was lost once stays lost, also when the server could be asked again.
+-- A lease that was lost once stays lost, even if the server would give it again.
 --
--- Asking, renewing and giving back may each be done twice: they name who asks by a word that
--- nobody else has. So a reply that is lost is asked for again, and nothing is guessed.
+-- The commands that take, renew and give back may each run twice: they identify the caller by a
+-- token that no other caller has. So after a lost reply the request is sent again, and nothing is
+-- guessed.
 module Redis.Patterns.Internal.Leased
   ( -- * Having it
     Held,
@@ -33,7 +34,7 @@ import Redis
 import Redis.Duration
 import Redis.Patterns.Internal.Time
 
--- | Something that is held.
+-- | A lock or permit that is held for a time.
 --
 -- @since 0.1.0.0
 data Held = Held
@@ -41,18 +42,18 @@ data Held = Held
     heldLost :: TVar Bool
   }
 
--- | Whether it is certainly still held, at this moment. No: it may be lost, or its time
--- is over, or its user is done. Asks no server.
+-- | Whether it is certainly still held at this moment. 'False': it may be lost, or its lease is
+-- over, or the action that held it has ended. Does not ask the server.
 --
--- An answer is old as soon as it is given. What must not happen twice needs a resource
--- that looks at a fencing token.
+-- The answer is out of date as soon as it is returned. Work that must not happen twice needs a
+-- resource that compares fencing tokens.
 --
 -- @since 0.1.0.0
 stillHeld :: Held -> IO Bool
 stillHeld held = (> mempty) <$> heldFor held
 
--- | For how long it is certainly held from now on, if no renewal comes through any more.
--- 'mempty' if it may be lost. Asks no server.
+-- | How long it is certainly held from now on, even if no further renewal succeeds. 'mempty' if it
+-- may be lost. Does not ask the server.
 --
 -- @since 0.1.0.0
 heldFor :: Held -> IO Duration
@@ -61,7 +62,7 @@ heldFor Held {heldUntil, heldLost} = do
   now <- instantNow
   pure (if lost then mempty else max mempty (now `until'` deadline))
 
--- | Waits until it may be lost, or its user is done. To be combined with other
+-- | Waits until it may be lost, or the action that held it has ended. Can be combined with other
 -- transactions:
 --
 -- > atomically ((Left <$> awaitLost held) `orElse` (Right <$> takeTMVar next))
@@ -70,39 +71,40 @@ heldFor Held {heldUntil, heldLost} = do
 awaitLost :: Held -> STM ()
 awaitLost Held {heldLost} = readTVar heldLost >>= check
 
--- | How something is had. Each of the commands may run twice.
+-- | How to take, renew and give back a thing. Each of the commands may run twice.
 data Leased a = Leased
-  { -- | For how long the server gives it each time.
+  { -- | How long the server gives it each time.
     leasedFor :: Duration,
-    -- | How long to wait while others have it; 'Nothing': for ever.
+    -- | How long to wait while others hold it; 'Nothing': for ever.
     leasedPatience :: Maybe Duration,
     leasedTake :: Command (Answer a),
-    -- | 'False' if the server does not know it any more.
+    -- | 'False' if the server no longer knows this holder.
     leasedRenew :: Command Bool,
     leasedGiveBack :: Command ()
   }
 
--- | What the server says.
+-- | The server's answer to a request for the thing.
 data Answer a
   = Given a
-  | -- | Others have it, for at most so long as it seems; negative: nobody knows.
+  | -- | Others hold it, for at most this long as far as the server knows; negative: the server does
+    -- not know for how long.
     Taken Duration
 
--- | How asking ends.
+-- | The result of 'asking'.
 data Outcome a
-  = -- | It was given, by a request that was not sent before this moment.
+  = -- | The server gave it. The request was sent at this moment, or later.
     Attained Instant a
-  | -- | Others had it all the time.
+  | -- | Others held it in the last attempt.
     Refused
-  | -- | It was given, so late that it may be over, and is to be given back.
+  | -- | The server gave it, but so late that the lease may be over. It must be given back.
     TooLate
-  | -- | The last that is known is an error.
+  | -- | The last attempt failed.
     Failed Error
 
--- | Runs the action on what is given; 'Nothing' if it is not. Gives it back afterwards, also
--- after an exception, and also what was perhaps given when it is not known. Giving it back after
--- the action is waited for, at most as long as the lease would last; if it fails, the end of
--- the lease does the same, and nobody is told.
+-- | Takes the thing, runs the action, and gives it back; 'Nothing' if the server did not give it.
+-- It is given back after an exception, too, and also when it is unknown whether the server gave it.
+-- After the action this waits until it is given back, at most for the rest of the lease. If giving
+-- back fails, the end of the lease has the same effect, and no error is reported.
 withLeased :: Client -> Leased a -> (Held -> a -> IO b) -> IO (Maybe b)
 withLeased client leased action = mask $ \restore -> do
   let giveBack = repeatable (leasedGiveBack leased)
@@ -117,20 +119,22 @@ withLeased client leased action = mask $ \restore -> do
       let end = do
             left <- heldFor held
             atomically (writeTVar done True >> writeTVar (heldLost held) True)
-            -- What may be lost may as well be there still. Nobody waits for that.
+            -- A lease that may be lost may also still exist on the server. Giving that back is not
+            -- waited for.
             if left > mempty then void (tryRun client (timeLimit left giveBack)) else withdraw
-      -- Nobody throws to it. It ends when the action does.
+      -- No exception is thrown to this thread. It ends when the action does.
       _ <- asyncWithUnmask (\unmask -> named "redis lease" >> unmask (renewing client leased held (readTVar done >>= check) sent))
       result <- restore (action held given) `onException` end
       Just result <$ end
 
--- | For how long a lease is certain, of a time that a server was asked for.
+-- | The part of a requested lease that is certain.
 surely :: Duration -> Duration
 surely given = microseconds (inMicroseconds given - inMicroseconds given `quot` 100)
 
--- | Each attempt gets the time of a lease at most: what is given later would be over; and of
--- the patience, but a second at least. An error that leaves the matter open is asked about again;
--- one that the server will repeat ends it.
+-- | Asks until the server gives the thing, or the patience is over. An attempt is given the
+-- shortest of the lease (a later answer would be of no use), 5 s, and the rest of the patience, or
+-- 1 s if less than that is left. After an error that leaves the result open it asks again; an error
+-- that the server would repeat ends it.
 asking :: Client -> Leased a -> IO (Outcome a)
 asking client Leased {leasedTake, leasedFor, leasedPatience} = do
   began <- instantNow
@@ -150,7 +154,7 @@ asking client Leased {leasedTake, leasedFor, leasedPatience} = do
       case answered of
         Right (Given given)
           | now < sent `after` surely leasedFor -> pure (Attained sent given)
-          -- So slow that the lease may be over: asked again, it is renewed.
+          -- The answer was so slow that the lease may be over. Asking again renews it.
           | otherwise -> again TooLate mempty
         Right (Taken others)
           | others < mempty -> again Refused pause
@@ -159,7 +163,7 @@ asking client Leased {leasedTake, leasedFor, leasedPatience} = do
           | isFinal failure -> pure (Failed failure)
           | otherwise -> again (Failed failure) pause
 
--- | Whether asking again will bring the same error.
+-- | Whether another attempt would fail with the same error.
 isFinal :: Error -> Bool
 isFinal = \case
   ReplyError _ -> True
@@ -171,8 +175,8 @@ isFinal = \case
   TimeoutError _ -> False
   RoutingError _ -> False
 
--- A renewal whose reply was lost may have been done or not. Its deadline counts only
--- when it is answered, so either is right, and it is sent again until the time is over.
+-- A renewal whose reply was lost may have run or not. Either is right: the deadline moves only when
+-- a reply arrives, and the renewal is sent again until the lease is over.
 renewing :: Client -> Leased a -> Held -> STM () -> Instant -> IO ()
 renewing client Leased {leasedFor, leasedRenew} Held {heldUntil, heldLost} done = sleeping third
   where
@@ -195,7 +199,7 @@ renewing client Leased {leasedFor, leasedRenew} Held {heldUntil, heldLost} done 
           deadline <- readTVarIO heldUntil
           ended <- atomically ((True <$ done) `orElse` pure False)
           unless ended $ case renewed of
-            -- An answer that comes after its time does not make up for the time between.
+            -- A reply after the deadline cannot make up for the time in between.
             _ | answered >= deadline -> finish
             Right True -> do
               atomically (writeTVar heldUntil (sent `after` surely leasedFor))

@@ -1,4 +1,4 @@
--- | Waiting, and the clock that does not jump.
+-- | Waiting, and the monotonic clock.
 module Redis.Patterns.Internal.Time
   ( Instant,
     instantNow,
@@ -19,7 +19,7 @@ import Redis.Duration
 import System.Random (randomRIO)
 import System.Timeout (timeout)
 
--- | A moment of this process, in microseconds of the monotonic clock.
+-- | A moment in this process, in microseconds of the monotonic clock.
 newtype Instant = Instant Duration
   deriving stock (Eq, Ord, Show)
 
@@ -29,11 +29,11 @@ instantNow = Instant . microseconds . fromIntegral . (`quot` 1000) <$> getMonoto
 after :: Instant -> Duration -> Instant
 after (Instant moment) = Instant . (moment <>)
 
--- | How long from the first to the second; negative if the second is past.
+-- | The time from the first moment to the second; negative if the second is earlier.
 until' :: Instant -> Instant -> Duration
 until' (Instant from) (Instant to) = microseconds (inMicroseconds to - inMicroseconds from)
 
--- | Waits for the transaction, at most so long. 'Nothing': the time was over.
+-- | Waits for the transaction, at most this long. 'Nothing': the time was over.
 waitFor :: Duration -> STM a -> IO (Maybe a)
 waitFor limit condition
   | rtsSupportsBoundThreads = do
@@ -50,13 +50,13 @@ pauseFor = threadDelay . asMicros
 asMicros :: Duration -> Int
 asMicros = fromIntegral . max 0 . min 1000000000000 . inMicroseconds
 
--- | Between a half of it and all of it, drawn anew each time, so that those who began
--- to wait together do not come back together.
+-- | A random time between half of the given one and all of it. It keeps callers that began to wait
+-- together from coming back together.
 jittered :: Duration -> IO Duration
 jittered whole = microseconds <$> randomRIO (half, max half (inMicroseconds whole))
   where
     half = inMicroseconds whole `quot` 2
 
--- | Names the thread that runs it, for those who look at threads.
+-- | Labels the current thread, for tools that list threads.
 named :: String -> IO ()
 named name = myThreadId >>= (`labelThread` name)

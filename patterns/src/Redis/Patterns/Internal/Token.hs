@@ -1,4 +1,4 @@
--- | Words that nobody else has, and nobody can guess.
+-- | Random tokens: unique, and impossible to guess.
 module Redis.Patterns.Internal.Token (newToken, tokenBytes) where
 
 import Control.Monad (when)
@@ -11,15 +11,15 @@ import Foreign.C.Error (throwErrno)
 import Foreign.C.Types (CInt (..), CSize (..))
 import Foreign.Ptr (Ptr)
 
--- At most 256 bytes. It waits only until the system has gathered its first entropy.
+-- At most 256 bytes. It blocks only until the system has gathered its first entropy.
 foreign import ccall unsafe "getentropy"
   getEntropy :: Ptr Word8 -> CSize -> IO CInt
 
--- | So many random bytes of the operating system, in twice as many hexadecimal digits.
+-- | This many random bytes from the operating system, as twice as many hexadecimal digits.
 newToken :: Int -> IO ByteString
 newToken size = Lazy.toStrict . toLazyByteString . byteStringHex <$> tokenBytes size
 
--- | So many random bytes of the operating system; at most 256.
+-- | This many random bytes from the operating system; at most 256.
 tokenBytes :: Int -> IO ByteString
 tokenBytes size = Internal.create size $ \bytes -> do
   failed <- getEntropy bytes (fromIntegral size)

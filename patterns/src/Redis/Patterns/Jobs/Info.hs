@@ -1,4 +1,4 @@
--- | What there is to know of a queue and of its jobs.
+-- | The state of a queue and of its jobs, and the commands that cancel and retry jobs.
 module Redis.Patterns.Jobs.Info
   ( jobInfo,
     JobInfo (..),
@@ -24,46 +24,46 @@ import Redis.Patterns.Jobs.Queue
 import Redis.Patterns.Jobs.Scripts
 import Redis.Script (evalScriptRo)
 
--- | Where a job is.
+-- | The state of a job.
 --
 -- @since 0.1.0.0
 data JobState
-  = -- | It is due later, for the first time or again.
+  = -- | Due later, for the first time or again.
     JobDelayed
   | JobWaiting
-  | -- | A worker has it; or had it, and nobody has noticed yet that it is gone.
+  | -- | A worker has it; or a worker had it, has died, and no other worker has noticed yet.
     JobRunning
   | JobDone
-  | -- | For good.
+  | -- | Failed for good.
     JobFailed
   | JobCancelled
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | What there is to know of a job.
+-- | The details of a job.
 --
 -- @since 0.1.0.0
 data JobInfo = JobInfo
   { jobInfoState :: JobState,
     jobInfoPayload :: ByteString,
     jobInfoPriority :: Priority,
-    -- | How often it has failed.
+    -- | How often the job has failed.
     jobInfoFailures :: Int64,
     jobInfoTries :: Int64,
     jobInfoCreated :: UTCTime,
-    -- | When it was last due, if it ever had to wait for that.
+    -- | When it was last due, if it was ever delayed.
     jobInfoDue :: Maybe UTCTime,
-    -- | When it last began.
+    -- | When it last started.
     jobInfoStarted :: Maybe UTCTime,
     jobInfoEnded :: Maybe UTCTime,
-    -- | From 0 to 1, as it said last, and what it is at.
+    -- | The progress that it reported last, from 0 to 1, with its note.
     jobInfoProgress :: Maybe (Double, ByteString),
     jobInfoResult :: Maybe ByteString,
-    -- | Why it failed the last time.
+    -- | The reason of its last failure.
     jobInfoError :: Maybe ByteString
   }
   deriving stock (Eq, Show)
 
--- | What there is to know of a job; 'Nothing' if there is none, or no more. One round trip.
+-- | The details of a job; 'Nothing' if there is no such job, or no longer. One round trip.
 --
 -- @since 0.1.0.0
 jobInfo :: Client -> Queue -> JobId -> IO (Maybe JobInfo)
@@ -123,25 +123,25 @@ state reply =
     "cancelled" -> Right JobCancelled
     _ -> Decode.mismatch "the state of a job" reply
 
--- | Cancels a job; what its state was, if there is such a job. One that is delayed or waits will not
--- run. One that runs is told when it next reports its progress, and if it throws after that it is
--- not tried again. One that has ended stays as it is. One round trip.
+-- | Cancels a job; returns its previous state, if there is such a job. A job that is delayed or
+-- waits will not run. A job that runs learns of it when it next reports its progress; if it throws
+-- after that, it is not tried again. A job that has ended stays as it is. One round trip.
 --
 -- @since 0.1.0.0
 cancelJob :: Client -> Queue -> JobId -> IO (Maybe JobState)
 cancelJob client queue job =
   run client (callScriptWith queue cancelScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.nullable state)
 
--- | Has a job that failed for good, or was cancelled, wait again, with all its tries; whether it
--- had. One round trip.
+-- | Puts a job that failed for good, or was cancelled, back into the queue with all its tries;
+-- returns whether it did. One round trip.
 --
 -- @since 0.1.0.0
 retryJob :: Client -> Queue -> JobId -> IO Bool
 retryJob client queue job =
   run client (callScriptWith queue retryScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.boolean)
 
--- | Jobs that failed for good, those first that are kept the shortest; at most so many. One round trip,
--- \(O(\log n + m)\) on the server.
+-- | The jobs that failed for good, at most this many; those that will be deleted first come first.
+-- One round trip, \(O(\log n + m)\) on the server.
 --
 -- @since 0.1.0.0
 failedJobs :: Client -> Queue -> Int64 -> IO [JobId]
@@ -152,11 +152,11 @@ failedJobs client queue count =
 --
 -- @since 0.1.0.0
 data PriorityState = PriorityState
-  { -- | They are ready, and nobody has them.
+  { -- | Jobs that are ready, and that no worker has yet.
     stateWaiting :: Int64,
-    -- | Workers have them.
+    -- | Jobs that workers have.
     stateRunning :: Int64,
-    -- | For how long the first of those that wait does.
+    -- | How long the first of the waiting jobs has been waiting.
     stateOldest :: Maybe Duration
   }
   deriving stock (Eq, Show)
@@ -169,18 +169,18 @@ data JobsState = JobsState
     stateNormal :: PriorityState,
     stateLater :: PriorityState,
     stateDelayed :: Int64,
-    -- | They failed for good, and are kept.
+    -- | Jobs that failed for good, and are still kept.
     stateFailed :: Int64,
-    -- | As many were ever done.
+    -- | The number of jobs ever done.
     stateDone :: Int64,
     stateSchedules :: Int64,
-    -- | Workers that were heard of in the last minute.
+    -- | Workers that have contacted the server within the last minute.
     stateWorkers :: Int64
   }
   deriving stock (Eq, Show)
 
--- | The page of a queue: one script, one round trip, one moment. \(O(\log n)\) on the server, and
--- \(O(w)\) in workers.
+-- | The state of a queue: one script, one round trip, one moment. \(O(\log n)\) on the server, and
+-- \(O(w)\) for \(w\) workers.
 --
 -- @since 0.1.0.0
 jobsState :: Client -> Queue -> IO JobsState

@@ -1,4 +1,4 @@
--- | A queue of jobs, its keys, and what is told of a job that is put into it.
+-- | A queue of jobs, its keys, and the options of a job.
 module Redis.Patterns.Jobs.Queue
   ( Queue (..),
     JobId (..),
@@ -28,20 +28,20 @@ import Data.Time.Clock (UTCTime)
 import Redis (Duration)
 import Redis.Duration (days, hours)
 
--- | A queue, by its name, in which there must be no braces. All its keys begin with the name in
--- braces, so in a cluster a queue is on one node, and several queues are on several.
+-- | A queue, given by its name, which must not contain braces. All its keys begin with the name in
+-- braces, so in a cluster one queue is on one node, and several queues spread over several.
 --
 -- @since 0.1.0.0
 newtype Queue = Queue {queueName :: ByteString}
   deriving stock (Eq, Ord, Show)
 
--- | What a job is called. Those that are given no name get one.
+-- | The name of a job. A job without a given name gets a random one.
 --
 -- @since 0.1.0.0
 newtype JobId = JobId {jobIdBytes :: ByteString}
   deriving stock (Eq, Ord, Show)
 
--- | Which jobs are taken first. Of one priority, those that have waited longest.
+-- | Which jobs are taken first. Within one priority, the jobs that have waited longest come first.
 --
 -- @since 0.1.0.0
 data Priority = Urgent | Normal | Later
@@ -53,13 +53,14 @@ data Priority = Urgent | Normal | Later
 data Due
   = -- | At once.
     DueNow
-  | -- | After so long.
+  | -- | After this time.
     DueIn Duration
   | -- | From this time on.
     DueAt UTCTime
   deriving stock (Eq, Show)
 
--- | For this long after a job was put into the queue, no other is that has the same key.
+-- | A key that only one job may have: for this long after a job was put into the queue, no other
+-- job with the same key is put there.
 --
 -- @since 0.1.0.0
 data Unique = Unique
@@ -68,25 +69,25 @@ data Unique = Unique
   }
   deriving stock (Eq, Show)
 
--- | What a job is told besides its payload. Change fields of 'jobDefaults'.
+-- | The options of a job, besides its payload. Change the fields of 'jobDefaults'.
 --
 -- @since 0.1.0.0
 data JobOptions = JobOptions
-  { -- | Its name; if there is a job of that name, it is left as it is, and no other is made.
+  { -- | The job's name. If a job of that name exists, it stays as it is, and no new one is created.
     jobId :: Maybe JobId,
     jobDue :: Due,
     jobPriority :: Priority,
-    -- | How often it is tried, all in all.
+    -- | How often the job is tried in total.
     jobTries :: Int,
     jobUnique :: Maybe Unique,
-    -- | How long what became of it is kept when it is done.
+    -- | How long the job and its result are kept after it is done or cancelled.
     jobRetention :: Duration,
-    -- | How long it is kept when it has failed for good.
+    -- | How long the job is kept after it has failed for good.
     jobFailedRetention :: Duration
   }
   deriving stock (Eq, Show)
 
--- | At once, 'Normal', five tries, kept for an hour when it is done and for 30 days when it failed.
+-- | Due at once, 'Normal', five tries, kept for an hour when done and for 30 days when failed.
 --
 -- @since 0.1.0.0
 jobDefaults :: JobOptions
@@ -119,7 +120,7 @@ priorityOf queue stream = find ((== stream) . readyStream queue) [minBound ..]
 jobKey :: Queue -> JobId -> ByteString
 jobKey queue (JobId name) = keyBase queue <> ":job:" <> name
 
--- | The group of all its workers.
+-- | The consumer group of all workers of a queue.
 jobGroup :: ByteString
 jobGroup = "workers"
 
@@ -129,8 +130,8 @@ uniqueKeyOf queue name = keyBase queue <> ":unique:" <> name
 scheduleKey :: Queue -> ByteString -> ByteString
 scheduleKey queue name = keyBase queue <> ":schedule:" <> name
 
--- | What every script is given, in this order: the three streams, what is delayed, what has
--- failed, the schedules, and how many are done.
+-- | The keys that every script gets, in this order: the three streams, the delayed jobs, the failed
+-- jobs, the schedules, and the number of jobs done.
 fixedKeys :: Queue -> [ByteString]
 fixedKeys queue =
   map (readyStream queue) [minBound ..] <> map (keyBase queue <>) [":delayed", ":failed", ":schedules", ":done"]

@@ -1,4 +1,4 @@
--- | Running a queue's jobs.
+-- | Running the jobs of a queue.
 module Redis.Patterns.Jobs.Run
   ( runJobs,
     jobWorker,
@@ -27,35 +27,35 @@ import Redis.Patterns.Worker.Engine
 import Redis.Patterns.Worker.Settings
 import Redis.Script
 
--- | A job that runs.
+-- | A job that is running.
 --
 -- @since 0.1.0.0
 data Running = Running
   { runningId :: JobId,
     runningPayload :: ByteString,
-    -- | Which try it is, from 1 on.
+    -- | The number of this try, from 1 on.
     runningAttempt :: Int64,
-    -- | How many there are.
+    -- | The number of tries in total.
     runningTries :: Int64,
     runningQueue :: Queue,
     runningClient :: Client
   }
 
--- | A worker for a queue: change its fields as you like, and give it to 'runJobs'. With fewer
--- 'workerStreams' it takes jobs of these priorities alone. Of how often something is tried, and
--- of what becomes of it then, jobs know themselves: 'workerTries', 'workerDeadLetters' and
--- 'workerDelete' are not heeded. 'workerBackoff' is how long a job rests after it failed, and
+-- | A worker for a queue, with the default settings: change its fields as you like, and pass it to
+-- 'runJobs'. With fewer 'workerStreams' it takes only jobs of those priorities. Each job itself has
+-- its number of tries and what happens after the last one, so 'workerTries', 'workerDeadLetters'
+-- and 'workerDelete' are ignored. 'workerBackoff' is how long a job rests after it failed, and
 -- 'workerLook' how late a delayed job may become ready.
 --
 -- @since 0.1.0.0
 jobWorker :: Queue -> Worker
 jobWorker queue = (worker "" jobGroup) {workerStreams = readyStreams queue}
 
--- | Runs jobs of a queue: until 'workerUntil', and otherwise as
--- 'Redis.Patterns.Worker.runWorker'. What the handler returns is kept as the job's result.
--- One that throws is tried again after a rest, or has failed for good.
+-- | Runs the jobs of a queue until 'workerUntil' succeeds, like 'Redis.Patterns.Worker.runWorker'.
+-- The handler's result is kept as the job's result. If the handler throws, the job is tried again
+-- after a rest, or has failed for good.
 --
--- Each worker also readies what is due, for all.
+-- Each worker also moves delayed and scheduled jobs that are due into the queue, for all workers.
 --
 -- @since 0.1.0.0
 runJobs :: Client -> Queue -> Worker -> (Running -> IO ByteString) -> IO ()
@@ -67,7 +67,7 @@ runJobs client queue settings handler =
     handlingRun tryUnlessLeaving entry = case turnOf queue entry of
       Nothing -> pure Acknowledged
       Just turn ->
-        -- An outage is no try of the job's.
+        -- A server that cannot be reached does not cost the job a try.
         untilAnswered report (begin client queue turn) >>= \case
           Nothing -> pure (SettledBy (pure ()))
           Just running ->
@@ -78,7 +78,7 @@ runJobs client queue settings handler =
                 report (HandlerFailed entry failed pause)
                 pure (SettledBy (settle failedScript turn [number (runningAttempt running), number (inMilliseconds pause), reason failed]))
     report event = void (try @SomeException (workerReport settings event))
-    -- Of two that settle it the second does nothing.
+    -- If two workers settle the same job, the second one has no effect.
     settle :: Script -> Turn -> [ByteString] -> IO ()
     settle text turn others = run client (repeatable (callScriptWith queue text [jobKey queue (turnJob turn)] (turnWords turn <> others)) `decodedBy` Decode.ignored)
 
@@ -90,7 +90,7 @@ data Turn = Turn
     turnDeliveries :: Int64
   }
 
--- | 'Nothing' for what is no entry of a queue's.
+-- | 'Nothing' if the entry does not belong to a queue.
 turnOf :: Queue -> Entry -> Maybe Turn
 turnOf queue Entry {entryStream, entryId, entryFields, entryDeliveries} = do
   turnPriority <- priorityOf queue entryStream
@@ -101,14 +101,14 @@ turnWords :: Turn -> [ByteString]
 turnWords Turn {turnJob, turnEntry = StreamId time count, turnPriority} =
   [jobIdBytes turnJob, Char8.pack (show time <> "-" <> show count), priorityWord turnPriority, jobGroup]
 
--- | Streams are counted from 1 on.
+-- | The number of the priority's stream; they are numbered from 1.
 priorityWord :: Priority -> ByteString
 priorityWord = number . (+ 1) . fromEnum
 
 number :: Show number => number -> ByteString
 number = Char8.pack . show
 
--- | The job, unless it is not to run.
+-- | Begins the job; 'Nothing' if it should not run.
 begin :: Client -> Queue -> Turn -> IO (Maybe Running)
 begin client queue turn = run client (repeatable (callScriptWith queue beginScript [jobKey queue (turnJob turn)] (turnWords turn <> [number (turnDeliveries turn)])) `decodedBy` Decode.nullable running)
   where
@@ -116,16 +116,18 @@ begin client queue turn = run client (repeatable (callScriptWith queue beginScri
       (runningPayload, runningAttempt, runningTries) <- Decode.triple Decode.bytes Decode.integer Decode.integer reply
       pure Running {runningId = turnJob turn, runningPayload, runningAttempt, runningTries, runningQueue = queue, runningClient = client}
 
--- | Says how far a job is, from 0 to 1, and what it is at. 'False' if it was cancelled meanwhile,
--- or others have taken it for left: then it may as well end, by an exception. One round trip.
+-- | Reports the progress of a job, from 0 to 1, with a note. 'False' if the job was cancelled, or
+-- does not run any more because another worker took it over and settled it: the handler may then
+-- end with an exception. One round trip.
 --
 -- @since 0.1.0.0
 reportProgress :: Running -> Double -> ByteString -> IO Bool
 reportProgress Running {runningId, runningQueue, runningClient} progress note =
   run runningClient (repeatable (callScriptWith runningQueue progressScript [jobKey runningQueue runningId] [number progress, note]) `decodedBy` Decode.boolean)
 
--- | Readies what is due; for how many milliseconds nothing more is. First it asks what that is,
--- since a script must name the keys of the jobs that it changes.
+-- | Moves jobs that are due into the queue. Returns in how many milliseconds the next one is due.
+-- It first asks the server which they are, since a script must name the keys of the jobs that it
+-- changes.
 promote :: Client -> Queue -> IO (Maybe Int64)
 promote client queue = do
   (jobs, ticks, wait) <- run client (repeatable (callScript queue dueScript [number most]) `decodedBy` due)
@@ -142,7 +144,7 @@ promote client queue = do
        in changing tickScript [jobKey queue (JobId made), scheduleKey queue name] [name, time, made]
     changing text keys others = repeatable (callScriptWith queue text keys others) `decodedBy` Decode.ignored
 
--- | Readies what is due, again and again.
+-- | Moves jobs that are due into the queue, again and again.
 promoting :: Client -> Queue -> Worker -> IO ()
 promoting client queue settings = forever $ do
   wait <-

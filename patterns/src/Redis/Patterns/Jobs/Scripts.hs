@@ -1,14 +1,15 @@
--- | What changes a queue. Each is one script, so that nothing comes in between and a queue is
--- never half changed; times are the server's.
+-- | The scripts that change a queue. Each change is one script, so that nothing comes in between
+-- and a queue is never half changed. Times are the server's.
 --
--- A job is a hash. One that waits or runs has an entry in the stream of its priority, and the
--- hash names that entry; one that is due later has its id in a sorted set; one that failed for
--- good has it in another. Whoever acknowledges the entry decides what becomes of the job, and
--- only one can: so a script that is sent twice, or two workers that had the same job, settle it
+-- A job is a hash. A job that waits or runs has an entry in the stream of its priority, and the
+-- hash names that entry. A job that is due later has its id in a sorted set, and a job that failed
+-- for good in another. The worker that acknowledges the entry decides how the job ends, and only
+-- one worker can: so a script that is sent twice, or two workers that had the same job, settle it
 -- once.
 --
--- A script names all keys that it uses. While the slot moves, a server runs none of which it lacks
--- a key; one that came upon such a key half-way would end there, with half of its work done.
+-- A script names all keys that it uses. While the slot moves, a server refuses a script if it lacks
+-- one of its keys. If a script used a key that it did not name, it could fail half-way, with half
+-- of its work done.
 module Redis.Patterns.Jobs.Scripts
   ( callScript,
     callScriptWith,
@@ -33,15 +34,16 @@ import Redis (Command, Value)
 import Redis.Patterns.Jobs.Queue
 import Redis.Script
 
--- | A call of a script that uses the queue's keys alone.
+-- | Calls a script that uses only the queue's keys.
 callScript :: Queue -> Script -> [ByteString] -> Command Value
 callScript queue text = callScriptWith queue text []
 
--- | A call of a script that uses these keys, too: a job's, and another one.
+-- | Calls a script that also uses these keys: a job's, and sometimes one more.
 callScriptWith :: Queue -> Script -> [ByteString] -> [ByteString] -> Command Value
 callScriptWith queue text others = evalScript text (fixedKeys queue <> others)
 
--- | With names for the keys and what scripts share. The job's key is the eighth.
+-- | A script with names for the keys and the functions that scripts share. The job's key is the
+-- eighth.
 withPrelude :: ByteString -> Script
 withPrelude text =
   script $
@@ -69,7 +71,7 @@ withPrelude text =
     \end\n"
       <> text
 
--- | The job's key and, if there is one, the unique key;
+-- | Keys: the job's and, if there is one, the unique key. Arguments:
 -- @id due|delay time priority tries keep keepfailed uniquetime payload@. The id, and whether it
 -- is a new job.
 enqueueScript :: Script
@@ -89,8 +91,9 @@ enqueueScript =
     \if due > now then delay(id, due) else ready(id, ARGV[4]) end\n\
     \return {id, 1}"
 
--- | @count@: jobs that are due, schedules that are, with their times, so many at most of each; and
--- how many milliseconds it is until the next, -1 if there is none.
+-- | Arguments: @count@. Returns the jobs that are due, and the schedules that are due with their
+-- times, at most that many of each; and the number of milliseconds until the next one is due, -1 if
+-- there is none.
 dueScript :: Script
 dueScript =
   withPrelude
@@ -105,7 +108,8 @@ dueScript =
     \local ticks = redis.call('ZRANGEBYSCORE', schedules, '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])\n\
     \return {redis.call('ZRANGEBYSCORE', delayed, '-inf', now, 'LIMIT', 0, ARGV[1]), ticks, wait}"
 
--- | The job's key; @id@: readies a job that is due, unless somebody has.
+-- | Key: the job's. Arguments: @id@. Moves a job that is due into the queue, unless another call
+-- has.
 readyScript :: Script
 readyScript =
   withPrelude
@@ -116,8 +120,8 @@ readyScript =
     \if priority then ready(ARGV[1], priority) end\n\
     \return 1"
 
--- | The job's key and the schedule's; @name due id@: puts a schedule's job into the queue, unless
--- somebody has.
+-- | Keys: the job's and the schedule's. Arguments: @name due id@. Puts a schedule's job into the
+-- queue, unless another call has.
 tickScript :: Script
 tickScript =
   withPrelude
@@ -134,7 +138,8 @@ tickScript =
     \ready(ARGV[3], plan[3])\n\
     \return 1"
 
--- | What is due to whoever has the entry. The job's key; @id entry priority group …@.
+-- | A script that may settle an entry for the worker that has it. Key: the job's.
+-- Arguments: @id entry priority group …@.
 settling :: ByteString -> Script
 settling text =
   withPrelude $
@@ -146,8 +151,8 @@ settling text =
     \end\n"
       <> text
 
--- | @… deliveries@: the payload, which try it is and how many there are; or nothing, if the job is
--- not to run.
+-- | Arguments: @… deliveries@. Returns the payload, the number of this try and the number of all
+-- tries; or nothing, if the job should not run.
 beginScript :: Script
 beginScript =
   settling
@@ -164,7 +169,7 @@ beginScript =
     \redis.call('HSET', job, 'state', 'running', 'started', now)\n\
     \return {at[5], attempt, tonumber(at[4])}"
 
--- | @… result@: whether it was this that settled it.
+-- | Arguments: @… result@. Returns whether this call settled the entry.
 doneScript :: Script
 doneScript =
   settling
@@ -174,7 +179,7 @@ doneScript =
     \keep('keep')\n\
     \return 1"
 
--- | @… attempt rest why@: whether it was this that settled it.
+-- | Arguments: @… attempt rest why@. Returns whether this call settled the entry.
 failedScript :: Script
 failedScript =
   settling
@@ -189,7 +194,7 @@ failedScript =
     \end\n\
     \return 1"
 
--- | The job's key; @progress note@: whether the job is to go on.
+-- | Key: the job's. Arguments: @progress note@. Returns whether the job should go on.
 progressScript :: Script
 progressScript =
   withPrelude
@@ -198,7 +203,7 @@ progressScript =
     \redis.call('HSET', job, 'progress', ARGV[1], 'note', ARGV[2])\n\
     \if state[2] then return 0 else return 1 end"
 
--- | The job's key; @id@: what the state was, if there is such a job.
+-- | Key: the job's. Arguments: @id@. Returns the previous state, if there is such a job.
 cancelScript :: Script
 cancelScript =
   withPrelude
@@ -212,8 +217,8 @@ cancelScript =
     \end\n\
     \return at[1]"
 
--- | The job's key; @id@: whether the job had failed or been cancelled, and waits again, with all
--- its tries.
+-- | Key: the job's. Arguments: @id@. Returns whether the job had failed or been cancelled, and now
+-- waits again, with all its tries.
 retryScript :: Script
 retryScript =
   withPrelude
@@ -226,8 +231,8 @@ retryScript =
     \ready(ARGV[1], at[2])\n\
     \return 1"
 
--- | The schedule's key; @name every first priority tries keep keepfailed payload@. One that is
--- there and has the same interval keeps its time, unless it is given another.
+-- | Key: the schedule's. Arguments: @name every first priority tries keep keepfailed payload@. A
+-- schedule that exists with the same interval keeps its next time, unless it is given another.
 scheduleScript :: Script
 scheduleScript =
   withPrelude
@@ -239,16 +244,16 @@ scheduleScript =
     \elseif not same then redis.call('ZADD', schedules, now + tonumber(ARGV[2]), name) end\n\
     \return 1"
 
--- | The schedule's key; @name@: whether there was one.
+-- | Key: the schedule's. Arguments: @name@. Returns whether there was a schedule.
 unscheduleScript :: Script
 unscheduleScript =
   withPrelude
     "redis.call('DEL', KEYS[8])\n\
     \return redis.call('ZREM', schedules, ARGV[1])"
 
--- | @group recent@: of each priority how many wait, how many run and for how long the first
--- waits (-1 if none does); then how many are delayed, have failed, are done and are scheduled, and
--- how many workers were heard of.
+-- | Arguments: @group recent@. Returns for each priority how many jobs wait, how many run, and for
+-- how long the first has waited (-1 if none waits); then the numbers of delayed, failed and done
+-- jobs, of schedules, and of workers that were active recently.
 stateScript :: Script
 stateScript =
   withPrelude

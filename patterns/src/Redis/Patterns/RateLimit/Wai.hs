@@ -2,17 +2,18 @@
 --
 -- > application' = rateLimited client (limiting (gcra 100 (seconds 60)) (byHeader "X-Api-Key")) application
 --
--- Each request costs one round trip before it is served. Responses say what is left:
+-- Each request costs one round trip before it is served. Responses report the state of the limit:
 -- @RateLimit-Limit@, @RateLimit-Remaining@ and @RateLimit-Reset@ (seconds until all is as new). Who
 -- is refused gets 429 with @Retry-After@, in whole seconds, rounded up.
 --
 -- == Open or closed
 --
--- If the server does not answer, a limiter must guess, and which guess is right depends on what
--- it protects. 'FailOpen' serves: the limit protects from too much load, and a site that is down with
--- its limiter is worse. 'FailClosed' answers 503: the limit protects from guessing passwords, and whoever
--- can bring the limiter down must gain nothing. A reply that was lost is asked for again first, and may
--- then count twice; it never lets anybody through who is over the limit.
+-- If the server does not answer, a limiter must guess. The right guess depends on what it protects.
+-- 'FailOpen' serves the request: use it for a limit that protects from too much load, since a site
+-- that is down together with its limiter is worse. 'FailClosed' answers 503: use it for a limit
+-- that protects from guessing passwords, since an attacker who can bring the limiter down must gain
+-- nothing. If a reply is lost, the limiter asks again first; that may count the request twice, but
+-- never allows one that is over the limit.
 module Redis.Patterns.RateLimit.Wai
   ( rateLimited,
     Limiting (limitingKey, limitingWithoutAnswer, limitingPatience, limitingRefused, limitingOnError),
@@ -31,25 +32,26 @@ import Redis
 import Redis.Duration
 import Redis.Patterns.RateLimit
 
--- | How requests are limited. Made by 'limiting', and changed by its fields.
+-- | The settings of the limiter. Made by 'limiting', and changed by its fields.
 --
 -- @since 0.1.0.0
 data Limiting = Limiting
   { limitingRule :: RateLimit,
-    -- | Whose request it is; those of one key are counted together, under @limit:KEY@.
-    -- 'Nothing': not limited.
+    -- | The key of a request; requests of one key are counted together, under @limit:KEY@.
+    -- 'Nothing': the request is not limited.
     limitingKey :: Request -> Maybe ByteString,
-    -- | 'FailOpen' unless said otherwise.
+    -- | What happens if the server does not answer. Default: 'FailOpen'.
     limitingWithoutAnswer :: WithoutAnswer,
-    -- | How long to wait for the answer: 0.5 s unless said otherwise.
+    -- | How long to wait for the server's answer. Default: 0.5 s.
     limitingPatience :: Duration,
-    -- | What answers who is over the limit. The headers are added to it.
+    -- | The application that answers requests over the limit. The headers are added to its
+    -- response.
     limitingRefused :: Allowance -> Application,
-    -- | Told when there was no answer. Nothing unless said otherwise.
+    -- | Called with the error when the server did not answer. Does nothing by default.
     limitingOnError :: Error -> IO ()
   }
 
--- | What becomes of a request when nobody knows whether it is within the limit.
+-- | What happens to a request if it is unknown whether it is within the limit.
 --
 -- @since 0.1.0.0
 data WithoutAnswer
@@ -59,7 +61,7 @@ data WithoutAnswer
     FailClosed
   deriving stock (Eq, Show)
 
--- | This limit, for each key.
+-- | This limit, applied to each key, with the default settings.
 --
 -- @since 0.1.0.0
 limiting :: RateLimit -> (Request -> Maybe ByteString) -> Limiting
@@ -73,14 +75,14 @@ limiting rule key =
       limitingOnError = const (pure ())
     }
 
--- | By the content of a header. Requests without it are not limited. Only as good as whoever
--- sets the header: one that clients choose freely limits nobody.
+-- | The content of a header, as a key. Requests without the header are not limited. The limit is
+-- only as good as the source of the header: one that clients choose freely limits nobody.
 --
 -- @since 0.1.0.0
 byHeader :: HeaderName -> Request -> Maybe ByteString
 byHeader name = lookup name . requestHeaders
 
--- | Serves what is within the limit.
+-- | Serves the requests that are within the limit, and refuses the others.
 --
 -- @since 0.1.0.0
 rateLimited :: Client -> Limiting -> Middleware
@@ -92,8 +94,8 @@ rateLimited client Limiting {limitingRule, limitingKey, limitingWithoutAnswer, l
         Right answer
           | allowed answer -> application request (respond . mapResponseHeaders (<> told answer))
           | otherwise -> limitingRefused answer request (respond . mapResponseHeaders (<> (told answer <> later answer)))
-        -- Whether it was counted ('errorDelivery') makes no difference any more: it was
-        -- not answered.
+        -- It does not matter whether the request was counted ('errorDelivery'): the library has
+        -- asked again for as long as there was time.
         Left failure -> do
           limitingOnError failure
           case limitingWithoutAnswer of

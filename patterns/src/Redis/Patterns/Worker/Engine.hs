@@ -1,13 +1,13 @@
--- | A worker at work.
+-- | The engine that runs a worker.
 --
--- One thread, which has called 'runEngine', takes entries and starts a thread for each. It takes
--- no more than it has free hands for; from time to time, before it takes new ones, it looks for
--- those whose rest is over and those that others left. A second thread says of what is in hand
--- that it is. An entry is settled by the thread that handled it, and its hand is free when it
--- is; so while the server is away a worker takes nothing new.
+-- The thread that has called 'runEngine' takes entries and starts a thread for each. It takes no
+-- more entries than it has free hands. From time to time, before it takes new entries, it looks for
+-- those whose rest is over and those that other workers left. A second thread tells the server
+-- regularly which entries are in hand. The thread that handled an entry also settles it, and its
+-- hand is free only after that; so while the server cannot be reached, a worker takes nothing new.
 --
--- No entry is ever only in the worker's memory. What it loses, by whatever end, is pending at the
--- server, and somebody finds it there.
+-- No entry exists in the worker's memory alone. However a worker ends, the entries that it loses
+-- are pending on the server, and other workers find them there.
 module Redis.Patterns.Worker.Engine
   ( Handling (..),
     Settled (..),
@@ -44,15 +44,16 @@ import Redis.Patterns.Worker.Pending
 import Redis.Patterns.Worker.Settings
 import System.Random (randomRIO)
 
--- | What is done with an entry. What it throws has the entry rest, or makes a dead letter of it.
--- It is given a 'try' that leaves alone what interrupts it when the worker stops.
+-- | How to handle an entry. If it throws, the entry rests, or becomes a dead letter. It is given a
+-- 'try' that does not catch the exception by which a stopping worker interrupts it.
 newtype Handling = Handling {handlingRun :: (forall a. IO a -> IO (Either SomeException a)) -> Entry -> IO Settled}
 
--- | How an entry that was handled is settled: done again until the server has said that it is.
+-- | How to settle an entry that was handled. Settling is repeated until the server has confirmed
+-- it.
 data Settled
-  = -- | It is acknowledged.
+  = -- | By an acknowledgement.
     Acknowledged
-  | -- | By this.
+  | -- | By this action.
     SettledBy (IO ())
 
 type Key = (ByteString, StreamId)
@@ -60,16 +61,16 @@ type Key = (ByteString, StreamId)
 data Engine = Engine
   { enginePlace :: Place,
     engineHandling :: Handling,
-    -- | The threads of handlers; each is a hand that is not free.
+    -- | The threads of the handlers; each is a hand that is not free.
     engineHands :: TVar (Map Key (Async ())),
-    -- | What is in hand: it is said to the server that it is.
+    -- | The entries in hand, which the worker reports to the server.
     engineHeld :: TVar (Map Key Entry),
-    -- | Held while that is said. What is no longer to be said is taken out under it, so that it
-    -- is not said behind what is said next.
+    -- | Held while the worker reports. An entry that must no longer be reported is taken out while
+    -- this is held, so that no report for it follows the next command about it.
     engineSaying :: MVar (),
-    -- | Whether what still runs is being interrupted.
+    -- | Whether the worker is interrupting the handlers that still run.
     engineLeaving :: TVar Bool,
-    -- | Where to go on looking in each stream.
+    -- | Where to continue the look through each stream's pending entries.
     engineCursors :: IORef (Map ByteString StreamBound)
   }
 
@@ -79,7 +80,8 @@ settings = placeSettings . enginePlace
 tell :: Engine -> WorkerEvent -> IO ()
 tell engine event = void (try @SomeException (workerReport (settings engine) event))
 
--- | Works until it is to stop, or throws what lasts. When it ends no handler runs any more.
+-- | Runs the worker until it should stop, or throws an error that would come again. When this ends,
+-- no handler runs any more.
 runEngine :: Client -> Worker -> Handling -> IO ()
 runEngine client placeSettings engineHandling = do
   placeConsumer <- maybe (("worker-" <>) <$> newName) pure (workerConsumer placeSettings)
@@ -92,13 +94,14 @@ runEngine client placeSettings engineHandling = do
   let engine = Engine {enginePlace, engineHandling, engineHands, engineHeld, engineSaying, engineLeaving, engineCursors}
   keeping engine (loop engine >> letFinish engine) `finally` leave engine
 
--- | Nobody else has it: 80 random bits.
+-- | A unique name: 80 random bits.
 newName :: IO ByteString
 newName = do
   numbers <- mapM (const (randomRIO (0, 35 :: Int))) [1 .. 16 :: Int]
   pure (Char8.pack [if n < 10 then toEnum (48 + n) else toEnum (87 + n) | n <- numbers])
 
--- | With a thread that says what is in hand, and removes consumers that are gone.
+-- | Runs the action beside a thread that reports the entries in hand and removes consumers that are
+-- gone.
 keeping :: Engine -> IO a -> IO a
 keeping engine action = withAsync (named "redis in hand" >> forever keep) (const action)
   where
@@ -113,28 +116,29 @@ keeping engine action = withAsync (named "redis in hand" >> forever keep) (const
         quietly engine (sweep (enginePlace engine) stream (10 `times` workerAbandoned (settings engine)) "")
     times n duration = mconcat (replicate n duration)
 
--- | For who looks at a program's threads.
+-- | Labels the current thread, for tools that list threads.
 named :: String -> IO ()
 named name = myThreadId >>= (`labelThread` name)
 
--- | Tells of an error and goes on.
+-- | Runs the action; reports an error and continues.
 quietly :: Engine -> IO () -> IO ()
 quietly engine action = try action >>= either (tell engine . WorkerTrouble) pure
 
--- | What the loop knows from one round to the next.
+-- | The state that the loop carries from one round to the next.
 data Round = Round
-  { -- | Whether the group is to be made before anything else.
+  { -- | Whether to create the group before anything else.
     roundGroup :: Bool,
-    -- | When to look for what is pending.
+    -- | When to look at the pending entries next.
     roundLook :: Double,
-    -- | Whether new entries have their turn before that.
+    -- | Whether to take new entries before that.
     roundTake :: Bool,
-    -- | How often in a row the server could not be asked.
+    -- | How many rounds in a row have failed.
     roundFailures :: Int
   }
 
--- | Takes entries until it is to stop. A round that fails is told of, and the next one comes after
--- a pause, which becomes longer; a lost group is made again at once. Throws what lasts.
+-- | Takes entries until the worker should stop. A round that fails is reported, and the next one
+-- follows after a pause, which becomes longer; a lost group is created again at once. Throws errors
+-- that would come again.
 loop :: Engine -> IO ()
 loop engine = go Round {roundGroup = True, roundLook = 0, roundTake = False, roundFailures = 0}
   where
@@ -162,14 +166,14 @@ loop engine = go Round {roundGroup = True, roundLook = 0, roundTake = False, rou
         if now >= roundLook this && not (roundTake this)
           then do
             started <- lookThrough engine free
-            -- There may be more than it had hands for.
+            -- There may be more pending entries than free hands.
             let next = if started >= free then now else now + inSeconds (workerLook (settings engine))
             pure this {roundLook = next, roundTake = started >= free, roundFailures = 0}
           else this {roundTake = False, roundFailures = 0} <$ takeSome engine (seconds (min longestWait (roundLook this - now))) free
-    -- So that it hears that it is to stop.
+    -- Short enough to notice soon that the worker should stop.
     longestWait = 1
 
--- | How many hands are free; waits for one.
+-- | The number of free hands; waits until there is at least one.
 freeHands :: Engine -> STM Int
 freeHands engine = do
   busy <- Map.size <$> readTVar (engineHands engine)
@@ -184,19 +188,20 @@ takeSome engine patience free =
     NothingYet -> pure ()
     NothingBeyond ends -> when (patience > mempty) (awaitNext (enginePlace engine) patience ends)
 
--- | 50 ms, twice as long each time, at most 2 s.
+-- | The pause after this many failures in microseconds: 50 ms, doubled each time, at most 2 s.
 setback :: Int -> Int
 setback failures = min 2000000 (50000 * 2 ^ min 6 failures)
 
--- | Waits for so many microseconds, or until that comes true; whether it did.
+-- | Waits for this many microseconds, or until the transaction succeeds; returns whether it did.
 pauseUnless :: STM () -> Int -> IO Bool
 pauseUnless stop time = do
   over <- newTVarIO False
   withAsync (threadDelay time >> atomically (writeTVar over True)) . const . atomically $
     (True <$ stop) `orElse` (readTVar over >>= \isOver -> False <$ check isOver)
 
--- | Looks through what is pending, for what is to be done again or for good; so many at most. How
--- many it has started.
+-- | Looks through the pending entries of all streams, and starts those that should be handled
+-- again, at most this many; entries that were given out often enough become dead letters. Returns
+-- how many it started.
 lookThrough :: Engine -> Int -> IO Int
 lookThrough engine hands = go 0 (NonEmpty.toList (workerStreams (settings engine)))
   where
@@ -206,7 +211,8 @@ lookThrough engine hands = go 0 (NonEmpty.toList (workerStreams (settings engine
         go (started + more) others
       _ -> pure started
 
--- | How many it has started. Looks at a thousand at most, and goes on there the next time.
+-- | Looks through one stream's pending entries, and returns how many it started. Looks at a
+-- thousand at most, and continues there the next time.
 lookAt :: Engine -> ByteString -> Int -> IO Int
 lookAt engine stream = \hands -> do
   cursor <- Map.findWithDefault LowestId stream <$> readIORef (engineCursors engine)
@@ -232,7 +238,7 @@ lookAt engine stream = \hands -> do
         ExcludingId _ | left > 0, pages > 1 -> (length taken +) <$> page (pages - 1) next left
         _ -> length taken <$ modifyIORef' (engineCursors engine) (Map.insert stream (if left > 0 then next else LowestId))
 
--- | Its last consumer did not come back to it.
+-- | Makes a dead letter of an entry that no worker handles any more.
 buryLeft :: Engine -> ByteString -> PendingEntry -> IO ()
 buryLeft engine stream PendingEntry {pendingEntryId, pendingEntryDeliveries, pendingEntryConsumer} =
   buryAs engine $
@@ -251,7 +257,7 @@ buryAs engine letter = do
   done <- bury (enginePlace engine) letter
   when done . tell engine $ DeadLettered (letterStream letter) (letterId letter) (letterReason letter)
 
--- | Starts the thread of an entry. It is counted before it runs.
+-- | Starts the thread of an entry. The thread is counted before it runs the handler.
 start :: Engine -> Entry -> IO ()
 start engine entry = mask_ $ do
   let key = (entryStream entry, entryId entry)
@@ -265,7 +271,8 @@ start engine entry = mask_ $ do
       modifyTVar' (engineHands engine) (Map.insert key thread)
       modifyTVar' (engineHeld engine) (Map.insert key entry)
 
--- | Handles an entry and settles it. An interrupted one stays in 'engineHeld', for 'leave'.
+-- | Handles an entry and settles it. An entry that is interrupted stays in 'engineHeld', for
+-- 'leave'.
 handleEntry :: Engine -> Key -> Entry -> IO ()
 handleEntry engine key entry =
   tryUnlessLeaving (handlingRun (engineHandling engine) tryUnlessLeaving entry) >>= \case
@@ -277,14 +284,14 @@ handleEntry engine key entry =
     tryUnlessLeaving action =
       try action >>= \case
         Left failed | Just AsyncCancelled <- fromException failed -> do
-          -- A handler may throw this itself, of a thread of its own.
+          -- A handler may throw this itself, for a thread of its own.
           leaving <- readTVarIO (engineLeaving engine)
           if leaving then throwIO AsyncCancelled else pure (Left failed)
         done -> pure done
     failing failed
       | isSpent (settings engine) (entryDeliveries entry) = settle (buryAs engine (letter failed)) >> letGo
       | otherwise = do
-        -- From here on it is not in hand: to say so would end its rest.
+        -- From here on the entry is not in hand: reporting it would end its rest.
         withMVar (engineSaying engine) (const letGo)
         tell engine (HandlerFailed entry failed (retryDelay (workerBackoff (settings engine)) (entryDeliveries entry)))
         settle (rest place entry)
@@ -297,11 +304,11 @@ handleEntry engine key entry =
           letterDeliveries = entryDeliveries entry,
           letterReason = reason failed
         }
-    -- What lasts would be the same again; then the entry stays pending.
+    -- A lasting error would come again; the entry then stays pending.
     settle = void . try @Error . untilAnswered (tell engine)
 
--- | Again and again, with longer and longer pauses, until the server has answered. Throws what
--- lasts, and that the group is gone.
+-- | Repeats the action, with longer and longer pauses, until the server has answered. Throws
+-- lasting errors, and the error that the group is gone.
 untilAnswered :: (WorkerEvent -> IO ()) -> IO a -> IO a
 untilAnswered report action = go (0 :: Int)
   where
@@ -314,15 +321,16 @@ untilAnswered report action = go (0 :: Int)
             then throwIO failed
             else threadDelay (setback failures) >> go (failures + 1)
 
--- | At most some thousand bytes of what an exception says.
+-- | The text of an exception, at most a thousand characters.
 reason :: SomeException -> ByteString
 reason = Lazy.toStrict . Builder.toLazyByteString . Builder.stringUtf8 . take 1000 . displayException
 
--- | Waits until the handlers are done, for the time that they are given.
+-- | Waits until the handlers have ended, for at most 'workerGrace'.
 letFinish :: Engine -> IO ()
 letFinish engine = void (pauseUnless (readTVar (engineHands engine) >>= check . Map.null) (micros (workerGrace (settings engine))))
 
--- | Interrupts what still runs, hands it back, and removes the consumer if that leaves it nothing.
+-- | Interrupts the handlers that still run, hands their entries back, and removes the consumer if
+-- that leaves it without entries.
 leave :: Engine -> IO ()
 leave engine = do
   atomically (writeTVar (engineLeaving engine) True)

@@ -1,4 +1,4 @@
--- | What a worker says to the server: each a command, or several at once.
+-- | A worker's requests to the server: each is one command, or several at once.
 module Redis.Patterns.Worker.Group
   ( Place (..),
     ensureGroup,
@@ -36,7 +36,7 @@ import Redis.Patterns.Worker.Settings
 import Redis.Script
 import Redis.Transaction
 
--- | A worker as a consumer.
+-- | A worker, as a consumer of its group.
 data Place = Place
   { placeClient :: Client,
     placeSettings :: Worker,
@@ -49,7 +49,7 @@ group = workerGroup . placeSettings
 consumer :: Place -> Redis.Consumer
 consumer place = Redis.Consumer (group place) (placeConsumer place)
 
--- | Makes the group in each stream, and the streams, unless they are there.
+-- | Creates the group in each stream, and the streams, if they do not exist.
 ensureGroup :: Place -> IO ()
 ensureGroup place = mapM_ one (workerStreams (placeSettings place))
   where
@@ -64,15 +64,15 @@ ensureGroup place = mapM_ one (workerStreams (placeSettings place))
         (group place)
         (workerFrom (placeSettings place))
 
--- | What came, or how far the group has come in each stream if nothing did.
+-- | The entries that were taken, or, if there were none, how far the group has read each stream.
 data Taken
   = Taken [Entry]
   | NothingBeyond (NonEmpty (ByteString, StreamId))
   | NothingYet
 
--- | Takes at most so many new entries, those of the first streams first. With one stream it
--- waits for some; with several it does not, since a read that waits cannot be told to take so
--- many of them all.
+-- | Takes at most this many new entries, those of earlier streams first. With one stream it waits
+-- for entries. With several it does not: a blocking read has a limit for each stream, not for all
+-- together.
 takeNext :: Place -> Duration -> Int -> IO Taken
 takeNext place patience count = case workerStreams (placeSettings place) of
   stream :| [] -> do
@@ -130,20 +130,21 @@ takeScript =
     \end\n\
     \return {got, ends}"
 
--- | Waits until there is something new in one of the streams, and takes nothing.
+-- | Waits until there is a new entry in one of the streams. Takes nothing.
 awaitNext :: Place -> Duration -> NonEmpty (ByteString, StreamId) -> IO ()
 awaitNext place patience ends = void (run (placeClient place) (Redis.xreadWith options (fmap (fmap Redis.ReadAfter) ends)))
   where
     options = Redis.xreadDefaults {Redis.xreadCount = Just 1, Redis.xreadBlock = Redis.WaitFor patience}
 
--- | At most so many of what is pending in a stream, that nobody has touched for a while.
+-- | The pending entries of a stream that nobody has touched for this long; at most this many.
 lookAtPending :: Place -> ByteString -> Duration -> Redis.StreamBound -> Int64 -> IO [Redis.PendingEntry]
 lookAtPending place stream idle start count =
   run (placeClient place) (Redis.xpendingRangeWith options stream (group place) count)
   where
     options = Redis.xpendingRangeDefaults {Redis.xpendingRangeIdle = Just idle, Redis.xpendingRangeStart = start}
 
--- | Takes these over, each if nobody has touched it for its time. Which they are, as they are.
+-- | Takes over these entries, each only if nobody has touched it for its time. Returns the entries
+-- that were taken over, with their fields.
 takeOver :: Place -> ByteString -> [(Redis.PendingEntry, Duration)] -> IO [Entry]
 takeOver place stream wanted = concat <$> runPipeline (placeClient place) (traverse one wanted)
   where
@@ -151,12 +152,12 @@ takeOver place stream wanted = concat <$> runPipeline (placeClient place) (trave
       map (again pendingEntryDeliveries) <$> pipelined (Redis.xclaim stream (consumer place) idle (pendingEntryId :| []))
     again deliveries entry = (fresh stream entry) {entryDeliveries = deliveries + 1}
 
--- | These are in hand still.
+-- | Reports to the server that these entries are still in hand.
 sayInHand :: Place -> ByteString -> NonEmpty StreamId -> IO ()
 sayInHand place stream ids =
   void (run (placeClient place) (repeatable (Redis.xclaimJustid stream (consumer place) mempty ids)))
 
--- | This is done.
+-- | Acknowledges an entry.
 acknowledge :: Place -> Entry -> IO ()
 acknowledge place Entry {entryStream, entryId}
   | workerDelete (placeSettings place) =
@@ -165,14 +166,16 @@ acknowledge place Entry {entryStream, entryId}
   where
     ack = repeatable (Redis.xack entryStream (group place) (entryId :| []))
 
--- | Nobody has this until its rest is over.
+-- | Gives an entry to the consumer of resting entries, so that no worker has it until its rest is
+-- over.
 rest :: Place -> Entry -> IO ()
 rest place Entry {entryStream, entryId} =
   void (run (placeClient place) (repeatable (Redis.xclaimJustid entryStream at mempty (entryId :| []))))
   where
     at = Redis.Consumer (group place) resting
 
--- | This was not handled to the end: others may have it at once, and it does not count.
+-- | Hands back an entry whose handler was interrupted: others may take it at once, and this
+-- delivery does not count.
 handBack :: Place -> Entry -> IO ()
 handBack place Entry {entryStream, entryId, entryDeliveries} =
   void (run (placeClient place) (timeLimit (seconds 1) (Redis.xclaimJustidWith options entryStream (consumer place) mempty (entryId :| []))))
@@ -183,7 +186,7 @@ handBack place Entry {entryStream, entryId, entryDeliveries} =
           Redis.xclaimRetrycount = Just (entryDeliveries - 1)
         }
 
--- | What there is to say of a dead letter.
+-- | An entry that becomes a dead letter, with the reason.
 data Letter = Letter
   { letterStream :: ByteString,
     letterId :: StreamId,
@@ -191,8 +194,8 @@ data Letter = Letter
     letterReason :: ByteString
   }
 
--- | Makes a dead letter of an entry; whether it was this that did. In one step, and done twice
--- it does nothing the second time.
+-- | Makes a dead letter of an entry, in one step; returns whether this call did it. A second run
+-- does nothing.
 bury :: Place -> Letter -> IO Bool
 bury place@Place {placeClient, placeSettings} Letter {letterStream, letterId, letterDeliveries, letterReason} =
   run placeClient (repeatable (evalScript buryScript [letterStream, deadLettersOf placeSettings letterStream] arguments) `decodedBy` Decode.boolean)
@@ -221,8 +224,9 @@ buryScript =
     \if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
     \return 1"
 
--- | Removes consumers that have nothing and have not been heard of for a while, and that of this
--- name if it has nothing. In one step with the look: a consumer takes its entries with it.
+-- | Removes consumers that have no entries and have been idle for this long, and the consumer of
+-- this name if it has no entries. One script looks and removes: removing a consumer would also
+-- remove its entries from the list of pending ones.
 sweep :: Place -> ByteString -> Duration -> ByteString -> IO ()
 sweep place stream idle leaving =
   run (placeClient place) (timeLimit (seconds 1) (evalScript sweepScript [stream] arguments) `decodedBy` Decode.ignored)
@@ -241,7 +245,8 @@ sweepScript =
     \end\n\
     \return 1"
 
--- | The group, or the stream, is gone. In a script of old servers the code is in the text.
+-- | Whether the error says that the group, or the stream, is gone. Old servers put the error code
+-- of a command inside a script into the message.
 isGroupLost :: Error -> Bool
 isGroupLost = \case
   ReplyError ServerError {serverErrorCode, serverErrorMessage} ->
@@ -249,7 +254,7 @@ isGroupLost = \case
       || any (`Char8.isInfixOf` serverErrorMessage) ["NOGROUP", "no such key", "no longer exists"]
   _ -> False
 
--- | It will be so again, until somebody changes something.
+-- | Whether the error would come again until somebody changes something.
 isLasting :: Error -> Bool
 isLasting = \case
   ClientClosed -> True

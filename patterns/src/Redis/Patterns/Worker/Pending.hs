@@ -1,10 +1,10 @@
--- | What becomes of an entry that is pending: the rules, without the server.
+-- | The rules for a pending entry, without the server.
 --
--- All that a worker must remember of an entry is in the group's own list of what is pending:
--- who has it, for how long, and how often it was given out. An entry that rests after a failure
--- is with a consumer of a name of its own ('resting'), which no worker has; so the rest begins
--- when it was given there, survives every worker, and its length follows from how often the
--- entry was given out.
+-- All that a worker must remember of an entry is in the group's own list of pending entries: which
+-- consumer has it, for how long, and how often it was given out. An entry that rests after a
+-- failure belongs to a consumer with a name of its own ('resting'), which no worker has. So its
+-- rest begins when it is given to that consumer, survives every worker, and lasts for a time that
+-- follows from how often the entry was given out.
 module Redis.Patterns.Worker.Pending
   ( Verdict (..),
     verdict,
@@ -19,22 +19,22 @@ import Redis (Duration)
 import Redis.Commands (PendingEntry (..))
 import Redis.Patterns.Worker.Settings
 
--- | What to do.
+-- | What a worker should do with a pending entry.
 data Verdict
-  = -- | Leave it.
+  = -- | Leave it alone.
     Leave
   | -- | Take it over, if nobody has touched it for this long.
     TakeOver Duration
-  | -- | It was given out often enough: it becomes a dead letter, if nobody has touched it for
-    -- this long.
+  | -- | Make a dead letter of it: it was given out often enough, and nobody has touched it for this
+    -- long.
     Bury Duration
   deriving stock (Eq, Show)
 
--- | The consumer that has what rests.
+-- | The name of the consumer that has the resting entries.
 resting :: ByteString
 resting = "(resting)"
 
--- | What to do with an entry, of which is known whether this worker has it in hand.
+-- | What to do with an entry, given whether this worker has it in hand.
 verdict :: Worker -> Bool -> PendingEntry -> Verdict
 verdict settings inHand PendingEntry {pendingEntryConsumer, pendingEntryIdle, pendingEntryDeliveries}
   | inHand || pendingEntryIdle < wait = Leave
@@ -45,10 +45,11 @@ verdict settings inHand PendingEntry {pendingEntryConsumer, pendingEntryIdle, pe
       | pendingEntryConsumer == resting = retryDelay (workerBackoff settings) pendingEntryDeliveries
       | otherwise = workerAbandoned settings
 
--- | Nothing need be done with what has been touched since.
+-- | The shortest time after which a worker may have to act. Entries that were touched more recently
+-- need nothing.
 shortestWait :: Worker -> Duration
 shortestWait settings = min (workerAbandoned settings) (retryDelay (workerBackoff settings) 1)
 
--- | Whether that was the last time.
+-- | Whether an entry that was given out this often may not be given out again.
 isSpent :: Integral count => Worker -> count -> Bool
 isSpent settings deliveries = toInteger deliveries >= toInteger (workerTries settings)

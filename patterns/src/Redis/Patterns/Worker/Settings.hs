@@ -1,4 +1,4 @@
--- | What a worker is told, what it hands out, and what it tells.
+-- | A worker's settings, the entries that it hands out, and the events that it reports.
 module Redis.Patterns.Worker.Settings
   ( Worker (..),
     worker,
@@ -22,55 +22,57 @@ import Redis (Backoff (backoffCap, backoffFirst), Duration, Error, defaultBackof
 import Redis.Commands (GroupFrom (GroupAfter), StreamId (StreamId))
 import Redis.Duration (inMicroseconds, microseconds, minutes)
 
--- | A worker: which streams it reads, and how it goes about it. Made by 'worker', and
--- changed in its fields.
+-- | The settings of a worker: which streams it reads, and how. Made by 'worker', and changed by its
+-- fields.
 --
 -- @since 0.1.0.0
 data Worker = Worker
-  { -- | What it reads: an entry of an earlier stream is taken before any of a later one. In a
-    -- cluster they must share a slot.
+  { -- | The streams it reads: an entry of an earlier stream is taken before any of a later one. In
+    -- a cluster they must share a slot.
     workerStreams :: NonEmpty ByteString,
-    -- | The group whose workers share the entries. It is made, with the stream, when it is not
-    -- there.
+    -- | The group whose workers share the entries. The worker creates it, and the stream, if it
+    -- does not exist.
     workerGroup :: ByteString,
-    -- | Its own name in the group. Two workers at a time must not have the same; 'Nothing', the
-    -- default, makes a new one for each run.
+    -- | The worker's own name in the group. Two workers must not have the same name at the same
+    -- time. 'Nothing', the default, makes a new name for each run.
     workerConsumer :: Maybe ByteString,
-    -- | Where a group that is made begins: by default at the stream's first entry. A group that
-    -- was lost (FLUSHALL, a fail-over) begins there, too.
+    -- | Where a group begins that the worker creates: by default at the stream's first entry. A
+    -- group that was lost (by FLUSHALL or a fail-over) also begins there again.
     workerFrom :: GroupFrom,
-    -- | How many entries are handled at once, 1 by default. It never takes more than that from
-    -- the server.
+    -- | How many entries are handled at once. Default: 1. The worker never takes more than that
+    -- from the server.
     workerConcurrency :: Int,
-    -- | How often an entry is given out, all in all, before it is a dead letter: 5 by default.
+    -- | How often an entry is given out in total before it becomes a dead letter. Default: 5.
     workerTries :: Int,
-    -- | How long an entry rests after its handler threw: from 1 s to 5 minutes by default.
+    -- | How long an entry rests after its handler threw. Default: from 1 s to 5 minutes.
     workerBackoff :: Backoff,
-    -- | For how long nobody must have said that an entry is in hand before others take it: 30 s
-    -- by default. A worker says so three times in this time, however long its handlers take.
+    -- | The time without a report from an entry's worker after which other workers take the entry.
+    -- Default: 30 s. A worker reports three times in this time, however long its handlers take.
     workerAbandoned :: Duration,
-    -- | The stream of dead letters; 'Nothing' is the stream's name in braces and @:dead@:
+    -- | The stream of dead letters; 'Nothing', the default, is the stream's name in braces
+    -- and @:dead@:
     -- @{mail}:dead@. In a cluster it must share the streams' slot.
     workerDeadLetters :: Maybe ByteString,
-    -- | About how many dead letters are kept; 'Nothing', the default, is all.
+    -- | About how many dead letters are kept; 'Nothing', the default, keeps all.
     workerDeadLimit :: Maybe Int64,
-    -- | Whether what was handled is deleted from its stream, too. By default it is not; if it
-    -- is, no other group should read the stream.
+    -- | Whether entries are also deleted from their stream when they have been handled. Default:
+    -- 'False'. If 'True', no other group should read the stream.
     workerDelete :: Bool,
-    -- | How often it looks for entries whose rest is over or that others left: 1 s by default.
-    -- When it has found more than it had hands for it looks again at once.
+    -- | How often the worker looks for entries whose rest is over or that others left. Default:
+    -- 1 s. If it found more than it had hands for, it looks again at once.
     workerLook :: Duration,
-    -- | When this comes true the worker stops: it takes no more, and 'workerGrace' begins.
-    -- Never, by default.
+    -- | When this succeeds, the worker stops: it takes no more entries, and 'workerGrace' begins.
+    -- Default: never.
     workerUntil :: STM (),
-    -- | How long handlers may go on when the worker stops: 10 s by default. Those that still
-    -- run are interrupted then, and others get what they had.
+    -- | How long handlers may continue when the worker stops. Default: 10 s. Those that still run
+    -- are then interrupted, and their entries go to others.
     workerGrace :: Duration,
-    -- | Told what happens, by the thread to which it happens. What it throws is ignored.
+    -- | Called with each event, by the thread in which it happens. Exceptions that it throws are
+    -- ignored.
     workerReport :: WorkerEvent -> IO ()
   }
 
--- | A worker of a stream, for a group.
+-- | A worker with the default settings, for a stream and a group.
 --
 -- > runWorker client (worker "mail" "senders") {workerConcurrency = 8} $ \entry -> send entry
 --
@@ -95,39 +97,40 @@ worker stream group =
       workerReport = const (pure ())
     }
 
--- | An entry as a handler gets it.
+-- | An entry, as a handler gets it.
 --
 -- @since 0.1.0.0
 data Entry = Entry
   { -- | The key of its stream.
     entryStream :: ByteString,
     entryId :: StreamId,
-    -- | In the order in which they were added.
+    -- | The fields, in the order in which they were added.
     entryFields :: [(ByteString, ByteString)],
-    -- | How often it was given out, this time included.
+    -- | How often the entry was given out, including this time.
     entryDeliveries :: Int64
   }
   deriving stock (Eq, Show)
 
--- | What happens to a worker.
+-- | An event of a worker.
 --
 -- @since 0.1.0.0
 data WorkerEvent
   = -- | A handler threw, and its entry rests for this long.
     HandlerFailed Entry SomeException Duration
-  | -- | This entry, given out so often, has become a dead letter, and why.
+  | -- | The entry of this stream and id became a dead letter, for this reason.
     DeadLettered ByteString StreamId ByteString
-  | -- | It took over an entry, whose turn had come again or that this consumer had left.
+  | -- | The worker took over the entry of this stream and id, whose rest was over or which this
+    -- consumer had left.
     TookOver ByteString StreamId ByteString
-  | -- | It could not ask the server for something, and will again.
+  | -- | A request to the server failed; the worker will repeat it.
     WorkerTrouble Error
-  | -- | A handler did not end in the time that is given to it when the worker stops.
+  | -- | A handler did not end within 'workerGrace' and was interrupted.
     HandlerInterrupted ByteString StreamId
   deriving stock (Show)
 
--- | How long an entry rests that was given out so often: after the first time for the first
--- value, then twice as long each time, up to the cap. Nothing is drawn: an entry is due at the
--- same time for every worker. \(O(1)\).
+-- | How long an entry rests that was given out this often: the backoff's first value after the
+-- first time, then twice as long each time, up to the cap. Nothing is random, so an entry is due at
+-- the same time for every worker. \(O(1)\).
 --
 -- > map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4]
 -- >   == map seconds [1, 2, 4, 5]
@@ -139,18 +142,18 @@ retryDelay backoff deliveries =
   where
     first = max 0 (toInteger (inMicroseconds (backoffFirst backoff)))
     longest = max 0 (toInteger (inMicroseconds (backoffCap backoff)))
-    -- More would only make a larger number to be cut.
+    -- A larger exponent would only give a larger number, which the cap cuts off.
     exponent' = max 0 (min 62 (deliveries - 1))
 
--- | How often a worker says what it has in hand.
+-- | The time between two reports of the entries in hand.
 heartbeatTime :: Worker -> Duration
 heartbeatTime Worker {workerAbandoned} = microseconds (max 1000 (inMicroseconds workerAbandoned `div` 3))
 
--- | Where dead letters of a stream go.
+-- | The stream for another stream's dead letters.
 deadLettersOf :: Worker -> ByteString -> ByteString
 deadLettersOf Worker {workerDeadLetters} stream = fromMaybe (sibling stream "dead") workerDeadLetters
 
--- | A key beside another, in its slot.
+-- | A key with another key's name and a suffix, in the slot of that key.
 sibling :: ByteString -> ByteString -> ByteString
 sibling name suffix
   | tagged = name <> ":" <> suffix

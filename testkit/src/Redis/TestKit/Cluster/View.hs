@@ -1,4 +1,4 @@
--- | What one node of a cluster believes about all of them: the text of
+-- | One node's view of all nodes of its cluster: the text of
 -- @CLUSTER NODES@, read.
 module Redis.TestKit.Cluster.View
   ( NodeView (..),
@@ -19,10 +19,10 @@ import Data.ByteString.Char8 qualified as Char8
 import Data.List (sort)
 import Data.Maybe (mapMaybe)
 
--- | The 40 digits by which the nodes know each other.
+-- | The 40 digits that identify a node.
 type NodeId = ByteString
 
--- | 0 to 16383.
+-- | A slot, from 0 to 16383.
 type Slot = Int
 
 -- | The first and the last slot of a range.
@@ -35,7 +35,7 @@ data NodeView = NodeView
     viewAddress :: ByteString,
     -- | @master@, @slave@, @myself@, @fail?@, @fail@, @handshake@ …
     viewFlags :: [ByteString],
-    -- | Whose replica it is.
+    -- | The primary that it replicates, if it is a replica.
     viewMaster :: Maybe NodeId,
     viewEpoch :: Int,
     -- | Whether the bus link to it is up.
@@ -44,7 +44,7 @@ data NodeView = NodeView
   }
   deriving stock (Eq, Show)
 
--- | Reads the text; lines of another form are left out.
+-- | Parses the text; skips lines of another form.
 parseNodes :: ByteString -> [NodeView]
 parseNodes = mapMaybe (node . Char8.words) . Char8.lines
   where
@@ -72,7 +72,7 @@ parseNodes = mapMaybe (node . Char8.words) . Char8.lines
 viewIsMaster :: NodeView -> Bool
 viewIsMaster = elem "master" . viewFlags
 
--- | Whether nothing bad or unfinished is said of it.
+-- | Whether the node has none of the flags of a failed, suspected or unfinished node.
 viewIsAlive :: NodeView -> Bool
 viewIsAlive view =
   not (any (`elem` viewFlags view) ["fail", "fail?", "handshake", "noaddr"])
@@ -81,16 +81,15 @@ viewIsAlive view =
 viewOwns :: Slot -> NodeView -> Bool
 viewOwns slot = any (\(from, to) -> from <= slot && slot <= to) . viewSlots
 
--- | The part of a view on which all nodes have to agree: who is there, in
--- which role, with which slots, by which configuration epoch (its master's, if
--- it has one). Nodes that have failed are left out.
+-- | The part of a view on which all nodes must agree: the nodes, their roles, their slots, and
+-- their configuration epochs (a replica has its master's). Nodes that have failed are left out.
 --
--- The epoch is in it because a replica that has not heard of its master's
--- latest is refused every vote, for ever if the master dies before it tells.
+-- The epoch is included because a replica that does not know its master's latest epoch gets no
+-- votes, and never will if the master dies before it tells.
 type Agreement = [(NodeId, Maybe NodeId, [SlotRange], Int)]
 
--- | 'Nothing' while something is in flux: a node suspected, a handshake
--- going on.
+-- | The agreement that a view expresses; 'Nothing' while a node is suspected or a handshake is in
+-- progress.
 agreement :: [NodeView] -> Maybe Agreement
 agreement views
   | all viewIsAlive present =

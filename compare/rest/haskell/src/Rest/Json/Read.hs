@@ -1,8 +1,8 @@
--- | Reads what POST and PUT take, and is strict about it.
+-- | A strict parser for the bodies of POST and PUT.
 --
--- A body is one JSON object (RFC 8259) in UTF-8, nested at most 64 deep. Three of
--- its members count; the others are checked for their syntax and skipped. A
--- string without escapes is a slice of the body; nothing is copied.
+-- A body is one JSON object (RFC 8259) in UTF-8, nested at most 64 deep. Three of its members are
+-- used; the syntax of the others is checked, and they are skipped. A string without escapes is a
+-- slice of the body, without copying.
 module Rest.Json.Read
   ( readUserInput,
   )
@@ -22,7 +22,7 @@ import Data.Text.Encoding qualified as Text
 import Data.Word (Word8)
 import Rest.User (UserInput, userInput)
 
--- | The user that a body describes, if it is one by the contract. \(O(n)\).
+-- | The user that a body describes, if it is valid by the contract. \(O(n)\).
 readUserInput :: ByteString -> Maybe UserInput
 readUserInput body = do
   guard (isUtf8 body)
@@ -35,14 +35,14 @@ readUserInput body = do
 isUtf8 :: ByteString -> Bool
 isUtf8 bytes = ByteString.all (< 0x80) bytes || either (const False) (const True) (Text.decodeUtf8' bytes)
 
--- | The members that count, as far as they were there. A bio of null was there.
+-- | The members that are used, if they are present. A bio of null is present.
 data Members = Members
   { membersName :: Maybe ByteString,
     membersEmail :: Maybe ByteString,
     membersBio :: Maybe (Maybe ByteString)
   }
 
--- | The byte at an index; 0, which is nothing in JSON, behind the end.
+-- | The byte at an index; after the end 0, which is not valid JSON.
 at :: ByteString -> Int -> Word8
 at body index
   | index < ByteString.length body = Unsafe.unsafeIndex body index
@@ -83,8 +83,8 @@ readMembers body = do
             Just (members {membersBio = Just (Just text)}, next)
       _ -> (,) members <$> skipValue 1 body index
 
--- | The members of an object from behind its brace; the handler is given each
--- name and where its value begins, and says where that ends.
+-- | Parses the members of an object, from after its brace. The handler gets each name and the index
+-- at which its value begins, and returns the index at which it ends.
 objectOf :: ByteString -> (a -> ByteString -> Int -> Maybe (a, Int)) -> a -> Int -> Maybe (a, Int)
 objectOf body handle initial begin
   | at body first == 0x7d = Just (initial, first + 1)
@@ -102,7 +102,7 @@ objectOf body handle initial begin
         0x7d -> Just (state', next + 1)
         _ -> Nothing
 
--- | Where a value ends; the depth is that of what it stands in.
+-- | The index at which a value ends; the depth is that of the enclosing value.
 skipValue :: Int -> ByteString -> Int -> Maybe Int
 skipValue depth body index = case at body index of
   0x22 -> skipString body (index + 1)
@@ -149,7 +149,7 @@ skipNumber body index = do
     digits place = if isDigit (at body place) then digits (place + 1) else place
     someDigits place = digits place <$ guard (isDigit (at body place))
 
--- | Where a string ends, from behind its first quotation mark.
+-- | The index at which a string ends, from after its first quotation mark.
 skipString :: ByteString -> Int -> Maybe Int
 skipString body index
   | index >= ByteString.length body = Nothing
@@ -160,7 +160,7 @@ skipString body index
       letter -> guard (letter `ByteString.elem` "\"\\/bfnrt") >> skipString body (index + 2)
     byte -> guard (byte >= 0x20) >> skipString body (index + 1)
 
--- | A string that begins there: its text, and where it ends.
+-- | Reads the string that begins at this index: its text, and the index at which it ends.
 readString :: ByteString -> Int -> Maybe (ByteString, Int)
 readString body index = do
   guard (at body index == 0x22)
@@ -172,8 +172,7 @@ readString body index = do
       Just (Lazy.toStrict (Builder.toLazyByteString text), end)
     else Just (written, end)
 
--- | The text of a string whose syntax has been checked; half surrogates are not
--- text.
+-- | The text of a string whose syntax has been checked; 'Nothing' if it has unpaired surrogates.
 unescape :: ByteString -> Maybe Builder
 unescape written = case ByteString.elemIndex 0x5c written of
   Nothing -> Just (Builder.byteString written)

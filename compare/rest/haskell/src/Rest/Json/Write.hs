@@ -1,12 +1,12 @@
--- | Users as JSON, from a row of SQLite straight into the bytes of the answer.
+-- | Writes users as JSON, from a row of SQLite directly into the bytes of the response.
 --
--- No value is made in between: the text of a column is read where SQLite keeps
--- it and written, escaped, where it will be sent from. A buffer is made for the
--- answers of one reader and grows by doubling; before each row there is room for the worst that
--- its texts can become (six bytes for each).
+-- There are no values in between: the text of a column is read where SQLite keeps it and written,
+-- escaped, to the place from which it is sent. Each reader has one buffer for its pages, which
+-- grows by doubling; before each row there is room for the largest possible form of its texts (six
+-- bytes for each byte).
 --
--- The generic way, by aeson, is here too: it is what the naive service does, and
--- the study of what this module gives.
+-- The generic way, by aeson, is here too: the naive service uses it, and the study measures what
+-- this module gains.
 module Rest.Json.Write
   ( Encoder (..),
     encodeRow,
@@ -39,24 +39,23 @@ import Rest.User (User (..), readUser)
 
 -- | How rows become JSON.
 data Encoder
-  = -- | Straight from SQLite's memory.
+  = -- | Directly from SQLite's memory.
     Direct
-  | -- | By a record and aeson.
+  | -- | Through a record and aeson.
     Generic
   deriving stock (Eq, Show)
 
--- | The user of the row that the statement came to.
+-- | The user in the statement's current row, as JSON.
 encodeRow :: Encoder -> Statement -> IO ByteString
 encodeRow Generic row = Lazy.toStrict . Encoding.encodingToLazyByteString . userEncoding <$> readUser row
 encodeRow Direct row = do
   texts <- rowTexts row
-  -- Most is cut off again: keep what is used, not what might have been.
+  -- Most of the room is not used: keep only the bytes that are.
   Internal.createAndTrim (rowRoom texts) $ \start -> do
     end <- pokeRow row texts start
     pure (end `minusPtr` start)
 
--- | @{"page":…,"limit":…,"data":[…]}@ of all rows that the statement gives from
--- here on.
+-- | @{"page":…,"limit":…,"data":[…]}@ with all rows that the statement returns from here on.
 encodePage :: Encoder -> Scratch -> Int64 -> Int64 -> Statement -> IO ByteString
 encodePage Generic _ page limit rows = do
   users <- allRows
@@ -88,7 +87,7 @@ encodePage Direct scratch page limit rows = do
           ByteString.packCStringLen (castPtr start, end `minusPtr` start)
         Row -> do
           texts <- rowTexts rows
-          -- Two for the end, one for the comma.
+          -- Two bytes for the end, one for the comma.
           ensure scratch used (rowRoom texts + 3)
           used' <- withScratch scratch $ \start -> do
             let place = start `plusPtr` used
@@ -97,13 +96,12 @@ encodePage Direct scratch page limit rows = do
             pure (end `minusPtr` start)
           go used' False
 
--- | Where pages are written before their size is known. It is kept from page to
--- page: a fresh buffer of that size would be a large object to the garbage
--- collector, which costs more than copying what was written. Belongs to one
--- thread at a time.
+-- | A buffer for a page whose size is not known yet. It is kept from page to page: a new buffer of
+-- that size would be a large object for the garbage collector, which costs more than copying the
+-- page. Belongs to one thread at a time.
 newtype Scratch = Scratch (IORef (ForeignPtr Word8, Int))
 
--- | With room for most pages.
+-- | A buffer with room for most pages.
 newScratch :: IO Scratch
 newScratch = do
   buffer <- mallocForeignPtrBytes size
@@ -117,7 +115,7 @@ withScratch (Scratch current) action = do
   withForeignPtr buffer action
 {-# INLINE withScratch #-}
 
--- | Makes room for so many bytes behind those that are used.
+-- | Makes room for this many bytes after those that are used.
 ensure :: Scratch -> Int -> Int -> IO ()
 ensure (Scratch current) used more = do
   (buffer, size) <- readIORef current
@@ -127,8 +125,8 @@ ensure (Scratch current) used more = do
     withForeignPtr buffer $ \old -> withForeignPtr new $ \place -> copyBytes place old used
     writeIORef current (new, larger)
 
--- | Where SQLite has the texts of a row, until the next step: each column is
--- asked for once, because asking costs as much as copying.
+-- | The addresses of a row's texts in SQLite's memory, valid until the next step. Each column is
+-- requested once, because a request costs as much as copying.
 data RowTexts = RowTexts Text Text Text Text
 
 data Text = Text (Ptr Word8) Int
@@ -139,8 +137,8 @@ rowTexts row = RowTexts <$> text 1 <*> text 2 <*> text 3 <*> text 4
     text column = withColumn row column (\bytes size -> pure (Text bytes size))
 {-# INLINE rowTexts #-}
 
--- | Bytes that are surely enough for the row: names, braces and a number take
--- less than 96, each text at most six times its size.
+-- | A number of bytes that is always enough for the row: names, braces and a number take less than
+-- 96, and each text at most six times its size.
 rowRoom :: RowTexts -> Int
 rowRoom (RowTexts (Text _ name) (Text _ email) (Text _ bio) (Text _ created)) =
   96 + 6 * (name + email + bio + created)
@@ -178,7 +176,7 @@ pokeBytes bytes place = Unsafe.unsafeUseAsCStringLen bytes $ \(from, size) -> do
   pure (place `plusPtr` size)
 {-# INLINE pokeBytes #-}
 
--- | The digits of a number, backwards into their place.
+-- | Writes the digits of a number, from the last to the first.
 pokeInt :: Int64 -> Ptr Word8 -> IO (Ptr Word8)
 pokeInt number place
   | number < 0 = pokeByte 0x2d place >>= pokeInt (negate number)
@@ -198,9 +196,9 @@ pokeInt number place
       poke at (0x30 + fromIntegral digit)
       when (rest > 0) (write rest (at `plusPtr` (-1)))
 
--- | Copies text, escaping what JSON cannot hold: eight bytes at a time while
--- none of the eight needs it. The last are copied with some that were already: if
--- none of these needs it, they stand next to each other in the answer as well.
+-- | Copies text, and escapes the bytes that JSON does not allow. It copies eight bytes at a time
+-- while none of them needs escaping. The last, incomplete group is copied together with some bytes
+-- before it: if none of the eight needs escaping, they also stand next to each other in the output.
 pokeEscaped :: Ptr Word8 -> Ptr Word8 -> Ptr Word8 -> IO (Ptr Word8)
 pokeEscaped begin end = go begin
   where
@@ -222,10 +220,9 @@ pokeEscaped begin end = go begin
         back = left - 8
         single byte = pokeOne byte place >>= go (from `plusPtr` 1)
 
--- | Whether none of eight bytes is below 0x20, a quotation mark or a backslash.
--- A byte of 0x80 or more is none of them; the tests are the usual ones for "a
--- byte is zero" and "a byte is less than", and they are exact as long as the
--- answer is only whether there is any.
+-- | Whether none of eight bytes is below 0x20, a quotation mark or a backslash. A byte of 0x80 or
+-- more is none of these. The tests are the usual ones for "a byte is zero" and "a byte is less
+-- than"; they are exact if the question is only whether there is such a byte.
 allPlain :: Word64 -> Bool
 allPlain word = (below32 .|. zeroIn (word `xor` quotes) .|. zeroIn (word `xor` backslashes)) .&. highs == 0
   where
@@ -256,7 +253,7 @@ pokeOne byte place
     escape letter = pokeByte 0x5c place >>= pokeByte letter
     hexDigit n = if n < 10 then 0x30 + n else 0x37 + n
 
--- | A user by aeson.
+-- | A user as JSON, by aeson.
 userEncoding :: User -> Aeson.Encoding
 userEncoding User {userId, userName, userEmail, userBio, userCreatedAt} =
   Encoding.pairs $
