@@ -37,7 +37,7 @@ foreign import ccall unsafe "redis_client_coarse_nanos"
 nanosFromSeconds :: Double -> Nanos
 nanosFromSeconds amount = round (min 1e9 (max 0 amount) * 1e9)
 
--- | A number of nanoseconds, to the microsecond.
+-- | A number of nanoseconds as a 'Duration', rounded to the microsecond.
 durationFromNanos :: Nanos -> Duration
 durationFromNanos = seconds . secondsFromNanos
 

@@ -1,5 +1,4 @@
--- | Opening transports: what a client prepares once, and what each connection
--- does with it.
+-- | Opens transports. A client makes one 'Connector', and opens every connection with it.
 module Redis.Internal.Network.Connect
   ( Connector,
     newConnector,
@@ -23,8 +22,8 @@ import Redis.Internal.Network.Tls (TlsContext, newTlsContext, tlsTransport)
 import Redis.Internal.Network.Transport (Transport)
 import Redis.Internal.Network.Worker (expiry, supervised)
 
--- | What all connections of a client share. Immutable; any number of threads
--- may connect with it at once.
+-- | The timeouts, TCP options and TLS context that all connections of a client share. Immutable;
+-- any number of threads may connect with it at once.
 data Connector = Connector
   { connectorTimes :: DialTimes,
     connectorTuning :: TcpTuning,
@@ -32,8 +31,8 @@ data Connector = Connector
     connectorTls :: Maybe TlsContext
   }
 
--- | Prepares what the configuration asks for. With TLS it reads the files of
--- certificates, which is the only way it fails ('Redis.Error.TlsFailed').
+-- | Makes the connector for a configuration. With TLS it reads the certificate files; nothing else
+-- can fail ('Redis.Error.TlsFailed').
 newConnector :: Config -> IO (Either ConnectionCause Connector)
 newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout, configTls} =
   fmap connector . sequence <$> traverse newTlsContext configTls
@@ -46,27 +45,28 @@ newConnector Config {configConnectTimeout, configKeepAlive, configTcpUserTimeout
           connectorTls = tls
         }
 
--- | What is opened, and for how long it is wanted.
+-- | A connection to open: its endpoint, its time limit, and when nobody wants it any more.
 data Opening a = Opening
   { openingEndpoint :: Endpoint,
-    -- | In seconds.
+    -- | The time limit of the whole attempt, in seconds.
     openingLimit :: Double,
-    -- | Retries while anybody wants it.
+    -- | Retries while the connection is wanted; returns once it is not.
     openingGone :: STM (),
-    -- | Closes what was opened and is not wanted.
+    -- | Closes a connection that was opened but is not wanted any more.
     openingDispose :: a -> IO ()
   }
 
--- | How far an attempt to open a connection is.
+-- | The progress of an attempt to open a connection.
 data Stage = Stage
-  { -- | Whether the peer is waited for to agree on TLS.
+  { -- | Whether the attempt is in its TLS handshake.
     stageShaking :: IORef Bool,
-    -- | Why nobody waits any more, once that is so.
+    -- | Retries while the attempt may go on; then returns the reason to stop.
     stageOver :: STM ConnectionCause
   }
 
--- | Runs an attempt to open a connection, on a thread of its own, for as long as it is
--- wanted and its time is not over.
+-- | Runs an attempt to open a connection, on a thread of its own. Stops it when its time limit has
+-- passed ('TlsTimedOut' during the TLS handshake, otherwise 'ConnectTimedOut') or when nobody wants
+-- the connection any more ('ClosedLocally').
 openWithin :: Opening a -> (Stage -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
 openWithin Opening {openingEndpoint, openingLimit, openingGone, openingDispose} attempt = do
   stageShaking <- newIORef False
@@ -79,16 +79,15 @@ openWithin Opening {openingEndpoint, openingLimit, openingGone, openingDispose} 
       pure (Left (if inTls then TlsTimedOut (seconds openingLimit) else cause))
     Left cause -> pure (Left cause)
 
--- | Connects to an endpoint. Blocks until it is connected (and, with TLS, both
--- sides have agreed), refused or out of time; the time for the handshake of
--- TLS is the caller's to limit. May be interrupted at any point by an
--- asynchronous exception, and then leaves nothing behind. The caller owns the
--- transport and must receive it with asynchronous exceptions masked, as
+-- | Connects to an endpoint. Blocks until the connection is ready (with TLS, including the TLS
+-- handshake), refused or out of time; the caller must limit the time of the TLS handshake. An
+-- asynchronous exception may interrupt it at any point, and then nothing is left behind. The caller
+-- owns the transport and must receive it with asynchronous exceptions masked, as
 -- 'Control.Exception.bracket' does.
 connectWith :: Stage -> Connector -> Endpoint -> IO (Either ConnectionCause Transport)
 connectWith Stage {stageShaking, stageOver} Connector {connectorTimes, connectorTuning, connectorTls} endpoint = mask_ $ do
-  -- An action of the user's before this may have taken what was thrown to it, and gone
-  -- on; nothing more is thrown then.
+  -- The user's credentials action runs before this. It may have caught the exception that was to
+  -- stop this thread, and gone on. No second exception is thrown, so check here.
   over <- atomically ((Just <$> stageOver) `orElse` pure Nothing)
   dialled <- case (over, endpoint) of
     (Just cause, _) -> pure (Left cause)

@@ -1,16 +1,15 @@
--- | Where the credentials of a client's connections come from, and how those that
--- are good for a time are renewed.
+-- | The credentials of a client's connections: where they come from, and how credentials with a
+-- lifetime are renewed.
 --
--- The action that issues them is run once for all connections: one runs it while
--- the others wait, and what it issued is used until four fifths of its time are
--- over. Credentials of which nobody says how long they are good for are issued anew
--- for each connection that begins after them. A failure is shared the same way.
+-- One run of the action that issues credentials serves all connections: one connection runs it
+-- while the others wait. The credentials are then used until four fifths of their lifetime have
+-- passed. Credentials without a stated lifetime serve only the connections that asked before the
+-- action began. A failure is shared in the same way.
 --
--- A connection that callers share follows the store on a thread of its own: at that
--- time, or when somebody asks for it ('renewAll'), it says AUTH in line with the
--- commands. When that fails it is tried again, sooner each time than a twentieth of
--- the lifetime, so that there are several attempts before the old credentials end;
--- and further attempts after that.
+-- A connection that callers share follows the store on a thread of its own. When renewal is due, or
+-- when 'renewAll' asks for it, that thread sends AUTH in line with the commands. A failed renewal
+-- of credentials with a lifetime is tried again after at most a twentieth of that lifetime, so
+-- there are several attempts before the old credentials expire, and more after that.
 module Redis.Internal.Network.Credentials
   ( CredentialStore,
     newCredentialStore,
@@ -59,36 +58,37 @@ data CredentialStore = CredentialStore
     -- | Held while the action runs.
     storeTurn :: MVar (),
     storeNewest :: TVar (Maybe Issue),
-    -- | Why the action failed last, and when it began then.
+    -- | The cause of the failure, if the last run of the action failed, and when that run began.
     storeFailure :: TVar (Maybe (Nanos, ConnectionCause)),
-    -- | How often somebody asked for newer ones. What was issued before is not used
+    -- | How often 'renewAll' was called. Credentials issued before the last call are not used
     -- again.
     storeRound :: TVar Int,
     storeFollowers :: TVar (Map Int Follower),
-    -- | For the next follower.
+    -- | The key of the next follower.
     storeNext :: TVar Int
   }
 
--- | Credentials that were issued, if any are needed.
+-- | One issue of credentials. A client that needs none has an issue without credentials.
 data Issue = Issue
   { -- | 'Nothing' if this client has none.
     issueCredentials :: Maybe Credentials,
-    -- | They count from 1; 0 is what no action issued.
+    -- | Issues count from 1. Credentials that no action issues have the number 0.
     issueNumber :: Int,
     -- | When the action began.
     issueBegan :: Nanos,
     issueRound :: Int,
-    -- | How long they are good for, in seconds.
+    -- | The lifetime of the credentials in seconds, if the action states one.
     issueLifetime :: Maybe Double
   }
 
--- | A connection that follows: which round it has had, and how that ended.
+-- | A connection that follows the store: the last round that it has finished, and the cause if it
+-- failed.
 data Follower = Follower
   { followerEndpoint :: Endpoint,
     followerRound :: TVar (Int, Maybe ConnectionCause)
   }
 
--- | Nothing is issued yet.
+-- | A store that has not issued anything yet.
 newCredentialStore :: Config -> IO CredentialStore
 newCredentialStore storeConfig = do
   storeTurn <- newMVar ()
@@ -99,9 +99,8 @@ newCredentialStore storeConfig = do
   storeNext <- newTVarIO 0
   pure CredentialStore {storeConfig, storeTurn, storeNewest, storeFailure, storeRound, storeFollowers, storeNext}
 
--- | Whether a connection that was opened with these is as good as a new one: no other
--- credentials were issued since, nor asked for, and their time is not over. Never
--- blocks.
+-- | Whether a connection that was opened with these credentials is as good as a new one: no other
+-- credentials have been issued or requested since, and renewal is not due. Never blocks.
 isCurrent :: CredentialStore -> Issue -> IO Bool
 isCurrent store issue
   | issueNumber issue == 0 = pure True
@@ -110,30 +109,30 @@ isCurrent store issue
     (newest, turn) <- atomically ((,) <$> readTVar (storeNewest store) <*> readTVar (storeRound store))
     pure (issueRound issue == turn && maybe True (now <) (renewalOf issue) && maybe True ((== issueCredentials issue) . issueCredentials) newest)
 
--- | Whether credentials were issued for who asked.
+-- | Whether credentials were issued for this request or for an earlier one.
 data Origin
-  = -- | They were, or by an action that began after it asked.
+  = -- | The action began after the request. Also said of credentials that no action issues.
     IssuedNow
-  | -- | An earlier connection has used them.
+  | -- | The action began before the request.
     IssuedBefore
   deriving stock (Eq, Show)
 
--- | What will do for who asks.
+-- | The credentials that a request accepts.
 data Want
-  = -- | Who connects, and asked then.
+  = -- | Credentials for a new connection, which asked at this time.
     ToConnect Nanos
-  | -- | Newer ones than those of this number; a failure only of an action that began
-    -- then or later.
+  | -- | Credentials newer than those of this number. A failure counts only if its action began at
+    -- this time or later.
     NewerThan Int Nanos
 
--- | The credentials to connect with, as they are now. Blocks while the action runs;
--- may be interrupted, and then the next who asks runs it.
+-- | The present credentials, for a new connection. Blocks while the action runs. May be
+-- interrupted; then the next request runs the action.
 obtain :: CredentialStore -> IO (Either ConnectionCause (Origin, Issue))
 obtain store = do
   asked <- preciseNanos
   fmap (\issue -> (if issueNumber issue > 0 && issueBegan issue < asked then IssuedBefore else IssuedNow, issue)) <$> obtainFor store (ToConnect asked)
 
--- | The same, when those of this number are not good any more.
+-- | Like 'obtain', for when the credentials of this number are no longer valid: returns newer ones.
 obtainAfter :: CredentialStore -> Int -> IO (Either ConnectionCause Issue)
 obtainAfter store number = preciseNanos >>= obtainFor store . NewerThan number
 
@@ -145,7 +144,7 @@ obtainFor store want = case configCredentials (storeConfig store) of
     alreadyIssued store want >>= \case
       Just issue -> pure (Right issue)
       Nothing -> withMVar (storeTurn store) $ \_ ->
-        -- Another may have had it issued meanwhile.
+        -- Another thread may have run the action meanwhile.
         alreadyIssued store want >>= \case
           Just issue -> pure (Right issue)
           Nothing -> alreadyFailed store want >>= maybe (issueWith store action) (pure . Left)
@@ -175,8 +174,8 @@ alreadyFailed store want = do
       ToConnect asked -> asked
       NewerThan _ then' -> then'
 
--- | Runs the action, for who has the turn. It is the user's: it can be interrupted
--- wherever it is.
+-- | Runs the action. The caller has the turn. The action is the user's code, so it can be
+-- interrupted wherever it is.
 issueWith :: CredentialStore -> IO IssuedCredentials -> IO (Either ConnectionCause Issue)
 issueWith store action = do
   issueBegan <- preciseNanos
@@ -195,25 +194,26 @@ issueWith store action = do
         atomically (writeTVar (storeFailure store) (Just (issueBegan, cause)))
         pure (Left cause)
 
--- | When four fifths of their time are over.
+-- | When renewal is due: after four fifths of the lifetime.
 renewalOf :: Issue -> Maybe Nanos
 renewalOf issue = (\lifetime -> issueBegan issue + nanosFromSeconds (0.8 * lifetime)) <$> issueLifetime issue
 
--- | What a following connection knows.
+-- | The state of a connection that follows the store.
 data Following = Following
-  { -- | Of the credentials that it has said last, accepted or not.
+  { -- | The number of the credentials that the connection sent last, accepted or not.
     followingNumber :: Int,
-    -- | Of those that it has.
+    -- | The lifetime of those credentials, in seconds.
     followingLifetime :: Maybe Double,
     followingRound :: Int,
     followingDue :: Maybe Nanos,
     followingFailures :: Int,
-    -- | A failure from before is known.
+    -- | When the last renewal failed, 0 if it did not. Failures of the action from before then are
+    -- known already.
     followingSince :: Nanos
   }
 
--- | Has a connection that callers share follow the store, from the credentials with
--- which it was opened, until it ends. Nothing is done for credentials that no action
+-- | Makes a connection that callers share follow the store until the connection ends, beginning
+-- with the credentials with which it was opened. Does nothing for credentials that no action
 -- issues. Never blocks.
 followCredentials :: CredentialStore -> Endpoint -> Multiplexer -> Issue -> IO ()
 followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask_ $ do
@@ -225,7 +225,7 @@ followCredentials store endpoint mux issue = when (issueNumber issue > 0) . mask
     void (try @SomeException (following store mux follower (accepted issue)))
       `finally` atomically (modifyTVar' (storeFollowers store) (Map.delete key))
 
--- | What is known when a connection has these credentials.
+-- | The state after the server has accepted these credentials.
 accepted :: Issue -> Following
 accepted issue =
   Following
@@ -257,7 +257,7 @@ following store mux Follower {followerEndpoint, followerRound} = wait
       let since = if followingSince known > 0 && turn == followingRound known then followingSince known else asked
           limit = configConnectTimeout config
           tooLong = Left (CredentialsFailed ("none within " <> show limit <> " s"))
-      -- Limited, because those who connect wait for it.
+      -- Limited, because new connections wait for the action.
       fresh <- try (within (Just limit) (obtainFor store (NewerThan (followingNumber known) since)))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
         Left cause -> failed known {followingRound = turn} (Just cause)
@@ -269,7 +269,8 @@ following store mux Follower {followerEndpoint, followerRound} = wait
       reply <- traverse (submitCommand mux usualTerms . authentication) credentials
       case reply of
         Just (Reply (ErrorReply text)) -> failed said {followingLifetime = issueLifetime issue} (Just (refusal credentials text))
-        -- No answer in time: to be said again. A connection that is lost ends it.
+        -- No answer in time: send AUTH again later. If the connection is lost, 'wait' ends the
+        -- loop.
         Just (Failure _) -> failed known {followingRound = issueRound issue} Nothing
         _ -> do
           atomically (writeTVar followerRound (issueRound issue, Nothing))
@@ -286,16 +287,15 @@ following store mux Follower {followerEndpoint, followerRound} = wait
 
     within = maybe (fmap Just) (\limit -> timeout (max 1000 (ceiling (min 1e9 limit * 1e6))))
 
--- | The pauses between attempts to renew credentials that are good for so many
--- seconds.
+-- | The pauses between attempts to renew credentials with a lifetime of so many seconds.
 retrying :: Config -> Double -> Backoff
 retrying config lifetime = Backoff {backoffFirst = min (backoffFirst (configBackoff config)) longest, backoffCap = longest}
   where
     longest = seconds (max 0.001 (lifetime / 20))
 
--- | Has the credentials issued anew and said by all connections that follow, and
--- tells which do not have them, and why. What was issued before is not used again.
--- Blocks until each connection has answered or ended.
+-- | Runs the action again, and makes all following connections authenticate with the new
+-- credentials. Returns the connections that failed, with the cause. Credentials issued before are
+-- not used again. Blocks until each connection has been answered or has ended.
 renewAll :: CredentialStore -> IO [(Endpoint, ConnectionCause)]
 renewAll store = do
   (turn, followers) <- atomically $ do

@@ -1,21 +1,18 @@
--- | Connections that one caller has for itself: for commands that the server
--- keeps waiting, and for those that change what the connection is.
+-- | Dedicated connections, each used by one caller at a time: for commands that wait at the server,
+-- and for commands that change the state of their connection.
 --
--- The pool lends them out in the order in which callers come
--- ("Redis.Internal.Network.Lending" decides) and takes them back when nothing was
--- left behind on them; whoever is not sure says so, and the connection is closed. A
--- caller that is interrupted while the server keeps it waiting always closes: the
--- answer may still come, and must not go to the next one. What lies idle for long is
--- closed.
+-- The pool lends connections to callers in the order in which they come
+-- ("Redis.Internal.Network.Lending" decides). It takes a connection back if its caller left nothing
+-- behind on it. A caller that is not sure says so, and the connection is closed. If a caller is
+-- interrupted while the server keeps it waiting, its connection is always closed: the reply may
+-- still come, and must not go to the next caller. A connection that is idle for long is closed.
 --
--- Many may be opened at once while the node is well. Once an attempt has
--- failed, or a connection was lost before it had answered anybody, leases fail
--- with the cause until the backoff has passed
--- ("Redis.Internal.Network.Reconnect").
+-- Many connections may be opened at once while the node is well. Once an attempt has failed, or a
+-- connection was lost before it had answered any command, leases fail with that cause until the
+-- backoff has passed ("Redis.Internal.Network.Reconnect").
 --
--- Each is dialled by a thread of its own, so that a caller that is interrupted,
--- and a pool that is closed, can end the dial without each other: both set a flag,
--- and the dial watches it.
+-- A thread of its own dials each connection. So a caller that is interrupted and a pool that is
+-- closed can each end the dial: either sets a flag that the dial watches.
 module Redis.Internal.Network.Dedicated
   ( DedicatedPool,
     newDedicatedPool,
@@ -60,16 +57,16 @@ data DedicatedPool = DedicatedPool
   { dedicatedEndpoint :: Endpoint,
     dedicatedSetup :: ConnectionSetup,
     dedicatedLending :: TVar (Lending Caller Held),
-    -- | For the next caller or connection.
+    -- | The number of the next caller or connection.
     dedicatedNumber :: TVar Int,
-    -- | Those under way. None is added once the pool is closed.
+    -- | The dials under way. None is added once the pool is closed.
     dedicatedDials :: TVar [Dial],
-    -- | Whether a thread closes what lies idle for too long.
+    -- | Whether a thread is running that closes connections idle for too long.
     dedicatedReaping :: TVar Bool,
     dedicatedReconnect :: TVar Reconnect
   }
 
--- | Somebody who wants a connection, and where its turn arrives.
+-- | A caller that wants a connection, and the variable for its turn.
 data Caller = Caller
   { callerNumber :: Int,
     callerTurn :: TMVar (Turn Held)
@@ -93,20 +90,20 @@ instance Ord Held where
 
 -- | An attempt to open a connection.
 data Dial = Dial
-  { -- | What it came to, or 'ClosedLocally' from whoever does not want it any
-    -- more: the first to fill it has the say.
+  { -- | The result, or 'ClosedLocally' from the thread that does not want it any more. The first to
+    -- fill the variable decides.
     dialResult :: MVar (Either ConnectionCause Established),
-    -- | Set by whoever does not want it any more, before that; the dial watches it.
+    -- | Set before that, by the same thread; the dial watches it.
     dialUnwanted :: TVar Bool,
-    -- | Full when nothing is left of it but its result.
+    -- | Full when the dial has ended and only its result is left.
     dialOver :: MVar ()
   }
 
 instance Eq Dial where
   one == other = dialOver one == dialOver other
 
--- | Dials, on a thread of its own, until the transaction says that nobody wants it.
--- Masked.
+-- | Starts to dial on a thread of its own. The action gets a transaction that retries until nobody
+-- wants the connection any more. Call it masked.
 startDial :: String -> (STM () -> IO (Either ConnectionCause Established)) -> IO Dial
 startDial label open = do
   dialResult <- newEmptyMVar
@@ -119,8 +116,8 @@ startDial label open = do
     putMVar dialOver ()
   pure Dial {dialResult, dialUnwanted, dialOver}
 
--- | Ends a dial whose result nobody will use. Blocks until nothing is left of it;
--- when that is interrupted, it ends all the same.
+-- | Ends a dial whose result nobody will use. Blocks until the dial has ended; if that wait is
+-- interrupted, the dial ends all the same.
 dropDial :: Dial -> IO ()
 dropDial dial = do
   atomically (writeTVar (dialUnwanted dial) True)
@@ -128,7 +125,7 @@ dropDial dial = do
   readMVar (dialResult dial) >>= mapM_ (abortMultiplexer . establishedMux)
   readMVar (dialOver dial)
 
--- | What state a lease leaves its connection in.
+-- | The state in which a lease leaves its connection.
 data Condition
   = -- | As the handshake left it.
     Clean
@@ -146,8 +143,7 @@ newDedicatedPool dedicatedSetup dedicatedEndpoint = do
   dedicatedReconnect <- newTVarIO untroubled
   pure DedicatedPool {dedicatedEndpoint, dedicatedSetup, dedicatedLending, dedicatedNumber, dedicatedDials, dedicatedReaping, dedicatedReconnect}
 
--- | One step of the lending. Tells callers their turns, and returns what is to be
--- closed.
+-- | Takes one step of the lending: gives callers their turns, and returns the connections to close.
 happen :: DedicatedPool -> Event Caller Held -> STM [Held]
 happen pool event = do
   actions <- stateTVar (dedicatedLending pool) $ \lending ->
@@ -158,16 +154,16 @@ happen pool event = do
       Lending.Give caller turn -> [] <$ putTMVar (callerTurn caller) turn
       Lending.Close held -> pure [held]
 
--- | The same, closing what is to be closed. Blocks until its descriptors are free.
+-- | Like 'happen', but also closes those connections. Blocks until their descriptors are free.
 happened :: DedicatedPool -> Event Caller Held -> IO ()
 happened pool event = atomically (happen pool event) >>= traverse_ (abortMultiplexer . heldMux)
 
 numbered :: DedicatedPool -> STM Int
 numbered pool = stateTVar (dedicatedNumber pool) (\number -> (number, number + 1))
 
--- | Closes idle connections and ends dials now, lent connections when they come
--- back, but at the latest after so many seconds: whom the server keeps waiting
--- must not wait for ever. A second time with fewer seconds cuts the first short.
+-- | Closes idle connections and ends dials at once. Closes each lent connection when it comes back,
+-- but at the latest after so many seconds, so that a caller that the server keeps waiting does not
+-- wait for ever. A second call with fewer seconds cuts the first one short.
 closeDedicatedPool :: Double -> DedicatedPool -> IO ()
 closeDedicatedPool grace pool = do
   (idle, lent, dials) <- atomically $ do
@@ -181,15 +177,15 @@ closeDedicatedPool grace pool = do
   atomically (mapM_ (untilGone . heldMux) lent `orElse` over)
   mapM_ (abortMultiplexer . heldMux) lent
 
--- | Closes the connections that lie idle: their server has forgotten who they
--- are. Those that are lent out stay; whoever has them will be told. Blocks until
+-- | Closes the idle connections, because their server has forgotten their authentication or their
+-- node changed its role. Lent connections stay: their callers get the server's error. Blocks until
 -- the descriptors are free.
 closeIdle :: DedicatedPool -> IO ()
 closeIdle pool = mask_ (happened pool IdleUseless)
 
--- | Lends a connection to an action, which says in what condition it leaves
--- it. Blocks while all are lent out (for at most the command timeout) and
--- while one is opened; may be interrupted. An exception in the action closes the connection.
+-- | Lends a connection to an action, which returns the condition in which it leaves the connection.
+-- Blocks while all connections are lent out (for at most the command timeout) and while one is
+-- opened; may be interrupted. An exception in the action closes the connection.
 withLease :: DedicatedPool -> (Multiplexer -> IO (a, Condition)) -> IO (Either Error a)
 withLease pool action = mask $ \restore ->
   takeTurn pool >>= \case
@@ -201,12 +197,12 @@ withLease pool action = mask $ \restore ->
         Spoilt -> happened pool (Lost held)
       pure (Right result)
 
--- | Waits for the caller's turn and takes what it gets. Masked.
+-- | Waits for the caller's turn, and takes or opens its connection. Call it masked.
 takeTurn :: DedicatedPool -> IO (Either Error Held)
 takeTurn pool = do
   caller <- atomically $ do
     caller <- Caller <$> numbered pool <*> newEmptyTMVar
-    -- Who asks for one closes none.
+    -- 'Asked' never closes a connection.
     caller <$ happen pool (Asked caller)
   turn <- await caller `onException` leave caller
   case turn of
@@ -215,7 +211,7 @@ takeTurn pool = do
       usable <- (&&) <$> isOpen (heldMux held) <*> isCurrent (setupCredentials (dedicatedSetup pool)) (heldIssue held)
       if usable
         then pure (Right held)
-        else -- It died while it lay idle, or newer credentials were issued.
+        else -- It died while it was idle, or newer credentials were issued.
           (happened pool (Replacing held) `onException` happened pool NotOpened) >> openTurn
     Just Open -> openTurn
     Nothing -> Left (TimeoutError (TimeoutFailure NotSent (foldMap seconds limit))) <$ leave caller
@@ -232,11 +228,11 @@ takeTurn pool = do
             expired <- registerDelay (ceiling (min 1e9 allowed * 1e6))
             atomically $ (Just <$> takeTMVar (callerTurn caller)) `orElse` (Nothing <$ (readTVar expired >>= check))
 
-    -- Its turn may have come meanwhile; then it goes to the next.
+    -- The turn may have come meanwhile; then it goes to the next caller.
     leave caller = do
       turn <- atomically $ do
         turn <- tryTakeTMVar (callerTurn caller)
-        -- Who waits has none to close.
+        -- 'GaveUp' never closes a connection.
         turn <$ when (isNothing turn) (void (happen pool (GaveUp caller)))
       for_ turn $ \case
         Use held -> giveBack pool held
@@ -256,7 +252,7 @@ takeTurn pool = do
 closedLocally :: DedicatedPool -> Error
 closedLocally pool = ConnectionError (ConnectionFailure NotSent (dedicatedEndpoint pool) ClosedLocally)
 
--- | Opens a connection, unless the node is left alone for the moment. Masked.
+-- | Opens a connection, unless the node's backoff has not passed yet. Call it masked.
 opening :: DedicatedPool -> IO (Either Error Established)
 opening pool = do
   now <- coarseNanos
@@ -299,8 +295,8 @@ opening pool = do
           pure (Right established)
     noLonger dial = modifyTVar' (dedicatedDials pool) (List.delete dial)
 
--- | Takes a connection back, and sees to it that somebody closes it if nobody wants
--- it for long. Masked.
+-- | Takes a connection back. Makes sure that a thread closes it if no caller wants it for long.
+-- Call it masked.
 giveBack :: DedicatedPool -> Held -> IO ()
 giveBack pool held = do
   now <- coarseNanos
@@ -315,7 +311,7 @@ giveBack pool held = do
   when alone . for_ (configDedicatedIdle (setupConfig (dedicatedSetup pool))) $ \idle ->
     spawn ("redis idle " <> renderEndpoint (dedicatedEndpoint pool)) (reap pool (nanosFromSeconds idle))
 
--- | Closes what has been idle for so long, until nothing is idle.
+-- | Closes connections that have been idle for this long, until none is idle.
 reap :: DedicatedPool -> Nanos -> IO ()
 reap pool limit = do
   since <- atomically $ do
@@ -335,14 +331,14 @@ reap pool limit = do
       else happened pool (IdleSince (now - limit + 1))
     reap pool limit
 
--- | A connection that had been opened is no more.
+-- | Notes that a connection has ended.
 lost :: DedicatedPool -> Lifetime -> IO ()
 lost pool life = do
   now <- coarseNanos
   random <- randomRIO (0, 1)
   atomically (modifyTVar' (dedicatedReconnect pool) (connectionLost (configBackoff (setupConfig (dedicatedSetup pool))) now random life))
 
--- | A look at a node's dedicated connections.
+-- | The numbers of a node's dedicated connections and of their callers.
 --
 -- @since 0.1.0.0
 data DedicatedGauges = DedicatedGauges
@@ -352,12 +348,12 @@ data DedicatedGauges = DedicatedGauges
     gaugeIdle :: Int,
     -- | Connections that are being opened, each for a caller.
     gaugeOpening :: Int,
-    -- | Callers that wait because as many as there may be are lent out.
+    -- | Callers that wait because the largest allowed number of connections is in use.
     gaugeLeasesWaiting :: Int
   }
   deriving stock (Eq, Show)
 
--- | At one moment. \(O(n)\) in the connections; never blocks.
+-- | The pool's numbers at this moment. \(O(n)\) in the connections; never blocks.
 dedicatedGauges :: DedicatedPool -> IO DedicatedGauges
 dedicatedGauges pool = do
   Counts {countLent, countIdle, countOpening, countWaiting} <- counts <$> readTVarIO (dedicatedLending pool)

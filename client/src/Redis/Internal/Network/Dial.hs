@@ -48,11 +48,11 @@ import Redis.Duration (seconds)
 import Redis.Error (ConnectionCause (..), Host, Port)
 import Redis.Internal.Network.Worker (expiry, spawn)
 
--- | How long to wait for what, in seconds.
+-- | The time limits of a dial, in seconds.
 data DialTimes = DialTimes
-  { -- | For all addresses together.
+  { -- | The limit for all addresses together.
     dialDeadline :: Double,
-    -- | For an address, before the next one is tried beside it.
+    -- | How long one address is tried before the next one is tried beside it.
     dialStagger :: Double
   }
 
@@ -70,10 +70,9 @@ dialTcp times host port =
     Left cause -> pure (Left cause)
     Right addresses -> dialAddresses times addresses
 
--- | The addresses of a host, in the resolver's order. Interruptible: a name is
--- looked up by a thread of its own, because the system's resolver cannot be
--- interrupted and may take a minute; an interrupted caller leaves it behind
--- and it ends by itself. Literal addresses need neither.
+-- | The addresses of a host, in the resolver's order. Interruptible: a thread of its own looks a
+-- name up, because the system's resolver cannot be interrupted and may take a minute. If the caller
+-- is interrupted, that thread ends by itself. Literal addresses need no such thread.
 resolve :: Host -> Port -> IO (Either ConnectionCause [SockAddr])
 resolve host port =
   try (lookUp [Socket.AI_NUMERICHOST, Socket.AI_NUMERICSERV]) >>= \case
@@ -95,7 +94,7 @@ resolve host port =
           (Just name)
           (Just (show port))
 
--- | One address that is being connected to.
+-- | An address with a connection attempt under way.
 data Candidate = Candidate
   { candidateAddress :: SockAddr,
     candidateSocket :: Socket,
@@ -103,15 +102,14 @@ data Candidate = Candidate
     candidateDecided :: STM ()
   }
 
--- | What starting to connect, or waiting for it, came to.
+-- | The outcome of starting a connection attempt, or of waiting for it.
 data DialOutcome
   = Connected Socket
   | Refused SockAddr String
   | UnderWay Candidate
 
--- | The race that the module's header describes, among TCP addresses.
--- The failures name each address and its reason; if none of them gave one
--- before the deadline, 'ConnectTimedOut'.
+-- | Runs the race that the module's header describes, among TCP addresses. A failure names each
+-- address with its reason; 'ConnectTimedOut' if no address gave a reason before the deadline.
 dialAddresses :: DialTimes -> [SockAddr] -> IO (Either ConnectionCause Socket)
 dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
   expired <- expiry dialDeadline
@@ -155,7 +153,7 @@ dialAddresses DialTimes {dialDeadline, dialStagger} addresses = do
     silent [] _ = ConnectTimedOut (seconds dialDeadline)
     silent failures waiting = failed (failures <> [(address, "no answer") | address <- waiting])
 
--- | What a race waits for.
+-- | An event that ends one wait of the race.
 data DialEvent = Decided Candidate | Next | Expired
 
 anyDecided :: [Candidate] -> STM DialEvent
@@ -179,9 +177,8 @@ conclude opened Candidate {candidateAddress, candidateSocket} =
   Socket.getSocketOption candidateSocket Socket.SoError
     >>= concluded opened candidateAddress candidateSocket . fromIntegral
 
--- | From the final error number of a connect, 0 being success. A connection
--- that met itself is a closed port: taking it for a server would make every
--- command its own reply.
+-- | The outcome for the final error number of a connect, where 0 is success. A connection to itself
+-- counts as a closed port: taking it for a server would make every command its own reply.
 concluded :: IORef [Socket] -> SockAddr -> Socket -> CInt -> IO DialOutcome
 concluded opened address socket number = do
   itself <- if number == 0 then meetsItself socket else pure False
@@ -226,9 +223,8 @@ closeAll opened = uninterruptibleMask_ $ do
   writeIORef opened []
   forM_ sockets Socket.close
 
--- | Connects to a Unix socket. Interruptible. A listener whose queue is full
--- cannot be waited for, only asked again, which is done each 5 ms until
--- 'dialDeadline'.
+-- | Connects to a Unix socket. Interruptible. The system has no way to wait for a listener whose
+-- queue is full, so the call is repeated every 5 ms until 'dialDeadline'.
 dialUnix :: DialTimes -> FilePath -> IO (Either ConnectionCause Socket)
 dialUnix DialTimes {dialDeadline} path =
   try dial >>= \case
@@ -251,7 +247,7 @@ dialUnix DialTimes {dialDeadline} path =
           | left <= 0 -> Left (ConnectTimedOut (seconds dialDeadline)) <$ closeQuietly socket
           | otherwise -> threadDelay 5000 *> connectPath bytes (left - 1) socket
     closeQuietly = uninterruptibleMask_ . Socket.close
-    -- sun_path holds 104 bytes on the BSDs and 108 on Linux, with its end.
+    -- sun_path holds 104 bytes on the BSDs and 108 on Linux, including the final zero byte.
     longestPath = 103
 
 -- | The path's bytes as the system sees them, one to a 'Char', which is how

@@ -1,9 +1,9 @@
--- | What is said on a new connection before anybody else may speak.
+-- | The handshake: the commands that are sent on a new connection before any other command.
 --
--- Everything goes out at once, so it costs one round trip: HELLO 3 with the
--- credentials and the name, then what needs no answer to go on. A server that
--- does not know HELLO gets the words of RESP2 in a second round trip. Which
--- library this is (CLIENT SETINFO) is said too, and may be refused.
+-- They are all sent at once, so the handshake costs one round trip: HELLO 3 with the credentials
+-- and the client's name, then commands that do not depend on the answer to HELLO. A server that
+-- does not know HELLO gets the commands of RESP2 in a second round trip. The handshake also names
+-- this library and its version (CLIENT SETINFO), which the server may refuse.
 module Redis.Internal.Network.Handshake
   ( handshake,
     handshakeBy,
@@ -29,18 +29,18 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Protocol.Encode (Request, request)
 import Redis.Value
 
--- | What a connection is for.
+-- | The commands that a connection is for.
 data ConnectionRole
   = -- | Any command.
     ForPrimary
-  | -- | Reads from a replica of a cluster, which must be asked for it.
+  | -- | Reads from a replica. In a cluster the handshake sends READONLY for them.
     ForReplica
-  | -- | Commands that end what others do. It says no more than it must: a server
-    -- that runs a script takes few commands.
+  | -- | Commands that end what others do. The handshake is as short as possible: a server that runs
+    -- a script accepts few commands.
     ForControl
   deriving stock (Eq, Ord, Show)
 
--- | Who uses a connection.
+-- | The users of a connection.
 data ConnectionUse
   = -- | All callers together.
     SharedFor ConnectionRole
@@ -48,7 +48,7 @@ data ConnectionUse
     Lent
   deriving stock (Eq, Show)
 
--- | One thing to say, and what its refusal means.
+-- | One command of the handshake, and whether its refusal matters.
 data Greeting = Greeting Importance Request
 
 data Importance
@@ -66,7 +66,7 @@ handshake config credentials use mux = handshakeBy config credentials use $ \req
       Reply value -> Right value
       Failure failed -> Left failed
 
--- | The same, given what sends requests all at once and waits for the reply to
+-- | Like 'handshake', given an action that sends requests all at once and returns the reply to
 -- each.
 handshakeBy :: Config -> Maybe Credentials -> ConnectionUse -> ([Request] -> IO [Either Error Value]) -> IO (Either ConnectionCause ())
 handshakeBy config credentials use exchange = case configProtocol config of
@@ -76,12 +76,12 @@ handshakeBy config credentials use exchange = case configProtocol config of
     case outcomes of
       Right (reply : _)
         | lacksHello credentials reply ->
-          -- In RESP2 a server takes the words and tells of nothing.
+          -- In RESP2 a server accepts CLIENT TRACKING and sends no invalidations.
           if null tracking then speak id (resp2 <> common) else pure (Left (refusal credentials (errorText reply)))
       Right replies -> pure (verdict credentials tolerant (hello : common) replies)
       Left cause -> pure (Left cause)
   where
-    -- What a server that wants TLS does with plain text.
+    -- A server that expects TLS hangs up on plain text.
     first = \case
       outcomes@(Left cause : _)
         | mayWantTls, all isLeft outcomes -> [Left (hungUp cause)]
@@ -101,8 +101,8 @@ handshakeBy config credentials use exchange = case configProtocol config of
     send :: ([Either ConnectionCause Value] -> [Either ConnectionCause Value]) -> [Greeting] -> IO (Either ConnectionCause [Value])
     send seen steps = agreed steps . seen . map outcome <$> exchange [encoded | Greeting _ encoded <- steps]
 
-    -- What a server says before it hangs up tells more than that it did. One that
-    -- turns this client away has not heard what was asked first.
+    -- An error before the end of the connection tells more than the end. A server that turns this
+    -- client away sends its error without having read the first request.
     agreed (Greeting importance _ : _) (Right refused@(ErrorReply text) : rest)
       | turnsAway (serverErrorFromText text) || (importance == Required && not (lacksHello credentials refused)),
         or [True | Left _ <- rest] =
@@ -130,7 +130,7 @@ handshakeBy config credentials use exchange = case configProtocol config of
           Greeting (if use == SharedFor ForControl then Optional else Required) . (\name -> request ["CLIENT", "SETNAME", name]) <$> configClientName config
         ]
 
-    -- Nothing may be kept that was read before.
+    -- Part of the handshake, because no reply may be cached that was read before tracking began.
     tracking = case (use, configCaching config) of
       (SharedFor ForPrimary, Just caching) ->
         [ Greeting Required . request $
@@ -143,7 +143,7 @@ handshakeBy config credentials use exchange = case configProtocol config of
     common =
       [Greeting Required (request ["SELECT", decimal (configDatabase config)]) | configDatabase config /= 0, use /= SharedFor ForControl]
         <> tracking
-        -- Outside a cluster a replica answers reads as it is, and knows no READONLY.
+        -- Outside a cluster a replica answers reads without READONLY, and refuses that command.
         <> [Greeting Required (request ["READONLY"]) | use == SharedFor ForReplica, inCluster]
         <> [Greeting Optional (request ["CLIENT", "CAPA", "redirect"]) | followsRedirects]
         <> [ Greeting Optional (request ["CLIENT", "SETINFO", "LIB-NAME", "redis-client-haskell"]),
@@ -154,8 +154,8 @@ handshakeBy config credentials use exchange = case configProtocol config of
       Cluster _ -> True
       _ -> False
 
-    -- Of a group, a replica is to answer reads that were meant for it, and tells who
-    -- lent a connection to it what it would tell anybody.
+    -- In a group, a replica must answer the reads that were meant for it, and the caller of a
+    -- dedicated connection gets the replies that any other client would get.
     followsRedirects = case configTopology config of
       Standalone _ -> configFollowsRedirects config && use /= SharedFor ForControl
       Group _ -> use == SharedFor ForPrimary
@@ -165,10 +165,10 @@ handshakeBy config credentials use exchange = case configProtocol config of
     userOf = fromMaybe "default" . credentialsUser
     decimal = Char8.pack . show
 
-    -- Its caller will say who it is.
+    -- The caller authenticates the connection itself.
     tolerant = use == Lent && configCallerAuthenticates config && isNothing credentials
 
--- | The words that authenticate.
+-- | The AUTH command for these credentials.
 authentication :: Credentials -> Request
 authentication known = request $ case credentialsUser known of
   -- One argument: servers before ACLs know no users.
@@ -182,8 +182,9 @@ passwordOf = revealSecret . credentialsPassword
 libraryVersion :: ByteString
 libraryVersion = "0.1.0"
 
--- | The first refusal that matters. A server that wants a password says so to
--- every command, also to the optional ones; with the flag that is no refusal.
+-- | The first refusal that matters, if there is one. A server that requires a password answers
+-- NOAUTH to every command, also to the optional ones; with the flag, NOAUTH does not count as a
+-- refusal.
 verdict :: Maybe Credentials -> Bool -> [Greeting] -> [Value] -> Either ConnectionCause ()
 verdict credentials tolerant steps replies =
   case [text | (Greeting importance _, ErrorReply text) <- zip steps replies, matters importance text] of
@@ -194,10 +195,10 @@ verdict credentials tolerant steps replies =
       | "NOAUTH" `ByteString.isPrefixOf` text = not tolerant
       | otherwise = importance == Required
 
--- | What the server said, without the password: one that does not know AUTH
--- repeats its arguments (\"ERR unknown command \'AUTH\', with args beginning
--- with: …\"), and this ends in errors and logs. A long password it repeats in part,
--- so that all of that is left out.
+-- | The server's refusal, without the password. A server that does not know AUTH repeats its
+-- arguments (\"ERR unknown command \'AUTH\', with args beginning with: …\"), and this text ends up
+-- in errors and logs. It may repeat only part of a long password, so the whole list of arguments is
+-- left out.
 refusal :: Maybe Credentials -> ByteString -> ConnectionCause
 refusal credentials text =
   HandshakeRefused $ case revealSecret . credentialsPassword <$> credentials of
@@ -207,7 +208,7 @@ refusal credentials text =
   where
     said = serverErrorFromText text
     withoutPassword password
-      -- A code of servers, which tells what to do; no password is looked for in it.
+      -- The code is one that servers use, and callers act on it: it stays as it is.
       | Char8.all isAsciiUpper (serverErrorCode said) = said {serverErrorMessage = without password (upToArguments (serverErrorMessage said))}
       | otherwise = serverErrorFromText (without password (upToArguments text))
     upToArguments = fst . ByteString.breakSubstring ", with args beginning with"
@@ -216,12 +217,12 @@ refusal credentials text =
         | ByteString.null found -> before
         | otherwise -> before <> "<secret>" <> without password (ByteString.drop (ByteString.length password) found)
 
--- | Whether the answer to HELLO means that there is no such command, or not
--- that version of the protocol. Old servers and proxies say so in many ways, so
--- whatever else is wrong with HELLO is asked again in the words of RESP2, which
--- tell; only a server without room for another client is believed at once.
--- Valkey since 9.1 names no command as unknown to whoever has not logged in;
--- that would be no answer to the HELLO it knows, which brings the credentials.
+-- | Whether the answer to HELLO means that the server does not know the command, or not this
+-- version of the protocol. Old servers and proxies say so in many ways. So after any error with the
+-- code ERR the handshake is tried again with the commands of RESP2, whose answers are clear; only
+-- the error of a server without room for another client is believed at once. Since 9.1 Valkey
+-- answers NOAUTH, not \"unknown command\", to a client that has not authenticated. HELLO brings the
+-- credentials, so NOAUTH cannot be the answer of a server that knows HELLO.
 lacksHello :: Maybe Credentials -> Value -> Bool
 lacksHello credentials = \case
   ErrorReply text -> case serverErrorCode said of
@@ -234,19 +235,19 @@ lacksHello credentials = \case
       said = serverErrorFromText text
   _ -> False
 
--- | Whether a server says to everybody who connects that it may not, and hangs up.
+-- | Whether the error is one with which a server turns away every new client, and then hangs up.
 turnsAway :: ServerError -> Bool
 turnsAway said = lacksRoom said || serverErrorCode said == "DENIED"
 
--- | Whether a server has as many clients as it may have.
+-- | Whether the server has reached its largest number of clients.
 lacksRoom :: ServerError -> Bool
 lacksRoom ServerError {serverErrorCode, serverErrorMessage} =
   serverErrorCode == "ERR" && "max number of clients" `ByteString.isPrefixOf` serverErrorMessage
 
--- | Whether it is the credentials that are refused.
+-- | Whether the server refused the credentials.
 refusesCredentials :: ConnectionCause -> Bool
 refusesCredentials = \case
   HandshakeRefused ServerError {serverErrorCode, serverErrorMessage} ->
-    -- The second before servers had users.
+    -- The second form is from servers before ACLs.
     serverErrorCode == "WRONGPASS" || (serverErrorCode == "ERR" && "invalid password" `ByteString.isPrefixOf` serverErrorMessage)
   _ -> False

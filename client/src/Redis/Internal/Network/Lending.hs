@@ -1,15 +1,14 @@
--- | Who has which of a node's dedicated connections, as a step function.
+-- | The lending of a node's dedicated connections, as a pure step function.
 --
--- A caller asks for a connection and gets a turn: one that lies idle, or leave to
--- open one while there are fewer than the limit. Otherwise it waits, and turns
--- are given in the order in which callers came: whoever gives a connection back
--- hands it to the first, not to all. A caller that leaves gives up its place; one
--- whose turn had come already hands it on.
+-- A caller that asks for a connection gets a turn: an idle connection, or permission to open one
+-- while there are fewer than the limit. Otherwise it waits. Turns are given in the order in which
+-- callers asked: a connection that comes back goes to the first caller, and the others go on
+-- waiting. A caller that stops waiting gives up its place. If its turn has come already, it passes
+-- the turn on.
 --
--- So while anybody waits, nothing lies idle and all connections are in hands.
+-- So while a caller waits, no connection is idle: all are lent or are being opened.
 --
--- Callers and connections are what the driver takes for them
--- ("Redis.Internal.Network.Dedicated").
+-- The driver ("Redis.Internal.Network.Dedicated") chooses the types of callers and connections.
 module Redis.Internal.Network.Lending
   ( Lending,
     newLending,
@@ -36,21 +35,21 @@ import Data.Set (Set)
 import Data.Set qualified as Set
 import Redis.Internal.Network.Clock (Nanos)
 
--- | The state, given the types of callers and of connections.
+-- | The state of the lending.
 data Lending caller connection = Lending
   { lendingLimit :: Int,
-    -- | Since when each lies idle, the most recently used first.
+    -- | Idle connections, each with the time since which it is idle, the most recently used first.
     lendingIdle :: [(Nanos, connection)],
     lendingLent :: Set connection,
-    -- | How many callers are opening one.
+    -- | The number of callers that are opening a connection.
     lendingOpening :: Int,
-    -- | Who came first is first.
+    -- | Waiting callers, in the order in which they asked.
     lendingQueue :: Seq caller,
     lendingClosed :: Bool
   }
   deriving stock (Eq, Ord, Show)
 
--- | Nothing is open, and at most so many connections ever are.
+-- | A state without connections. The argument is the largest number of connections.
 newLending :: Int -> Lending caller connection
 newLending limit =
   Lending
@@ -62,50 +61,50 @@ newLending limit =
       lendingClosed = False
     }
 
--- | What happens.
+-- | An event.
 data Event caller connection
   = -- | A caller wants a connection.
     Asked caller
-  | -- | One that waits does not want it any more.
+  | -- | A waiting caller does not want a connection any more.
     GaveUp caller
-  | -- | Who had leave to open one has one now.
+  | -- | A caller with permission to open a connection has opened this one.
     Opened connection
-  | -- | Who had leave to open one has none.
+  | -- | A caller with permission to open a connection has not opened one.
     NotOpened
-  | -- | A connection is as it was, at this time.
+  | -- | A connection came back as it was lent, at this time.
     GaveBack Nanos connection
-  | -- | A connection is no use any more.
+  | -- | A lent connection cannot be used any more.
     Lost connection
-  | -- | The same, and who has it has leave to open another: 'Opened' or 'NotOpened'
-    -- follows.
+  | -- | Like 'Lost', and its caller has permission to open another connection: 'Opened' or
+    -- 'NotOpened' follows.
     Replacing connection
-  | -- | Those that lie idle since before this time may go.
+  | -- | Connections that became idle before this time are to be closed.
     IdleSince Nanos
-  | -- | All that lie idle may go.
+  | -- | All idle connections are to be closed.
     IdleUseless
-  | -- | Nobody gets one any more.
+  | -- | No more connections are lent.
     Closed
   deriving stock (Eq, Show)
 
--- | What a caller gets.
+-- | A caller's turn.
 data Turn connection
-  = -- | This connection.
+  = -- | The caller gets this connection.
     Use connection
-  | -- | Leave to open one: 'Opened' or 'NotOpened' follows.
+  | -- | Permission to open a connection: 'Opened' or 'NotOpened' follows.
     Open
-  | -- | Nothing: no more are lent.
+  | -- | No connection: no more are lent.
     NoMore
   deriving stock (Eq, Ord, Show)
 
--- | What is to be done.
+-- | An action for the driver.
 data Action caller connection
   = Give caller (Turn connection)
-  | -- | Nobody has it any more.
+  | -- | Close a connection that nobody has any more.
     Close connection
   deriving stock (Eq, Show)
 
--- | One step. \(O(\log n)\) in the connections; for 'GaveUp' linear in those who
--- wait, and for what goes through the idle ones in their number.
+-- | Takes one step. \(O(\log n)\) in the connections; linear in the waiting callers for 'GaveUp',
+-- in the idle connections for 'IdleSince' and 'IdleUseless', and in both for 'Closed'.
 step :: (Eq caller, Ord connection) => Event caller connection -> Lending caller connection -> (Lending caller connection, [Action caller connection])
 step event state = case event of
   Asked caller
@@ -140,7 +139,7 @@ step event state = case event of
     use caller connection given = (lend connection given, [Give caller (Use connection)])
     open caller given = (given {lendingOpening = lendingOpening given + 1}, [Give caller Open])
 
-    -- There is room for one more.
+    -- There is room for one more connection.
     offer given = case Seq.viewl (lendingQueue given) of
       caller :< queue -> open caller given {lendingQueue = queue}
       EmptyL -> (given, [])
@@ -149,7 +148,7 @@ step event state = case event of
       let (gone, kept) = List.partition useless (lendingIdle state)
        in (state {lendingIdle = kept}, map (Close . snd) gone)
 
--- | How many connections there are.
+-- | The numbers of connections and of waiting callers.
 data Counts = Counts
   { countLent :: Int,
     countIdle :: Int,
@@ -158,7 +157,7 @@ data Counts = Counts
   }
   deriving stock (Eq, Show)
 
--- | \(O(n)\) in the idle ones.
+-- | Counts connections and waiting callers. \(O(n)\) in the idle connections.
 counts :: Lending caller connection -> Counts
 counts state =
   Counts
@@ -172,16 +171,16 @@ counts state =
 lentOut :: Lending caller connection -> [connection]
 lentOut = Set.toList . lendingLent
 
--- | The callers that wait, the first of them first. \(O(n)\).
+-- | The waiting callers, in the order in which they asked. \(O(n)\).
 waiting :: Lending caller connection -> [caller]
 waiting = toList . lendingQueue
 
--- | Since when the one that has been idle longest is. \(O(n)\) in the idle ones.
+-- | When the longest idle connection became idle. \(O(n)\) in the idle connections.
 longestIdle :: Lending caller connection -> Maybe Nanos
 longestIdle state = case lendingIdle state of
   [] -> Nothing
   idle -> Just (minimum (map fst idle))
 
--- | Whether no more are lent.
+-- | Whether no more connections are lent.
 isClosed :: Lending caller connection -> Bool
 isClosed = lendingClosed

@@ -1,8 +1,8 @@
 {-# LANGUAGE MultiWayIf #-}
 
--- | A connection that is listened to: what comes is handed on by whole reads, in the
--- thread that reads, and nothing is read while that waits. What is sent leaves by a
--- thread of its own, so that whoever sends never waits for a peer.
+-- | A connection for messages that a server sends by itself. The thread that reads hands on the
+-- values that each read completes, and reads nothing more while the recipient makes it wait. A
+-- second thread sends, so a caller that sends never waits for the peer.
 module Redis.Internal.Network.Listener
   ( Listener,
     newListener,
@@ -35,21 +35,21 @@ import Redis.Internal.Protocol.Decode
 import Redis.Internal.Protocol.Repeated
 import System.IO.Error (ioeGetErrorString)
 
--- | A connection and what is to be sent on it.
+-- | A connection, and the bytes to be sent on it.
 data Listener = Listener
   { listenerWire :: Wire,
-    -- | Last first.
+    -- | The bytes to be sent, the last first.
     listenerUnsent :: TVar [ByteString],
-    -- | Why it has ended; the first counts.
+    -- | The cause of the end. The first cause counts.
     listenerEnd :: TVar (Maybe ConnectionCause),
-    -- | Empty while it is shut down or closed; 'False' once it is closed.
+    -- | Held while the transport is shut down or closed; 'False' once it is closed.
     listenerOpen :: MVar Bool,
     listenerHeard :: IORef Nanos,
-    -- | Whether what was read is being handed on.
+    -- | Whether the reading thread is handing on values.
     listenerHanding :: IORef Bool
   }
 
--- | Takes over the wire, which 'listen' closes.
+-- | A listener that takes over the wire; 'listen' closes it.
 newListener :: Wire -> IO Listener
 newListener listenerWire = do
   listenerUnsent <- newTVarIO []
@@ -59,12 +59,12 @@ newListener listenerWire = do
   listenerHanding <- newIORef False
   pure Listener {listenerWire, listenerUnsent, listenerEnd, listenerOpen, listenerHeard, listenerHanding}
 
--- | To be sent. Never blocks.
+-- | Queues bytes to be sent. Never blocks.
 say :: Listener -> ByteString -> IO ()
 say listener bytes = atomically (modifyTVar' (listenerUnsent listener) (bytes :))
 
--- | Ends it, for this reason. Any thread, any time, any number of times; never waits for
--- the peer.
+-- | Ends the connection, for this cause. Any thread may call it, at any time and any number of
+-- times. Never waits for the peer.
 hangUp :: Listener -> ConnectionCause -> IO ()
 hangUp listener cause = do
   first <- atomically $ do
@@ -75,14 +75,14 @@ hangUp listener cause = do
   when first . withMVar (listenerOpen listener) $ \open ->
     when open (transportShutdown (wireTransport (listenerWire listener)))
 
--- | When something came last; now, while that is still being handed on.
+-- | The time at which bytes came last; the present time while they are still being handed on.
 lastHeard :: Listener -> IO Nanos
 lastHeard listener = do
   handing <- readIORef (listenerHanding listener)
   if handing then preciseNanos else readIORef (listenerHeard listener)
 
--- | Reads until the connection ends, hands on what each read completes, closes the
--- connection, and says why it has ended. The thread should be masked.
+-- | Reads until the connection ends, and hands on the values that each read completes. Then closes
+-- the connection and returns the cause of its end. The calling thread should be masked.
 listen :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
 listen listener handOn = do
   silent <- newEmptyMVar
@@ -90,7 +90,7 @@ listen listener handOn = do
   -- Whatever is thrown, the descriptor must be freed.
   cause <- either broken id <$> try (reading listener handOn)
   hangUp listener cause
-  -- Who sends must be gone before the descriptor is.
+  -- The sending thread must have ended before the descriptor is freed.
   takeMVar silent
   modifyMVar_ (listenerOpen listener) (\_ -> False <$ transportClose transport)
   fromMaybe cause <$> readTVarIO (listenerEnd listener)
@@ -100,7 +100,7 @@ listen listener handOn = do
 broken :: SomeException -> ConnectionCause
 broken problem = BrokenConnection (maybe (displayException problem) ioeGetErrorString (fromException problem))
 
--- | Sends what is to be sent, until the end.
+-- | Sends the queued bytes until the connection ends.
 speak :: Listener -> IO ()
 speak listener = do
   next <- atomically $ do
@@ -119,7 +119,7 @@ speak listener = do
           ConnectionError ConnectionFailure {connectionCause} -> connectionCause
           other -> BrokenConnection (show other)
 
--- | The bytes from the start on that were read and not decoded.
+-- | The receive buffer and its capacity. Bytes that are not decoded yet begin at its start.
 data Buffer = Buffer (ForeignPtr Word8) Int
 
 reading :: Listener -> ([Came] -> IO ()) -> IO ConnectionCause
@@ -163,7 +163,8 @@ reading listener handOn = do
           | count == attemptWouldWrite -> transportWaitWritable transport *> receive bytes filled room
           | otherwise -> transportWaitReadable transport *> receive bytes filled room
 
-    -- What is left goes to the start; there is always room behind it.
+    -- Moves the undecoded bytes to the start, and doubles the buffer if they fill it: so there is
+    -- always room behind them.
     compact buffer@(Buffer bytes capacity) next filled
       | left == capacity = do
         larger <- mallocForeignPtrBytes (2 * capacity)

@@ -1,17 +1,16 @@
 -- | The connections of one node: a fixed number of multiplexers, each opened
 -- when it is first needed.
 --
--- A caller gets the multiplexer of the capability it runs on, so that cores do
--- not contend. With commands in flight on another one, that it submitted without
--- waiting, it stays there, so that what a thread submits is run in that order
+-- A caller gets the multiplexer of the capability that it runs on, so that cores do not contend. A
+-- thread with commands in flight on another multiplexer, which it submitted without waiting, stays
+-- with that one, so that its commands run in the order in which it submitted them
 -- ("Redis.Internal.Network.OrderCounts").
 --
--- At most one attempt to connect is made at a time. It belongs to the pool,
--- not to the caller that happened to need it: a caller that gives up waiting
--- does not stop it. After a failed attempt, and after a connection that was lost
--- before it had answered anybody, callers fail at once with the cause until the
--- backoff has passed ("Redis.Internal.Network.Reconnect"); whether to try again
--- later is the retry policy's decision.
+-- At most one attempt to connect is made at a time. It belongs to the pool, not to the caller that
+-- happened to need it: a caller that gives up waiting does not stop it. After a failed attempt, and
+-- after a connection that was lost before it had answered any command, callers fail at once with
+-- that cause until the backoff has passed ("Redis.Internal.Network.Reconnect"); the retry policy
+-- decides whether to try again later.
 module Redis.Internal.Network.MultiplexPool
   ( MultiplexPool,
     newMultiplexPool,
@@ -59,25 +58,26 @@ import System.Random (randomRIO)
 
 -- | One node's connections.
 data MultiplexPool = MultiplexPool
-  { -- | Where all its connections lead.
+  { -- | The endpoint of all its connections.
     poolEndpoint :: Endpoint,
     poolRole :: ConnectionRole,
     poolSetup :: ConnectionSetup,
-    -- | One cell per multiplexer; 'Nothing' before it is needed and after it died.
+    -- | One cell per multiplexer: 'Nothing' before it is needed and after it was dropped. A
+    -- multiplexer that has died stays until it is replaced.
     poolCells :: Array (IORef (Maybe Multiplexer)),
-    -- | Held for a few instructions, never while anything is waited for.
+    -- | Held for a few instructions; nothing blocks while it is held.
     poolState :: MVar PoolState,
     -- | Set once, while the state is held. Attempts to connect watch it.
     poolClosed :: TVar Bool,
-    -- | Told why an attempt to connect failed, or a connection was lost.
+    -- | Called with the cause when an attempt to connect failed, or a connection was lost.
     poolOnTrouble :: ConnectionCause -> IO ()
   }
 
 data PoolState = PoolState
   { stateAttempt :: Maybe Connecting,
     stateReconnect :: Reconnect,
-    -- | When 'reconnectNode' last dropped the connections, and which of those that
-    -- it has ever dropped were not gone by then.
+    -- | When 'reconnectNode' last dropped the connections, and those of all dropped connections
+    -- that were not gone by then.
     stateDropped :: Nanos,
     stateDraining :: [Multiplexer]
   }
@@ -85,8 +85,8 @@ data PoolState = PoolState
 -- | An attempt to connect: full when it is over.
 newtype Connecting = Connecting {attemptResult :: TMVar (Either ConnectionCause ())}
 
--- | A pool without any connection yet. Never blocks. The action is told of
--- every failed attempt and every lost connection.
+-- | A pool without any connection yet. Never blocks. The action is called after every failed
+-- attempt and every lost connection.
 newMultiplexPool :: ConnectionSetup -> ConnectionRole -> (ConnectionCause -> IO ()) -> Endpoint -> IO MultiplexPool
 newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
   capabilities <- getNumCapabilities
@@ -103,18 +103,18 @@ newMultiplexPool poolSetup poolRole poolOnTrouble poolEndpoint = do
   poolClosed <- newTVarIO False
   pure MultiplexPool {poolEndpoint, poolRole, poolSetup, poolCells, poolState, poolClosed, poolOnTrouble}
 
--- | Takes no more commands, waits up to so many seconds for those in flight,
--- and closes every connection, also those that were replaced and still wait for
--- replies. A second time with fewer seconds cuts the first short.
+-- | Takes no more commands, waits up to so many seconds for those in flight, and closes every
+-- connection, also replaced ones that still wait for replies. A second call with fewer seconds cuts
+-- the first one short.
 closeMultiplexPool :: Double -> MultiplexPool -> IO ()
 closeMultiplexPool grace pool = do
   (attempt, draining) <- withMVar (poolState pool) $ \state -> do
     atomically (writeTVar (poolClosed pool) True)
     pure (stateAttempt state, stateDraining state)
-  -- It sees that, ends, and closes what it opened.
+  -- The attempt sees that the pool is closed, closes its connection, and ends.
   for_ attempt (atomically . void . readTMVar . attemptResult)
   muxes <- liveMuxes pool
-  -- Together, or each would take its own grace.
+  -- All at once, or the grace periods would add up.
   waits <- mapM closeInBackground (muxes <> draining)
   mapM_ takeMVar waits
   where
@@ -125,17 +125,17 @@ closeMultiplexPool grace pool = do
         putMVar done ()
       pure done
 
--- | Drops the connections of a node that sends its clients in a circle, or has
--- forgotten who they are; the next command opens new ones. Commands in flight
--- are still answered.
+-- | Drops the connections of a node that redirects its clients in a circle, or that has forgotten
+-- their authentication; the next command opens new connections. Commands in flight are still
+-- answered.
 --
--- Takes the time when the command that complains was begun. Nothing is done if
--- the connections were dropped since: all commands of the old connection may
--- complain, and must not take each other's new one away.
+-- Takes the time at which the complaining command began. Does nothing if the connections were
+-- dropped after that: all commands of the old connection may complain, and must not drop each
+-- other's new one.
 reconnectNode :: MultiplexPool -> Nanos -> IO ()
 reconnectNode = reconnectWithin drainSeconds
 
--- | The same, given for how many seconds commands in flight are waited for.
+-- | Like 'reconnectNode', given for how many seconds to wait for commands in flight.
 reconnectWithin :: Double -> MultiplexPool -> Nanos -> IO ()
 reconnectWithin grace pool began = mask_ $ do
   now <- coarseNanos
@@ -149,7 +149,7 @@ reconnectWithin grace pool began = mask_ $ do
         pure (state {stateDropped = now, stateDraining = muxes <> still}, muxes)
   for_ dropped $ \mux -> spawn "redis drain" (void (try (closeMultiplexer grace mux) :: IO (Either SomeException ())))
 
--- | How long commands in flight are waited for when a connection is replaced.
+-- | For how many seconds a replaced connection waits for its commands in flight.
 drainSeconds :: Double
 drainSeconds = 5
 
@@ -164,18 +164,18 @@ forEachCell pool action = mapM_ action (cellList pool)
 
 -- | Whether the thread that submits a command waits for its reply at once.
 data Submitter
-  = -- | It does. It has nothing in flight but what it submitted before without
-    -- waiting, and its commands are not counted.
+  = -- | It waits. It can have nothing in flight but commands that it submitted earlier without
+    -- waiting, so this command is not counted.
     Waits
-  | -- | It goes on. Its commands are counted, and it is not kept waiting for a
-    -- connection that could not be opened the last time.
+  | -- | It goes on. Its commands are counted, and it does not wait for a connection when the last
+    -- attempt to open one has failed.
     GoesOn
   deriving stock (Eq)
 
--- | Submits a command and waits for what becomes of it, for as long as the given
--- time, or as the client's. Another thread's commands neither hold it up nor move it
--- to another connection, unless both have commands in flight that they did not wait
--- for, and count as one.
+-- | Submits a command and waits for its outcome, for at most the given time, or the client's
+-- command timeout if none is given. Commands of another thread neither delay it nor move it to
+-- another connection, unless both threads have commands in flight that they did not wait for and
+-- are counted in one cell.
 submitToNode :: MultiplexPool -> Maybe Nanos -> Request -> IO Arrival
 submitToNode pool patience encoded = do
   slot <- newResponseSlot
@@ -183,24 +183,23 @@ submitToNode pool patience encoded = do
   waitArrival slot
 {-# INLINE submitToNode #-}
 
--- | Submits a command without waiting for the reply. Blocks while a connection
--- is opened (at most the connect timeout, and not at all after one could not be),
--- while the queue is full (at most the command's time, and not at all while the time
--- of all in flight is over), or while commands that count as the thread's keep it
--- from its connection (at most the command's time). Never throws an 'Error': it
--- comes in the slot.
+-- | Submits a command and returns without waiting for its reply. Blocks in three cases: while a
+-- connection is opened, for at most the connect timeout (not at all if the last attempt failed);
+-- while the queue is full, for at most the command's patience (not at all if all commands in flight
+-- are past their deadlines); and while commands in flight that may be the thread's are on several
+-- connections, for at most the command's patience. Never throws an 'Error': it arrives in the slot.
 submitToNodeAsync :: MultiplexPool -> Maybe Nanos -> Request -> IO ResponseSlot
 submitToNodeAsync pool patience encoded = do
   slot <- newResponseSlot
   slot <$ submitToNodeSlot pool patience encoded slot
 {-# INLINE submitToNodeAsync #-}
 
--- | The same, with the reply in a slot that is there already.
+-- | Like 'submitToNodeAsync', but the reply arrives in a given slot.
 submitToNodeSlot :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
 submitToNodeSlot = submitAs GoesOn
 {-# INLINE submitToNodeSlot #-}
 
--- | The first half of 'submitToNode'.
+-- | Submits a command whose caller then waits for the slot: the first half of 'submitToNode'.
 submitWaiting :: MultiplexPool -> Maybe Nanos -> Request -> ResponseSlot -> IO ()
 submitWaiting = submitAs Waits
 
@@ -211,29 +210,29 @@ submitAs submitter pool patience encoded slot =
     Missing failure -> fillSlot slot (Failure failure)
 {-# INLINE submitAs #-}
 
--- | Submits requests that nothing may come between, each with the slot of its
--- reply. Blocks as 'submitToNodeAsync'.
+-- | Submits requests that must reach the server with nothing in between, each with the slot for its
+-- reply. Blocks like 'submitToNodeAsync'.
 submitRunToNode :: MultiplexPool -> Maybe Nanos -> [(Request, ResponseSlot)] -> IO ()
 submitRunToNode pool patience run =
   muxOf GoesOn pool patience >>= \case
     Found mux key -> submitRunTo mux Terms {termsOrderKey = key, termsPatience = patience} run
     Missing failure -> mapM_ ((`fillSlot` Failure failure) . snd) run
 
--- | Makes sure that the calling thread's connection is open, or says why it
--- cannot be. Blocks while it is opened.
+-- | Makes sure that the calling thread's connection is open, or returns why it cannot be opened.
+-- Blocks while it is opened.
 connectNode :: MultiplexPool -> IO (Either Error ())
 connectNode pool =
   muxOf Waits pool Nothing >>= \case
     Found _ _ -> pure (Right ())
     Missing failure -> pure (Left failure)
 
--- | A connection, and as whose the commands of the thread that asked count there; or
--- why there is none.
+-- | A connection and the key under which the calling thread's commands are counted on it, or the
+-- error if there is no connection.
 data Found
   = Found Multiplexer OrderKey
   | Missing Error
 
--- | The calling thread's multiplexer. Blocks as 'submitToNodeAsync'.
+-- | The calling thread's multiplexer. Blocks like 'submitToNodeAsync'.
 muxOf :: Submitter -> MultiplexPool -> Maybe Nanos -> IO Found
 muxOf submitter pool patience
   | count == 1 = atCell 0 noOrderKey
@@ -283,16 +282,16 @@ inFlightCells pool key = do
   found <- mapM (\index -> (,) index <$> inFlightIn pool key index) [0 .. sizeofArray (poolCells pool) - 1]
   pure ([index | (index, Some) <- found], [index | (index, Perhaps) <- found])
 
--- | Where a thread goes that waits for its reply: where it has commands in flight,
--- or may have. It never waits for that.
+-- | The cell for a thread that waits for its reply: one where it has commands in flight, otherwise
+-- one where it may have, otherwise its own. Never blocks.
 stayWith :: MultiplexPool -> Int -> OrderKey -> IO Int
 stayWith pool mine key = do
   (certain, possible) <- inFlightCells pool key
   pure (case certain <> possible of index : _ -> index; [] -> mine)
 
--- | Where a thread goes on that may have commands in flight elsewhere: where
--- they are, if that is known; otherwise it waits until all but one of the cells that
--- come into question have been answered, for at most the command's time.
+-- | The cell for a thread that does not wait for its reply and may have commands in flight
+-- elsewhere: the cell where it has them, if that is known. Otherwise waits until at most one of the
+-- possible cells has commands in flight, for at most the command's patience.
 settleOrder :: MultiplexPool -> Int -> OrderKey -> Maybe Nanos -> IO (Either Error Int)
 settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
   where
@@ -310,12 +309,12 @@ settleOrder pool mine key patience = coarseNanos >>= go (0 :: Int)
               if turns < 100 then yield else threadDelay 100
               go (turns + 1) began
 
--- | How long a command is given; 'maxBound' is for ever.
+-- | The patience of a command; 'maxBound' is for ever.
 patienceOf :: MultiplexPool -> Maybe Nanos -> Nanos
 patienceOf pool = fromMaybe (fromMaybe maxBound (muxCommandTimeout (sharedSettings (poolSetup pool) (poolEndpoint pool) 0)))
 
--- | Opens the multiplexer of a cell, or waits for the attempt in flight. While
--- attempts fail, only who waits for a reply anyway waits for the next one.
+-- | Opens the multiplexer of a cell, or waits for the attempt that is under way. While attempts
+-- fail, only a caller that waits for its reply anyway waits for the next attempt.
 openCell :: Submitter -> MultiplexPool -> Maybe Nanos -> Int -> IO (Either Error Multiplexer)
 openCell submitter pool patience index = join . mask_ . modifyMVar (poolState pool) $ \state -> do
   present <- readIORef cell
@@ -339,7 +338,7 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
     cell = indexArray (poolCells pool) index
     notSent = Left . ConnectionError . ConnectionFailure NotSent (poolEndpoint pool)
     limit = patienceOf pool patience
-    -- Nothing is thrown to the caller when its time is over.
+    -- By a timer in the transaction: no exception is thrown to the caller when its time is over.
     awaitAttempt attempt = do
       over <- if limit == maxBound then newTVarIO False else registerDelay (fromIntegral (min 1000000000000000 limit `quot` 1000))
       result <- atomically ((Just <$> readTMVar (attemptResult attempt)) `orElse` (Nothing <$ (readTVar over >>= check)))
@@ -348,7 +347,7 @@ openCell submitter pool patience index = join . mask_ . modifyMVar (poolState po
         Just (Right ()) -> openCell submitter pool patience index
         Nothing -> pure (Left (TimeoutError (TimeoutFailure NotSent (durationFromNanos limit))))
 
--- | The body of an attempt: opens one connection and tells everybody.
+-- | The body of an attempt: opens one connection, and tells the callers that wait for it.
 runAttempt :: MultiplexPool -> Int -> Connecting -> IO ()
 runAttempt pool index attempt = do
   let setup = poolSetup pool
@@ -361,7 +360,7 @@ runAttempt pool index attempt = do
   outcome <- try (openConnection setup purpose settings (lost pool) endpoint)
   let opened = case outcome of
         Right result -> establishedMux <$> result
-        -- A defect, or memory: nobody throws to this thread.
+        -- A defect, or a lack of memory: nobody throws to this thread.
         Left (unexpected :: SomeException) -> Left (ConnectFailed (show unexpected))
   now <- coarseNanos
   random <- randomRIO (0, 1)
@@ -385,11 +384,11 @@ runAttempt pool index attempt = do
                   poolOnTrouble pool cause
               )
             )
-  -- In this order the hooks have a failure before any caller does.
+  -- In this order the hooks learn of a failure before any caller does.
   after `finally` atomically (putTMVar (attemptResult attempt) result)
 
--- | What a multiplexer says when it ends. The cell keeps it: the next command
--- finds it closed and replaces it.
+-- | Called when a multiplexer has ended. The cell keeps it: the next command finds it closed and
+-- replaces it.
 lost :: MultiplexPool -> Lifetime -> IO ()
 lost pool life = do
   now <- coarseNanos
@@ -401,6 +400,6 @@ lost pool life = do
 tellHooks :: MultiplexPool -> ConnectionEvent -> IO ()
 tellHooks pool = observeConnection (configHooks (setupConfig (poolSetup pool)))
 
--- | Of the open connections. Takes the lock of each for a moment.
+-- | The gauges of the open connections. Takes the lock of each for a moment.
 poolGauges :: MultiplexPool -> IO [MuxGauges]
 poolGauges pool = liveMuxes pool >>= filterM isOpen >>= mapM muxGauges

@@ -1,15 +1,14 @@
--- | Many callers, one connection.
+-- | A multiplexer: one connection that many callers share.
 --
 -- A caller encodes its command straight into the connection's buffer, under a
 -- short lock, and gets a 'ResponseSlot'. Replies come in the order of the
 -- commands, so the n-th goes to the n-th slot; a caller that stops waiting
 -- forgets its slot and changes nothing for the others.
 --
--- Three threads serve a connection, all on the capability it was made for:
--- the reader, which does all the work in the ordinary case; the writer, for
--- when the socket is full; the watchdog, for what does not happen. Callers
--- help: the one whose command makes half of what is usually in flight unsent
--- sends it (see @flushMark@).
+-- Three threads serve a connection, all on the capability it was made for: the reader, which does
+-- all the work in the ordinary case; the writer, which sends when the socket is full; the watchdog,
+-- which notices what does not happen. Callers help: a caller sends the unsent commands itself when,
+-- with its own, they are half of those usually in flight (see @flushMark@).
 --
 -- Rejected: a writer thread that sends everything, which costs a switch per
 -- flush and makes client and server take turns when callers wait for replies;
@@ -68,8 +67,8 @@ import Redis.Internal.Network.Worker (expiry, spawnOn)
 import Redis.Internal.Network.WriteBuffer
 import Redis.Internal.Protocol.Encode (Request, request, requestSize)
 
--- | Takes over a connected transport and starts its threads. From here on the
--- transport is closed by the multiplexer.
+-- | Takes over a connected transport and starts the threads of the connection. From here on the
+-- multiplexer closes the transport.
 openMultiplexer :: MuxSettings -> Transport -> IO Multiplexer
 openMultiplexer settings transport = mask_ $ do
   order <- case muxWeight settings of
@@ -82,13 +81,13 @@ openMultiplexer settings transport = mask_ $ do
   void (spawnHere "watchdog" (watchdogLoop mux (probe mux)))
   pure mux
 
--- | Takes no more commands, waits up to so many seconds for those in flight,
--- and closes. Blocks until the descriptor is free.
+-- | Takes no more commands, waits up to so many seconds for those in flight, and closes the
+-- connection. Blocks until the descriptor is free.
 closeMultiplexer :: Double -> Multiplexer -> IO ()
 closeMultiplexer grace mux = do
   after <- withLock mux $ do
     life <- lifeOf mux
-    -- To be refused.
+    -- They come in and are refused.
     when (life == Open) (callAll (muxRoom mux))
     transition mux Drains
   wake mux after
@@ -103,50 +102,50 @@ abortMultiplexer mux = do
   killMultiplexer mux ClosedLocally
   awaitGone mux
 
--- | On what terms a command is submitted.
+-- | The terms on which a command is submitted.
 data Terms = Terms
-  { -- | As whose it is counted.
+  { -- | The key of the thread that the command is counted for.
     termsOrderKey :: OrderKey,
-    -- | How long from submitting to the reply; 'Nothing' is as long as the
-    -- connection gives, 'maxBound' is for ever.
+    -- | The command's patience: how long it may take from submitting to the reply. 'Nothing' is the
+    -- connection's command timeout, 'maxBound' is for ever.
     termsPatience :: Maybe Nanos
   }
 
--- | Not counted, with the connection's timeout.
+-- | The terms of a command that is not counted and has the connection's command timeout.
 usualTerms :: Terms
 usualTerms = Terms {termsOrderKey = noOrderKey, termsPatience = Nothing}
 
--- | Submits a command and waits for what becomes of it.
+-- | Submits a command and waits for its outcome.
 --
--- An asynchronous exception leaves the connection as it is: a command that was
--- submitted is sent, and its reply is dropped.
+-- An asynchronous exception leaves the connection as it is: a command that has been submitted is
+-- sent, and its reply is dropped.
 submitCommand :: Multiplexer -> Terms -> Request -> IO Outcome
 submitCommand mux terms encoded = submitCommandAsync mux terms encoded >>= waitSlotResult
 
--- | Submits a command without waiting for the reply. Blocks while the queue is
--- full, for at most the command's time. Never throws an 'Error': a dead
--- connection fills the slot.
+-- | Submits a command and returns without waiting for its reply. Blocks while the queue is full,
+-- for at most the command's patience. Never throws an 'Error': a dead connection fills the slot.
 submitCommandAsync :: Multiplexer -> Terms -> Request -> IO ResponseSlot
 submitCommandAsync mux terms encoded = do
   slot <- newResponseSlot
   slot <$ submitTo mux terms encoded slot
 {-# INLINE submitCommandAsync #-}
 
--- | The same, with the reply in a slot that is there already.
+-- | Like 'submitCommandAsync', but the reply arrives in a given slot.
 submitTo :: Multiplexer -> Terms -> Request -> ResponseSlot -> IO ()
 submitTo mux terms encoded slot =
-  -- Forced here: the lock must never meet a caller's exception.
+  -- Forced here, so that no exception of the caller's is thrown under the lock.
   encoded `seq` mask_ (enter mux terms (One encoded slot))
 {-# INLINE submitTo #-}
 
--- | Submits requests that nothing may come between (ASKING and a command,
--- MULTI … EXEC); one slot each. Otherwise as 'submitCommandAsync'.
+-- | Submits requests that must reach the server with nothing in between (ASKING and a command,
+-- MULTI … EXEC); one slot each. Otherwise like 'submitCommandAsync'.
 submitRun :: Multiplexer -> Terms -> [Request] -> IO [ResponseSlot]
 submitRun mux terms requests = do
   slots <- mapM (const newResponseSlot) requests
   slots <$ submitRunTo mux terms (zip requests slots)
 
--- | The same, with the replies in slots that are there already.
+-- | Like 'submitRun', but the replies arrive in given slots. A run longer than the ring fails with
+-- 'RunTooLong'.
 submitRunTo :: Multiplexer -> Terms -> [(Request, ResponseSlot)] -> IO ()
 submitRunTo mux terms run
   | count > ringCapacity (muxRing mux) = mapM_ ((`fillSlot` Failure (RefusedError (RunTooLong count))) . snd) run
@@ -198,11 +197,10 @@ data Submission = Submission
     submissionDeadline :: Nanos
   }
 
--- | Puts requests in the buffer and their slots in the ring, or fails the slots.
--- Masked.
+-- | Puts requests in the buffer and their slots in the ring, or fails the slots. Call it masked.
 enter :: Multiplexer -> Terms -> Batch -> IO ()
 enter mux terms batch = do
-  -- A thunk for each of these would be a tenth of what a submit allocates.
+  -- Strict: a thunk for each of these would be allocated with every submit.
   let !submissionPatience = fromMaybe (usualPatience mux) (termsPatience terms)
       !submissionCount = batchCount batch
       !submissionBytes = batchSize batch
@@ -227,29 +225,28 @@ enter mux terms batch = do
             waitForRoom mux submission waiter
     _ -> refuse mux batch
 
--- | How long commands are given that say nothing else.
+-- | The patience of commands that state none.
 usualPatience :: Multiplexer -> Nanos
 usualPatience mux = fromMaybe maxBound (muxCommandTimeout (muxSettings mux))
 {-# INLINE usualPatience #-}
 
--- | Later by so much, or never.
+-- | The time plus the patience; 'maxBound', which is never, if that overflows.
 plus :: Nanos -> Nanos -> Nanos
 plus now patience = if patience >= maxBound - now then maxBound else now + max 0 patience
 {-# INLINE plus #-}
 
--- | Whether the time of all in flight is over, so that there is no telling when
--- there will be room: then nobody is made to wait for it, or a thread that
--- submits many commands to a frozen server would wait anew for each. A late reply
--- ends it. Under the lock.
+-- | Whether all commands in flight are past their deadlines, so that nobody can tell when there
+-- will be room. Then no caller waits for room: a thread that submits many commands to a frozen
+-- server would wait anew for each. A late reply ends this state. Call it under the lock.
 allOverdue :: Multiplexer -> IO Bool
 allOverdue mux = do
   same <- (==) <$> readWord mux wordOverdue <*> ringTail (muxRing mux)
   unanswered <- (==) <$> readWord mux wordOverdueFrom <*> ringHead (muxRing mux)
   pure (same && unanswered)
 
--- | Asks the peer for a sign of life. Never blocks: with the queue full there
--- is enough that the peer could answer, and the watchdog, which asks, must not
--- wait for room that only it can make.
+-- | Sends a PING, as a request for a sign of life. Does nothing if there is no room: with a full
+-- queue the peer has enough commands that it could answer. The watchdog calls this, so it must not
+-- wait for room that only the watchdog can make.
 probe :: Multiplexer -> IO ()
 probe mux = mask_ $ do
   slot <- newResponseSlot
@@ -275,15 +272,15 @@ probe mux = mask_ $ do
   where
     ping = request ["PING"]
 
--- | The second half of @enter@, when there is room. Has the lock, gives it back,
--- and sends if that is this caller's turn ("Redis.Internal.Network.Wakeup").
+-- | The second half of @enter@, when there is room. The caller holds the lock. This function
+-- releases the lock, and sends if it is the caller's turn ("Redis.Internal.Network.Wakeup").
 append :: Multiplexer -> Submission -> IO ()
 append mux !submission = do
   let count = submissionCount submission
       bytes = submissionBytes submission
   ready <- (&&) <$> bufferReady (muxBuffer mux) bytes <*> ringReady (muxRing mux) count
-  -- Before anything is changed: there may be no memory, and then the caller is
-  -- told and the connection lives on.
+  -- Memory is made before anything is changed: if there is none, the caller is told and the
+  -- connection lives on.
   unless ready $
     (bufferReserve (muxBuffer mux) bytes *> ringReserve (muxRing mux) count)
       `onException` (admitWaiting mux *> putMVar (muxLock mux) ())
@@ -304,10 +301,10 @@ append mux !submission = do
       sendBlock mux block
     _ -> putMVar (muxLock mux) ()
   wake mux after
--- Inlined where a command comes in, so that no submission is allocated for it.
+-- Inlined where a command comes in, so that no 'Submission' is allocated for it.
 {-# INLINE append #-}
 
--- Under the lock.
+-- Call it under the lock.
 push :: Multiplexer -> Submission -> Request -> ResponseSlot -> IO ()
 push mux Submission {submissionTerms = Terms {termsOrderKey}, submissionDeadline, submissionPatience} encoded slot = do
   size <- appendRequest (muxBuffer mux) encoded
@@ -325,8 +322,7 @@ push mux Submission {submissionTerms = Terms {termsOrderKey}, submissionDeadline
       }
 {-# INLINE push #-}
 
--- | Keeps for the watchdog what it must know of the times of those in flight.
--- Under the lock.
+-- | Notes the deadline and the patience of a submission for the watchdog. Call it under the lock.
 noteTimes :: Multiplexer -> Submission -> IO ()
 noteTimes mux submission = do
   earliest <- readWord mux wordEarliest
@@ -335,7 +331,7 @@ noteTimes mux submission = do
     Nothing -> pure ()
     Just patience -> do
       noteShortest mux submission
-      -- Who waits for ever leaves it to the silence limit when that is over.
+      -- A command that waits for ever does not lengthen the silence limit.
       when (patience < maxBound) $ do
         answered <- ringHead (muxRing mux)
         until' <- readWord mux wordLongestUntil
@@ -346,8 +342,8 @@ noteTimes mux submission = do
     deadline = fromIntegral (submissionDeadline submission)
 {-# INLINE noteTimes #-}
 
--- | Has the watchdog look more often if somebody has less time than anybody had.
--- Under the lock.
+-- | Makes the watchdog tick more often if a command has less patience than any before. Call it
+-- under the lock.
 noteShortest :: Multiplexer -> Submission -> IO ()
 noteShortest mux submission = do
   shortest <- readWord mux wordShortest
@@ -357,25 +353,25 @@ noteShortest mux submission = do
   where
     patience = fromIntegral (submissionPatience submission)
 
--- | How many unsent commands make their submitter send them, given what has
--- been in flight of late. Few callers are served best at once; with many,
--- sending half of them while the other half is still being answered keeps both
--- sides busy, and no more than 128 wait for company.
+-- | The flush mark: how many unsent commands make their submitter send them, given the recent peak
+-- of commands in flight. Sending at once is best with few callers. With many, sending half of the
+-- commands while the other half is still being answered keeps both sides busy. No more than 128
+-- commands wait for others.
 --
 -- The fraction and the bounds were measured (docs/adr/0001-multiplexer.md).
 flushMark :: Int -> Int
 flushMark peak = max 1 (min 128 (peak `quot` (2 * peakUnit)))
 
--- | The most that has been in flight of late, in parts of 'peakUnit', after one
--- more command; a peak is half forgotten after 180 commands.
+-- | The recent peak of commands in flight, in parts of 'peakUnit', after one more command. A peak
+-- is half forgotten after 180 commands.
 --
--- Not what is in flight at the moment: a node of a cluster that has answered
+-- The present number of commands in flight would not do: a node of a cluster that has answered
 -- everything would be sent its next commands one by one, then by twos and fours.
 peakAfter :: Int -> Int -> Int
 peakAfter before busy = max (busy * peakUnit) (before - before `quot` peakUnit)
 
--- | Waits to be called, or told that the command's time is over. What it has
--- waited is part of that time.
+-- | Waits for room, or until the deadline of the command has passed. The wait is part of the
+-- command's patience.
 waitForRoom :: Multiplexer -> Submission -> Waiter -> IO ()
 waitForRoom mux !submission waiter =
   -- Interruptible, like every wait for room.
@@ -390,11 +386,12 @@ waitForRoom mux !submission waiter =
   where
     leave = withLockAlways mux (leaveQueue (muxRoom mux) waiter *> admitWaiting mux)
 
--- | Fails slots of commands that never found room.
+-- | Fails the slots of commands that found no room in time.
 tooLate :: Submission -> IO ()
 tooLate submission = failBatch (TimeoutError (TimeoutFailure NotSent (durationFromNanos (submissionPatience submission)))) (submissionBatch submission)
 
--- | Fails slots of commands that came too late. Has the lock, gives it back.
+-- | Fails the slots of commands that came after the connection had stopped taking commands. The
+-- caller holds the lock; this function releases it.
 refuse :: Multiplexer -> Batch -> IO ()
 refuse mux batch = do
   cause <- deathCause mux
@@ -404,26 +401,25 @@ refuse mux batch = do
 failBatch :: Error -> Batch -> IO ()
 failBatch failure = eachOf (\_ slot -> fillSlot slot (Failure failure))
 
--- | Has commands counted from now on: those before were the handshake's. Nothing is in
--- flight.
+-- | Counts commands from now on: those before were the handshake's. Nothing may be in flight.
 countFromHere :: Multiplexer -> IO ()
 countFromHere mux = ringTail (muxRing mux) >>= writeWord mux wordCountedFrom
 
--- | Where it leads.
+-- | The endpoint of the connection.
 muxEndpoint :: Multiplexer -> Endpoint
 muxEndpoint = transportEndpoint . muxTransport
 
--- | Whether it takes commands. May be out of date when it returns.
+-- | Whether the connection takes commands. May be out of date when it returns.
 isOpen :: Multiplexer -> IO Bool
 isOpen mux = (== Open) <$> lifeOf mux
 {-# INLINE isOpen #-}
 
--- | A look at the queues of one connection.
+-- | The sizes of one connection's queues.
 --
 -- @since 0.1.0.0
 data MuxGauges = MuxGauges
-  { -- | Commands submitted and not yet answered, sent or not. One that its caller
-    -- no longer waits for counts until its reply has come.
+  { -- | Commands submitted and not yet answered, sent or not. A command that its caller no longer
+    -- waits for counts until its reply has come.
     gaugeInFlight :: Int,
     -- | Encoded bytes that nobody has begun to send.
     gaugeQueuedBytes :: Int,
@@ -432,7 +428,7 @@ data MuxGauges = MuxGauges
   }
   deriving stock (Eq, Show)
 
--- | Takes the lock for a moment.
+-- | The sizes of the queues at this moment. Takes the lock for a moment.
 muxGauges :: Multiplexer -> IO MuxGauges
 muxGauges mux = withLock mux $ do
   gaugeInFlight <- inFlight mux
@@ -444,7 +440,7 @@ muxGauges mux = withLock mux $ do
 awaitGone :: Multiplexer -> IO ()
 awaitGone = atomically . untilGone
 
--- | Retries until it is.
+-- | Retries until the connection has ended and everybody has been told.
 untilGone :: Multiplexer -> STM ()
 untilGone = readTMVar . muxGone
 

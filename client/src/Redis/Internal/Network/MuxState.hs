@@ -1,14 +1,14 @@
--- | What the parts of a 'Multiplexer' share.
+-- | The state of a 'Multiplexer', which its parts share.
 --
--- A multiplexer has one lock, held for the time it takes to copy one request;
--- nothing that can block is done under it. Under the lock: the front block of the
--- write buffer, pushing to the ring, the queue for room, the state of
--- "Redis.Internal.Network.Wakeup", and every word below except 'wordSent' (whoever
--- has the right to send) and 'wordReads' (the reader).
+-- A multiplexer has one lock, held for the time it takes to copy one request; nothing that can
+-- block is done under it. The lock guards the front block of the write buffer, pushing to the ring,
+-- the queue for room, the state of "Redis.Internal.Network.Wakeup", and every word below except
+-- 'wordSent' (which the holder of the right to send writes) and 'wordReads' (which the reader
+-- writes).
 --
--- The /right to send/ is a second, longer-lived lock, which is part of that state:
--- whoever has it may swap the blocks and write to the transport, without the lock.
--- It is asked for, never waited for, except by the reader at the end.
+-- The /right to send/ is a second, longer-lived lock, which is part of that state. Its holder may
+-- swap the blocks, under the first lock, and write to the transport, without it. A thread asks for
+-- the right and never waits for it, except the reader at the end.
 --
 -- Death is a state, not an exception: 'killMultiplexer' records the cause
 -- once and shuts the transport down; the reader, woken by that, fails every
@@ -82,43 +82,44 @@ import Redis.Internal.Protocol.Decode (DecodeLimits)
 import Redis.Value (Value)
 import Prelude hiding (Word)
 
--- | What a multiplexer is told when it is made.
+-- | The settings of a multiplexer.
 data MuxSettings = MuxSettings
-  { -- | Commands in flight at most.
+  { -- | The largest number of commands in flight.
     muxMaxInFlight :: Int,
-    -- | Encoded bytes not yet sent at most; one larger command may exceed it
+    -- | The largest number of encoded bytes that are not sent yet. One larger command may exceed it
     -- when nothing else is queued.
     muxMaxQueued :: Int,
     muxDecodeLimits :: DecodeLimits,
-    -- | From submitting to the reply, for commands that say nothing else;
-    -- 'Nothing' waits for ever.
+    -- | The patience of commands that state none: from submitting to the reply. 'Nothing' waits for
+    -- ever.
     muxCommandTimeout :: Maybe Nanos,
-    -- | Silence, with bytes outstanding, before a probe, and again before death.
-    -- Both are longer while a command in flight is given more than twice that.
+    -- | How long the peer may be silent while commands are in flight before it is probed, and again
+    -- before the connection is ended. Both are longer while a command in flight has a patience of
+    -- more than twice this limit.
     muxSilenceLimit :: Maybe Nanos,
     muxPolling :: Polling,
-    -- | Whether no other connection of the client needs its capability, so that
-    -- the reader may poll whatever is in flight.
+    -- | Whether no other connection of the client needs its capability, so that the reader may poll
+    -- however many commands are in flight.
     muxAlone :: Bool,
-    -- | How much memory it has at rest.
+    -- | How much memory the connection has at rest.
     muxWeight :: Weight,
     -- | The capability its threads run on.
     muxCapability :: Int,
-    -- | Where it is counted how commands went, if anywhere, from 'wordCountedFrom' on.
+    -- | The tally of how commands went, if there is one. Counts commands from 'wordCountedFrom' on.
     muxTally :: Maybe Tally,
     -- | Called by the reader with every push; must be quick and must not throw.
     muxOnPush :: Value -> IO (),
-    -- | Set if pushes are expected, which then are never waited for unwatched: called
-    -- once by the reader at the end, after the last push and reply, before any waiter
-    -- is told.
+    -- | Set if pushes are expected; then the reader always watches the socket while it sleeps.
+    -- Called once by the reader at the end, after the last push and reply, before any waiting
+    -- caller is told.
     muxOnLastWord :: Maybe (IO ()),
-    -- | Called once by the reader, after every waiter has been told.
+    -- | Called once by the reader, after every waiting caller has been told.
     muxOnDeath :: ConnectionCause -> IO ()
   }
 
--- | For how many callers a connection is.
+-- | The number of callers that a connection is for.
 data Weight
-  = -- | Buffers for the commands of many, and counts of whose they are.
+  = -- | Buffers for the commands of many callers, and counts of each thread's commands.
     ManyCallers
   | -- | Small buffers, which grow when they must, and no counts.
     OneCaller
@@ -129,17 +130,17 @@ data Multiplexer = Multiplexer
   { muxSettings :: MuxSettings,
     muxTransport :: Transport,
     muxLock :: MVar (),
-    -- | Why it is dead, once it is.
+    -- | The cause of the connection's death, once it is dead.
     muxCause :: IORef ConnectionCause,
     muxBuffer :: WriteBuffer,
     muxRing :: PendingRing,
-    -- | When they were sent.
+    -- | When the commands in flight were sent.
     muxMarks :: SendMarks,
-    -- | What the writer must send first: the block and how much of it is sent.
+    -- | The block that the writer must send first, and how many bytes of it are sent.
     muxLeftover :: IORef (Maybe (Block, Int)),
     muxReaderWake :: MVar (),
     muxWriterWake :: MVar (),
-    -- | With a time limit, so not an 'MVar'.
+    -- | A 'TMVar', because the watchdog waits with a time limit.
     muxWatchdogWake :: TMVar (),
     muxRoom :: RoomQueue,
     -- | The packed 'Wakeup' and the words.
@@ -158,13 +159,13 @@ instance Eq Multiplexer where
 newMuxState :: MuxSettings -> Transport -> OrderCounts -> IO Multiplexer
 newMuxState muxSettings muxTransport muxOrder = do
   muxLock <- newMVar ()
-  -- Of a connection that is closed when nothing is in flight any more.
+  -- The cause while a connection drains, and at its end.
   muxCause <- newIORef ClosedLocally
   muxBuffer <- newWriteBuffer $ case muxWeight muxSettings of
     ManyCallers -> 16 * 1024
     OneCaller -> 1024
   nobody <- newFilledSlot (Failure (ConnectionError (ConnectionFailure NotSent (transportEndpoint muxTransport) ClosedLocally)))
-  -- Room for a handshake however low the limit: it is one run.
+  -- A handshake is one run, and must fit however low the limit is.
   muxRing <- newPendingRing (max 16 (muxMaxInFlight muxSettings)) nobody
   muxMarks <- newSendMarks $ case muxWeight muxSettings of
     ManyCallers -> 256
@@ -212,15 +213,15 @@ withLock mux action = mask_ $ do
   pure result
 {-# INLINE withLock #-}
 
--- | The same, for what must be done: not even the wait is interrupted. It is
--- bounded, because the lock is only ever held for a copy.
+-- | Like 'withLock', for an action that must be done: not even the wait for the lock is
+-- interrupted. That wait is bounded, because the lock is only ever held for a copy.
 withLockAlways :: Multiplexer -> IO a -> IO a
 withLockAlways mux action = uninterruptibleMask_ (withLock mux action)
 {-# INLINE withLockAlways #-}
 
--- | Ends a multiplexer, for the first cause that is given; but why a server turned
--- this client away counts more than that a send to it failed. \(O(1)\); does not
--- wait for the waiters to be told, see 'muxGone'.
+-- | Ends a multiplexer. The first cause counts, except that the error with which a server turned
+-- this client away replaces a failed send. \(O(1)\); does not wait until the waiting callers have
+-- been told, see 'muxGone'.
 killMultiplexer :: Multiplexer -> ConnectionCause -> IO ()
 killMultiplexer mux cause = do
   after <- withLockAlways mux $ do
@@ -244,17 +245,17 @@ unlessRefused earlier _ = earlier
 deathCause :: Multiplexer -> IO ConnectionCause
 deathCause = readIORef . muxCause
 
--- | Where the parties stand. Without the lock it may be a little old.
+-- | The state of the connection's parties. Without the lock it may be a little old.
 wakeup :: Multiplexer -> IO Wakeup
 wakeup mux = fromWord <$> readWord mux wordWakeup
 {-# INLINE wakeup #-}
 
--- | Whether commands are taken. Without the lock it may be a little old.
+-- | Whether the connection takes commands. Without the lock it may be a little old.
 lifeOf :: Multiplexer -> IO Life
 lifeOf mux = wakeupLife <$> wakeup mux
 {-# INLINE lifeOf #-}
 
--- | Takes the step for an event. Under the lock; afterwards 'wake'.
+-- | Takes the step for an event. Call it under the lock, and 'wake' afterwards.
 transition :: Multiplexer -> Event -> IO Step
 transition mux event = do
   before <- wakeup mux
@@ -263,7 +264,7 @@ transition mux event = do
   pure after
 {-# INLINE transition #-}
 
--- | Wakes whom a step says. Without the lock. \(O(1)\), never blocks.
+-- | Wakes the threads that a step names. Call it without the lock. \(O(1)\), never blocks.
 wake :: Multiplexer -> Step -> IO ()
 wake mux after = do
   when (wakesWatchdog after) (wakeWatchdog mux)
@@ -280,8 +281,7 @@ wakeWatchdog :: Multiplexer -> IO ()
 wakeWatchdog mux = void (atomically (tryPutTMVar (muxWatchdogWake mux) ()))
 {-# NOINLINE wakeWatchdog #-}
 
--- | A word of 'muxWords'. Those that different threads write lie on different
--- cache lines.
+-- | A word of 'muxWords'. Words that different threads write lie on different cache lines.
 newtype Word = Word Int
 
 -- | The packed 'Wakeup'.
@@ -296,45 +296,46 @@ wordQueued = Word 1
 wordPeak :: Word
 wordPeak = Word 2
 
--- | No later than the first deadline of those in flight.
+-- | A time that is no later than the first deadline of the commands in flight.
 wordEarliest :: Word
 wordEarliest = Word 3
 
--- | From where to where nobody in flight had time left when it was last looked at.
+-- | From which position to which all commands were past their deadlines when the watchdog looked
+-- last.
 wordOverdueFrom, wordOverdue :: Word
 wordOverdueFrom = Word 9
 wordOverdue = Word 4
 
--- | The shortest time that a command was given, of those with a time of their own.
+-- | The shortest patience of a command, of those that state one or waited for room.
 wordShortest :: Word
 wordShortest = Word 5
 
--- | The longest time that a command was given, of those with a time of their own;
--- it counts until the command at the second word is answered.
+-- | The longest patience of a command, of those that state one. It counts until all commands before
+-- the position in the second word are answered.
 wordLongest, wordLongestUntil :: Word
 wordLongest = Word 6
 wordLongestUntil = Word 7
 
--- | Replies that had come when it died.
+-- | The number of replies that had come when the connection died.
 wordReplies :: Word
 wordReplies = Word 8
 
--- | The first command that is counted: those before are the handshake's.
+-- | The position of the first command that the tally counts: those before are the handshake's.
 wordCountedFrom :: Word
 wordCountedFrom = Word 10
 
--- | Bytes ever accepted by the kernel. Whoever has the right to send.
+-- | Bytes ever accepted by the kernel. Written by the holder of the right to send.
 wordSent :: Word
 wordSent = Word 16
 
--- | Times that something was read. The reader's.
+-- | The number of reads that brought bytes. Written by the reader.
 wordReads :: Word
 wordReads = Word 24
 
 wordCount :: Int
 wordCount = 32
 
--- | The parts of one command in flight.
+-- | The number of parts that make one command in flight.
 peakUnit :: Int
 peakUnit = 256
 
@@ -348,7 +349,7 @@ writeWord :: Multiplexer -> Word -> Int -> IO ()
 writeWord mux (Word index) = writeByteArray (muxWords mux) index
 {-# INLINE writeWord #-}
 
--- | Notes that all commands so far are being sent. Under the lock, with the right to send.
+-- | Notes that all commands so far are being sent. Call it under the lock, with the right to send.
 markSent :: Multiplexer -> IO ()
 markSent mux = do
   now <- preciseNanos
@@ -365,8 +366,8 @@ inFlight mux = do
   pure (submitted - answered)
 {-# INLINE inFlight #-}
 
--- | Replies that have come; those of a dead connection, until it died. \(O(1)\),
--- never blocks; from a thread other than the reader it may be a little old.
+-- | The number of replies that have come; for a dead connection, until it died. \(O(1)\), never
+-- blocks. From a thread other than the reader it may be a little old.
 repliesUntilEnd :: Multiplexer -> IO Int
 repliesUntilEnd mux =
   lifeOf mux >>= \case
@@ -374,8 +375,7 @@ repliesUntilEnd mux =
     Dead -> readWord mux wordReplies
     _ -> ringHead (muxRing mux)
 
--- | Whether so many more commands of so many more bytes may be submitted.
--- Under the lock.
+-- | Whether so many more commands of so many more bytes may be submitted. Call it under the lock.
 hasRoom :: Multiplexer -> Int -> Int -> IO Bool
 hasRoom mux commands bytes = do
   busy <- inFlight mux
@@ -383,7 +383,7 @@ hasRoom mux commands bytes = do
   pure $! fits (muxSettings mux) busy used commands bytes
 {-# INLINE hasRoom #-}
 
--- | The rule: commands in flight, bytes queued, and how much more of both.
+-- | The rule, given the commands in flight, the bytes queued, and how much more of both is wanted.
 fits :: MuxSettings -> Int -> Int -> Int -> Int -> Bool
 fits limits busy used commands bytes =
   -- A run longer than the limit may go when nothing else is in flight,
@@ -392,7 +392,7 @@ fits limits busy used commands bytes =
     && (used == 0 || used + bytes <= muxMaxQueued limits)
 {-# INLINE fits #-}
 
--- | Calls the callers that there is room for. Under the lock.
+-- | Calls in the waiting callers that there is room for. Call it under the lock.
 admitWaiting :: Multiplexer -> IO ()
 admitWaiting mux = do
   waiting <- waitingForRoom (muxRoom mux)

@@ -34,24 +34,24 @@ import Redis.Internal.Protocol.Decode (DecodeLimits (..))
 import Redis.Value (Value)
 import System.Random (randomRIO)
 
--- | What all connections of a client have in common.
+-- | The settings and resources that all connections of a client share.
 data ConnectionSetup = ConnectionSetup
   { setupConfig :: Config,
     setupConnector :: Connector,
     setupCredentials :: CredentialStore,
-    -- | Of the node and the kind of its connections; before one is known, the client's own.
+    -- | The tally of the node and the kind of connection. The client's own while no node is known.
     setupTally :: Tally,
-    -- | Where pushes go.
+    -- | Called with every push.
     setupOnPush :: Endpoint -> Value -> IO (),
-    -- | Set if something is kept of what was read: told when a shared connection to a
-    -- primary has ended, before anybody who waits on it is.
+    -- | Set if replies are cached: called when a shared connection to a primary has ended, before
+    -- any caller that waits on it is told.
     setupOnUntracked :: Maybe (Endpoint -> IO ())
   }
 
--- | What one connection is opened for.
+-- | The purpose of one connection.
 data Purpose = Purpose
   { purposeUse :: ConnectionUse,
-    -- | Retries while anybody wants it.
+    -- | Retries while the connection is wanted; returns once it is not.
     purposeGone :: STM ()
   }
 
@@ -61,18 +61,18 @@ data Established = Established
     establishedIssue :: Issue
   }
 
--- | What a connection was like when commands could use it first.
+-- | The state of a connection when commands could first use it.
 data Ready = Ready
   { readyMux :: Multiplexer,
     readySince :: Nanos,
-    -- | To the handshake.
+    -- | The number of replies to the handshake.
     readyReplies :: Int
   }
 
--- | Opens a connection. Blocks for at most the connect timeout, or until nobody wants
--- it any more ('Redis.Error.ClosedLocally'). Leaves nothing behind when it fails or is
--- interrupted. The end of a connection is told only if its beginning was, and after it: to the hook, and then to the action, on
--- the connection's own thread, when everybody who waited has been told.
+-- | Opens a connection. Blocks for at most the connect timeout, or until nobody wants it any more
+-- ('Redis.Error.ClosedLocally'). Leaves nothing behind when it fails or is interrupted. The end of
+-- the connection is reported only if its beginning was, and after it: first to the hook, then to
+-- the action. Both run on the connection's own thread, after every waiting caller has been told.
 openConnection :: ConnectionSetup -> Purpose -> MuxSettings -> (Lifetime -> IO ()) -> Endpoint -> IO (Either ConnectionCause Established)
 openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint = mask_ $ do
   began <- preciseNanos
@@ -112,7 +112,7 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
           answer <- handshake config (issueCredentials issue) purposeUse mux `onException` giveUp announced mux
           case answer of
             Right () -> do
-              -- What a lent connection is told in between is its caller's affair.
+              -- Not for a lent connection: its caller decides what is sent on it.
               unless (purposeUse == Lent) (followCredentials (setupCredentials setup) endpoint mux issue)
               countFromHere mux
               ready <- Ready mux <$> coarseNanos <*> repliesUntilEnd mux
@@ -129,16 +129,16 @@ openConnection setup Purpose {purposeUse, purposeGone} settings onEnd endpoint =
         observe (Disconnected endpoint cause)
         onEnd Lifetime {lifetimeBegan = readySince, lifetimeAnswered = replies > readyReplies, lifetimeEnd = cause}
 
--- | Connects with the client's credentials, and again while they are refused and newer
--- ones can be had: a password is replaced in two places, at the server and where the
--- action has it from, and never in both at once. So the action is asked again for a while.
+-- | Connects with the client's credentials. While the server refuses them and the action that
+-- issues them has newer ones, connects again, for a while: a password is replaced in two places, at
+-- the server and at the source of the action, and never in both at once.
 withIssued :: ConnectionSetup -> (Issue -> IO (Either ConnectionCause a)) -> IO (Either ConnectionCause a)
 withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} connectAs =
   obtain store >>= \case
     Left cause -> pure (Left cause)
     Right (origin, issue) -> do
       now <- preciseNanos
-      -- Those that were issued before may have been replaced since: no pause.
+      -- Credentials that were issued before may have been replaced since: no pause.
       connectAs issue >>= unlessRefused now (if origin == IssuedBefore then 0 else 1) issue
   where
     unlessRefused since pauses issue = \case
@@ -147,7 +147,7 @@ withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} conn
         now <- preciseNanos
         let pause = if pauses == 0 then 0 else delayFor (configBackoff config) pauses random
         if secondsFromNanos (now - since) + pause > min replacedWithin (configConnectTimeout config / 2)
-          then -- Others may be had later: no setting is wrong for good.
+          then -- The action may issue others later, so this is no lasting failure.
             pure (Left (CredentialsFailed ("what was issued is refused: " <> renderCause cause)))
           else do
             threadDelay (ceiling (pause * 1e6))
@@ -156,7 +156,7 @@ withIssued ConnectionSetup {setupConfig = config, setupCredentials = store} conn
               Right newer -> connectAs newer >>= unlessRefused since (pauses + 1 :: Int) newer
       result -> pure result
 
--- | What a reply may be at most.
+-- | The limits of the decoder.
 decodeLimitsOf :: Limits -> DecodeLimits
 decodeLimitsOf limits =
   DecodeLimits
@@ -165,11 +165,11 @@ decodeLimitsOf limits =
       decodeMaxDepth = limitDepth limits
     }
 
--- | Seconds for which credentials of an action may be refused before that is an error.
+-- | For how many seconds a server may refuse an action's credentials before that is an error.
 replacedWithin :: Double
 replacedWithin = 1
 
--- | For a connection that all callers share.
+-- | The settings of a connection that all callers share.
 sharedSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
 sharedSettings setup endpoint capability =
   MuxSettings
@@ -187,15 +187,15 @@ sharedSettings setup endpoint capability =
       muxTally = Just (setupTally setup),
       muxOnPush = setupOnPush setup endpoint,
       muxOnLastWord = Nothing,
-      -- 'openConnection' has its own.
+      -- 'openConnection' sets its own.
       muxOnDeath = \_ -> pure ()
     }
   where
     config = setupConfig setup
     limits = configLimits config
 
--- | For a connection that one caller has for itself: the server may keep it
--- waiting, so neither silence nor the command timeout ends it.
+-- | The settings of a dedicated connection. The server may keep its caller waiting, so neither
+-- silence nor the command timeout ends it.
 exclusiveSettings :: ConnectionSetup -> Endpoint -> Int -> MuxSettings
 exclusiveSettings setup endpoint capability =
   (sharedSettings setup endpoint capability)

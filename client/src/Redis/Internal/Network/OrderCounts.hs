@@ -1,9 +1,9 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnliftedFFITypes #-}
 
--- | How many commands each thread has in flight on one connection, of those that
--- it submitted without waiting: what keeps a thread's commands in order when a node
--- has several connections.
+-- | Counts of the commands that each thread has in flight on one connection, of those that it
+-- submitted without waiting. They keep a thread's commands in order when a node has several
+-- connections.
 --
 -- A thread that the runtime moves to another capability would change to that
 -- capability's connection, and what it submits there could overtake what it
@@ -11,16 +11,15 @@
 -- anything is in flight there. A thread that waits for each reply has nothing in
 -- flight when it sends the next command, so such commands are not counted.
 --
--- Exact counts per thread would need a concurrent map. This is a fixed table of
--- counts, indexed by a few bits of the thread's number, and each cell remembers
--- whose commands it counts. Only when two threads with the same cell have commands
--- in flight on the same connection at one time, it does not know whose they are
--- until all of them are answered.
+-- Exact counts per thread would need a concurrent map. This is a fixed table of counts, indexed by
+-- a few bits of the thread's number, and each cell remembers whose commands it counts. When two
+-- threads with the same cell have commands in flight on the same connection at one time, the cell
+-- does not know whose they are until all of them are answered.
 --
--- Submitting counts up under the connection's lock, answering counts up by its
--- reader, in different cells, so that neither needs an atomic operation. A thread
--- that asks about itself sees at least its own submissions. It may see answers and
--- other threads' commands late, which can only keep it where it is.
+-- Submitters count up under the connection's lock, and its reader counts up answers in other words,
+-- so that neither needs an atomic operation. A thread that asks about itself sees at least its own
+-- submissions. It may see answers and other threads' commands late, which can only keep it where it
+-- is.
 module Redis.Internal.Network.OrderCounts
   ( OrderCounts,
     OrderKey,
@@ -45,18 +44,18 @@ import Foreign.C.Types (CULLong (CULLong))
 import GHC.Conc (ThreadId (ThreadId))
 import GHC.Exts (ThreadId#)
 
--- | Three words per cell: submitted, answered, and whose they are.
+-- | The table. Three words per cell: commands submitted, commands answered, and the thread's key.
 newtype OrderCounts = OrderCounts (MutableByteArray RealWorld)
 
 -- | The number of a thread.
 type OrderKey = Int
 
--- | Of commands that nobody orders: those that are waited for at once, and all of a
--- node's only connection, which keeps the order by itself.
+-- | The key of commands that are not counted: those whose callers wait for them at once, and all
+-- commands of a node's only connection, which keeps the order by itself.
 noOrderKey :: OrderKey
 noOrderKey = -1
 
--- | Of a cell that counts for several threads.
+-- | The key in a cell that counts for several threads.
 severalThreads :: OrderKey
 severalThreads = -2
 
@@ -67,18 +66,18 @@ cellOf :: OrderKey -> Int
 cellOf key = key .&. (cells - 1)
 {-# INLINE cellOf #-}
 
--- | Nothing submitted, nothing answered. \(O(1)\), some ten pages of memory.
+-- | A table with nothing submitted and nothing answered. \(O(1)\), 96 KiB of memory.
 newOrderCounts :: IO OrderCounts
 newOrderCounts = do
   counts <- newByteArray (3 * cells * 8)
   setByteArray counts 0 (3 * cells) (0 :: Int)
   pure (OrderCounts counts)
 
--- | For a connection whose commands nobody counts, and of which nobody asks.
+-- | An empty table, for a connection whose commands are never counted or looked up.
 noOrderCounts :: IO OrderCounts
 noOrderCounts = OrderCounts <$> newByteArray 0
 
--- | Under the connection's lock.
+-- | Counts a submitted command. Call it under the connection's lock.
 countSubmitted :: OrderCounts -> OrderKey -> IO ()
 countSubmitted (OrderCounts counts) key = when (key >= 0) $ do
   let cell = cellOf key
@@ -90,7 +89,7 @@ countSubmitted (OrderCounts counts) key = when (key >= 0) $ do
   writeByteArray counts cell (submitted + 1)
 {-# INLINE countSubmitted #-}
 
--- | By the connection's reader.
+-- | Counts an answered command. Only for the connection's reader.
 countAnswered :: OrderCounts -> OrderKey -> IO ()
 countAnswered (OrderCounts counts) key =
   when (key >= 0) $ do
@@ -98,15 +97,15 @@ countAnswered (OrderCounts counts) key =
     readByteArray counts cell >>= writeByteArray counts cell . (+ (1 :: Int))
 {-# INLINE countAnswered #-}
 
--- | Whether a thread has commands in flight, of those that are counted.
+-- | Whether a thread has counted commands in flight.
 data InFlight
   = None
   | Some
-  | -- | Several threads of the same cell have, and it may be one of them.
+  | -- | Several threads with the same cell have some, and this thread may be one of them.
     Perhaps
   deriving stock (Eq, Show)
 
--- | Of the thread that asks about itself: never 'None' if it has. \(O(1)\).
+-- | Whether the calling thread has commands in flight: never 'None' if it has. \(O(1)\).
 inFlightOf :: OrderCounts -> OrderKey -> IO InFlight
 inFlightOf (OrderCounts counts) key = do
   let cell = cellOf key

@@ -8,31 +8,29 @@
 -- reader alone pops, without it. A popped cell is overwritten, or the ring would
 -- keep as many old replies alive as it has cells.
 --
--- It begins small and doubles when it is full: what is used again soon stays in
--- the processor's cache, and a connection that never has much in flight does not
--- pay for one that has.
+-- It begins small and doubles when it is full: memory that is used again soon stays in the
+-- processor's cache, and a connection with little in flight does not pay for one with much.
 --
 -- = What each side may see of the other
 --
--- The two sides share no lock, so on a processor that reorders memory accesses
--- each relies on the following.
+-- The two sides share no lock, so on a processor that reorders memory accesses each relies on the
+-- following.
 --
 -- * /A pushed command is seen by the reader/, its cell, its tail and a larger ring,
---   before the reader pops it. The reader pops a command for a reply, which comes
---   after the command's bytes were sent, which comes after the lock was taken
---   and left once more than by the push. The lock and the system calls order
---   both sides. A reply that nobody asked for may find an old tail, or a cell
---   that stands for nobody; both are harmless.
+--   before the reader pops it. The reader pops a command for a reply, which comes after the
+--   command's bytes were sent, which comes after the lock was taken and left once more than by the
+--   push. The lock and the system calls order both sides. A reply without a command may find an old
+--   tail, or a cell that holds no command; both are harmless.
 -- * /A popped cell is cleared before it is used again/. The reader clears cells
---   with plain writes, and then says with an atomic one, which orders what was
---   written before it, up to where cells may be used again ('ringPublish'). It
---   does so once for all the replies that came together. Whoever pushes reads
---   that word first, and grows the ring rather than use a cell beyond it.
+--   with plain writes. Then it publishes with an atomic write, which orders the writes before it,
+--   up to where cells may be used again ('ringPublish'). It does so once for all the replies that
+--   came together. A thread that pushes reads that word first, and grows the ring rather than use a
+--   cell beyond it.
 -- * /What was popped/ ('ringHead') is a plain word. Other threads may see it a
---   little old, never ahead. It counts, and nothing of memory depends on it.
+--   little old, never ahead. It is a count, and no access to memory depends on it.
 -- * A thread that looks into a cell ('ringPeek') holds the lock, so the cell is
---   not used again meanwhile. If the reader pops it at that moment, its slot is
---   filled already, or nobody's.
+--   not used again meanwhile. If the reader pops it at that moment, its slot is filled already, or
+--   stands for no command.
 module Redis.Internal.Network.PendingRing
   ( PendingRing,
     Pending (..),
@@ -63,20 +61,20 @@ import GHC.IO (IO (IO))
 import Redis.Internal.Network.Clock (Nanos)
 import Redis.Internal.Network.ResponseSlot (ResponseSlot)
 
--- | Room for commands, and who has come and gone.
+-- | The ring: its cells and its ends.
 data PendingRing = PendingRing
-  { -- | Replaced by a larger one, under the lock.
+  { -- | The cells. Replaced by a larger room, under the lock.
     ringRoom :: IORef Room,
     -- | Three words, a cache line apart: tail, head, and up to where cells may be
     -- used again.
     ringEnds :: MutableByteArray RealWorld,
-    -- | Commands that may be in flight; a power of two.
+    -- | The largest number of commands in flight; a power of two.
     ringCapacity :: Int,
-    -- | What popped cells hold.
+    -- | The slot that popped cells hold.
     ringNobody :: ResponseSlot
   }
 
--- | The slots and, in one array of words, what is known of each command.
+-- | The cells: the slots and, in one array of words, the facts of each command.
 data Room = Room
   { roomSlots :: MutableArray RealWorld ResponseSlot,
     -- | Four words per cell, as in 'Pending'.
@@ -88,21 +86,21 @@ data Room = Room
 -- | One command in flight.
 data Pending = Pending
   { pendingSlot :: ResponseSlot,
-    -- | Bytes of the stream up to and with this command.
+    -- | Where this command ends, in bytes since the beginning of the stream.
     pendingEnd :: Int,
-    -- | When its time is over, on the coarse clock; 'maxBound' is never.
+    -- | The deadline, on the coarse clock; 'maxBound' is never.
     pendingDeadline :: Nanos,
-    -- | How long it was given.
+    -- | The patience that it was submitted with.
     pendingPatience :: Nanos,
     pendingOrderKey :: Int
   }
 
--- | The deadline of a command whose caller has been told that it is over.
+-- | The deadline that marks a command whose caller has been told that its time is over.
 expired :: Nanos
 expired = minBound
 
--- | A ring for at least so many commands. The slot stands for nobody and is
--- never waited for.
+-- | A ring for at least so many commands. The slot fills cells that hold no command, and is never
+-- waited for.
 newPendingRing :: Int -> ResponseSlot -> IO PendingRing
 newPendingRing atLeast nobody = do
   let ringCapacity = until (>= atLeast) (* 2) 2
@@ -136,7 +134,7 @@ ringFree :: PendingRing -> IO Int
 ringFree ring = readByteArray (ringEnds ring) 16
 {-# INLINE ringFree #-}
 
--- | Whether so many more commands can be pushed without new memory. Under the lock.
+-- | Whether so many more commands can be pushed without new memory. Call it under the lock.
 ringReady :: PendingRing -> Int -> IO Bool
 ringReady ring count = do
   next <- ringTail ring
@@ -145,12 +143,11 @@ ringReady ring count = do
   pure (next + count - free <= roomMask room + 1)
 {-# INLINE ringReady #-}
 
--- | Sees to it that they can. Under the lock. \(O(1)\), but for a copy of all in
--- flight when the ring doubles. Throws when there is no memory, and then has
--- changed nothing.
+-- | Makes room for so many more commands. Call it under the lock. \(O(1)\), but for a copy of all
+-- in flight when the ring doubles. Throws when there is no memory, and then has changed nothing.
 --
--- The reader may pop from the old room meanwhile: that stays as it is, and what the
--- reader took out of it stays in the new one until its place is used again.
+-- The reader may pop from the old room meanwhile. The old room stays as it is, and a command that
+-- the reader took from it stays in the new one until its cell is used again.
 ringReserve :: PendingRing -> Int -> IO ()
 ringReserve ring count = do
   next <- ringTail ring
@@ -172,8 +169,8 @@ ringPush ring pending = do
   writeByteArray (ringEnds ring) 0 (position + 1)
 {-# INLINE ringPush #-}
 
--- | Takes the oldest command. Only for the reader, which has made sure that
--- there is one, and publishes what it took before others can count on it.
+-- | Takes the oldest command. Only for the reader, which has made sure that there is one, and which
+-- calls 'ringPublish' before the cell can be used again.
 ringPop :: PendingRing -> IO Pending
 ringPop ring = do
   position <- ringHead ring
@@ -184,7 +181,7 @@ ringPop ring = do
   pure pending
 {-# INLINE ringPop #-}
 
--- | Lets the cells of what was popped be used again. Only for the reader. \(O(1)\).
+-- | Lets the cells of popped commands be used again. Only for the reader. \(O(1)\).
 ringPublish :: PendingRing -> IO ()
 ringPublish ring = do
   I# position <- ringHead ring
@@ -197,8 +194,8 @@ ringPeek :: PendingRing -> Int -> IO Pending
 ringPeek ring position = readIORef (ringRoom ring) >>= \room -> readRoom room position
 {-# INLINE ringPeek #-}
 
--- | Notes that the caller of a command between head and tail has been told that
--- its time is over. Under the lock.
+-- | Notes that the caller of a command between head and tail has been told that its time is over.
+-- Call it under the lock.
 ringExpire :: PendingRing -> Int -> IO ()
 ringExpire ring position = do
   room <- readIORef (ringRoom ring)

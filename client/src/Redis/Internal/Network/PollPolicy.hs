@@ -9,9 +9,9 @@
 -- worth sleeping for. In a cluster it polls for few callers only ('fewEnough').
 -- @docs/lab/2026-11-23-tuning.md@ has the measurements.
 --
--- With a deep queue of short replies (SET) the opposite costs most: the server
--- sends a few at a time, and each few wake the reader. Then it waits in the
--- kernel until a good number has gathered ('worthGathering').
+-- With a deep queue of short replies (SET) frequent waking costs most: the server sends a few at a
+-- time, and each few wake the reader. Then the reader waits in the kernel until a good number has
+-- gathered ('worthGathering').
 module Redis.Internal.Network.PollPolicy
   ( PollPolicy,
     newPollPolicy,
@@ -29,7 +29,7 @@ import Redis.Duration (inMicroseconds)
 import Redis.Internal.Config (Polling (..))
 import Redis.Internal.Network.Clock (Nanos)
 
--- | The cap (zero: never poll) and the average wait.
+-- | The longest time to poll, called the cap (zero: never poll), and the average wait.
 data PollPolicy = PollPolicy
   { policyCap :: {-# UNPACK #-} Nanos,
     policyAverage :: {-# UNPACK #-} Nanos
@@ -44,21 +44,20 @@ newPollPolicy polling = PollPolicy {policyCap = cap, policyAverage = cap `quot` 
       PollUpTo limit -> max 0 (inMicroseconds limit) * 1000
       NeverPoll -> 0
 
--- | Takes a wait into the average. A single long one (a stall, an idle server)
--- counts as the longest that matters, or it would switch polling off for many
--- replies.
+-- | Adds a wait to the average. A single long wait (a stall, an idle server) counts as the longest
+-- that matters, or it would switch polling off for many replies.
 observeWait :: Nanos -> PollPolicy -> PollPolicy
 observeWait wait policy =
   policy {policyAverage = (7 * policyAverage policy + min wait (longestWait policy)) `quot` 8}
 
--- | Four caps; those of the default for who never polls.
+-- | The longest wait that matters: four times the cap, or four times the default cap if the client
+-- never polls.
 longestWait :: PollPolicy -> Nanos
 longestWait policy
   | policyCap policy > 0 = 4 * policyCap policy
   | otherwise = 800000
 
--- | How long to poll, given how many replies the last read brought; zero is
--- not at all.
+-- | How long to poll, given what the last read brought; zero is not at all.
 pollBudget :: Haul -> PollPolicy -> Nanos
 pollBudget haul policy
   | haulReplies haul > manyReplies || not (wouldPoll policy) = 0
@@ -68,34 +67,35 @@ pollBudget haul policy
 wouldPoll :: PollPolicy -> Bool
 wouldPoll policy = policyCap policy > 0 && policyAverage policy <= policyCap policy
 
--- | Whether so few commands have been in flight of late that their connection may
--- poll beside others of its capability, which ask in turn, each its own socket: the
--- runtime's IO manager asks for all of them in one call.
+-- | Whether so few commands have been in flight of late that the connection may poll although its
+-- capability has other connections. Connections that poll ask about their own sockets in turn; the
+-- runtime's IO manager asks about all of them in one call.
 --
--- What costs is that some connections poll while others sleep (docs/adr/0010-polling-in-a-cluster.md).
+-- The cost comes from some connections polling while others sleep
+-- (docs/adr/0010-polling-in-a-cluster.md).
 fewEnough :: Int -> Bool
 fewEnough most = most <= 2
 
--- | What the last read brought.
+-- | The replies and bytes that the last read brought.
 data Haul = Haul
   { haulReplies :: {-# UNPACK #-} Int,
     haulBytes :: {-# UNPACK #-} Int
   }
 
--- | What to wait for in the kernel: so many bytes, for so many microseconds at most.
+-- | A wait in the kernel: for so many bytes, and for so many microseconds at most.
 data Gather = Gather
   { gatherBytes :: {-# UNPACK #-} Int,
     gatherMicros :: {-# UNPACK #-} Int
   }
   deriving stock (Eq, Show)
 
--- | What is worth waiting for together, given what the last read brought and how
--- many commands are in flight. A quarter of those leaves the server enough to do
--- meanwhile. Nothing else runs on the reader's capability while it waits, so it does
--- not wait for longer than 30 µs, or 100 for the most.
+-- | The wait in the kernel that is worth its cost, given what the last read brought and how many
+-- commands are in flight. It waits for the replies to a quarter of those, which leaves the server
+-- enough to do meanwhile. Nothing else runs on the reader's capability while it waits, so the wait
+-- lasts no longer than 30 µs, or about 100 µs for the most replies.
 --
--- Replies of a few hundred bytes come in large segments by themselves: for them it
--- would cost more than it saves.
+-- Replies of a few hundred bytes come in large segments by themselves: for them waiting would cost
+-- more than it saves.
 worthGathering :: Haul -> Int -> PollPolicy -> Maybe Gather
 worthGathering (Haul replies bytes) busy policy
   | busy < 128 || replies == 0 || bytes > shortReply * replies || not (wouldPoll policy) = Nothing

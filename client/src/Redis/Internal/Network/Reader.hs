@@ -1,21 +1,18 @@
 -- | The thread that drives a connection: it flushes, reads, parses in place
 -- and hands every reply to its slot.
 --
--- One round: read what is there, deliver. What has been queued is sent when
--- there is nothing to read: while replies come, submitters fill the next block
--- and send it themselves when it is large. After every few replies it yields, so
--- that the callers it woke run and submit again while the rest of the replies
--- waits: otherwise client and server take turns instead of working at the same
--- time. With nothing to read it polls for a while
--- ("Redis.Internal.Network.PollPolicy"), then sleeps, as
--- "Redis.Internal.Network.Wakeup" says. If it would poll when it is woken, it
--- first sleeps without a request to be woken by the socket: with one, the reply
--- that it polls for would wake the runtime's IO manager too.
+-- One round reads what is there and delivers it. Queued commands are sent when there is nothing to
+-- read: while replies come, submitters fill the next block and send it themselves when it is large.
+-- After every few replies the reader yields, so that the callers it woke run and submit again while
+-- the rest of the replies waits: otherwise client and server take turns instead of working at the
+-- same time. With nothing to read it polls for a while ("Redis.Internal.Network.PollPolicy"), then
+-- sleeps, as "Redis.Internal.Network.Wakeup" says. If it would poll when it is woken, it first
+-- sleeps without a request to watch the socket: with such a request, the reply that it polls for
+-- would wake the runtime's IO manager too.
 --
--- It alone pops from the ring, and it alone cleans up: whatever ends a
--- connection, the transport is shut down first and this thread, woken by that,
--- waits until nobody sends, fails each command in flight once, and frees the
--- descriptor.
+-- Only the reader pops from the ring, and only the reader cleans up: whatever ends a connection,
+-- the transport is shut down first. The reader, woken by that, waits until nobody sends, fails each
+-- command in flight once, and frees the descriptor.
 module Redis.Internal.Network.Reader
   ( readerLoop,
   )
@@ -62,21 +59,20 @@ data Input = Input
     inFrames :: Frames
   }
 
--- | Why a round ended.
+-- | The result of delivering what was read.
 data Consumed
   = Received Input Haul
   | Ended ConnectionCause
 
--- | What the reader keeps between rounds.
+-- | The reader's state between rounds.
 data Reader = Reader
   { readerMux :: Multiplexer,
-    -- | What withdraws the request to be woken when the socket is readable, if one
-    -- was made.
+    -- | The action that withdraws the last request to watch the socket, if one was made.
     readerWatch :: IORef (Maybe (IO ())),
-    -- | Whether the request has been answered, and none stands.
+    -- | Whether that request has been answered, so that none is pending.
     readerWatchDone :: IORef Bool,
-    -- | Whether a push has ever come, or is expected. Such a connection always has a
-    -- request.
+    -- | Whether a push has ever come, or is expected. Then the reader always watches the socket
+    -- while it sleeps.
     readerPushed :: IORef Bool
   }
 
@@ -100,17 +96,17 @@ readerLoop mux = do
       policy = newPollPolicy (muxPolling (muxSettings mux))
       input = Input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0, inFrames = startFrames}
   notePolling mux policy
-  -- Whatever ends it, for instance that there is no memory for a reply: only this
-  -- thread tells those who wait.
+  -- Whatever is thrown, for instance because there is no memory for a reply, must end the
+  -- connection: only this thread tells the waiting callers.
   cause <- either (\(failure :: SomeException) -> BrokenConnection (show failure)) id <$> try (rounds reader policy input (Haul 0 0))
   killMultiplexer mux cause
   cleanUp reader
 
--- | Rounds until the connection ends, given what the last read brought.
+-- | Runs rounds until the connection ends, given what the last read brought.
 rounds :: Reader -> PollPolicy -> Input -> Haul -> IO ConnectionCause
 rounds reader policy input haul = do
   let mux = readerMux reader
-  -- Pushes, or the parts of a large reply, could come for ever.
+  -- Without this, pushes or the parts of a large reply could keep queued commands from being sent.
   when (haulReplies haul == 0) (flushQueued mux)
   readSome mux input >>= \case
     Left cause -> pure cause
@@ -147,14 +143,14 @@ rounds reader policy input haul = do
           yield
           rounds reader policy' input'' haul'
 
--- | Tells the others whether it would poll if it were woken, when that changes.
+-- | Tells the other parties whether the reader would poll when it is woken, if that has changed.
 notePolling :: Multiplexer -> PollPolicy -> IO ()
 notePolling mux policy = do
   polls <- mayPoll mux policy
   known <- wakeupPolls <$> wakeup mux
   when (polls /= known) . void $ withLock mux (transition mux (Judged polls))
 
--- | Whether to poll when replies are waited for.
+-- | Whether the reader may poll for replies.
 mayPoll :: Multiplexer -> PollPolicy -> IO Bool
 mayPoll mux policy
   | muxAlone (muxSettings mux) = pure (wouldPoll policy)
@@ -162,7 +158,7 @@ mayPoll mux policy
     peak <- readWord mux wordPeak
     pure (wouldPoll policy && fewEnough (peak `quot` peakUnit))
 
--- | One attempt to read behind what is there.
+-- | Makes one attempt to read, behind the bytes that are in the buffer.
 readSome :: Multiplexer -> Input -> IO (Either ConnectionCause (Attempt, Input))
 readSome mux input = do
   input' <- withSpace mux input
@@ -178,14 +174,14 @@ readSome mux input = do
         pure (Right (attempt, input' {inEnd = inEnd input' + attempt}))
       | otherwise -> pure (Right (attempt, input'))
 
--- | Makes room at the end: an empty buffer starts again at its beginning, a
--- full one moves its rest there or, if it is all rest, doubles.
+-- | Makes room at the end: an empty buffer starts again at its beginning; a full one moves its
+-- unparsed bytes there or, if they take more than half of it, doubles.
 withSpace :: Multiplexer -> Input -> IO Input
 withSpace mux input
   | inStart input == inEnd input =
     if inCapacity input > baseCapacity mux
       then do
-        -- A large reply has made it large; give that back.
+        -- A large reply has enlarged it: give the memory back.
         memory <- newPinnedByteArray (baseCapacity mux)
         pure input {inMemory = memory, inCapacity = baseCapacity mux, inStart = 0, inEnd = 0}
       else pure input {inStart = 0, inEnd = 0}
@@ -205,7 +201,7 @@ withSpace mux input
 -- | Delivers every complete reply.
 consume :: Reader -> Input -> IO Consumed
 consume reader input = do
-  -- What is read is there now; to read it takes its own time.
+  -- The bytes are there at this time; parsing them takes its own time.
   now <- preciseNanos
   before <- ringHead (muxRing mux)
   result <- decodeWhile limits memory (deliver reader) (inStart input) (inEnd input) (inFrames input)
@@ -226,8 +222,8 @@ consume reader input = do
     limits = muxDecodeLimits (muxSettings mux)
     firstBytes = ByteString.pack <$> mapM (readByteArray (inMemory input)) [inStart input .. min (inEnd input) (inStart input + 2) - 1]
 
--- | Counts how long the server took for the commands between two positions, whose
--- replies were there at this time.
+-- | Records how long the server took for the commands between two positions, whose replies were
+-- there at this time.
 noteReplies :: Multiplexer -> Int -> Int -> Nanos -> IO ()
 noteReplies mux before after now = do
   counted <- readWord mux wordCountedFrom
@@ -238,9 +234,9 @@ noteReplies mux before after now = do
     settings = muxSettings mux
 {-# NOINLINE noteReplies #-}
 
--- | What a reply means that nobody asked for, given how many came before it. A
--- server that turns a client away (no room, protected mode) says so at once, and
--- hangs up: whether HELLO is on its way by then is chance.
+-- | The cause for ending a connection with a reply to no command, given how many replies came
+-- before it. A server that turns a client away (no room, protected mode) says so at once, and hangs
+-- up: whether HELLO has been sent by then is chance.
 unasked :: Int -> Value -> ConnectionCause
 unasked before = \case
   ErrorReply text
@@ -250,8 +246,8 @@ unasked before = \case
   where
     nobodys = "a reply that nobody asked for"
 
--- | Hands a reply to the oldest command in flight, a push to its handler, and
--- lets the callers run from time to time. 'False' if nobody asked for it.
+-- | Hands a reply to the oldest command in flight, or a push to its handler, and lets the callers
+-- run from time to time. 'False' if no command is in flight for the reply.
 deliver :: Reader -> Value -> IO Bool
 deliver Reader {readerMux = mux, readerPushed} value = case withoutAttributes value of
   push@(Push _) -> do
@@ -271,7 +267,7 @@ deliver Reader {readerMux = mux, readerPushed} value = case withoutAttributes va
         when (answered `rem` repliesPerYield == 0) (ringPublish (muxRing mux) *> yield)
         pure True
 
--- | After delivering: callers that waited for room may come in.
+-- | Calls in callers that wait for room, after replies were delivered.
 settle :: Multiplexer -> IO ()
 settle mux = do
   waiting <- waitingForRoom (muxRoom mux)
@@ -280,15 +276,15 @@ settle mux = do
 -- | How to wait for replies.
 data Manner = Manner
   { mannerPolls :: Bool,
-    -- | For how long.
+    -- | How long to poll.
     mannerBudget :: Nanos,
-    -- | What to wait for in the kernel, given how many commands are in flight.
+    -- | The wait in the kernel, given how many commands are in flight.
     mannerGather :: Int -> Maybe Gather
   }
 
--- | Polls (if it may), then sleeps, until something can be read. Given and returned is
--- since when replies have been waited for: 'Nothing' while nothing was in
--- flight, because an idle connection's silence says nothing about the server.
+-- | Polls (if it may), then sleeps, until something can be read. Takes and returns the time since
+-- when replies have been awaited: 'Nothing' while nothing was in flight, because an idle
+-- connection's silence says nothing about the server.
 waitForMore :: Reader -> Manner -> Maybe Nanos -> Attempt -> Input -> IO (Either ConnectionCause (Input, Maybe Nanos))
 waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGather} = poll
   where
@@ -304,7 +300,7 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           if busy <= 64 && now - began < budget then again poll since input else gather since waitsFor input
         _ -> gather since waitsFor input
 
-    -- Once per wait: what has not gathered by then is waited for asleep.
+    -- Once per wait. After that the reader sleeps until more comes.
     gather since waitsFor input = do
       busy <- inFlight mux
       case transportGather (muxTransport mux) of
@@ -324,14 +320,14 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
               then False <$ transportWaitWritable (muxTransport mux)
               else do
                 takeMVar (muxReaderWake mux)
-                -- By a party of this connection, not by the socket.
+                -- Whether a party of this connection woke the reader, not the socket.
                 not <$> readIORef (readerWatchDone reader)
           busy <- withLock mux $ do
             busy <- (> 0) <$> inFlight mux
             busy <$ transition mux (Woken busy)
           flushQueued mux
-          -- The wake of a submitter is when waiting began, if nobody waited
-          -- before; its reply may be worth polling for.
+          -- If nothing was in flight before, the wait for a reply begins when a submitter wakes the
+          -- reader. That reply may be worth polling for.
           since' <- case since of
             Nothing | woken && busy -> Just <$> preciseNanos
             _ -> pure since
@@ -341,8 +337,8 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           flushQueued mux
           again sleep since input
 
-    -- Who hangs up on what is being sent may have said why before, and that can
-    -- be read all the same.
+    -- A server that hangs up while this client sends may have said why before, and that can still
+    -- be read.
     lastWords since input = \case
       cause@(BrokenConnection _) -> again (\_ _ _ -> pure (Left cause)) since input
       cause -> pure (Left cause)
@@ -355,9 +351,8 @@ waitForMore reader Manner {mannerPolls = polls, mannerBudget = budget, mannerGat
           | attempt == attemptEnd -> pure (Left ClosedByPeer)
           | otherwise -> otherwiseDo since attempt input'
 
--- | Asks whether the reader may sleep. What woke it before is forgotten first: all
--- that it could have meant is looked at after. Given is whether it would poll if it
--- were woken.
+-- | Asks whether the reader may sleep. An earlier wake is forgotten first: everything that it could
+-- have meant is looked at afterwards. Takes whether the reader would poll when it is woken.
 prepareSleep :: Reader -> Bool -> IO Answer
 prepareSleep reader polls = do
   void (tryTakeMVar (muxReaderWake mux))
@@ -367,14 +362,14 @@ prepareSleep reader polls = do
   let unwatched = polls && idle && not watch && not pushed
   unless unwatched (watchReadable reader)
   withLock mux $ do
-    -- Whoever is called finds a reader that is awake, or wakes it.
+    -- A caller that is called in finds the reader awake, or wakes it.
     admitWaiting mux
     busy <- (> 0) <$> inFlight mux
     stepAnswer <$> transition mux (WouldSleep (not unwatched) busy)
   where
     mux = readerMux reader
 
--- | Sees to it that a request to be woken stands.
+-- | Makes sure that a request to watch the socket is pending.
 watchReadable :: Reader -> IO ()
 watchReadable Reader {readerMux, readerWatch, readerWatchDone} = do
   made <- readIORef readerWatch
@@ -382,13 +377,13 @@ watchReadable Reader {readerMux, readerWatch, readerWatchDone} = do
   when (done || isNothing made) $ do
     writeIORef readerWatchDone False
     withdraw <- transportWatchReadable (muxTransport readerMux) $ do
-      -- First this: who finds the wake taken already must not take the request
-      -- for one that stands.
+      -- In this order: if the reader took the wake before the flag is set, it would believe that
+      -- the request is still pending.
       writeIORef readerWatchDone True
       wakeReader readerMux
     writeIORef readerWatch (Just withdraw)
 
--- | Ends everything, once.
+-- | Cleans up after the end of the connection, once.
 cleanUp :: Reader -> IO ()
 cleanUp reader = do
   let mux = readerMux reader
@@ -396,7 +391,8 @@ cleanUp reader = do
   awaitSender mux
   sent <- readWord mux wordSent
   cause <- deathCause mux
-  -- Nobody who knows of the end may find anything by what was said before it.
+  -- Before any caller is told: a caller that knows of the end must not find a reply that was cached
+  -- before it.
   void (try (sequence_ (muxOnLastWord (muxSettings mux))) :: IO (Either SomeException ()))
   failAll mux sent cause
   withLock mux (callAll (muxRoom mux))
@@ -406,8 +402,8 @@ cleanUp reader = do
   void (try (muxOnDeath (muxSettings mux) cause) :: IO (Either SomeException ()))
   atomically (putTMVar (muxGone mux) ())
 
--- | Takes the right to send for good. The transport is shut down, so whoever sends
--- comes back soon.
+-- | Takes the right to send for good. The transport is shut down, so a thread that sends is soon
+-- done.
 awaitSender :: Multiplexer -> IO ()
 awaitSender mux =
   withLock mux (stepAnswer <$> transition mux WouldEnd) >>= \case

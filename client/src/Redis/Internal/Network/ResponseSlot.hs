@@ -1,15 +1,13 @@
 {-# LANGUAGE ExistentialQuantification #-}
 
--- | Where the reply to one command arrives: written once, read any number of
--- times.
+-- | A slot, in which the reply to one command arrives: written once, read any number of times.
 --
--- The first writer wins, so the reader of a connection, its watchdog and its
--- end may race without asking each other. A caller that no longer waits simply
--- forgets its slot. A slot is never used for a second command: whoever still
--- holds it to write can only write to the command it was made for.
+-- The first writer wins, so the reader of a connection, its watchdog and its end may race without
+-- asking each other. A caller that no longer waits simply forgets its slot. A slot is never used
+-- for a second command: a late writer can only write to the command that the slot was made for.
 --
--- What is not a plain reply is /trouble/. A slot may have somebody who deals
--- with trouble as soon as it comes, whether or not anybody waits.
+-- Anything but a plain reply is /trouble/. A slot may have an attendant, which deals with trouble
+-- as soon as it comes, whether or not a caller waits.
 module Redis.Internal.Network.ResponseSlot
   ( ResponseSlot,
     Outcome (..),
@@ -41,45 +39,46 @@ import Data.IORef
 import Redis.Error (Error)
 import Redis.Value (Value (..))
 
--- | What became of a command on its connection.
+-- | The outcome of a command on its connection.
 data Outcome
   = -- | Any reply, error replies included.
     Reply Value
-  | -- | No reply, and why.
+  | -- | No reply, with the reason.
     Failure Error
 
--- | What is in a slot.
+-- | The content of a filled slot.
 data Arrival
   = -- | A reply that is neither an error nor has attributes.
     Plain Value
-  | -- | Anything else, and what is done about it.
+  | -- | Any other outcome, and how it is dealt with.
     Troubled Outcome Trouble
 
--- | What is done about trouble.
+-- | How trouble is dealt with.
 data Trouble
-  = -- | Nothing yet: it is left to who waits.
+  = -- | Not at all yet: the waiting caller must do it.
     Unattended
-  | -- | Somebody deals with it; the result of the command will be here.
+  | -- | An attendant deals with it. The result of the command will arrive in this variable.
     Attended (MVar (Either Error Value))
 
--- | Where one reply arrives.
+-- | The variable in which one reply arrives.
 newtype Cell = Cell (MVar Arrival)
 
--- | A cell for one command.
+-- | A slot for one command: a cell and its attendant.
 data ResponseSlot = ResponseSlot {-# UNPACK #-} !Cell Attendant
 
--- | Who is told what has come. Its action runs once, on a thread of the
+-- | An attendant, which is told of the outcome. Its action runs once, on a thread of the
 -- connection, so it must be quick and must not throw.
 data Attendant
-  = -- | Nobody but who waits.
+  = -- | No attendant.
     Nobody
-  | -- | The function is given this, trouble, and the cell for the command's result.
+  | -- | Told of trouble only. The function is given this value, the outcome, and the variable for
+    -- the command's result.
     forall command. OnTrouble command (command -> Outcome -> MVar (Either Error Value) -> IO ())
-  | -- | Is given whatever comes, before anybody who waits has it; and whether it
-    -- has been.
+  | -- | Told of any outcome, before a waiting caller has it. The flag says whether that has
+    -- happened.
     OnArrival (IORef Bool) (Outcome -> IO ())
 
--- | Has the action run with whatever comes, before anybody who waits has it.
+-- | An attendant that runs the action with any outcome, before a waiting caller has it.
 onArrival :: (Outcome -> IO ()) -> IO Attendant
 onArrival act = (`OnArrival` act) <$> newIORef False
 
@@ -103,7 +102,7 @@ cellSlot :: Cell -> Attendant -> ResponseSlot
 cellSlot = ResponseSlot
 {-# INLINE cellSlot #-}
 
--- | A slot that never waits.
+-- | A slot that is filled with this outcome.
 newFilledSlot :: Outcome -> IO ResponseSlot
 newFilledSlot outcome = do
   slot <- newResponseSlot
@@ -113,7 +112,7 @@ newFilledSlot outcome = do
 fillSlot :: ResponseSlot -> Outcome -> IO ()
 fillSlot (ResponseSlot (Cell cell) attendant) outcome = case (outcome, attendant) of
   (_, OnArrival told act) -> do
-    -- Of several writers only the first one's news is acted on.
+    -- Of several writers only the first one's outcome is acted on.
     late <- atomicModifyIORef' told ((,) True)
     unless late $ act outcome >> put (arrivalOf outcome Unattended)
   (Reply value, _) | isPlain value -> put (Plain value)
@@ -141,7 +140,7 @@ isPlain = \case
 waitSlotResult :: ResponseSlot -> IO Outcome
 waitSlotResult slot = arrived <$> waitArrival slot
 
--- | What is in the slot, if it is filled. Never blocks.
+-- | The outcome in the slot, if it is filled. Never blocks.
 trySlotResult :: ResponseSlot -> IO (Maybe Outcome)
 trySlotResult (ResponseSlot (Cell cell) _) = fmap arrived <$> tryReadMVar cell
 
@@ -150,12 +149,12 @@ arrived = \case
   Plain value -> Reply value
   Troubled outcome _ -> outcome
 
--- | The same, with what is done about it.
+-- | Like 'waitSlotResult', and also says how trouble is dealt with.
 waitArrival :: ResponseSlot -> IO Arrival
 waitArrival (ResponseSlot cell _) = waitCell cell
 {-# INLINE waitArrival #-}
 
--- | What is in a slot of this cell. Blocks until there is something.
+-- | The content of the slot of this cell. Blocks until the slot is filled.
 waitCell :: Cell -> IO Arrival
 waitCell (Cell cell) = readMVar cell
 {-# INLINE waitCell #-}

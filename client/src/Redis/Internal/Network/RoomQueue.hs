@@ -1,14 +1,14 @@
--- | Callers that wait for room on a connection: first come, first served.
+-- | A queue of callers that wait for room on a connection: first come, first served.
 --
--- A caller that is called has been promised its room, until it takes it or
--- leaves; nobody else is let in to what was promised. A caller that leaves only
--- marks its place, and the queue is swept when half of it is such marks: so any
--- number may leave at once for a constant price each.
+-- A caller that is called in has been promised its room until it takes the room or leaves; no other
+-- caller gets room that was promised. A caller that leaves only marks its place, and the queue is
+-- swept when more than half of its places are such marks: so any number may leave at once at a
+-- constant cost each.
 --
--- Nobody throws to a caller whose time is over. The connection's watchdog calls
--- it, with 'TooLate'.
+-- No exception is thrown to a caller whose time is over. The connection's watchdog calls it, with
+-- 'TooLate'.
 --
--- Everything here but 'awaitCall' is done under the connection's lock.
+-- Everything here but 'awaitCall' and 'waitingForRoom' is done under the connection's lock.
 module Redis.Internal.Network.RoomQueue
   ( RoomQueue,
     newRoomQueue,
@@ -46,26 +46,26 @@ data RoomQueue = RoomQueue
   { roomWaiters :: IORef (Seq Waiter),
     -- | See 'Count'.
     roomCounts :: MutableByteArray RealWorld,
-    -- | No later than when the first of those in the queue runs out of time.
+    -- | A time that is no later than the first deadline in the queue.
     roomEarliest :: IORef Nanos
   }
 
--- | Somebody who waits.
+-- | A caller that waits.
 data Waiter = Waiter
   { waiterCall :: MVar Call,
     waiterPlace :: IORef Standing,
     waiterWish :: Wish
   }
 
--- | What somebody waits for.
+-- | The room that a caller waits for.
 data Wish = Wish
   { wishCommands :: Int,
     wishBytes :: Int,
-    -- | When its time is over, on the coarse clock.
+    -- | The deadline, on the coarse clock.
     wishDeadline :: Nanos
   }
 
--- | Where a caller stands.
+-- | The state of a caller.
 data Standing = InQueue | Promised | Gone
   deriving stock (Eq)
 
@@ -75,11 +75,11 @@ data Call = ComeIn | TooLate
 
 newtype Count = Count Int
 
--- | Callers that wait, and those called who are not in yet.
+-- | Callers that wait, and callers that were called in and have not come in yet.
 countWaiting :: Count
 countWaiting = Count 0
 
--- | Commands and bytes promised.
+-- | Commands and bytes promised to callers that were called in.
 countCommands, countBytes :: Count
 countCommands = Count 1
 countBytes = Count 2
@@ -88,7 +88,7 @@ countBytes = Count 2
 countGone :: Count
 countGone = Count 3
 
--- | Nobody waits.
+-- | An empty queue.
 newRoomQueue :: IO RoomQueue
 newRoomQueue = do
   roomWaiters <- newIORef Seq.empty
@@ -97,13 +97,13 @@ newRoomQueue = do
   roomEarliest <- newIORef maxBound
   pure RoomQueue {roomWaiters, roomCounts, roomEarliest}
 
--- | Callers that wait, and those called who are not in yet. \(O(1)\). Without the
--- lock it may be a little old.
+-- | The number of callers that wait or were called in and have not come in yet. \(O(1)\). Without
+-- the lock it may be a little old.
 waitingForRoom :: RoomQueue -> IO Int
 waitingForRoom queue = readCount queue countWaiting
 {-# INLINE waitingForRoom #-}
 
--- | Queues up. \(O(1)\).
+-- | Adds a caller at the end. \(O(1)\).
 joinQueue :: RoomQueue -> Wish -> IO Waiter
 joinQueue queue waiterWish = do
   waiterCall <- newEmptyMVar
@@ -113,7 +113,8 @@ joinQueue queue waiterWish = do
   modifyIORef' (roomEarliest queue) (min (wishDeadline waiterWish))
   waiter <$ addCount queue countWaiting 1
 
--- | Blocks until the caller is called. May be interrupted; then it must leave.
+-- | Blocks until the caller is called. May be interrupted; then the caller must leave
+-- ('leaveQueue').
 awaitCall :: Waiter -> IO Call
 awaitCall = takeMVar . waiterCall
 
@@ -126,8 +127,8 @@ takePromised queue waiter = do
   addCount queue countCommands (negate (wishCommands (waiterWish waiter)))
   addCount queue countBytes (negate (wishBytes (waiterWish waiter)))
 
--- | Gives a place up, or what was promised. Whoever leaves must have the next
--- called. \(O(1)\) amortised.
+-- | Gives up a place in the queue, or the promised room. A caller that leaves must have the next
+-- ones called. \(O(1)\) amortised.
 leaveQueue :: RoomQueue -> Waiter -> IO ()
 leaveQueue queue waiter =
   readIORef (waiterPlace waiter) >>= \case
@@ -145,15 +146,15 @@ leaveQueue queue waiter =
 keepIfWaiting :: Waiter -> IO [Waiter]
 keepIfWaiting waiter = (\place -> [waiter | place == InQueue]) <$> readIORef (waiterPlace waiter)
 
--- | Of those who wait only.
+-- | Replaces the queue. All of these callers must be waiting.
 setWaiters :: RoomQueue -> Seq Waiter -> IO ()
 setWaiters queue waiters = do
   writeIORef (roomWaiters queue) waiters
   writeCount queue countGone 0
 
--- | Calls as many as there is room for, and nobody past one that there is no room
--- for: a long run would never get its turn. The function is given commands and
--- bytes, what was promised included.
+-- | Calls in as many callers as there is room for, in order. It stops at the first without room:
+-- otherwise a long run would never get its turn. The function decides whether there is room, given
+-- the commands and bytes that are promised, and those that the caller wishes for.
 callWhile :: RoomQueue -> (Int -> Int -> Int -> Int -> Bool) -> IO ()
 callWhile queue fits = do
   waiting <- waitingForRoom queue
@@ -177,7 +178,7 @@ callWhile queue fits = do
               addCount queue countGone (-1)
               go
 
--- | Calls everybody: no more commands are taken, and they are to be told.
+-- | Calls in everybody: the connection takes no more commands, and the callers must be told.
 callAll :: RoomQueue -> IO ()
 callAll queue = callWhile queue (\_ _ _ _ -> True)
 
@@ -188,7 +189,7 @@ promise queue waiter = do
   addCount queue countBytes (wishBytes (waiterWish waiter))
   putMVar (waiterCall waiter) ComeIn
 
--- | Tells those whose time is over at this moment. \(O(1)\) while it is nobody's,
+-- | Tells the callers whose deadlines have passed at this time. \(O(1)\) if there are none,
 -- otherwise \(O(n)\).
 callLate :: RoomQueue -> Nanos -> IO ()
 callLate queue now = do
@@ -199,7 +200,7 @@ callLate queue now = do
         inTime = filter (not . late) waiters
     mapM_ tellLate (filter late waiters)
     setWaiters queue (Seq.fromList inTime)
-    -- Forced: it would keep them all, and cost the next look their number.
+    -- Forced: a thunk would keep all these callers alive, and make the next look linear.
     writeIORef (roomEarliest queue) $! List.foldl' min maxBound (map (wishDeadline . waiterWish) inTime)
   where
     tellLate waiter = do

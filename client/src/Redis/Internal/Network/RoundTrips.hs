@@ -1,8 +1,8 @@
--- | How long things took, as counts in buckets: of a fixed size however many there were,
--- and two can be added.
+-- | A histogram of durations. Its size is fixed, however many durations it counts, and two can be
+-- added.
 --
--- An eighth of a doubling is one bucket, from a microsecond to a minute. So a time is
--- known to within an eighth.
+-- A doubling has eight buckets, from a microsecond to a minute. So a duration is known to within an
+-- eighth.
 module Redis.Internal.Network.RoundTrips
   ( RoundTrips,
     roundTripsOf,
@@ -23,13 +23,12 @@ import Data.Bits (countLeadingZeros, finiteBitSize, unsafeShiftL, unsafeShiftR, 
 import Data.Primitive.PrimArray
 import Redis.Duration (Duration, seconds)
 
--- | Times that replies took, from when the command was handed to the socket to when its
--- reply had been read: the network and the server, without what a command waited in this
--- client. '<>' adds.
+-- | The times that replies took, from handing the command to the socket to having read its reply:
+-- the network and the server, without the time that a command waited in this client. '<>' adds.
 --
 -- @since 0.1.0.0
 data RoundTrips = RoundTrips
-  { -- | In nanoseconds.
+  { -- | The sum, in nanoseconds.
     totalNanos :: Int,
     tripBuckets :: PrimArray Int
   }
@@ -50,25 +49,25 @@ instance Semigroup RoundTrips where
 instance Monoid RoundTrips where
   mempty = roundTripsOf 0 []
 
--- | Of a sum in nanoseconds, and of how many fell into each bucket.
+-- | A histogram, given its sum in nanoseconds and the count of each bucket.
 roundTripsOf :: Int -> [Int] -> RoundTrips
 roundTripsOf total buckets = RoundTrips {totalNanos = total, tripBuckets = primArrayFromListN bucketCount (take bucketCount (buckets <> repeat 0))}
 
--- | How many there were. \(O(1)\).
+-- | The number of round trips. \(O(1)\).
 --
 -- @since 0.1.0.0
 roundTripCount :: RoundTrips -> Int
 roundTripCount = foldlPrimArray' (+) 0 . tripBuckets
 
--- | How long they took in all; one after the other, though many were under way together.
+-- | The sum of all round trips, as if they had come one after the other, though many overlapped.
 --
 -- @since 0.1.0.0
 roundTripTotal :: RoundTrips -> Duration
 roundTripTotal = durationOf . totalNanos
 
--- | A time within which this part of them was answered: 0.5 is the median, 0.99 what one in
--- a hundred exceeded. It is at most an eighth too long. 'Nothing' if there were none, or if it is more
--- than 68 seconds. \(O(1)\).
+-- | A time within which this fraction of the round trips was over: 0.5 gives the median, 0.99 the
+-- time that one in a hundred exceeded. It is at most an eighth too long. 'Nothing' if there were
+-- none, or if it is more than 68 seconds. \(O(1)\).
 --
 -- @since 0.1.0.0
 roundTripWithin :: Double -> RoundTrips -> Maybe Duration
@@ -81,15 +80,15 @@ roundTripWithin part trips
     count = roundTripCount trips
     wanted = max 1 (ceiling (max 0 (min 1 part) * fromIntegral count)) :: Int
 
--- | Where each bucket ends, and how many are within it and those before.
+-- | The end of each bucket, with the number of round trips in it and in those before.
 cumulative :: RoundTrips -> [(Maybe Int, Int)]
 cumulative trips = zip (map bucketEnd [0 .. bucketCount - 1]) (drop 1 (scanl (+) 0 (primArrayToList (tripBuckets trips))))
 
--- | Rounded up to a microsecond: what was shorter is within it.
+-- | A time in nanoseconds, rounded up to a microsecond, so that it stays an upper bound.
 durationOf :: Int -> Duration
 durationOf nanos = seconds (fromIntegral ((nanos + 999) `quot` 1000) / 1e6)
 
--- | The bucket of a time. Total.
+-- | The bucket of a time in nanoseconds. Total.
 bucketOf :: Int -> Int
 bucketOf nanos
   | nanos < 1024 = 0
@@ -98,7 +97,8 @@ bucketOf nanos
   where
     doubling = finiteBitSize nanos - 1 - countLeadingZeros nanos
 
--- | Where a bucket ends, in nanoseconds; what falls in it is less. The last one has no end.
+-- | The end of a bucket, in nanoseconds; every time in the bucket is less. The last bucket has no
+-- end.
 bucketEnd :: Int -> Maybe Int
 bucketEnd bucket
   | bucket <= 0 = Just 1024
@@ -110,7 +110,7 @@ bucketEnd bucket
 bucketCount :: Int
 bucketCount = 2 + (lastDoubling - firstDoubling + 1) * 8
 
--- | From 2¹⁰ ns, a microsecond, to 2³⁶ ns, 69 seconds.
+-- | The doublings that have buckets: from 2¹⁰ ns, a microsecond, to 2³⁶ ns, 69 seconds.
 firstDoubling, lastDoubling :: Int
 firstDoubling = 10
 lastDoubling = 35

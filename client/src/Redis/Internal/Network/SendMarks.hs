@@ -1,14 +1,14 @@
--- | When the commands in flight were sent: one mark for each block that was handed to
--- the transport, not for each command. So the reader knows how long the server took for
--- each reply, and it costs a look at the clock for each block sent and for each read.
+-- | Marks of when the commands in flight were sent: one for each block that was handed to the
+-- transport, not for each command. They tell the reader how long the server took for each reply,
+-- and cost one look at the clock for each block sent and for each read.
 --
 -- A ring of marks of a fixed size. Marks are made under the connection's lock; the
 -- reader alone takes them, without it. When there is no room for a mark, its commands
 -- are taken for part of the block before: they then seem to have taken a little longer.
 --
--- The two sides see each other's words as with "Redis.Internal.Network.PendingRing": a
--- mark is made before its bytes are sent, so before their replies come. What is seen
--- too late makes a time less exact, and nothing else depends on it.
+-- The two sides see each other's words as with "Redis.Internal.Network.PendingRing": a mark is made
+-- before its bytes are sent, so before their replies come. A word that is seen too late makes a
+-- time less exact, and nothing else depends on it.
 module Redis.Internal.Network.SendMarks
   ( SendMarks,
     newSendMarks,
@@ -22,14 +22,15 @@ import Data.Bits ((.&.))
 import Data.Primitive.ByteArray
 import Redis.Internal.Network.Clock (Nanos)
 
--- | Marks of one connection.
+-- | The marks of one connection.
 data SendMarks = SendMarks
-  { -- | Marks ever made; a cache line on, how many of them were passed; then two words for each.
+  { -- | The number of marks ever made; a cache line further, how many of them the reader has
+    -- passed; then two words for each mark.
     marksWords :: MutableByteArray RealWorld,
     marksMask :: Int
   }
 
--- | For at least so many blocks in flight.
+-- | Marks for at least so many blocks in flight.
 newSendMarks :: Int -> IO SendMarks
 newSendMarks atLeast = do
   let size = until (>= atLeast) (* 2) 2
@@ -41,8 +42,8 @@ newSendMarks atLeast = do
 firstMark :: Int
 firstMark = 16
 
--- | All commands up to this position, and not marked before, are sent now. Under the lock.
--- \(O(1)\).
+-- | Notes that all commands up to this position that have no mark yet are sent at this time. Call
+-- it under the lock. \(O(1)\).
 addMark :: SendMarks -> Int -> Nanos -> IO ()
 addMark SendMarks {marksWords, marksMask} position now = do
   made <- readByteArray marksWords 0
@@ -55,8 +56,9 @@ addMark SendMarks {marksWords, marksMask} position now = do
       writeByteArray marksWords 0 (made + 1)
     else writeByteArray marksWords (firstMark + 2 * ((made - 1) .&. marksMask)) position
 
--- | Calls the action with each number of commands between two positions that were sent
--- together, and when. Only for the reader, with the positions in order. \(O(n)\) in the marks.
+-- | For each group of commands between two positions that were sent together, calls the action with
+-- their number and the time. Only for the reader, with the positions in order. \(O(n)\) in the
+-- marks.
 takeMarks :: SendMarks -> Int -> Int -> (Int -> Nanos -> IO ()) -> IO ()
 takeMarks SendMarks {marksWords, marksMask} from to act = go from
   where
@@ -78,6 +80,6 @@ takeMarks SendMarks {marksWords, marksMask} from to act = go from
           else
             if passed + 1 < made
               then writeByteArray marksWords 8 (passed + 1) *> go position
-              else -- Of the last mark, which is being made longer.
+              else -- The commands belong to the last mark, which a submitter is extending.
                 act (to - position) sent
 {-# INLINE takeMarks #-}

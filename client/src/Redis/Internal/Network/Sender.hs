@@ -1,6 +1,6 @@
--- | How queued bytes leave: by the caller or the reader whose turn it is, or by
--- the writer when the socket is full. Whose turn it is, and why nothing is left
--- unsent, is said in "Redis.Internal.Network.Wakeup".
+-- | Sends queued bytes: the caller or the reader whose turn it is sends them, or the writer when
+-- the socket is full. "Redis.Internal.Network.Wakeup" says whose turn it is, and why nothing is
+-- left unsent.
 module Redis.Internal.Network.Sender
   ( flushQueued,
     sendBlock,
@@ -20,12 +20,12 @@ import Redis.Internal.Network.Wakeup hiding (Event (Stuck))
 import Redis.Internal.Network.Wakeup qualified as Wakeup
 import Redis.Internal.Network.WriteBuffer
 
--- | Sends what is queued, unless somebody else is sending. Never blocks.
+-- | Sends the queued commands, unless another thread is sending. Never blocks.
 flushQueued :: Multiplexer -> IO ()
 flushQueued mux = do
-  -- Read without the lock: the reader comes here before every read, and whoever
-  -- queues a command at this moment finds the reader awake. It looks again, under
-  -- the lock, before it sleeps.
+  -- Read without the lock, because the reader comes here before every read. A caller that queues a
+  -- command at this moment finds the reader awake, and the reader looks again, under the lock,
+  -- before it sleeps.
   unsent <- wakeupUnsent <$> wakeup mux
   when (unsent > 0) $ do
     taken <- withLock mux $ do
@@ -35,7 +35,7 @@ flushQueued mux = do
         _ -> pure Nothing
     mapM_ (sendBlock mux) taken
 
--- | Swaps the blocks. Under the lock, with the right to send.
+-- | Swaps the blocks. Call it under the lock, with the right to send.
 takeQueued :: Multiplexer -> IO Block
 takeQueued mux = do
   block <- swapBlocks (muxBuffer mux)
@@ -49,7 +49,7 @@ sendBlock mux block =
   attemptAll mux block 0 >>= \case
     AllSent -> finish
     Broken reason -> do
-      -- Dead first: what followed now would leave a hole in the stream.
+      -- Killed first: anything sent now would follow a hole in the stream.
       killMultiplexer mux (BrokenConnection reason)
       finish
     Stuck sent _ -> do
@@ -70,7 +70,7 @@ sendBlock mux block =
 
 data Progress
   = AllSent
-  | -- | So much is sent; what the transport waits for.
+  | -- | How many bytes are sent, and what the transport waits for.
     Stuck Int Attempt
   | Broken String
 
@@ -91,7 +91,7 @@ attemptAll mux block = go
               go (sent + attempt)
             | otherwise -> pure (Stuck sent attempt)
 
--- | The body of the writer: idle until a sender hands it a block.
+-- | The body of the writer: sleeps until a sender hands it a block.
 writerLoop :: Multiplexer -> IO ()
 writerLoop mux = do
   takeMVar (muxWriterWake mux)

@@ -1,8 +1,8 @@
 -- | A connected socket as a 'Transport'.
 --
--- The attempts are unsafe foreign calls: the socket is non-blocking, so they
--- return at once, and a safe call would cost several times the system call's
--- own bookkeeping. Waiting is the runtime's IO manager's.
+-- The attempts are unsafe foreign calls: the socket is non-blocking, so they return at once, and a
+-- safe call would cost several times the system call's own bookkeeping. The runtime's IO manager
+-- does the waiting.
 --
 -- The descriptor's number is read once. That is sound for reading, writing and
 -- waiting, because the contract of 'Transport' forbids them after the close;
@@ -51,10 +51,11 @@ socketTransport endpoint socket = do
         transportClose = close life socket
       }
 
--- | Not 'Control.Concurrent.threadWaitReadSTM', though it asks the same manager:
--- what a blocked transaction leaves behind, the collector looks at each time until
--- it collects everything (docs/guide/tuning.md). The runtime without threads has no
--- manager. Its watcher is thrown to once at most, by whoever withdraws the request.
+-- | Runs an action once the socket is readable. Not by 'Control.Concurrent.threadWaitReadSTM',
+-- which asks the same manager: at each collection the garbage collector looks at what a blocked
+-- transaction leaves behind, until it collects everything (docs/guide/tuning.md). There is no
+-- manager in a runtime without @-threaded@; there a thread waits. At most one exception is thrown
+-- to it, by the thread that withdraws the request.
 watchReadable :: Fd -> IO () -> IO (IO ())
 watchReadable fd action =
   getSystemEventManager >>= \case
@@ -99,7 +100,7 @@ close life socket =
     Socket.close' socket
     pure Closed
 
--- | What to ask of TCP beyond TCP_NODELAY, which every connection gets.
+-- | TCP options beyond TCP_NODELAY, which every connection gets.
 data TcpTuning = TcpTuning
   { -- | Seconds of idleness before the peer is probed; then it has as many
     -- again to answer. 'Nothing' never probes.
@@ -109,8 +110,8 @@ data TcpTuning = TcpTuning
     tuningUserTimeout :: Maybe Double
   }
 
--- | Applies it to a TCP socket. What the system does not know, or refuses, is
--- left as it was. Never blocks, never throws.
+-- | Applies the options to a TCP socket. An option that the system does not know, or refuses, stays
+-- as it was. Never blocks, never throws.
 tuneTcp :: TcpTuning -> Socket -> IO ()
 tuneTcp TcpTuning {tuningKeepAlive, tuningUserTimeout} socket =
   Socket.withFdSocket socket $ \descriptor ->
@@ -126,8 +127,8 @@ foreign import ccall unsafe "redis_client_recv"
 foreign import ccall unsafe "redis_client_send"
   c_send :: CInt -> Ptr Word8 -> Int -> IO Int
 
--- Unsafe though it waits, because the wait is what it is for: a safe call lets
--- other threads run, at the price of the wake-ups that it is there to save.
+-- Unsafe though it waits: a safe call would let other threads run, at the price of the wake-ups
+-- that this call is there to save.
 foreign import ccall unsafe "redis_client_gather"
   c_gather :: CInt -> Int -> Int -> IO ()
 

@@ -7,15 +7,13 @@
 -- reads and the one that writes exclude each other for the time of an attempt
 -- and never while one of them waits.
 --
--- Verification is on unless the configuration says otherwise, and then covers
--- the chain of certificates and the name: the address where the endpoint is an
--- address, otherwise the host. TLS 1.2 is the oldest version spoken. There is
--- no renegotiation, so a write never has to wait for something to read.
+-- Verification is on by default. It covers the chain of certificates and the name: the address if
+-- the endpoint is an address, otherwise the host. TLS 1.2 is the oldest version spoken. There is no
+-- renegotiation, so a write never has to wait for something to read.
 --
--- Shutting down sends the parting message (@close_notify@) if the socket takes
--- it at once, and nobody waits for the peer's: RESP delimits itself, so neither
--- side takes a truncated stream for a whole one; but a server would write each
--- end without one to its log.
+-- Shutting down sends the parting message (@close_notify@) if the socket takes it at once, and does
+-- not wait for the peer's. RESP delimits itself, so neither side takes a truncated stream for a
+-- whole one; but a server would write each end without the message to its log.
 module Redis.Internal.Network.Tls
   ( TlsContext,
     newTlsContext,
@@ -103,7 +101,7 @@ tlsTransport context@TlsContext {contextVerify} endpoint socket =
             Left cause -> Left cause <$ c_free session
             Right () -> Right . over plain session <$> newMVar True
 
--- | With whether the session is not freed yet.
+-- | The transport over a session. The variable says whether the session is not freed yet.
 over :: Transport -> Ptr TlsSession -> MVar Bool -> Transport
 over plain session lives =
   plain
@@ -111,7 +109,7 @@ over plain session lives =
         c_read session memory size >>= orThrow (c_readReason session),
       transportTryWrite = \memory size ->
         c_write session memory size >>= orThrow (c_writeReason session),
-      -- Records, not bytes, are what can be read.
+      -- What can be read is whole records, so a number of bytes is no measure.
       transportGather = Nothing,
       transportShutdown = uninterruptibleMask_ $ do
         -- Bounded: held for one attempt that does not block.
@@ -123,8 +121,8 @@ over plain session lives =
         transportClose plain
     }
 
--- | The name to ask for and to verify. A scope (@%eth0@) and the dot that ends
--- an absolute name are for the resolver, and no part of it.
+-- | The name to ask for and to verify. A scope (@%eth0@) and the final dot of an absolute name are
+-- for the resolver, and no part of it.
 verifiedName :: TlsContext -> Endpoint -> Maybe ByteString
 verifiedName TlsContext {contextServerName} endpoint =
   case (contextServerName, endpoint) of
@@ -136,7 +134,7 @@ verifiedName TlsContext {contextServerName} endpoint =
       | "." `ByteString.isSuffixOf` name = ByteString.take (ByteString.length name - 1) name
       | otherwise = name
 
--- | 'nullPtr' if the name cannot be used.
+-- | Makes a session; 'nullPtr' if the name cannot be used.
 newSession :: TlsContext -> Socket -> Maybe ByteString -> IO (Ptr TlsSession)
 newSession TlsContext {contextPointer, contextVerify} socket name
   | maybe False (ByteString.elem 0) name = pure nullPtr
@@ -147,8 +145,9 @@ newSession TlsContext {contextPointer, contextVerify} socket name
   where
     withName use = maybe (use nullPtr) (`ByteString.useAsCString` use) name
 
--- | A connection that ends meanwhile says nothing of TLS: a server without room for
--- another client ends it so. That may be tried again.
+-- | Makes the TLS handshake. A connection that ends meanwhile is a 'BrokenConnection', not
+-- 'TlsFailed', because a server without room for another client ends it so, and the client may try
+-- again.
 handshake :: Transport -> Ptr TlsSession -> IO (Either ConnectionCause ())
 handshake plain session = go
   where
@@ -161,7 +160,7 @@ handshake plain session = go
       | otherwise = failed TlsFailed
     failed cause = Left . cause <$> (c_readReason session >>= peekCString)
 
--- | What a call answers when the system says that the connection is broken.
+-- | The answer of a call when the system says that the connection is broken.
 answerBroken :: Attempt
 answerBroken = -4
 
@@ -181,12 +180,12 @@ orThrow reason answer
           ioe_filename = Nothing
         }
 
--- | Whether what a peer says first is a message of TLS: an alert, to who speaks
--- plain text.
+-- | Whether the first bytes from a peer are a TLS alert, which a server with TLS sends to a client
+-- without it.
 beginsLikeTls :: ByteString -> Bool
 beginsLikeTls = ByteString.isPrefixOf "\x15\x03"
 
--- | Why a peer answers that to a client without TLS.
+-- | The cause to report for such an answer.
 wantsTls :: ConnectionCause
 wantsTls = TlsFailed "the server wants TLS on this port: rediss:// or setTls"
 

@@ -1,9 +1,9 @@
 -- | A byte stream to one server, as a record of actions, so that TCP, Unix
 -- sockets, TLS and test doubles plug in without a type class.
 --
--- The attempts never block; waiting is separate. That is what lets one thread
--- of a connection poll for a while, another one send on behalf of its caller,
--- and both fall back to waiting when the kernel says so.
+-- The attempts never block; waiting is separate. So one thread of a connection can poll for a
+-- while, another can send on behalf of its caller, and both can fall back to waiting when the
+-- kernel says so.
 --
 -- Contract: at most one thread reads and at most one thread writes at a time;
 -- the two may be different threads. 'transportShutdown' may be called from any
@@ -28,10 +28,9 @@ import Data.Word (Word8)
 import Foreign.Ptr (Ptr)
 import Redis.Error (Endpoint)
 
--- | What an attempt to read or write came to: the number of bytes if it is
--- positive, otherwise one of 'attemptEnd', 'attemptWouldRead',
--- 'attemptWouldWrite'. An 'Int', because one is returned for every system call
--- and a sum type would be allocated each time.
+-- | The result of an attempt to read or write: the number of bytes if it is positive, otherwise one
+-- of 'attemptEnd', 'attemptWouldRead', 'attemptWouldWrite'. An 'Int', because one is returned for
+-- every system call and a sum type would be allocated each time.
 type Attempt = Int
 
 -- | Reading: the peer has finished. Writing: never.
@@ -48,7 +47,7 @@ attemptWouldWrite = -2
 
 -- | One connected byte stream.
 data Transport = Transport
-  { -- | Where it leads.
+  { -- | The endpoint at the other end.
     transportEndpoint :: Endpoint,
     -- | Reads at most so many bytes (at least one) to the memory.
     -- Throws @IOException@ when the connection is broken.
@@ -62,16 +61,16 @@ data Transport = Transport
     transportWaitReadable :: IO (),
     -- | Blocks until the socket is writable, or shut down.
     transportWaitWritable :: IO (),
-    -- | Has an action run once the socket is readable, or shut down: at once if it
-    -- is. The action must not block and not throw. Returns what withdraws the
-    -- request; that does nothing once the action has run.
+    -- | Runs an action once the socket is readable, or shut down; at once if it is already. The
+    -- action must not block and not throw. Returns an action that withdraws the request, and that
+    -- does nothing once the first action has run.
     transportWatchReadable :: IO () -> IO (IO ()),
     -- | Waits until so many bytes can be read, for at most so many microseconds.
     -- Blocks the capability, not only the thread. 'Nothing' where bytes are no
     -- measure of what can be read.
     transportGather :: Maybe (Int -> Int -> IO ()),
-    -- | Ends both directions at once and wakes whoever waits. Idempotent,
-    -- never blocks, never throws.
+    -- | Ends both directions at once and wakes every thread that waits. Idempotent, never blocks,
+    -- never throws.
     transportShutdown :: IO (),
     -- | Frees the descriptor.
     transportClose :: IO ()

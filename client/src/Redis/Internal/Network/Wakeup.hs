@@ -1,17 +1,16 @@
 {-# LANGUAGE PatternSynonyms #-}
 
--- | Who sends, who sleeps and who wakes whom on one connection: one state, one
--- pure step.
+-- | The rules by which the threads of one connection send, sleep and wake each other: one state,
+-- one pure step.
 --
--- Five parties share a connection: the callers, the reader, the writer, the
--- watchdog and whoever ends it. Each of them tells the machine what it has done
--- or would like to do (an 'Event'), under the connection's lock. The machine
--- answers what it does next, and whom it must wake when it has left the lock.
--- The machine does no IO and reads no clock. "Redis.Internal.Network.Multiplexer",
--- "Redis.Internal.Network.Sender", "Redis.Internal.Network.Reader" and
--- "Redis.Internal.Network.Watchdog" drive it. The suite @core@ searches every
--- interleaving of a model of these drivers around this very step
--- (@WakeupSpec@), and shows for each rule below that it fails without it.
+-- Five parties share a connection: the callers, the reader, the writer, the watchdog and the thread
+-- that ends it. Each of them tells the machine, under the connection's lock, what it has done or
+-- would like to do (an 'Event'). The machine answers what the party does next, and which threads it
+-- must wake when it has left the lock. The machine does no IO and reads no clock.
+-- "Redis.Internal.Network.Multiplexer", "Redis.Internal.Network.Sender",
+-- "Redis.Internal.Network.Reader" and "Redis.Internal.Network.Watchdog" drive it. The suite @core@
+-- searches every interleaving of a model of these drivers around this very step (@WakeupSpec@), and
+-- shows for each rule below that it fails without it.
 --
 -- = The states
 --
@@ -31,7 +30,7 @@
 --
 -- = The events
 --
--- The first line of a party that fits is the one that counts.
+-- For each event, the first line whose condition holds counts.
 --
 -- > event        if                                    then                  answer  wakes
 -- > -----------  ------------------------------------  --------------------  ------  --------------
@@ -69,24 +68,24 @@
 --
 -- = Why nothing is left unsent
 --
--- Commands in the buffer have somebody who will send them, at any time:
+-- At any time, one party will send the commands in the buffer:
 --
 -- * Somebody sends now. When it is done it looks again: the writer sends the
 --   rest (R8), a caller or the reader wakes the reader if that sleeps (R5).
 -- * Nobody sends and the reader is awake. It sends before it reads, and does
 --   not go to sleep without having sent (R10).
 -- * Nobody sends and the reader sleeps. Then there was nothing unsent when it
---   went to sleep, and whoever queued something since has woken it (R3).
+--   went to sleep, and a caller that has queued a command since has woken it (R3).
 --
--- No timer is part of this. A timer helps in one case only: a reader that sleeps
--- unwatched sees a push, or the peer's end, at the watchdog's next tick (R13), so
--- the watchdog does not rest meanwhile (R12, R14). Nothing is in flight then
--- (R11), and whoever queues a command ends it (R2).
+-- This needs no timer. A timer helps in one case only: a reader that sleeps unwatched sees a push,
+-- or the peer's end, at the watchdog's next tick (R13), so the watchdog does not rest meanwhile
+-- (R12, R14). Nothing is in flight then (R11), and the next command that is queued ends this sleep
+-- (R2, R3).
 --
 -- = Why two never send at once
 --
--- Sending begins with 'Idle' only, in the same step that leaves it (R4), and the
--- step that returns to 'Idle' is taken by the party that sent.
+-- Sending begins with 'Idle' only, in the same step that leaves it (R4), and only the party that
+-- sent takes the step that returns to 'Idle'.
 module Redis.Internal.Network.Wakeup
   ( -- * The state
     Wakeup,
@@ -137,9 +136,9 @@ where
 
 import Data.Bits (complement, shiftL, shiftR, (.&.), (.|.))
 
--- | Where the parties stand, in one word: two bits for the reader, the sender and
--- the life each, one for each of the others, and what is unsent above them. So the
--- step allocates nothing, and the state is one read and one write.
+-- | The state of all parties in one word: two bits each for the reader, the sender and the life,
+-- one bit for each of the others, and the number of unsent commands above them. So the step
+-- allocates nothing, and the state is one read and one write.
 newtype Wakeup = Wakeup Int
   deriving newtype (Eq, Ord)
 
@@ -169,8 +168,8 @@ instance Show ReaderState where
     AsleepUnwatched -> "AsleepUnwatched"
     AwaitsSender -> "AwaitsSender"
 
--- | Who has the right to send: to swap the blocks, and to write to the
--- transport without the lock.
+-- | The holder of the right to send: to swap the blocks, and to write to the transport without the
+-- lock.
 newtype Sender = Sender Int
   deriving newtype (Eq, Ord)
 
@@ -189,7 +188,7 @@ instance Show Sender where
     Writing -> "Writing"
     Closed -> "Closed"
 
--- | Whether time is looked after.
+-- | Whether the watchdog ticks.
 newtype Watchdog = Watchdog Int
   deriving newtype (Eq, Ord)
 
@@ -204,8 +203,8 @@ instance Show Watchdog where
     Ticking -> "Ticking"
     Resting -> "Resting"
 
--- | Whether commands are taken. A draining connection takes none, and ends when
--- those in flight are answered.
+-- | Whether the connection takes commands. A draining connection takes none, and ends when those in
+-- flight are answered.
 newtype Life = Life Int
   deriving newtype (Eq, Ord)
 
@@ -222,7 +221,7 @@ instance Show Life where
     Draining -> "Draining"
     Dead -> "Dead"
 
--- | Nothing sent, the reader about to run.
+-- | The first state: nothing sent, the reader about to run.
 atFirst :: Wakeup
 atFirst = Wakeup 0
 
@@ -275,32 +274,32 @@ setUnsent unsent (Wakeup word) = Wakeup (word .&. 511 .|. unsent `shiftL` 9)
 asleep :: ReaderState -> Bool
 asleep reader = reader == AsleepWatched || reader == AsleepUnwatched
 
--- | What a party tells.
+-- | What a party has done or would like to do.
 data Event
-  = -- | A caller has put so many commands in the buffer, and sends them itself if
-    -- so many are unsent.
+  = -- | A caller has put so many commands (the first number) in the buffer, and sends if so many
+    -- (the second number) are unsent.
     Queued Int Int
-  | -- | The reader is about to read, and sends first what is queued.
+  | -- | The reader is about to read, and would first send the queued commands.
     WouldSend
-  | -- | Who sent a block by itself is done with it, or has failed.
+  | -- | A caller or the reader is done with sending its block, or has failed.
     Sent
-  | -- | Who sent a block by itself found the socket full.
+  | -- | A caller or the reader found the socket full while sending its block.
     Stuck
-  | -- | The writer is done with its block, or has failed.
+  | -- | The writer is done with sending its block, or has failed.
     WriterSent
-  | -- | The reader found nothing to read: whether it has asked to be woken by the
-    -- socket, and whether commands are in flight.
+  | -- | The reader found nothing to read. The arguments are whether the socket will wake it, and
+    -- whether commands are in flight.
     WouldSleep Bool Bool
-  | -- | The reader runs again: whether commands are in flight.
+  | -- | The reader runs again. The argument is whether commands are in flight.
     Woken Bool
-  | -- | The reader has looked at how long replies take: whether it would poll.
+  | -- | The reader has looked at how long replies take. The argument is whether it would poll.
     Judged Bool
-  | -- | The watchdog's time is over.
+  | -- | The watchdog's tick has passed.
     Ticked
-  | -- | The watchdog found nothing to do for a while: whether commands are in
+  | -- | The watchdog found nothing to do for a while. The argument is whether commands are in
     -- flight, or callers wait for room.
     WouldRest Bool
-  | -- | No more commands are to be taken.
+  | -- | The connection is to take no more commands.
     Drains
   | -- | The connection is broken, or no longer wanted.
     Dies
@@ -356,26 +355,26 @@ wakingWriter = Wakes 2
 wakingWatchdog = Wakes 4
 wakingAll = Wakes 7
 
--- | Different for different sets.
+-- | A number for the set, different for different sets.
 wakesWord :: Wakes -> Int
 wakesWord (Wakes wakes) = wakes
 
 includes :: Wakes -> Wakes -> Bool
 includes (Wakes wakes) (Wakes one) = wakes .&. one /= 0
 
--- | Both.
+-- | The union.
 with :: Wakes -> Wakes -> Wakes
 with (Wakes some) (Wakes others) = Wakes (some .|. others)
 
--- | The wakes without some.
+-- | The first set without the second.
 without :: Wakes -> Wakes -> Wakes
 without (Wakes wakes) (Wakes others) = Wakes (wakes .&. complement others)
 
--- | Those, if so.
+-- | The set if the condition holds, otherwise the empty one.
 given :: Bool -> Wakes -> Wakes
 given holds wakes = if holds then wakes else wakingNobody
 
--- | What follows from an event.
+-- | The result of a step: the next state, what the party does next, and the threads that it wakes.
 data Step = Step
   { stepState :: Wakeup,
     stepAnswer :: Answer,
@@ -388,7 +387,7 @@ wakesReader after = stepWakes after `includes` wakingReader
 wakesWriter after = stepWakes after `includes` wakingWriter
 wakesWatchdog after = stepWakes after `includes` wakingWatchdog
 
--- | The step. \(O(1)\). Inlined, so that nothing is allocated for a known event.
+-- | Takes the step for an event. \(O(1)\). Inlined, so that nothing is allocated for a known event.
 step :: Event -> Wakeup -> Step
 step event state = case event of
   Queued count enough -> queued count enough state
@@ -448,7 +447,7 @@ queued !count !enough !before =
       | otherwise = reader == AsleepUnwatched || reader == AsleepWatched && wakeupPolls before
 {-# INLINE queued #-}
 
--- | The right to send is given back.
+-- | Gives the right to send back.
 released :: Wakeup -> Step
 released before
   | reader == AwaitsSender || wakeupUnsent before > 0 && asleep reader = readerWoken after
@@ -472,10 +471,10 @@ answer what state = Step {stepState = state, stepAnswer = what, stepWakes = waki
 readerWoken :: Wakeup -> Step
 readerWoken state = Step {stepState = setReader Awake state, stepAnswer = Leave, stepWakes = wakingReader}
 
--- | The state as it is kept.
+-- | The word in which the state is kept.
 wakeupWord :: Wakeup -> Int
 wakeupWord (Wakeup word) = word
 
--- | The state of a word that 'wakeupWord' has given.
+-- | The state in a word from 'wakeupWord'.
 fromWord :: Int -> Wakeup
 fromWord = Wakeup

@@ -1,22 +1,20 @@
--- | The thread that notices what does not happen: replies that do not come in
--- time, room that does not come in time, peers that say nothing, and a socket
--- that nobody watches.
+-- | The thread that notices what does not happen: replies that do not come in time, room that does
+-- not come in time, peers that say nothing, and news on a socket that nobody watches.
 --
--- No command has a timer. The connection remembers the earliest deadline of those
--- in flight, and at a tick the watchdog compares one word with the clock. Only when
--- that deadline has passed it looks at each command in flight, in whatever order
--- their deadlines are, tells those whose time is over, and notes the earliest of the
--- rest. With one timeout for all that is once per timeout.
--- A reply that comes too late is dropped by its slot, which is already filled.
+-- No command has a timer. The connection remembers the earliest deadline of the commands in flight,
+-- and at a tick the watchdog compares one word with the clock. Only when that deadline has passed
+-- does it look at each command in flight, in whatever order their deadlines are. It tells the
+-- callers whose time is over, and notes the earliest deadline of the rest. If all commands have the
+-- same timeout, that is once per timeout. A reply that comes too late is dropped by its slot, which
+-- is already filled.
 --
--- A peer counts as silent when it has said nothing for the silence limit while
--- something was in flight, nor answers a probe for as long again. While a command in
--- flight has been given longer than both together, the limit is half of that: a
--- server that is busy with a command for as long as its caller waits is not a
--- silent one. A command that may wait for ever changes nothing; then the silence
--- limit alone ends a connection that is dead.
+-- A peer counts as silent when it has said nothing for the silence limit while commands were in
+-- flight, and then does not answer a probe for as long again. While a command in flight has more
+-- patience than both together, the limit is half of that patience: a server that is busy with a
+-- command for as long as its caller waits is not silent. A command that may wait for ever changes
+-- nothing; then the silence limit alone ends a connection that is dead.
 --
--- It rests when nothing is in flight.
+-- The watchdog rests when nothing is in flight.
 module Redis.Internal.Network.Watchdog
   ( watchdogLoop,
   )
@@ -33,14 +31,14 @@ import Redis.Internal.Network.ResponseSlot
 import Redis.Internal.Network.RoomQueue (callLate, waitingForRoom)
 import Redis.Internal.Network.Wakeup
 
--- | What the watchdog has seen.
+-- | What the watchdog saw at earlier ticks.
 data Watch = Watch
   { -- | 'wordReads' at the last tick, and when the peer was last seen to read or write.
     watchReads :: Int,
     watchReadAt :: Nanos,
     -- | 'wordSent' at the last tick.
     watchSent :: Int,
-    -- | When the present silence was probed.
+    -- | When a probe was sent in the present silence, if one was.
     watchProbedAt :: Maybe Nanos,
     -- | Ticks in a row with nothing in flight.
     watchIdle :: Int
@@ -66,8 +64,8 @@ watchdogLoop mux sendProbe = do
       reads' <- readWord mux wordReads
       sent <- readWord mux wordSent
       sender <- wakeupSender <$> wakeup mux
-      -- The socket is full, and yet takes bytes: somebody reads them. A probe would
-      -- stand behind all that waits to be sent.
+      -- The socket is full, and yet takes bytes: the peer reads them. A probe would stand behind
+      -- all that waits to be sent.
       let takes = sender == Writing && sent /= watchSent watch
           alive = takes || reads' /= watchReads watch
           watch' = watch {watchReads = reads', watchSent = sent}
@@ -88,8 +86,8 @@ watchdogLoop mux sendProbe = do
 
     calm now watch = watch {watchReadAt = now, watchProbedAt = Nothing}
 
-    -- Ends by the time of the probe: after this process has stood still, the silence is
-    -- as long as that, and the answer to the probe still needs its time.
+    -- Counted from the probe: after this process has stood still, the silence is as long as that,
+    -- and the answer to the probe still needs its time.
     silence now watch = case muxSilenceLimit (muxSettings mux) of
       Nothing -> pure watch
       Just shortest -> do
@@ -103,14 +101,15 @@ watchdogLoop mux sendProbe = do
             | quiet >= limit -> watch {watchProbedAt = Just now} <$ sendProbe
           _ -> pure watch
 
--- | Whether anybody waits for a reply, or for room.
+-- | Whether commands are in flight, or callers wait for room.
 anythingWaitedFor :: Multiplexer -> IO Bool
 anythingWaitedFor mux = do
   busy <- inFlight mux
   waiting <- waitingForRoom (muxRoom mux)
   pure (busy + waiting > 0)
 
--- | Waits for one tick, or until somebody has less time than that was made for.
+-- | Waits for one tick, or until a command comes that has too little patience for a tick of that
+-- length.
 pause :: Multiplexer -> IO ()
 pause mux = do
   shortest <- fromIntegral <$> readWord mux wordShortest
@@ -120,8 +119,8 @@ pause mux = do
   where
     settings = muxSettings mux
 
--- | The longest that anybody in flight was given, of those with an end. Zero if
--- there is none.
+-- | The longest patience of the commands in flight that do not wait for ever, and no less than the
+-- command timeout. Zero if there is none.
 longestPatience :: Multiplexer -> IO Nanos
 longestPatience mux = withLock mux $ do
   answered <- ringHead (muxRing mux)
@@ -129,23 +128,23 @@ longestPatience mux = withLock mux $ do
   own <- if answered < until' then readWord mux wordLongest else pure 0
   pure (max (fromIntegral own) (fromMaybe 0 (muxCommandTimeout (muxSettings mux))))
 
--- | What a look at those in flight has found.
+-- | The result of a look at the commands in flight.
 data Deadlines = Deadlines
-  { -- | The earliest deadline of those who have time left.
+  { -- | The earliest deadline of the commands that have time left.
     deadlinesEarliest :: Nanos,
-    -- | Whether anybody has.
+    -- | Whether any command has time left.
     deadlinesInTime :: Bool,
-    -- | Those who have none, and have not been told.
+    -- | The commands that have none, and whose callers have not been told.
     deadlinesLate :: [Pending]
   }
 
--- | Fails everybody in flight who has waited too long. \(O(1)\) while there is
--- nobody, otherwise \(O(n)\) in those in flight.
+-- | Fails all commands in flight whose deadlines have passed. \(O(1)\) if there are none, otherwise
+-- \(O(n)\) in the commands in flight.
 expire :: Multiplexer -> Nanos -> IO ()
 expire mux now = do
   due <- withLock mux $ do
     due <- (<= now) . fromIntegral <$> readWord mux wordEarliest
-    -- Whoever submits from now on lowers it again.
+    -- A command that is submitted from now on lowers it again.
     due <$ when due (writeWord mux wordEarliest maxBound)
   when due $ do
     from <- ringHead (muxRing mux)
@@ -180,7 +179,7 @@ expire mux now = do
 
     tellLate pending = fillSlot (pendingSlot pending) (Failure (TimeoutError (TimeoutFailure MaybeExecuted (durationFromNanos (pendingPatience pending)))))
 
--- | A twentieth of the shortest limit, between 1 ms and 100 ms.
+-- | The length of a tick: a twentieth of the shortest limit, between 1 ms and 100 ms.
 tickFor :: [Nanos] -> Nanos
 tickFor limits = max 1000000 (minimum (100000000 : map (`quot` 20) limits))
 

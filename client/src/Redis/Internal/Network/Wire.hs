@@ -1,5 +1,5 @@
--- | A connection after its handshake, as a stream of bytes. What is sent and what comes
--- are its owner's: nothing is matched, retried or timed.
+-- | A connection after its handshake, as a stream of bytes. Its owner decides what is sent and
+-- reads what comes: no reply is matched to a request, nothing is retried, and nothing times out.
 module Redis.Internal.Network.Wire
   ( Wire (..),
     openWire,
@@ -38,13 +38,12 @@ import System.IO.Error (ioeGetErrorString)
 data Wire = Wire
   { wireTransport :: Transport,
     wireLimits :: DecodeLimits,
-    -- | What was read behind the last reply.
+    -- | Bytes that were read behind the last reply.
     wireUnread :: IORef ByteString
   }
 
--- | Connects and makes the handshake that the configuration asks for. Blocks for at most
--- the connect timeout, or until nobody wants it any more. Whoever is to have it for sure
--- is masked.
+-- | Connects and makes the handshake for the configuration. Blocks for at most the connect timeout,
+-- or until nobody wants the connection any more. A caller that must not lose the wire is masked.
 openWire :: ConnectionSetup -> Purpose -> Endpoint -> IO (Either ConnectionCause Wire)
 openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector} Purpose {purposeUse, purposeGone} endpoint =
   mask_ $ openWithin opening attempt
@@ -70,11 +69,12 @@ openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector
             Right () -> pure (Right wire)
 
     agree wire issue = handshakeBy config (issueCredentials issue) purposeUse $ \requests -> do
-      -- A server that has no room says so before it hangs up.
+      -- Even if this fails there may be a reply: a server that has no room says so before it hangs
+      -- up.
       _ <- try @Error (sendBytes wire (ByteString.concat (map requestBytes requests)))
       answers wire requests
 
-    -- After a failure nothing more is waited for.
+    -- After a failure the remaining requests fail without waiting.
     answers wire = \case
       [] -> pure []
       asked@(_ : others) ->
@@ -91,8 +91,8 @@ openWire setup@ConnectionSetup {setupConfig = config, setupConnector = connector
 closeWire :: Wire -> IO ()
 closeWire = transportClose . wireTransport
 
--- | Sends all of it. Blocks while the peer takes nothing. Throws 'ConnectionError'
--- if the connection breaks.
+-- | Sends all the bytes. Blocks while the peer takes nothing. Throws 'ConnectionError' if the
+-- connection breaks.
 --
 -- @since 0.1.0.0
 sendBytes :: Wire -> ByteString -> IO ()
@@ -106,9 +106,8 @@ sendBytes Wire {wireTransport} bytes =
         then go (from `plusPtr` sent) (left - sent)
         else awaitAttempt wireTransport sent >> go from left
 
--- | Receives what has come, up to so many bytes (at least one); empty when the peer
--- has finished. Blocks until there is something. Throws 'ConnectionError' if the
--- connection breaks.
+-- | Receives the bytes that have come, up to so many (at least one); empty when the peer has
+-- finished. Blocks until there is something. Throws 'ConnectionError' if the connection breaks.
 --
 -- @since 0.1.0.0
 receiveBytes :: Wire -> Int -> IO ByteString
@@ -125,11 +124,11 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = do
       got <- transportTryRead wireTransport memory most
       if got >= 0 then pure got else awaitAttempt wireTransport got >> attempt memory
 
--- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say
--- whether a double came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply.
--- Blocks until it is whole. Throws 'ConnectionError' if the connection breaks, if the
--- peer has finished, or if what comes is no reply or is beyond a limit of the
--- configuration; then the wire cannot be used any more.
+-- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say whether a double
+-- came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply, but the part of a string that
+-- has come is copied again with each read of at most 16 KiB. Blocks until the reply is whole.
+-- Throws 'ConnectionError' if the connection breaks, if the peer has finished, or if the bytes are
+-- no reply or exceed a limit of the configuration; then the wire cannot be used any more.
 --
 -- @since 0.1.0.0
 receiveReply :: Wire -> IO (Value, ByteString)
@@ -156,8 +155,8 @@ awaitAttempt transport attempt
   | attempt == attemptWouldWrite = transportWaitWritable transport
   | otherwise = transportWaitReadable transport
 
--- | Throws the library's error for the system's. Nobody knows how much of what was
--- sent has arrived.
+-- | Throws the library's error in place of the system's. Nobody knows how much of what was sent has
+-- arrived.
 unbroken :: Transport -> IO a -> IO a
 unbroken transport = handle $ \problem ->
   throwIO (ConnectionError (ConnectionFailure MaybeExecuted (transportEndpoint transport) (BrokenConnection (ioeGetErrorString (problem :: IOException)))))

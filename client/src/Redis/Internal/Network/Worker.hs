@@ -1,6 +1,7 @@
 {-# LANGUAGE MagicHash #-}
 
--- | The only place that starts threads, and that throws to one.
+-- | The only module that starts threads. It is also the only one that throws to a thread, but for
+-- the thread that "Redis.Internal.Network.Socket" starts in a runtime without @-threaded@.
 --
 -- A worker is labelled, begins masked, and is tied to one capability: a
 -- connection's threads share a cache with the callers they serve, and two
@@ -8,9 +9,9 @@
 -- @docs/guide/tuning.md@).
 --
 -- Two exceptions on their way to one thread crash the runtime of GHC now and then
--- (@docs/ghc-throwto.md@). So nobody throws to a worker but 'supervised', to the
--- thread that it has started itself, and once. A thread that may have to stop for
--- several reasons waits for all of them in one transaction.
+-- (@docs/ghc-throwto.md@). So 'supervised' throws only to the thread that it has started itself,
+-- and once. A thread that may have to stop for several reasons waits for all of them in one
+-- transaction.
 module Redis.Internal.Network.Worker
   ( spawnOn,
     spawn,
@@ -41,19 +42,20 @@ spawn label body = mask_ $ do
   labelThread thread label
   pure thread
 
--- | Runs the body of a thread masked, from its first instruction, and interruptible.
--- Who starts it may be neither: a client that is closed by a clean-up of the user's may
--- begin to tell the user's hooks there, and those must be interruptible.
+-- | Runs the body of a thread masked, from its first instruction, and interruptible. The thread
+-- that starts it may be in neither state: a client that is closed by a user's clean-up may begin to
+-- run the user's hooks there, and those must be interruptible.
 masked :: IO () -> IO ()
 masked (IO body) = IO (maskAsyncExceptions# body)
 
--- | Runs an action, masked, on a thread of its own that has this label, until it has a
--- result or the transaction says why nobody waits for one any more. Then, or when the
--- caller is interrupted, the action is interrupted, once, and waited for; a result
--- that it has all the same is returned, or disposed of. What it throws is thrown.
+-- | Runs an action, masked, on a thread of its own with this label, until it has a result or the
+-- transaction returns a reason to stop. For such a reason, or when the caller is interrupted, the
+-- action is interrupted, once, and the function waits until it has ended. If the action has a
+-- result all the same, that is returned; if the caller was interrupted, it is disposed of. An
+-- exception of the action is thrown again, but not after a reason to stop.
 --
--- The caller must be masked if it is to have the result for sure. Whatever the action
--- waits for must be interruptible.
+-- A caller that must not lose the result is masked. Whatever the action waits for must be
+-- interruptible.
 supervised :: String -> STM e -> (a -> IO ()) -> IO a -> IO (Either e a)
 supervised label over dispose action = mask_ $ do
   result <- newEmptyTMVarIO
@@ -64,7 +66,8 @@ supervised label over dispose action = mask_ $ do
     Right outcome -> either throwIO (pure . Right) outcome
     Left reason -> either (\(_ :: SomeException) -> Left reason) Right <$> interrupt
 
--- | Retries until so many seconds have passed from now. Never throws to anybody.
+-- | A transaction that retries until so many seconds have passed from now. No exception is thrown
+-- to anybody.
 expiry :: Double -> IO (STM ())
 expiry seconds = do
   passed <- registerDelay (ceiling (max 0 (min 1e9 seconds) * 1e6))

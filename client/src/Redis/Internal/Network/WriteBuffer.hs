@@ -1,10 +1,9 @@
--- | The bytes that wait to be sent: two blocks of pinned memory by turns.
+-- | The bytes that wait to be sent, in two blocks of pinned memory that take turns.
 --
--- Submitters fill the one in front, under the connection's lock. Whoever holds
--- the right to send swaps the blocks and sends the other one without the lock,
--- so all that is submitted meanwhile leaves in one system call afterwards. A
--- block grows by doubling and is given back to the collector when a large
--- command has made it large.
+-- Submitters fill the front block, under the connection's lock. The holder of the right to send
+-- swaps the blocks and sends the other one without the lock, so all that is submitted meanwhile
+-- leaves in one system call afterwards. A block grows by doubling. A block that a large command has
+-- enlarged is given back to the collector.
 module Redis.Internal.Network.WriteBuffer
   ( WriteBuffer,
     newWriteBuffer,
@@ -43,7 +42,7 @@ data Block = Block (MutableByteArray RealWorld) Int
 keptCapacity :: Int
 keptCapacity = 1024 * 1024
 
--- | Two empty blocks of so many bytes.
+-- | A buffer of two empty blocks of so many bytes.
 newWriteBuffer :: Int -> IO WriteBuffer
 newWriteBuffer initialCapacity = do
   front <- newPinnedByteArray initialCapacity
@@ -52,11 +51,11 @@ newWriteBuffer initialCapacity = do
   writeByteArray bufferUsed 0 (0 :: Int)
   WriteBuffer <$> newIORef front <*> newIORef back <*> pure bufferUsed
 
--- | Bytes in front. The caller holds the lock.
+-- | The number of bytes in the front block. The caller holds the lock.
 bufferedBytes :: WriteBuffer -> IO Int
 bufferedBytes buffer = readByteArray (bufferUsed buffer) 0
 
--- | Whether so many more bytes fit without new memory. Under the lock.
+-- | Whether so many more bytes fit without new memory. The caller holds the lock.
 bufferReady :: WriteBuffer -> Int -> IO Bool
 bufferReady buffer bytes = do
   used <- bufferedBytes buffer
@@ -64,8 +63,8 @@ bufferReady buffer bytes = do
   pure (used + bytes <= capacity)
 {-# INLINE bufferReady #-}
 
--- | Makes room for so many more bytes. Under the lock. \(O(n)\), amortised. Throws
--- when there is no memory, and then has changed nothing.
+-- | Makes room for so many more bytes. The caller holds the lock. \(O(n)\), amortised. Throws when
+-- there is no memory, and then has changed nothing.
 bufferReserve :: WriteBuffer -> Int -> IO ()
 bufferReserve buffer bytes = do
   used <- bufferedBytes buffer
@@ -90,9 +89,8 @@ appendRequest buffer request = do
   pure size
 {-# INLINE appendRequest #-}
 
--- | Takes out what is in front and puts the other block there, empty. The
--- caller holds the lock and the right to send, and calls 'releaseBlock' before
--- it gives that right away.
+-- | Takes out the front block and puts the other block, empty, in its place. The caller holds the
+-- lock and the right to send, and calls 'releaseBlock' before it gives that right away.
 swapBlocks :: WriteBuffer -> IO Block
 swapBlocks buffer = do
   used <- bufferedBytes buffer
@@ -102,7 +100,7 @@ swapBlocks buffer = do
   writeByteArray (bufferUsed buffer) 0 (0 :: Int)
   pure (Block front used)
 
--- | Its bytes.
+-- | The number of bytes in a block.
 blockSize :: Block -> Int
 blockSize (Block _ size) = size
 
@@ -114,8 +112,8 @@ withBlock (Block block _) action = do
   pure result
 {-# INLINE withBlock #-}
 
--- | Hands a block back after it was sent. Never throws: without memory for a
--- smaller one, a large block is kept.
+-- | Hands a block back after it was sent. Never throws: without memory for a smaller block, a large
+-- one is kept.
 releaseBlock :: WriteBuffer -> Block -> IO ()
 releaseBlock buffer (Block block _) = do
   capacity <- getSizeofMutableByteArray block

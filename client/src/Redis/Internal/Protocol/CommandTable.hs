@@ -1,15 +1,13 @@
--- | What servers say of their commands: arity, flags, categories, policies, and
--- where the keys are.
+-- | The command table: what servers say of their commands (arity, flags, categories, policies, and
+-- where the keys are).
 --
--- The table is the union of what several servers answer to @COMMAND@, made by
--- a program and kept as text; it becomes a map when it is first asked. For a
--- command that it lacks, 'entryFromReply' and 'describedAs' read the server's own
--- description.
+-- The table is the union of what several servers answer to @COMMAND@, made by a program and kept as
+-- text. Its first use parses it into a map. For a command that it lacks, 'entryFromReply' and
+-- 'describedAs' read the server's own description.
 --
--- What servers do not tell stands in lists that are written by hand, in the modules
--- below this one: "Redis.Internal.Protocol.CommandTable.Effects",
--- "Redis.Internal.Protocol.CommandTable.Blocking" and
--- "Redis.Internal.Protocol.CommandTable.Policy".
+-- What servers do not tell is in lists that are written by hand, in the modules below this one:
+-- "Redis.Internal.Protocol.CommandTable.Effects", "Redis.Internal.Protocol.CommandTable.Blocking"
+-- and "Redis.Internal.Protocol.CommandTable.Policy".
 module Redis.Internal.Protocol.CommandTable
   ( CommandEntry (..),
     RequestPolicy (..),
@@ -50,22 +48,22 @@ import Redis.Internal.Protocol.CommandTable.Reply (entryFromReply, subcommandFro
 import Redis.Internal.Protocol.KeySpec (KeyPositions (..), keyPositions, keysAt)
 import Redis.Value (Value)
 
--- | Everything there is, by name. Its first use parses it.
+-- | All entries, by name. The first use parses them.
 table :: Map ByteString CommandEntry
 table =
   Map.fromList [(entryName entry, entry) | entry <- mapMaybe parseEntry (Char8.lines tableText)]
 
--- | Every entry, by name.
+-- | Every entry, in the order of the names.
 allCommands :: [CommandEntry]
 allCommands = Map.elems table
 
--- | Whether there is an entry of this name, which is in capitals, a subcommand's
--- after a bar. \(O(\log n)\).
+-- | Whether there is an entry with this name. The name is in capitals; a subcommand's name follows
+-- a bar. \(O(\log n)\).
 inTable :: ByteString -> Bool
 inTable name = Map.member name table
 
--- | The entry for a command, given as its words: that of the subcommand if
--- there is one. 'Nothing' for a subcommand that is not known. \(O(\log n)\).
+-- | The entry for a command, given its words: the entry of the subcommand if there is one.
+-- 'Nothing' for a command or subcommand that is not known. \(O(\log n)\).
 lookupCommand :: [ByteString] -> Maybe CommandEntry
 lookupCommand = \case
   [] -> Nothing
@@ -85,11 +83,11 @@ commandWordsName = \case
   name : _ -> upper name
   [] -> ""
 
--- | The keys of a command given as its words. 'Nothing' if they cannot be
--- told. \(O(n)\).
+-- | The keys of a command, given its words. 'Nothing' if it is not known which words are keys.
+-- \(O(n)\).
 commandKeys :: CommandEntry -> [ByteString] -> Maybe [ByteString]
 commandKeys CommandEntry {entryName, entryArity, entryKeySpecs} commandWords
-  -- Every server will refuse it, and say why.
+  -- Every server will refuse the command, and say why.
   | tooShort = Just []
   | otherwise =
     case keyPositions entryName entryKeySpecs commandWords of
@@ -98,9 +96,9 @@ commandKeys CommandEntry {entryName, entryArity, entryKeySpecs} commandWords
   where
     tooShort = length commandWords < abs entryArity
 
--- | What one element of the reply to @COMMAND INFO@, asked for the first of these
--- words, says of the command that they are: of the subcommand, if there are any.
--- 'Nothing' if that is not known to the server, or not told.
+-- | The entry for a command, given its words and the element of the reply to @COMMAND INFO@ for the
+-- first word: the entry of the subcommand, if the command has subcommands. 'Nothing' if the server
+-- does not know it, or does not describe it.
 describedAs :: [ByteString] -> Value -> Maybe CommandEntry
 describedAs commandWords reply = do
   entry <- entryFromReply reply

@@ -1,6 +1,6 @@
 {-# LANGUAGE MultiWayIf #-}
 
--- | Replies from bytes: RESP2 and RESP3, in place, resumable at any byte.
+-- | Decodes replies from bytes: RESP2 and RESP3, in place, resumable at any byte.
 --
 -- 'decode' looks at received bytes where they lie and copies only the strings
 -- that become part of a 'Value'. Aggregates that are not complete are kept in
@@ -9,14 +9,13 @@
 -- reply. What is unfinished when the bytes end is at most one element, from
 -- the offset that 'NeedMore' names.
 --
--- A peer may be hostile or broken. Sizes, counts and depth are limited, and a
--- count allocates nothing before its elements arrive. Streamed strings and
--- aggregates (@$?@, @*?@ …), which no server sends to clients, are refused. So is
--- a size that is not plain digits, or has more of them than it needs (@$+3@,
+-- A peer may be hostile or broken. Sizes, counts and depth are limited, and a count allocates
+-- nothing before its elements arrive. Streamed strings and aggregates (@$?@, @*?@ …), which no
+-- server sends to clients, are refused. So is a size that is not plain digits, or has more digits
+-- than it needs (@$+3@,
 -- @$03@, @*-01@): servers write sizes as they write integers, without a sign and
--- without leading zeros, so such a size is what is left of something else. Integers
--- themselves (@:@) may have both, because modules and proxies write those as they
--- like.
+-- without leading zeros, so such a size is what is left of something else. Integers themselves
+-- (@:@) may have both, because modules and proxies write those as they like.
 module Redis.Internal.Protocol.Decode
   ( decode,
     decodeWhile,
@@ -43,7 +42,7 @@ import Redis.Internal.Protocol.Double (parseDouble)
 import Redis.Value (NullForm (..), Value (..))
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
--- | What the bytes came to.
+-- | The result of decoding the bytes.
 data Step
   = -- | A whole value, and the offset behind it.
     Done Value Int
@@ -56,8 +55,8 @@ data Step
 -- | The aggregates that are open, innermost first.
 data Frames
   = Bottom
-  | -- | What it becomes, its depth, how many elements are missing (at least
-    -- one), and those that are there, last first.
+  | -- | The kind of aggregate, its depth, how many elements are missing (at least one), and those
+    -- that are there, last first.
     Frame Aggregate Int Int [Value] Frames
 
 data Aggregate
@@ -70,7 +69,7 @@ data Aggregate
   | -- | The one value that this metadata belongs to.
     AttributedBy [(Value, Value)]
 
--- | Between two values.
+-- | No open aggregates: the state between two replies.
 startFrames :: Frames
 startFrames = Bottom
 
@@ -80,24 +79,24 @@ betweenReplies = \case
   Bottom -> True
   Frame {} -> False
 
--- | What is too much.
+-- | The limits of a reply.
 data DecodeLimits = DecodeLimits
-  { -- | Bytes of one bulk string.
+  { -- | The most bytes of one bulk string.
     decodeMaxBulk :: Int,
-    -- | Elements of one aggregate.
+    -- | The most elements of one aggregate.
     decodeMaxElements :: Int,
-    -- | Aggregates within aggregates.
+    -- | The most aggregates within each other.
     decodeMaxDepth :: Int
   }
 
 -- | The signs that a number may have.
 data Signs
   = AnySign
-  | -- | Of a size: -1 stands for a null.
+  | -- | For a size: -1 stands for a null.
     OnlyMinusOne
 
--- | Bytes of one line: a simple string, an error, a number. Redis cuts its own
--- lines far below this.
+-- | The most bytes of one line: a simple string, an error, a number. Redis cuts its own lines far
+-- below this.
 maxLine :: Int
 maxLine = 64 * 1024
 
@@ -107,11 +106,11 @@ maxLine = 64 * 1024
 decode :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Frames -> IO Step
 decode limits base = decodeWhile limits base (\_ -> pure False)
 
--- | Like 'decode', but hands every complete value to the action and goes on
--- while that says 'True'. 'Done' holds the value at which it said 'False'.
+-- | Like 'decode', but hands every complete value to the action and goes on while that returns
+-- 'True'. 'Done' holds the value for which it returned 'False'.
 --
--- For a connection's reader: what this function allocates for itself, more than
--- a short reply takes, is paid once per read instead of once per reply.
+-- For a connection's reader: what this function allocates for itself is more than a short reply
+-- takes, and is paid once per read instead of once per reply.
 decodeWhile :: DecodeLimits -> Ptr Word8 -> (Value -> IO Bool) -> Int -> Int -> Frames -> IO Step
 decodeWhile limits base onValue = element
   where
@@ -250,7 +249,7 @@ decodeWhile limits base onValue = element
                 | otherwise -> malformed "not a number"
     {-# INLINE number #-}
 
-    -- Most are OK, which is one value for all.
+    -- Most simple strings are OK. They all share one value.
     simple :: Int -> Int -> Frames -> IO Step
     simple !at !end frames
       | end - at >= 5 = do
@@ -306,7 +305,7 @@ depthOf = \case
   Bottom -> 0
   Frame _ depth _ _ _ -> depth
 
--- | Keys and values by turns, last first, to pairs in order.
+-- | Turns keys and values by turns, last first, into pairs in order.
 pairsReversed :: [Value] -> [(Value, Value)]
 pairsReversed = go []
   where
@@ -330,8 +329,8 @@ parseBigNumber text = case Char8.readInteger text of
   Just (number, "") -> Just number
   _ -> Nothing
 
--- | One value from complete bytes that do not come from a connection, and what
--- follows it. \(O(n)\).
+-- | Decodes one value from complete bytes that do not come from a connection. Returns it with the
+-- bytes that follow. \(O(n)\).
 decodeBytes :: DecodeLimits -> ByteString -> Either String (Value, ByteString)
 decodeBytes limits bytes =
   -- Dupable: it only reads immutable memory.

@@ -1,12 +1,11 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnboxedTuples #-}
 
--- | Floating-point numbers from the text in which servers write them.
+-- | Parses floating-point numbers from the text in which servers write them.
 --
--- Every result is the nearest double, as 'fromRational' would find it. That takes
--- a microsecond, which is ten times what the rest of a member with its score
--- costs; so what servers write, up to 19 digits with a point among them, goes by
--- machine words.
+-- Every result is the nearest double, as 'fromRational' would find it. That function takes much
+-- longer than all the rest of decoding a member with its score. So the form that servers usually
+-- write, up to 19 digits with a point among them, is computed with machine words.
 module Redis.Internal.Protocol.Double
   ( parseDouble,
   )
@@ -38,8 +37,8 @@ parseDouble text = case plain of
       unsafeDupablePerformIO . ByteString.Unsafe.unsafeUseAsCStringLen text $ \(start, size) ->
         plainDecimal (castPtr start) size
 
--- | At most 19 digits, maybe with a sign before and a point among them. 'Nothing' if it
--- is anything else.
+-- | At most 19 digits, maybe with a sign before and a point among them. 'Nothing' for anything
+-- else.
 plainDecimal :: Ptr Word8 -> Int -> IO (Maybe Double)
 plainDecimal start size
   | size == 0 || size > 21 = pure Nothing
@@ -49,7 +48,7 @@ plainDecimal start size
       43 -> digits 1 0 0
       _ -> digits 0 0 0
   where
-    -- So many digits are a whole number.
+    -- Before the point: counts the digits.
     digits :: Int -> Int -> Word -> IO (Maybe Double)
     digits !at !count !number
       | at == size = ended count 0 number
@@ -60,7 +59,7 @@ plainDecimal start size
             | byte - 48 < 10 -> digits (at + 1) (count + 1) (number * 10 + (byte - 48))
             | otherwise -> pure Nothing
 
-    -- And so many stand behind the point.
+    -- Behind the point: counts those digits, too.
     fraction :: Int -> Int -> Int -> Word -> IO (Maybe Double)
     fraction !at !count !behind !number
       | at == size = ended count behind number
@@ -81,15 +80,15 @@ plainDecimal start size
     byteAt :: Int -> IO Word
     byteAt at = (fromIntegral :: Word8 -> Word) <$> peekByteOff start at
 
--- | The double nearest to the number divided by that power of ten, of two that are as
--- near the even one. For a number of more than 53 bits, and a power of up to 19.
+-- | The double nearest to the number divided by that power of ten; of two that are equally near,
+-- the even one. For a number of more than 53 bits, and a power of up to 19.
 --
--- Both are shifted to 64 bits. The quotient of the one, shifted by 63 more, and the
--- other has 63 bits or 64, and the remainder tells whether it is exact.
+-- Number and divisor are shifted to 64 bits. The number is shifted by 63 bits more; its quotient by
+-- the divisor has 63 bits or 64, and the remainder tells whether the quotient is exact.
 overTenTo :: Word -> Int -> Double
 overTenTo number power = encodeFloat (toInteger (if up then kept + 1 else kept)) (excess - 63 - shift + shift' - power)
   where
-    -- The power of two that is in one of ten is left to the exponent.
+    -- A power of ten contains a power of two, which is left to the exponent.
     divisor = 5 ^ power :: Word
     shift = countLeadingZeros number
     shift' = countLeadingZeros divisor
@@ -101,14 +100,14 @@ overTenTo number power = encodeFloat (toInteger (if up then kept + 1 else kept))
     half = 1 `unsafeShiftL` (excess - 1)
     up = cut > half || cut == half && (remainder /= 0 || odd kept)
 
--- | Of a number of two words, the high one less than the divisor.
+-- | Quotient and remainder of a number of two words, the high word less than the divisor.
 quotRemWord2 :: Word -> Word -> Word -> (Word, Word)
 quotRemWord2 (W# high) (W# low) (W# divisor) = case quotRemWord2# high low divisor of
   (# quotient, remainder #) -> (W# quotient, W# remainder)
 {-# INLINE quotRemWord2 #-}
 
--- | By way of 'Rational'; the exponent is clamped first, or a short text could ask
--- for gigabytes of digits.
+-- | Parses any number, by way of 'Rational'. The exponent is clamped first, or a short text could
+-- ask for gigabytes of digits.
 anyNumber :: ByteString -> Maybe Double
 anyNumber text = case text of
   "inf" -> Just infinity
@@ -143,8 +142,8 @@ anyNumber text = case text of
     natural digits
       | not (ByteString.null digits), Char8.all isDigit digits = parseInteger digits
       | otherwise = Nothing
-    -- Beyond this a double is zero or infinite, whatever so many digits are:
-    -- a few bytes must not ask for a number of thousands of digits.
+    -- Beyond this a double is zero or infinite, whatever the digits are: a few bytes must not ask
+    -- for a number of thousands of digits.
     clampExponent :: Int -> Integer -> Int
     clampExponent digits = fromInteger . max (negate bound) . min bound
       where

@@ -1,7 +1,7 @@
 {-# LANGUAGE MagicHash #-}
 {-# LANGUAGE UnliftedFFITypes #-}
 
--- | Commands as bytes: what a client sends is always an array of bulk strings.
+-- | Encodes commands: what a client sends is always an array of bulk strings.
 --
 -- A 'Request' is the words of a command: its name and its arguments. It knows
 -- its size and writes itself to memory that has that much room. So a connection
@@ -65,13 +65,13 @@ import Foreign.Storable (peekByteOff, poke)
 import GHC.Exts (ByteArray#)
 import System.IO.Unsafe (unsafeDupablePerformIO)
 
--- | The words of one command, waiting for memory.
+-- | The words of one command, ready to be written to memory.
 --
--- The commands that are most called have up to three arguments and a name that
--- is encoded once. They are fields here, not a list: a command in flight keeps
--- its request for a retry, and the collector copies all of it.
+-- The commands that are most called have up to three arguments and a name that is encoded once.
+-- Their words are fields here, not a list: a command in flight keeps its request for a retry, and
+-- the collector copies all of it.
 --
--- Each form but a line has the size of all first: it is wanted three times.
+-- Each form but 'Words0' and 'Line' begins with the size of the whole: it is needed three times.
 data Request
   = Words0 Header
   | Words1 Int Header ByteString
@@ -79,9 +79,8 @@ data Request
   | Words3 Int Header ByteString ByteString ByteString
   | -- | Any words.
     Words Int [ByteString]
-  | -- | The same of a short form, and the long one that says the same to a server that
-    -- does not know what the short one names. The long one is not made unless it is
-    -- needed.
+  | -- | Any words as a short form, and the long form that says the same to a server that does not
+    -- know what the short one names. The long form is not made unless it is needed.
     Shortened Int [ByteString] ~Request
   | -- | One line as a person would type it.
     Line ByteString
@@ -91,12 +90,12 @@ data Request
 data Header = Header
   { -- | The words, as they are sent.
     headerWords :: [ByteString],
-    -- | How a request begins that has no more words than these, one more, two, or
-    -- three: the count, and the words as bulk strings.
+    -- | The beginning of a request with no argument, one, two, or three: the count, and the name's
+    -- words as bulk strings.
     headerBytes0, headerBytes1, headerBytes2, headerBytes3 :: ByteString
   }
 
--- | Encodes a name. \(O(n)\); to be done once and kept.
+-- | Encodes a name. \(O(n)\); do it once and keep the result.
 headerOf :: [ByteString] -> Header
 headerOf nameWords =
   Header
@@ -125,7 +124,7 @@ requestWords = \case
   Shortened _ allWords _ -> allWords
   Line line -> [line]
 
--- | So many bytes will be written. \(O(1)\).
+-- | The number of bytes that will be written. \(O(1)\).
 requestSize :: Request -> Int
 requestSize = \case
   Words0 header -> ByteString.length (headerBytes0 header)
@@ -137,8 +136,8 @@ requestSize = \case
   Line line -> ByteString.length line + 2
 {-# INLINE requestSize #-}
 
--- | Writes at the pointer, as many bytes as 'requestSize' says: an end that is
--- returned is a box on the heap.
+-- | Writes the request at the pointer, as many bytes as 'requestSize' says. It does not return the
+-- end: that would be a box on the heap.
 requestPoke :: Request -> Ptr Word8 -> IO ()
 requestPoke encoded !at = case encoded of
   Words0 header -> pokeBytes at (headerBytes0 header)
@@ -174,21 +173,21 @@ requestBytes :: Request -> ByteString
 requestBytes encoded =
   unsafeDupablePerformIO (ByteString.Internal.create (requestSize encoded) (requestPoke encoded))
 
--- | Any words, the name first. \(O(n)\).
+-- | A request of any words, the name first. \(O(n)\).
 request :: [ByteString] -> Request
 request allWords = Words (wordsSize allWords) allWords
 
--- | Words that say in short what the request says. \(O(n)\).
+-- | A request with these words as its short form, and the given request as its long form. \(O(n)\).
 requestShortened :: [ByteString] -> Request -> Request
 requestShortened allWords = Shortened (wordsSize allWords) allWords
 
--- | Whether there is a longer form.
+-- | Whether the request has a long form, too.
 requestIsShortened :: Request -> Bool
 requestIsShortened = \case
   Shortened {} -> True
   _ -> False
 
--- | The long form, if there are two.
+-- | The long form of a request with two forms, otherwise the request itself.
 requestWhole :: Request -> Request
 requestWhole = \case
   Shortened _ _ whole -> whole
@@ -222,24 +221,24 @@ requestOf header arguments = request (headerWords header <> arguments)
 requestInline :: ByteString -> Request
 requestInline = Line
 
--- | Whether it has a word of more bytes, in its long form if it has two. \(O(1)\) for a
--- request that is no longer itself, otherwise \(O(n)\).
+-- | Whether the request has a word of more bytes, in its long form if it has one. \(O(1)\) if the
+-- whole request has no more bytes, otherwise \(O(n)\).
 requestExceeds :: Request -> Int -> Bool
 requestExceeds encoded most =
   requestSize whole > most && any ((> most) . ByteString.length) (requestWords whole)
   where
     whole = requestWhole encoded
 
--- | Whether a server takes it for one command. A line could hold several; it could
--- begin one in the other form, which takes in what follows; and servers do not look
--- for its end behind a zero byte. \(O(n)\) for a line, otherwise \(O(1)\).
+-- | Whether a server takes the request for one command. A line could hold several commands; it
+-- could begin one in the other form, which takes in what follows; and servers do not look for the
+-- end of a line behind a zero byte. \(O(n)\) for a line, otherwise \(O(1)\).
 requestIsOne :: Request -> Bool
 requestIsOne = \case
   Line line -> not ("*" `ByteString.isPrefixOf` line || ByteString.any (`elem` [0, 10, 13]) line)
   _ -> True
 
--- | The bytes of a request, where the collector can move them: of many that are kept for
--- long none holds more memory than its own. \(O(n)\).
+-- | The bytes of a request, in memory that the collector can move: of many such copies that are
+-- kept for long, each holds no more memory than its own. \(O(n)\).
 requestKept :: Request -> ShortByteString
 requestKept = Short.toShort . requestBytes
 
@@ -248,14 +247,15 @@ requestIs :: ShortByteString -> Request -> Bool
 requestIs kept encoded
   | Short.length kept /= size = False
   | otherwise = case encoded of
-    -- Of what stands between the two only the size of the second could differ.
+    -- Between the two stands only the size of the argument, which follows from the size of the
+    -- whole.
     Words1 _ header a -> sameAt 0 (headerBytes1 header) && sameAt (size - 2 - ByteString.length a) a
     _ -> sameAt 0 (requestBytes encoded)
   where
     size = requestSize encoded
     sameAt = sameBytes kept
 
--- | Whether these bytes stand there, where there is room for them.
+-- | Whether the array has these bytes at the offset. It must be long enough for them.
 sameBytes :: ShortByteString -> Int -> ByteString -> Bool
 sameBytes (Short.SBS array) offset bytes =
   -- Dupable: it only reads.
@@ -265,8 +265,8 @@ sameBytes (Short.SBS array) offset bytes =
 foreign import ccall unsafe "redis_client_compare_at"
   compareAt :: ByteArray# -> Int -> Ptr a -> CSize -> IO CInt
 
--- | A number that is the same for the same words, whatever form they have, given one
--- that others do not know. The first word has no part in it. \(O(n)\).
+-- | A hash of a request's words, the same for every form of the same words. The seed must not be
+-- known to others. The first word has no part in the hash. \(O(n)\).
 requestHash :: Int -> Request -> Int
 requestHash seed = \case
   Words1 _ header a | [_] <- headerWords header -> hashBytes seed a
@@ -340,7 +340,7 @@ pokeCrLf at = do
   poke (at `plusPtr` 1) (10 :: Word8)
 {-# INLINE pokeCrLf #-}
 
--- | The decimal digits of a number that is not negative, and these bytes.
+-- | The decimal digits of a number that is not negative, followed by the bytes.
 decimalThen :: Int -> ByteString -> ByteString
 decimalThen number rest =
   -- Dupable: it only fills memory that it has just allocated.
@@ -350,7 +350,7 @@ decimalThen number rest =
   where
     digits = decimalDigits number
 
--- | So many decimal digits of a number that is not negative and has that many.
+-- | Writes the decimal digits of a number that is not negative and has so many digits.
 pokeDecimal :: Ptr Word8 -> Int -> Int -> IO ()
 pokeDecimal at digits = go (at `plusPtr` (digits - 1))
   where
@@ -362,7 +362,7 @@ pokeDecimal at digits = go (at `plusPtr` (digits - 1))
         go (position `plusPtr` (-1)) quotient
     digit n = fromIntegral (48 + n) :: Word8
 
--- | How many decimal digits a number has that is not negative.
+-- | The number of decimal digits of a number that is not negative.
 decimalDigits :: Int -> Int
 decimalDigits number
   | number < 10 = 1

@@ -19,16 +19,16 @@ import Foreign.Ptr (Ptr, castPtr, plusPtr)
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value)
 
--- | A reply that has begun: the aggregates that are open, and the bytes that
--- the parser is done with, last piece first.
+-- | The state within a reply: the open aggregates, and the bytes that the parser is done with, last
+-- piece first.
 data Exact = Exact Frames [ByteString]
 
--- | Between two replies. Not to be used in the midst of one: its first bytes
--- would be missing.
+-- | The state between two replies. Within a reply, use the state from 'ExactMore', or its first
+-- bytes are missing.
 startExact :: Exact
 startExact = Exact startFrames []
 
--- | What the bytes came to; see 'Step'.
+-- | The result of decoding the bytes; see 'Step'.
 data ExactStep
   = -- | A whole value, its bytes, and the offset behind them.
     ExactDone Value ByteString Int

@@ -1,5 +1,5 @@
--- | Where a command's keys are, by the key specifications that servers give
--- for their commands (<https://redis.io/docs/latest/develop/reference/key-specs/>).
+-- | Finds the keys of a command, by the key specifications that servers give for their commands
+-- (<https://redis.io/docs/latest/develop/reference/key-specs/>).
 --
 -- A specification has two halves: how to find the first argument of interest
 -- ('BeginSearch') and which arguments from there are keys ('FindKeys'). The
@@ -7,11 +7,10 @@
 -- @COMMAND GETKEYS@, with one difference: the channel of SPUBLISH and its like
 -- counts as a key here, because it decides over the slot.
 --
--- Seven commands cannot be told by specifications; the servers have code for
--- them and so has this module. They say so of SORT, SORT_RO and MIGRATE, and
--- since the security updates of 2026 (Redis 8.2.9 and what was made of it for
--- older ones) of XREAD, XREADGROUP, GEORADIUS and GEORADIUSBYMEMBER, whose
--- keywords may also be the names of keys, groups and consumers.
+-- Seven commands cannot be described by specifications; the servers have code for them and so has
+-- this module. Servers say so of SORT, SORT_RO and MIGRATE, and since the security updates of 2026
+-- (Redis 8.2.9 and its equivalents for older versions) of XREAD, XREADGROUP, GEORADIUS and
+-- GEORADIUSBYMEMBER, whose keywords may also be the names of keys, groups and consumers.
 module Redis.Internal.Protocol.KeySpec
   ( KeySpec (..),
     BeginSearch (..),
@@ -34,7 +33,7 @@ import Redis.Internal.Protocol.StreamOptions
 data KeySpec = KeySpec
   { keySpecBegin :: BeginSearch,
     keySpecFind :: FindKeys,
-    -- | It may miss keys.
+    -- | Whether it may miss keys.
     keySpecIncomplete :: Bool
   }
   deriving stock (Eq, Show)
@@ -60,17 +59,16 @@ data FindKeys
   | FindUnknown
   deriving stock (Eq, Show)
 
--- | What is known of a command's keys.
+-- | Where a command's keys are, if that is known.
 data KeyPositions
-  = -- | At these positions, without duplicates only if the command has none.
+  = -- | At these positions. Keys that the command repeats are repeated.
     KeysAt [Int]
   | -- | The specifications do not tell, or the arguments do not fit them.
     KeysUnknown
   deriving stock (Eq, Show)
 
--- | Positions of the keys, in the order of the specifications. The name in
--- capitals comes first, then the words of the command, its name included.
--- \(O(n)\) in the number of words.
+-- | The positions of the keys, in the order of the specifications. Takes the name in capitals, the
+-- specifications, and the words of the command, its name included. \(O(n)\) in the number of words.
 keyPositions :: ByteString -> [KeySpec] -> [ByteString] -> KeyPositions
 keyPositions name specs commandWords =
   maybe KeysUnknown KeysAt $ case name of
@@ -99,7 +97,7 @@ specPositions arguments KeySpec {keySpecBegin, keySpecFind, keySpecIncomplete} =
   begin <- beginPosition arguments keySpecBegin
   maybe (Just []) (foundPositions arguments keySpecFind) begin
 
--- | 'Nothing' if it cannot be told, @Just Nothing@ if there are no keys.
+-- | Where the keys begin: 'Nothing' if that is not known, @Just Nothing@ if there are no keys.
 beginPosition :: SmallArray ByteString -> BeginSearch -> Maybe (Maybe Int)
 beginPosition arguments = \case
   BeginUnknown -> Nothing
@@ -196,7 +194,7 @@ wordAt arguments position
     Just (SmallArray.indexSmallArray arguments position)
   | otherwise = Nothing
 
--- | Whether the word at a position is this one, in capitals.
+-- | Whether the word at a position, in capitals, is this one.
 isWord :: SmallArray ByteString -> ByteString -> Int -> Bool
 isWord arguments word position = (Char8.map toUpper <$> wordAt arguments position) == Just word
 

@@ -1,9 +1,8 @@
--- | Error replies by which a server says: not here, or not now.
+-- | Error replies that mean: not here, or not now.
 --
--- The text comes from a server and decides which host is dialled next, so
--- nothing in it is believed before it is checked: a slot is a slot, a port is
--- a port, a host has the length and the characters of one. What fails a check
--- is no redirect, and the caller gets the server's error as it stands.
+-- The text comes from a server and decides which host is dialled next, so every part of it is
+-- checked before it is believed: the slot, the port, the length of the host and its characters. A
+-- text that fails a check is no redirect, and the caller gets the server's error as it stands.
 module Redis.Internal.Protocol.Redirect
   ( Redirect (..),
     parseRedirect,
@@ -22,11 +21,11 @@ import Redis.Error
 import Redis.Internal.Config (AddressMapping, mappedAddress)
 import Redis.Internal.Protocol.Slot (Slot, slotFromInt)
 
--- | What a server means by an error that says nothing against the command.
+-- | The meaning of an error that says nothing against the command.
 data Redirect
   = -- | The slot belongs to that node.
     Moved Slot Destination
-  | -- | This once, ask that node, with ASKING ahead.
+  | -- | For this command alone, ask that node, with ASKING ahead.
     Ask Slot Destination
   | -- | A replica outside a cluster says who its primary is.
     Redirected Destination
@@ -34,21 +33,21 @@ data Redirect
     TryAgain
   | -- | The cluster, or the slot, is not served.
     ClusterDown
-  | -- | The node reads its data set from disk.
+  | -- | The node is reading its data set from disk.
     Loading
-  | -- | A replica that has lost its primary and may not answer.
+  | -- | The node is a replica that has lost its primary and may not answer.
     MasterDown
   | -- | A replica was sent a write.
     ReadOnly
-  | -- | A command that waited on a primary that has become a replica.
+  | -- | The command waited on a primary that has become a replica.
     SentAway
   | -- | The connection is not, or no longer, authenticated.
     Unauthenticated
   deriving stock (Eq, Show)
 
--- | Where a redirect points.
+-- | The destination of a redirect.
 data Destination
-  = -- | A node of its own address.
+  = -- | The node with this address.
     NamedNode Endpoint
   | -- | Another port of the host that answered.
     SameHost Port
@@ -93,8 +92,8 @@ parseDestination text = do
     "?" -> Just UnknownNode
     _ -> (\plain -> NamedNode (TcpEndpoint plain port)) <$> checkedHost (withoutBrackets host)
 
--- | Where it is reached, given the one that answered. 'Nothing' if there is nothing
--- to dial. \(O(1)\).
+-- | The endpoint at which this client reaches a destination, given the endpoint that answered.
+-- 'Nothing' if there is nothing to dial. \(O(1)\).
 destinationEndpoint :: AddressMapping -> Endpoint -> Destination -> Maybe Endpoint
 destinationEndpoint mapping answering destination = fmap (mappedAddress mapping) $ case destination of
   NamedNode endpoint -> Just endpoint

@@ -1,8 +1,8 @@
 {-# LANGUAGE MultiWayIf #-}
 
--- | Messages that come one after the other on one channel differ in nothing but what
--- stands last in them. So who reads many compares the bytes before that with those of the
--- message before, and makes only the last string anew: a third of the work.
+-- | Decodes messages that repeat each other. Messages that come one after the other on one channel
+-- differ only in their last string. So the bytes before it are compared with those of the message
+-- before, and only the last string is made anew, which is much less work.
 module Redis.Internal.Protocol.Repeated
   ( Came (..),
     decodeRun,
@@ -21,13 +21,13 @@ import Foreign.Storable (peekByteOff)
 import Redis.Internal.Protocol.Decode
 import Redis.Value (Value (..))
 
--- | What came.
+-- | A value that came.
 data Came
   = Came Value
-  | -- | The same as came before it, but for the last string, which is this.
+  | -- | A value like the one before it, but with this last string.
     Again ByteString
 
--- | Another string in the place of the last.
+-- | Puts another string in the place of the last.
 withLast :: ByteString -> Value -> Value
 withLast payload = \case
   Push items -> Push (replaced items)
@@ -39,9 +39,9 @@ withLast payload = \case
       [_] -> [BulkString payload]
       item : items -> item : replaced items
 
--- | Reads all values that are complete between two offsets, as
--- 'Redis.Internal.Protocol.Decode.decode' does, the first of which may have begun. Gives
--- them last first, and how it goes on. Never 'Done'.
+-- | Reads all values that are complete between two offsets, like
+-- 'Redis.Internal.Protocol.Decode.decode'. The first value may have begun in the frames. Returns
+-- the values, last first, and how to go on; never 'Done'.
 decodeRun :: DecodeLimits -> Ptr Word8 -> Int -> Int -> Frames -> IO ([Came], Step)
 decodeRun limits base start end = slow [] start
   where
@@ -66,7 +66,7 @@ decodeRun limits base start end = slow [] start
       where
         size = ByteString.length template
 
-        -- A size that is not as servers write it is looked at more closely elsewhere.
+        -- If a size is not written as servers write it, 'decode' looks at it.
         sized :: Int -> Int -> IO ([Came], Step)
         sized !count !position
           | position + 1 >= end || count > maxSize = slow came at startFrames
@@ -90,7 +90,7 @@ decodeRun limits base start end = slow [] start
 
     maxSize = decodeMaxBulk limits `quot` 10 - 1
 
-    -- How many bytes the last string has from its size on, in a message of strings.
+    -- The number of bytes from the size of the last string on, in a message of strings.
     lastOf = \case
       Push items -> ofItems items
       Array items -> ofItems items

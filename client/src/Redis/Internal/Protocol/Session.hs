@@ -1,6 +1,5 @@
--- | What a server remembers of a connection, followed by the commands on it and
--- the kinds of their replies: whether a connection that was lent is again as its
--- handshake left it.
+-- | Follows what a server remembers of a connection, from the commands on it and the kinds of their
+-- replies: this tells whether a lent connection is again as its handshake left it.
 --
 -- +-----------------------------+----------------------------------------+---------------------------------+
 -- | Command                     | changes, when the server accepts it    | way back                        |
@@ -25,8 +24,8 @@
 -- | a connection, or may        |                                        |                                 |
 -- +-----------------------------+----------------------------------------+---------------------------------+
 --
--- It is decided closed: a reply that does not fit spoils the connection too.
--- What is queued changes nothing until EXEC runs it.
+-- In doubt a connection counts as spoilt: also after a reply that does not fit. Queued commands
+-- change nothing until EXEC runs them.
 module Redis.Internal.Protocol.Session
   ( Session,
     Memory (..),
@@ -54,27 +53,27 @@ import Redis.Error (ServerError (..), serverErrorFromText)
 import Redis.Internal.Protocol.CommandTable (changesConnection, lookupCommand)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | What is known of it.
+-- | The known state of a connection.
 data Session
   = -- | Commands run as they come.
     Running Memory
   | -- | After MULTI: what EXEC would do, the latest command first.
     Queueing Memory [Change]
-  | -- | It is not known, or there is no way back.
+  | -- | The state is not known, or there is no way back.
     Spoilt
   deriving stock (Eq, Ord, Show)
 
--- | What a server remembers.
+-- | What a server remembers of a connection.
 data Memory = Memory
   { memoryDatabase :: Int,
-    -- | Empty for none.
+    -- | The client's name, empty for none.
     memoryName :: ByteString,
-    -- | Those that are on.
+    -- | The modes that are on.
     memoryModes :: Set Mode
   }
   deriving stock (Eq, Ord, Show)
 
--- | What is on or off.
+-- | A mode, which is on or off.
 data Mode
   = Watching
   | Tracking
@@ -84,17 +83,18 @@ data Mode
   | Asking
   deriving stock (Eq, Ord, Show, Enum, Bounded)
 
--- | As a handshake leaves it: in this database, under this name.
+-- | A session as a handshake leaves it: in this database, under this name.
 newSession :: Int -> ByteString -> Session
 newSession database name = Running Memory {memoryDatabase = database, memoryName = name, memoryModes = Set.empty}
 
--- | Whether the second is what the first was when it was new. \(O(1)\).
+-- | Whether the second session is as the first one, which is new. A spoilt session never is.
+-- \(O(1)\).
 isAsLeft :: Session -> Session -> Bool
 isAsLeft before = \case
   Spoilt -> False
   now -> now == before
 
--- | The database in which the next command runs, if that is known.
+-- | The database in which the next command runs, if it is known.
 sessionDatabase :: Session -> Maybe Int
 sessionDatabase = \case
   Running memory -> Just (memoryDatabase memory)
@@ -115,7 +115,7 @@ data Change
   | Names ByteString
   | TurnsOn Mode
   | TurnsOff Mode
-  | -- | Something without a way back; when it is sent, whatever the reply.
+  | -- | Changes something without a way back. It counts as soon as it is sent, whatever the reply.
     Spoils
   deriving stock (Eq, Ord, Show)
 
@@ -140,9 +140,9 @@ effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
   ["READONLY"] -> TurnsOn ReadingReplicas
   ["READWRITE"] -> TurnsOff ReadingReplicas
   ["ASKING"] -> TurnsOn Asking
-  -- Says what there is.
+  -- HELLO alone only says what there is.
   ["HELLO"] -> Harmless
-  -- They ask of the connection, and leave it as it is.
+  -- These commands depend on the connection, and leave it as it is.
   "WAIT" : _ -> Harmless
   "WAITAOF" : _ -> Harmless
   _
@@ -155,19 +155,19 @@ effectOf commandWords = case map (Char8.map upperAscii) (take 3 commandWords) of
 
 -- | A reply, as far as it tells what a command has done.
 data Heard
-  = -- | None of the others.
+  = -- | Any other reply.
     Accepted
   | -- | An error of this code.
     Refused ByteString
-  | -- | What a server says between MULTI and EXEC.
+  | -- | The reply to a command between MULTI and EXEC.
     Queued
-  | -- | A list: what EXEC says of each command, whether it was accepted.
+  | -- | A list, as from EXEC: whether each command was accepted.
     Ran [Bool]
-  | -- | Nothing: EXEC after a watched key was changed.
+  | -- | A null, as from EXEC after a watched key was changed.
     Missing
   deriving stock (Eq, Show)
 
--- | \(O(n)\) in the number of elements of a list.
+-- | What a reply tells. \(O(n)\) in the number of elements of a list.
 answerOf :: Value -> Heard
 answerOf value = case withoutAttributes value of
   ErrorReply text -> Refused (serverErrorCode (serverErrorFromText text))
@@ -186,7 +186,7 @@ step :: Change -> Heard -> Session -> Session
 step effect answer = \case
   Spoilt -> Spoilt
   _ | Spoils <- effect -> Spoilt
-  -- The server has forgotten who this is.
+  -- The server has forgotten the connection's authentication.
   _ | Refused "NOAUTH" <- answer -> Spoilt
   Running memory -> running effect answer memory
   Queueing memory queue -> queueing effect answer memory queue
@@ -208,14 +208,14 @@ queueing effect answer memory queue = case (effect, answer) of
       over (List.foldl' (flip applied) memory [queued | (queued, True) <- zip (reverse queue) accepted])
   (RunsQueue, Missing) -> over memory
   (RunsQueue, Refused "EXECABORT") -> over memory
-  -- Whether others end the transaction is the server's affair.
+  -- It depends on the server whether other replies end the transaction.
   (RunsQueue, _) -> Spoilt
   (_, Refused _) -> Queueing memory queue
   (DropsQueue, Accepted) -> over memory
   (_, Queued) | mayBeQueued -> Queueing memory (effect : queue)
   _ -> Spoilt
   where
-    -- Servers run the others at once, or refuse them.
+    -- Servers run these at once, or refuse them.
     mayBeQueued = effect `notElem` [BeginsQueue, DropsQueue, TurnsOn Watching]
     over = Running . withoutMode Watching . withoutMode Asking
 

@@ -1,6 +1,6 @@
 {-# LANGUAGE MagicHash #-}
 
--- | Which of a cluster's 16384 slots a key belongs to.
+-- | The slot of a key, one of a cluster's 16384.
 --
 -- The slot is CRC16\/XMODEM of the key, or of its hash tag, modulo 16384
 -- (<https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>).
@@ -37,27 +37,26 @@ instance Bounded Slot where
   minBound = Slot 0
   maxBound = Slot (slotCount - 1)
 
--- | 16384.
+-- | The number of slots: 16384.
 slotCount :: Int
 slotCount = 16384
 
--- | From 0 to 16383.
+-- | The number of a slot, from 0 to 16383.
 slotNumber :: Slot -> Int
 slotNumber (Slot number) = number
 
--- | 'Nothing' for what is no slot.
+-- | The slot with this number; 'Nothing' if there is none.
 slotFromInt :: Int -> Maybe Slot
 slotFromInt number
   | number >= 0 && number < slotCount = Just (Slot number)
   | otherwise = Nothing
 
--- | Ascending.
+-- | All slots, ascending.
 allSlots :: [Slot]
 allSlots = map Slot [0 .. slotCount - 1]
 
--- | The slot of a key. What stands between the first @{@ and the first @}@
--- after it decides alone, unless it is empty. \(O(n)\), allocates nothing but
--- its result, 16 bytes (GHC 9.0.2).
+-- | The slot of a key. The bytes between the first @{@ and the first @}@ after it decide alone,
+-- unless there are none. \(O(n)\), allocates nothing but its result, 16 bytes (GHC 9.0.2).
 keySlot :: ByteString -> Slot
 keySlot key =
   -- Reads memory that nobody writes, and is done with it when it returns.
@@ -70,8 +69,8 @@ keySlot key =
 slotOfCrc :: Word -> Slot
 slotOfCrc crc = Slot (fromIntegral (crc .&. 0x3fff))
 
--- | Of a key and its size, from a position on. Looks for a tag while it
--- hashes: most keys have none, and then the search has cost no pass of its own.
+-- | The CRC of a key, given its size, from a position on. Looks for a tag while it hashes: most
+-- keys have none, and then the search has cost no pass of its own.
 crcOfKey :: Ptr Word8 -> Int -> Word -> Int -> Word
 crcOfKey !key !size !crc !at
   | size - at >= 4 && noBrace at && noBrace (at + 1) && noBrace (at + 2) && noBrace (at + 3) =
@@ -84,14 +83,14 @@ crcOfKey !key !size !crc !at
     noBrace position = indexOffPtr key position /= openBrace
     end = closingBrace key size (at + 1)
 
--- | Where the next closing brace is; 0 if there is none.
+-- | The position of the next closing brace; 0 if there is none.
 closingBrace :: Ptr Word8 -> Int -> Int -> Int
 closingBrace !key !size !at
   | at >= size = 0
   | indexOffPtr key at == closeBrace = at
   | otherwise = closingBrace key size (at + 1)
 
--- | Up to an end, which is within the key, and whatever the bytes.
+-- | The CRC up to an end, which is within the key. Braces are ordinary bytes here.
 crcUpTo :: Int -> Ptr Word8 -> Word -> Int -> Word
 crcUpTo !end !key !crc !at
   | end - at >= 4 = crcUpTo end key (crcFourSteps crc key at) (at + 4)
@@ -102,13 +101,12 @@ openBrace, closeBrace :: Word8
 openBrace = 0x7b
 closeBrace = 0x7d
 
--- | Takes in the byte at a position.
+-- | The CRC after the byte at a position.
 crcStep :: Word -> Ptr Word8 -> Int -> Word
 crcStep crc key at =
   ((crc `shiftL` 8) .&. 0xffff) `xor` crcFollowed 0 ((crc `shiftR` 8) `xor` byteAt key at)
 
--- | Takes in four bytes, by look-ups that need not wait for each other: a key of
--- 16 bytes takes 14 ns instead of 31 (GHC 9.0.2).
+-- | The CRC after four more bytes, by look-ups that need not wait for each other.
 crcFourSteps :: Word -> Ptr Word8 -> Int -> Word
 crcFourSteps crc key at =
   crcFollowed 3 ((crc `shiftR` 8) `xor` byteAt key at)
@@ -120,8 +118,7 @@ crcFourSteps crc key at =
 byteAt :: Ptr Word8 -> Int -> Word
 byteAt key at = fromIntegral (indexOffPtr key at)
 
--- | CRC16\/XMODEM (polynomial 0x1021) of one byte that so many zero bytes follow,
--- three at most.
+-- | CRC16\/XMODEM (polynomial 0x1021) of one byte with so many zero bytes behind it, three at most.
 crcFollowed :: Int -> Word -> Word
 crcFollowed zeros byte =
   -- Within the literal: it has an entry for every byte.

@@ -14,18 +14,18 @@ import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Char (toUpper)
 
--- | Positions count from the command's name, which is 0.
+-- | Where the options are. Positions count from the command's name, which is 0.
 data StreamOptions = StreamOptions
-  { -- | Of the milliseconds after BLOCK; the last one counts.
+  { -- | The position of the milliseconds after BLOCK; the last BLOCK counts.
     blockMillisAt :: Maybe Int,
-    -- | Of the first key, which follows STREAMS.
+    -- | The position of the first key, which follows STREAMS.
     streamsAt :: Maybe Int
   }
   deriving stock (Eq, Show)
 
--- | What is among the words of a command, its name included. A word that is
--- no option is passed over: the server will refuse it, or knows it since.
--- \(O(n)\) in the number of words before the keys.
+-- | Finds the options among the words of a command, its name included. A word that is no option is
+-- passed over: the server will refuse it, or is newer and knows it. \(O(n)\) in the number of words
+-- before the keys.
 streamOptions :: [ByteString] -> StreamOptions
 streamOptions = go 1 Nothing . drop 1
   where

@@ -1,8 +1,7 @@
 -- | How long a command may keep its caller waiting.
 --
--- Servers tell which commands block, but not where their timeout stands, nor its
--- unit. Those lists are written by hand here; the tests hold every blocking
--- command of the table to them.
+-- Servers tell which commands block, but not where their timeout is, nor its unit. The lists of
+-- these are written by hand here; the tests compare them with all blocking commands of the table.
 module Redis.Internal.Protocol.CommandTable.Blocking
   ( entryBlocks,
     withTimeout,
@@ -21,11 +20,11 @@ import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.StreamOptions
 import Text.Read (readMaybe)
 
--- | For how many seconds a command can keep its caller waiting: 'Nothing' if
--- it does not wait, @Just Nothing@ if it waits until something happens.
+-- | For how many seconds a command can keep its caller waiting: 'Nothing' if the command does not
+-- wait, and @Just Nothing@ if it waits until something happens.
 --
--- A timeout that is not a number counts as no timeout: the server will refuse
--- it, and until then nothing is promised.
+-- A timeout that is not a number counts as no timeout: the server will refuse the command, and
+-- until then no limit is certain.
 entryBlocks :: CommandEntry -> [ByteString] -> Maybe (Maybe Double)
 entryBlocks entry commandWords = case waitingOf entry commandWords of
   NoWait -> Nothing
@@ -36,10 +35,9 @@ entryBlocks entry commandWords = case waitingOf entry commandWords of
       word : _ -> Just word
       [] -> Nothing
 
--- | The same words with so many seconds for their timeout; 'Nothing' if it is
--- not known where that is, or there is none. Never zero, which would be for
--- ever; fractions of a second are understood since 6.0.0, and until 7.0.8 a
--- millisecond of them was taken for zero.
+-- | The words of a command with so many seconds for their timeout; 'Nothing' if there is none, or
+-- it is not known where. The timeout is never zero, which would be for ever. Servers understand
+-- fractions of a second since 6.0.0, and until 7.0.8 took one millisecond for zero.
 withTimeout :: CommandEntry -> Double -> [ByteString] -> Maybe [ByteString]
 withTimeout entry left commandWords = case waitingOf entry commandWords of
   WaitsAt position unit
@@ -86,11 +84,11 @@ timeoutFirst = Set.fromList ["BLMPOP", "BZMPOP"]
 millisLast :: Set ByteString
 millisLast = Set.fromList ["WAIT", "WAITAOF"]
 
--- | It waits only if told to, by an option that has the milliseconds.
+-- | The command waits only with an option, which has the milliseconds.
 blockOption :: Set ByteString
 blockOption = Set.fromList ["XREAD", "XREADGROUP"]
 
--- | Every list of this module, by what it says of its commands.
+-- | Every list of this module, with what it says of its commands.
 timeoutLists :: [(String, Set ByteString)]
 timeoutLists =
   [ ("the last word limits it", timeoutLast),

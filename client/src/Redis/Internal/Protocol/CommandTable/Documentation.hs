@@ -6,8 +6,8 @@
 --
 -- > HGETDEL hash redis-8.0,valkey-9.1 redis:8.0.0,valkey:9.1.0 O(N) where N is …
 --
--- They are name, group, the servers that have it, since which version of each
--- family (@-@ if none of them says), and the complexity, which may be missing.
+-- The fields are: name, group, the servers that have the command, the first version of each family
+-- that has it (@-@ if no server says), and the complexity, which may be missing.
 module Redis.Internal.Protocol.CommandTable.Documentation
   ( Documentation (..),
     lookupDocumentation,
@@ -23,19 +23,18 @@ import Data.Map.Strict qualified as Map
 import Data.Maybe (mapMaybe)
 import Redis.Internal.Protocol.CommandTable.GeneratedDocumentation (documentationText)
 
--- | Of one command, or one subcommand.
+-- | The documentation of one command, or one subcommand.
 data Documentation = Documentation
-  { -- | In capitals, a subcommand's after a bar.
+  { -- | The name in capitals; a subcommand's name follows a bar.
     docName :: ByteString,
-    -- | Such as @string@ or @sorted-set@; of a module's, @module@.
+    -- | The group, such as @string@ or @sorted-set@; for a command of a module, @module@.
     docGroup :: ByteString,
-    -- | Those of the servers that the table is made from that have it, such as
+    -- | The servers that have the command, of those that the table is made from, such as
     -- @redis-7.0@.
     docServers :: [ByteString],
-    -- | The first version that has it, for each family (@redis@, @valkey@) that says
-    -- so.
+    -- | The first version that has the command, for each family (@redis@, @valkey@) that says so.
     docSince :: [(ByteString, ByteString)],
-    -- | In words. Empty if no server says.
+    -- | The complexity in words. Empty if no server says.
     docComplexity :: ByteString
   }
   deriving stock (Eq, Show)
@@ -44,16 +43,16 @@ documentation :: Map ByteString Documentation
 documentation =
   Map.fromList [(docName each, each) | each <- mapMaybe parseDocumentation (Char8.lines documentationText)]
 
--- | What is written about the command of this name, which is in capitals, a
--- subcommand's after a bar. \(O(\log n)\).
+-- | The documentation of the command with this name. The name is in capitals; a subcommand's name
+-- follows a bar. \(O(\log n)\).
 lookupDocumentation :: ByteString -> Maybe Documentation
 lookupDocumentation name = Map.lookup name documentation
 
--- | About every command, by name.
+-- | The documentation of every command, in the order of the names.
 allDocumentation :: [Documentation]
 allDocumentation = Map.elems documentation
 
--- | One line of the text; 'Nothing' if it is not written in that way.
+-- | Parses one line of the text; 'Nothing' if it is not of that form.
 parseDocumentation :: ByteString -> Maybe Documentation
 parseDocumentation line = case fields 4 line of
   [docName, docGroup, servers, since, docComplexity]
@@ -67,7 +66,7 @@ parseDocumentation line = case fields 4 line of
       [family, number] -> Just (family, number)
       _ -> Nothing
 
--- | So many words, and the rest.
+-- | So many words of a line, and its rest.
 fields :: Int -> ByteString -> [ByteString]
 fields count line
   | count == 0 = [line]

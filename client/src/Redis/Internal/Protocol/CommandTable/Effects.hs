@@ -1,10 +1,9 @@
--- | What a command does that decides over its connection and over sending it
--- again, as far as no server tells it in words.
+-- | Effects of commands that decide which connection a command needs and whether it may be sent
+-- again, as far as servers do not tell them.
 --
--- The lists below are written by hand. Each stands where the safe answer would be
--- too dear or where a server's categories say too little, and each falls on the
--- safe side for a command that it does not name. The tests hold every name in them
--- to the table.
+-- The lists below are written by hand. Each is there because the safe answer would be too expensive
+-- or a server's categories say too little, and each is on the safe side for a command that it does
+-- not name. The tests check that every name in them is in the table.
 module Redis.Internal.Protocol.CommandTable.Effects
   ( changesConnection,
     changesNothing,
@@ -27,7 +26,7 @@ import Redis.Internal.Protocol.CommandTable.Entry
 -- depends on the earlier ones (WAIT), so that it must not run on a connection
 -- that others share.
 --
--- So does every command of the categories @connection@, @pubsub@ and
+-- This also holds for every command of the categories @connection@, @pubsub@ and
 -- @transaction@ that is not known to be harmless, and every command whose
 -- categories no server tells.
 changesConnection :: CommandEntry -> Bool
@@ -36,18 +35,18 @@ changesConnection entry@CommandEntry {entryName, entryCategories}
   | changesNothing entry || entryName `Set.member` harmless = False
   | otherwise = maybe True (any (`elem` ["connection", "pubsub", "transaction"])) entryCategories
 
--- | Of a category that changes connections, without changing one: they act on the
--- connections of others, by name, or publish. So do the questions below.
+-- | Commands of a category that changes connections, which do not change theirs: they act on the
+-- connections of others, by name, or publish. The questions below are harmless, too.
 harmless :: Set ByteString
 harmless = Set.fromList ["CLIENT|KILL", "CLIENT|PAUSE", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "PUBLISH", "SPUBLISH"]
 
--- | Of no such category, though they turn a connection into a link between servers
--- or a debugger's.
+-- | Commands of no such category that nevertheless turn a connection into a link between servers or
+-- a debugger's.
 uncategorized :: Set ByteString
 uncategorized = Set.fromList ["CLUSTER|SYNCSLOTS", "MONITOR", "PSYNC", "REPLCONF", "SCRIPT|DEBUG", "SYNC"]
 
--- | Whether it must not queue behind other commands: it is there to end them, or,
--- with FUNCTION STATS, to tell which one holds up the rest.
+-- | Whether a command must not queue behind others: its purpose is to end them or, with FUNCTION
+-- STATS, to tell which one holds up the rest.
 overtakes :: CommandEntry -> Bool
 overtakes CommandEntry {entryName} = entryName `Set.member` overtaking
 
@@ -63,18 +62,18 @@ overtaking =
       "SHUTDOWN"
     ]
 
--- | Whether it reads, but not from a replica that may be another one each time.
+-- | Whether a command that reads must not go to a replica, which may be another one each time.
 staysWithPrimary :: CommandEntry -> Bool
 staysWithPrimary CommandEntry {entryName} = entryName `Set.member` primaryOnly
 
--- | The cursor of a walk means something to the node that gave it only, and what
--- TOUCH is for, the order in which keys are evicted, is the primary's.
+-- | The cursor of a walk means something only to the node that gave it. TOUCH is for the order in
+-- which keys are evicted, and the primary decides that.
 primaryOnly :: Set ByteString
 primaryOnly = Set.fromList ["CLUSTERSCAN", "HSCAN", "SSCAN", "TOUCH", "ZSCAN"]
 
--- | Whether the answer of a read may change of which no server tells a client that
--- keeps it: it changes with time or by chance, is not of the key's value, or is of keys
--- that the command does not name.
+-- | Whether the reply to a read may change without an invalidation for a client that caches it: it
+-- changes with time or by chance, does not depend on the key's value, or depends on keys that the
+-- command does not name.
 changesUntold :: CommandEntry -> Bool
 changesUntold CommandEntry {entryName} = entryName `Set.member` untold
 
@@ -108,7 +107,7 @@ untold =
 changesNothing :: CommandEntry -> Bool
 changesNothing CommandEntry {entryName} = "|HELP" `Char8.isSuffixOf` entryName || entryName `Set.member` questions
 
--- | They ask a server, and that is all.
+-- | Commands that only ask a server something.
 questions :: Set ByteString
 questions =
   Set.fromList
@@ -176,7 +175,7 @@ questions =
       "TIME"
     ]
 
--- | Every list of this module, by what it says of its commands.
+-- | Every list of this module, with what it says of its commands.
 handLists :: [(String, Set ByteString)]
 handLists =
   [ ("harmless to connections", harmless),

@@ -1,4 +1,4 @@
--- | What a server says of one command, in the terms of its @COMMAND@.
+-- | What a server says of one command, in the terms of the reply to @COMMAND@.
 module Redis.Internal.Protocol.CommandTable.Entry
   ( CommandEntry (..),
     RequestPolicy (..),
@@ -12,9 +12,9 @@ import Redis.Internal.Protocol.KeySpec (KeySpec)
 
 -- | One command, or one subcommand (@CONFIG|GET@).
 data CommandEntry = CommandEntry
-  { -- | In capitals, a subcommand's after a bar.
+  { -- | The name in capitals; a subcommand's name follows a bar.
     entryName :: ByteString,
-    -- | How many words, the name included; negative for at least so many.
+    -- | The number of words, the name included; negative for at least so many.
     entryArity :: Int,
     entryReadOnly :: Bool,
     -- | Whether it can keep a caller waiting.
@@ -27,8 +27,7 @@ data CommandEntry = CommandEntry
     -- | 'Nothing' if the server has none: a node that serves the keys runs it, or
     -- any node if it has no keys.
     entryRequestPolicy :: Maybe RequestPolicy,
-    -- | 'Nothing' if the server has none: the elements of all replies are those of
-    -- one.
+    -- | 'Nothing' if the server has none: the merged reply has the elements of all replies.
     entryResponsePolicy :: Maybe ResponsePolicy,
     entryKeySpecs :: [KeySpec]
   }

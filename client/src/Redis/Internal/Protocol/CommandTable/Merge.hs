@@ -16,8 +16,8 @@ import Redis.Decode qualified as Decode
 import Redis.Error (DecodeError)
 import Redis.Value (Value (..), withoutAttributes)
 
--- | What is made of the replies. Numbers may also stand in arrays, which are then
--- merged element by element.
+-- | How the replies are merged. Numbers may also be in arrays, which are then merged element by
+-- element.
 data Merge
   = -- | The sum of integers.
     MergeSum
@@ -35,8 +35,8 @@ data Merge
     MergeOneSucceeded
   | -- | The elements of all arrays, sets or maps.
     MergeConcatenated
-  | -- | The first reply that is not null; null if all are. Who merges so puts the
-    -- replies in an order of chance.
+  | -- | The first reply that is not null; null if all are. The caller puts the replies in random
+    -- order.
     MergeFound
   deriving stock (Eq, Show, Enum, Bounded)
 
@@ -61,8 +61,8 @@ merge how given = case how of
   where
     replies@(first :| others) = NonEmpty.map withoutAttributes given
 
-    -- The first is put beside itself, so that a single reply of an unfit shape does
-    -- not pass.
+    -- The first reply is merged with itself, too, so that a single reply of an unfit shape does not
+    -- pass.
     combined expected fitting combine = maybe (unfit expected) Right $ do
       _ <- elementwise fitting first first
       foldM (elementwise combine) first others
@@ -80,7 +80,7 @@ elementwise combine = curry $ \case
     | length one == length other -> Array <$> zipWithM (elementwise combine) one other
   (one, other) -> combine one other
 
--- | 'Nothing' if the sum is none of a server's integers.
+-- | 'Nothing' if the sum is too large for a server's integers.
 added :: Value -> Value -> Maybe Value
 added = curry $ \case
   (Integer one, Integer other)

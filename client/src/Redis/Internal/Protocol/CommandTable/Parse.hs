@@ -4,8 +4,7 @@
 -- > BLMPOP -5 b blocking,list,slow,write - i2:n0,1,1
 -- > XREAD -4 rb blocking,read,slow,stream - kSTREAMS,1:r-1,1,2
 --
--- They are name, arity, flags, categories, policies, and any number of key
--- specifications.
+-- The fields are name, arity, flags, categories, policies, and any number of key specifications.
 --
 -- * The flags are @r@ read-only, @b@ blocking, @c@ has subcommands, @-@ none.
 -- * The categories are those of the access control lists, @-@ none.
@@ -27,7 +26,7 @@ import Redis.Internal.Protocol.CommandTable.Entry
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 
--- | One line of the table; 'Nothing' if it is not written in that way.
+-- | Parses one line of the table; 'Nothing' if it is not of that form.
 parseEntry :: ByteString -> Maybe CommandEntry
 parseEntry line = case Char8.words line of
   name : arity : flags : categories : policies : specs -> do

@@ -1,12 +1,11 @@
--- | Where a command without keys is answered in a cluster, and what becomes of
--- several replies; and whether an error of it leaves a doubt.
+-- | Decides which nodes of a cluster answer a command without keys, how their replies are merged,
+-- and whether an error reply leaves a doubt.
 --
--- Servers decide, by the request and response policies of their commands. Of a
--- command for which they have none they say that any node may run it, because
--- each client knows which of them it means; this client does not. So a command of
--- the table goes to an arbitrary node only if it is known that every node gives the
--- same answer. All others, and those whose policy is to do something special, are
--- answered by a node that the caller names.
+-- Servers decide this by the request and response policies of their commands. They say that any
+-- node may run a command for which they have no policy, because each client knows which node it
+-- means; this client does not. So a command of the table goes to an arbitrary node only if every
+-- node is known to give the same answer. For all other commands, and for those with a special
+-- policy, the caller names the node.
 module Redis.Internal.Protocol.CommandTable.Policy
   ( Answerer (..),
     Merge (..),
@@ -25,7 +24,7 @@ import Data.Set qualified as Set
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 
--- | Who answers a command without keys.
+-- | The nodes that answer a command without keys.
 data Answerer
   = -- | Any node: each gives the same answer.
     AnyNodeAnswers
@@ -33,20 +32,19 @@ data Answerer
     EveryPrimaryAnswers Merge
   | -- | Every node, replicas too.
     EveryNodeAnswers Merge
-  | -- | Each node has an answer of its own, and no rule makes one of them.
+  | -- | Each node has an answer of its own, and no rule merges them.
     OneNodesOwn
   deriving stock (Eq, Show)
 
--- | Who answers the command, if it has no keys. \(O(\log n)\) in the size of the
--- table.
+-- | The nodes that answer the command, if it has no keys. \(O(\log n)\) in the size of the table.
 whereAnswered :: CommandEntry -> Answerer
 whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, entryRequestPolicy, entryResponsePolicy}
-  -- It is about one connection, which its caller holds.
+  -- The command is about one connection, which its caller holds.
   | changesConnection entry = OneNodesOwn
   -- A container without its subcommand: any node says that it is missing, and what
   -- COMMAND alone lists is the same everywhere.
   | entryName `Set.member` sameEverywhere || "|HELP" `Char8.isSuffixOf` entryName || entryContainer = AnyNodeAnswers
-  -- The policy is special. A key that is there is one of the cluster's.
+  -- Its policy is special. Any key of one node is a key of the cluster.
   | entryName == "RANDOMKEY" = EveryPrimaryAnswers MergeFound
   | otherwise = case entryRequestPolicy of
     Just RequestAllNodes -> maybe OneNodesOwn EveryNodeAnswers merging
@@ -55,7 +53,7 @@ whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, en
     Just RequestSpecial -> OneNodesOwn
     Nothing
       | inTable entryName || any (elem "admin") entryCategories -> OneNodesOwn
-      -- A module's, of which its author had the say.
+      -- A command of a module, whose author could have set a policy.
       | otherwise -> AnyNodeAnswers
   where
     merging = case entryResponsePolicy of
@@ -63,13 +61,12 @@ whereAnswered entry@CommandEntry {entryName, entryContainer, entryCategories, en
       Just (ResponseMerged how) -> Just how
       Just ResponseSpecial -> Nothing
 
--- | Commands without keys of which each node says or does the same: they ask of what
--- is built in, of what all nodes of a cluster agree on, or of what each of this
--- client's connections has in common; and PUBLISH, which the nodes pass on to each
--- other.
+-- | Commands without keys to which each node gives the same answer: they ask about what is built
+-- in, what all nodes of a cluster agree on, or what all connections of this client have in common.
+-- PUBLISH is among them, because the nodes pass it on to each other.
 --
--- PING's policy is to ask all primaries. But it is there to see whether one is
--- answered, and with a part of a cluster down one is.
+-- The policy of PING is to ask all primaries. But its purpose is to see whether a command is
+-- answered, and that is so even when part of a cluster is down.
 sameEverywhere :: Set ByteString
 sameEverywhere =
   Set.fromList
@@ -92,17 +89,17 @@ sameEverywhere =
       "PUBLISH"
     ]
 
--- | Whether an error reply may come after a part was done. Of other commands it
--- means that nothing was. Of a command that the table lacks nobody knows.
--- \(O(\log n)\) in the size of the table.
+-- | Whether an error reply may come after a part of the command was done. For other commands an
+-- error means that nothing was done. For a command that the table lacks nobody knows, so this is
+-- 'True'. \(O(\log n)\) in the size of the table.
 failsHalfway :: CommandEntry -> Bool
 failsHalfway CommandEntry {entryName} = entryName `Set.member` inParts || not (inTable entryName)
 
--- | They run other commands; MIGRATE moves one key after the other; and DEBUG does
--- what nobody else may.
+-- | Commands that run other commands; MIGRATE, which moves one key after the other; and DEBUG,
+-- which does what no other command may.
 inParts :: Set ByteString
 inParts = Set.fromList ["DEBUG", "EVAL", "EVALSHA", "EXEC", "FCALL", "MIGRATE"]
 
--- | Every list of this module, by what it says of its commands.
+-- | Every list of this module, with what it says of its commands.
 policyLists :: [(String, Set ByteString)]
 policyLists = [("the same everywhere", sameEverywhere), ("fails half-way", inParts)]

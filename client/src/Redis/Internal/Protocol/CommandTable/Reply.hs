@@ -19,16 +19,14 @@ import Redis.Internal.Protocol.CommandTable.Parse (requestPolicyNamed, responseP
 import Redis.Internal.Protocol.KeySpec (BeginSearch (..), FindKeys (..), KeySpec (..))
 import Redis.Value (Value)
 
--- | One element of the reply to @COMMAND INFO@, of a server that knows key
--- specifications (since 7.0) or only the first, last and step of the older
--- form; both protocols. 'Nothing' if it has no such shape, as for a command
--- the server does not know.
+-- | Reads one element of the reply to @COMMAND INFO@, in both protocols: from a server that knows
+-- key specifications (since 7.0), or only the first key, the last and the step of the older form.
+-- 'Nothing' if it has no such shape, as for a command that the server does not know.
 entryFromReply :: Value -> Maybe CommandEntry
 entryFromReply = either (const Nothing) Just . description
 
--- | What the description of a command says of its subcommand of this name;
--- 'Nothing' if the command has none such, or the server does not tell (before
--- 7.0).
+-- | The entry of a subcommand with this name, from the description of its command. 'Nothing' if the
+-- command has no such subcommand, or the server does not describe subcommands (before 7.0).
 subcommandFromReply :: ByteString -> Value -> Maybe CommandEntry
 subcommandFromReply name reply =
   find ((== upper name) . subcommandName) (mapMaybe entryFromReply subcommands)
@@ -65,14 +63,14 @@ description reply =
     withoutAt category = fromMaybe category (Char8.stripPrefix "@" category)
     tip kind = listToMaybe . mapMaybe (Char8.stripPrefix kind)
 
--- | Of what follows the older form. A server before 7.0 tells none.
+-- | The subcommands, given what follows the older form. A server before 7.0 tells none.
 subcommandsAmong :: [Value] -> [Value]
 subcommandsAmong rest = case drop 3 rest of
   subcommands : _ -> fromRight [] (Decode.list Decode.value subcommands)
   [] -> []
 
--- | The older form: the positions of the first and the last key, and the step from
--- one to the next. It counts the last key from the name, or from the end.
+-- | The key specification for the older form: the positions of the first and the last key, and the
+-- step from one to the next. It counts the last key from the name, or from the end.
 positions :: [ByteString] -> Int -> Int -> Int -> [KeySpec]
 positions flagNames firstKey lastKey step
   | "movablekeys" `elem` flagNames = [KeySpec BeginUnknown FindUnknown True]
