@@ -1,10 +1,10 @@
--- | Takes messages of one channel, for @lab/fanin@, which measures it beside C.
+-- | Takes the messages of one channel, for @lab/fanin@, which compares it with C.
 --
 -- > fanin PORT COUNT     says "ready", takes so many messages, and says how it went
 -- > fanin --iters 1      nothing, unmeasured
 --
--- It says nanoseconds from the first message to the last, nanoseconds of processor time
--- of the same, and the bytes of all payloads.
+-- It prints the nanoseconds from the first message to the last, the nanoseconds of processor time
+-- in between, and the bytes of all payloads.
 module Main (main) where
 
 import Control.Monad (when)
@@ -46,7 +46,7 @@ taking config wanted =
       | otherwise = do
         events <- toList <$> nextEvents subscription
         go subscription (count + length events) (foldl' (\sum' event -> sum' + sizeOf event) bytes events)
-    -- What waits in a long queue is copied by the collector.
+    -- The queue is short: the garbage collector copies the messages in it.
     options = subscriptionDefaults {subscriptionQueue = 4096, subscriptionWhenFull = PressBack}
     sizeOf = \case
       Message message -> ByteString.length (messagePayload message)

@@ -1,6 +1,6 @@
--- | What the parts cost that every command passes through, one question a
--- module. For comparing two versions of a part in the same minutes; how fast
--- the whole is, @redis-client bench@ says.
+-- | What do the parts cost that every command passes through? Each module answers one question. Use
+-- it to compare two versions of a part within the same minutes; @redis-client bench@ measures the
+-- speed of the whole.
 module Main (main) where
 
 import Bench.Cached qualified as Cached

@@ -1,12 +1,12 @@
--- | Large replies and typed commands, for @lab/replies@, which measures them beside C.
+-- | Large replies and typed commands, for @lab/replies@, which compares them with C.
 --
 -- > replies FOLDER       reads lines, answers each with one
 -- > replies --iters 1    everything once, unmeasured
 --
--- A line is @parse KIND FILE RUNS@ or @type KIND FILE RUNS@ for a reply that lies in the
--- folder, or @typed COMMAND RUNS@ or @raw COMMAND RUNS@. The answer: nanoseconds of processor
--- time and bytes allocated, both of all runs, and a count by which to tell that the
--- right thing was done.
+-- A line is @parse KIND FILE RUNS@ or @type KIND FILE RUNS@ for a reply in a file of the folder, or
+-- it is @typed COMMAND RUNS@ or @raw COMMAND RUNS@. The answer has the nanoseconds of processor
+-- time and the allocated bytes, both of all runs, and a count that shows that the right thing was
+-- done.
 module Main (main) where
 
 import Bench.Large
@@ -42,7 +42,7 @@ everythingOnce = do
     unless (all (> 0) sizes) (die ("replies: " <> callName one <> " has no request"))
   putStrLn (show (length larges) <> " replies and " <> show (length every) <> " commands")
 
--- | Until the input ends.
+-- | Reads lines and answers them until the input ends.
 answering :: FilePath -> IO ()
 answering folder = do
   buffer <- newBuffer

@@ -1,10 +1,11 @@
--- | Counts the keys of a server by a walk, for @lab/scan@, which measures it beside
+-- | Counts the keys of a server by a walk, for @lab/scan@, which compares it with
 -- @redis-cli --scan@.
 --
 -- > scan HOST PORT COUNT      once: keys, nanoseconds, nanoseconds of processor time, most bytes alive
 -- > scan --iters 1            on a server of its own, unmeasured
 --
--- COUNT 0 is as the library chooses. The most bytes alive are known with @+RTS -T@.
+-- With COUNT 0 the library chooses the count. The most bytes alive are known only with @+RTS -T@;
+-- without it, the program prints 0.
 module Main (main) where
 
 import Control.Monad (when)

@@ -144,7 +144,7 @@ main = hspec . around_ (within 60) $ do
   it "a service is tested by a script, a server of its own and a proxy" $ do
     printed <- linesOf Testing.main []
     printed `shouldBe` ["all as expected"]
-  -- A busy machine must not make a node count as failed.
+  -- On a busy machine, a node must not count as failed.
   describe "in a cluster" . aroundAll (withCluster defaultClusterOptions {clusterNodeTimeout = 15000}) $ do
     it "keys go to their nodes, several at once too" $ \cluster -> do
       printed <- clusterUrl cluster >>= linesOf InCluster.main . pure

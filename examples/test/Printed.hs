@@ -1,4 +1,4 @@
--- | What a program prints.
+-- | Running an example and reading what it prints.
 module Printed (linesOf, serverUrl, clusterUrl, sentinelUrl) where
 
 import Control.Exception (bracket, finally)
@@ -25,7 +25,7 @@ sentinelUrl group = do
   addresses <- map clientAddress <$> groupSentinels group
   pure ("redis+sentinel://" <> intercalate "," [host <> ":" <> show port | TcpAddress host port <- addresses] <> "/mymaster")
 
--- | Given these arguments.
+-- | The lines that a program prints when it runs with these arguments.
 linesOf :: IO () -> [String] -> IO [String]
 linesOf program arguments =
   withSystemTempFile "example" $ \path handle -> do

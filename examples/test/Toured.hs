@@ -1,4 +1,5 @@
--- | What the tour prints, group by group; and whether modules show what it does.
+-- | The tour's expected output for each group, and a check that the tour covers the headers of the
+-- command modules.
 module Toured
   ( toured,
     withoutCluster,
@@ -14,7 +15,7 @@ import Data.List (isInfixOf, isPrefixOf, isSuffixOf)
 import System.Directory (doesDirectoryExist, listDirectory)
 import Test.Hspec
 
--- | On a server alone and in a cluster.
+-- | The expected output on a single server and in a cluster.
 toured :: [(String, [String])]
 toured =
   [ ( "strings",
@@ -191,7 +192,7 @@ toured =
 withoutCluster :: (String, [String])
 withoutCluster = ("cluster", ["server error: ERR This instance has cluster support disabled"])
 
--- | With five nodes.
+-- | The expected output in a cluster of five nodes.
 withCluster5 :: (String, [String])
 withCluster5 = ("cluster", ["5", "(5,16384)", "13542", "True", "True", "1", "[\"example:cluster\"]"])
 
@@ -208,11 +209,11 @@ newHashFields =
     "[Just \"5678\"]"
   ]
 
--- | Every line of code in the header of a module with commands is a part of a line of the
--- tour, or of what only compiles.
+-- | Every line of code in the header of a command module is a part of a line of the tour, or of a
+-- program that is only compiled.
 headersAreToured :: Expectation
 headersAreToured = do
-  -- "cabal run" stays in the folder of the repository, "cabal test" goes to the package's.
+  -- "cabal run" starts in the folder of the repository, "cabal test" in that of the package.
   atTop <- doesDirectoryExist "examples/Tour"
   let top = if atTop then "" else "../"
   modules <- haskellFiles (top <> "client/src/Redis/Commands")
@@ -226,7 +227,7 @@ headersAreToured = do
 haskellFiles :: FilePath -> IO [FilePath]
 haskellFiles folder = map ((folder <> "/") <>) . filter (".hs" `isSuffixOf`) <$> listDirectory folder
 
--- | Without what it says of the result.
+-- | The code of a line of a header, without the comment about its result.
 codeOf :: String -> Maybe String
 codeOf line
   | "-- > " `isPrefixOf` line = Just (withoutComment (dropWhile isSpace (drop 5 line)))

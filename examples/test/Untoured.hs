@@ -1,5 +1,5 @@
--- | What the headers of modules show and the tour does not run: it wants another server,
--- or changes more than an example may. It compiles.
+-- | Code that is shown in the headers of modules and that the tour does not run, because it needs
+-- another server, or changes more than an example may. It is compiled only.
 module Untoured (untoured) where
 
 import Data.ByteString (ByteString)

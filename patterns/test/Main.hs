@@ -23,7 +23,7 @@ import Text.Read (readMaybe)
 main :: IO ()
 main =
   getArgs >>= \case
-    -- What the tests of workers start in order to kill it.
+    -- The processes that the tests of workers start in order to kill them.
     ["--work", port, tries] -> sequence_ (workProcess <$> readMaybe port <*> readMaybe tries)
     ["--jobs", port] -> mapM_ jobProcess (readMaybe port)
     _ -> do

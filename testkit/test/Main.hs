@@ -17,7 +17,7 @@ import Test.Hspec (around_, describe, hspec)
 main :: IO ()
 main =
   getArgs >>= \case
-    -- What "Redis.TestKit.ServerSpec" starts in order to kill it.
+    -- The process that "Redis.TestKit.ServerSpec" starts in order to kill it.
     ["--hold-a-server"] -> ServerSpec.holdServer
     _ -> do
       hSetBuffering stdout LineBuffering

@@ -1,9 +1,9 @@
--- | Lists that must not be empty to be as they should.
+-- | Checks of lists that must not be empty.
 module Every
   ( every,
   )
 where
 
--- | Whether there are some, and all of them are so.
+-- | Whether the list has elements, and all of them satisfy the condition.
 every :: (a -> Bool) -> [a] -> Bool
 every good found = not (null found) && all good found

@@ -1,4 +1,4 @@
--- | All tests of the program; and, when a test starts it again, the program.
+-- | All tests of the program. When a test starts this process again, it runs the program.
 module Main (main) where
 
 import Redis.TestKit.Wait (within)
@@ -38,6 +38,7 @@ import Tool.CampaignSpec qualified
 import Tool.ChangePointSpec qualified
 import Tool.ChartSpec qualified
 import Tool.CompareSpec qualified
+import Tool.ConnectSpec qualified
 import Tool.FaultSpec qualified
 import Tool.HintSpec qualified
 import Tool.MergeSpec qualified
@@ -64,6 +65,7 @@ main =
       Tool.Bench.AssembleSpec.spec
       Tool.ChangePointSpec.spec
       Tool.ChartSpec.spec
+      Tool.ConnectSpec.spec
       Tool.MonitorSpec.spec
       Tool.RelaySpec.spec
       Tool.SpanSpec.spec

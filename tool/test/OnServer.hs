@@ -1,4 +1,5 @@
--- | The program beside a server: how it is told which, and what that server sees of it.
+-- | The program with a server: the options that name the server, and the server's view of the
+-- program.
 module OnServer
   ( at,
     watched,
@@ -13,7 +14,7 @@ import Redis.TestKit.Server (Server, command, serverHost, serverPort)
 at :: Server -> [String]
 at server = ["-h", serverHost server, "-p", show (serverPort server)]
 
--- | Whether somebody listens to what the server does.
+-- | Whether a client runs MONITOR on the server.
 watched :: Server -> IO Bool
 watched server = do
   reply <- command server ["CLIENT", "LIST", "TYPE", "normal"]

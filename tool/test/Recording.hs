@@ -1,4 +1,4 @@
--- | A forwarder that keeps what clients say.
+-- | A forwarder that records the bytes that clients send.
 module Recording
   ( withRecording,
   )
@@ -14,9 +14,9 @@ import Data.IORef
 import Network.Socket
 import Network.Socket.ByteString (recv, sendAll)
 
--- | Forwards from a port of its own to the given one of this machine. The
--- action gets that port, and a way to take all that was said so far, connection
--- by connection in the order in which they came.
+-- | Forwards from a port of its own to the given port of this machine. The action gets the new
+-- port, and a way to read all bytes sent so far, connection by connection in the order in which
+-- they were opened.
 withRecording :: Int -> (Int -> IO [ByteString] -> IO a) -> IO a
 withRecording target action =
   bracket (socket AF_INET Stream defaultProtocol) close $ \listener -> do

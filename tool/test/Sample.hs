@@ -1,4 +1,4 @@
--- | Results to format, and any results at all.
+-- | Example results for the formats, and generators of any results.
 module Sample
   ( sample,
     sampleSpec,
@@ -43,7 +43,7 @@ sample =
             }
     }
 
--- | What was asked of it.
+-- | The specification of the run.
 sampleSpec :: Spec
 sampleSpec =
   Spec
@@ -72,7 +72,7 @@ sampleSpec =
       specAxes = Map.empty
     }
 
--- | Its only window: 800 GETs and 200 SETs in two seconds.
+-- | The run's only window: 800 GETs and 200 SETs in two seconds.
 sampleIteration :: Iteration
 sampleIteration =
   Iteration
@@ -100,7 +100,7 @@ sampleIteration =
 reversedAgreement :: Agreement
 reversedAgreement = Disagrees (Map.fromList [("get", 1), ("set", 2)]) (Map.fromList [("get", 1), ("set", 3)])
 
--- | Where it was made.
+-- | The machine and program that made the run.
 sampleManifest :: Manifest
 sampleManifest =
   Manifest
@@ -123,13 +123,13 @@ sampleManifest =
       manifestFacts = Map.empty
     }
 
--- | A document of these runs.
+-- | A document with these runs.
 sampleDocument :: [Run] -> Document
 sampleDocument found =
   Document {documentManifest = sampleManifest, documentRuns = found, documentNotes = [], documentOrigins = []}
 
--- | Two runs of two windows of twenty seconds, with everything that a report can
--- show. The second window has a pause of the server in it.
+-- | Two runs with two windows of twenty seconds each, and with everything that a report can show.
+-- The server pauses during the second window.
 richDocument :: Document
 richDocument =
   (sampleDocument [rich "cell A" 1 Closed, rich "cell B" 1.4 (OpenConstant 2000)]) {documentNotes = ["A note <about> all of it."]}
@@ -183,7 +183,7 @@ richDocument =
             ]
         whole one = CommandStats (Histogram.count (sliceService one)) 0 Map.empty (sliceService one) (sliceResponse one)
 
--- | Any document; all that can be there is there some time.
+-- | Any document. Every optional part is present in some of them.
 anyDocument :: Gen Document
 anyDocument = Document <$> anyManifest <*> few anyRun <*> few word <*> few anyOrigin
 

@@ -1,4 +1,4 @@
--- | Whether tags are closed in the order in which they were opened.
+-- | Whether tags are closed in the reverse order of their opening.
 module WellFormed
   ( malformed,
     textOf,
@@ -7,7 +7,7 @@ where
 
 import Data.List (isPrefixOf)
 
--- | What is wrong with a piece of XML, or of the HTML that this program writes.
+-- | The fault in a piece of XML, or of the HTML that this program writes.
 malformed :: String -> Maybe String
 malformed = go []
   where
@@ -33,7 +33,7 @@ malformed = go []
         | otherwise -> Just ("a bare ampersand before " <> take 10 rest)
       _ : rest -> go open rest
 
--- | What stands between the tags.
+-- | The text between the tags.
 textOf :: String -> String
 textOf = \case
   "" -> ""

@@ -1,8 +1,8 @@
--- | What does a read cost that is answered from what is kept?
+-- | What does a read cost that the cache answers?
 --
--- Of a private server, which has told of nothing since: every figure is of hits. The
--- second is had among ten thousand other replies, of keys that look alike. The last is of
--- two threads that read the same reply all the time; it is the time of both.
+-- The server is private and sends no invalidation meanwhile, so every figure is of hits. The second
+-- benchmark reads one key among ten thousand kept replies with similar keys. In the last one, two
+-- threads read the same reply all the time; its figure is the time of both.
 module Bench.Cached (benchmarks) where
 
 import Control.Concurrent (forkOn, newEmptyMVar, putMVar, takeMVar)
@@ -39,14 +39,15 @@ age = maxAge (seconds 3600)
 keyOf :: Int -> ByteString
 keyOf number = "user:1000:" <> Char8.pack (show (100000 + number))
 
--- | Made for the run and gone after it; listing the names starts no server.
+-- | The server and the clients, made for the run and disposed of after it. Listing the benchmarks'
+-- names starts no server.
 data Surroundings = Surroundings
   { server :: Server,
     few :: Client,
     many :: Client
   }
 
--- | Its fields are strict, and there is nothing within to evaluate.
+-- | The fields are strict and contain nothing to evaluate.
 instance NFData Surroundings where
   rnf Surroundings {} = ()
 

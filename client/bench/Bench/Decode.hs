@@ -1,8 +1,8 @@
--- | What do replies cost from received bytes to values, and from there to what a
--- command's decoder makes of them?
+-- | What does it cost to parse received bytes into values, and to decode values into a command's
+-- result?
 --
--- As in a connection's reader: many replies in one piece of memory, one call
--- for all of them. A figure is for the whole piece: divide by its replies.
+-- As in a connection's reader, many replies lie in one piece of memory, and one call parses all of
+-- them. A figure is for the whole piece: divide it by the number of replies.
 module Bench.Decode (benchmarks) where
 
 import Control.Exception (throwIO)
@@ -18,8 +18,8 @@ import Redis.Decode qualified as Decode
 import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decodeBytes, decodeWhile, startFrames)
 import Redis.Internal.Protocol.Exact
 
--- | 64 replies a piece, of one kind and size each; one array; and large replies,
--- with their decoders.
+-- | Pieces of 64 replies, each piece of one kind and size; one array; and large replies with their
+-- decoders.
 benchmarks :: Benchmark
 benchmarks =
   bgroup
@@ -46,7 +46,7 @@ benchmarks =
 bulk :: Int -> ByteString
 bulk size = "$" <> Char8.pack (show size) <> "\r\n" <> ByteString.replicate size 0x78 <> "\r\n"
 
--- | Decodes all of the bytes; fails if it does not come to their end.
+-- | Parses all replies in the bytes. Fails if it does not reach the end of the bytes.
 decoding :: ByteString -> Benchmarkable
 decoding = whnfAppIO $ \bytes ->
   ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
@@ -55,7 +55,7 @@ decoding = whnfAppIO $ \bytes ->
       Done _ _ -> throwIO (userError "stopped early")
       Malformed reason -> throwIO (userError reason)
 
--- | One reply, from its bytes to the end of what the decoder makes of it.
+-- | Parses one reply and evaluates the decoder's result to its end.
 reading :: Decoder [a] -> ByteString -> Benchmarkable
 reading decoder = whnfAppIO $ \bytes ->
   case decodeBytes limits bytes of
@@ -63,7 +63,7 @@ reading decoder = whnfAppIO $ \bytes ->
     Right _ -> throwIO (userError "bytes are left over")
     Left reason -> throwIO (userError reason)
 
--- | One reply and its bytes.
+-- | Decodes one reply with 'decodeExact'. The result holds a copy of the reply's bytes.
 exactly :: ByteString -> Benchmarkable
 exactly = whnfAppIO $ \bytes ->
   ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->

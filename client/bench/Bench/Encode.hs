@@ -1,8 +1,7 @@
--- | What does writing a request to a connection's buffer cost?
+-- | What does it cost to write a request to a connection's buffer?
 --
--- Each run makes the request too, as each call does. GET and SET come both as
--- their commands encode them, from a literal, and by way of the general
--- 'request'.
+-- Each run makes the request too, as each call does. GET and SET are measured twice: as their
+-- commands encode them, from a literal, and through the general 'request'.
 module Bench.Encode (benchmarks) where
 
 import Criterion.Main (Benchmark, Benchmarkable, bench, bgroup, whnfAppIO)
@@ -33,8 +32,8 @@ key = "user:1000:000042"
 small = ByteString.replicate 16 0x78
 large = ByteString.replicate 512 0x78
 
--- | Makes a request of the argument and writes it, to memory of its own; the
--- result is how many bytes it took.
+-- | Makes a request from the argument and writes it to memory of its own. The result is the number
+-- of bytes written.
 poking :: (ByteString -> Request) -> ByteString -> Benchmarkable
 poking encode = whnfAppIO $ \argument -> do
   let encoded = encode argument

@@ -1,7 +1,7 @@
 {-# LANGUAGE ExistentialQuantification #-}
 
--- | What do large replies cost, from a server's bytes to values, and to what the
--- typed command makes of them?
+-- | What do large replies cost, from a server's bytes to values, and from there to the typed
+-- command's result?
 module Bench.Large
   ( Large,
     largeName,
@@ -24,14 +24,14 @@ import Redis.Value (Value (..))
 data Large = forall a.
   Large
   { largeName :: String,
-    -- | What a server says to the command, in short.
+    -- | Small samples of the replies that a server sends to the command.
     largeSamples :: [ByteString],
     largeCommand :: Command a,
-    -- | How many elements the result has.
+    -- | The number of elements in the result.
     largeElements :: a -> Int
   }
 
--- | All of them.
+-- | All kinds of replies.
 larges :: [Large]
 larges =
   [ Large "mget" ["*1000\r\n" <> ByteString.concat (replicate 1000 "$1\r\nx\r\n")] (Commands.mget ("key" :| replicate 999 "key")) length,
@@ -44,7 +44,7 @@ larges =
   where
     scores = Commands.zrangeWithscores "key" 0 (-1)
 
--- | From the bytes to the value; how many elements its outermost aggregate has.
+-- | Parses the bytes into a value. The result is the number of elements in its outermost aggregate.
 parsing :: ByteString -> IO Int
 parsing bytes = elements <$> parsed bytes
   where
@@ -53,7 +53,8 @@ parsing bytes = elements <$> parsed bytes
       Map entries -> length entries
       _ -> 1
 
--- | From the bytes to the result of the command; how many elements that has.
+-- | Parses the bytes and decodes the command's result. Returns the number of elements in that
+-- result.
 typing :: Large -> ByteString -> IO Int
 typing Large {largeCommand, largeElements} bytes =
   largeElements <$> (parsed bytes >>= result largeCommand)

@@ -1,8 +1,8 @@
--- | What does a connection that breaks cost a pipeline?
+-- | What does a broken connection cost a pipeline?
 --
--- A server two milliseconds away, behind a proxy that cuts the connection when half of
--- the replies have passed. The rest must be sent again together, so the time is one
--- to reconnect and a few round trips, whatever the number; the row without a cut says
+-- The server is two milliseconds away, behind a proxy that cuts the connection when half of the
+-- replies have passed. The client must send the rest again together, so it takes the time of one
+-- reconnection and a few round trips, whatever the number of commands. The row without a cut shows
 -- what the proxy and the delay cost alone. A command that fails ends the run.
 module Bench.Recovery (benchmarks) where
 
@@ -17,7 +17,7 @@ import Redis.TestKit.Proxy (Direction (..), Ending (Close), Proxy)
 import Redis.TestKit.Proxy qualified as Proxy
 import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverAddress, startServer)
 
--- | Figures are for the whole pipeline.
+-- | Each figure is for the whole pipeline.
 benchmarks :: Benchmark
 benchmarks =
   envWithCleanup open close $ \surroundings ->
@@ -37,7 +37,7 @@ pipeline surroundings count = do
   found <- runPipeline (client surroundings) (traverse (pipelined . Commands.get) (replicate count key))
   unless (all (== Just value) found) (fail "a reply is wrong")
 
--- | A reply has eleven bytes.
+-- | Cuts the connection after half of the replies. Each reply has eleven bytes.
 cutInTheMiddle :: Surroundings -> Int -> IO ()
 cutInTheMiddle surroundings count = Proxy.cutAfter (proxy surroundings) ToClient (count * 11 `quot` 2) Close
 
@@ -47,7 +47,7 @@ data Surroundings = Surroundings
     client :: Client
   }
 
--- | Its fields are strict, and there is nothing within to evaluate.
+-- | The fields are strict and contain nothing to evaluate.
 instance NFData Surroundings where
   rnf Surroundings {} = ()
 

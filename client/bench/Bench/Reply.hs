@@ -1,4 +1,4 @@
--- | A reply, as a connection's reader and the caller's thread go about it.
+-- | The handling of one reply, as in a connection's reader and in the caller's thread.
 module Bench.Reply
   ( parsed,
     result,
@@ -14,7 +14,7 @@ import Redis.Internal.Command (Command (commandFacts), decoded, fromReply)
 import Redis.Internal.Protocol.Decode (DecodeLimits (..), Step (..), decode, startFrames)
 import Redis.Value (Value)
 
--- | The value that the bytes are. In 'IO', so that it is made each time.
+-- | Parses the bytes into a value. It is in 'IO', so that each run parses anew.
 parsed :: ByteString -> IO Value
 parsed bytes =
   ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->
@@ -24,7 +24,7 @@ parsed bytes =
       NeedMore {} -> throwIO (userError "the reply is not whole")
       Malformed reason -> throwIO (userError reason)
 
--- | What the command makes of the value.
+-- | Decodes the command's result from the value.
 result :: Command a -> Value -> IO a
 result given value = either throwIO pure (fromReply (commandFacts given) value >>= decoded given)
 

@@ -1,11 +1,11 @@
--- | What does the slot of a key cost?
+-- | What does it cost to compute the slot of a key?
 module Bench.Slot (benchmarks) where
 
 import Criterion.Main (Benchmark, bench, bgroup, whnf)
 import Data.ByteString (ByteString)
 import Redis.Internal.Protocol.Slot (keySlot)
 
--- | Keys of 16 bytes.
+-- | The keys have 16 bytes.
 benchmarks :: Benchmark
 benchmarks =
   bgroup

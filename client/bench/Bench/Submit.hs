@@ -1,7 +1,7 @@
 -- | What does a round trip cost: submit, send, receive, wake?
 --
--- Over one connection to a private server on the loopback interface, so the server's and the
--- kernel's work is in the figures.
+-- It runs over one connection to a private server on the loopback interface, so the figures include
+-- the server's and the kernel's work.
 module Bench.Submit (benchmarks) where
 
 import Bench.Surroundings
@@ -11,8 +11,8 @@ import Data.ByteString (ByteString)
 import Redis
 import Redis.Commands qualified as Commands
 
--- | One caller that waits for each command, and one that waits for many at
--- once. Figures of a batch are for all of it.
+-- | One caller that waits for each command, and one that waits for many at once. The figure of a
+-- batch is for all its commands.
 benchmarks :: Benchmark
 benchmarks =
   envWithCleanup filled close $ \surroundings ->

@@ -13,13 +13,14 @@ import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Server (Server, defaultServerOptions, disposeServer, serverHost, serverPort, startServer)
 
--- | Made for the run and gone after it; listing the names starts no server.
+-- | The server and the client, made for the run and disposed of after it. Listing the benchmarks'
+-- names starts no server.
 data Surroundings = Surroundings
   { server :: Server,
     client :: Client
   }
 
--- | Its fields are strict, and there is nothing within to evaluate.
+-- | The fields are strict and contain nothing to evaluate.
 instance NFData Surroundings where
   rnf Surroundings {} = ()
 
@@ -28,7 +29,7 @@ open = do
   server <- startServer defaultServerOptions
   flip onException (disposeServer server) $ do
     client <- newClient . setMuxCount (Just 1) $ standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
-    -- Opens the connection, before the first figure is taken.
+    -- Opens the connection before the first measurement.
     run client Commands.ping
     pure Surroundings {server, client}
 

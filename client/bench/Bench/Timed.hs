@@ -1,4 +1,4 @@
--- | Processor time and allocation of something that is done many times.
+-- | The processor time and the allocation of an action that is run many times.
 module Bench.Timed
   ( Figures (..),
     timed,
@@ -9,17 +9,17 @@ import GHC.Conc (getAllocationCounter)
 import System.CPUTime (getCPUTime)
 import System.Mem (performMajorGC)
 
--- | Of all runs together.
+-- | The figures of all runs together.
 data Figures = Figures
-  { -- | Of the whole process, so with the collector's work.
+  { -- | Processor time of the whole process, including the garbage collector's.
     figureNanoseconds :: Integer,
-    -- | Bytes, exact.
+    -- | Allocated bytes, exact.
     figureAllocated :: Integer,
-    -- | What the last run counted.
+    -- | The count that the last run returned.
     figureCounted :: Int
   }
 
--- | Runs the action so many times, at least once, from a heap without garbage.
+-- | Runs the action the given number of times, at least once, from a heap without garbage.
 timed :: Int -> IO Int -> IO Figures
 timed runs action = do
   performMajorGC
@@ -38,5 +38,5 @@ timed runs action = do
     go left = do
       !counted <- action
       if left > 1 then go (left - 1) else pure counted
--- The action stays what it is: an action that is not known here.
+-- Keeps the action unknown here, so that the compiler cannot specialise the loop to it.
 {-# NOINLINE timed #-}

@@ -1,8 +1,8 @@
 -- | What do MULTI and EXEC cost around two commands?
 --
--- 256 callers, each of which waits for its answers, on one server of this machine. The
--- server does four commands for a transaction and two for the same without one; so
--- the second row sends four as well, to tell the library's share from the server's.
+-- 256 callers, each of which waits for its replies, use one server on this machine. The server runs
+-- four commands for a transaction, and two for the same work without one. So the second row sends
+-- four commands as well, to separate the library's share from the server's.
 module Bench.Transaction (benchmarks) where
 
 import Bench.Surroundings

@@ -1,7 +1,7 @@
 {-# LANGUAGE ExistentialQuantification #-}
 
--- | What does a typed command cost beside 'Commands.raw' of the same words: made,
--- written to a connection's buffer, and its reply read?
+-- | What does a typed command cost compared with 'Commands.raw' of the same words? Each run makes
+-- the command, writes it to a connection's buffer, and reads its reply.
 module Bench.Typed
   ( Call,
     callName,
@@ -26,8 +26,8 @@ import Redis.Commands qualified as Commands
 import Redis.Internal.Command (Command (commandRequest), commandWords)
 import Redis.Internal.Protocol.Encode (requestPoke, requestSize)
 
--- | A command, its arguments, and what the server says to it. The arguments are read
--- each time, or the command would be made once.
+-- | A command, its arguments, and the server's reply to it. Each run reads the arguments from the
+-- reference; otherwise the command would be made only once.
 data Call = forall arguments a.
   Call
   { callName :: String,
@@ -37,7 +37,7 @@ data Call = forall arguments a.
     callReply :: ByteString
   }
 
--- | Keys of 16 bytes, values of 100; one field and one member.
+-- | The calls to measure: keys of 16 bytes, values of 100; one field and one member.
 calls :: IO [Call]
 calls =
   sequence
@@ -59,19 +59,20 @@ call callName callMake arguments callReply = do
   callWords <- newIORef (commandWords (callMake arguments))
   pure Call {callName, callMake, callArguments, callWords, callReply}
 
--- | Where requests are written to.
+-- | The memory that requests are written to.
 newtype Buffer = Buffer (Ptr Word8)
 
--- | As large as a connection's. Nobody frees it.
+-- | Allocates a buffer as large as a connection's. Nobody frees it.
 newBuffer :: IO Buffer
 newBuffer = Buffer <$> mallocBytes (64 * 1024)
 
--- | The size of the request.
+-- | Makes the command, writes its request and reads its reply. Returns the size of the request.
 callTyped, callRaw :: Buffer -> Call -> IO Int
 callTyped buffer Call {callMake, callArguments, callReply} = calling buffer callMake callArguments callReply
 callRaw buffer Call {callWords, callReply} = calling buffer Commands.raw callWords callReply
 
--- Not for each command anew: whoever runs a command gets it as a value.
+-- Not inlined, so that it is not specialised for each command: the library, too, gets a command as
+-- a value.
 calling :: Buffer -> (arguments -> Command a) -> IORef arguments -> ByteString -> IO Int
 calling (Buffer at) make arguments reply = do
   given <- make <$> readIORef arguments

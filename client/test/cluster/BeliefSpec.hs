@@ -1,4 +1,4 @@
--- | What is believed of sentinels and servers that say what real ones do not say on
+-- | What the client believes when sentinels and servers send answers that real ones do not send on
 -- demand.
 module BeliefSpec (spec) where
 
@@ -53,7 +53,7 @@ spec = describe "whom sentinels name" $ do
       announcement <- newEmptyTMVarIO
       setScript sentinel (announcing announcement (naming old 1))
       mapM_ (\server -> setScript server (serverSaying server "role:master\r\n")) [old, new]
-      -- Nothing else would have it ask so soon.
+      -- With so long a throttle, only the announcement can make the client ask again so soon.
       withClient (setRefreshThrottle (seconds 20) (sentinelsAt [sentinel])) $ \client -> do
         run client (Redis.set "key" "value")
         eventually 5 "it is listened to" $ (> 0) <$> countHeard sentinel ["SUBSCRIBE"]
@@ -67,7 +67,7 @@ spec = describe "whom sentinels name" $ do
         reached `shouldSatisfy` (>= before)
         mapM_ (\_ -> run client (Redis.set "key" "latest")) [1 .. 20 :: Int]
         countHeard old ["SET"] `shouldReturn` reached
-        -- Nor has it connections of before.
+        -- The client also closes its earlier connections to the old primary.
         eventually 5 "its connections are closed" $ (== 0) <$> connectionsNow old
 
   it "is not asked for again when a switch of another name is announced" $
@@ -89,8 +89,8 @@ sentinelsAt sentinels = case map fakeEndpoint sentinels of
   first : rest -> setProtocol OnlyResp2 (impatient (sentinelConfig "mymaster" (first :| rest)))
   [] -> clusterOf []
 
--- | A sentinel that knows no other, and says that this server is the primary, since
--- this epoch.
+-- | A sentinel that knows no other sentinel and names the given server as the primary, with the
+-- given epoch.
 naming :: FakeNode -> Int -> Script
 naming server epoch _ words' = pure $ case words' of
   "SENTINEL" : "GET-MASTER-ADDR-BY-NAME" : _ -> say (List [Text "127.0.0.1", Text (Char8.pack (show (fakePort server)))])
@@ -101,7 +101,7 @@ naming server epoch _ words' = pure $ case words' of
   where
     say = Just . Say
 
--- | The same, and what it answers a subscriber once there is something.
+-- | Like the given script, but a subscriber gets the announcement as soon as there is one.
 announcing :: TMVar Reply -> Script -> Script
 announcing announcement otherwise' connection words' = case words' of
   "SUBSCRIBE" : _ -> Just . Say <$> atomically (takeTMVar announcement)
@@ -110,7 +110,7 @@ announcing announcement otherwise' connection words' = case words' of
 message :: ByteString -> ByteString -> Reply
 message name text = List [Text "message", Text name, Text text]
 
--- | A server that says this of its replication.
+-- | A server that gives the text as its replication state.
 serverSaying :: FakeNode -> ByteString -> Script
 serverSaying server role _ words' = pure $ case words' of
   "INFO" : "server" : _ -> say ("run_id:" <> Char8.pack (show (fakePort server)) <> "\r\n")

@@ -1,4 +1,4 @@
--- | Reads that are kept, in a real cluster, while slots move and nodes fail over.
+-- | The cache in a real cluster, while slots move and nodes fail over.
 module CacheSpec (spec) where
 
 import Control.Monad (forM_, replicateM_, void)
@@ -31,7 +31,7 @@ spec = do
         replicateM_ 3 $ cached client (Redis.mget keys) `shouldReturn` map Just (foldr (:) [] keys)
         gauges <- cacheGauges client
         (cacheMisses gauges, cacheKept gauges) `shouldBe` (102, 102)
-        -- A node tells of its own keys only.
+        -- A node sends invalidations for its own keys only, so each node must be tracked.
         forM_ keys $ \key -> run client (Redis.set key "new")
         forM_ keys $ \key -> eventuallyReturns 5 (Just "new") (cached client (Redis.get key))
 
@@ -90,7 +90,7 @@ spec = do
         auditWrong audit `shouldBe` []
         flushes <- cacheFlushes <$> cacheGauges client
         flushes `shouldSatisfy` (>= 1)
-        -- Whatever was lost, what is kept now is what the servers have.
+        -- Whatever was lost: the cache now agrees with the servers.
         forM_ keys $ \key -> do
           there <- run client (Redis.get key)
           eventuallyReturns 5 there (cached client (Redis.get key))

@@ -1,5 +1,5 @@
--- | The commands about clusters, as a real one answers them. What a server that stands
--- alone says to them is among the cases of every command.
+-- | The commands about clusters, with the replies of a real cluster. The replies of a standalone
+-- server are among the cases of every command.
 module CommandsSpec (spec) where
 
 import Control.Monad (forM_, when)
@@ -33,7 +33,7 @@ spec = describe "commands about clusters" . aroundAll (withCluster options) $
 using :: ProtocolVersion -> Cluster -> (Cluster -> Client -> IO a) -> IO a
 using protocol cluster action = limited $ do
   config <- setProtocol protocol . liveConfig <$> clusterAddresses cluster
-  -- Redis calls a replica well once it has heard something of its primary.
+  -- A replica reports itself as online only after it has heard from its primary.
   eventually 20 "all nodes are well" . withClient config $ \client -> do
     forM_ (map (Char8.pack . show) [1 .. 50 :: Int]) $ \key -> run client (Redis.set key "v")
     views <- run client (onEvery AllNodes Redis.clusterShards)
@@ -42,14 +42,14 @@ using protocol cluster action = limited $ do
   where
     healthsIn shards = map Redis.shardNodeHealth (concatMap Redis.shardNodes shards)
 
--- | Who is what, as the testkit sees it.
+-- | The cluster's masters, as the testkit sees them.
 mastersOf :: Cluster -> IO [Node]
 mastersOf cluster = map fst <$> clusterMasters cluster
 
 on :: Node -> Command a -> Command a
 on = onNode . addressEndpoint . nodeAddress
 
--- | Runs it if the servers know the command of this name.
+-- | Runs the action if the servers know the command of this name.
 whereKnown :: Client -> ByteString -> IO () -> IO ()
 whereKnown client name action = do
   described <- run client (Redis.commandInfo (name :| []))

@@ -1,5 +1,5 @@
--- | Databases by number in a cluster: Valkey has them since version 9, and every other
--- server says at once that it has not.
+-- | Numbered databases in a cluster. Valkey has them since version 9; every other server refuses
+-- them at once.
 module DatabasesSpec (spec) where
 
 import Control.Exception (displayException)
@@ -25,7 +25,8 @@ spec :: Spec
 spec = describe "a database with a number, in a cluster" $ do
   it "is used on every node by a server that has it, and refused at once with the reason by one that has not" . within 120 $ do
     has <- Server.withServer defaultServerOptions $ \server -> (/= List []) <$> Server.command server ["CONFIG", "GET", "cluster-databases"]
-    -- Where there are such databases, one server too many is refused in the same way.
+    -- If the server has such databases, the first number beyond its limit is refused in the same
+    -- way.
     withCluster options {clusterServer = defaultServerOptions {optionsConfig = ["cluster-databases 4" | has]}} $ \cluster -> do
       if has then usedIn cluster else pure ()
       refusedBy cluster (if has then 4 else 1)
@@ -59,12 +60,12 @@ usedIn cluster = do
     reads' two id `shouldReturn` map (const (Just "two")) keys
     eventually 20 "it knows all six" ((== 6) . length <$> clientNodes two)
     eventually 10 "replicas read in the same database" $ (== map (const (Just "two")) keys) <$> reads' two (readFrom PreferReplica)
-    -- On connections of one's own, in transactions, and over all nodes together.
+    -- Also on dedicated connections, in transactions, and for all nodes together.
     withDedicated two (AtKey "db:1") (`runOn` Redis.get "db:1") `shouldReturn` Just "two"
     Transaction.runTransaction two (Transaction.queued (Redis.append "db:1" "!")) `shouldReturn` 4
     run zero (Redis.get "db:1") `shouldReturn` Just "zero"
     run two Redis.dbsize `shouldReturn` 60
-    -- A slot without keys moves: a MOVED is followed, and the database is the same.
+    -- A slot without keys moves: the client follows the MOVED and stays in its database.
     let moved = keyIn "db:moved:" (`notElem` map slotNumberOf keys)
         slot = slotNumberOf moved
     run two (Redis.get moved) `shouldReturn` Nothing
@@ -74,7 +75,7 @@ usedIn cluster = do
     run two (Redis.set moved "two")
     run two (Redis.get moved) `shouldReturn` Just "two"
     run zero (Redis.get moved) `shouldReturn` Nothing
-    -- Connections are lost, and a primary dies.
+    -- All connections are lost, and later a primary dies.
     masters <- map fst <$> clusterMasters cluster
     forM_ masters $ \node -> Server.command (nodeServer node) ["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]
     reads' two id >>= (`shouldBe` map (const (Just "two")) (drop 1 keys)) . drop 1
@@ -87,7 +88,7 @@ usedIn cluster = do
 refusedBy :: Cluster -> Int -> Expectation
 refusedBy cluster database = do
   addresses <- clusterAddresses cluster
-  -- Longer than the test waits: the reason comes before the time is over.
+  -- The timeout is longer than the test waits, so the refusal must come before it.
   withClient (setDatabase database (setCommandTimeout (Just (seconds 60)) (liveConfig addresses))) $ \client -> do
     problems <- within 5 $ do
       alone <- tryRun client (Redis.get "db:1")

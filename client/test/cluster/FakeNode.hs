@@ -1,10 +1,9 @@
--- | A node that says what it is told to: for replies that a real server does
--- not give on demand.
+-- | A cluster node that sends prepared replies, for replies that a real server does not send on
+-- demand.
 --
--- It speaks RESP2, takes any number of connections, and writes down every
--- command. A script may answer a command, leave it unanswered, or hang up; what
--- it does not want to answer is answered as by a healthy node that owns all it
--- is asked for.
+-- It speaks RESP2, accepts any number of connections, and records every command. A script may
+-- answer a command, leave it unanswered, or hang up. The node answers the commands that the script
+-- leaves alone like a healthy node that owns every slot it is asked about.
 module FakeNode
   ( FakeNode,
     fakeEndpoint,
@@ -50,45 +49,45 @@ import Redis.TestKit.Command (Protocol (Resp2), Reply (..), encodeReply)
 import Redis.TestKit.Listener (AndThen, Caller, Listener, callerNumber, listenerPort, sayTo, withListener)
 import Redis.TestKit.Listener qualified as Listener
 
--- | A node.
+-- | A fake node.
 data FakeNode = FakeNode
   { fakeHost :: ByteString,
     fakeListener :: Listener,
     fakeScript :: TVar Script,
     fakeView :: TVar View,
-    -- | The latest first, with the number of the connection.
+    -- | The commands received, each with the number of its connection; the latest first.
     fakeHeard :: TVar [(Int, [ByteString])]
   }
 
--- | Where it listens.
+-- | The port on which the node listens.
 fakePort :: FakeNode -> Int
 fakePort = listenerPort . fakeListener
 
 fakeEndpoint :: FakeNode -> Endpoint
 fakeEndpoint node = TcpEndpoint (fakeHost node) (fromIntegral (fakePort node))
 
--- | As redirects name it.
+-- | The node's address, as redirects write it.
 fakeAddress :: FakeNode -> ByteString
 fakeAddress = Char8.pack . renderEndpoint . fakeEndpoint
 
--- | What becomes of a command.
+-- | What the node does with a command.
 data Answer
   = Say Reply
-  | -- | As if it hung.
+  | -- | Sends nothing, as if the node hung.
     Silence
   | -- | Closes the connection.
     HangUp
 
--- | Number of the connection, and a command whose name (and subcommand) is in
--- capitals. 'Nothing' is what a healthy node says.
+-- | Takes the number of the connection and a command, with its name (and subcommand) in capitals.
+-- 'Nothing' means: answer like a healthy node.
 type Script = Int -> [ByteString] -> IO (Maybe Answer)
 
--- | Answers nothing in its own way.
+-- | A script that leaves every command to the healthy node's answers.
 quiet :: Script
 quiet _ _ = pure Nothing
 
--- | Hangs up on the first so many commands of a name, and does what another
--- script says of the rest.
+-- | Hangs up on the first commands of a name, as often as given. The other script handles all other
+-- commands.
 hangingUp :: Int -> ByteString -> Script -> IO Script
 hangingUp times name otherwise' = do
   left <- newTVarIO times
@@ -99,19 +98,19 @@ hangingUp times name otherwise' = do
 setScript :: FakeNode -> Script -> IO ()
 setScript node = atomically . writeTVar (fakeScript node)
 
--- | What it says to CLUSTER SHARDS.
+-- | Sets the node's reply to CLUSTER SHARDS.
 setView :: FakeNode -> View -> IO ()
 setView node = atomically . writeTVar (fakeView node)
 
--- | Every command, in the order of arrival.
+-- | Every command that the node has received, in the order of arrival.
 heard :: FakeNode -> IO [[ByteString]]
 heard node = map snd . reverse <$> readTVarIO (fakeHeard node)
 
--- | The same, with the connection's number.
+-- | Like 'heard', with the number of each command's connection.
 heardOn :: FakeNode -> IO [(Int, [ByteString])]
 heardOn node = reverse <$> readTVarIO (fakeHeard node)
 
--- | How often it heard commands that begin like this.
+-- | How many of the commands received begin with these words.
 countHeard :: FakeNode -> [ByteString] -> IO Int
 countHeard node beginning = length . filter ((== beginning) . take (length beginning)) <$> heard node
 
@@ -121,11 +120,11 @@ connectionsNow = atomically . Listener.connectionsNow . fakeListener
 connectionsEver :: FakeNode -> IO Int
 connectionsEver = atomically . Listener.connectionsEver . fakeListener
 
--- | Closes every connection. One that ends by itself meanwhile is as good.
+-- | Closes every connection. A connection that ends by itself meanwhile does no harm.
 hangUpAll :: FakeNode -> IO ()
 hangUpAll = Listener.hangUpAll . fakeListener
 
--- | Two nodes at 127.0.0.1, the first of which owns all slots, by both's view.
+-- | Two nodes at 127.0.0.1. Both say that the first one owns all slots.
 withTwoNodes :: (FakeNode -> FakeNode -> IO a) -> IO a
 withTwoNodes action = withFakeNode $ \a -> withFakeNode $ \b -> do
   setView b (shardsView [shard allSlots a])
@@ -134,7 +133,7 @@ withTwoNodes action = withFakeNode $ \a -> withFakeNode $ \b -> do
 withFakeNode :: (FakeNode -> IO a) -> IO a
 withFakeNode = withFakeNodeAt "127.0.0.1"
 
--- | A node at a numeric address, for the length of an action.
+-- | Runs a node at a numeric address while the action runs.
 withFakeNodeAt :: String -> (FakeNode -> IO a) -> IO a
 withFakeNodeAt host action = do
   fakeScript <- newTVarIO quiet
@@ -158,7 +157,7 @@ serve node caller words' = do
     Just HangUp -> pure Listener.HangUp
     Nothing -> ordinary node command >>= say
 
--- What a healthy node says.
+-- The replies of a healthy node.
 ordinary :: FakeNode -> [ByteString] -> IO Reply
 ordinary node = \case
   ["CLUSTER", "SHARDS"] -> readTVarIO (fakeView node)
@@ -178,8 +177,8 @@ upperName = \case
 -- | The reply to CLUSTER SHARDS or CLUSTER SLOTS.
 type View = Reply
 
--- | Slots, the primary's address, and those of its replicas; hosts as the
--- server would say them.
+-- | The slots of a shard, its primary's address, and its replicas' addresses. The hosts are
+-- replies, as the server would send them.
 data FakeShard = FakeShard
   { shardRange :: [(Int, Int)],
     shardPrimaryAt :: (Reply, Int),
@@ -189,12 +188,12 @@ data FakeShard = FakeShard
 allSlots :: [(Int, Int)]
 allSlots = [(0, 16383)]
 
--- | Slots of one node, without replicas.
+-- | A shard of one node without replicas.
 shard :: [(Int, Int)] -> FakeNode -> FakeShard
 shard ranges node =
   FakeShard {shardRange = ranges, shardPrimaryAt = (Text (fakeHost node), fakePort node), shardReplicasAt = []}
 
--- | As CLUSTER SHARDS says it, with fields that nobody needs.
+-- | The reply to CLUSTER SHARDS, with fields that the client does not need.
 shardsView :: [FakeShard] -> View
 shardsView = List . map one
   where
@@ -223,12 +222,12 @@ shardsView = List . map one
           Text "online"
         ]
 
--- | The first serves all slots, and the second copies it.
+-- | A view in which the first node serves all slots and the second is its replica.
 replicated :: FakeNode -> FakeNode -> View
 replicated primary replica =
   shardsView [(shard allSlots primary) {shardReplicasAt = [(Text (fakeHost replica), fakePort replica)]}]
 
--- | As CLUSTER SLOTS says it, with metadata that nobody needs.
+-- | The reply to CLUSTER SLOTS, with metadata that the client does not need.
 slotsView :: [FakeShard] -> View
 slotsView shards =
   List

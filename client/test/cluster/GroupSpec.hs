@@ -1,4 +1,4 @@
--- | A primary and its replicas without sentinels: roles as an operator gives them.
+-- | A primary and its replicas without sentinels, with roles that an operator assigns.
 module GroupSpec (spec) where
 
 import Control.Monad (forM_, replicateM_, void)
@@ -50,7 +50,7 @@ spec = do
                 command chosen ["GET", "swapped"] >>= \reply -> pure (reply == Text "yes")
           verifyCounters client audit
           verifyTokens client audit
-          -- The old one gets nothing any more, once that is known.
+          -- Once the client knows the new primary, it sends the old one nothing more.
           eventually 3 "the new primary is known" $
             (\nodes -> [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode] == map endpointOf (take 1 replicas)) <$> clientNodes client
           old <- filter ((/= map serverPort (take 1 replicas)) . pure . serverPort) <$> replicasOf group
@@ -68,7 +68,7 @@ spec = do
           kill9 old
           forM_ (take 1 replicas) (promote group)
           eventually 5 "a write finds the new primary" $ isRight <$> tryRun client (Redis.set "key" "after")
-          -- As an empty primary of its own, as it was configured.
+          -- The old primary restarts as it was configured: as an empty primary.
           restart old
           replicateM_ 50 (run client (Redis.incr "counter"))
           forM_ (take 1 replicas) $ \chosen -> do
@@ -137,7 +137,7 @@ spec = do
             run client (onNode (endpointOf server) (Redis.get "key")) `shouldReturn` Just "value"
           length <$> run client (onEvery AllNodes Redis.dbsize) `shouldReturn` 3
           length <$> run client (onEvery Replicas Redis.dbsize) `shouldReturn` 2
-          -- What was meant for a node is not sent to another.
+          -- A command for a named node is not sent to another node.
           replicas <- replicasOf group
           forM_ (take 1 replicas) $ \replica -> do
             failed <- tryRun client (onNode (endpointOf replica) (Redis.set "key" "other")) >>= expectError
@@ -219,7 +219,7 @@ spec = do
                 command primary ["GET", "counter"] `shouldReturn` Text "10"
                 runTransaction client (queued (Redis.incr "counter")) `shouldReturn` 11
                 withClient (setFollowRedirects True (impatient (standaloneConfig "127.0.0.1" (fromIntegral (serverPort replica))))) $ \another ->
-                  -- Also if the transaction is the first.
+                  -- A transaction, too, may be the client's first command.
                   runTransaction another (queued (Redis.incr "counter")) `shouldReturn` 12
               else do
                 failed <- tryRun client (Redis.incr "counter") >>= expectError
@@ -236,7 +236,7 @@ groupOf servers = case map endpointOf servers of
 endpointOf :: Server -> Endpoint
 endpointOf = addressEndpoint . clientAddress
 
--- | The sequence by which an operator changes roles without losing a write.
+-- | The steps by which an operator changes the roles without losing a write.
 planned :: Group -> Server -> IO ()
 planned group chosen = do
   old <- primaryOf group
@@ -260,7 +260,7 @@ alone node = case fakeEndpoint node of
   TcpEndpoint host port -> setFollowRedirects True (setProtocol OnlyResp2 (impatient (standaloneConfig host port)))
   UnixEndpoint path -> unixConfig path
 
--- | Sends commands over keys to another, as a replica of Valkey does.
+-- | Redirects commands with keys to another server, as a replica of Valkey does.
 redirecting :: ByteString -> Script
 redirecting address _ words' =
   pure $

@@ -1,4 +1,4 @@
--- | Connections that are lent to one caller, in a cluster.
+-- | Dedicated connections in a cluster.
 module LentSpec (spec) where
 
 import Control.Concurrent.STM
@@ -26,7 +26,7 @@ spec = describe "a lent connection" $ do
         run client (Redis.blpop (pure "list") (Just (seconds 1))) `shouldReturn` Just ("list", "element")
         told <- heardOn b
         let connections = [connection | (connection, "BLPOP" : _) <- told]
-        -- Exactly once, and with nothing in between.
+        -- The command is sent exactly once, and nothing comes between it and ASKING.
         forM_ connections $ \connection ->
           take 2 (reverse [take 1 words' | (number, words') <- told, number == connection]) `shouldBe` [["BLPOP"], ["ASKING"]]
         length connections `shouldBe` 1
@@ -44,13 +44,13 @@ spec = describe "a lent connection" $ do
         withClient (clusterOf [fakeEndpoint a]) $ \client -> do
           results <- withDedicated client (place b key) $ \own -> do
             started <- replicateM 100 (submitOn own (Redis.incr key))
-            -- None of them has been answered.
+            -- The node has not answered any of them yet.
             countHeard b ["INCR"] >>= (`shouldSatisfy` (<= 1))
             atomically (writeTVar answering True)
             mapM awaitReply started
           results `shouldBe` replicate 100 1
           countHeard b ["INCR"] `shouldReturn` 100
           countHeard a ["INCR"] `shouldReturn` 0
-          -- All on one connection.
+          -- All commands use one connection.
           told <- heardOn b
           length (nub [number | (number, "INCR" : _) <- told]) `shouldBe` 1

@@ -1,7 +1,7 @@
--- | A real cluster, and what happens to clusters, under load.
+-- | A real cluster under load, and the events that happen to clusters.
 --
--- One cluster of three masters with a replica each serves all tests of a
--- group; each leaves it complete.
+-- One cluster of three masters with a replica each serves all tests of a group; each test leaves it
+-- complete.
 module LiveSpec (spec) where
 
 import Control.Concurrent (forkIO)
@@ -46,7 +46,7 @@ spec = do
   where
     options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
 
--- The seeds are all nodes that run.
+-- A client whose seeds are all running nodes.
 connected :: (Config -> Config) -> Cluster -> (Client -> IO a) -> IO a
 connected change cluster action = do
   addresses <- clusterAddresses cluster
@@ -94,7 +94,8 @@ keysSpec = do
         withDedicated client (AtNode (addressEndpoint (nodeAddress node))) (`runOn` me) `shouldReturn` idOf node
       somebody <- withDedicated client Anywhere (`runOn` me)
       somebody `shouldSatisfy` (`elem` map idOf masters)
-      -- Each node needed one, and has it back.
+      -- The command needed one dedicated connection to each master, and all are back in their
+      -- pools.
       lent <- map gaugeDedicated . snapshotNodes <$> clientSnapshot client
       map gaugeLent lent `shouldBe` map (const 0) lent
       filter (/= 0) (map gaugeIdle lent) `shouldBe` map (const 1) masters
@@ -159,7 +160,7 @@ movingSpec = do
     within 60 . settled . connected (setRefreshThrottle (seconds 1)) cluster $ \client -> do
       let tag = "mv:1:counter"
           slot = slotNumberOf tag
-      -- Several keys of one slot, so that it is half moved for a while.
+      -- Several keys in one slot, so that the slot is half moved for a while.
       let pairs = [("{" <> tag <> "}" <> Char8.pack (show n), Char8.pack (show n)) | n <- [1 .. 30 :: Int]]
       forM_ (NonEmpty.nonEmpty pairs) $ run client . Redis.mset
       masters <- map fst <$> clusterMasters cluster
@@ -183,7 +184,7 @@ movingSpec = do
       auditFailed audit `shouldBe` []
       verifyCounters client audit
       verifyTokens client audit
-      -- Three nodes each second at most.
+      -- The client asks at most three nodes per second.
       asksAfter - asksBefore `shouldSatisfy` (<= 60)
 
   it "a command over a half-moved slot waits, and gets its answer when the move is over" $ \cluster ->
@@ -199,7 +200,7 @@ movingSpec = do
               if moved == 10
                 then do
                   void . forkIO $ tryRun client (Redis.mget keys) >>= putMVar begun
-                  -- It has met the half-moved slot before the rest moves.
+                  -- The command must meet the half-moved slot before the rest moves.
                   eventually 5 "TRYAGAIN was said" $ (> 0) <$> rejected home target
                 else pure ()
         migrateSlot cluster quietMigration {migrationMoved = meanwhile} slot target
@@ -221,17 +222,17 @@ movingSpec = do
           run client (Redis.get key) `shouldReturn` Just "1"
           any ((== addressEndpoint (nodeAddress node)) . gaugeEndpoint) . snapshotNodes <$> clientSnapshot client
         migrateSlot cluster quietMigration slot home
-        -- Somebody must meet the MOVED for the map to be asked for.
+        -- The client asks for the map only after a command has met the MOVED.
         run client (Redis.get key) `shouldReturn` Just "1"
         removeNode cluster node
         eventually 10 "the node is forgotten" $ do
           void (tryRun client (Redis.get key))
-          -- As after the periodic check, which takes a minute.
+          -- Stands for the periodic check, which would come only after a minute.
           void (tryRun client (Redis.get "other"))
           notElem (addressEndpoint (nodeAddress node)) . map gaugeEndpoint . snapshotNodes <$> clientSnapshot client
       verifyCounters client audit
       verifyTokens client audit
-      -- One connection at most to each of the six that stay.
+      -- At most one connection to each of the six nodes that stay.
       descriptorsReturnTo 10 (before + 6)
   where
     rejected home target = sum <$> mapM (fmap (maybe 0 callsRejected . Map.lookup "mget") . Server.commandStatistics . nodeServer) [home, target]
@@ -257,7 +258,7 @@ replicaSpec =
       readOnly <- mapM (calls "readonly") replicas
       readOnly `shouldSatisfy` all (>= 1)
       mapM (calls "readonly") masters `shouldReturn` map (const 0) masters
-      -- A replica dies: its master answers.
+      -- When a replica is dead, its master answers.
       forM_ (take 1 replicas) $ \victim -> do
         Server.kill9 (nodeServer victim)
         runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
@@ -285,11 +286,11 @@ failingSpec = do
           run client (Redis.set stuck "1")
           flip finally (Server.thaw (nodeServer frozen)) $ do
             Server.freeze (nodeServer frozen)
-            -- Well within the time after which the frozen node's commands end.
+            -- Well within the timeout of the commands to the frozen node.
             waiting <- forM [1 .. 20 :: Int] $ \_ -> submit client (Redis.get stuck)
             free' <- timeout 1500000 . replicateConcurrently_ 4 $ forM_ free $ \key -> run client (Redis.get key)
             free' `shouldBe` Just ()
-            -- And those do end.
+            -- The commands to the frozen node do end.
             ended <- within 10 (mapM tryAwaitReply waiting)
             length ended `shouldBe` 20
           awaitAgreement cluster
@@ -303,10 +304,10 @@ failingSpec = do
       verifyCounters client audit
       filter ((/= MaybeExecuted) . errorDelivery) (auditFailed audit) `shouldBe` []
 
--- A cluster of its own, in which nobody was promoted before: a replica of Redis
--- 7.0 that won an election less than two node timeouts ago takes its old votes
--- for new ones when its new master dies, and claims the slots by an epoch that
--- nobody accepts; the slots then have no master until the dead one returns.
+-- This test has a cluster of its own, in which no replica was promoted before. A replica of Redis
+-- 7.0 that won an election less than two node timeouts ago takes its old votes for new ones when
+-- its new master dies, and claims the slots by an epoch that no node accepts. The slots then have
+-- no master until the dead one returns.
 killedSpec :: SpecWith Cluster
 killedSpec =
   it "goes on when a master is killed and its replica promoted: every command ends, none runs twice" $ \cluster ->
@@ -319,8 +320,8 @@ killedSpec =
           either (const False) (const True) <$> tryRun client (Redis.get "kill:1:counter")
         concurrently_ (Server.restart (nodeServer old)) (replicateM_ 20 (tryRun client (Redis.get "kill:1:counter")))
         awaitAgreement cluster
-      -- What a master acknowledged and had not yet passed on is lost with it;
-      -- but nothing may be there twice.
+      -- Writes that a master acknowledged but had not yet replicated are lost with it, but no write
+      -- may be there twice.
       verifyNoneTwice client audit
 
 lonelySpec :: Spec
@@ -332,14 +333,15 @@ lonelySpec = do
         let keys = numbered "reborn:" 50
         audit <- audited client "reborn" 4 $ do
           mapM_ (Server.kill9 . nodeServer) nodes
-          -- Nobody answers: commands end, and say why.
+          -- While no node answers, commands end with the reason.
           problem <- tryRun (client :: Client) (Redis.get "reborn:1") >>= expectError
           errorDelivery problem `shouldSatisfy` (/= RefusedBeforeRun)
           mapM_ (Server.restart . nodeServer) nodes
           awaitAgreement cluster
           eventually 10 "every slot is served" $
             all (either (const False) (const True)) <$> mapM (tryRun client . Redis.get) keys
-        -- They had nothing on disk, so only what is there too often would tell.
+        -- The nodes had nothing on disk, so writes are lost; only writes that ran twice would be an
+        -- error.
         verifyNoneTwice client audit
         runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
         runPipeline client (traverse (pipelined . Redis.get) keys) `shouldReturn` map Just keys
@@ -367,7 +369,7 @@ lonelySpec = do
         eventually 20 "the others hold it to be dead" $
           and <$> sequence [any (\view -> viewId view == nodeId dead && not (viewIsAlive view)) <$> viewOf node | (node, _) <- drop 1 masters]
         asFarAsItGoes client
-        -- Also for a client that never saw it whole.
+        -- Also for a client that never knew the whole cluster.
         withClient (setCommandTimeout (Just (seconds 1)) (liveConfig addresses)) asFarAsItGoes
         Server.restart (nodeServer dead)
         awaitAgreement cluster

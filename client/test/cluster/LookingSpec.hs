@@ -1,4 +1,4 @@
--- | What a client hears of a cluster without asking, and what it shows of itself.
+-- | What a cluster tells a client without being asked, and what a client shows of itself.
 module LookingSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -32,16 +32,16 @@ spec = do
         withClient config $ \client -> do
           home <- masterOf cluster slot
           others <- filter (/= home) . map fst <$> clusterMasters cluster
-          -- A command before that would have it asked for once more.
+          -- A command before the map is known would make the client ask for the map once more.
           eventually 5 "the map is known" $ (> 0) <$> readTVarIO maps
           run client (Redis.set channel "1")
           known <- readTVarIO maps
-          -- The answer to SSUBSCRIBE is a push, too: this one waits for ever.
+          -- The reply to SSUBSCRIBE is a push, too, so this command waits for ever.
           withAsync (withDedicated client (AtKey channel) $ \mine -> tryRunOn mine (raw ["SSUBSCRIBE", channel])) $ \_ -> do
             eventually 5 "it is subscribed" $ elem "ssubscribe" . map pushName <$> readTVarIO pushes
             mapM_ (migrateSlot cluster quietMigration slot) (take 1 others)
             eventually 5 "the node ends it" $ elem "sunsubscribe" . map pushName <$> readTVarIO pushes
-            -- No command has gone there since, so nothing else can have told.
+            -- The client has sent no command there since, so only the push can have told it.
             eventually 5 "the client has another map" $ (> known) <$> readTVarIO maps
 
   describe "gauges of a cluster" $

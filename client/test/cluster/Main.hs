@@ -1,9 +1,9 @@
--- | The client in clusters: real ones, and nodes that say what real ones do not
--- say on demand.
+-- | The client in clusters: real ones, and fake nodes whose replies real ones do not send on
+-- demand.
 --
--- What a correct cluster client does, and the test that shows it. Tests of this
--- suite are named by module and words of their name; @unit@ and @property@ are
--- the suites of the parts that need no server.
+-- The list below says what a correct cluster client does, and names the test that shows it: for
+-- this suite by module and by words of the test's name. @unit@ and @property@ are the suites of the
+-- parts that need no server.
 --
 -- Keys and slots
 --
@@ -30,7 +30,7 @@
 -- [One refresh at a time, least interval] RedirectSpec: asks for the map once at a
 --   time. LiveSpec: loses and doubles nothing while slots move. @property@:
 --   TopologySpec.
--- [The redirected command never waits for it] RedirectSpec: does not keep the
+-- [The redirected command never waits for a refresh] RedirectSpec: does not keep the
 --   redirected command waiting.
 -- [Several nodes asked, agreement, time-boxed] SlotCacheSpec: is what most nodes
 --   say; is learnt again while a known node hangs.
@@ -69,7 +69,7 @@
 -- [Changes of role] LiveSpec: follows a planned fail-over; goes on when a master is
 --   killed.
 -- [Scripts by their digests] ScriptsSpec.
--- [Redirects and retries are counted and told] ObservedSpec.
+-- [Redirects and retries are counted and reported] ObservedSpec.
 -- [Reads from replicas] LiveSpec: reads from replicas. RedirectSpec: from a replica;
 --   the primary answers. ReplicaReadsSpec: nothing that blocks, scripts by EVAL_RO
 --   and FCALL_RO only. ReadingSpec: by zone, by latency, by the command; replicas that

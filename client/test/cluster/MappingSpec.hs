@@ -1,5 +1,5 @@
--- | A cluster whose nodes are not where they say: their addresses are names that
--- nobody can look up, and what leads to them are proxies at other ports.
+-- | A cluster whose nodes cannot be reached at the addresses that they announce. They announce
+-- names that nobody can look up; proxies at other ports lead to them.
 module MappingSpec (spec) where
 
 import Control.Exception (finally)
@@ -60,7 +60,7 @@ spec = do
         run client (Redis.set key "1")
         home <- masterOf cluster slot
         target <- maybe (failure "a second master") pure . List.find (/= home) . map fst =<< clusterMasters cluster
-        -- A key that is not there is asked for at the target.
+        -- A key that does not exist is answered by ASK, so the client asks for it at the target.
         let absent = run client (Redis.get "{mapped}absent") `shouldReturn` Nothing
         asked <- newIORef (0 :: Int)
         audit <- audited client "mapped" 3 $ do
@@ -148,10 +148,10 @@ spec = do
 keys :: [ByteString]
 keys = ["mapped:" <> Char8.pack (show n) | n <- [1 .. 60 :: Int]]
 
--- By the names that they announce, the proxies that lead to the nodes.
+-- The address of the proxy that leads to each node, by the name that the node announces.
 type Tunnels = Map Endpoint Endpoint
 
--- Has each node announce a name of no host, and gives the action a way to each.
+-- Makes each node announce a name without a host, and gives the action the proxies' addresses.
 hidden :: ((Cluster, Tunnels) -> IO a) -> Cluster -> IO a
 hidden action cluster = do
   nodes <- clusterNodes cluster

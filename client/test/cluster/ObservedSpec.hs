@@ -1,4 +1,4 @@
--- | What a client counts, and what it tells of a command, when a cluster sends it about.
+-- | What a client counts and reports of a command that a cluster redirects or refuses at first.
 module ObservedSpec (spec) where
 
 import Control.Concurrent.STM
@@ -23,7 +23,7 @@ key = "key"
 told :: ByteString -> FakeNode -> Reply
 told word node = Failed (Char8.unwords [word, Char8.pack (show (slotNumberOf key)), fakeAddress node])
 
--- | Says these to the first GETs and INCRs.
+-- | Sends these replies to the first GETs and INCRs.
 atFirst :: [Reply] -> IO Script
 atFirst replies = do
   left <- newTVarIO replies
@@ -36,7 +36,8 @@ atFirst replies = do
             [] -> pure Nothing
     _ -> pure Nothing
 
--- | A client whose commands are listened to, when the map is known.
+-- | Runs the action with a client that knows the map, and with a reader of the client's command
+-- events.
 listening :: [FakeNode] -> (Client -> IO [(CommandBegun, CommandEnded)] -> IO a) -> IO a
 listening nodes action = do
   heard' <- newTVarIO []
@@ -52,7 +53,7 @@ countsOf node client = do
     [found] -> (countMoved found, countAsk found, countResent found)
     _ -> (-1, -1, -1)
 
--- | What is told of where a command has been.
+-- | The node, the attempts and the redirects that the event reports.
 way :: CommandEnded -> (Maybe Endpoint, Int, Int)
 way ended = (endedNode ended, endedAttempts ended, endedRedirects ended)
 

@@ -1,4 +1,4 @@
--- | Commands that one node cannot answer for the cluster, and nodes by name.
+-- | Commands that no single node can answer for the cluster, and commands for a named node.
 module PolicySpec (spec) where
 
 import Control.Monad (forM, forM_, replicateM)
@@ -32,13 +32,13 @@ spec = do
   where
     options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
 
--- | Where a command without keys must be heard: by how many of the primaries, and
--- by how many of all.
+-- | Which nodes must receive a command without keys: how many of the primaries, and whether the
+-- replica.
 heldToPolicy :: CommandEntry -> Spec
 heldToPolicy entry = it (Char8.unpack (Char8.unwords name) <> ": " <> expected) . limited . withShards $ \a b replica -> do
   forM_ [a, b, replica] (`setScript` answering)
   withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-    -- The map is there.
+    -- Waits until the map is known.
     _ <- run client (Redis.get "key")
     before <- forM [a, b, replica] (`countHeard` words')
     outcome <- tryRun client (raw words')
@@ -51,7 +51,7 @@ heldToPolicy entry = it (Char8.unpack (Char8.unwords name) <> ": " <> expected) 
       (_, EveryNodeAnswers _) -> counts `shouldBe` [1, 1, 1]
   where
     name = Char8.split '|' (entryName entry)
-    -- As many words as it takes.
+    -- As many words as the command's arity asks for.
     words' = name <> replicate (abs (entryArity entry) - length name) "1"
     expected
       | changesConnection entry = "on no connection that others share"
@@ -75,8 +75,8 @@ heldToPolicy entry = it (Char8.unpack (Char8.unwords name) <> ": " <> expected) 
       | how == MergeConcatenated = List [Text "one"]
       | otherwise = Status "OK"
 
--- | The first serves the lower half of the slots, the second the upper, the third
--- copies the first.
+-- | Three nodes: the first serves the lower half of the slots, the second the upper half, and the
+-- third is a replica of the first.
 withShards :: (FakeNode -> FakeNode -> FakeNode -> IO a) -> IO a
 withShards action = withTwoNodes $ \a b -> withFakeNode $ \replica -> do
   let view = shardsView [(shard [(0, 8191)] a) {shardReplicasAt = [(Text "127.0.0.1", fakePort replica)]}, shard [(8192, 16383)] b]
@@ -150,7 +150,7 @@ namingSpec = do
         problem <- tryRun client Redis.dbsize >>= expectError
         problem `shouldBe` RoutingError (RoutingFailure NotSent (UncoveredSlot 101))
         mapM (`countHeard` ["DBSIZE"]) [a, b] `shouldReturn` [0, 0]
-        -- One is enough for this, and it must not wait.
+        -- One primary that answers is enough for SCRIPT KILL, and it must not wait for the others.
         within 1 (run client Redis.scriptKill)
 
   it "is for primaries, also of a client that prefers replicas" $
@@ -168,7 +168,7 @@ namingSpec = do
       saying a (Text "of a")
       saying b (Text "of b")
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
-        -- That one of two is missed by chance happens once in 2^63 times.
+        -- The chance that all draws go to one of the two nodes is 1 in 2^63.
         drawn <- replicateM 64 (run client Redis.randomkey)
         nub (sort drawn) `shouldBe` [Just "of a", Just "of b"]
         submitted <- submit client Redis.randomkey

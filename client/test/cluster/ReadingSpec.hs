@@ -1,5 +1,5 @@
--- | Which nodes answer reads: said of the client or of one command, with nodes that
--- are slow, frozen or dead, through a fail-over, and in availability zones.
+-- | Which nodes answer reads, as the client or one command requests: with nodes that are slow,
+-- frozen or dead, through a fail-over, and in availability zones.
 module ReadingSpec (spec) where
 
 import Control.Concurrent.Async (concurrently_, forConcurrently, replicateConcurrently)
@@ -43,28 +43,28 @@ connected change cluster action = do
     eventually 20 "it knows all nine" ((== 9) . length <$> clientNodes client)
     action client
 
--- A map is learnt again quickly, and nodes are asked often.
+-- The client refreshes its map quickly and surveys the nodes often.
 watchful :: Config -> Config
 watchful = setRefreshInterval (seconds 0.2)
 
 keys :: [ByteString]
 keys = ["read:" <> Char8.pack (show n) | n <- [1 .. 90 :: Int]]
 
--- Every key holds its own name, on the replicas, too.
+-- Writes to every key its own name, and waits until the replicas have it, too.
 filled :: Client -> IO ()
 filled client = do
   runPipeline client (traverse_ (\key -> pipelined (Redis.set key key)) keys)
   nodes <- clientNodes client
   forM_ [clientNodeEndpoint node | node <- nodes, clientNodeRole node == PrimaryNode] $ \primary ->
     withDedicated client (AtNode primary) $ \own -> do
-      -- WAIT is for the writes of its own connection.
+      -- WAIT covers only the writes of its own connection.
       void (tryRunOn own (raw ["SET", "{nobody}", "x"]))
       runOn own (raw ["WAIT", "2", "5000"])
   eventually 10 "every replica has all of it" $ do
     answers <- forM [1 .. 5 :: Int] $ \_ -> runPipeline client (traverse (pipelined . readFrom PreferReplica . Redis.get) keys)
     pure (all (== map Just keys) answers)
 
--- How often each node has run a command of this name meanwhile.
+-- How many commands of this name each node runs during the action.
 countedAt :: Cluster -> ByteString -> IO a -> IO [(Node, Int)]
 countedAt cluster name action = do
   nodes <- clusterNodes cluster
@@ -75,7 +75,7 @@ countedAt cluster name action = do
   where
     calls node = maybe 0 callsRun . Map.lookup name <$> Server.commandStatistics (nodeServer node)
 
--- At primaries and at replicas.
+-- How many commands of this name the primaries and the replicas run during the action.
 divided :: Cluster -> ByteString -> IO a -> IO (Int, Int)
 divided cluster name action = do
   primaries <- map fst <$> clusterMasters cluster
@@ -96,11 +96,11 @@ saidSpec = do
           divided cluster "get" (way id) `shouldReturn` (90, 0)
           divided cluster "get" (way (readFrom PreferReplica)) `shouldReturn` (0, 90)
           divided cluster "get" (way (readFrom ReadPrimary)) `shouldReturn` (90, 0)
-          -- The last that is said counts.
+          -- The choice that is made last counts.
           divided cluster "get" (way (readFrom PreferReplica . readFrom ReadPrimary)) `shouldReturn` (0, 90)
         forM_ (NonEmpty.nonEmpty keys) $ \all' ->
           (fst <$> divided cluster "mget" (run client (readFrom PreferReplica (Redis.mget all')) `shouldReturn` map Just keys)) `shouldReturn` 0
-        -- In words.
+        -- Also for a command given in words.
         divided cluster "get" (run client (readFrom PreferReplica (raw ["GET", "read:1"]))) `shouldReturn` (0, 1)
       connected (setReadFrom PreferReplica) cluster $ \client -> do
         let gets change = runPipeline client (traverse (pipelined . change . Redis.get) keys) `shouldReturn` map Just keys
@@ -112,7 +112,7 @@ saidSpec = do
       filled client
       counted <- countedAt cluster "get" $ forM_ [1 .. 10 :: Int] $ \_ -> runPipeline client (traverse (pipelined . Redis.get) keys)
       sum (map snd counted) `shouldBe` 900
-      -- A hundred each, by chance.
+      -- About a hundred each, by chance.
       [(node, count) | (node, count) <- counted, count < 20] `shouldBe` []
 
   it "go to a node that is named, whatever else is said" $ \cluster ->
@@ -141,7 +141,7 @@ stayingSpec =
         ]
         $ \(name, action) -> do
           (here, there) <- divided cluster name action
-          -- A replica runs what its primary wrote.
+          -- The replicas run the write, too, when they replicate it.
           (name, here, if name == "incr" then 0 else there) `shouldBe` (name, 1, 0 :: Int)
 
 nearSpec :: SpecWith Cluster
@@ -187,7 +187,8 @@ faultySpec = do
           forM_ replicas (Server.freeze . nodeServer)
           answers <- within 20 (concat <$> replicateConcurrently 4 reads')
           List.nub answers `shouldBe` [Right (Just "read:1")]
-          -- They are known to be down by now: each read of them would take a second.
+          -- The client now knows that the replicas are down. Otherwise each read would take a
+          -- second.
           again <- within 1 reads'
           List.nub again `shouldBe` [Right (Just "read:1")]
         eventually 20 "replicas answer again" $ (> 0) . snd <$> divided' cluster primary replicas reads'
@@ -213,7 +214,8 @@ faultySpec = do
       written <- newTVarIO (0 :: Int)
       let writer = until' over $ do
             n <- readTVarIO written
-            -- Before it is written, so that no reader sees more.
+            -- The count is published before the write, so that no reader sees a greater value than
+            -- it.
             atomically (writeTVar written (n + 1))
             void (tryRun client (Redis.set key (Char8.pack (show (n + 1)))))
             pause 0.001
@@ -232,7 +234,7 @@ faultySpec = do
         ( flip finally (atomically (writeTVar over True)) $ do
             old <- killMaster cluster slot
             void (awaitNewMaster cluster slot old)
-            -- And for a while after it.
+            -- The writes go on for a while after the fail-over.
             seen <- readTVarIO written
             eventually 20 "writes go on" ((> seen + 100) <$> readTVarIO written)
             Server.restart (nodeServer old)
@@ -250,7 +252,8 @@ faultySpec = do
       counted <- countedAt cluster "get" action
       pure (sum [count | (node, count) <- counted, node == primary], sum [count | (node, count) <- counted, node `elem` replicas])
 
--- On a server that knows of zones, in them; on one that does not, as it then goes.
+-- On servers with availability zones, reads stay in the zone. On servers without, they go to any
+-- replica.
 zonedSpec :: SpecWith Cluster
 zonedSpec =
   it "stay in the zone if servers have zones, and otherwise go to replicas and that is told" $ \cluster ->
@@ -289,7 +292,7 @@ zonedSpec =
           List.nub zones `shouldBe` [Nothing]
           length . filter (== NobodyInZone "z1") <$> readTVarIO told `shouldReturn` 1
 
--- Servers that tell their zones in the map, and such as tell it only when asked.
+-- Servers that give their zones in the map, and servers that give them only when they are asked.
 fakeZonesSpec :: Spec
 fakeZonesSpec = do
   forM_ [("in the map", True), ("when they are asked", False)] $ \(manner, inMap) ->
@@ -306,7 +309,7 @@ fakeZonesSpec = do
           let whom = forM [1 .. 20 :: Int] $ \_ -> run client (Redis.get "key")
               portOf node = Just (Char8.pack (show (fakePort node)))
           eventually 10 "all reads stay" (all (== portOf near) <$> whom)
-          -- Without a zone that anybody is in, as for any replica.
+          -- If the zone has no node, any replica may answer.
           others <- forM [1 .. 60 :: Int] $ \_ -> run client (readFrom (SameZone "nowhere") (Redis.get "key"))
           List.sort (List.nub others) `shouldBe` List.sort [portOf near, portOf far]
           infos <- sum <$> mapM (`countHeard` ["INFO", "server"]) [primary, near, far]
@@ -335,7 +338,7 @@ fakeZonesSpec = do
         asked <- countHeard b ["GET"]
         asked `shouldSatisfy` (< 15)
 
--- A shard whose nodes are in zones, told in the map or not.
+-- A shard whose nodes are in zones, which the map may contain or not.
 zonedView :: Bool -> (Int -> ByteString) -> FakeNode -> [FakeNode] -> View
 zonedView inMap zoneOf primary replicas =
   List

@@ -1,5 +1,5 @@
--- | Redirects, and the other errors by which a cluster says "not here" or "not
--- now", from nodes that say them on demand.
+-- | Redirects, and the other errors by which a cluster says "not here" or "not now", from nodes
+-- that send them on demand.
 module RedirectSpec (spec) where
 
 import Control.Concurrent.Async (async, replicateConcurrently, replicateConcurrently_, wait)
@@ -40,17 +40,18 @@ asked destination = Failed (Char8.unwords ["ASK", Char8.pack (show (slotNumberOf
 at :: FakeNode -> ByteString
 at = fakeAddress
 
--- What a GET brings when this node answers it.
+-- The reply to a GET that this node answers.
 servedBy :: FakeNode -> Maybe ByteString
 servedBy node = Just (Char8.pack (show (fakePort node)))
 
--- Says this to every GET and INCR.
+-- Sends this reply to every GET and INCR.
 always :: Reply -> Script
 always reply _ = \case
   name : _ | name `elem` ["GET", "INCR"] -> pure (Just (Say reply))
   _ -> pure Nothing
 
--- Says these to the first GETs or INCRs, then nothing of its own.
+-- Sends these replies to the first GETs, INCRs and SETs, and then leaves all to the healthy
+-- answers.
 atFirst :: [Reply] -> IO Script
 atFirst replies = do
   left <- newTVarIO replies
@@ -70,7 +71,7 @@ movedSpec = do
       setScript a (always (moved (at b)))
       withClient (clusterOf [fakeEndpoint a]) $ \client -> do
         run client (Redis.get key) `shouldReturn` servedBy b
-        -- The driver learns in the background.
+        -- The driver learns the new owner in the background.
         eventually 5 "commands go to the new owner directly" $ do
           before <- countHeard a ["GET"]
           result <- run client (Redis.get key)
@@ -80,7 +81,8 @@ movedSpec = do
   it "is not undone by a node that has not heard of it yet" $
     limited . withTwoNodes $ \a b -> withClient (clusterOf [fakeEndpoint a]) $ \client -> do
       run client (Redis.get key) `shouldReturn` servedBy a
-      -- Counted before: the question may have come when the reply has.
+      -- Counted before the next command: the node may be asked for the map only after the reply has
+      -- come.
       asks <- countHeard a ["CLUSTER", "SHARDS"]
       setScript a (always (moved (at b)))
       run client (Redis.get key) `shouldReturn` servedBy b
@@ -185,7 +187,7 @@ movedSpec = do
 
   it "does not keep the redirected command waiting for a refresh" $
     limited . withTwoNodes $ \a b ->
-      -- No refresh can begin while this lasts.
+      -- So long a throttle allows no refresh during the test.
       withClient (setRefreshThrottle (seconds 60) (clusterOf [fakeEndpoint a])) $ \client -> do
         run client (Redis.get key) `shouldReturn` servedBy a
         setScript a (always (moved (at b)))
@@ -214,8 +216,7 @@ movedSpec = do
         run client (Redis.blpop (pure key) (Just (seconds 2))) `shouldReturn` Nothing
       waits <- filter (isPrefixOf ["BLPOP"]) <$> heard b
       waits `shouldSatisfy` \case
-        -- The clock that the time is taken from is up to a tick of the system late,
-        -- 10 ms at most.
+        -- The clock behind this time may be late by a tick of the system, 10 ms at most.
         [["BLPOP", asked', left]] -> asked' == key && "1." `ByteString.isPrefixOf` left && left <= "1.510"
         _ -> False
 
@@ -269,8 +270,8 @@ askSpec = do
           forM_ (zip ([] : commands) commands) $ \(before, told') ->
             if told' == ["GET", key] then before `shouldBe` ["ASKING"] else before `shouldNotBe` ["ASKING"]
 
-  -- One command in flight at a time. What is submitted as two has the other thread's
-  -- command, which waits for room behind the first of them, between them.
+  -- Only one command may be in flight. If ASKING and the command were submitted as two, the other
+  -- thread's command, which waits for room behind ASKING, would come between them.
   it "is followed with nothing between ASKING and the command, though both must wait for room and others wait behind them" $
     limited . settled . withTwoNodes $ \a b -> do
       let other = keyIn "other" (/= slotNumberOf key)
@@ -340,8 +341,8 @@ stormSpec = do
     limited . withTwoNodes $ \a b -> do
       setScript a (always (moved (at b)))
       setScript b (always (moved (at a)))
-      -- At most one refresh in the time that the storm takes, besides the
-      -- first; each asks each of the two nodes once.
+      -- During the storm there is at most one refresh besides the first; each asks each of the two
+      -- nodes once.
       withClient (setRefreshThrottle (seconds 20) (setMaxAttempts 8 (clusterOf [fakeEndpoint a]))) $ \client ->
         replicateConcurrently_ 20 . replicateConcurrently_ 5 $ tryRun client (Redis.get key)
       asks <- (+) <$> countHeard a ["CLUSTER", "SHARDS"] <*> countHeard b ["CLUSTER", "SHARDS"]
@@ -458,14 +459,14 @@ notNowSpec = do
         _ -> pure Nothing
       let slowly = setBackoff defaultBackoff {backoffFirst = seconds 0.5, backoffCap = seconds 0.5} . setCommandTimeout (Just (seconds 2))
       withClient (slowly (clusterOf [fakeEndpoint a])) $ \client -> do
-        -- The last attempt begins after three delays, 0.75 s to 1.5 s. Given its
-        -- whole time, it would end after 2.75 s at the earliest.
+        -- The last attempt begins after three delays, 0.75 s to 1.5 s in all. If it had a whole
+        -- timeout of its own, it would end after 2.75 s at the earliest.
         answer <- timeout 2650000 (tryRun client (Redis.get key))
         fmap void answer `shouldSatisfy` \case
           Just (Left (TimeoutError (TimeoutFailure MaybeExecuted _))) -> True
           _ -> False
         countHeard a ["GET"] `shouldReturn` 4
-        -- Closing the client would wait for the answer.
+        -- Otherwise closing the client would wait for the answer.
         hangUpAll a
 
 noAuthSpec :: Spec
@@ -481,7 +482,7 @@ noAuthSpec = do
         _ -> pure Nothing
       withClient (authenticated [fakeEndpoint a]) $ \client -> do
         run client (Redis.get key) `shouldReturn` servedBy a
-        -- The server forgets everybody it knew.
+        -- The server forgets all authentications.
         atomically (modifyTVar' good (+ 1))
         before <- countHeard a ["AUTH"]
         results <- replicateConcurrently 50 (tryRun client (Redis.get key))
@@ -513,7 +514,7 @@ noAuthSpec = do
       forget <- forgetful a
       withClient (authenticated [fakeEndpoint a]) $ \client -> do
         let popped = run client (Redis.blpop (pure key) (Just (seconds 1)))
-        -- Two of them.
+        -- Opens two connections.
         withDedicated client (AtKey key) (\own -> runOn own (Redis.get key) *> popped) `shouldReturn` Just (key, "element")
         forget
         popped `shouldReturn` Just (key, "element")
@@ -528,7 +529,7 @@ noAuthSpec = do
         asked' `shouldReturn` Left (ReplyError (serverErrorFromText "NOAUTH Authentication required."))
         asked' `shouldReturn` Right (servedBy a)
   where
-    -- A node that can be told to forget whom it knows.
+    -- A node that can be made to forget which connections have authenticated.
     forgetful node = do
       forgotten <- newTVarIO 0
       setScript node $ \connection -> \case

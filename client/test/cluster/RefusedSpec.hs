@@ -1,5 +1,5 @@
--- | Clusters that cannot be used as they are configured: the reason is told, at
--- once, and the servers are left alone until a command needs them.
+-- | Clusters that refuse the client as it is configured. Commands end at once with the reason, and
+-- the client leaves the servers alone until a command needs them.
 module RefusedSpec (spec) where
 
 import Control.Exception (displayException)
@@ -28,7 +28,7 @@ spec = describe "a cluster that refuses this client" $ do
           problem <- within 1 (tryRun client (Redis.get "key")) >>= expectError
           displayException problem `shouldSatisfy` isInfixOf (said text)
           errorDelivery problem `shouldBe` NotSent
-          -- Those that come after it need not wait either.
+          -- Later commands need not wait either.
           others <- within 1 (replicateM 20 (tryRun client (Redis.get "key")))
           others `shouldBe` replicate 20 (Left problem)
           connectionsEver a `shouldReturn` 1
@@ -68,7 +68,7 @@ spec = describe "a cluster that refuses this client" $ do
           tlsClients = ClientCertificatesOptional
         }
 
--- | Says this where the text belongs.
+-- | Sends this error to the command that it fits.
 refusing :: ByteString -> Script
 refusing text _ = \case
   "AUTH" : _ | text == "WRONGPASS invalid username-password pair or user is disabled." -> failed

@@ -1,4 +1,4 @@
--- | What may be read from replicas, and what never goes to one.
+-- | Which commands replicas may answer, and which never go to one.
 module ReplicaReadsSpec (spec) where
 
 import Control.Monad (forM_)
@@ -55,13 +55,14 @@ key = "key"
 named :: [ByteString] -> String
 named = Char8.unpack . Char8.unwords . takeWhile (/= "STREAMS") . take 3
 
--- Run alone, submitted, and in a pipeline, which find their ways by themselves.
+-- Expects the command at such a node when it is run alone, submitted, and in a pipeline: each of
+-- these finds its node in its own way.
 goesTo :: Place -> [ByteString] -> Command Value -> Expectation
 goesTo place beginning typed =
   limited . settled . withTwoNodes $ \a b -> do
     mapM_ (`setView` replicated a b) [a, b]
     withClient (preferringReplicas [fakeEndpoint a]) $ \client -> do
-      -- The replica is known, and answers.
+      -- The client knows the replica, and the replica answers.
       run client (Redis.get key) `shouldReturn` Just (Char8.pack (show (fakePort b)))
       answers <- sequence [run client typed, submit client typed >>= awaitReply, runPipeline client (pipelined typed)]
       answers `shouldBe` replicate 3 (SimpleString "OK")

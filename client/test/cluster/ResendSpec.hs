@@ -1,4 +1,5 @@
--- | Commands that are sent again: when, in which order, and what is left of them.
+-- | Commands that are sent again: when, in which order, and what the client keeps of them
+-- afterwards.
 module ResendSpec (spec) where
 
 import Control.Concurrent.STM
@@ -24,7 +25,7 @@ import Test.Hspec
 
 spec :: Spec
 spec = describe "a command that is sent again" $ do
-  -- Delays of 50 to 100 ms; a machine that is busy makes some of them longer, not all.
+  -- The delays are 50 to 100 ms. A busy machine makes some of them longer, but not all.
   forM_
     [ (what <> often, rounds, attempts, ask)
       | (what, ask) <- [("a command", void . (`tryRun` Redis.get key)), ("a command that waits on the server", void . (`tryRun` Redis.blpop (pure key) (Just (seconds 1))))],
@@ -40,7 +41,7 @@ spec = describe "a command that is sent again" $ do
           _ -> pure Nothing
         let evenly = setMaxAttempts attempts . setBackoff defaultBackoff {backoffFirst = seconds 0.1, backoffCap = seconds 0.1}
         delays <- withClient (evenly (clusterOf [fakeEndpoint a])) $ \client -> do
-          -- Before the map is known a command takes another way.
+          -- Before the map is known, a command takes another path.
           run client (Redis.set key "value")
           fmap concat . replicateM rounds $ do
             ask client
@@ -55,7 +56,7 @@ spec = describe "a command that is sent again" $ do
       setScript a (saying ["INCR"] (Failed "CLUSTERDOWN The cluster is down"))
       let patiently = setBackoff defaultBackoff {backoffFirst = seconds 20, backoffCap = seconds 20} . setCommandTimeout (Just (seconds 5))
       withClient (patiently (clusterOf [fakeEndpoint a])) $ \client -> do
-        -- The second finds a node at once, and the first did not.
+        -- The first command has to wait for the map; the second finds its node at once.
         problems <- replicateM 2 (tryRun client (Redis.incr key) >>= expectError)
         problems `shouldBe` replicate 2 (ReplyError (serverErrorFromText "CLUSTERDOWN The cluster is down"))
         countHeard a ["INCR"] `shouldReturn` 2
@@ -69,7 +70,7 @@ spec = describe "a command that is sent again" $ do
     withClient (setRefreshThrottle (seconds 60) . setConnectTimeout (seconds 20) . setCommandTimeout (Just (seconds 20)) $ clusterOf [fakeEndpoint a]) $ \client -> do
       short <- submit client (timeLimit (seconds 0.2) (Redis.incr key))
       tryAwaitReply short `shouldReturn` Left (TimeoutError (TimeoutFailure NotSent (seconds 0.2)))
-      -- It would be sent before this one.
+      -- The first command would be sent before this one.
       behind <- submit client (Redis.get key)
       eventually 5 "it has been redirected" $ (== 1) <$> countHeard a ["GET"]
       atomically (writeTVar letsIn True)
@@ -101,12 +102,12 @@ spec = describe "a command that is sent again" $ do
   where
     key = "key" :: ByteString
     sentOn text node = Failed (Char8.unwords [text, Char8.pack (show (slotNumberOf key)), fakeAddress node])
-    -- Says this to every command of these names.
+    -- Sends this reply to every command of these names.
     saying names reply _ = \case
       name : _ | name `elem` names -> pure (Just (Say reply))
       _ -> pure Nothing
 
--- | A text that says when nobody has it any more.
+-- | A text that reports when the garbage collector has freed it.
 withMortal :: IORef Bool -> (ByteString -> IO a) -> IO a
 withMortal freed action = do
   memory <- mallocBytes 10

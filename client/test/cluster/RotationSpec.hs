@@ -1,4 +1,4 @@
--- | Credentials that are replaced, and such as expire, node by node, under load.
+-- | Credentials that are replaced, and credentials that expire, node by node, under load.
 module RotationSpec (spec) where
 
 import Control.Concurrent.Async (concurrently, mapConcurrently_)
@@ -29,11 +29,11 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
       withClient (setReadFrom ReadAny (patient (setCredentialsFrom issue (liveConfig addresses)))) $ \client -> do
         (audit, lent) <- worked client "replaced" . forM_ [1 .. 4 :: Int] $ \number -> do
           let text = Char8.pack (show number)
-          -- Half of the nodes know the new one only, and half the old one only.
+          -- Half of the nodes accept only the new password, and half only the old one.
           forM_ (zip [0 :: Int ..] nodes) $ \(index, node) -> do
             when (index == 3) (atomically (writeTVar newest text))
             Server.command (nodeServer node) ["ACL", "SETUSER", "app", "resetpass", ">" <> text] >>= (`shouldBe` Status "OK")
-            -- Those that come anew must have one that this node takes.
+            -- New connections must present a password that this node accepts.
             when (even number) (void (Server.command (nodeServer node) ["CLIENT", "KILL", "USER", "app"]))
             pause 0.03
           reauthenticate client `shouldReturn` []
@@ -54,7 +54,7 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
             now <- getMonotonicTime
             atomically (modifyTVar' issued ((name, now + life) :))
             pure (issuedCredentials (Credentials (Just name) (toSecret "secret"))) {issuedFor = Just (seconds life)}
-          -- A node ends the connections of a user that it has no more.
+          -- A node closes the connections of a user that is deleted.
           expire = do
             now <- getMonotonicTime
             over <- atomically (stateTVar issued (\all' -> ([name | (name, end) <- all', end <= now], all')))
@@ -70,7 +70,7 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
           replica <- masterOf cluster 0 >>= replicasOf cluster >>= maybe (failure "a replica") pure . firstOf
           failover cluster replica
           untilExpired 3
-        -- A planned fail-over loses nothing; what it ends, it answers.
+        -- A planned fail-over loses nothing: the client resends the commands that it interrupts.
         auditFailed audit `shouldBe` []
         lent `shouldBe` []
         verifyCounters client audit
@@ -82,8 +82,8 @@ spec = describe "credentials that change in a cluster" . aroundAll (withCluster 
       one : _ -> Just one
       [] -> Nothing
 
--- The load of those who share connections, and of one who has them lent; what became of
--- the latter's commands that failed.
+-- The load of callers that share connections, and of one with dedicated connections. The result has
+-- the errors of the latter's failed commands.
 worked :: Client -> ByteString -> IO () -> IO (Audit, [Error])
 worked client prefix action = do
   over <- newTVarIO False
@@ -92,7 +92,7 @@ worked client prefix action = do
         stop <- readTVarIO over
         unless stop $ do
           let key = prefix <> ":lent:" <> Char8.pack (show (number `mod` 50 :: Int))
-          -- Waits on the server, on a connection of its own.
+          -- Waits on the server, so it runs on a dedicated connection.
           taken <- tryRun client (Redis.blpop (pure key) (Just (seconds 0.05)))
           pushed <- tryRun client (void (Redis.incr (key <> ":counter")))
           atomically (modifyTVar' problems ([problem | Left problem <- [void taken, pushed]] <>))

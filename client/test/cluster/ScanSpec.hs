@@ -1,5 +1,5 @@
--- | Walks over a real cluster whose slots move and whose nodes fail over meanwhile: what
--- stays is seen.
+-- | Walks over a real cluster while its slots move and its nodes fail over. A walk must see every
+-- key that exists throughout.
 module ScanSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -24,7 +24,8 @@ import Test.Hspec hiding (after, before)
 spec :: Spec
 spec = do
   describe "a walk" . aroundAll (withCluster options) $ movingSpec
-  -- A primary that took over by a planned fail-over is not replaced when it is killed.
+  -- A cluster of its own: a primary that took over by a planned fail-over is not replaced when it
+  -- is killed.
   describe "a walk over a cluster that fails" . aroundAll (withCluster options) $ failingSpec
   where
     options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
@@ -71,7 +72,7 @@ movingSpec = do
       walk <- walkScan walkDefaults client scanning
       before <- concat <$> mapM (const (fromMaybe [] <$> nextPage walk)) [1 .. 40 :: Int]
       text <- positionText <$> walkPosition walk
-      -- Two of three primaries are different then.
+      -- Then two of the three shards have another primary.
       moveTo cluster 0 16383
       failOver cluster 16383
       connected cluster $ \other -> do
@@ -79,7 +80,8 @@ movingSpec = do
         fmap positionText stood `shouldBe` Just text
         (pages, after) <- walkScan walkDefaults {walkFrom = stood} other scanning >>= \walk' -> pulling walk' (const (pure ()))
         missing keys (Set.fromList before <> after)
-        -- Not all of it again: a node that nothing has happened to goes on from there.
+        -- The walk does not repeat everything: it goes on at the nodes to which nothing has
+        -- happened.
         (whole, _) <- walkScan walkDefaults other scanning >>= \walk' -> pulling walk' (const (pure ()))
         pages `shouldSatisfy` (< whole)
 
@@ -127,7 +129,7 @@ connected cluster action = do
   addresses <- clusterAddresses cluster
   withClient (liveConfig addresses) action
 
--- Written, and at the replicas.
+-- Writes the keys and waits until the replicas have them.
 stableKeys :: Client -> ByteString -> Int -> IO (Set ByteString)
 stableKeys client prefix total = do
   written <- mapM (\key -> submit client (Redis.set key "v")) keys
@@ -138,14 +140,15 @@ stableKeys client prefix total = do
   where
     keys = [prefix <> Char8.pack (show n) | n <- [1 .. total]]
 
--- Other keys come and go.
+-- Sets and deletes other keys.
 churning :: Client -> IO ()
 churning client = forM_ (cycle [1 .. 5000 :: Int]) $ \n -> do
   let key = "churn:" <> Char8.pack (show n)
   void (tryRun client (Redis.set key "v"))
   void (tryRun client (raw ["DEL", key]))
 
--- All that is left, and how many pages that was; after each page something may happen.
+-- Reads the rest of the walk. Returns the number of pages and the items. The action runs after each
+-- page.
 pulling :: Ord item => Walk item -> (Int -> IO ()) -> IO (Int, Set item)
 pulling walk happens = go 0 Set.empty
   where
@@ -159,11 +162,11 @@ pulling walk happens = go 0 Set.empty
 missing :: Set ByteString -> Set ByteString -> IO ()
 missing keys seen = Set.toList (keys `Set.difference` seen) `shouldBe` []
 
--- The primary of this slot is replaced by its replica.
+-- Has the primary of this slot replaced by its replica.
 failOver :: Cluster -> Int -> IO ()
 failOver cluster slot = masterOf cluster slot >>= replicasOf cluster >>= traverse_ (failover cluster) . take 1
 
--- A slot goes to the primary of another.
+-- Moves a slot to the primary of another slot.
 moveTo :: Cluster -> Int -> Int -> IO ()
 moveTo cluster slot other = masterOf cluster other >>= migrateSlot cluster quietMigration slot
 

@@ -21,7 +21,8 @@ spec = describe "a script that is named by its digest" $ do
   it "goes with its text to the node that does not know it, whichever way it is run" $
     limited . settled . withTwoNodes $ \a b -> do
       setScript a knowsNone
-      -- That this is no second attempt shows where there may be one only.
+      -- With at most one attempt, so that the test shows that EVAL after NOSCRIPT is not a second
+      -- attempt.
       withClient (setMaxAttempts 1 (clusterOf [fakeEndpoint a])) $ \client -> do
         _ <- run client (Redis.get "elsewhere")
         answers <- sequence [run client one, submit client one >>= awaitReply, runPipeline client (pipelined one)]
@@ -90,7 +91,7 @@ spec = describe "a script that is named by its digest" $ do
         doubled <- runPipeline client (traverse (pipelined . double) keys)
         doubled `shouldBe` map (const 10) keys
         again <- runPipeline client (traverse (\name -> (,) <$> pipelined (add name) <*> pipelined (double name)) keys)
-        -- Where the node did not know the first of the two, it ran behind the second.
+        -- If the node did not know the first script, its command ran after the second one.
         again `shouldSatisfy` all (`elem` [(15, 30), (25, 20)])
         run client (Redis.scriptExists (pure (scriptDigest adding))) `shouldReturn` [True]
 
@@ -102,7 +103,7 @@ spec = describe "a script that is named by its digest" $ do
         mapM_ (\name -> run client (Redis.set name name)) keys
         run client Redis.scriptFlush
         eventually 10 "replicas have what was written" (all (uncurry (==)) . zip (map Just keys) <$> runPipeline client (traverse (pipelined . reading) keys))
-        -- Flushed again, so that only replicas can have learnt it.
+        -- Flushed again, so that only reads at replicas can have loaded the script.
         run client Redis.scriptFlush
         _ <- runPipeline client (traverse (pipelined . reading) keys)
         run client (onEvery Replicas (Redis.scriptExists (pure (scriptDigest getting)))) >>= (`shouldSatisfy` all (== [True]) . Map.elems)

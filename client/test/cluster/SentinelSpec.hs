@@ -1,5 +1,5 @@
--- | A primary and its replicas, found through real sentinels, while things happen to
--- all of them.
+-- | A primary and its replicas, found through real sentinels, while servers and sentinels fail and
+-- change.
 module SentinelSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -73,17 +73,19 @@ spec = describe "a primary that sentinels watch" $ do
           awaitPrimary group (Just (serverPort old))
           failed <- within 3 (tryAwaitReply write) >>= expectError
           errorDelivery failed `shouldBe` MaybeExecuted
-          -- A read may run twice, and does.
+          -- A read may run twice, so the client sends it again.
           within 3 (tryAwaitReply readPending) `shouldReturn` Right (Just "value")
           run client (Redis.incr "counter") `shouldReturn` 1
-          -- It goes on as a primary until it hears otherwise, and must get nothing.
+          -- The old primary goes on as a primary until it hears otherwise. The client must send it
+          -- nothing.
           let sets = callsOf callsRun "set" old
           thaw old
           before <- sets
           withAsync (forever (void (tryRun client (Redis.set "key" "later")) >> pause 0.001)) $ \_ -> do
             awaitReplicas group
             after <- (,) <$> sets <*> callsOf callsRejected "set" old
-            -- What it copies from its primary is counted as run.
+            -- The writes that it then copies from the new primary count as run, so only rejected
+            -- calls must be 0.
             snd after `shouldBe` 0
             fst after `shouldSatisfy` (>= before)
 
@@ -133,7 +135,8 @@ spec = describe "a primary that sentinels watch" $ do
             old <- primaryOf group
             orderFailover group
             new <- primaryAfter group old
-            -- At the new one, so that no replica brings it to the old one.
+            -- Publishes at the new primary, so that no replication passes the message on to the old
+            -- one.
             eventually 10 "the subscription has moved" $ do
               reply <- command new ["PUBSUB", "NUMSUB", "news"]
               pure (reply == List [Text "news", Number 1])
@@ -176,7 +179,7 @@ spec = describe "a primary that sentinels watch" $ do
         sentinels <- groupSentinels group
         withClient config $ \client -> do
           run client (Redis.set "key" "value")
-          -- New ones, and none of those that were configured.
+          -- The two added sentinels take over: those of the configuration are killed.
           addSentinel group
           addSentinel group
           newcomers <- drop (length sentinels) <$> groupSentinels group
@@ -208,7 +211,7 @@ spec = describe "a primary that sentinels watch" $ do
         withClient named $ \client -> do
           failed <- within 2 (tryRun client (Redis.get "key")) >>= expectError
           show failed `shouldContain` "No such master with that name"
-        -- The group is well.
+        -- The group itself is well.
         withClient config $ \client -> run client (Redis.get "key") `shouldReturn` Nothing
 
     it "speak TLS and have a password of their own are asked so, and followed" $
@@ -238,7 +241,7 @@ spec = describe "a primary that sentinels watch" $ do
             orderFailover group
             new <- primaryAfter group old
             eventually 5 "a write finds the new primary" $ written client new
-          -- Sentinels without TLS are not spoken to with it.
+          -- The client must not use TLS with sentinels that have none.
           withClient (setSentinelTls Nothing config) $ \client -> do
             failed <- tryRun client (Redis.get "key") >>= expectError
             show failed `shouldSatisfy` (not . ("of the" `isInfixOf`))
@@ -258,16 +261,16 @@ spec = describe "a primary that sentinels watch" $ do
         kill9 old
         void (submit client (Redis.incr "counter"))
 
--- | What a load came to of which a part asks the replicas' word for each increment.
+-- | The outcome of a load in which some threads wait for both replicas after each increment.
 data Copied = Copied
   { copiedAudit :: Audit,
-    -- | Per counter: increments that both replicas confirmed, that were acknowledged,
-    -- and that may have run.
+    -- | Per counter: the increments that both replicas confirmed, those that were acknowledged, and
+    -- those that may have run.
     copiedCounters :: [(ByteString, Int, Int, Int)]
   }
 
--- | Runs 'audited', and two threads that ask for the replicas' word, while an action
--- runs. What both replicas have cannot be lost by a fail-over to one of them.
+-- | Runs 'audited' while an action runs, and beside it two threads that confirm their increments by
+-- WAIT. A fail-over to one of the replicas cannot lose an increment that both have confirmed.
 auditedCopied :: Client -> Int -> IO () -> IO Copied
 auditedCopied client threads action = do
   counts <- mapM (\key -> (,) key <$> newTVarIO (0, 0, 0)) ["copied:1", "copied:2"]
@@ -287,7 +290,7 @@ auditedCopied client threads action = do
     confirming over one@(key, count) = do
       ended <- readTVarIO over
       unless ended $ do
-        -- On one connection: WAIT speaks of what was written on its own.
+        -- Both run on one connection: WAIT covers only the writes of its own connection.
         outcome <- try $
           withDedicated client (AtKey key) $ \connection ->
             tryRunOn connection (Redis.incr key) >>= \case
@@ -303,7 +306,7 @@ auditedCopied client threads action = do
       | errorDelivery failed == MaybeExecuted = (safe, acknowledged, inDoubt + 1)
       | otherwise = (safe, acknowledged, inDoubt)
 
--- | Nothing was lost that both replicas had, and nothing was done twice.
+-- | Checks that no increment that both replicas had was lost, and that none ran twice.
 verifyCopied :: HasCallStack => Client -> Copied -> IO ()
 verifyCopied client Copied {copiedAudit, copiedCounters} = do
   verifyNoneTwice client copiedAudit
@@ -332,7 +335,7 @@ watchedConfigNamed name group = do
     first : rest -> pure (setRefreshThrottle (seconds 1) (impatient (sentinelConfig name (first :| rest))))
     [] -> failure "there is no sentinel"
 
--- | The server that the sentinels name, once that is another than this.
+-- | Waits until the sentinels name another primary than the given one, and returns it.
 primaryAfter :: HasCallStack => Group -> Server -> IO Server
 primaryAfter group old = eventuallyJust 10 "another is the primary" $ do
   running <- filterM serverIsRunning =<< groupSentinels group
@@ -343,7 +346,7 @@ primaryAfter group old = eventuallyJust 10 "another is the primary" $ do
       TcpAddress _ port -> port
       UnixAddress _ -> 0
 
--- | Whether a write through the client is found at this server.
+-- | Writes through the client and says whether the write arrived at this server.
 written :: Client -> Server -> IO Bool
 written client server = do
   token <- Char8.pack . show <$> getMonotonicTime
@@ -365,7 +368,7 @@ blockedOf = \case
   Text info -> maybe 0 fst (Map.lookup "blocked_clients" (infoFields info) >>= Char8.readInt)
   _ -> 0
 
--- | How many of its clients are subscribers, those of other sentinels left out.
+-- | The number of a sentinel's clients that are subscribers, without other sentinels.
 subscribersAt :: Server -> IO Int
 subscribersAt sentinel =
   command sentinel ["CLIENT", "LIST", "TYPE", "PUBSUB"] >>= \case

@@ -1,4 +1,4 @@
--- | Learning and forgetting the map, from nodes whose views can be set.
+-- | How the client learns and forgets the map, from nodes whose views a test sets.
 module SlotCacheSpec (spec) where
 
 import Control.Concurrent (forkIO)
@@ -29,12 +29,12 @@ spec = describe "the map" $ do
   forgettingSpec
   survivalSpec
 
--- Slots of the lower and of the upper half.
+-- A key in the lower half of the slots, and one in the upper half.
 low, high :: ByteString
 low = keyIn "low" (< 8192)
 high = keyIn "high" (>= 8192)
 
--- Another key of the lower half, to have the map asked for by.
+-- Another key of the lower half, for a command that makes the client ask for the map.
 again :: ByteString
 again = keyIn "again" (< 8192)
 
@@ -48,7 +48,7 @@ servedBy node = Just (Char8.pack (show (fakePort node)))
 at :: Reply -> FakeNode -> FakeShard
 at host node = (shard allSlots node) {shardPrimaryAt = (host, fakePort node)}
 
--- Answers nothing at all.
+-- Leaves every command unanswered.
 mute :: Script
 mute _ _ = pure (Just Silence)
 
@@ -120,7 +120,7 @@ partialSpec = do
             errorDelivery problem `shouldBe` NotSent
             show problem `shouldContain` "UncoveredSlot"
           other -> expectationFailure (show other)
-        -- "?" is not dialled.
+        -- The client does not connect to the host "?".
         connectionsEver b `shouldReturn` 0
 
   it "that lacks a slot is asked for until the slot is served" $
@@ -190,7 +190,7 @@ forgettingSpec = do
       eventually 5 "the map is asked for" $ (> asked) <$> countHeard a ["CLUSTER"]
       mayClose <- newTVarIO False
       withAsync (mask_ (uninterruptibleMask_ (atomically (readTVar mayClose >>= check)) >> closeClient client)) $ \closing -> do
-        -- Arrives where closing waits first.
+        -- The interruption takes effect where closing first waits.
         interrupting <- forkIO (Async.cancel closing)
         eventually 5 "the interruption is on its way" $ (== ThreadBlocked BlockedOnException) <$> threadStatus interrupting
         atomically (writeTVar mayClose True)
@@ -220,8 +220,8 @@ forgettingSpec = do
         eventually 10 "the new nodes serve" $ (== Right (servedBy after')) <$> tryRun client (Redis.get low)
         closeClient client
 
--- The second node, which has slots, is taken from the map while it has a command
--- before it, which it answers when the gate is open.
+-- Takes the second node, which has slots, from the map while it has a command in flight. It answers
+-- that command when the gate opens.
 withTakenAway :: FakeNode -> FakeNode -> TVar Bool -> Client -> (Async.Async (Either Error (Maybe ByteString)) -> IO ()) -> IO ()
 withTakenAway a b gate client action = do
   run client (Redis.get high) `shouldReturn` servedBy b
@@ -268,5 +268,5 @@ survivalSpec = do
       client <- newClient (setConnectTimeout (seconds 30) (clusterOf [fakeEndpoint a]))
       eventually 5 "the seed is asked" $ (== 1) <$> connectionsNow a
       closeClient client
-      -- The node's own end is open until it sees that it was left.
+      -- The node keeps its own end open until it sees that the client has closed the connection.
       eventually 3.5 "the seed is left" $ (== 0) <$> connectionsNow a

@@ -1,5 +1,5 @@
--- | Subscriptions in a real cluster: nodes fail over and die, slots move, and each message
--- is heard once and in order, or lies in a gap.
+-- | Subscriptions in a real cluster: nodes fail over and die, slots move, and each message is
+-- received once and in order, or lies in a gap.
 module SubscriptionSpec (spec) where
 
 import Control.Concurrent.MVar
@@ -102,7 +102,7 @@ spec = do
         telling node
         migrateSlot cluster quietMigration (slotNumberOf key) node
         awaitMore account 20
-        -- It has been listened to from some moment on.
+        -- The client listens to the new node only from some moment on, so it must report a gap.
         eventually 10 "a gap is told" $ (> gaps) <$> gapsSoFar account
         migrateSlot cluster quietMigration (slotNumberOf key) home
         awaitMore account 20
@@ -120,7 +120,7 @@ spec = do
   where
     key = "counter"
     telling node = void (Server.command (nodeServer node) ["CONFIG", "SET", "notify-keyspace-events", "KEA"])
-    -- The event says which key; so each number is a key.
+    -- The event names the key that was set, so each number is a key of its own.
     ofKeys cluster = faultyOf isSet cluster (keyevent 0 "set") (pure (\number -> 1 <$ Redis.set ("{counter}" <> number) "x"))
     isSet message = maybe False ((== "set") . keyEventName) (keyEventOf message)
     options = defaultClusterOptions {clusterMasterCount = 3, clusterReplicasPerMaster = 1, clusterNodeTimeout = 1500}
@@ -128,16 +128,18 @@ spec = do
 connected :: Cluster -> (Client -> IO a) -> IO a
 connected cluster action = do
   addresses <- clusterAddresses cluster
-  -- Nothing but a look at the map tells of a node that has joined.
+  -- Only a refresh of the map shows a node that has joined.
   withClient (setRefreshInterval (seconds 2) (setSilenceLimit (Just (seconds 0.5)) (liveConfig addresses))) action
 
--- | Publishes while the action makes trouble, and holds what was heard to the promise.
+-- | Publishes while the action makes trouble, and checks that each message was received or lies in
+-- a gap.
 faulty :: Cluster -> Topics -> (ByteString -> Command Int64) -> (Account -> IO ()) -> IO ()
 faulty cluster topics publish = faultyOf (const True) cluster topics (pure publish)
 
--- | Publishes to an ordinary channel at one node, and tells another, at which it is listened
--- to. What is published at several nodes comes in no order. The channel is nobody else's: a node
--- that stood still may pass on what was published for the test before.
+-- | Publishes to an ordinary channel at one node, and gives the action another node: the one on
+-- which the client listens. One node publishes everything, because messages from several nodes have
+-- no order. No other test uses the channel: a node that was frozen may deliver messages from the
+-- test before.
 elsewhere :: Cluster -> ByteString -> (Node -> Account -> IO ()) -> IO ()
 elsewhere cluster name trouble = do
   masters <- map fst <$> clusterMasters cluster
@@ -166,7 +168,7 @@ faultyOf broadcastIs cluster topics publishing trouble =
         (wrong, _) <- audit SeveralServers account
         wrong `shouldBe` []
 
--- | The node at which somebody listens to the channel.
+-- | The node on which somebody listens to the channel.
 listeningTo :: ByteString -> [Node] -> IO (Maybe Node)
 listeningTo name nodes =
   listToMaybe <$> filterM (\node -> (== List [Text name]) <$> Server.command (nodeServer node) ["PUBSUB", "CHANNELS", name]) nodes

@@ -1,5 +1,5 @@
--- | What the cluster tests share: impatient configurations, limits on every
--- test, and an audit of commands under load.
+-- | Helpers of the cluster tests: configurations with short times, limits on every test, and an
+-- audit of commands under load.
 module Support
   ( -- * Tests
     limited,
@@ -43,19 +43,19 @@ import Redis.TestKit.Address (Address (..))
 import Redis.TestKit.Wait
 import Test.Hspec hiding (after, before)
 
--- | The time that a test may take; then it has failed.
+-- | Fails the test if it takes longer than 30 s.
 limited :: HasCallStack => IO a -> IO a
 limited = within 30
 
--- | The test must leave no descriptor behind.
+-- | Fails the test if it leaves a descriptor behind.
 settled :: HasCallStack => IO a -> IO a
 settled test = do
   before <- openDescriptors
   result <- test
   result <$ descriptorsReturnTo 10 before
 
--- | Short times, so that tests of failures are short. One connection per node,
--- so that commands can be counted.
+-- | Short times, so that tests of failures are short. One connection per node, so that commands can
+-- be counted.
 impatient :: Config -> Config
 impatient =
   setConnectTimeout (seconds 1)
@@ -64,7 +64,7 @@ impatient =
     . setRefreshThrottle (seconds 0.1)
     . setMuxCount (Just 1)
 
--- | A cluster of fake nodes, which speak the older protocol.
+-- | The configuration for a cluster of fake nodes, which speak RESP2.
 clusterOf :: [Endpoint] -> Config
 clusterOf = \case
   first : rest -> setProtocol OnlyResp2 (impatient (clusterConfig (first :| rest)))
@@ -73,7 +73,7 @@ clusterOf = \case
 preferringReplicas :: [Endpoint] -> Config
 preferringReplicas = setReadFrom PreferReplica . clusterOf
 
--- | A cluster whose seeds are at these addresses.
+-- | The configuration for a cluster whose seeds are at these addresses.
 liveConfig :: [Address] -> Config
 liveConfig addresses = case map addressEndpoint addresses of
   first : rest -> impatient (clusterConfig (first :| rest))
@@ -84,13 +84,13 @@ addressEndpoint = \case
   TcpAddress host port -> TcpEndpoint (Char8.pack host) (fromIntegral port)
   UnixAddress path -> UnixEndpoint path
 
--- | The error that an action must end with.
+-- | The error of an action that must end with one.
 expectError :: (HasCallStack, Show a) => Either Error a -> IO Error
 expectError = \case
   Left problem -> pure problem
   Right value -> failure ("expected an error, got " <> show value)
 
--- | The trail of a command that was given up, if that is what happened.
+-- | The cause of a routing failure, if the error is one.
 clusterReason :: Error -> Maybe RoutingCause
 clusterReason = \case
   RoutingError RoutingFailure {routingCause = cause} -> Just cause
@@ -99,33 +99,33 @@ clusterReason = \case
 slotNumberOf :: ByteString -> Int
 slotNumberOf = slotNumber . keySlot
 
--- | A key whose slot satisfies the condition, and begins like this.
+-- | A key with this prefix whose slot satisfies the condition.
 keyIn :: ByteString -> (Int -> Bool) -> ByteString
 keyIn prefix wanted = case keysIn prefix wanted of
   key : _ -> key
   [] -> prefix
 
--- | All of them, without end if the condition is ever true.
+-- | All keys with this prefix whose slots satisfy the condition: infinitely many if any slot does.
 keysIn :: ByteString -> (Int -> Bool) -> [ByteString]
 keysIn prefix wanted =
   [key | n <- [1 :: Int ..], let key = prefix <> Char8.pack (show n), wanted (slotNumberOf key)]
 
--- | What a load came to.
+-- | The outcome of a load.
 data Audit = Audit
-  { -- | Per counter: increments that were answered, and that may have run.
+  { -- | Per counter: how many increments were answered, and how many more may have run.
     auditCounters :: [(ByteString, Int, Int)],
-    -- | Tokens whose writes were answered, by key.
+    -- | The last token whose write was answered, by key.
     auditTokens :: [(ByteString, ByteString)],
-    -- | Wrong answers, described.
+    -- | Descriptions of wrong replies.
     auditWrong :: [String],
-    -- | Commands that failed.
+    -- | The errors of failed commands.
     auditFailed :: [Error],
     auditCommands :: Int
   }
 
--- | Runs commands on so many threads while an action runs, and for as long as
--- it does; every thread must then come to its end. Each thread has a counter of
--- its own, and keys that it gives values that no other command ever has.
+-- | Runs commands on the given number of threads while an action runs. Afterwards every thread must
+-- end. Each thread has a counter of its own, and keys of its own, to which it writes values that no
+-- other command ever writes.
 audited :: HasCallStack => Client -> ByteString -> Int -> IO () -> IO Audit
 audited client prefix threads action = do
   over <- newTVarIO False
@@ -134,7 +134,7 @@ audited client prefix threads action = do
   void . forkIO $ do
     audits <- forConcurrently [1 .. threads] (worker over started)
     atomically (writeTVar results (Just audits))
-  -- The load is on before anything happens.
+  -- Every thread is at work before the action begins.
   within 10 (atomically (readTVar started >>= check . (>= threads)))
   action `finally` atomically (writeTVar over True)
   audits <- within 15 (atomically (readTVar results >>= maybe retry pure))
@@ -166,7 +166,7 @@ audited client prefix threads action = do
             else do
               let key = name <> ":" <> Char8.pack (show (turn `mod` 50))
                   token = name <> "=" <> Char8.pack (show turn)
-              -- Leaves the servers the time to tell each other that they live.
+              -- Leaves the servers time to exchange their heartbeats.
               pause 0.002
               counted <- tryRun client (Redis.incr counter)
               echoed <- tryRun client (Redis.echo token)
@@ -175,8 +175,8 @@ audited client prefix threads action = do
               if turn == 0 then atomically (modifyTVar' started (+ 1)) else pure ()
               let strayEcho = ["echo of " <> show token <> ": " <> show other | Right other <- [echoed], other /= token]
                   strayRead = case (written, readBack) of
-                    -- A fail-over may lose what was acknowledged; another
-                    -- command's reply it may not bring.
+                    -- A fail-over may lose an acknowledged write, but it must not deliver another
+                    -- command's reply.
                     (_, Right (Just other)) | not ((name <> "=") `Char8.isPrefixOf` other) -> [show key <> " is " <> show other]
                     _ -> []
                   strayCount = case counted of
@@ -191,8 +191,8 @@ audited client prefix threads action = do
                 (strayEcho <> strayRead <> strayCount <> wrong)
                 (problems <> failed)
 
--- | No increment was lost, and none was applied twice: each counter holds at
--- least those that were answered, and at most those that may have run besides.
+-- | Checks that no increment was lost and none was applied twice: each counter holds at least the
+-- answered increments, and at most those plus the ones that may have run.
 verifyCounters :: HasCallStack => Client -> Audit -> IO ()
 verifyCounters client audit = do
   auditWrong audit `shouldBe` []
@@ -202,7 +202,7 @@ verifyCounters client audit = do
     unless (done <= value && value <= done + maybeDone) $
       failure (show counter <> " holds " <> show value <> ", answered " <> show done <> ", in doubt " <> show maybeDone)
 
--- | No increment was applied twice, and no reply was another command's.
+-- | Checks that no increment was applied twice, and that no reply was another command's.
 verifyNoneTwice :: HasCallStack => Client -> Audit -> IO ()
 verifyNoneTwice client audit = do
   auditWrong audit `shouldBe` []
@@ -211,7 +211,7 @@ verifyNoneTwice client audit = do
     let value = maybe 0 fst (held >>= Char8.readInt)
     value `shouldSatisfy` (<= done + maybeDone)
 
--- | Every value that was acknowledged last is there.
+-- | Checks that each key holds the value that was acknowledged last.
 verifyTokens :: HasCallStack => Client -> Audit -> IO ()
 verifyTokens client audit =
   forM_ (auditTokens audit) $ \(key, token) ->

@@ -1,5 +1,5 @@
--- | Many commands that meet the same trouble: they go through it together, and
--- whether or not anybody waits for them.
+-- | Many commands that meet the same trouble at once: they recover together, whether or not a
+-- caller waits for them.
 module TogetherSpec (spec) where
 
 import Control.Concurrent.Async (async, forConcurrently, poll, wait)
@@ -27,7 +27,7 @@ spec = describe "many commands together" $ do
         map (either (Just . errorDelivery) (const Nothing)) results `shouldBe` replicate 1000 (Just NotSent)
 
   it "from the first moment on wait for the first map, and for no other" $
-    -- The next map would be asked for in a minute only.
+    -- With so long a throttle, the client would ask for the next map only after a minute.
     limited . settled . withFakeNode $ \a -> forM_ [1 :: Int .. 20] $ \_ ->
       withClient (setRefreshThrottle (seconds 60) (clusterOf [fakeEndpoint a])) $ \client -> do
         results <- forConcurrently [1 :: Int .. 256] $ \number ->
@@ -67,7 +67,7 @@ spec = describe "many commands together" $ do
         either clusterReason (const Nothing) ended `shouldBe` Just (UncoveredSlot 0)
         atomically (writeTVar answering False)
         first <- submit client (Redis.get served)
-        -- Waits for room by itself, as it does where nobody is before it.
+        -- The caller itself waits for room, as it does if no command is ahead of it.
         second <- async (submit client (Redis.get served))
         eventually 5 "it waits" $ (== 1) . sum . map gaugeWaiting . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
         isNothing <$> poll second `shouldReturn` True

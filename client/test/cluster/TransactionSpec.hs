@@ -1,4 +1,4 @@
--- | Transactions whose node says what a real one does not say on demand.
+-- | Transactions at nodes whose replies a real node does not send on demand.
 module TransactionSpec (spec) where
 
 import Control.Concurrent.Async (replicateConcurrently_, withAsync)
@@ -23,7 +23,7 @@ spec = describe "a transaction" $ do
     limited . settled . withNode $ \node client ->
       withAsync (replicateConcurrently_ 16 (forever (run client (Redis.get key)))) $ \_ -> do
         forM_ [1 .. 200 :: Int] $ \_ -> runTransaction client visit `shouldReturn` (1, Just "v")
-        -- The names, in the order in which they came on the connection.
+        -- The names of the commands, in the order in which they came on the connection.
         names <- map (take 1) <$> heard node
         length (filter (== ["MULTI"]) names) `shouldBe` 200
         length (positions [["MULTI"], ["INCR"], ["GET"], ["EXEC"]] names) `shouldBe` 200
@@ -127,7 +127,7 @@ spec = describe "a transaction" $ do
       setScript b =<< serving
       withClient (clusterOf [fakeEndpoint a]) (action a b)
 
-    -- What belongs to the transaction, in the order in which it came.
+    -- The commands of the transaction that the node received, in order.
     ran node = filter (\words' -> any (`elem` take 1 words') ["ASKING", "MULTI", "INCR", "GET", "EXEC"]) <$> heard node
 
     refuseAtQueue node refusals = do
@@ -144,15 +144,15 @@ spec = describe "a transaction" $ do
       one : rest -> Just (one, rest)
       [] -> Nothing
 
--- | A server that knows transactions: what INCR and GET answer between MULTI and EXEC.
+-- | A server with transactions, including the replies to INCR and GET between MULTI and EXEC.
 serving :: IO Script
 serving = servingBut (const (pure Nothing))
 
--- | The same, but for what it says of INCR when it is to be queued.
+-- | Like 'serving', but the argument decides the reply to a command that is to be queued.
 servingBut :: (ByteString -> IO (Maybe Reply)) -> IO Script
 servingBut atQueue = do
-  -- Of each connection in MULTI: what EXEC will answer, the last first, or nothing
-  -- if a command was refused.
+  -- For each connection in MULTI: the replies of EXEC, the last first, or 'Nothing' if a command
+  -- was refused.
   begun <- newTVarIO (Map.empty :: Map Int (Maybe [Reply]))
   pure $ \connection words' -> do
     queue <- Map.lookup connection <$> readTVarIO begun
@@ -172,6 +172,6 @@ servingBut atQueue = do
       ("GET" : _, Nothing) -> say (Text "v")
       _ -> pure Nothing
 
--- | Where these stand side by side.
+-- | The positions at which the first list stands within the second.
 positions :: Eq a => [a] -> [a] -> [Int]
 positions wanted list = [position | position <- [0 .. length list - length wanted], take (length wanted) (drop position list) == wanted]

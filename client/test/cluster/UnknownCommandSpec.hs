@@ -1,5 +1,5 @@
--- | Commands that the client's table lacks, so that the server is asked what
--- they do and which of their words are keys.
+-- | Commands that are missing in the client's table, so that the client asks the server for their
+-- facts and their keys.
 module UnknownCommandSpec (spec) where
 
 import Control.Concurrent.Async (cancel, withAsync)
@@ -147,7 +147,7 @@ spec = describe "a command that only the server knows" $ do
             length (nub used) `shouldBe` 3
             countHeard a ["COMMAND"] `shouldReturn` questions
 
--- Keys of the upper and of the lower half.
+-- A key in the upper half of the slots, and one in the lower half.
 high, low :: ByteString
 high = keyIn "high" (>= 8192)
 low = keyIn "low" (< 8192)
@@ -158,27 +158,27 @@ alone node = case fakeEndpoint node of
   TcpEndpoint host port -> setProtocol OnlyResp2 (impatient (standaloneConfig host port))
   UnixEndpoint path -> impatient (unixConfig path)
 
--- Says this to COMMAND INFO of one command.
+-- Sends this description in reply to COMMAND INFO of one command.
 describedAs :: Reply -> Script
 describedAs description _ = \case
   "COMMAND" : "INFO" : _ -> pure (Just (Say (List [description])))
   "COMMAND" : _ -> pure (Just (Say (List [Text high])))
   _ -> pure Nothing
 
--- A command with a key behind its name, as servers before 7 describe it.
+-- A command whose key follows its name, in the description of servers before version 7.
 firstKey :: ByteString -> Reply
 firstKey what = List [Text "x.add", Number (-2), List [Status what], Number 1, Number 1, Number 1]
 
--- One whose keys only the server finds.
+-- A command whose keys only the server can find.
 movable :: Reply
 movable = List [Text "x.add", Number (-2), List [Status "write", Status "movablekeys"], Number 0, Number 0, Number 0]
 
--- One of several commands, as servers since 7 describe it.
+-- A command with subcommands, in the description of servers since version 7.
 container :: ByteString -> [Reply] -> Reply
 container name subcommands =
   List [Text name, Number (-2), List [], Number 0, Number 0, Number 0, List [Status "@slow"], List [], List [], List subcommands]
 
--- One of those, with what it does, its category, and the position of its key.
+-- The description of a subcommand: its name, a flag, a category, and the position of its key.
 subcommand :: ByteString -> ByteString -> ByteString -> Integer -> Reply
 subcommand name what category position =
   List [Text name, Number (-2), List [Status what], Number 0, Number 0, Number 0, List [Status category], List [], List [keyAt | position > 0], List []]

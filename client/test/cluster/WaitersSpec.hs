@@ -1,5 +1,5 @@
--- | Threads that give up waiting for a submitted command while it is on its
--- way to another node, or about to be sent again, and those that go on waiting.
+-- | Callers that stop waiting for a submitted command while it is on its way to another node or
+-- about to be sent again, and callers that go on waiting.
 module WaitersSpec (spec) where
 
 import Control.Concurrent.Async (async, cancel)
@@ -47,7 +47,7 @@ spec = describe "a waiter that gives up" $ do
       eventually 5 "it has been sent on" $ (== 1) <$> countHeard b ["INCR"]
       cancel first
       atomically (writeTVar answering True)
-      -- One connection to each node.
+      -- There is one connection to each node.
       eventually 5 "it is answered" $ (== [0, 0]) . map gaugeInFlight . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
       atomically (readTVar timeIsOver >>= check)
       tryAwaitReply started `shouldReturn` Right 1
@@ -66,11 +66,11 @@ spec = describe "a waiter that gives up" $ do
         countHeard a ["INCR"] `shouldReturn` 1
         within 5 (tryAwaitReply started) `shouldReturn` Right 1
         tryAwaitReply started `shouldReturn` Right 1
-        -- Refused, then run.
+        -- Refused once, then run.
         countHeard a ["INCR"] `shouldReturn` 2
   where
-    -- A command that the first node sends on to the second, which answers it when
-    -- the variable says so.
+    -- A command that the first node redirects to the second, which answers it when the variable
+    -- allows.
     sentOn :: (Config -> Config) -> (Client -> FakeNode -> FakeNode -> TVar Bool -> Pending Int64 -> Expectation) -> Expectation
     sentOn change action =
       limited . settled . withTwoNodes $ \a b -> do

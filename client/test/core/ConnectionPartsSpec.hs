@@ -1,5 +1,5 @@
--- | The small parts that a connection is made of, each against what it must be
--- like: a queue, a concatenation, a count, an average.
+-- | The small parts of a connection, each compared with a simple model: a queue, a concatenation, a
+-- count, an average.
 module ConnectionPartsSpec (spec) where
 
 import Control.Concurrent
@@ -40,7 +40,7 @@ spec = describe "the parts of a connection" $ do
 ring :: Spec
 ring = do
   prop "gives commands back in the order they came, however often it went round and grew" $
-    -- Small ones go round, large ones grow: more is put in than is taken out.
+    -- Small rings wrap around, large ones grow: more commands are pushed than popped.
     forAll (elements [(1, 9), (200, 1000)] >>= chooseInt) $ \size -> forAll (listOf (frequency [(2, pure True), (1, pure False)])) $ \wishes -> ioProperty $ do
       nobody <- newFilledSlot (Reply Null)
       pendings <- newPendingRing size nobody
@@ -56,11 +56,11 @@ ring = do
               first : rest <- waiting = do
               looked <- ringHead pendings >>= ringPeek pendings >>= facts
               popped <- ringPop pendings >>= facts
-              -- Some of the time, as after a read of many.
+              -- Only now and then, as the reader does after it has read many replies.
               when (first `rem` 3 == 0) (ringPublish pendings)
               if looked == factsOf first && popped == looked then go n later rest else pure (Left (first, popped))
             | otherwise = go n later waiting
-      -- Many more than it has cells, so that it goes round.
+      -- Many more commands than the ring has cells, so that it wraps around.
       end <- go 1 (concat (replicate 10 wishes)) []
       inside <- (-) <$> ringTail pendings <*> ringHead pendings
       pure (fmap length end === Right inside)
@@ -72,7 +72,7 @@ ring = do
 
   it "loses nothing when it grows while commands are taken out" $ do
     nobody <- newFilledSlot (Reply Null)
-    -- Anew each time: it grows a few times only.
+    -- A new ring each time, because a ring grows only a few times.
     replicateM_ 200 $ do
       pendings <- newPendingRing 4096 nobody
       done <- newEmptyMVar
@@ -132,7 +132,7 @@ ring = do
       pure (value, pendingEnd, pendingDeadline, pendingPatience, pendingOrderKey)
     factsOf n = (Just (Integer (fromIntegral n)), 3 * n, fromIntegral (5 * n), fromIntegral (6 * n), 7 * n)
     outcomeOf slot =
-      -- Every slot here is filled.
+      -- Every slot in these tests is filled.
       waitSlotResult slot >>= \case
         Reply value -> pure (Just value)
         _ -> pure Nothing
@@ -157,7 +157,7 @@ slots = do
         (Right value@(Integer _), Plain kept) -> (kept, troubles) `shouldBe` (value, [])
         (trouble, Troubled kept (Attended result)) -> do
           (asEither kept, troubles) `shouldBe` (trouble, [trouble])
-          -- The cell that the one who dealt with it has filled.
+          -- The result that the attendant has filled in.
           tryReadMVar result `shouldReturn` Just (Right Null)
         _ -> expectationFailure (show (asEither first) <> " was kept as something else")
 
@@ -439,7 +439,7 @@ reconnecting = do
     lost now = connectionLost times now 1
     had now = Right . attemptSucceeded times now
     life began = Lifetime {lifetimeBegan = began, lifetimeAnswered = False, lifetimeEnd = ClosedByPeer}
-    -- After so many failures, the last of whose delays is over at 50 s.
+    -- A state after the given number of failures; the delay after the last one ends at 50 s.
     troubledBy count = foldM (\state _ -> snd . failed 0 "refused" <$> beginAttempt (50 * second) state) untroubled [1 .. count :: Int]
     waitsUntil time = \case
       Right state -> either (const True) (const False) (beginAttempt (time - 1) state) && either (const False) (const True) (beginAttempt time state)

@@ -1,5 +1,5 @@
--- | The store of a client's credentials, by itself: how often they are issued, and
--- how long they will do.
+-- | The store of a client's credentials, by itself: how often credentials are issued, and how long
+-- they are used.
 module CredentialStoreSpec (spec) where
 
 import Control.Concurrent
@@ -34,7 +34,7 @@ spec = describe "the store of credentials" $ do
     readIORef issued `shouldReturn` 1
 
   it "takes them for good until four fifths of their time are over" . within 20 $ do
-    -- A look that began in time and ended too late shows nothing, and is repeated.
+    -- A check that began in time and ended too late proves nothing, and is repeated.
     early <- looking 0.79
     late <- looking 0.81
     (early, late) `shouldBe` (True, False)
@@ -44,7 +44,7 @@ spec = describe "the store of credentials" $ do
     store <- storeOf ((issuedCredentials (named 0)) {issuedFor = Just (seconds 1000)} <$ modifyIORef' issued (+ 1))
     issue <- had store
     isCurrent store issue `shouldReturn` True
-    -- No connection follows.
+    -- No connection follows the store.
     renewAll store `shouldReturn` []
     isCurrent store issue `shouldReturn` False
     again <- had store
@@ -63,13 +63,13 @@ spec = describe "the store of credentials" $ do
     ends <- forM [1 .. 6 :: Int] $ \number -> do
       end <- newEmptyMVar
       thread <- forkIO (obtain store >>= putMVar end . fmap fst)
-      -- The first runs the action, and the others wait for their turn.
+      -- The first thread runs the action, and the others wait for their turn.
       if number == 1 then eventually ((== 1) <$> readIORef begun) else eventually ((== ThreadBlocked BlockedOnMVar) <$> threadStatus thread)
       pure end
     putMVar gate ()
     results <- mapM takeMVar ends
     map isLeft results `shouldBe` replicate 6 True
-    -- The second for all who waited.
+    -- The second run of the action serves all threads that waited.
     readIORef begun `shouldReturn` 2
     fmap fst <$> obtain store `shouldReturn` Right IssuedNow
     readIORef begun `shouldReturn` 3
@@ -77,7 +77,7 @@ spec = describe "the store of credentials" $ do
     it "until that ends" . within 10 $ do
       (store, issued) <- counting Nothing
       following store $ \_ _ -> renewAll store >>= (`shouldBe` [])
-      -- It had newer ones, and nobody is there to have more.
+      -- The connection had newer credentials, and now no connection is left to get more.
       readIORef issued >>= (`shouldSatisfy` (>= 2))
       eventually $ do
         before <- readIORef issued
@@ -99,7 +99,7 @@ spec = describe "the store of credentials" $ do
       store <- newCredentialStore . setBackoff defaultBackoff {backoffFirst = seconds 0.02, backoffCap = seconds 1} . withAction $ do
         now <- preciseNanos
         before <- atomicModifyIORef' times (\known -> (now : known, known))
-        -- A twentieth of it is more than all pauses here.
+        -- A twentieth of this time is longer than all pauses in the test.
         if null before then pure (issuedCredentials (named 0)) {issuedFor = Just (seconds 100)} else throwIO (userError "the issuer is away")
       following store $ \_ _ -> do
         _ <- renewAll store
@@ -109,7 +109,7 @@ spec = describe "the store of credentials" $ do
             least = [10000000 * 2 ^ doubled | doubled <- [0 :: Int ..]]
         take 5 (zipWith (>=) pauses least) `shouldBe` replicate 5 True
   where
-    -- A connection that has credentials of the store, for the length of an action.
+    -- Runs the action with a connection that uses the store's credentials.
     following store action = do
       issue <- had store
       fake <- newFake goodManners 1
@@ -132,7 +132,8 @@ spec = describe "the store of credentials" $ do
     named number = Credentials {credentialsUser = Just (Char8.pack ("user-" <> show (number :: Int))), credentialsPassword = toSecret "secret"}
     had store = obtain store >>= either (throwIO . userError . show) (pure . snd)
 
-    -- Whether credentials of half a second are good when that part of it is over.
+    -- Whether credentials with a life of half a second are still current when this part of it has
+    -- passed.
     looking part = do
       (store, _) <- counting (Just lifetime)
       before <- preciseNanos
@@ -141,7 +142,7 @@ spec = describe "the store of credentials" $ do
       eventually ((>= after' + ofTime part) <$> preciseNanos)
       good <- isCurrent store issue
       now <- preciseNanos
-      -- It began somewhere between the two.
+      -- The credentials' life began between the two readings of the clock.
       if part > 0.8 || now < before + ofTime 0.8 then pure good else looking part
     ofTime :: Double -> Nanos
     ofTime part = round (part * 0.5e9)

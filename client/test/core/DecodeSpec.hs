@@ -1,5 +1,5 @@
--- | The decoder's laws: every value comes back, however its bytes were cut,
--- and no bytes at all can make it crash, read on, or use much memory.
+-- | The decoder's laws: every value comes back, however its bytes are cut, and no bytes can make
+-- the decoder crash, read beyond their end, or use much memory.
 module DecodeSpec (spec) where
 
 import Control.Exception (evaluate)
@@ -333,24 +333,24 @@ hostile = do
       bytes <- evaluate (ByteString.concat (replicate 100000 level))
       (step, allocated) <- allocating (stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames)
       stepText step `shouldStartWith` "Malformed"
-      -- The bytes themselves and what 64 levels take.
+      -- The bytes themselves, and the memory for 64 levels.
       allocated `shouldSatisfy` (< fromIntegral (2 * ByteString.length bytes) + 64 * 1024)
 
--- | The decoder over bytes up to a cut. What lies behind the cut is no RESP, so
--- whoever reads on finds out.
+-- | Runs the decoder on the bytes before a cut. The bytes behind the cut are not RESP, so a decoder
+-- that reads beyond the cut fails.
 stepTo :: (Ptr Word8 -> Int -> Int -> Frames -> IO Step) -> ByteString -> Int -> Int -> Frames -> IO Step
 stepTo run bytes cut = stepIn run (ByteString.take cut bytes <> ByteString.replicate 32 255) cut
 
--- | The decoder over the beginning of what lies in memory.
+-- | Runs the decoder on the beginning of the bytes in memory.
 stepIn :: (Ptr Word8 -> Int -> Int -> Frames -> IO Step) -> ByteString -> Int -> Int -> Frames -> IO Step
 stepIn run memory cut at frames =
   ByteString.Unsafe.unsafeUseAsCStringLen memory $ \(start, _) -> do
     step <- run (castPtr start) at cut frames
-    -- Whatever is still to be evaluated would look at memory that is gone.
+    -- Evaluated here: anything left unevaluated would read memory that is gone.
     step <$ evaluate (length (stepText step))
 
--- | As a connection's reader does it: up to each cut, on from where it was left,
--- not before there are as many bytes as were asked for.
+-- | Decodes as a connection's reader does: it goes up to each cut, continues where it stopped, and
+-- waits until there are as many bytes as the decoder asked for.
 fed :: [Int] -> ByteString -> IO (Either String (String, Int))
 fed cuts bytes = go 0 1 startFrames cuts
   where
@@ -366,7 +366,7 @@ fed cuts bytes = go 0 1 startFrames cuts
         Malformed reason -> pure (Left reason)
         NeedMore frames' at' need' -> continue at' need' frames'
 
--- | Nothing is claimed of bytes that are not there.
+-- | Checks that a step claims nothing about bytes that are not there.
 sensible :: ByteString -> Step -> IO Property
 sensible bytes step = pure $ case step of
   Done _ end -> counterexample (stepText step) (end > 0 && end <= size)
@@ -381,7 +381,7 @@ stepText = \case
   NeedMore _ at need -> "NeedMore " <> show at <> " " <> show need
   Malformed reason -> "Malformed " <> reason
 
--- | The bytes that the thread allocates for an action.
+-- | The number of bytes that the thread allocates for an action.
 allocating :: IO a -> IO (a, Int64)
 allocating action = do
   setAllocationCounter maxBound
@@ -390,7 +390,7 @@ allocating action = do
   after <- getAllocationCounter
   pure (result, before - after)
 
--- | Refused, and not for want of bytes.
+-- | Checks that the bytes are refused, and not because they are incomplete.
 refused :: ByteString -> Expectation
 refused bytes = do
   step <- stepTo (decode generous) bytes (ByteString.length bytes) 0 startFrames
@@ -401,7 +401,7 @@ refuses limits bytes = ioProperty $ do
   step <- stepTo (decode limits) bytes (ByteString.length bytes) 0 startFrames
   pure (counterexample (show bytes) (take 9 (stepText step) === "Malformed"))
 
--- | For comparing: not a number is then like itself, and -0 unlike 0.
+-- | Text for comparisons: NaN then equals itself, and -0 differs from 0.
 shown :: Either String (Value, ByteString) -> String
 shown = show
 
@@ -474,11 +474,11 @@ genValue = upTo (5 :: Int)
 genInt64 :: Gen Int64
 genInt64 = oneof [arbitrary, arbitraryBoundedIntegral, elements [minBound, minBound + 1, maxBound - 1, maxBound]]
 
--- | Any bytes, line breaks among them.
+-- | Any bytes, including line breaks.
 genBytes :: Gen ByteString
 genBytes = ByteString.pack <$> listOf (frequency [(4, arbitrary), (1, elements [13, 10])])
 
--- | Without line breaks.
+-- | Any bytes without line breaks.
 genLine :: Gen ByteString
 genLine = ByteString.filter (`notElem` [13, 10]) <$> genBytes
 
@@ -498,7 +498,7 @@ genAnything = oneof [ByteString.pack <$> arbitrary, ByteString.concat <$> listOf
           ByteString.pack <$> vectorOf 2 arbitrary
         ]
 
--- | A value's bytes with one of them changed, left out, or said twice.
+-- | A value's bytes with one byte changed, left out, or repeated.
 genDamaged :: Gen ByteString
 genDamaged = do
   bytes <- encoded <$> resize 15 genValue

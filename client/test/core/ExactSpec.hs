@@ -1,5 +1,5 @@
--- | The exact bytes of replies: whatever a server wrote, and however it arrives,
--- the same bytes come out.
+-- | The exact bytes of replies: whatever a server writes, and however it arrives, the same bytes
+-- come out.
 module ExactSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -53,9 +53,8 @@ spec = describe "the exact bytes of replies" $ do
 valueIn :: ByteString -> String
 valueIn reply = either id (show . fst) (decodeBytes limits reply)
 
--- | A connection's reader: it looks at what has arrived up to each cut, and keeps
--- the exact bytes of those replies that are marked. What is used up is
--- overwritten, as in a buffer.
+-- | Reads as a connection's reader does: it parses the bytes up to each cut, and keeps the exact
+-- bytes of the marked replies. Bytes that it has used are overwritten, as in a buffer.
 received :: [Int] -> [(Bool, ByteString)] -> IO (Either String [(String, Maybe ByteString)])
 received cuts replies = go 0 (cuts <> [ByteString.length stream]) (map fst replies) (Left startFrames) []
   where
@@ -126,7 +125,7 @@ genReply = upTo (4 :: Int)
           bulk "=" . (<>) "txt:" =<< anyBytes
         ]
     line tag body = pure (tag <> body <> "\r\n")
-    -- Sizes have one spelling only.
+    -- A size has only one spelling.
     bulk tag body = pure (tag <> shown (ByteString.length body) <> "\r\n" <> body <> "\r\n")
     shown = Char8.pack . show
     number = do

@@ -1,11 +1,11 @@
 {-# LANGUAGE TupleSections #-}
 
--- | A transport in memory, whose other end is in the test's hands.
+-- | A transport in memory; the test holds its other end.
 --
--- It watches over the contract of "Redis.Internal.Network.Transport" and
--- records every breach: two threads that read or write at once, use after the
--- close, a second close, a request for notification that outlives it, a write
--- that is not repeated after it could not be done.
+-- It checks the contract of "Redis.Internal.Network.Transport" and records every breach: two
+-- threads that read or write at once, use after the close, a second close, a request for
+-- notification that outlives the transport, and a write that is not repeated after it found no
+-- room.
 module Fake
   ( Fake (..),
     Manners (..),
@@ -42,19 +42,19 @@ import Foreign.Ptr (Ptr, castPtr)
 import Redis.Error (Endpoint (TcpEndpoint))
 import Redis.Internal.Network.Transport
 
--- | How it treats those who read and write.
+-- | How the transport serves reads and writes.
 data Manners = Manners
-  { -- | At most so many bytes at a time.
+  { -- | The most bytes of one attempt.
     mannersReadMost :: Int,
     mannersWriteMost :: Int,
-    -- | One attempt in so many finds nothing ready; 0 is none.
+    -- | One attempt in this many finds nothing ready. 0: never.
     mannersRefuse :: Int,
-    -- | Bytes on their way to the peer at most.
+    -- | The most bytes that may be on their way to the peer.
     mannersWindow :: Int
   }
   deriving stock (Eq, Show)
 
--- | As a fast local socket.
+-- | Like a fast local socket.
 goodManners :: Manners
 goodManners = Manners {mannersReadMost = maxBound, mannersWriteMost = maxBound, mannersRefuse = 0, mannersWindow = 1024 * 1024}
 
@@ -65,17 +65,17 @@ badManners = Manners {mannersReadMost = 7, mannersWriteMost = 5, mannersRefuse =
 -- | A connection without a network.
 data Fake = Fake
   { fakeTransport :: Transport,
-    -- | Run by every attempt to write, before anything else.
+    -- | Runs at the beginning of every attempt to write.
     fakeBeforeWrite :: IORef (IO ()),
-    -- | Run by an attempt to write that found no room, before it says so.
+    -- | Runs when an attempt to write finds no room, before the attempt returns.
     fakeOnFull :: IORef (IO ()),
     fakeToPeer :: TVar (Seq ByteString),
-    -- | Bytes in 'fakeToPeer'.
+    -- | The number of bytes in 'fakeToPeer'.
     fakeUnheard :: TVar Int,
-    -- | Bytes ever accepted from the client.
+    -- | The number of bytes ever accepted from the client.
     fakeAccepted :: TVar Int,
     fakeToClient :: TVar (Seq ByteString),
-    -- | Whether the peer has finished.
+    -- | Whether the peer has closed its end.
     fakeHungUp :: TVar Bool,
     fakeShutDown :: TVar Bool,
     fakeClosed :: TVar Int,
@@ -102,7 +102,7 @@ newFake manners seed = do
   repeatNext <- newIORef Nothing
   let breach text = atomicModifyIORef' fakeBreaches (\known -> (text : known, ()))
 
-      -- Whether this attempt is to be refused.
+      -- Whether to refuse this attempt.
       refused
         | mannersRefuse manners <= 0 = pure False
         | otherwise = atomicModifyIORef' chance $ \x0 ->
@@ -140,7 +140,7 @@ newFake manners seed = do
               ended <- readTVar fakeHungUp
               bytes <- readTVar fakeToClient
               case Seq.viewl bytes of
-                -- As with a socket, also after a shutdown.
+                -- As with a socket, bytes that have arrived can be read after a shutdown, too.
                 chunk :< rest -> do
                   let (now, later) = ByteString.splitAt (min size (mannersReadMost manners)) chunk
                   writeTVar fakeToClient (if ByteString.null later then rest else later <| rest)
@@ -157,7 +157,7 @@ newFake manners seed = do
       tryWrite memory size = alone writing "write" $ do
         join (readIORef fakeBeforeWrite)
         when (size <= 0) (breach "an attempt to write no bytes")
-        -- After a shutdown nothing is written, and nothing need be repeated.
+        -- After a shutdown nothing is written, and no write has to be repeated.
         over <- readTVarIO fakeShutDown
         unless over $ readIORef repeatNext >>= mapM_ (\expected -> when (expected /= (memory, size)) (breach "not the same bytes again"))
         no <- refused
@@ -231,14 +231,14 @@ newFake manners seed = do
         fakeBreaches
       }
 
--- | The peer sends bytes.
+-- | Sends bytes from the peer to the client.
 say :: Fake -> ByteString -> IO ()
 say fake bytes =
   unless (ByteString.null bytes) $
     atomically (modifyTVar' (fakeToClient fake) (|> bytes))
 
--- | What the client has sent since; blocks for the first byte. 'Nothing' when
--- the client has shut the connection down.
+-- | Takes the bytes that the client has sent since the last call; blocks until there is one.
+-- 'Nothing' if the client has shut the connection down.
 hear :: Fake -> IO (Maybe ByteString)
 hear fake = atomically $ do
   chunks <- readTVar (fakeToPeer fake)
@@ -250,7 +250,7 @@ hear fake = atomically $ do
       writeTVar (fakeUnheard fake) 0
       pure (Just (ByteString.concat (foldr (:) [] chunks)))
 
--- | The peer closes: what it has said can still be read.
+-- | Closes the peer's end. The client can still read the bytes that the peer has sent.
 hangUp :: Fake -> IO ()
 hangUp fake = atomically (writeTVar (fakeHungUp fake) True)
 
@@ -262,6 +262,6 @@ heardBytes = readTVarIO . fakeAccepted
 breaches :: Fake -> IO [String]
 breaches = readIORef . fakeBreaches
 
--- | How often it was closed.
+-- | How often the transport was closed.
 closes :: Fake -> IO Int
 closes = readTVarIO . fakeClosed

@@ -1,4 +1,5 @@
--- | Who tells a user's hooks, by itself: in order, one after the other, whatever they do.
+-- | The herald, which calls the user's hooks, by itself: in order, one after the other, whatever
+-- the hooks do.
 module HeraldSpec (spec) where
 
 import Control.Concurrent
@@ -38,7 +39,7 @@ spec = describe "the herald" $ do
   it "calls a hook that can be interrupted, whoever has something to tell" . within 10 $ do
     states <- newIORef []
     herald <- telling (\_ -> getMaskingState >>= \state -> modifyIORef' states (state :))
-    -- Each on a thread of its own.
+    -- Each push starts the hooks' thread anew.
     forM_ [id, mask_, uninterruptibleMask_] $ \whose -> whose (push herald 1) *> awaitTold 10 herald
     readIORef states `shouldReturn` [Unmasked, Unmasked, Unmasked]
   where

@@ -1,5 +1,4 @@
--- | What waits for a subscription: in order, no more than it may, and what is dropped is
--- told.
+-- | The inbox of a subscription: it keeps the order and its limit, and reports what it drops.
 module InboxSpec (spec) where
 
 import Control.Concurrent.STM
@@ -34,14 +33,15 @@ spec = describe "an inbox" $ do
     forM_ [1 .. 3] $ \number -> atomically (takeEvent inbox) `shouldReturn` event number
     atomically (takeEvent inbox) `shouldThrow` (== SubscriberTooSlow 3)
 
--- | What happens to it.
+-- | One operation on the inbox.
 data Move = Put Int | TakeOne | TakeAll
   deriving stock (Show)
 
 genMoves :: Gen [Move]
 genMoves = listOf (frequency [(3, Put <$> chooseInt (0, 30)), (4, pure TakeOne), (1, pure TakeAll)])
 
--- | Numbers, and gaps by their seconds; and how many waited at most.
+-- | Plays the moves. Returns the numbers, and the gaps by their seconds, in order; and the most
+-- messages that the inbox held.
 played :: WhenFull -> Int -> [Move] -> IO ([Either (Int, Int) Int], Int)
 played whenFull capacity moves = do
   inbox <- newInbox whenFull capacity (at 0)
@@ -65,8 +65,8 @@ told = \case
   Message message -> Right (maybe 0 fst (Char8.readInt (messagePayload message)))
   Gap gap -> Left (secondsOf (gapSince gap), secondsOf (gapUntil gap))
 
--- | Each number was published at its second, and comes once, or lies in the gap before
--- the next.
+-- | The faults in such a result. Each number is published at its own second, and must come once, or
+-- lie in the gap before the next number.
 faultsOf :: Int -> [Either (Int, Int) Int] -> [String]
 faultsOf put = go 0 []
   where

@@ -34,11 +34,11 @@ main = hspec . around_ (within 30) $ do
   mapM_ onCapabilities [1, 2]
   PoolOrderSpec.spec
 
--- | What threads do to each other, on one capability and on several.
+-- | The specs of what threads do to each other, with this number of capabilities.
 --
--- The property with callers that are interrupted has one thrower for each caller: two
--- exceptions on their way to one masked thread crash the runtime of GHC, in every
--- version that was tried (docs/ghc-throwto.md).
+-- The property with callers that are interrupted has one thrower for each caller: two exceptions on
+-- their way to one masked thread crash the runtime of GHC, in every version that was tried
+-- (docs/ghc-throwto.md).
 onCapabilities :: Int -> Spec
 onCapabilities count =
   describe ("with " <> show count <> " capabilities") . beforeAll_ (setNumCapabilities count) $ do

@@ -1,4 +1,4 @@
--- | Replies go to who asked, whatever the callers do meanwhile.
+-- | Every caller gets its own reply, whatever the callers do meanwhile.
 module MultiplexerSpec (spec) where
 
 import Control.Concurrent
@@ -24,12 +24,12 @@ import Test.QuickCheck hiding (within)
 -- | What a caller does with a command.
 data Act
   = Waits
-  | -- | Submits so many and waits afterwards, newest first.
+  | -- | Submits this many commands, and waits for them afterwards, newest first.
     Pipelines Int
   | Runs Int
-  | -- | Gives up after so many microseconds.
+  | -- | Gives up after this many microseconds.
     GivesUp Int
-  | -- | Never looks.
+  | -- | Never waits.
     Forgets
   deriving stock (Eq, Show)
 
@@ -56,8 +56,7 @@ genManners = do
   mannersWindow <- elements [16, 256, 65536]
   pure Manners {mannersReadMost, mannersWriteMost, mannersRefuse, mannersWindow}
 
--- | Carries an act out with tokens from a number on; what came that should not
--- have come.
+-- | Performs an act with tokens from this number on. Returns the replies that should not have come.
 perform :: Multiplexer -> Int -> Act -> IO [String]
 perform mux n = \case
   Waits -> wrong [n] . pure <$> submitCommand mux usualTerms (tokenRequest n)
@@ -78,12 +77,12 @@ perform mux n = \case
           answer /= Right (BulkString (token k))
       ]
 
--- | What is thrown to callers. Never by two at once: who gives up is not interrupted
--- as well.
+-- | What is thrown to callers. A caller gets exceptions from one source only: a caller that gives
+-- up is not interrupted as well.
 data Disturbance
-  = -- | Each ends its own waits by a timeout.
+  = -- | Each caller ends its own waits by a timeout.
     GiveUp
-  | -- | One thread interrupts them all.
+  | -- | One thread interrupts all callers.
     AreInterrupted
   deriving stock (Eq)
 
@@ -119,15 +118,15 @@ spec = describe "a multiplexer" $ do
     asked <- newIORef (0 :: Int)
     feed <- newIORef (pure ())
     let settings = plainSettings {muxOnPush = const (join (readIORef feed))}
-        -- Silent until it has heard all four; the last is not sent by its
-        -- submitter, who finds enough on its way.
+        -- The peer is silent until it has received all four. The submitter of the last one does not
+        -- send it, because enough commands are in flight.
         answer fake _ = do
           heard <- atomicModifyIORef' asked (\n -> (n + 1, n + 1))
           when (heard == 4) $ do
             writeIORef feed (pure ())
             say fake "+1\r\n+2\r\n+3\r\n+4\r\n"
     withMux settings goodManners answer $ \fake mux -> do
-      -- Every push is followed by another one: there is always something to read.
+      -- Every push is followed by another one, so there is always something to read.
       pushed <- newIORef (0 :: Int)
       writeIORef feed (modifyIORef' pushed (+ 1) *> say fake ">1\r\n+again\r\n")
       say fake ">1\r\n+again\r\n"
@@ -139,7 +138,8 @@ spec = describe "a multiplexer" $ do
   it "sends each command to a peer that answers nothing" . within 20 $ do
     heard <- newIORef (0 :: Int)
     withMux plainSettings goodManners (\_ _ -> modifyIORef' heard (+ 1)) $ \_ mux ->
-      -- So many that the later ones are left to the replies that are due.
+      -- So many that the submitters leave the later ones to the reader, which sends them before it
+      -- reads.
       forM_ [1 .. 24] $ \n -> do
         void (submitCommandAsync mux usualTerms (tokenRequest n))
         eventually ((== n) <$> readIORef heard)
@@ -205,7 +205,7 @@ spec = describe "a multiplexer" $ do
     number = \case
       [_, text] -> fst <$> Char8.readInt (Char8.drop 6 text)
       _ -> Nothing
-    -- Runs are of five, and nothing else is sent.
+    -- Each run has five commands, and nothing else is sent.
     chunksByRun numbers = case splitAt 5 numbers of
       ([], _) -> []
       (run, rest) -> run : chunksByRun rest
@@ -213,7 +213,7 @@ spec = describe "a multiplexer" $ do
       first : _ -> run == [first .. first + 4]
       [] -> True
 
--- | With callers that something is thrown to.
+-- | The property with callers to which exceptions are thrown.
 givesEveryCallerItsOwn :: String -> Disturbance -> Spec
 givesEveryCallerItsOwn who disturbance =
   -- 40 cases; --qc-max-success for more.
@@ -225,7 +225,7 @@ givesEveryCallerItsOwn who disturbance =
           found <- withMux settings manners echoing $ \fake mux -> do
             ends <- forM (zip [0 ..] plans) $ \(caller, plan) -> do
               end <- newEmptyMVar
-              -- Masked between two acts, or an interrupt would end the thread.
+              -- Masked between two acts; otherwise an interrupt would end the thread.
               thread <- mask $ \restore -> forkIO $ do
                 problems <- forM (zip [0 ..] plan) $ \(step, act) ->
                   try (restore (perform mux (caller * 1000000 + step * 1000) act)) >>= \case
@@ -233,8 +233,8 @@ givesEveryCallerItsOwn who disturbance =
                     Left (Interrupt _) -> pure []
                 putMVar end (concat problems)
               pure (thread, end)
-            -- Interrupts whoever is at it, wherever that is: each time when
-            -- some more bytes have been sent, and some threads have had a turn.
+            -- Interrupts two callers at a time, wherever they are: each time some more bytes have
+            -- been sent and some threads have had a turn.
             disturber <- forkIO . when (disturbance == AreInterrupted) . forM_ (cycle [1 .. 7 :: Int]) $ \n -> do
               forM_ (take 2 (drop (n `rem` 6) (map fst ends))) (`throwTo` Interrupt n)
               sent <- heardBytes fake

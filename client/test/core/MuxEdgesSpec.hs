@@ -1,5 +1,5 @@
--- | What a connection keeps, gives back and remembers, where only a look inside can
--- tell: words, memory, promises.
+-- | What a connection keeps, releases and remembers, where only a look inside can show it: the
+-- words of its state, memory, promises of room.
 module MuxEdgesSpec (spec) where
 
 import Control.Concurrent
@@ -47,7 +47,7 @@ spec = do
         say fake (bulk (token 1))
         void (waitSlotResult slot)
         takeMVar arrived
-        -- As a caller does that found no room before the reply had come.
+        -- Queues like a caller that found no room before the reply had come.
         waiter <- withLock mux (joinQueue (muxRoom mux) Wish {wishCommands = 1, wishBytes = 1, wishDeadline = maxBound})
         writeIORef stops False
         putMVar goOn ()
@@ -61,7 +61,7 @@ spec = do
       second <- newEmptyMVar
       void (forkIO (submitCommand mux usualTerms (tokenRequest 2) >>= putMVar second . outcomeText))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
-      -- Every push is followed by another one: there is always something to read.
+      -- Every push is followed by another one, so there is always something to read.
       writeIORef feed (say fake ">1\r\n+again\r\n")
       say fake (bulk (token 1) <> ">1\r\n+again\r\n")
       void (waitSlotResult first)
@@ -139,7 +139,7 @@ spec = do
       void (submitCommandAsync mux usualTerms (tokenRequest 1))
       leaver <- forkIO (void (submitCommand mux usualTerms (tokenRequest 2)))
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
-      -- With the lock held it has been called, and cannot come in.
+      -- While the test holds the lock, the waiter has been called but cannot come in.
       withLock mux $ do
         callWhile (muxRoom mux) (\_ _ _ _ -> True)
         replicateM_ 2000 yield
@@ -172,7 +172,7 @@ spec = do
       short <- submitCommandAsync mux (given 0.03) (tokenRequest 1)
       long <- submitCommandAsync mux (given 1000) (tokenRequest 2)
       (outcomeText <$> waitSlotResult short) >>= (`shouldBe` Left (TimeoutError (TimeoutFailure MaybeExecuted (seconds 0.03))))
-      -- The next deadline is that of the other.
+      -- The earliest deadline is now that of the other command.
       eventually $ do
         now <- coarseNanos
         (> fromIntegral now) <$> readWord mux wordEarliest
@@ -181,7 +181,8 @@ spec = do
       eventually ((== 1) . gaugeWaiting <$> muxGauges mux)
       mapM_ (say fake . bulk . token) [1, 2]
       (outcomeText <$> waitSlotResult long) >>= (`shouldBe` Right (BulkString (token 2)))
-      -- Whoever waited for room is let in now; a reply before that would be nobody's.
+      -- Now the caller that waits for room is let in. A reply before that would belong to no
+      -- command.
       eventually ((== 1) . gaugeInFlight <$> muxGauges mux)
       say fake (bulk (token 3))
       takeMVar end >>= (`shouldBe` Right (BulkString (token 3)))
@@ -217,8 +218,7 @@ spec = do
     given :: Double -> Terms
     given time = usualTerms {termsPatience = Just (nanosFromSeconds time :: Nanos)}
 
--- | A connection with a reader and a writer only, over a transport made from the
--- fake one.
+-- | A connection with only a reader and a writer, over a transport made from the fake one.
 over :: (Transport -> Transport) -> MuxSettings -> (Fake -> Multiplexer -> IO ()) -> IO ()
 over change settings action = do
   fake <- newFake goodManners 1

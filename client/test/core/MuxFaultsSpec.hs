@@ -1,4 +1,4 @@
--- | What callers are told when a connection goes wrong.
+-- | The errors that callers get when a connection fails.
 module MuxFaultsSpec (spec) where
 
 import Control.Concurrent
@@ -24,14 +24,14 @@ import Test.Hspec
 import Test.Hspec.QuickCheck (modifyMaxSuccess, prop)
 import Test.QuickCheck hiding (within)
 
--- | How a connection ends.
+-- | How a connection fails.
 data Fault = HangsUp | TalksRubbish | SaysTooMuch | IsAborted | FailsToWrite
   deriving stock (Eq, Show, Enum, Bounded)
 
 isCauseOf :: Fault -> ConnectionCause -> Bool
 isCauseOf fault cause = case (fault, cause) of
   (HangsUp, ClosedByPeer) -> True
-  -- Whoever writes may notice first.
+  -- The sender may notice the end before the reader does.
   (HangsUp, BrokenConnection _) -> True
   (TalksRubbish, ProtocolViolation _) -> True
   (SaysTooMuch, ProtocolViolation _) -> True
@@ -48,7 +48,7 @@ spec = describe "a multiplexer whose connection fails" $ do
           forAll (choose (0, 6)) $ \answers -> ioProperty . within 10 $ do
             deaths <- newIORef []
             fake <- newFake goodManners {mannersWindow = window, mannersWriteMost = 13} 1
-            -- A peer that reads nothing; what it accepts is what the window holds.
+            -- A peer that reads nothing: the transport accepts no more than the window holds.
             mux <- openMux plainSettings {muxOnDeath = \cause -> modifyIORef' deaths (cause :)} fake
             slots <- concat <$> forM (zip [0 ..] runs) (\(k, size) -> submitRun mux usualTerms (map (command k) [1 .. size]))
             let encoded = concat [map (command k) [1 .. size] | (k, size) <- zip [0 ..] runs]
@@ -66,7 +66,7 @@ spec = describe "a multiplexer whose connection fails" $ do
               IsAborted -> abortMultiplexer mux
               FailsToWrite -> do
                 writeIORef (fakeBeforeWrite fake) (ioError (userError "no route to host"))
-                -- Makes somebody write, whether the last bytes are stuck or not.
+                -- Makes a thread write, whether the last bytes are stuck or not.
                 void (submitCommandAsync mux usualTerms (request ["PING"]))
                 void (hear fake)
             awaitGone mux
@@ -150,8 +150,8 @@ spec = describe "a multiplexer whose connection fails" $ do
         say fake (bulk "why")
         ioError (userError "broken pipe")
       answer <- newEmptyMVar
-      -- One of many, so that it leaves the sending to the reader, which does it
-      -- when it has found nothing more to read.
+      -- As one of many commands in flight, it is left to the reader to send, and the reader sends
+      -- it when it finds nothing more to read.
       void . forkIO $ mapM_ waitSlotResult (take 1 slots) *> submitCommand mux usualTerms (tokenRequest 1) >>= putMVar answer
       yield
       say fake (ByteString.concat (replicate 64 "+PONG\r\n"))
@@ -235,8 +235,8 @@ spec = describe "a multiplexer whose connection fails" $ do
     submitter <- newEmptyMVar
     void . forkIO $ submitCommandAsync mux usualTerms (tokenRequest 1) >>= putMVar submitter
     takeMVar writing
-    -- With the lock held, death cannot be recorded; the right to send must not
-    -- come back before that.
+    -- While the test holds the lock, the death cannot be recorded. The right to send must not come
+    -- back before it is.
     early <- withLock mux $ do
       putMVar go ()
       replicateM_ 2000 yield
@@ -290,7 +290,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       fake <- newFake goodManners {mannersWindow = 64} 1
       mux <- openMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.2)} fake
       let large = request ["SET", "key", ByteString.replicate 6400 120]
-          -- A hundred times the window, each after a while.
+          -- A hundred times the size of the window, each windowful after a pause.
           readAll left
             | left <= 0 = pure ()
             | otherwise = threadDelay 10000 *> hear fake >>= maybe (pure ()) (readAll . (left -) . ByteString.length)
@@ -303,7 +303,7 @@ spec = describe "a multiplexer whose connection fails" $ do
 
     it "gives the probe its time, however long this program stood still before" . within 10 $ do
       let answer fake = \case
-            -- Some ticks late, and long before the limit on a busy machine, too.
+            -- Some ticks late, and long before the limit, even on a busy machine.
             ["PING"] -> threadDelay 200000 *> say fake "+OK\r\n+PONG\r\n"
             _ -> pure ()
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 1.5)} goodManners answer $ \_ mux -> do
@@ -330,7 +330,7 @@ spec = describe "a multiplexer whose connection fails" $ do
       Left (ConnectionError (ConnectionFailure MaybeExecuted _ (SilentPeer _))) -> True
       _ -> False
 
--- | Lets no Haskell thread run for so many microseconds.
+-- | Lets no Haskell thread run for this many microseconds.
 standStill :: CUInt -> IO ()
 standStill micros = do
   capabilities <- getNumCapabilities
@@ -342,7 +342,8 @@ standStill micros = do
 foreign import ccall unsafe "usleep"
   c_usleep :: CUInt -> IO CInt
 
--- | Asks until it is told of the death; then nothing, or what was wrong.
+-- | Sends commands until the connection is dead. Returns 'Nothing', or a description of the wrong
+-- outcome.
 callUntilDead :: Multiplexer -> Int -> IO (Maybe String)
 callUntilDead mux n = do
   outcome <- outcomeText <$> submitCommand mux usualTerms (tokenRequest n)

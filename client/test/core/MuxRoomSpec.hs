@@ -18,10 +18,10 @@ import Redis.Internal.Protocol.Encode (request)
 import Redis.Value
 import Test.Hspec
 
--- | A caller that waits for room: its thread and what became of it.
+-- | A caller that waits for room: its thread and its outcome.
 data Caller = Caller ThreadId (MVar (Either SomeException (Either Error Value)))
 
--- | Starts callers one after the other, each when the one before it queues.
+-- | Starts callers one after the other, each when the one before it is in the queue.
 queueUp :: Multiplexer -> [Int] -> IO [Caller]
 queueUp mux numbers = do
   already <- gaugeWaiting <$> muxGauges mux
@@ -39,7 +39,7 @@ answeredWith n = \case
   Right (Right (BulkString text)) -> text == token n
   _ -> False
 
--- | A peer that remembers what it heard and answers when the gate is open.
+-- | A peer that records the commands it receives and answers them when the gate is open.
 gated :: MVar () -> IORef [Int] -> Fake -> [Char8.ByteString] -> IO ()
 gated gate heard fake parts = do
   forM_ (drop 1 parts) $ \text -> forM_ (Char8.readInt (Char8.drop 6 text)) $ \(n, _) -> modifyIORef' heard (n :)
@@ -96,7 +96,8 @@ spec = describe "a multiplexer that is full" $ do
       pure end
     mapM takeMVar outcomes
       >>= (`shouldBe` map (\delivery -> Left (TimeoutError (TimeoutFailure delivery (seconds 0.05)))) [MaybeExecuted, MaybeExecuted, NotSent, NotSent, NotSent, NotSent])
-    -- Nobody's reply is lost to the two that timed out in flight.
+    -- The two that timed out in flight still take their own replies, so no other command's reply is
+    -- lost.
     (gaugeWaiting <$> muxGauges mux) >>= (`shouldBe` 0)
     mapM_ (say fake . bulk . token) [1, 2]
     eventually ((== 0) . gaugeInFlight <$> muxGauges mux)
@@ -109,11 +110,11 @@ spec = describe "a multiplexer that is full" $ do
     void (submitCommandAsync mux usualTerms (tokenRequest 0))
     callers <- queueUp mux [1]
     queued <- coarseNanos
-    -- One tick later, what has room at once would begin later.
+    -- Waits for the next tick: a command that found room at once would begin later than 'queued'.
     eventually ((> queued) <$> coarseNanos)
     say fake (bulk (token 0))
     eventually ((== 2) <$> ringTail (muxRing mux))
-    -- What the watchdog goes by.
+    -- The deadline by which the watchdog acts.
     deadline <- pendingDeadline <$> ringPeek (muxRing mux) 1
     deadline `shouldSatisfy` (<= queued + patience)
     say fake (bulk (token 1))
@@ -129,9 +130,9 @@ spec = describe "a multiplexer that is full" $ do
       end <$ forkIO (submitCommand mux usualTerms (request ["ECHO", payload n]) >>= putMVar end . outcomeText)
     eventually $ do
       gauges <- muxGauges mux
-      -- A look at any time: the limit holds.
+      -- The limit holds at any time.
       gaugeQueuedBytes gauges `shouldSatisfy` (<= 8192)
-      -- Some 8 KiB are queued and as much is with the writer.
+      -- About 8 KiB are queued, and as much is with the writer.
       pure (gaugeWaiting gauges > 60 && gaugeWaiting gauges + gaugeInFlight gauges == 100)
     withPeer fake (echoing fake) $ do
       outcomes <- mapM takeMVar ends

@@ -1,4 +1,4 @@
--- | What wakes a connection's reader, and that nothing is slept through.
+-- | What wakes a connection's reader; and that it sleeps through nothing.
 module MuxSleepSpec (spec) where
 
 import Control.Concurrent (forkIO)
@@ -26,7 +26,7 @@ spec = describe "a sleeping connection" $ do
         ask mux n
         sleeps mux
         readerOf mux
-      -- Not quite all: the watchdog's ticks fall in between.
+      -- Not quite all of them: ticks of the watchdog fall in between.
       length (filter (== AsleepUnwatched) without) `shouldSatisfy` (> 250)
       eventually ((== 1) <$> readTVarIO (fakeWatches fake))
 
@@ -42,7 +42,7 @@ spec = describe "a sleeping connection" $ do
     pushes <- newIORef (0 :: Int)
     let settings = polling {muxOnPush = const (modifyIORef' pushes (+ 1))}
     withMux settings goodManners echoing $ \fake mux -> do
-      -- Again if a tick of the watchdog came in between.
+      -- Repeated if a tick of the watchdog came in between.
       eventually (ask mux 0 *> sleeps mux *> ((== AsleepUnwatched) <$> readerOf mux))
       say fake ">1\r\n+news\r\n"
       eventually ((== 1) <$> readIORef pushes)
@@ -65,7 +65,8 @@ spec = describe "a sleeping connection" $ do
     pushes <- newIORef (0 :: Int)
     let settings = polling {muxCommandTimeout = Just 20000000, muxOnPush = const (modifyIORef' pushes (+ 1))}
     withMux settings goodManners echoing $ \fake mux -> do
-      -- The timeout is for short ticks, not for a reply on a busy machine.
+      -- The timeout is there to shorten the ticks; a reply does not take so long even on a busy
+      -- machine.
       (outcomeText <$> submitCommand mux usualTerms {termsPatience = Just 15000000000} (tokenRequest 0)) >>= (`shouldBe` Right (BulkString (token 0)))
       eventually ((== Resting) . wakeupWatchdog <$> withLock mux (wakeup mux))
       forM_ [">1\r\n", "+ne", "ws\r\n"] $ \part -> do
@@ -98,7 +99,7 @@ spec = describe "a sleeping connection" $ do
 
   it "that has not asked is woken by a submitter that sends its command itself" . within 20 $ do
     (fake, mux) <- withoutThreads polling
-    -- As a reader leaves them that thought otherwise about polling a moment before.
+    -- The state that a reader leaves if it decided about polling the other way a moment before.
     void (withLock mux (transition mux (WouldSleep False False)))
     void (submitCommandAsync mux usualTerms (tokenRequest 0))
     heardBytes fake >>= (`shouldSatisfy` (> 0))
@@ -116,7 +117,7 @@ spec = describe "a sleeping connection" $ do
       forM_ [66 .. 2000] (ask mux)
       eventually (wakeupPolls <$> wakeup mux)
   where
-    -- A connection whose threads the test starts, if any.
+    -- A connection without threads; the test starts those that it needs.
     withoutThreads settings = do
       fake <- newFake goodManners 1
       mux <- newOrderCounts >>= newMuxState settings (fakeTransport fake)

@@ -1,4 +1,4 @@
--- | Commands with times of their own, and what ends without a timer's help.
+-- | Commands with time limits of their own, and commands that end without the help of a timer.
 module MuxTimeSpec (spec) where
 
 import Control.Concurrent
@@ -75,7 +75,7 @@ spec = do
 
     it "is waited for although the peer is silent for longer than its limit" . within 20 $ do
       let answer fake = \case
-            -- Busy for many times the limit.
+            -- Busy for many times the silence limit.
             [_, text] -> threadDelay 400000 *> say fake (bulk text)
             _ -> say fake "+PONG\r\n"
       withMux plainSettings {muxSilenceLimit = Just (nanosFromSeconds 0.02)} goodManners answer $ \_ mux -> do
@@ -132,7 +132,7 @@ spec = do
           _ -> False
       awaitGone mux
 
-  -- With reader and writer only: nothing here may wait for a tick.
+  -- With only a reader and a writer: nothing in these tests may wait for a tick.
   describe "a connection whose watchdog does not help" $ do
     it "sends what too few callers have queued for one of them to send it" . within 10 $
       withoutWatchdog plainSettings goodManners $ \fake mux -> do
@@ -154,8 +154,8 @@ spec = do
         withPeer fake (echoing fake) $
           mapM (fmap outcomeText . waitSlotResult) slots >>= (`shouldBe` [Right (BulkString (token n)) | n <- [1 .. 20]])
 
-    -- Between its last look at what is queued and its sleep: it is awake, so nobody
-    -- wakes it, and only it can know (R10).
+    -- The reader is between its last look at the queue and its sleep. It is awake, so no other
+    -- thread wakes it, and only the reader itself can notice the command (R10).
     it "sends what is queued when its reader is about to sleep" . within 10 $ do
       queueing <- newIORef (pure ())
       let once action = writeIORef queueing (pure ()) *> action
@@ -172,7 +172,7 @@ spec = do
           slot <- submitCommandAsync mux usualTerms (tokenRequest n)
           heard [n]
           sleeps mux
-          -- The reply has its reader run once more, and ask once more to be woken.
+          -- The reply makes the reader run once more, and ask once more to be woken.
           writeIORef queueing (once (submitCommandAsync mux usualTerms (tokenRequest (n + 1)) >>= putMVar late))
           say fake (bulk (token n))
           void (waitSlotResult slot)
@@ -251,11 +251,11 @@ spec = do
     given limit = usualTerms {termsPatience = Just (nanosFromSeconds limit :: Nanos)}
     sleeps mux = eventually (asleep . wakeupReader <$> withLock mux (wakeup mux))
 
--- | A connection with a reader and a writer only.
+-- | A connection with only a reader and a writer.
 withoutWatchdog :: MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
 withoutWatchdog = withoutWatchdogOver id
 
--- | The same over another transport, made from the fake one.
+-- | Like 'withoutWatchdog', over another transport that is made from the fake one.
 withoutWatchdogOver :: (Transport -> Transport) -> MuxSettings -> Manners -> (Fake -> Multiplexer -> IO ()) -> IO ()
 withoutWatchdogOver change settings manners action = do
   fake <- newFake manners 1
@@ -265,14 +265,14 @@ withoutWatchdogOver change settings manners action = do
   within 5 (abortMultiplexer mux)
   breaches fake >>= (`shouldBe` [])
 
--- | Starts a thread and returns when it waits for an 'MVar', which is the lock.
+-- | Starts a thread, and returns when the thread waits for an 'MVar', which is the lock.
 blockedOnLock :: IO () -> IO (MVar ())
 blockedOnLock action = do
   end <- newEmptyMVar
   thread <- forkIO (action *> putMVar end ())
   end <$ eventually ((== ThreadBlocked BlockedOnMVar) <$> threadStatus thread)
 
--- | A text that says that it is longer than any memory.
+-- | A text whose length is larger than any memory.
 hugeText :: IO ByteString
 hugeText = do
   nothing <- newForeignPtr_ nullPtr

@@ -1,4 +1,4 @@
--- | The other end of a 'Fake': reads requests, answers as it is told.
+-- | The other end of a 'Fake': it reads requests and answers them as the test wants.
 module Peer
   ( withPeer,
     echoing,
@@ -31,8 +31,7 @@ import Redis.TestKit.Wait (within)
 import Redis.Value
 import Test.Hspec (shouldBe)
 
--- | Runs a peer that hands every request to an action, for as long as the
--- action lasts.
+-- | Runs a peer that passes every request to the given function, while an action runs.
 withPeer :: Fake -> ([ByteString] -> IO ()) -> IO a -> IO a
 withPeer fake answer action = bracket (forkIO (go "")) killThread (const action)
   where
@@ -46,12 +45,12 @@ withPeer fake answer action = bracket (forkIO (go "")) killThread (const action)
         Right (Array parts, rest) -> do
           answer [text | BulkString text <- parts]
           requests rest
-        -- A request that is not whole yet. (What is none at all stays here for
-        -- ever and fails its test by its deadline.)
+        -- An incomplete request. (Bytes that are no request stay here for ever, so their test fails
+        -- by its deadline.)
         _ -> pure bytes
     generous = DecodeLimits {decodeMaxBulk = maxBound `quot` 2, decodeMaxElements = maxBound `quot` 2, decodeMaxDepth = 4}
 
--- | Answers each request with its second part.
+-- | Answers each request with its second word.
 echoing :: Fake -> [ByteString] -> IO ()
 echoing fake = \case
   [_, text] -> say fake (bulk text)
@@ -61,14 +60,14 @@ echoing fake = \case
 bulk :: ByteString -> ByteString
 bulk text = Char8.pack ('$' : show (ByteString.length text) <> "\r\n") <> text <> "\r\n"
 
--- | What nobody else asks for.
+-- | A text that no other command uses.
 token :: Int -> ByteString
 token n = Char8.pack ("token-" <> show n)
 
 tokenRequest :: Int -> Request
 tokenRequest n = request ["ECHO", token n]
 
--- | Limits that no test meets by accident; no timeout, no probe, no polling.
+-- | Limits that no test reaches by accident; no timeout, no probe, no polling.
 plainSettings :: MuxSettings
 plainSettings =
   MuxSettings
@@ -90,8 +89,8 @@ plainSettings =
 openMux :: MuxSettings -> Fake -> IO Multiplexer
 openMux settings fake = openMultiplexer settings (fakeTransport fake)
 
--- | A multiplexer over a fake, with the peer's answer to each request.
--- Afterwards it is closed, and the contract must have been kept.
+-- | Runs an action with a multiplexer over a fake, and the peer's answer to each request.
+-- Afterwards the multiplexer is closed, and the transport's contract must have been kept.
 withMux :: MuxSettings -> Manners -> (Fake -> [ByteString] -> IO ()) -> (Fake -> Multiplexer -> IO a) -> IO a
 withMux settings manners answer action = do
   fake <- newFake manners 1
@@ -104,13 +103,13 @@ withMux settings manners answer action = do
     breaches fake >>= (`shouldBe` [])
     pure result
 
--- | Waits until a condition holds; bounded by 'within' around it.
+-- | Waits until a condition holds. A 'within' around it limits the wait.
 eventually :: IO Bool -> IO ()
 eventually condition = do
   holds <- condition
   unless holds (yield *> eventually condition)
 
--- | For comparing.
+-- | An outcome in a form that can be compared.
 outcomeText :: Outcome -> Either Error Value
 outcomeText = \case
   Reply value -> Right value

@@ -1,10 +1,9 @@
--- | A thread that the runtime moves to another capability changes to that
--- capability's connection, but only when nothing of its own is in flight.
+-- | A thread that the runtime moves to another capability changes to that capability's connection,
+-- but only when it has nothing in flight.
 --
--- The server is stopped while the thread submits and is moved about, so that its
--- commands are in flight with certainty. A pool that let them go over two
--- connections would have those after a second move read together with those
--- before the first.
+-- The server is stopped while the thread submits and is moved, so that its commands are certainly
+-- in flight. If a pool let them use two connections, the server would read the commands after a
+-- second move together with those before the first.
 module PoolOrderSpec (spec) where
 
 import Control.Concurrent
@@ -49,7 +48,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
             arrivalText listed === Right (Array (map numbered [1 .. count]))
           ]
 
-  -- The other thread keeps its connection busy, so whoever was sent there would wait.
+  -- The other thread keeps its connection busy, so a command that was sent there would wait.
   it "does not move a thread that waits for its replies because of another thread's commands" . within 25 $
     withServer defaultServerOptions $ \server ->
       withPoolOf id server $ \pool -> do
@@ -78,8 +77,8 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
           (,) <$> (outcomeText <$> waitSlotResult first) <*> pure (arrivalText answer)
         said `shouldBe` (Right (Integer 1), Right (Integer 2))
 
-  -- Two others that count as the same thread have theirs on the other connection, so
-  -- that there it may have some as well.
+  -- Two other threads that share its cell have commands on the other connection, so that the thread
+  -- may have some there, too.
   it "has a thread wait for its reply where it certainly has commands in flight, and not where it only may have some" . within 20 $
     withServer defaultServerOptions $ \server ->
       withPoolOf (setSilenceLimit Nothing) server $ \pool -> do
@@ -119,9 +118,8 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         takeMVar end >>= (`shouldBe` Right (SimpleString "PONG"))
         mapM_ waitSlotResult [first, second]
 
-  -- Threads that count as one are brought to have two commands on a connection
-  -- each: the first two wait for room on their own, and so are not counted yet when
-  -- the others look.
+  -- Threads that share one cell get two commands on each connection: the first two wait for room on
+  -- their own connection, and so are not yet counted when the others look.
   it "waits for commands that may be a thread's no longer than a command may take, and says that nothing was sent" . within 25 $
     withServer defaultServerOptions $ \server ->
       withPoolOf (setCommandTimeout (Just (seconds 1.5)) . setLimits defaultLimits {limitInFlight = 2}) server $ \pool -> do
@@ -147,7 +145,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
         again <- onCapability 0 (whenCellIs shared (submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult))
         outcomeText again `shouldBe` Right (SimpleString "PONG")
 
-  -- Both connections' time is over, and no new one can be had.
+  -- The time of both connections is over, and no new connection can be opened.
   it "keeps a thread that submits many commands to a frozen server for no longer than one command and one attempt to connect may take" . within 25 $
     withServer defaultServerOptions $ \server ->
       withPoolOf (setCommandTimeout (Just (seconds 1)) . setConnectTimeout (seconds 1) . setLimits defaultLimits {limitInFlight = 100}) server $ \pool -> do
@@ -163,7 +161,7 @@ spec = describe "a pool of several connections" . beforeAll_ (setNumCapabilities
     withServer defaultServerOptions $ \server ->
       withPoolOf (setConnectTimeout (seconds 1) . setBackoff defaultBackoff {backoffFirst = milliseconds 10, backoffCap = milliseconds 10}) server $ \pool -> bracket_ (freeze server) (thaw server) $ do
         first <- submitToNodeAsync pool Nothing (request ["PING"]) >>= waitSlotResult
-        -- For longer than an attempt takes, and many times the backoff.
+        -- For longer than an attempt takes, and for many times the backoff.
         end <- (+ 1.5) <$> getMonotonicTime
         let goOn longest = do
               begun <- getMonotonicTime
@@ -183,20 +181,21 @@ arrivalText = \case
   Plain value -> Right value
   Troubled outcome _ -> outcomeText outcome
 
--- | What a thread does: submits so many commands without waiting for a reply, by
--- themselves or together, and meets with something.
+-- | One part of a script: the thread submits this many commands without waiting for a reply, one by
+-- one or as one run, and then one of the ends happens.
 data Part = Part {partCommands :: Int, partTogether :: Bool, partEnd :: End}
   deriving stock (Eq, Show)
 
 data End
   = GoesOn
   | IsMoved
-  | -- | Until all its commands have been answered: then it may change.
+  | -- | The thread waits until all its commands have been answered. After that it may change the
+    -- connection.
     Waits
   deriving stock (Eq, Show)
 
--- | Begins with a move while commands are in flight, and has more commands after
--- it: a script without shows nothing.
+-- | A script that begins with a move while commands are in flight, and has more commands after it.
+-- A script without these shows nothing.
 anyScript :: Gen [Part]
 anyScript = (:) <$> part (pure IsMoved) <*> (choose (1, 6) >>= (`vectorOf` part anyEnd))
   where
@@ -208,8 +207,8 @@ shrinkPart part@Part {partCommands, partTogether} =
   [part {partCommands = fewer} | fewer <- shrink partCommands, fewer > 0]
     <> [part {partTogether = False} | partTogether]
 
--- | Carries a script out while the server is stopped, which goes on only while
--- the thread waits. What becomes of the commands, in their order.
+-- | Performs a script while the server is stopped; the server runs only while the thread waits.
+-- Returns the commands' slots, in order.
 perform :: Server -> MultiplexPool -> [Part] -> IO [ResponseSlot]
 perform server pool = go 1 0
   where
@@ -219,7 +218,7 @@ perform server pool = go 1 0
         let encoded = [request ["RPUSH", listKey, Char8.pack (show n)] | n <- take partCommands [next :: Int ..]]
             submitted = unanswered + partCommands
         slots <- if partTogether then together encoded else mapM (submitToNodeAsync pool Nothing) encoded
-        -- Else a move shows nothing.
+        -- Otherwise a move shows nothing.
         inFlight `shouldReturn` submitted
         left <- case partEnd of
           GoesOn -> pure submitted
@@ -237,7 +236,7 @@ listKey = "order"
 numbered :: Int -> Value
 numbered = BulkString . Char8.pack . show
 
--- | Of a server of its own.
+-- | Runs an action with a server of its own and a pool whose two connections are open.
 withOpenPool :: ((Server, MultiplexPool) -> IO ()) -> IO ()
 withOpenPool action =
   withServer defaultServerOptions $ \server ->
@@ -257,7 +256,7 @@ withPoolOf change server = bracket open (closeMultiplexPool 0)
       let setup = ConnectionSetup {setupConfig = config, setupConnector = connector, setupCredentials = credentials, setupTally = tally, setupOnPush = \_ _ -> pure (), setupOnUntracked = Nothing}
       newMultiplexPool setup ForPrimary (const (pure ())) (TcpEndpoint (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
--- | A stopped server accepts no new connection.
+-- | Opens both connections beforehand, because a stopped server accepts no new connection.
 openBoth :: MultiplexPool -> IO ()
 openBoth pool = forM_ [0, 1] $ \place -> do
   said <- newEmptyMVar
@@ -267,7 +266,7 @@ openBoth pool = forM_ [0, 1] $ \place -> do
     Right other -> expectationFailure (show other)
     Left failure -> throwIO failure
 
--- | In a thread that the runtime may move, which a test's own may not be.
+-- | Runs an action in a thread that the runtime may move. It may not move a test's own thread.
 inThread :: IO a -> IO a
 inThread action = do
   end <- newEmptyMVar
@@ -281,8 +280,8 @@ onCapability place action = do
   _ <- mask_ (forkOnWithUnmask place (\unmask -> try (unmask action) >>= putMVar end))
   takeMVar end >>= either (\failure -> throwIO (failure :: SomeException)) pure
 
--- | Runs an action in another thread whose commands are counted in the same cell, on
--- the same capability.
+-- | Runs an action in a thread whose commands are counted in the same cell as the given one's, but
+-- under another key, on the same capability.
 whenCellIs :: OrderKey -> IO a -> IO a
 whenCellIs key action = do
   mine <- orderKeyOf <$> myThreadId
@@ -298,8 +297,8 @@ waitUntil condition = condition >>= \holds -> unless holds (yield >> waitUntil c
 here :: IO Int
 here = fst <$> (myThreadId >>= threadCapability)
 
--- | Makes the runtime move the calling thread to another capability: one that
--- must stay keeps this one busy, so the idle one is given the calling thread.
+-- | Makes the runtime move the calling thread to another capability. A thread that must stay keeps
+-- this capability busy, so the runtime gives the calling thread to an idle one.
 moveAway :: IO ()
 moveAway = do
   place <- here

@@ -1,4 +1,4 @@
--- | Reading many messages of one channel gives what reading them one by one gives.
+-- | Decoding many messages of one channel together gives the same as decoding them one by one.
 module RepeatedSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -34,7 +34,7 @@ spec = describe "messages that repeat" $ do
       (values, _) <- received (ByteString.concat items <> broken <> "+OK\r\n") []
       pure (either (const "refused") show values === either (const "refused") (show . map Just) (allOf (ByteString.concat items <> broken <> "+OK\r\n")))
 
--- | One by one, up to what is not whole.
+-- | Decodes the values one by one, up to the first incomplete one.
 allOf :: ByteString -> Either String [Value]
 allOf bytes
   | ByteString.null bytes = Right []
@@ -46,7 +46,7 @@ allOf bytes
 valueOf :: ByteString -> Maybe Value
 valueOf bytes = either (const Nothing) (Just . fst) (decodeBytes limits bytes)
 
--- | Values, and how many of them were told as a repetition.
+-- | The values, and how many of them the decoder reported as repetitions.
 received :: ByteString -> [Int] -> IO (Either String [Maybe Value], Int)
 received stream cuts = go 0 startFrames Nothing [] 0 (cuts <> [ByteString.length stream])
   where
@@ -92,7 +92,7 @@ genPayload =
       (1, pure (message "news" "inner"))
     ]
 
--- | What begins as a message does.
+-- | Bytes that begin like a message, but are none or are incomplete.
 genBroken :: Gen ByteString
 genBroken = do
   let begun = ">3\r\n" <> bulk "message" <> bulk "news"

@@ -1,4 +1,5 @@
--- | The queue of those who wait for room, by itself: who is called, and what it costs.
+-- | The queue of callers that wait for room, by itself: which callers it calls, and what that
+-- costs.
 module RoomQueueSpec (spec) where
 
 import Control.Concurrent
@@ -21,7 +22,8 @@ spec = describe "the queue for room" $ do
       callWhile queue fits
       called waiters `shouldReturn` [Just ComeIn, Nothing, Nothing]
       waitingForRoom queue `shouldReturn` 3
-      -- Once it is taken it is no promise any more, and the caller counts it itself.
+      -- Once the caller has taken its room, the room is no longer promised, and the caller counts
+      -- it itself.
       mapM_ (takePromised queue) (take 1 waiters)
       callWhile queue fits
       called (drop 1 waiters) `shouldReturn` [Just ComeIn, Nothing]
@@ -33,7 +35,7 @@ spec = describe "the queue for room" $ do
     waiters <- replicateM 2 (joinQueue queue wish)
     callWhile queue one
     mapM_ (leaveQueue queue) (take 1 waiters)
-    -- A second time changes nothing.
+    -- Leaving a second time changes nothing.
     mapM_ (leaveQueue queue) (take 1 waiters)
     waitingForRoom queue `shouldReturn` 1
     callWhile queue one
@@ -80,7 +82,7 @@ spec = describe "the queue for room" $ do
     gone <- replicateM many (joinQueue queue wish)
     kept <- replicateM (many + 1) (joinQueue queue wish)
     mapM_ (leaveQueue queue) gone
-    -- Goes over their places.
+    -- This goes over the places of the waiters that have left.
     callWhile queue one
     called (take 1 kept) `shouldReturn` [Just ComeIn]
     cost (mapM_ (leaveQueue queue) (take 10 (drop 1 kept))) >>= (`shouldSatisfy` (< 200000))
@@ -89,7 +91,7 @@ spec = describe "the queue for room" $ do
     one commands _ more _ = commands + more <= 1
     many = 5000 :: Int
 
--- | What each has been told since, without waiting for it.
+-- | The call that each waiter has received, without waiting for one.
 called :: [Waiter] -> IO [Maybe Call]
 called = mapM $ \waiter -> do
   end <- newEmptyMVar
@@ -101,7 +103,7 @@ called = mapM $ \waiter -> do
             _ -> yield *> look
     look
 
--- | Bytes that the thread allocates for an action.
+-- | The number of bytes that the thread allocates for an action.
 cost :: IO () -> IO Int64
 cost action = do
   result <- newIORef ()

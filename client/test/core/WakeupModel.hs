@@ -1,9 +1,9 @@
--- | The parties of one connection as small programs around the very step that the
--- real threads drive, and around a socket that holds one command. Each program
--- follows its driver in the library: what that does under the lock is one action
--- here, and so is each thing that it does without the lock.
+-- | A model of the parties of one connection: small programs around the very step that the real
+-- threads drive, and around a socket that holds one command. Each program follows its driver in the
+-- library. What the driver does under the lock is one action here, and so is each thing that it
+-- does without the lock.
 --
--- What is left out: time limits, pushes, replies in parts.
+-- The model leaves out time limits, pushes, and replies in parts.
 module WakeupModel
   ( -- * The world
     World (..),
@@ -56,15 +56,16 @@ data Rule
   | R16DeathWakesWriter
   | R16DeathWakesWatchdog
   | R17EndAwaitsSender
-  | -- | The reader's own: it forgets what woke it before it looks, not after.
+  | -- | The reader's own: it empties its wake-up variable before it looks, not after.
     ReaderForgetsFirst
-  | -- | The reader's own: under the lock, before it sleeps, it calls whom there is room for.
+  | -- | The reader's own: under the lock, before it sleeps, it calls the callers for which there is
+    -- room.
     ReaderAdmitsBeforeSleep
-  | -- | The reader's own: at the end it calls everybody who waits for room.
+  | -- | The reader's own: at the end it calls all callers that wait for room.
     EndCallsEverybody
   deriving stock (Eq, Show, Enum, Bounded)
 
--- | The step, without a rule or with all.
+-- | The step without one rule, or with all rules.
 stepWithout :: Maybe Rule -> Event -> Wakeup -> Step
 stepWithout dropped event before = case (dropped, event) of
   (Just R1QueuedWakesWatchdog, Queued _ _) -> after {stepWakes = stepWakes after `without` wakingWatchdog, stepState = setWatchdog (wakeupWatchdog before) (stepState after)}
@@ -96,15 +97,15 @@ stepWithout dropped event before = case (dropped, event) of
     readerSleepsOn = after {stepWakes = stepWakes after `without` wakingReader, stepState = setReader (wakeupReader before) (stepState after)}
     asIf change restore = let other = step event (change before) in other {stepState = restore (stepState other)}
 
--- | A caller, the reader, and so on: where its program stands, how much of its block
--- is left, and whom it has yet to wake.
+-- | A caller, the reader, or another party: the place in its program, how much of its block is
+-- left, and which threads it still has to wake.
 data Party doing = Party
   { doing :: doing,
     units :: Int,
     owes :: Wakes
   }
 
--- | A caller's program.
+-- | The places in a caller's program.
 data Doing = Ready | Joining | Queueing | CalledIn | Sends | FindsFull | SendFails | TellsDeath | Releases | WakesOthers | WaitsForReply | Finished
   deriving stock (Eq, Enum)
 
@@ -140,44 +141,44 @@ data Watching = Pauses | WatchdogWakes | Rests | WatchdogGone
 data Ending = NothingYet | EnderWakes | EnderDone
   deriving stock (Eq, Enum)
 
--- | Everything.
+-- | The whole state of the model.
 data World = World
   { machine :: Wakeup,
-    -- | Commands in flight at most.
+    -- | The most commands that may be in flight.
     room :: Int,
-    -- | Somebody keeps the lock over more than one action.
+    -- | A party keeps the lock over more than one action.
     locked :: Bool,
-    -- | Each with the commands that it has yet to submit.
+    -- | Each caller with the number of commands that it has yet to submit.
     callers :: [(Party Doing, Int)],
     reader :: Party Reading,
-    -- | Whether it parks with a request to be woken by the socket.
+    -- | Whether the reader has the socket watched when it parks.
     watched :: Bool,
     writer :: Party Writing',
     leftover :: Int,
     watchdog :: Party Watching,
     ender :: Party Ending,
     readerWake, writerWake, watchdogWake :: Bool,
-    -- | Whether a request to be woken by the socket stands.
+    -- | Whether the socket will wake the reader.
     armed :: Bool,
-    -- | Whose the commands in flight are, oldest first.
+    -- | The callers of the commands in flight, oldest first.
     ring :: [Int],
-    -- | Who waits for room.
+    -- | The callers that wait for room, in order.
     queue :: [Int],
-    -- | Commands that the server has yet to read, and replies that the reader has.
+    -- | Commands that the server has yet to read, and replies that the reader has yet to read.
     wire, inbox :: Int,
     hungUp, shutDown, closed :: Bool
   }
 
--- | What is searched.
+-- | The parameters of a search.
 data Scenario = Scenario
   { -- | Whether the reader would poll when it is woken.
     scenarioPolls :: Bool,
     -- | Whether the connection may end.
     scenarioMayEnd :: Bool,
-    -- | Commands in flight at most.
+    -- | The most commands that may be in flight.
     scenarioRoom :: Int,
-    -- | How many commands each caller submits. The first does not wait for its replies
-    -- before it submits again, the second does.
+    -- | How many commands each caller submits. The first caller does not wait for its replies
+    -- before it submits again; the second does.
     scenarioCommands :: [Int]
   }
   deriving stock (Show)
@@ -212,17 +213,17 @@ start Scenario {scenarioPolls, scenarioMayEnd, scenarioRoom, scenarioCommands} =
 idleIn :: doing -> Party doing
 idleIn what = Party {doing = what, units = 0, owes = wakingNobody}
 
--- | Who acts.
+-- | Who performs an action.
 data Actor
   = -- | A thread of this program, or the runtime.
     Us
   | Server
   | Timer
-  | -- | Whoever ends the connection, or the peer that hangs up.
+  | -- | The thread that ends the connection, or the peer that hangs up.
     TheEnd
   deriving stock (Eq, Show)
 
--- | All that may happen next.
+-- | All actions that may happen next, each with the world after it.
 actions :: Maybe Rule -> World -> [(Actor, World)]
 actions dropped world =
   map (fmap settled) . concat $
@@ -235,11 +236,10 @@ actions dropped world =
       [(Server, world {wire = wire world - 1, inbox = inbox world + 1}) | wire world > 0, not (hungUp world), not (shutDown world)]
     ]
 
--- | What a thread does by itself, that nobody else sees and that changes nothing for the
--- others, happens at once: any order with other actions comes to the same.
+-- | Performs at once every action of a thread that no other thread sees and that changes nothing
+-- for the others: any order with other actions has the same result.
 --
--- What no longer matters is forgotten: after the end, what was on the wire, and what the
--- buffer holds.
+-- It also forgets what no longer matters: after the end, the bytes on the wire and in the buffer.
 settled :: World -> World
 settled given =
   world
@@ -276,7 +276,7 @@ locking dropped event world = (after, world {machine = stepState after})
   where
     after = stepWithout dropped event (machine world)
 
--- | Wakes whom a party owes it.
+-- | Wakes the threads that a party owes a wake-up.
 waking :: Wakes -> World -> World
 waking wakes world =
   world
@@ -290,7 +290,7 @@ waking wakes world =
 unsentIn :: World -> Int
 unsentIn = wakeupUnsent . machine
 
--- | Calls those that there is room for.
+-- | Calls the waiting callers for which there is room.
 admit :: World -> World
 admit world = case queue world of
   next : rest
@@ -314,7 +314,7 @@ callerActions dropped index world = case doing party of
     | left == 0 || locked world -> []
     | wakeupLife (machine world) /= Open -> [refused]
     | null (queue world) && length (ring world) < room world && promised world == 0 -> appended world
-    -- The queue is joined in the same hold of the lock, but the reader may take a
+    -- The real caller joins the queue in the same hold of the lock, but the reader may take a
     -- command from the ring in between.
     | otherwise -> [become Joining world {locked = True}]
   Joining -> [become Queueing world {locked = False, queue = queue world <> [index]}]
@@ -467,8 +467,8 @@ watchdogActions dropped world = case doing party of
     looks = (become (if alive then Pauses else WatchdogGone) world) {watchdogWake = False}
     become what next = next {watchdog = (watchdog next) {doing = what}}
 
--- | The peer may hang up at any time, and the connection may be closed, at once or
--- when nothing is in flight: one of them, once.
+-- | The possible ends: the peer may hang up at any time, and the connection may be closed, at once
+-- or when nothing is in flight. One of these happens, once.
 enderActions :: Maybe Rule -> World -> [(Actor, World)]
 enderActions dropped world = case doing (ender world) of
   NothingYet ->
@@ -483,22 +483,22 @@ enderActions dropped world = case doing (ender world) of
   EnderWakes -> [(Us, (waking (owes (ender world)) world) {ender = idleIn EnderDone})]
   EnderDone -> []
 
--- | How many write to the socket.
+-- | The number of parties that write to the socket.
 sendingAtOnce :: World -> Int
 sendingAtOnce world =
   length [() | (party, _) <- callers world, doing party `elem` [Sends, FindsFull]]
     + length [() | doing (reader world) `elem` [ReaderSends, ReaderFindsFull]]
     + length [() | doing (writer world) `elem` [WriterSends, WriterBlocked] || leftover world > 0]
 
--- | Whether the descriptor was freed while somebody may still use it.
+-- | Whether the descriptor was freed while a party may still use it.
 closedTooEarly :: World -> Bool
 closedTooEarly world = closed world && sendingAtOnce world > 0
 
--- | A world in two words.
+-- | A world packed into two words.
 data Key = Key {-# UNPACK #-} Int {-# UNPACK #-} Int
   deriving stock (Eq, Ord)
 
--- | Different for different worlds.
+-- | The key of a world. Different worlds have different keys.
 keyOf :: World -> Key
 keyOf world =
   Key

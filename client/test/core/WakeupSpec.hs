@@ -1,15 +1,15 @@
--- | The wake-up of "Redis.Internal.Network.Wakeup", searched to the end.
+-- | An exhaustive search of the wake-up in "Redis.Internal.Network.Wakeup".
 --
--- The model is searched breadth first, until no new state is found: two callers,
--- one that waits for its replies and one that does not, the reader, the writer, the
--- watchdog, a server, and an end of the connection at any moment or none. The model
--- allows two commands in flight, so callers wait for room as well.
+-- The test searches the model breadth first, until it finds no new state. The model has two
+-- callers, one that waits for its replies and one that does not, the reader, the writer, the
+-- watchdog, a server, and an end of the connection at any moment or none. It allows two commands in
+-- flight, so callers wait for room as well.
 --
 -- What must hold of each state:
 --
 -- * At most one party writes to the socket, and nobody after the descriptor was freed.
 -- * When nothing can happen any more but that a timer fires, everything is done: every
---   caller has been answered or told, nothing is unsent, and after an end every thread is
+--   caller has its reply or an error, nothing is unsent, and after an end every thread is
 --   gone. There is one exception. A reader that sleeps unwatched, with nothing in flight,
 --   does not see the peer hang up before the timer fires; then the timer must fire.
 -- * When it is the server's turn and nobody else's, the watchdog does not rest.
@@ -35,15 +35,15 @@ spec = describe "the wake-up" $ do
     it ("loses no wake and lets two never send at once, in any order of events, for " <> show scenario) $ do
       let found = search Nothing (start scenario)
       foundProblem found `shouldBe` Nothing
-      -- All of them. With other numbers the model has changed.
+      -- The search finds all states. If these numbers differ, the model has changed.
       (foundStates found, foundDepth found) `shouldBe` size
 
   forM_ [minBound .. maxBound] $ \rule ->
     it ("needs the rule " <> show rule) $
-      -- In the smallest world that shows it.
+      -- Searched in the smallest world that shows the problem.
       mapMaybe (foundProblem . search (Just rule) . start) (smaller <> map fst scenarios) `shouldSatisfy` not . null
   where
-    -- Each with its states, and the most actions that it takes to come to one.
+    -- Each with the number of its states, and the most actions that it takes to reach one.
     scenarios =
       [ (Scenario {scenarioPolls = False, scenarioMayEnd = False, scenarioRoom = 2, scenarioCommands = [2, 1]}, (43231, 52)),
         (Scenario {scenarioPolls = True, scenarioMayEnd = False, scenarioRoom = 2, scenarioCommands = [2, 1]}, (119459, 77)),
@@ -57,11 +57,11 @@ spec = describe "the wake-up" $ do
           scenarioPolls <- [False, True]
       ]
 
--- | What a search has found.
+-- | The result of a search.
 data Found = Found
   { foundProblem :: Maybe Problem,
     foundStates :: Int,
-    -- | The most actions that it takes to come to a state.
+    -- | The most actions that it takes to reach a state.
     foundDepth :: Int
   }
 
@@ -71,24 +71,24 @@ data Problem
   | -- | Nothing can happen any more, and something is not done.
     NeverDone
   | WatchdogRestsInFlight
-  | -- | It never comes to an end.
+  | -- | From some state no end can be reached.
     GoesRound
   deriving stock (Eq, Show)
 
--- | What has been seen of a search.
+-- | The progress of a search.
 data Seen = Seen
   { -- | Every state, with its number.
     seenStates :: Map Key Int,
-    -- | From which states each can be come to, without a timer.
+    -- | For each state, the states from which it can be reached without a timer.
     seenBefore :: IntMap [Int],
-    -- | States at which nothing moves.
+    -- | The states at which nothing moves.
     seenEnds :: [Int],
-    -- | Those that have not been looked at yet.
+    -- | The states that have not been looked at yet.
     seenFresh :: [(Int, World)],
     seenProblem :: Maybe Problem
   }
 
--- | Searches all that can follow.
+-- | Searches all states that can follow.
 search :: Maybe Rule -> World -> Found
 search dropped from = go 0 Seen {seenStates = Map.singleton (keyOf from) 0, seenBefore = IntMap.empty, seenEnds = [], seenFresh = [(0, from)], seenProblem = Nothing}
   where
@@ -117,7 +117,7 @@ search dropped from = go 0 Seen {seenStates = Map.singleton (keyOf from) 0, seen
           | moves actor = IntMap.insertWith (<>) target [number] (seenBefore seen)
           | otherwise = seenBefore seen
 
--- | What is wrong with a state, given all that can follow.
+-- | The problems of a state, given all actions that can follow.
 problems :: World -> [(Actor, World)] -> [Problem]
 problems world next =
   [SendTogether | sendingAtOnce world > 1]
@@ -125,11 +125,11 @@ problems world next =
     <> [NeverDone | null [() | (actor, _) <- next, moves actor], not (done world || timerHelps world next)]
     <> [WatchdogRestsInFlight | null [() | (Us, _) <- next], not (null (ring world)), doing (watchdog world) == Rests]
 
--- | Whether it acts by itself, without a timer.
+-- | Whether the actor acts by itself, without a timer.
 moves :: Actor -> Bool
 moves actor = actor == Us || actor == Server
 
--- | Nothing is left to do.
+-- | Whether nothing is left to do.
 done :: World -> Bool
 done world =
   and [doing party == Finished | (party, _) <- callers world]
@@ -140,7 +140,8 @@ done world =
     over = hungUp world || shutDown world || wakeupLife (machine world) /= Open
     gone = doing (reader world) == ReaderGone && doing (writer world) == WriterGone && doing (watchdog world) == WatchdogGone
 
--- | Only the peer's end is not seen, and the watchdog is about to have it seen.
+-- | Whether only the peer's hang-up has not been noticed, and the watchdog is about to make the
+-- reader notice it.
 timerHelps :: World -> [(Actor, World)] -> Bool
 timerHelps world next =
   hungUp world
@@ -151,7 +152,7 @@ timerHelps world next =
   where
     woken later = Step {stepState = machine later, stepAnswer = Leave, stepWakes = owes (watchdog later)}
 
--- | Whether there are states from which none of those ends can be reached.
+-- | 'GoesRound' if there are states from which none of those ends can be reached.
 goesRound :: Int -> IntMap [Int] -> [Int] -> Maybe Problem
 goesRound count leading ends = if IntSet.size (back (IntSet.fromList ends) ends) == count then Nothing else Just GoesRound
   where

@@ -1,9 +1,8 @@
--- | Whether every command that servers know is offered, and how.
+-- | Whether and how the library offers every command that servers know.
 --
--- A command is typed if it is among the cases that the tests run
--- ("Redis.CommandCases"), so nobody has to note it. It is scoped to a connection if the
--- library says so itself. What is refused has a reason here. All others are missing,
--- which is an error.
+-- A command is typed if it is among the cases that the tests run ("Redis.CommandCases"), so no list
+-- has to name it. It needs a connection of its own if the library itself says so. Each refused
+-- command has its reason here. All other commands are missing, which is an error.
 module Coverage
   ( Offer (..),
     Covered (..),
@@ -29,28 +28,28 @@ import Redis.CommandCases (cases)
 import Redis.Internal.Protocol.CommandTable
 import Redis.Internal.Protocol.CommandTable.Documentation
 
--- | How a command is offered.
+-- | How the library offers a command.
 data Offer
   = -- | By these functions, the plain form first.
     Typed (NonEmpty String)
-  | -- | By these; it gets a connection of its own.
+  | -- | By these functions, on a dedicated connection.
     TypedBlocking (NonEmpty String)
-  | -- | Where a connection is held, in this way.
+  | -- | On a connection that the caller holds, in this way.
     OnConnection String
   | -- | Not at all, for this reason.
     Refused String
-  | -- | Nobody has decided.
+  | -- | There is no decision about it.
     Missing
   deriving stock (Eq, Show)
 
--- | A command, what servers say of it, and how it is offered.
+-- | A command, its documentation by the servers, and how the library offers it.
 data Covered = Covered
   { coveredEntry :: CommandEntry,
     coveredDocs :: Maybe Documentation,
     coveredOffer :: Offer
   }
 
--- | Every command, by name; those that only have subcommands are none.
+-- | Every command, by name, except those that only contain subcommands.
 covered :: [Covered]
 covered =
   [ Covered {coveredEntry, coveredDocs, coveredOffer = offer coveredEntry coveredDocs}
@@ -69,7 +68,7 @@ offer entry docs
   where
     name = entryName entry
 
--- | The functions that make each command, in the order of the cases.
+-- | The functions that make each command, the shortest name first.
 typed :: Map ByteString (NonEmpty String)
 typed =
   Map.mapMaybe (NonEmpty.nonEmpty . sortOn length . nub) . Map.fromListWith (flip (<>)) $
@@ -81,11 +80,11 @@ typed =
 missing :: [Covered] -> [ByteString]
 missing those = [entryName (coveredEntry one) | one <- those, coveredOffer one == Missing]
 
--- | By group, in the order of their names.
+-- | The commands by group, in the order of the groups' names.
 byGroup :: [Covered] -> [(ByteString, [Covered])]
 byGroup those = Map.toList (Map.fromListWith (flip (<>)) [(maybe "unknown" docGroup (coveredDocs one), [one]) | one <- those])
 
--- | What is refused, and why.
+-- | The refused commands, with the reasons.
 refused :: [(ByteString, String)]
 refused =
   [ ("CLUSTER|SYNCSLOTS", "Between nodes that move slots."),
@@ -98,8 +97,8 @@ refused =
     ("SYNC", "Between a replica and its primary: `withWire` speaks it.")
   ]
 
--- | Of those that concern a connection: what is offered in another way than by 'raw' on
--- a connection that is lent.
+-- | Commands that concern a connection, and that the library offers in another way than by 'raw' on
+-- a dedicated connection.
 otherwiseOffered :: [(ByteString, String)]
 otherwiseOffered =
   [ ("DISCARD", "`watching`"),
@@ -108,7 +107,7 @@ otherwiseOffered =
     ("UNWATCH", "`watching`"),
     ("WATCH", "`watching`")
   ]
-    -- It is answered by no reply.
+    -- No reply answers it.
     <> [("CLIENT|REPLY", "`withWire`, as bytes")]
     <> [(name, "`withSubscription`") | name <- ["PSUBSCRIBE", "SSUBSCRIBE", "SUBSCRIBE"]]
     <> [(name, "`unsubscribe`") | name <- ["PUNSUBSCRIBE", "SUNSUBSCRIBE", "UNSUBSCRIBE"]]

@@ -1,4 +1,4 @@
--- | Says whether every command that servers know is offered, and writes
+-- | Says whether the library offers every command that servers know, and writes
 -- @docs/commands.md@. Without arguments it is a test suite.
 --
 -- > coverage write FILE    prints the table and writes the page; fails if one is missing

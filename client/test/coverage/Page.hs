@@ -1,4 +1,4 @@
--- | What "Coverage" found, for people: a table by group for the terminal, and
+-- | The result of "Coverage" for people: a table by group for the terminal, and
 -- @docs/commands.md@.
 module Page (summary, page) where
 
@@ -16,7 +16,7 @@ import Redis.Internal.Protocol.CommandTable.Merge (Merge (..))
 import Redis.Internal.Protocol.CommandTable.Policy (Answerer (..), whereAnswered)
 import Redis.Internal.Protocol.KeySpec (FindKeys (..), KeySpec (..))
 
--- | A line for each group, one for all, and one for each that is missing.
+-- | A line for each group, one for all commands, and one for each missing command.
 summary :: [Covered] -> [String]
 summary those =
   row ("group" : columns) :
@@ -35,7 +35,7 @@ summary those =
     isScoped = \case OnConnection _ -> True; _ -> False
     isRefused = \case Refused _ -> True; _ -> False
 
--- | The whole of @docs/commands.md@.
+-- | The whole text of @docs/commands.md@.
 page :: [Covered] -> String
 page those = unlines (introduction <> concatMap section (byGroup those))
 
@@ -103,7 +103,7 @@ line Covered {coveredEntry, coveredDocs, coveredOffer} =
       _ -> inCluster coveredEntry
     cell = concatMap (\char -> if char == '|' then "\\|" else [char])
 
--- | A subcommand's name as it is typed.
+-- | A command's name as a user types it, with spaces before subcommands.
 spaced :: ByteString -> ByteString
 spaced = Char8.map (\char -> if char == '|' then ' ' else char)
 
@@ -113,7 +113,7 @@ since Documentation {docSince, docServers} = case (versionOf "redis", versionOf 
   (Just one, Just other) -> "Redis " <> one <> ", Valkey " <> other
   (Just one, Nothing) -> "Redis " <> one
   (Nothing, Just other) -> "Valkey " <> other
-  -- The servers do not say; these have it.
+  -- The servers' documentation gives no version, so this lists the servers that have the command.
   (Nothing, Nothing) -> intercalate ", " (map (serverName . Char8.unpack) docServers)
   where
     serverName = \case
@@ -121,7 +121,7 @@ since Documentation {docSince, docServers} = case (versionOf "redis", versionOf 
       [] -> ""
     versionOf family = Char8.unpack <$> lookup family docSince
 
--- | Where it goes by itself.
+-- | The node to which the client sends the command by itself.
 inCluster :: CommandEntry -> String
 inCluster entry
   | changesConnection entry = "the node of the connection"

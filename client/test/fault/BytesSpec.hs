@@ -1,4 +1,4 @@
--- | Replies in pieces, replies that are none, and very large ones.
+-- | Replies in pieces, invalid replies, and very large replies.
 module BytesSpec (spec) where
 
 import Control.Concurrent.STM
@@ -131,7 +131,7 @@ spec = do
         tally <- underLoadOf 4 server (setCommandTimeout (Just (seconds 30)) (addressed server)) $ \client _ -> do
           run client (Commands.set "large" large)
           found <- run client (Commands.get "large")
-          -- Not compared by the expectation, which would print it.
+          -- Compared here, because the expectation would print the value.
           (found == Just large) `shouldBe` True
         tallyMaybe tally `shouldBe` 0
 
@@ -150,7 +150,7 @@ spec = do
 large :: ByteString
 large = ByteString.concat (replicate (64 * 1024) (ByteString.pack (take 1024 (cycle [0 .. 250]))))
 
--- | What the server answers to @DEBUG PROTOCOL@, as values.
+-- | The server's replies to @DEBUG PROTOCOL@, as values.
 resp3 :: [(ByteString, Value)]
 resp3 =
   [ ("string", BulkString "Hello World"),
@@ -167,7 +167,7 @@ resp3 =
     ("false", Boolean False)
   ]
 
--- | What no server says.
+-- | Bytes that no server sends.
 hostile :: [(String, ByteString)]
 hostile =
   [ ("an unknown type", "?\r\n"),

@@ -1,4 +1,4 @@
--- | Reads that are kept, while something breaks.
+-- | The cache while something breaks.
 module CacheSpec (spec) where
 
 import Control.Concurrent.Async (async, cancel, forConcurrently, mapConcurrently, replicateConcurrently, wait, withAsync)
@@ -41,7 +41,8 @@ spec = do
           _ <- Server.command server ["SET", "k", value]
           eventuallyReturns 5 (Right (Just value)) (kept client "k")
           Proxy.freeze proxy Proxy.ToServer
-          -- In flight when it ends: it is told as soon as anybody is.
+          -- This command is in flight when the connection ends, so it gets its error as early as
+          -- any caller learns of the end.
           doubtful <- submit client (Commands.incr "n")
           eventually 5 "it is sent" ((>= 1) <$> inFlightOf client)
           _ <- Server.command server ["SET", "k", value <> "x"]
@@ -143,7 +144,7 @@ spec = do
         Watch
           { watchKeys = ["k1", "k2", "k3", "k4"],
             watchReaders = 3,
-            -- Long: what is told of must be enough.
+            -- So long that only invalidations can remove a reply.
             watchAge = 3600,
             watchPace = 0.005,
             watchWrite = \key version -> either (const False) (const True) <$> tryRun writer (Commands.set key (decimal version)),

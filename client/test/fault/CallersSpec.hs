@@ -142,7 +142,7 @@ spec = do
             began <- getMonotonicTime
             acceptedBefore <- Proxy.trafficAccepted <$> atomically (Proxy.proxyTraffic proxy)
             Server.kill9 server
-            -- Look at it for as long as it takes to fail ten times.
+            -- Watches the client until ten attempts have failed.
             eventually 20 "ten attempts have failed" $ do
               accepted <- Proxy.trafficAccepted <$> atomically (Proxy.proxyTraffic proxy)
               failures <- length . filter failedAttempt <$> journalEntries journal
@@ -150,7 +150,7 @@ spec = do
               pure (failures >= 10)
             ended <- getMonotonicTime
             failures <- length . filter failedAttempt <$> journalEntries journal
-            -- Delays of 10, 20, 40, 80 ms at least, then of 100 ms.
+            -- The delays are at least 10, 20, 40 and 80 ms, and then 100 ms each.
             fromIntegral failures `shouldSatisfy` (<= 6 + (ended - began) / 0.1)
             awaitTally load ((> 0) . tallyNotRun)
             Server.restart server
@@ -164,8 +164,9 @@ spec = do
             withAsync (mapConcurrently (const (forever (tryRun client Commands.ping))) [1 .. 8 :: Int]) $ \_ ->
               eventually 20 "it has hung up often" ((>= 20 * count) <$> hangUpsSoFar hangUps)
             ended <- getMonotonicTime
-            -- What is under way when a connection ends may bring one more for
-            -- each; then delays of 10, 20, 40, 80 ms at least, then of 100 ms.
+            -- A command that is under way when a connection ends may cause one more hang-up for
+            -- each connection. After that the delays are at least 10, 20, 40 and 80 ms, and then
+            -- 100 ms each.
             (ended - began) `shouldSatisfy` (> 0.5)
             beFriendly hangUps
             eventually 5 "it is let in" (either (const False) (const True) <$> tryRun client Commands.ping)
@@ -237,8 +238,8 @@ spec = do
 
     it "is one for all attempts together" $
       behindProxy $ \_ proxy -> leavingNothing $ do
-        -- The first attempt is cut short after most of the time; the second
-        -- has the rest, not all of it again.
+        -- The first attempt is cut off after most of the time. The second has only the rest of it,
+        -- not the whole time again.
         withClient (single . setConnectTimeout (seconds 20) . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 2)) $ through proxy) $ \client -> do
           run client Commands.ping
           Proxy.freeze proxy Proxy.ToClient

@@ -1,8 +1,8 @@
 -- | Clients that are closed while connections are being opened.
 --
--- Two exceptions on their way to one thread crash the runtime of GHC
--- (docs/ghc-throwto.md), so whatever opens a connection must never have two, though
--- its time is over, its caller gives up and its client is closed at once.
+-- Two exceptions on their way to one thread crash the runtime of GHC (docs/ghc-throwto.md). So a
+-- thread that opens a connection must never get two, even if its time is over, its caller gives up
+-- and its client is closed at once.
 module ClosingSpec (spec) where
 
 import Control.Concurrent (myThreadId)
@@ -33,7 +33,8 @@ spec = describe "closing a client while connections are being opened" $ do
       length ended `shouldBe` 300 * 12
       filter (/= Just NotSent) ended `shouldBe` []
 
--- | Credentials come from an action that takes what is thrown to it and goes on.
+-- | Checks that a thread that opens a connection gets one exception. The credentials come from an
+-- action that catches each exception and goes on.
 throwsOnce :: (Client -> IO (Either Error ())) -> (Async (Either Error ()) -> IO ()) -> Expectation
 throwsOnce command givingUp =
   neverAnswering $ \config -> leavingNothing . replicateM_ 10 $ do
@@ -45,11 +46,11 @@ throwsOnce command givingUp =
             Left (_ :: SomeException) -> myThreadId >>= (\thread -> atomically (modifyTVar' thrown (thread :))) >> stubborn
     client <- newClient (setConnectTimeout (seconds 0.01) . setCommandTimeout (Just (seconds 0.1)) $ setCredentialsFrom stubborn config)
     caller <- async (command client)
-    -- Its time is over.
+    -- The time to connect is over.
     atomically (readTVar thrown >>= check . not . null)
     others <- sequence [async (givingUp caller), async (closeClient client)]
     eventually 5 "the client is closed" $ (== Left ClientClosed) <$> tryRun client Commands.ping
-    -- Were there more of them, they would come now.
+    -- Further exceptions would arrive now.
     began <- getMonotonicTime
     eventually 5 "another exception, or a while" $ do
       now <- getMonotonicTime
@@ -60,8 +61,8 @@ throwsOnce command givingUp =
     threads <- readTVarIO thrown
     threads `shouldBe` nub threads
 
--- | So many clients, one after the other, with twelve commands each, and what their
--- callers may conclude. Each is closed when some of its commands have ended.
+-- | Runs this many clients, one after the other, with twelve commands each. Each client is closed
+-- when some of its commands have ended. Returns what the callers may conclude.
 replicateEnds :: Int -> Config -> IO [Maybe Delivery]
 replicateEnds rounds config =
   concat

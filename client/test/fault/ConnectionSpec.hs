@@ -1,4 +1,4 @@
--- | Connections that end, stall, or never carry what was sent.
+-- | Connections that end, stall, or never carry the bytes that were sent.
 module ConnectionSpec (spec) where
 
 import Control.Monad (forM_)
@@ -25,13 +25,13 @@ spec = do
           let commands = concat (replicate 500 [Commands.incr "hits", 0 <$ Commands.get "here"])
           results <- inPipeline client commands $ do
             eventuallyReturns 10 1000 (inFlightOf client)
-            -- They have run; nobody hears of it.
+            -- The increments have run, but their replies do not arrive.
             eventuallyReturns 10 500 (counterOf server "hits")
             Proxy.cut proxy ending
             Proxy.thaw proxy Proxy.ToClient
           let (increments, reads') = alternate results
           map deliveryOf increments `shouldBe` replicate 500 (Just MaybeExecuted)
-          -- What only reads is asked again.
+          -- A command that only reads is sent again.
           map deliveryOf reads' `shouldBe` replicate 500 Nothing
           counterOf server "hits" `shouldReturn` 500
           run client (Commands.incr "hits") `shouldReturn` 501
@@ -121,7 +121,7 @@ spec = do
         tally <- underLoad server (addressed server) $ \_ load -> do
           forM_ [1 :: Int, 2] $ \_ -> do
             Server.kill9 server
-            -- Commands end while it is away.
+            -- Commands end while the server is away.
             awaitTally load ((> 0) . tallyNotRun)
             Server.restart server
             workersProgress load 20
@@ -151,7 +151,7 @@ spec = do
           workersProgress load 20
         tallyMaybe tally `shouldSatisfy` (>= 64)
         events <- journalEntries journal
-        -- The connections lived on.
+        -- The connections have survived.
         [cause | Disconnected _ cause <- events, cause /= ClosedLocally] `shouldBe` []
 
     it "ends a command of less time in its time, and keeps its neighbours for theirs" $
@@ -204,7 +204,7 @@ spec = do
           awaitJournal journal "the connection is given up" $ \case
             Disconnected _ (SilentPeer _) -> True
             _ -> False
-          -- New connections are accepted and say nothing.
+          -- The server's system accepts new connections, but the frozen server sends nothing.
           awaitJournal journal "an attempt is given up" $ \case
             ConnectAttemptFailed {} -> True
             _ -> False
@@ -220,7 +220,7 @@ spec = do
           awaitJournal journal "the connection is given up" $ \case
             Disconnected _ (SilentPeer _) -> True
             _ -> False
-          -- No connection that has lost bytes may live on: TCP loses none.
+          -- No connection that has lost bytes may survive: TCP loses none.
           Proxy.refuse proxy
           Proxy.cut proxy Proxy.Reset
           _ <- Proxy.awaitTraffic proxy 5 ((== 0) . Proxy.trafficOpen)

@@ -1,4 +1,4 @@
--- | Commands that end what others do: they must not wait behind it.
+-- | Commands that end other commands: they must not wait behind them.
 module ControlSpec (spec) where
 
 import Control.Concurrent.Async

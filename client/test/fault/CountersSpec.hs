@@ -1,4 +1,4 @@
--- | What a client counts, against what happened, and what it says when it is closed.
+-- | A client's counters, compared with the events; and the report of a client that is closed.
 module CountersSpec (spec) where
 
 import Control.Concurrent.Async (async, forConcurrently, replicateConcurrently, wait, withAsync)
@@ -20,14 +20,14 @@ import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, eventuallyReturns, within)
 import Test.Hspec
 
--- | The only node.
+-- | The client's only node.
 nodeOf :: Client -> IO NodeSnapshot
 nodeOf client =
   snapshotNodes <$> clientSnapshot client >>= \case
     [node] -> pure node
     nodes -> fail ("not one node: " <> show nodes)
 
--- | Connections that were opened, were lost, and could not be opened.
+-- | How many connections were opened, were lost, and could not be opened.
 connectionsOf :: NodeSnapshot -> (Int, Int, Int)
 connectionsOf node = (countOpened node, countLost node, countConnectsFailed node)
 
@@ -40,7 +40,7 @@ spec = do
         _ <- runPipeline client (traverse (const (pipelined (Commands.incr "hits"))) [1 .. 5000 :: Int])
         started <- replicateM 1000 (submit client (Commands.incr "hits"))
         mapM_ awaitReply started
-        -- The reader counts when it has delivered all that came together.
+        -- The reader counts after it has delivered all replies that arrived together.
         eventuallyReturns 5 7000 (roundTripCount . roundTrips <$> nodeOf client)
         node <- nodeOf client
         roundTripWithin 1 (roundTrips node) `shouldSatisfy` maybe False (> mempty)
@@ -59,9 +59,9 @@ spec = do
 
     it "time what the reader sends from then, and not from what was sent before" $
       withServer defaultServerOptions $ \server -> leavingNothing . withClient (single (addressed server)) $ \client -> do
-        -- With so many in flight of late, callers leave single commands to the reader.
+        -- After so many in flight, callers leave single commands to the reader to send.
         _ <- runPipeline client (traverse (const (pipelined (Commands.incr "hits"))) [1 .. 500 :: Int])
-        -- On another connection.
+        -- This command runs on another connection.
         _ <- run client (Commands.blpop (pure "list") (Just (seconds 2)))
         run client (Commands.incr "hits") `shouldReturn` 501
         eventuallyReturns 5 501 (roundTripCount . roundTrips <$> nodeOf client)
@@ -83,7 +83,7 @@ spec = do
         reads' <- replicateM 7 (submit client (Commands.get "key"))
         writes <- replicateM 5 (submit client (Commands.incr "key"))
         eventuallyReturns 5 12 (inFlightOf client)
-        -- What has not left by then would be sent again.
+        -- A write that has not left the client before the cut would be sent again.
         eventually 5 "the writes have run" $ (== Text "5") <$> Server.command server ["GET", "key"]
         Proxy.cut proxy Proxy.Reset
         Proxy.thaw proxy Proxy.ToClient
@@ -146,14 +146,14 @@ spec = do
         done <- readTVarIO acknowledged
         counterOf server "hits" `shouldReturn` done
         tryRun client Commands.ping `shouldReturn` Left ClientClosed
-        -- Once is enough.
+        -- Closing it once is enough.
         closeClientWithin (seconds 10) client `shouldReturn` Drained 0 0 0
 
     it "waits for what the server is slow with" $
       behindProxy $ \server proxy -> leavingNothing . within 20 $ do
         client <- newClient (setSilenceLimit Nothing (single (through proxy)))
         run client Commands.ping
-        -- A reply is counted when it has been handed over.
+        -- A reply is counted after it has been handed over.
         eventuallyReturns 5 1 (roundTripCount . roundTrips <$> nodeOf client)
         Proxy.freeze proxy Proxy.ToClient
         started <- replicateM 10 (submit client (Commands.incr "hits"))
@@ -171,7 +171,7 @@ spec = do
         client <- newClient (single (through proxy))
         run client Commands.ping
         _ <- run client (Commands.blpop (pure "list") (Just (milliseconds 1)))
-        -- A reply is counted when it has been handed over.
+        -- A reply is counted after it has been handed over.
         eventuallyReturns 5 (1, 1) $ (\node -> (roundTripCount (roundTrips node), roundTripCount (roundTripsDedicated node))) <$> nodeOf client
         Proxy.freeze proxy Proxy.ToClient
         started <- replicateM 10 (submit client (Commands.incr "hits"))
@@ -203,13 +203,13 @@ spec = do
         map deliveryOf results `shouldMatchList` [Nothing, Nothing, Just MaybeExecuted, Just MaybeExecuted]
         eventuallyReturns 5 0 (Server.connectedClients server)
 
--- | The value of a sample with this name and these labels.
+-- | The value of the sample with this name, including its labels.
 lookupSample :: ByteString -> ByteString -> Maybe ByteString
 lookupSample name text =
   listToMaybe [value | line <- Char8.lines text, (sample, value) <- [Char8.breakEnd (== ' ') line], sample == name <> " "]
 
--- | How many commands a client that is being closed still takes until it refuses one. None
--- of them gets its reply.
+-- | How many commands a client that is being closed still accepts until it refuses one. None of
+-- them gets its reply.
 takenUntilClosed :: Client -> IO Int
 takenUntilClosed client =
   tryRun client (timeLimit (milliseconds 50) Commands.ping) >>= \case

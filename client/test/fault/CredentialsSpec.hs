@@ -1,4 +1,4 @@
--- | Credentials that change while they are used.
+-- | Credentials that change while they are in use.
 module CredentialsSpec (spec) where
 
 import Control.Concurrent.STM
@@ -34,7 +34,7 @@ spec = describe "credentials that change" $ do
           atomically (writeTVar newest (named user "next"))
           reauthenticate client `shouldReturn` []
           nub . filter (/= "default") <$> usersOf server `shouldReturn` [user]
-          -- This ends the connections of who is still the old one.
+          -- This ends the connections that still use the old credentials.
           _ <- Server.command server ["ACL", "DELUSER", "app-" <> Char8.pack (show (number - 1))]
           workersProgress load 10
       (tallyMaybe tally, tallyNotRun tally) `shouldBe` (0, 0)
@@ -50,7 +50,7 @@ spec = describe "credentials that change" $ do
           Server.command server ["ACL", "SETUSER", "app", ">second", "<first"] >>= (`shouldBe` Status "OK")
           atomically (writeTVar newest (named "app" "second"))
           workersProgress load 10
-          -- What was issued before is refused now, and asked for anew.
+          -- The server now refuses the credentials issued before, so the client asks for new ones.
           replicateM_ 3 (Proxy.cut proxy Proxy.Close >> workersProgress load 10)
         tallyMaybe tally `shouldSatisfy` (> 0)
         refusedAttempts <- filter refused <$> journalEntries journal
@@ -75,7 +75,7 @@ spec = describe "credentials that change" $ do
           workersProgress load 10
         count <- readTVarIO issues
         now <- getMonotonicTime
-        -- Four fifths of a second each, whatever the number of connections.
+        -- Every connection uses the same credentials, which last for four fifths of a second.
         (count, now - began) `shouldSatisfy` \_ -> fromIntegral count <= 3 + (now - began) / 0.75
       (tallyMaybe tally, tallyNotRun tally) `shouldBe` (0, 0)
 
@@ -95,8 +95,8 @@ spec = describe "credentials that change" $ do
         run client Commands.ping
         eventually 20 "the connection is the new user's" (do run client Commands.ping; elem "app-2" <$> usersOf server)
         times <- reverse <$> readTVarIO attempts
-        -- Five failures and pauses of at most a twentieth of the time; a renewal
-        -- waits four fifths of it.
+        -- Five failures, with pauses of at most a twentieth of the credentials' life. A renewal
+        -- would wait for four fifths of it.
         case times of
           _ : first : others@(_ : _ : _ : _ : _) -> (others !! 3) - first `shouldSatisfy` (< 3)
           _ -> expectationFailure (show times)
@@ -116,7 +116,7 @@ spec = describe "credentials that change" $ do
         reauthenticate client >>= \case
           [(_, HandshakeRefused said)] -> serverErrorCode said `shouldBe` "WRONGPASS"
           other -> expectationFailure (show other)
-        -- It goes on with what it had.
+        -- The connection goes on with the credentials that it had.
         run client Commands.ping
 
   it "come from an action that can be interrupted, whatever it is run for" $
@@ -162,7 +162,7 @@ named user text = Credentials {credentialsUser = Just user, credentialsPassword 
 newUser :: Server -> ByteString -> ByteString -> IO ()
 newUser server user text = Server.command server ["ACL", "SETUSER", user, "on", ">" <> text, "~*", "&*", "+@all"] >>= (`shouldBe` Status "OK")
 
--- | As whom the server's clients are logged in.
+-- | The users as which the server's clients are logged in.
 usersOf :: Server -> IO [ByteString]
 usersOf server =
   Server.command server ["CLIENT", "LIST"] >>= \reply -> case replyText reply of

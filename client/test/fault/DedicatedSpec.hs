@@ -1,5 +1,4 @@
--- | Connections lent to one caller: commands that wait, and those that change
--- what a connection is.
+-- | Dedicated connections: commands that wait, and commands that change a connection's state.
 module DedicatedSpec (spec) where
 
 import Control.Concurrent (forkOn, killThread, newEmptyMVar, putMVar, takeMVar)
@@ -121,7 +120,7 @@ spec = do
         (journal, config) <- journalled (setBackoff defaultBackoff {backoffFirst = seconds delay, backoffCap = seconds delay} (setMaxAttempts 1 (addressed server)))
         withClient config $ \client -> do
           began <- getMonotonicTime
-          -- Those that begin together may all try.
+          -- Commands that begin together may all try to connect.
           together <- mapConcurrently id (replicate 4 (tryRun client (Commands.blpop (pure "list") Nothing)))
           map deliveryOf together `shouldBe` replicate 4 (Just NotSent)
           results <- forM [1 .. 2000 :: Int] $ \_ -> tryRun client (Commands.blpop (pure "list") Nothing)
@@ -231,7 +230,7 @@ spec = do
 
     it "that is being opened for somebody who leaves makes room for the next one" $
       withServer $ \server -> leavingNothing . withClient (setConnectTimeout (seconds 40) (setMaxDedicated 1 (addressed server))) $ \client -> do
-        -- It lets everybody in and says nothing.
+        -- A frozen server: the system accepts connections, but nothing answers.
         Server.freeze server
         opening <- async (tryRun client (Commands.blpop (pure "list") (Just (seconds 0.01))))
         eventuallyReturns 5 1 (gaugeOpening <$> gaugesOf client)
@@ -254,7 +253,7 @@ spec = do
           pure (held, second)
         within 5 (Async.wait second) `shouldReturn` held
 
-    -- All on one capability: who is interrupted runs on when its turn has come.
+    -- All on one capability, so that the interrupted caller goes on only when its turn comes.
     forM_ [("a connection", False), ("leave to open one", True)] $ \(what, spoilt) ->
       it ("is for the next one when who leaves has just been given " <> what) $
         withServer $ \server -> leavingNothing . withClient (setMaxDedicated 1 (addressed server)) $ \client ->
@@ -346,14 +345,14 @@ withServer = Server.withServer defaultServerOptions
 decimal :: Int -> ByteString
 decimal = Char8.pack . show
 
--- | The gauges of the one server's lent connections.
+-- | The gauges of the single server's dedicated connections.
 gaugesOf :: Client -> IO DedicatedGauges
 gaugesOf client =
   map gaugeDedicated . snapshotNodes <$> clientSnapshot client >>= \case
     [gauges] -> pure gauges
     other -> fail (show other)
 
--- | Fails unless a connection was closed instead of being kept for the next one.
+-- | Fails unless the connection was closed instead of being kept for the next caller.
 goneFrom :: Server.Server -> Client -> Int64 -> IO ()
 goneFrom server client identity = do
   gaugesOf client `shouldReturn` DedicatedGauges {gaugeLent = 0, gaugeIdle = 0, gaugeOpening = 0, gaugeLeasesWaiting = 0}
@@ -362,7 +361,7 @@ goneFrom server client identity = do
       Text list -> pure (not (any (("id=" <> Char8.pack (show identity) <> " ") `Char8.isPrefixOf`) (Char8.lines list)))
       other -> fail (show other)
 
--- | How many clients wait on the server.
+-- | How many clients are blocked on the server.
 blockedClients :: Server.Server -> IO Int
 blockedClients server =
   Server.command server ["CLIENT", "LIST"] >>= \case

@@ -52,15 +52,15 @@ spec = describe "a client that is dropped" $ do
       tryAwaitReply submitted `shouldReturn` Right (Just "value")
       collected
 
--- | Leaves a client with an open connection behind.
+-- | Leaves behind a client with an open connection.
 used :: Server -> IO ()
 used server = do
   client <- newClient (addressed server)
   run client Commands.ping
 {-# NOINLINE used #-}
 
--- | A client with an open connection, on which from now on nothing arrives. It waits for longer
--- than these tests take, so the connection is broken by them alone.
+-- | A client with an open connection on which nothing arrives any more. Its timeout is longer than
+-- these tests take, so only a test breaks the connection.
 halted :: Proxy -> IO Client
 halted proxy = do
   client <- newClient . single . setMaxAttempts 20 . setSilenceLimit Nothing . setCommandTimeout (Just (seconds 25)) $ through proxy
@@ -68,7 +68,7 @@ halted proxy = do
   Proxy.freeze proxy Proxy.ToServer
   pure client
 
--- | The only thing that the caller does with its client is to wait.
+-- | Waits for a reply, and does nothing else with the client.
 reading :: MVar () -> Proxy -> IO (Either Error (Maybe ByteString))
 reading halts proxy = do
   client <- halted proxy
@@ -76,14 +76,15 @@ reading halts proxy = do
   tryRun client (Commands.get "key")
 {-# NOINLINE reading #-}
 
--- | What is left of a client is a command.
+-- | Returns a command in flight, and keeps nothing else of its client.
 left :: Proxy -> IO (Pending (Maybe ByteString))
 left proxy = do
   client <- halted proxy
   submit client (Commands.get "key")
 {-# NOINLINE left #-}
 
--- | What is left of a client is a transaction. It only reads, so it is repeated.
+-- | Returns a transaction in flight, and keeps nothing else of its client. The transaction only
+-- reads, so the client repeats it.
 leftTransaction :: Proxy -> IO (Pending (Maybe ByteString))
 leftTransaction proxy = do
   client <- halted proxy
@@ -95,8 +96,8 @@ isBlocked = \case
   ThreadBlocked _ -> True
   _ -> False
 
--- | Breaks the connection of a command in flight, so that only a client that is open
--- gets it answered.
+-- | Breaks the connection of a command in flight. Only a client that is still open gets the command
+-- answered.
 repeatedAfterCollecting :: Server -> Proxy -> IO ()
 repeatedAfterCollecting server proxy = do
   _ <- Server.command server ["SET", "key", "value"]
@@ -105,7 +106,7 @@ repeatedAfterCollecting server proxy = do
   Proxy.cut proxy Proxy.Reset
   Proxy.thaw proxy Proxy.ToServer
 
--- | Blocks until finalisers have run of what nothing refers to.
+-- | Blocks until the finalisers of unreachable values have run.
 collected :: IO ()
 collected = replicateM_ 3 $ do
   noticed <- newEmptyMVar

@@ -1,4 +1,4 @@
--- | Servers that do not let this client in, and the ways in.
+-- | Servers that refuse this client, and how the client gets in.
 module HandshakeSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -129,7 +129,7 @@ spec = do
       Server.withServer defaultServerOptions {optionsConfig = ["busy-reply-threshold 1"]} $ \server -> leavingNothing $ do
         (journal, config) <- journalled (single (setDatabase 3 (setCommandTimeout (Just (seconds 20)) (addressed server))))
         withAsync (Server.command server ["EVAL", "while true do end", "0"]) $ \_ -> do
-          -- A client that came before the script would be let in.
+          -- The server would still let in a client that connects before the script runs.
           eventually 10 "the script runs" . Plain.withConnection (Server.serverAddress server) $ \one ->
             (\case Plain.Failed said -> "BUSY" `Char8.isPrefixOf` said; _ -> False) <$> Plain.request one ["PING"]
           withClient (setMaxAttempts 1000 config) $ \client -> do
@@ -220,8 +220,8 @@ spec = do
           leavingNothing . withClient (setMaxAttempts 1 . setConnectTimeout (seconds 0.5) $ setTls (Just (trusting certificates)) (addressed server)) $ \client -> do
             result <- tryRun client Commands.ping
             case result of
-              -- It waits for the rest of what it takes for a line; by chance there
-              -- is the end of a line in it.
+              -- The server waits for the rest of an inline command. By chance the bytes may contain
+              -- the end of a line; then it answers.
               Left (ConnectionError (ConnectionFailure NotSent _ (TlsTimedOut limit))) -> limit `shouldBe` seconds 0.5
               Left (ConnectionError (ConnectionFailure NotSent _ (TlsFailed _))) -> pure ()
               other -> expectationFailure (show other)
@@ -240,11 +240,11 @@ spec = do
           ConnectionError (ConnectionFailure NotSent _ (TlsFailed _)) -> True
           _ -> False
 
--- | One attempt for each command, and hardly a pause between two.
+-- | One attempt for each command, and hardly a pause between two attempts.
 impatient :: Config -> Config
 impatient = setMaxAttempts 1 . setBackoff defaultBackoff {backoffFirst = milliseconds 1, backoffCap = milliseconds 1} . single
 
--- | A server whose clients are as many as it may have.
+-- | A server that already has as many clients as it may have.
 withoutRoom :: ServerOptions -> (Server.Server -> IO a) -> IO a
 withoutRoom options action =
   Server.withServer options {optionsConfig = ["maxclients 1"]} $ \server ->
@@ -252,8 +252,8 @@ withoutRoom options action =
       _ <- Plain.request one ["PING"]
       leavingNothing (action server)
 
--- | Asks until so many attempts to connect have failed, and what they failed of; of
--- what callers are told, too.
+-- | Sends commands until this many attempts to connect have failed. Returns the causes that callers
+-- got and the causes of the failed attempts.
 refusals :: Int -> Config -> (Client -> IO (Either Error a)) -> IO [ConnectionCause]
 refusals wanted plain ask = do
   (journal, config) <- journalled plain
@@ -276,7 +276,7 @@ noRoom = \case
   HandshakeRefused said -> "max number of clients" `Char8.isPrefixOf` serverErrorMessage said
   _ -> False
 
--- | A command fails with a cause that has this text, after one attempt.
+-- | Checks that a command fails after one attempt, with a refusal that contains this text.
 refusedOnce :: ServerOptions -> (Config -> Config) -> String -> Expectation
 refusedOnce options change text =
   Server.withServer options $ \server ->
@@ -287,7 +287,7 @@ refusedOnce options change text =
           Left (ConnectionError (ConnectionFailure NotSent _ (HandshakeRefused _))) -> pure ()
           other -> expectationFailure (show other)
         show result `shouldSatisfy` (text `isInfixOf`)
-        -- The password of those that send one.
+        -- The password of the configurations that send one must not be shown.
         show result `shouldSatisfy` not . ("wrong" `isInfixOf`)
         traffic <- atomically (Proxy.proxyTraffic proxy)
         Proxy.trafficAccepted traffic `shouldBe` 1

@@ -1,11 +1,10 @@
 -- | A load that knows what every reply must be, and the audit after it.
 --
--- Each worker has keys of its own and puts a token that is used only once into
--- whatever it sends, so a reply that belongs to somebody else cannot pass for
--- its own. What each command came to is counted by what its caller may conclude
--- from it; afterwards the server's counters, asked over another connection,
--- must agree: as many increments as were acknowledged, at least, and no more
--- than those and the ones in doubt.
+-- Each worker has keys of its own and puts a token that is used only once into everything it sends,
+-- so a reply to another command cannot pass for its own. The harness counts each command by what
+-- its caller may conclude from its outcome. Afterwards it reads the server's counters over another
+-- connection. Each must hold at least as many increments as were acknowledged, and no more than
+-- those and the ones in doubt.
 module Harness
   ( -- * Configurations for tests
     quick,
@@ -76,15 +75,15 @@ quick =
     . setSilenceLimit (Just (seconds 0.5))
     . setBackoff defaultBackoff {backoffFirst = seconds 0.005, backoffCap = seconds 0.05}
 
--- | A client of a server, with short times.
+-- | The configuration for a server, with short times.
 addressed :: Server -> Config
 addressed server = quick (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
--- | A client of the server behind a proxy, with short times.
+-- | The configuration for the server behind a proxy, with short times.
 through :: Proxy -> Config
 through proxy = quick (standaloneConfig "127.0.0.1" (fromIntegral (proxyPort proxy)))
 
--- | One connection for all, so that a test knows which one it breaks.
+-- | One connection for all callers, so that a test knows which one it breaks.
 single :: Config -> Config
 single = setMuxCount (Just 1)
 
@@ -92,14 +91,14 @@ single = setMuxCount (Just 1)
 behindProxy :: (Server -> Proxy -> IO a) -> IO a
 behindProxy = behindProxyOf defaultServerOptions
 
--- | The same of a server that was started so.
+-- | Like 'behindProxy', with the server's options.
 behindProxyOf :: ServerOptions -> (Server -> Proxy -> IO a) -> IO a
 behindProxyOf options action =
   withServer options $ \server ->
     withProxy (serverAddress server) (action server)
 
--- | The configuration of a client, with long times, of a server that accepts
--- connections and says nothing at all. It holds no descriptor for them.
+-- | Gives the configuration of a client, with long times, for a peer that accepts connections and
+-- sends nothing at all. The peer holds no descriptor for them.
 neverAnswering :: (Config -> IO a) -> IO a
 neverAnswering action =
   freePorts 1 >>= \case
@@ -108,17 +107,16 @@ neverAnswering action =
         action (setConnectTimeout (seconds 30) . setCommandTimeout (Just (seconds 2)) . setSilenceLimit Nothing $ quick (standaloneConfig "127.0.0.1" (fromIntegral port)))
     [] -> failure "no free port"
 
--- | A server that has on its disk what it answered, and so survives its end.
+-- | A server that writes to disk before it answers, so its data survives its end.
 durable :: ServerOptions
 durable = defaultServerOptions {optionsConfig = ["appendonly yes", "appendfsync always"]}
 
--- | A server that hangs up on every new connection, and how often it has.
+-- | Whether a 'hangingUp' peer still hangs up, and how often it has.
 data HangUps = HangUps (TVar Bool) (TVar Int)
 
--- | A peer that lets everybody in and hangs up on the first command that is none of the
--- handshake's, unanswered. When it has become friendly it answers @+PONG@ to PING, and
--- null to others. The configuration has one attempt for each command, and delays of 20
--- to 200 ms.
+-- | A peer that accepts every connection and hangs up on the first command that is not part of the
+-- handshake, without an answer. After 'beFriendly' it answers @+PONG@ to PING, and null to other
+-- commands. The configuration has one attempt for each command, and delays of 20 to 200 ms.
 hangingUp :: (HangUps -> Config -> IO a) -> IO a
 hangingUp action = do
   hostile <- newTVarIO True
@@ -140,19 +138,19 @@ hangingUp action = do
 hangUpsSoFar :: HangUps -> IO Int
 hangUpsSoFar (HangUps _ count) = readTVarIO count
 
--- | From now on connections are left alone.
+-- | From now on the peer answers and no longer hangs up.
 beFriendly :: HangUps -> IO ()
 beFriendly (HangUps hostile _) = atomically (writeTVar hostile False)
 
--- | What commands came to.
+-- | The outcomes of commands.
 data Tally = Tally
-  { -- | Answered, and with the right answer.
+  { -- | Commands answered, with the right answer.
     tallyRight :: Int,
-    -- | In doubt.
+    -- | Commands in doubt.
     tallyMaybe :: Int,
-    -- | Certainly not run.
+    -- | Commands that have certainly not run.
     tallyNotRun :: Int,
-    -- | What must never happen.
+    -- | Descriptions of outcomes that must never happen.
     tallyWrong :: [String]
   }
   deriving stock (Eq, Show)
@@ -164,19 +162,19 @@ instance Semigroup Tally where
 instance Monoid Tally where
   mempty = Tally 0 0 0 []
 
--- | Workers at work.
+-- | The running workers.
 data Load = Load
   { loadTallies :: [TVar Tally],
     loadStop :: TVar Bool
   }
 
--- | The load of 16 workers, ended by the action's end, and its audit. The
--- action is given a client to look at and begins when every worker has had
--- answers; after it every worker must have answers again.
+-- | Runs the load of 16 workers while an action runs, and then audits it. The action gets the
+-- client and begins when every worker has had answers. After it every worker must get answers
+-- again.
 underLoad :: Server -> Config -> (Client -> Load -> IO ()) -> IO Tally
 underLoad = underLoadOf 16
 
--- | The same with so many workers.
+-- | Like 'underLoad', with this many workers.
 underLoadOf :: Int -> Server -> Config -> (Client -> Load -> IO ()) -> IO Tally
 underLoadOf workers server config fault = leavingNothing $ do
   (tally, increments) <- withClient config $ \client -> do
@@ -189,7 +187,7 @@ underLoadOf workers server config fault = leavingNothing $ do
       fault client load
       workersProgress load 20
       atomically (writeTVar loadStop True)
-      -- Every command ends, so every worker does.
+      -- Every command ends, so every worker does, too.
       ended <- within 10 (mapM waitCatch threads)
       case lefts ended of
         [] -> pure [increment | Right increment <- ended]
@@ -203,7 +201,7 @@ underLoadOf workers server config fault = leavingNothing $ do
       acknowledged <= counted && counted <= acknowledged + doubtful
   pure tally
 
--- | Blocks until every worker has had so many more right answers.
+-- | Blocks until every worker has had this many more right answers.
 workersProgress :: Load -> Int -> IO ()
 workersProgress Load {loadTallies} more = do
   before <- mapM (fmap tallyRight . readTVarIO) loadTallies
@@ -215,8 +213,8 @@ awaitTally :: Load -> (Tally -> Bool) -> IO ()
 awaitTally Load {loadTallies} condition =
   within 20 . atomically $ mapM readTVar loadTallies >>= check . condition . mconcat
 
--- | One worker, until it is told to stop; returns its counter's key, how many
--- increments were acknowledged and how many are in doubt.
+-- | Runs one worker until it is stopped. Returns its counter's key, how many increments were
+-- acknowledged, and how many are in doubt.
 worker :: Client -> TVar Bool -> TVar Tally -> Int -> IO (ByteString, Int, Int)
 worker client stop tally number = do
   acknowledged <- newIORef 0
@@ -232,8 +230,8 @@ worker client stop tally number = do
         MaybeExecuted -> mempty {tallyMaybe = 1}
         _ -> mempty {tallyNotRun = 1}
 
-      -- The increments of one batch may run in any order: those that had to
-      -- be sent again ran later. Never before those of the batch before it.
+      -- The increments of one batch may run in any order, because those that were sent again ran
+      -- later. But they never run before those of the batch before.
       incremented answers = do
         before <- readIORef highest
         done <- readIORef acknowledged
@@ -257,8 +255,7 @@ worker client stop tally number = do
           | otherwise -> wrong ("ECHO " <> show token <> " answered " <> show answer)
         Left failure' -> failed failure'
 
-      -- A key is used until a SET of it is in doubt: that one may still run
-      -- at any later time.
+      -- A key is used until a SET of it is in doubt: that SET may still run at any later time.
       stored key token = do
         written <- tryRun client (Commands.set key token)
         either failed (const right) written
@@ -301,7 +298,7 @@ worker client stop tally number = do
 decimal :: Int -> ByteString
 decimal = Char8.pack . show
 
--- | What a counter stands at, asked over a connection of the testkit's own.
+-- | The value of a counter, read over a connection of the testkit's own.
 counterOf :: Server -> ByteString -> IO Int
 counterOf server key = do
   reply <- Server.command server ["GET", key]
@@ -310,7 +307,7 @@ counterOf server key = do
     Nothing | reply == Nil -> pure 0
     _ -> failure ("not a counter: " <> show reply)
 
--- | Submits so many commands at once and waits for all of them.
+-- | Submits the commands, runs the action, and then waits for all replies.
 inPipeline :: Client -> [Command a] -> IO () -> IO [Either Error a]
 inPipeline client commands meanwhile = do
   started <- mapM (submit client) commands
@@ -321,11 +318,11 @@ inPipeline client commands meanwhile = do
 deliveryOf :: Either Error a -> Maybe Delivery
 deliveryOf = either (Just . errorDelivery) (const Nothing)
 
--- | Commands in flight on all connections.
+-- | The number of commands in flight on all connections.
 inFlightOf :: Client -> IO Int
 inFlightOf client = sum . map gaugeInFlight . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
 
--- | Callers waiting for room on all connections.
+-- | The number of callers that wait for room on all connections.
 waitingOf :: Client -> IO Int
 waitingOf client = sum . map gaugeWaiting . concatMap gaugeConnections . snapshotNodes <$> clientSnapshot client
 
@@ -337,18 +334,18 @@ leavingNothing action = do
   descriptorsReturnTo 5 before
   pure result
 
--- | Connection events as they came.
+-- | The connection events, in the order of their arrival.
 newtype Journal = Journal (TVar [ConnectionEvent])
 
--- | A configuration whose connection events are written down.
+-- | Adds to a configuration a hook that records connection events.
 journalled :: Config -> IO (Journal, Config)
 journalled config = do
   events <- newTVarIO []
   let note event = atomically (modifyTVar' events (event :))
   pure (Journal events, setHooks noHooks {hookConnection = Just note} config)
 
--- | The events so far, oldest first. Hooks are told on a thread of their own, so it
--- waits until nothing more comes for a moment.
+-- | The events so far, oldest first. Hooks run on a thread of their own, so this waits until no
+-- event has come for a moment.
 journalEntries :: Journal -> IO [ConnectionEvent]
 journalEntries (Journal events) = readTVarIO events >>= quiet
   where

@@ -1,5 +1,5 @@
--- | Faults, with real servers: whatever breaks, every command ends, every
--- reply is its own, nothing runs twice, and nothing is left behind.
+-- | Faults, with real servers: whatever breaks, every command ends, every caller gets its own
+-- reply, nothing runs twice, and nothing is left behind.
 module Main (main) where
 
 import BytesSpec qualified

@@ -1,4 +1,4 @@
--- | What a client tells of itself.
+-- | The events and gauges by which a client shows what it does.
 module ObservationSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -91,7 +91,7 @@ spec = do
         Proxy.cut proxy Proxy.Reset
         eventuallyReturns 5 (Right ()) (tryRun client Commands.ping)
         closeClient client
-        -- It is still in the first call.
+        -- The hook is still in its first call.
         readTVarIO called `shouldReturn` 1
         putMVar never ()
 
@@ -106,7 +106,7 @@ spec = do
           run client Commands.ping
           putMVar gate ()
         missed <- (\told -> [count | EventsDropped count <- told]) <$> readTVarIO events
-        -- The first is not in the queue any more, unless it was slow to leave.
+        -- The first event has left the queue already, unless it was slow to leave.
         sum missed `shouldSatisfy` (\count -> count >= 99 && count <= 102)
 
   describe "gauges" $ do
@@ -124,7 +124,7 @@ spec = do
             putMVar over ()
             Async.wait first
             eventuallyReturns 5 (shown 1 0 0) dedicated
-            -- One that gives up waits no more.
+            -- A caller that gives up no longer waits.
             withAsync borrow $ \_ -> eventuallyReturns 5 (shown 1 0 1) dedicated
             dedicated `shouldReturn` shown 1 0 0
             putMVar over ()
@@ -157,7 +157,7 @@ named = \case
   NodeAdded _ -> Just "added"
   _ -> Nothing
 
--- | Equal neighbours as one.
+-- | Drops elements that equal the one before.
 collapse :: Eq a => [a] -> [a]
 collapse = \case
   first : second : rest

@@ -1,5 +1,5 @@
--- | Credentials that are replaced again and again, and such as expire, while many
--- callers work: on connections that all share, on lent ones, and waiting on the server.
+-- | Credentials that are replaced again and again, and credentials that expire, while many callers
+-- work: on shared connections, on dedicated ones, and with commands that wait on the server.
 module RotationSpec (spec) where
 
 import Control.Concurrent.Async (async, cancel, wait)
@@ -34,7 +34,8 @@ spec = describe "credentials that change again and again" $ do
         failures <- newTVarIO []
         let noteFailure problem = when (errorDelivery problem /= MaybeExecuted) (atomically (modifyTVar' failures (problem :)))
             noteEnd ended = case endedOutcome ended of
-              -- On a lent connection nothing is tried again; the load's own counts tell of the others.
+              -- A command on a dedicated connection is not tried again; the load's own counts cover
+              -- the others.
               CommandFailed problem -> unless (lostEarly problem) (noteFailure problem)
               _ -> pure ()
             hooks = noHooks {hookCommand = Just (\_ -> pure noteEnd)}
@@ -46,7 +47,7 @@ spec = describe "credentials that change again and again" $ do
             forM_ [1 .. 8 :: Int] $ \number -> do
               let text = decimal number
               Server.command server ["ACL", "SETUSER", "app", "resetpass", ">" <> text] >>= (`shouldBe` Status "OK")
-              -- Connections are lost while the old password is all that can be had.
+              -- Connections are lost while the action can issue only the old password.
               when (even number) (void (Server.command server ["CLIENT", "KILL", "USER", "app"]))
               pause 0.1
               atomically (writeTVar newest text)
@@ -54,7 +55,7 @@ spec = describe "credentials that change again and again" $ do
               reauthenticate client `shouldReturn` []
               workersProgress load 10
           audit server lent
-        -- What was on its way when a connection was lost may have run; nothing else failed.
+        -- Commands in flight on a lost connection may have run; nothing else failed.
         found' <- readTVarIO failures
         take 3 found' `shouldBe` []
         tallyNotRun tally `shouldBe` 0
@@ -78,7 +79,7 @@ spec = describe "credentials that change again and again" $ do
             over <- atomically $ do
               all' <- readTVar issued
               pure [name | (name, end) <- all', end <= now]
-            -- It ends every connection that has not authenticated anew since.
+            -- The server closes every connection that has not authenticated anew since.
             forM_ over $ \name -> Server.command server ["ACL", "DELUSER", name]
             pure (length over)
       others <- newTVarIO mempty
@@ -95,15 +96,16 @@ spec = describe "credentials that change again and again" $ do
       (tallyMaybe found, tallyNotRun found, tallyWrong found) `shouldBe` (0, 0, [])
       tallyRight found `shouldSatisfy` (> 100)
 
--- | Those who work on connections of their own.
+-- | The workers on dedicated connections.
 data Lending = Lending
   { lendingStop :: TVar Bool,
-    -- | Counters with how many increments were answered, and how many are in doubt.
+    -- | Each counter, with how many increments were answered and how many are in doubt.
     lendingCounters :: TVar [(ByteString, Int, Int)],
-    -- | What was pushed for sure, what may have been, and what was taken.
+    -- | The elements that were certainly pushed, those that may have been, and those that were
+    -- taken.
     lendingPushed :: TVar ([ByteString], [ByteString]),
     lendingTaken :: TVar [ByteString],
-    -- | Takes that may have taken something that nobody saw.
+    -- | The number of takes that may have taken an element without a reply.
     lendingLostTakes :: TVar Int,
     stop :: IO ()
   }
@@ -127,13 +129,13 @@ lending client tally = do
   let note change = atomically (modifyTVar' tally (<> change))
       failed problem = note $ case errorDelivery problem of
         MaybeExecuted -> mempty {tallyMaybe = 1}
-        -- A lent connection is not tried again when it is lost before it is had.
+        -- A dedicated connection that is lost while it is opened is not tried again.
         _ | lostEarly problem -> mempty
         _ -> mempty {tallyNotRun = 1, tallyWrong = [show problem]}
       going action = do
         over <- readTVarIO lendingStop
         if over then pure () else action >> going action
-      -- On a lent connection, which goes back and is lent again.
+      -- Counts on a dedicated connection, which goes back to the pool and is lent again.
       counting number = do
         let counter = "lent:" <> decimal number
         done <- newTVarIO (0 :: Int, 0 :: Int)
@@ -159,7 +161,7 @@ lending client tally = do
               failed problem
               when (errorDelivery problem == MaybeExecuted) (atomically (modifyTVar' lendingPushed (second (decimal number :))))
           pause 0.005
-      -- Waits on the server, on a connection of its own.
+      -- Waits on the server, so it runs on a dedicated connection.
       taking = going $ do
         taken <- tryRun client (Commands.blpop (pure "list") (Just (seconds 0.2)))
         case taken of
@@ -176,7 +178,7 @@ lending client tally = do
   where
     tryLend action = either Left id <$> try action
 
--- | Every increment that was answered is there, and none twice; every element was taken
+-- | Checks that every answered increment is there and none twice, and that every element was taken
 -- once.
 audit :: Server -> Lending -> IO ()
 audit server lent = do

@@ -1,5 +1,5 @@
--- | Subscriptions while something breaks: each message is heard once and in order, or lies
--- in a gap.
+-- | Subscriptions while something breaks: each message is received once and in order, or lies in a
+-- gap.
 module SubscriptionSpec (spec) where
 
 import Control.Concurrent.Async (async, cancel, wait)
@@ -45,7 +45,7 @@ spec = do
       faulty protocol $ \_ proxy account -> do
         awaitMore account 200
         Proxy.dropAfter proxy ToClient 1000
-        -- The messages after that are gone, and so is the answer to the probe.
+        -- The proxy drops all later messages, and the reply to the probe, too.
         anew proxy 2
         Proxy.heal proxy
 
@@ -79,7 +79,7 @@ spec = do
 
   it "a gap begins before what was lost, even when messages came until the end" $
     faultyWith subscriptionDefaults PreferResp3 $ \_ proxy account -> do
-      -- Much is on its way when the connection ends.
+      -- With this delay, many messages are on their way when the connection ends.
       Proxy.delay proxy ToClient 0.3
       replicateM_ 3 $ do
         awaitMore account 500
@@ -94,9 +94,9 @@ spec = do
             withSubscription client (channel "news") $ \other ->
               withSubscriptionOf subscriptionDefaults {subscriptionQueue = 10, subscriptionWhenFull = PressBack} client (channel "news") $ \slow -> do
                 forM_ [1 .. 5000] $ publishNumber publisher
-                -- All of them, though the slow one has taken none.
+                -- The other subscription gets all messages, though the slow one has taken none.
                 numbers 5000 other `shouldReturn` map Right [1 .. 5000]
-                -- For longer than a peer may be silent.
+                -- For longer than the silence limit.
                 over <- registerDelay 2000000
                 atomically (readTVar over >>= check)
                 numbers 5000 slow `shouldReturn` map Right [1 .. 5000]
@@ -106,7 +106,7 @@ spec = do
         withClient (addressed server) $ \client ->
           withSubscriptionOf subscriptionDefaults {subscriptionQueue = 100} client (channel "news" <> channel "flag") $ \slow -> do
             forM_ [1 .. 1000] $ publishNumber client
-            -- Behind all of them, on the same connection.
+            -- This message comes after all the others, on the same connection.
             withSubscription client (channel "flag") $ \flag -> do
               _ <- run client (Redis.publish "flag" "1001")
               void (nextEvent flag)
@@ -168,7 +168,7 @@ spec = do
                   awaiting $ case event of
                     Gap gap -> missing `Set.difference` Set.fromList (topicList (gapTopics gap))
                     Message _ -> missing
-            -- The best of five: others use this machine, too.
+            -- The best of five, because other programs use this machine, too.
             times <- replicateM 5 $ do
               began <- getMonotonicTime
               run publisher (Redis.clientKillWith (pure (Redis.ClientWith (Redis.HasType Redis.PubsubClient)))) `shouldReturn` 1
@@ -214,7 +214,8 @@ spec = do
           setTo "second"
           earlier <- readTVarIO asked
           void (Server.command server ["CLIENT", "KILL", "USER", "app"])
-          -- Refused, and asked again: more than once, and not for good.
+          -- The server refuses the old password, and the client asks the action again, more than
+          -- once.
           eventually 5 "the action is asked again" ((> earlier + 1) <$> readTVarIO asked)
           atomically (writeTVar newest "second")
           nextEvent subscription >>= (`shouldSatisfy` \case Gap _ -> True; _ -> False)
@@ -247,7 +248,8 @@ spec = do
             withSubscriptionOf subscriptionDefaults {subscriptionWhenFull = PressBack} client (channel "a") $ \_ -> pure ()
         eventually 5 "none of its connections is open" $ (== 0) . Proxy.trafficOpen <$> atomically (Proxy.proxyTraffic proxy)
 
--- | Publishes while the action makes trouble, and holds what was heard to the promise.
+-- | Publishes while the action makes trouble, and checks that each message was received or lies in
+-- a gap.
 faulty :: ProtocolVersion -> (Server -> Proxy -> Account -> IO ()) -> IO ()
 faulty = faultyWith subscriptionDefaults
 
@@ -273,14 +275,14 @@ faultyWith options protocol trouble =
 serverEndpoint :: Server -> Endpoint
 serverEndpoint server = TcpEndpoint (Char8.pack (Server.serverHost server)) (fromIntegral (Server.serverPort server))
 
--- | Waits until so many connections were made in all.
+-- | Waits until the proxy has accepted this many connections in all.
 anew :: Proxy -> Int -> IO ()
 anew proxy count = void (Proxy.awaitTraffic proxy 10 ((>= count) . Proxy.trafficAccepted))
 
 publishNumber :: Client -> Int -> IO ()
 publishNumber client number = void (run client (Redis.publish "news" (Char8.pack (show number))))
 
--- | The numbers that come next, and why there are gaps.
+-- | The next events: the numbers of the messages, and the reasons of the gaps.
 numbers :: Int -> Subscription -> IO [Either GapReason Int]
 numbers count subscription =
   replicateM count (nextEvent subscription) >>= \events ->

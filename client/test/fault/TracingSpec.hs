@@ -1,4 +1,4 @@
--- | What the hook for commands is told.
+-- | The events that the hook for commands gets.
 module TracingSpec (spec) where
 
 import Control.Concurrent (ThreadId, myThreadId)
@@ -25,13 +25,14 @@ import Redis.Tracing
 import Redis.Transaction
 import Test.Hspec
 
--- | What began and, once it has, how it ended; the first is first.
+-- | The beginnings and ends of commands, each with the thread that ran the hook; the first comes
+-- first.
 data Spans = Spans
   { spansBegun :: TVar [(ThreadId, CommandBegun)],
     spansEnded :: TVar [(ThreadId, CommandBegun, CommandEnded)]
   }
 
--- | A hook that keeps all it hears.
+-- | A hook that records all its events.
 recording :: IO (Spans, Config -> Config)
 recording = do
   spansBegun <- newTVarIO []
@@ -51,7 +52,7 @@ endedOf spans = map (\(_, begun, ended) -> (begun, ended)) <$> readTVarIO (spans
 namesOf :: Spans -> IO [ByteString]
 namesOf spans = map (begunOperation . fst) <$> endedOf spans
 
--- | The only one that has ended.
+-- | The only command that has ended.
 only :: HasCallStack => Spans -> IO (CommandBegun, CommandEnded)
 only spans =
   endedOf spans >>= \case
@@ -85,7 +86,7 @@ spec = describe "the hook for commands" $ do
         refused <- tryRun client (raw ["SELECT", "1"])
         outcomes <- map (endedOutcome . snd) . drop 1 <$> endedOf spans
         map Left outcomes `shouldBe` map (either (Left . CommandFailed) Right) [failed *> Right (), refused *> Right ()]
-        -- What is refused unsent goes nowhere.
+        -- A command that is refused before it is sent has no node.
         map (\(_, ended) -> (endedNode ended, endedAttempts ended, endedEntering ended)) . drop 2 <$> endedOf spans `shouldReturn` [(Nothing, 0, Nothing)]
 
   it "is told of a submitted command once, however often and by whomever it is awaited" $
@@ -230,7 +231,7 @@ spec = describe "the hook for commands" $ do
       _ <- withClient (hooked (addressed server)) $ \client -> run client (evalScript one ["key"] [])
       (begun, ended) <- only spans
       (begunOperation begun, begunProcedure begun) `shouldBe` ("EVALSHA", Just (scriptDigest one))
-      -- Once by its digest, which the server did not know.
+      -- The first attempt was by a digest that the server did not know.
       endedAttempts ended `shouldBe` 2
 
   it "may throw, at the beginning or at the end" $

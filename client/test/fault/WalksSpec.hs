@@ -65,7 +65,7 @@ spec = do
         before <- concat . catMaybes <$> replicateM 20 (nextPage walk)
         Server.freeze server
         waiting <- async (remaining walk)
-        -- Commands have given up by then.
+        -- By then, commands have failed.
         within 10 (untilItFails client)
         Server.thaw server
         after <- wait waiting

@@ -1,4 +1,4 @@
--- | What the properties share.
+-- | Generators and helpers that the properties share.
 module Support
   ( timed,
     node,
@@ -27,11 +27,11 @@ timed = around_ $ \test -> do
   ended <- timeout 60000000 test
   maybe (expectationFailure "took longer than a minute") pure ended
 
--- | A node by its number.
+-- | The node with this number.
 node :: Int -> Endpoint
 node number = TcpEndpoint ("10.0.0." <> Char8.pack (show number)) 6379
 
--- | The slot of a number, taken modulo their count.
+-- | The slot with this number, taken modulo the number of slots.
 slotAt :: Int -> Slot
 slotAt number = case mapMaybe slotFromInt [number `mod` slotCount] of
   slot : _ -> slot
@@ -47,8 +47,8 @@ anySlot = slotAt <$> choose (0, slotCount - 1)
 anyNode :: Gen Endpoint
 anyNode = node <$> choose (1, 8)
 
--- | Ranges that may overlap, leave gaps or be the wrong way round, of nodes
--- that may be primaries here and replicas there.
+-- | Ranges that may overlap, leave gaps or be reversed, of nodes that may be primaries in one claim
+-- and replicas in another.
 anyClaims :: Gen [Claim]
 anyClaims = few $ do
   ranges <- few ((,) <$> anySlot <*> anySlot)

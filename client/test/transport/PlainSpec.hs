@@ -271,13 +271,13 @@ data Tuning = Tuning
   }
   deriving stock (Eq, Show)
 
--- | Those that a connection gets, with the default configuration changed.
+-- | The options that a connection gets after this change of the default configuration.
 tuningOf :: (Config -> Config) -> IO Tuning
 tuningOf change = withEcho loopback4 $ \address -> do
   let endpoint = TcpEndpoint "127.0.0.1" (portOf address)
   connector <- newConnector (change (config endpoint)) >>= either (fail . show) pure
   bracket (connected connector endpoint >>= either (fail . show) pure) transportClose $ \transport -> do
-    -- The other end would be there, too, if nothing had been read.
+    -- After a reply has been read, the peer has certainly accepted the connection.
     sendAll transport "x"
     receive transport `shouldReturn` "x"
     bracket (socketTo address) Socket.close tuningOfSocket
@@ -289,8 +289,8 @@ tuningOf change = withEcho loopback4 $ \address -> do
       userTimeout <- Socket.getSocketOption socket Socket.UserTimeout
       pure Tuning {noDelay, keepAlive, keepIdle, keepInterval, keepCount, userTimeout}
 
--- | A duplicate of the descriptor of this process that is connected to an
--- address: a transport keeps it to itself.
+-- | A duplicate of this process's descriptor that is connected to the address. The transport does
+-- not export its own.
 socketTo :: SockAddr -> IO Socket.Socket
 socketTo address = listDirectory "/proc/self/fd" >>= first . mapMaybe readMaybe
   where
@@ -298,7 +298,7 @@ socketTo address = listDirectory "/proc/self/fd" >>= first . mapMaybe readMaybe
       [] -> fail ("no socket leads to " <> show address)
       descriptor : rest -> duplicate descriptor >>= maybe (first rest) pure
     duplicate descriptor =
-      -- The listing's own is closed by now, and most are no sockets.
+      -- The descriptor of the listing is closed by now, and most others are no sockets.
       either (\(_ :: IOException) -> Nothing) id <$> try (bracketOnError (dup (Fd descriptor)) closeFd candidate)
     candidate copy = do
       socket <- Socket.mkSocket (fromIntegral copy)
@@ -307,7 +307,7 @@ socketTo address = listDirectory "/proc/self/fd" >>= first . mapMaybe readMaybe
         then pure (Just socket)
         else Nothing <$ Socket.close socket
 
--- | Writes until the kernel takes no more.
+-- | Writes until the kernel accepts no more bytes.
 fillBuffers :: Transport -> IO ()
 fillBuffers transport = allocaBytes 65536 go
   where

@@ -1,4 +1,4 @@
--- | Sockets to connect to, and what tests ask of this process.
+-- | Sockets for tests to connect to, and helpers about this process.
 module Servers
   ( withEcho,
     withListener,
@@ -27,13 +27,13 @@ import Redis.Internal.Network.Transport
 import Redis.TestKit.Wait (openDescriptors, within)
 import System.Timeout (timeout)
 
--- | Waits until a condition holds; bounded by 'within' around it.
+-- | Waits until a condition holds. A 'within' around it limits the wait.
 eventually :: IO Bool -> IO ()
 eventually condition = do
   holds <- condition
   unless holds (yield *> threadDelay 1000 *> eventually condition)
 
--- | A listener at an address, and the address it got.
+-- | Opens a listener at an address, and passes it on with its actual address.
 withListener :: Int -> SockAddr -> (Socket -> SockAddr -> IO a) -> IO a
 withListener backlog address use =
   bracket (Socket.socket (family address) Socket.Stream Socket.defaultProtocol) Socket.close $ \listener -> do
@@ -46,7 +46,7 @@ withListener backlog address use =
       Socket.SockAddrInet6 {} -> Socket.AF_INET6
       Socket.SockAddrUnix {} -> Socket.AF_UNIX
 
--- | Sends back whatever it receives, on any number of connections.
+-- | Sends back the bytes that it receives, on any number of connections.
 withEcho :: SockAddr -> (SockAddr -> IO a) -> IO a
 withEcho address use =
   withListener 16 address $ \listener bound ->
@@ -59,8 +59,8 @@ withEcho address use =
       bytes <- Socket.recv connection 65536
       unless (ByteString.null bytes) (Socket.sendAll connection bytes *> echo connection)
 
--- | A listener whose queue is full and never emptied, so that connecting to
--- it neither succeeds nor fails.
+-- | A listener whose queue is full and never emptied, so that a connection attempt neither succeeds
+-- nor fails.
 withDeadListener :: SockAddr -> (SockAddr -> IO a) -> IO a
 withDeadListener address use =
   withListener 0 address $ \_ bound ->
@@ -74,11 +74,11 @@ withDeadListener address use =
         Just () -> (socket :) <$> fill bound (left - 1)
         Nothing -> pure [socket]
 
--- | An address of this machine where nobody listens.
+-- | An address of this machine on which no program listens.
 closedPort :: SockAddr -> IO SockAddr
 closedPort address = withListener 1 address (\_ bound -> pure bound)
 
--- | Writes everything, waiting where it must.
+-- | Writes all bytes, and waits if necessary.
 sendAll :: Transport -> ByteString -> IO ()
 sendAll transport bytes =
   ByteString.unsafeUseAsCStringLen bytes $ \(memory, size) -> go (castPtr memory) size
@@ -92,8 +92,8 @@ sendAll transport bytes =
           | attempt == attemptWouldWrite -> transportWaitWritable transport *> go memory size
           | otherwise -> sendAll transport (ByteString.drop (ByteString.length bytes - size + attempt) bytes)
 
--- | Reads what is there, at most 64 KiB, waiting for the first byte; empty at
--- the end.
+-- | Waits for the first byte, and then reads the bytes that are there, at most 64 KiB. Empty at the
+-- end.
 receive :: Transport -> IO ByteString
 receive transport = ByteString.createAndTrim 65536 go
   where

@@ -1,4 +1,4 @@
--- | TLS, against a Redis server and against @openssl s_server@.
+-- | TLS, with a Redis server and with @openssl s_server@.
 module TlsSpec (spec) where
 
 import Control.Concurrent (forkFinally, killThread)
@@ -65,7 +65,7 @@ freePort =
     SockAddrInet port _ -> pure (fromIntegral port)
     address -> fail (show address)
 
--- | Trusts the authority.
+-- | A configuration that trusts the authority.
 trusting :: World -> TlsConfig
 trusting World {worldAuthority} = defaultTlsConfig {tlsCaFile = Just (keyPairCertificate worldAuthority)}
 
@@ -79,8 +79,8 @@ withTransport :: TlsConfig -> Endpoint -> (Transport -> IO a) -> IO a
 withTransport tls endpoint =
   bracket (attemptConnect tls endpoint >>= either (fail . show) pure) transportClose
 
--- | A Redis server that speaks TLS with a certificate; extra options. The
--- environment may name another program, as it does for the testkit.
+-- | Runs a Redis server with TLS, a certificate and extra options. The environment may name another
+-- program, as it does for the testkit.
 withRedis :: World -> KeyPair -> [String] -> (Port -> IO a) -> IO a
 withRedis World {worldFolder, worldAuthority} own extra use = do
   port <- freePort
@@ -96,7 +96,7 @@ withRedis World {worldFolder, worldAuthority} own extra use = do
     port
     use
 
--- | @openssl s_server@, which serves one connection after the other.
+-- | Runs @openssl s_server@, which serves one connection after the other.
 withOpenSsl :: World -> KeyPair -> [String] -> (Port -> IO a) -> IO a
 withOpenSsl World {worldFolder} KeyPair {keyPairCertificate, keyPairKey} extra use = do
   port <- freePort
@@ -132,18 +132,18 @@ withServer folder program arguments port use =
       either (const (pure False)) ((True <$) . transportClose) outcome
     endpoint = TcpEndpoint "127.0.0.1" port
 
--- | Answers as a server without TLS does to a line that it does not know.
+-- | Answers like a server without TLS that gets an unknown command.
 complain :: Socket.Socket -> IO ()
 complain listener = bracket (fst <$> Socket.accept listener) Socket.close $ \connection -> do
   _ <- SocketBytes.recv connection 4096
   SocketBytes.sendAll connection "-ERR unknown command\r\n"
-  -- The end is the peer's.
+  -- Waits for the peer to close the connection.
   void (SocketBytes.recv connection 4096)
 
--- | Ends a connection as a server without room for it does, before any TLS.
+-- | Ends a connection before any TLS, like a server that has reached its limit of clients.
 hangUp :: Socket.Socket -> IO ()
 hangUp listener = bracket (fst <$> Socket.accept listener) Socket.close $ \connection ->
-  -- What has been read is no reason for a reset.
+  -- Reads first, because unread bytes would cause a reset.
   void (SocketBytes.recv connection 4096)
 
 ping :: Transport -> Expectation
@@ -151,7 +151,7 @@ ping transport = do
   sendAll transport "PING\r\n"
   receive transport `shouldReturn` "+PONG\r\n"
 
--- | Connects, expects to be refused and gives the reason.
+-- | Connects, expects a refusal, and returns its reason.
 refusal :: TlsConfig -> Endpoint -> IO String
 refusal tls endpoint =
   attemptConnect tls endpoint >>= \case
@@ -193,7 +193,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
           refusal
             defaultTlsConfig {tlsCaFile = Just (keyPairCertificate (worldStranger world))}
             (TcpEndpoint "localhost" port)
-        -- The server shows its authority, which nobody here trusts.
+        -- The server sends its authority's certificate, which this client does not trust.
         reason `shouldSatisfy` ("certificate verify failed: self-signed certificate" `List.isPrefixOf`)
 
     check "refuses a private authority by default" $ \world ->
@@ -233,8 +233,8 @@ spec = aroundAll withWorld . describe "TLS" $ do
         reason `shouldSatisfy` ("there is no name to verify" `List.isPrefixOf`)
 
   describe "the name it asks for" $ do
-    -- The server has a second certificate, which it shows to those who ask
-    -- for a certain name; each case succeeds with one certificate only.
+    -- The server has a second certificate, which it presents to clients that ask for a certain
+    -- name. Each case succeeds with only one of the certificates.
     let second world certificate name =
           ["-servername", name, "-cert2", keyPairCertificate (certificate world), "-key2", keyPairKey (certificate world)]
 
@@ -260,7 +260,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
 
     check "is missed by a server that demands one" $ \world ->
       withRedis world (worldGood world) ["--tls-auth-clients", "yes"] $ \port -> do
-        -- With TLS 1.3 the client is done before the server objects.
+        -- With TLS 1.3 the client's handshake is complete before the server refuses.
         outcome <- attemptConnect (trusting world) (TcpEndpoint "localhost" port)
         case outcome of
           Left cause -> expectationFailure (show cause)
@@ -347,7 +347,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
           transportShutdown transport
           transportShutdown transport
           transportClose transport
-        -- What it writes when close_notify ends the stream; "ERROR" otherwise.
+        -- The server prints this when close_notify ends the stream, and "ERROR" otherwise.
         eventually (("DONE\n" `ByteString.isInfixOf`) <$> ByteString.readFile (worldFolder world </> "server.log"))
 
     check "wakes a waiting reader when it is shut down" $ \world ->
@@ -359,7 +359,7 @@ spec = aroundAll withWorld . describe "TLS" $ do
           transportShutdown transport
           takeMVar done >>= \case
             Right bytes -> bytes `shouldBe` ""
-            -- The server's reset, where that was faster than the reader.
+            -- The server's reset, if it came before the reader's end of the stream.
             Left problem -> (fromException problem :: Maybe IOException) `shouldSatisfy` isJust
           killThread thread
 
@@ -367,8 +367,8 @@ spec = aroundAll withWorld . describe "TLS" $ do
       withRedis world (worldGood world) [] $ \port ->
         withTransport (trusting world) (TcpEndpoint "localhost" port) echoes64MB
 
--- | Has the server echo a thousand blocks of 64 KiB, each of its own content;
--- one thread sends while another compares.
+-- | Makes the server echo a thousand blocks of 64 KiB with different contents. One thread sends
+-- while another compares.
 echoes64MB :: Transport -> Expectation
 echoes64MB transport = do
   done <- newEmptyMVar

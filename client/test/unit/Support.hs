@@ -1,4 +1,4 @@
--- | What the unit tests share.
+-- | Helpers that the unit tests share.
 module Support
   ( timed,
     naiveRequest,
@@ -17,7 +17,7 @@ timed = around_ $ \test -> do
   ended <- timeout 60000000 test
   maybe (expectationFailure "took longer than a minute") pure ended
 
--- | A command on the wire, written as plainly as can be.
+-- | A command on the wire, encoded in the simplest way.
 naiveRequest :: [ByteString] -> ByteString
 naiveRequest arguments =
   ByteString.concat (line '*' (length arguments) : concatMap bulk arguments)

@@ -47,7 +47,7 @@ sample name cell iteration ops cpu =
       sampleProblems = []
     }
 
--- | A row by its name; the flag says whether it is the limit.
+-- | A row with this name; the flag says whether it is the limit.
 row :: Text -> Bool -> Row
 row name limit =
   Row
@@ -64,7 +64,7 @@ row name limit =
       rowFolder = "."
     }
 
--- | Results of these rows.
+-- | A document with these rows and samples.
 documentOf :: [Row] -> [Sample] -> Document
 documentOf rows samples =
   Document

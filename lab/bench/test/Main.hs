@@ -1,4 +1,4 @@
--- | All tests of the laboratory's program; and, when a test starts it again, the
+-- | All tests of the laboratory's program. When a test starts this process again, it runs the
 -- program.
 module Main (main) where
 

@@ -1,5 +1,5 @@
--- | The audit finds what it is there to find: a history in which nothing is wrong
--- passes, and each with one thing wrong fails, by the words for that thing.
+-- | The audit finds what it should: a history without faults passes, and a history with one fault
+-- fails with the words for that fault.
 module AuditSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -154,19 +154,19 @@ ledgerOf = foldl (flip observe) mempty
 nothing :: Held
 nothing = Held Map.empty Map.empty Map.empty
 
--- | What is wrong with a history of counters, given what they hold.
+-- | The faults in a history of counters, given the counters' values.
 audit :: [Event] -> [(Key, Int)] -> [String]
 audit history held = verdict nothing {heldCounters = Map.fromList held} (ledgerOf history)
 
--- | The same for the one key, of which this is the value.
+-- | The faults in a history of the one key, given its value.
 values :: [Event] -> Maybe ByteString -> [String]
 values history held = verdict nothing {heldValues = Map.singleton key held} (ledgerOf history)
 
--- | The same for the one list, in which these elements are left.
+-- | The faults in a history of the one list, given the elements that are left in it.
 lists :: [Event] -> [Int] -> [String]
 lists history left = verdict nothing {heldLists = Map.singleton key (map (valueFor key) left)} (ledgerOf history)
 
--- | What is wrong before anybody looks at the servers.
+-- | The faults that the history shows by itself, without the servers' contents.
 told :: [Event] -> [String]
 told = ledgerWrong . ledgerOf
 

@@ -24,13 +24,13 @@ import Tool.Bench.Document.Totals (runOps)
 import Tool.Campaign.Workload (workloadName, workloads)
 import Tool.ProgramSpec (oneLine, program, run')
 
--- | Two cells, once, over soon; the servers' files in one folder, the results in
--- another. A machine that does other things meanwhile may keep threads from
--- running, which is not what these tests are about.
+-- | A short campaign of two cells, once. The servers' files are in one folder, the results in
+-- another. A machine that does other work meanwhile may keep threads from running; these tests do
+-- not check for that.
 small :: FilePath -> [String]
 small folder = smallBut folder []
 
--- | The same with some options changed.
+-- | Like 'small', with some options changed.
 smallBut :: FilePath -> [(String, String)] -> [String]
 smallBut folder changes =
   ["bench", "campaign", "--allow", "saturation,little"] <> concat [[name, value] | (name, value) <- Map.toList (Map.union (Map.fromList changes) usual)]
@@ -56,7 +56,7 @@ inFolder action = withSystemTempDirectory "campaign-spec" $ \folder -> do
   createDirectory (folder </> "files")
   action folder
 
--- | With all runs of a document changed.
+-- | Changes all runs of a document.
 inRuns :: (Object -> Object) -> Value -> Value
 inRuns change = \case
   Object fields | Just (Array runs) <- KeyMap.lookup "runs" fields -> Object (KeyMap.insert "runs" (Array (each <$> runs)) fields)
@@ -100,7 +100,7 @@ spec = describe "bench campaign" $ do
       document <- readDocument (folder </> "out" </> "campaign.json")
       forM_ (documentRuns document) $ \run -> do
         specNetwork (runSpec run) `shouldSatisfy` (`elem` ["relay rtt=2ms", "netem rtt=2ms"])
-        -- One caller, a reply each two milliseconds at best.
+        -- One caller gets a reply every two milliseconds at best.
         runOps run `shouldSatisfy` (<= 150)
         runNotes run `shouldSatisfy` any ("a PING takes" `Text.isInfixOf`)
 
@@ -183,7 +183,7 @@ spec = describe "bench campaign" $ do
         first `shouldBe` ExitSuccess
         let kept = folder </> "out" </> "runs" </> "set.none.files.3B.10c.local.redis-server" </> "1.json"
         Lazy.writeFile kept (encode (decodeStrict' "{\"schema\":\"other\"}" :: Maybe Value))
-        -- Before anything else is measured.
+        -- The error comes before anything else is measured.
         (again, _, problem) <- run' (smallBut folder [("--iterations", "2")] <> ["--resume"])
         again `shouldBe` ExitFailure 2
         problem `oneLine` "its schema is"

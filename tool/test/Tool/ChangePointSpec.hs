@@ -5,7 +5,7 @@ import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
 import Tool.ChangePoint
 
--- | A level, for so many points, with noise of a given share.
+-- | A level for this many points, with noise of the given share.
 level :: Double -> Double -> Int -> Gen [Double]
 level noise value points = vectorOf points (choose (value * (1 - noise), value * (1 + noise)))
 

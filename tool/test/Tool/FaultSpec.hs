@@ -1,5 +1,5 @@
--- | The program, as a process, when servers die or stop under its load, and when
--- there is no room for what it writes.
+-- | The program, as a process, when servers die or stop under its load, and when there is no room
+-- for its output.
 module Tool.FaultSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -32,8 +32,8 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Sleep (sleepUntilExactly)
 import Tool.ProgramSpec (oneLine, program, run')
 
--- | Runs with JSON and HTML; the exit code, what was said, the only run, and the
--- page. Nothing else is written.
+-- | Runs the program with JSON and HTML. Returns the exit code, the output, the only run, and the
+-- page. Checks that nothing else is written.
 measured :: [String] -> IO (ExitCode, String, Run, ByteString.ByteString)
 measured arguments = withSystemTempDirectory "fault-spec" $ \folder -> do
   let (json, html) = (folder </> "out.json", folder </> "out.html")
@@ -51,14 +51,14 @@ measured arguments = withSystemTempDirectory "fault-spec" $ \folder -> do
 gets :: Server -> IO Int
 gets = callsOf callsRun "get"
 
--- | Until the load is there.
+-- | Waits until the load has begun.
 loaded :: Server -> IO ()
 loaded server = eventually 30 "the load has begun" ((> 1000) <$> gets server)
 
 spec :: Spec
 spec = describe "the program, in bad times" $ do
   it "counts errors against the node that died, and goes on with the others" $
-    -- The others go on serving what is theirs.
+    -- Without full coverage, the other nodes go on serving their slots.
     withCluster defaultClusterOptions {clusterMasterCount = 3, clusterServer = defaultServerOptions {optionsConfig = ["cluster-require-full-coverage no"]}} $ \cluster -> do
       victim <- nodeServer <$> masterOf cluster 0
       servers <- map nodeServer <$> clusterNodes cluster
@@ -74,7 +74,7 @@ spec = describe "the program, in bad times" $ do
       sum (errorsOf victim) `shouldBe` runErrorCount run
       map (sum . errorsOf) others `shouldBe` [0, 0]
       runProblems run `shouldSatisfy` any ("failed" `Text.isInfixOf`)
-      -- The others have answered all the time: also in its last second.
+      -- The other nodes have answered all the time, including the last second.
       let answered node = sum [Histogram.count (nodeService stats) | one <- runIterations run, Just stats <- [Map.lookup (Text.pack (nameOf node)) (iterationNodes one)]]
       map ((> 1000) . answered) others `shouldBe` [True, True]
       output `shouldSatisfy` (("errors of " <> nameOf victim <> ": ") `isInfixOf`)
@@ -89,7 +89,7 @@ spec = describe "the program, in bad times" $ do
             from <- monotonic
             freeze server
             sleepUntilExactly (from + 700000000)
-            -- It cannot have answered before this.
+            -- The server cannot have answered before this moment.
             until' <- monotonic
             thaw server
             putMVar stalled (until' - from)
@@ -103,8 +103,8 @@ spec = describe "the program, in bad times" $ do
         Agrees counts -> Map.lookup "get" counts == Just 6000
         _ -> False
       output `shouldSatisfy` ("commandstats agree" `isInfixOf`)
-      -- What was sent as it stopped has waited for all of it; what was due then,
-      -- for the rest of it.
+      -- Commands sent just as the server stopped waited for the whole stall; commands that were due
+      -- during it waited for the rest of it.
       let longest = Histogram.maximumValue (runService run)
           half = 100 - 100 * 0.9 * (2000 * fromIntegral length' / 2e9) / 6000 :: Double
       longest `shouldSatisfy` (>= length' - length' `div` 50)

@@ -36,13 +36,12 @@ import Tool.Bench.Histogram qualified as Histogram
 import Tool.Bench.Histogram.Recorder (drain, newRecorder, record)
 import Tool.Merge
 
--- | In the environment of a process of ours: take samples and write them down.
+-- | An environment variable that makes a process of these tests take samples and write them down.
 actAsSampler :: String
 actAsSampler = "REDIS_CLIENT_TEST_ACTS_AS_SAMPLER"
 
--- | Times so many commands; writes each time, and a document that has only
--- their histogram. The arguments are the second at which to begin, host,
--- port, count and two files.
+-- | Times this many commands, and writes each time, and a document that has only their histogram.
+-- The arguments are the second at which to begin, host, port, count and two files.
 sampler :: IO ()
 sampler =
   getArgs >>= \case
@@ -66,7 +65,7 @@ sampler =
           running (truncate (started * 1000000000)) (realToFrac (ended - started)) held []
     arguments -> fail ("what is " <> show arguments <> "?")
 
--- | Both processes begin together, as the generators do.
+-- | Waits for this second. Both processes begin together, as the generators do.
 untilSecond :: Int -> IO ()
 untilSecond moment = do
   now <- getPOSIXTime
@@ -90,8 +89,7 @@ running started seconds held slices =
 second :: Int
 second = 1000000000
 
--- | A window of a steady rate: whole seconds from a time, so many commands in
--- each.
+-- | A window with a steady rate: whole seconds from a time, with this many commands in each.
 steady :: Int -> Int -> Int -> Run
 steady started seconds rate =
   running started (fromIntegral seconds) (fold' seconds) [Slice (fromIntegral at) 1 (Map.fromList [("set", SliceStats each Nothing 0)]) | at <- [0 .. seconds - 1]]
@@ -235,7 +233,7 @@ spec = describe "Tool.Merge" $ do
         merged <- ByteString.readFile (folder </> "all.json")
         only (decodeDocument merged) $ \_ run -> do
           runService run `shouldBe` foldMap runService (concat parts)
-          -- They began at the same moment, as far as their clocks tell.
+          -- They began at the same moment, as far as their clocks show.
           map (fmap ((> 0.9) . commonSeconds) . iterationCommon) (runIterations run) `shouldBe` [Just True]
           abs (runRate run / sum (map runRate (concat parts)) - 1) `shouldSatisfy` (< 0.15)
   where
@@ -243,7 +241,7 @@ spec = describe "Tool.Merge" $ do
       [(value, "")] -> value :: Int
       _ -> -1
 
--- | This program again, as another one: its exit code and what it said.
+-- | Starts this program again in another role. Returns its exit code and its output.
 program :: String -> [String] -> IO (ExitCode, String)
 program role arguments = do
   self <- getExecutablePath

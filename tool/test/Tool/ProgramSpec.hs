@@ -1,4 +1,4 @@
--- | The whole program, as a process, against real servers.
+-- | The whole program, as a process, with real servers.
 module Tool.ProgramSpec (spec, actAsProgram, program, run', oneLine) where
 
 import Control.Concurrent.Async (withAsync)
@@ -34,7 +34,8 @@ import Test.Hspec
 import Tool.Bench.Document (Iteration (..), Run (..))
 import Tool.Bench.Document.Json (documentValue)
 
--- | In the environment of a process of ours: be the program, not its tests.
+-- | An environment variable that makes a process of these tests run the program instead of the
+-- tests.
 actAsProgram :: String
 actAsProgram = "REDIS_CLIENT_TEST_ACTS_AS_PROGRAM"
 
@@ -54,12 +55,12 @@ runWith settings arguments = do
   process <- program settings arguments
   readCreateProcessWithExitCode process ""
 
--- | A load that is over soon. A machine that does other things meanwhile may keep
--- threads from running, which is not what these tests are about.
+-- | Options for a short load. A machine that does other work meanwhile may keep threads from
+-- running; these tests do not check for that.
 brief :: [String]
 brief = ["--duration", "0.5", "--warmup", "0.1", "--keys", "2000", "--allow", "saturation,little"]
 
--- | Runs with a JSON file; the exit code and the only run in the file.
+-- | Runs the program with a JSON file. Returns the exit code and the only run in the file.
 measured :: [String] -> IO (ExitCode, Value)
 measured arguments = withSystemTempDirectory "program-spec" $ \folder -> do
   let file = folder </> "out.json"
@@ -82,7 +83,7 @@ measured arguments = withSystemTempDirectory "program-spec" $ \folder -> do
 statusOf :: Value -> Either String Text
 statusOf = parseEither (withObject "run" (\run -> run .: "commandstats" >>= (.: "status")))
 
--- | A document in which the rate of a run, 500 a second, is twice that.
+-- | A document in which a run's rate of 500 a second is doubled.
 doubled :: Char8.ByteString -> Char8.ByteString
 doubled document = case Char8.breakSubstring "\"ops_per_sec\":500" document of
   (left, rest)
@@ -212,7 +213,7 @@ spec = describe "the program" $ do
         invalid `shouldBe` ExitFailure 2
         reason `shouldSatisfy` ("it lied" `isInfixOf`)
         (unreadable, _) <- compared good (folder </> "missing.json") []
-        -- A file that was edited: its numbers do not agree with each other.
+        -- An edited file: its numbers do not agree with each other.
         let edited = folder </> "edited.json"
         Char8.writeFile edited . doubled =<< Char8.readFile good
         (doubtful, doubt) <- compared good edited []

@@ -1,5 +1,5 @@
--- | @bench record@ beside servers whose @MONITOR@ lies, is silent, or cannot be
--- asked; and where there is no room for what it records.
+-- | @bench record@ with servers whose @MONITOR@ sends wrong lines, is silent, or is refused; and
+-- without room for the recording.
 module Tool.RecordSpec (spec) where
 
 import Control.Concurrent.Async (concurrently, concurrently_, withAsync)
@@ -32,15 +32,15 @@ import Tool.Record.Probe (Probed (..), withoutProbe)
 
 -- | How a peer behaves.
 data Manner = Manner
-  { -- | What it answers to @MONITOR@; nothing: it hangs up.
+  { -- | The reply to @MONITOR@. If it is empty, the peer hangs up.
     mannerMonitor :: ByteString,
-    -- | Its line of @MONITOR@ for a command, if it shows that at all.
+    -- | The line that @MONITOR@ shows for a command, if it shows the command at all.
     mannerShows :: [ByteString] -> Maybe ByteString,
-    -- | What it answers to anything but @MONITOR@.
+    -- | The reply to all commands except @MONITOR@.
     mannerAnswers :: [ByteString] -> ByteString
   }
 
--- | As a server should be.
+-- | A peer that behaves like a proper server.
 good :: Manner
 good = Manner {mannerMonitor = "+OK\r\n", mannerShows = Just . line, mannerAnswers = const "$2\r\nhi\r\n"}
 
@@ -48,8 +48,8 @@ line :: [ByteString] -> ByteString
 line arguments =
   renderLine Observed {observedMicros = 1700000000000000, observedDatabase = 0, observedOrigin = OriginClient "127.0.0.1:1", observedWords = arguments}
 
--- | Quotes and backslashes stay as they are, control bytes do not: as Valkey
--- 8.1.1 has it.
+-- | A line in which control bytes are escaped, but quotes and backslashes are not, as in Valkey
+-- 8.1.1.
 careless :: [ByteString] -> ByteString
 careless arguments = "1700000000.000000 [0 127.0.0.1:1] " <> Char8.unwords ["\"" <> Char8.concatMap one word <> "\"" | word <- arguments]
   where
@@ -58,7 +58,7 @@ careless arguments = "1700000000.000000 [0 127.0.0.1:1] " <> Char8.unwords ["\""
       '\\' -> "\\"
       other -> Char8.takeWhile (/= '"') (ByteString.drop 1 (Char8.dropWhile (/= '"') (line [Char8.singleton other])))
 
--- | A peer for the length of an action, by its port.
+-- | Runs a peer while the action runs, and gives the action its port.
 withPeer :: Manner -> (Int -> IO a) -> IO a
 withPeer manner action =
   bracket (listenOn (TcpAddress "127.0.0.1" 0)) Socket.close $ \listening -> do
@@ -69,7 +69,7 @@ withPeer manner action =
           concurrently_ (serve manner watching connection) accepting
     withAsync accepting (const (action (fromIntegral port)))
 
--- | Until the client goes. Those who watch are told of what others send.
+-- | Serves a client until it disconnects. Clients that watch are shown the commands of the others.
 serve :: Manner -> MVar [Socket] -> Socket -> IO ()
 serve manner watching connection = handle (\(_ :: IOException) -> pure ()) (go "") `finally` Socket.close connection
   where
@@ -168,7 +168,8 @@ spec = describe "bench record" $ do
             load = do
               eventually 30 "somebody watches" (watched server)
               forM_ ["1", "2", "3"] (\value -> command server ["SET", "key", value])
-              -- Once this is answered, those who watch have been sent what was before.
+              -- When this has been answered, the watching clients have been sent everything before
+              -- it.
               eventually 30 "somebody watches still" (watched server)
               kill9 server
         ((code, output, problem), ()) <- concurrently (run' (["bench", "record", "--for", "60s", "--out", file] <> at server)) load

@@ -22,7 +22,7 @@ throughRelay milliseconds action =
     withRelay (round (milliseconds * 1e6)) (serverAddress server) $ \relay ->
       withConnection (TcpAddress "127.0.0.1" (relayPort relay)) (action relay)
 
--- | Milliseconds.
+-- | The time of one PING in milliseconds.
 roundTrip :: Connection -> IO Double
 roundTrip connection = do
   before' <- monotonic
@@ -30,7 +30,7 @@ roundTrip connection = do
   after' <- monotonic
   pure (fromIntegral (after' - before') / 1e6)
 
--- | What a tenth of them stay below.
+-- | The time below which a tenth of the times lie.
 quick :: [Double] -> Double
 quick times = case drop (length times `div` 10) (sort times) of
   time : _ -> time
@@ -42,8 +42,8 @@ spec = describe "Tool.Relay" $ do
     throughRelay 1 $ \_ connection -> do
       times <- replicateM 200 (roundTrip connection)
       minimum times `shouldSatisfy` (>= 2)
-      -- Well below the next millisecond, in which threadDelay counts; others
-      -- may use the processors meanwhile, so not all of them.
+      -- Well below the next millisecond, which is the unit of threadDelay. Other programs may use
+      -- the processors meanwhile, so this does not hold for all of them.
       quick times `shouldSatisfy` (< 2.9)
 
   it "delays and does not slow down: what is sent together comes together" $

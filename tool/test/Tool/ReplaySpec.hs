@@ -29,7 +29,7 @@ import Tool.Monitor
 import Tool.ProgramSpec (oneLine, run')
 import Tool.Recording
 
--- | A line at so many microseconds.
+-- | A recorded line at this many microseconds.
 line :: Int -> ByteString -> [ByteString] -> ByteString
 line micros client arguments =
   renderLine
@@ -40,8 +40,8 @@ line micros client arguments =
         observedWords = arguments
       }
 
--- | A hundred increments by each of two clients, a millisecond apart, and some
--- that are left out.
+-- | A hundred commands by each of two clients, half a millisecond apart, and some lines that are
+-- left out.
 sample :: ByteString
 sample =
   Char8.unlines $
@@ -138,7 +138,7 @@ spec = do
               servers = map nodeServer nodes
               load = do
                 forM_ servers $ \server -> eventually 30 "somebody watches" (watched server)
-                -- Each node runs what concerns no key; all in turns.
+                -- Each node runs commands that concern no key, all nodes in turn.
                 forM_ [1 .. 5 :: Int] $ \number ->
                   forM_ (zip [1 :: Int ..] servers) $ \(place, server) -> command server ["ECHO", Char8.pack (show (number * 10 + place))]
           ((code, _, problem), _) <- concurrently (run' (["bench", "record", "-c", "--for", "3s", "--out", file] <> concatMap at (take 1 servers))) load

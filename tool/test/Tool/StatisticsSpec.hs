@@ -9,7 +9,7 @@ import Tool.Statistics
 near :: Double -> Double -> Double -> Bool
 near reach one other = abs (one - other) <= reach
 
--- | All ways to choose so many.
+-- | All ways to choose this many elements, each with the elements that are left.
 choices :: Int -> [a] -> [([a], [a])]
 choices 0 rest = [([], rest)]
 choices _ [] = []
@@ -72,8 +72,8 @@ spec = describe "Tool.Statistics" $ do
             rankTest one other === Just (bySplits one other)
 
   it "comes to the same by the normal distribution where sets are large" $ do
-    -- Twenty and twenty are done exactly, one more is not, and in the middle of
-    -- both it hardly matters.
+    -- Sets of twenty and twenty are compared exactly, and larger ones by the normal distribution.
+    -- Near this limit the two hardly differ.
     let one = [fromIntegral (n * 37 `mod` 101) | n <- [1 .. 20 :: Int]]
         other = [fromIntegral (n * 53 `mod` 101) + 15 | n <- [1 .. 20 :: Int]]
     case (rankTest one other, rankTest (57 : one) other) of

@@ -1,4 +1,4 @@
--- | Reads that are kept, from a real server.
+-- | The cache with a real server.
 module Redis.CacheLiveSpec (spec) where
 
 import Control.Concurrent.Async (forConcurrently_, replicateConcurrently, replicateConcurrently_)
@@ -62,7 +62,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
     it "is asked for once by all who miss it at the same time" $
       with $ \server client -> do
         run client (Redis.set "k" "v")
-        -- None is answered before all have come.
+        -- No read is answered before all have arrived.
         _ <- Server.command server ["CLIENT", "PAUSE", "300", "ALL"]
         answers <- replicateConcurrently 200 (cached client (Redis.get "k"))
         answers `shouldBe` replicate 200 (Just "v")
@@ -80,7 +80,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
             _ -> False
         calls server "get" `shouldReturn` 3
         cacheKept <$> cacheGauges client `shouldReturn` 0
-        -- All who wait share it, too.
+        -- All callers that wait share the reply, too.
         _ <- Server.command server ["CLIENT", "PAUSE", "300", "ALL"]
         replicateConcurrently_ 50 (tryRunCached client age (Redis.get "k"))
         calls server "get" >>= (`shouldSatisfy` (< 50))
@@ -128,7 +128,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
       gauges <- cacheGauges client
       cacheKept gauges `shouldSatisfy` (> 100)
       cacheEvicted gauges `shouldSatisfy` (> 500)
-      -- All but one, of those that were asked for in between.
+      -- All reads of the hot key are hits, except those before it was kept.
       asked <- calls server "get"
       asked `shouldSatisfy` (<= 1000 + 20)
 
@@ -179,7 +179,7 @@ spec = around_ (within 60) . describe "what is kept" $ do
       let config = setCredentials (Just (Credentials (Just "limited") (toSecret "pw"))) (setCaching (Just defaultCaching) (addressOf server))
       withClient config $ \client -> do
         run client (Redis.set "k" "v")
-        -- Beside the commands of others, which have their own replies all the same.
+        -- Commands of other callers run beside it, and get their own replies all the same.
         forConcurrently_ [1 .. 16 :: Int] $ \number -> forM_ [1 .. 50 :: Int] $ \turn -> do
           let token = decimal (number * 1000 + turn)
           run client (Redis.echo token) `shouldReturn` token

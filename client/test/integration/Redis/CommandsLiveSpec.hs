@@ -1,5 +1,5 @@
--- | Every case of "Redis.CommandCases" on a real server, with both protocols, against
--- the same expectation.
+-- | Runs every case of "Redis.CommandCases" on a real server, with both protocols, against the same
+-- expectation.
 module Redis.CommandsLiveSpec (spec) where
 
 import Control.Exception (IOException, try)
@@ -46,7 +46,7 @@ spec = do
             withClient (config protocol server) $ \client ->
               traverse (tried version bare client) (filter (not . endsServer) cases)
         ending <- traverse (ended protocol) (filter endsServer cases)
-        -- All that is wrong, not only the first.
+        -- Reports all failures, not only the first.
         case catMaybes (lasting <> ending) of
           [] -> pure ()
           failures -> expectationFailure (unlines failures)
@@ -64,13 +64,14 @@ spec = do
                 [] -> pure ()
                 failures -> expectationFailure (unlines failures)
   where
-    -- A cluster has one database, and no keys by pattern; the server says so.
+    -- A cluster has one database, and no keys by pattern; the server refuses these commands with
+    -- that reason.
     hasNone failure = any (`isPrefixOf` failure) ["copyWith,", "move,", "sort"] && any (`isInfixOf` failure) ["luster mode", "DB index is out of range"]
 
     serves bare = maybe False ("cluster_state:ok" `ByteString.isInfixOf`) . replyText <$> request bare ["CLUSTER", "INFO"]
 
--- | One that goes where its keys are. Cases of a cluster's own commands say what a
--- server answers that is none.
+-- | Whether the command goes where its keys are. The cases of the cluster commands are left out:
+-- they expect the replies of a server that is not in a cluster.
 keyed :: Case -> Bool
 keyed Case {caseName, caseCommand, caseLent} =
   not caseLent && not (null (commandKeys caseCommand)) && not ("cluster" `isPrefixOf` caseName)
@@ -83,7 +84,7 @@ config :: ProtocolVersion -> Server -> Config
 config protocol server =
   setProtocol protocol (standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server)))
 
--- | Runs one that ends its server, on a server of its own; says what is wrong.
+-- | Runs a case that ends its server, on a server of its own. Returns what is wrong.
 ended :: ProtocolVersion -> Case -> IO (Maybe String)
 ended protocol one@Case {caseCommand, caseNeeds} =
   withServer defaultServerOptions $ \server -> do
@@ -91,7 +92,7 @@ ended protocol one@Case {caseCommand, caseNeeds} =
     outcome <- withClient (config protocol server) (`tryRun` caseCommand)
     after' <- try (withServerConnection server (`request` ["PING"]))
     pure $ case (fits version caseNeeds, outcome, after') of
-      -- It says nothing, and is closed.
+      -- The server sends nothing and is gone.
       (True, Left (ConnectionError {}), Left (_ :: IOException)) -> Nothing
       (False, Left (ReplyError _), Right _) -> Nothing
       (_, got, Left _) -> Just (wrong one ("it said " <> show got))
@@ -102,7 +103,7 @@ endsServer Case {caseOutcome} = case caseOutcome of
   EndsServer -> True
   _ -> False
 
--- | Runs one and says what is wrong with what comes back.
+-- | Runs a case and returns what is wrong with the outcome.
 tried :: (Family, Version) -> Connection -> Client -> Case -> IO (Maybe String)
 tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds, caseLent} = do
   forM_ ([["FLUSHALL"], ["FUNCTION", "FLUSH"], ["SCRIPT", "FLUSH"]] <> caseGiven) $ \given ->
@@ -111,7 +112,7 @@ tried version bare client one@Case {caseCommand, caseWords, caseGiven, caseOutco
   outcome <- if caseLent then withDedicated client Anywhere (`tryRunOn` caseCommand) else tryRun client caseCommand
   pure . fmap (wrong one) $ case (known && fits version caseNeeds, outcome, caseOutcome) of
     (_, Left (RefusedError (UnfitArgument _ _)), Unfit) -> Nothing
-    -- One that is too old says so, and nothing else is an excuse.
+    -- A server that is too old must refuse the command; nothing else excuses a failure.
     (False, Left (ReplyError _), _) -> Nothing
     (False, other, _) -> Just ("a server too old for it takes it: " <> show other)
     (True, Right got, Gives expected) | got == expected -> Nothing
@@ -131,7 +132,7 @@ fits (family, version) = \case
   TheCommand -> True
   AtLeast versions -> maybe False (version >=) (lookup family versions)
 
--- | Whether the server has the command, subcommand and all.
+-- | Whether the server has the command, including the subcommand.
 isKnown :: Connection -> [ByteString] -> IO Bool
 isKnown bare words' = do
   described <- request bare ["COMMAND", "INFO", maybe "" entryName (lookupCommand words')]

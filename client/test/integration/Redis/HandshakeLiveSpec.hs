@@ -1,4 +1,4 @@
--- | What a new connection says first, and what the server makes of it.
+-- | The first commands of a new connection, and their effect on the server.
 module Redis.HandshakeLiveSpec (spec) where
 
 import Control.Concurrent.STM
@@ -48,7 +48,7 @@ spec = around_ (within 60) $ do
             withDedicated client Anywhere $ \dedicated ->
               runOn dedicated (Commands.incr "hits") `shouldReturn` 13
             clients <- map (lookup "db") . filter ((== Just "") . lookup "name") <$> clientsOf server
-            -- The testkit's own connection, which asks, is in database 0.
+            -- The testkit's own connection, which sends CLIENT LIST, is in database 0.
             filter (/= Just "0") clients `shouldSatisfy` \others -> length others >= 2 && all (== Just "5") others
 
       it "lists its clients by the name and the library that they gave" $
@@ -148,7 +148,7 @@ spec = around_ (within 60) $ do
         let texts = [show result, either displayException show result, show told]
         told `shouldSatisfy` not . null
         filter ("hunter2" `isInfixOf`) texts `shouldBe` []
-        -- What is wrong is still told.
+        -- The text still says what is wrong.
         filter (not . ("unknown command 'AUTH'" `isInfixOf`)) texts `shouldBe` []
 
     forM_ ["WRONGPASS no user reader has the password hunter2, nor hunter2", "ERR 'hunter2' is not it", "hunter2 is wrong"] $ \answer ->
@@ -158,7 +158,7 @@ spec = around_ (within 60) $ do
             events <- newTVarIO []
             let watched = setHooks noHooks {hookConnection = Just (\event -> atomically (modifyTVar' events (event :)))}
             result <- withClient (watched (setProtocol protocol (user "reader" "hunter2" (peerConfig peer)))) (`tryRun` Commands.incr "hits")
-            -- A client that is closed has told everything.
+            -- A closed client has delivered all its events.
             told <- readTVarIO events
             let texts = [show result, either displayException show result, show told]
             told `shouldSatisfy` not . null
@@ -187,19 +187,19 @@ spec = around_ (within 60) $ do
 protocolOfMap :: Command Value
 protocolOfMap = raw ["DEBUG", "PROTOCOL", "map"]
 
--- | Speaks RESP3, but refuses to know what library it is spoken to by.
+-- | A peer that speaks RESP3, but refuses the name of the client's library.
 modern :: [ByteString] -> ByteString
 modern = \case
   "HELLO" : _ -> "%1\r\n$5\r\nproto\r\n:3\r\n"
   words' -> ancient words'
 
--- | The same, and tells of changes.
+-- | Like 'modern', with client-side caching.
 tracking :: [ByteString] -> ByteString
 tracking = \case
   "CLIENT" : "TRACKING" : _ -> "+OK\r\n"
   words' -> modern words'
 
--- | Knows RESP2 only.
+-- | A peer that knows RESP2 only.
 ancient :: [ByteString] -> ByteString
 ancient = refusingHello "ERR unknown command 'HELLO'"
 
@@ -221,7 +221,7 @@ refusedWith code = \case
   Left other -> expectationFailure (show other)
   Right _ -> expectationFailure "it was not refused"
 
--- | What the server lists of its clients, each by its fields.
+-- | The server's list of its clients, each by its fields.
 clientsOf :: Server -> IO [[(ByteString, ByteString)]]
 clientsOf server =
   Server.command server ["CLIENT", "LIST"] >>= \reply -> case replyText reply of

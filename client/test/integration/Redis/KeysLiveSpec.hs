@@ -1,4 +1,4 @@
--- | The keys that this library finds, against those that a server finds.
+-- | The keys that this library finds, compared with the keys that a server finds.
 module Redis.KeysLiveSpec (spec) where
 
 import Control.Monad (forM_)
@@ -35,7 +35,7 @@ spec = describe "the keys of a command" $ do
           let specs = case described of
                 List [description] -> maybe [] entryKeySpecs (entryFromReply (asValue description))
                 _ -> []
-              -- No command has this name, so that the specifications are gone by.
+              -- No command has this name, so 'keyPositions' goes by the specifications alone.
               bySpecs = case keyPositions "" specs commandWords of
                 KeysAt positions -> [keysAt positions commandWords]
                 KeysUnknown -> []
@@ -57,14 +57,14 @@ describedAsInTable description = case entryFromReply (asValue description) of
   Nothing -> expectationFailure ("cannot read " <> show description)
   Just entry -> do
     fmap told (lookupCommand [entryName entry]) `shouldBe` Just (told entry)
-    -- Servers differ about WAIT; the table calls blocking what any of them does.
+    -- Servers differ about WAIT. The table calls a command blocking if it blocks on any of them.
     (entryName entry, entryBlocking entry) `shouldSatisfy` \(name, blocking) ->
       not blocking || fmap entryBlocking (lookupCommand [name]) == Just True
   where
-    -- Not the arity: the table has the laxest of several servers.
+    -- Without the arity: the table has the laxest of several servers.
     told entry = (entryName entry, entryReadOnly entry, entryContainer entry, map (completeness entry) (entryKeySpecs entry))
-    -- Some servers say since their security updates of 2026 that these do not
-    -- tell everything, and the library does not go by them.
+    -- Since their security updates of 2026, some servers call these specifications incomplete, and
+    -- the library does not use them.
     completeness entry keySpec
       | entryName entry `elem` ["GEORADIUS", "GEORADIUSBYMEMBER", "XREAD", "XREADGROUP"] = keySpec {keySpecIncomplete = True}
       | otherwise = keySpec
@@ -89,7 +89,7 @@ theirs = \case
   List keys -> Just [key | Text key <- keys]
   _ -> Nothing
 
--- | Commands with keys: for those without, a server only says so in words.
+-- | Commands with keys. For commands without keys, a server only sends an error text.
 examples :: [ByteString]
 examples =
   [ "GET k",
@@ -151,7 +151,7 @@ examples =
     "GETEX k EX 1"
   ]
 
--- | Names that are also keywords.
+-- | Commands with names that are also keywords.
 ambiguous :: [[ByteString]]
 ambiguous =
   map

@@ -1,4 +1,4 @@
--- | Connections that a real server sees lent: who gets which, and in what state.
+-- | Dedicated connections, as a real server sees them: which caller gets which, and in what state.
 module Redis.LentLiveSpec (spec) where
 
 import Control.Concurrent.Async (async, forConcurrently, wait)
@@ -42,12 +42,13 @@ spec = around_ (within 60) $ do
             attempts <- forConcurrently [1 .. threads] $ \_ ->
               sum <$> forM [1 .. 200 `div` threads] (\number -> incremented client identities (if number == 1 then meeting watchers else pure ()))
             run client (Commands.get "counter") `shouldReturn` Just "200"
-            -- In the first round all have watched before anybody goes on, and one wins.
+            -- In the first round all threads have watched the key before any goes on, and only one
+            -- wins.
             sum attempts `shouldSatisfy` (>= 200 + threads - 1)
             used <- readTVarIO identities
             Set.size used `shouldSatisfy` (<= threads)
             after <- received
-            -- The shared one, which read the sum, is one more.
+            -- The shared connection, which read the sum, is one more.
             after - before `shouldSatisfy` (<= threads + 1)
 
   describe "a connection that goes back as it was is the next caller's, after" $
@@ -68,7 +69,7 @@ spec = around_ (within 60) $ do
             first <- identity client
             withDedicated client Anywhere $ \own -> do
               started <- mapM (submitOn own . raw) commands
-              -- Or it would be closed for what has no answer yet.
+              -- Otherwise the connection would be closed because of the missing replies.
               when answered (mapM_ awaitReply started)
             gaugeIdle <$> dedicated client `shouldReturn` 0
             eventually 5 "the server has seen it go" $ notElem first <$> clientIds server
@@ -95,7 +96,7 @@ spec = around_ (within 60) $ do
           eventually 10 "it is closed" $ notElem other <$> clientIds server
           gaugeIdle <$> dedicated client `shouldReturn` 0
           runOn own Commands.clientId `shouldReturn` lent
-          -- So is the next one: whoever closes idle ones has not gone for good.
+          -- The next one is closed, too: the thread that closes idle connections is still there.
           another <- identity client
           eventually 10 "it is closed too" $ notElem another <$> clientIds server
 
@@ -107,7 +108,7 @@ spec = around_ (within 60) $ do
               | count == (0 :: Int) = action
               | otherwise = withDedicated client Anywhere $ \own -> runOn own Commands.ping >> holding (count - 1) action
             liveWith count = holding count live
-        -- A third of what a shared one takes, and more than was measured
+        -- A third of what a shared connection takes, and more than was measured
         -- (docs/measurements.md).
         few <- liveWith 10
         many <- liveWith 210
@@ -134,7 +135,7 @@ spec = around_ (within 60) $ do
       withServer defaultServerOptions $ \server ->
         withClient (addressed server) $ \client -> do
           results <- withDedicated client (place server) $ \own -> do
-            -- The server answers none before all are submitted.
+            -- The server answers none of the commands before all are submitted.
             _ <- Server.command server ["CLIENT", "PAUSE", "60000", "WRITE"]
             started <- replicateM 500 (submitOn own (Commands.incr "hits"))
             _ <- Server.command server ["CLIENT", "UNPAUSE"]
@@ -154,7 +155,7 @@ spec = around_ (within 60) $ do
             runOn own Commands.clientId
           gaugeIdle <$> dedicated client `shouldReturn` 0
           eventually 5 "the server has seen it go" $ notElem first <$> clientIds server
-          -- The next caller is nobody, as the first was.
+          -- The next caller is not authenticated, as the first was not.
           withDedicated client Anywhere (\own -> tryRunOn own (Commands.get "key")) >>= refusedBy "NOAUTH"
 
     it "is lent one by a HELLO of the caller's, too" $
@@ -189,12 +190,12 @@ spec = around_ (within 60) $ do
           snd first `shouldBe` BulkString "older"
           (own, other) <- withDedicated client Anywhere $ \own -> do
             atomically (writeTVar current "newer")
-            -- Whoever opens another is the one to learn of the newer ones.
+            -- A newly opened connection makes the client learn of the newer credentials.
             other <- withDedicated client Anywhere whoami
             (,) <$> whoami own <*> pure other
           own `shouldBe` first
           snd other `shouldBe` BulkString "newer"
-          -- The older one went back last, and would be the first to be lent.
+          -- The connection with the older ones went back last, and would be lent first.
           again <- withDedicated client Anywhere whoami
           snd again `shouldBe` BulkString "newer"
           eventually 5 "the older one is closed" $ notElem (fst first) <$> clientIds server
@@ -243,15 +244,15 @@ spec = around_ (within 60) $ do
                 _ <- runOn own (raw ["SET", "key", "value"])
                 runOn own (raw words') `shouldReturn` Integer 1
             heard <- peerHeard peer
-            -- The peer speaks to one connection at a time; there was one.
+            -- The peer serves one connection at a time, and there was only one.
             filter ((/= ["CLIENT", "SETINFO"]) . take 2) heard `shouldBe` concat (replicate 2 [["SET", "key", "value"], words'])
   where
     threads = 4
     guarded = defaultServerOptions {optionsPassword = Just "right"}
     user name = AclUser {aclName = name, aclPassword = "secret", aclRules = "~* +@all"}
 
--- | Adds one to the counter, and says how many attempts it took. The action is run
--- in the first of them, when the key is watched.
+-- | Adds one to the counter, and returns how many attempts it took. The action runs in the first
+-- attempt, once the key is watched.
 incremented :: Client -> TVar (Set.Set Int64) -> IO () -> IO Int
 incremented client identities = go 1
   where
@@ -272,7 +273,7 @@ incremented client identities = go 1
         Null -> go (attempt + 1) (pure ())
         other -> failure (show other)
 
--- | Waits for all threads.
+-- | Waits until all threads are here.
 meeting :: TVar Int -> IO ()
 meeting arrived = do
   atomically (modifyTVar' arrived (+ 1))
@@ -295,7 +296,7 @@ givenBack =
     ("CLIENT NO-EVICT that was undone", [["CLIENT", "NO-EVICT", "ON"], ["CLIENT", "NO-EVICT", "OFF"]])
   ]
 
--- | Whether the server answers, and the commands.
+-- | A name, whether the server answers all the commands, and the commands.
 leftBehind :: [(String, Bool, [[ByteString]])]
 leftBehind =
   [ ("MULTI left open", True, [["MULTI"]]),
@@ -316,7 +317,7 @@ leftBehind =
 identity :: Client -> IO Int64
 identity client = withDedicated client Anywhere (`runOn` Commands.clientId)
 
--- | The gauges of the one server's lent connections.
+-- | The gauges of the single server's dedicated connections.
 dedicated :: Client -> IO DedicatedGauges
 dedicated client =
   map gaugeDedicated . snapshotNodes <$> clientSnapshot client >>= \case

@@ -1,4 +1,4 @@
--- | What servers say of those who listen, while somebody does.
+-- | What servers report about subscribers while there are some.
 module Redis.ListeningLiveSpec (spec) where
 
 import Control.Monad (forM_)
@@ -21,7 +21,8 @@ spec = describe "commands about channels" $
       withServer defaultServerOptions $ \server -> do
         let config = setProtocol protocol (addressed server)
         withClient config $ \client ->
-          -- RESP3 lets one that listens go on asking; four answers of subscriptions, one of PING.
+          -- RESP3 lets a subscriber send other commands. Four replies are for subscriptions, one is
+          -- for PING.
           withWire (setProtocol PreferResp3 config) (endpoint server) $ \wire -> do
             sendBytes wire "SUBSCRIBE news weather\r\nPSUBSCRIBE n*\r\nSSUBSCRIBE shard\r\nPING\r\n"
             awaitPong wire ""
@@ -33,7 +34,7 @@ spec = describe "commands about channels" $
             run client Redis.pubsubShardchannels `shouldReturn` ["shard"]
             run client (Redis.pubsubShardchannelsOf "x*") `shouldReturn` []
             run client (Redis.pubsubShardnumsub ("shard" :| [])) `shouldReturn` [("shard", 1)]
-            -- By its channel and by the pattern.
+            -- Once by its channel and once by the pattern.
             run client (Redis.publish "news" "m") `shouldReturn` 2
             run client (Redis.spublish "shard" "m") `shouldReturn` 1
             listening <- run client (Redis.clientListOf (Redis.ClientWith (Redis.HasType Redis.PubsubClient) :| []))

@@ -1,4 +1,4 @@
--- | MIGRATE needs two servers.
+-- | MIGRATE, which needs two servers.
 module Redis.MigrateLiveSpec (spec) where
 
 import Control.Monad (forM_)
@@ -43,11 +43,11 @@ spec = around_ (within 60) . describe "MIGRATE" $
       run here (with "p") `shouldReturn` True
       run there (Redis.get "k") `shouldReturn` Nothing
 
--- | Two servers, and the address of the second.
+-- | Runs an action with the clients of two servers, and the address of the second.
 withTwo :: ProtocolVersion -> (Client -> Client -> Host -> Port -> IO a) -> IO a
 withTwo protocol action =
   withServer defaultServerOptions $ \one -> withServer defaultServerOptions $ \other ->
     withClient (setProtocol protocol (addressed one)) $ \here ->
       withClient (addressed other) $ \there ->
-        -- Before there is a password.
+        -- Connects before a password is set.
         run there Redis.ping >> action here there (Char8.pack (serverHost other)) (fromIntegral (serverPort other))

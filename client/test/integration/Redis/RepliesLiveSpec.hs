@@ -1,4 +1,4 @@
--- | What servers answer now, beside what one answered when its bytes were noted.
+-- | The replies of servers, compared with the recorded bytes of one server's replies.
 module Redis.RepliesLiveSpec (spec) where
 
 import Control.Monad (forM, unless, void)
@@ -33,7 +33,7 @@ spec =
             _ -> True <$ for_ [with2, with3] (`shouldMean` shape)
         length (filter id compared) `shouldSatisfy` (> 20)
 
--- | Since 7.0 a server has all the commands.
+-- | Whether the server has all the commands; servers have since 7.0.
 knowsAll :: Connection -> IO Bool
 knowsAll connection = do
   info <- request connection ["INFO", "server"]
@@ -44,7 +44,7 @@ shouldMean :: Value -> Shape -> Expectation
 shouldMean reply Shape {shapeName, shapeMeaning = Meaning decoder expected} =
   (shapeName, decoder reply) `shouldBe` (shapeName, Right expected)
 
--- | The reply on a fresh connection of that protocol, after what is done before.
+-- | The reply on a fresh connection with this protocol, after the preparing commands.
 answer :: Server -> Connection -> Int -> Shape -> IO Value
 answer server connection protocol Shape {shapeGiven, shapeCommand} = do
   for_ (["FLUSHALL"] : shapeGiven) (request connection)

@@ -1,4 +1,4 @@
--- | Walks on a real server that nothing happens to.
+-- | Walks on a real server without faults or changes.
 module Redis.ScanLiveSpec (spec) where
 
 import Control.Exception (try)
@@ -54,7 +54,7 @@ spec = around_ (within 60) . describe "walks" $ do
       sort <$> foldSscan client Redis.sscanDefaults "set" collect [] `shouldReturn` ["a", "b"]
       statistics <- commandStatistics server
       fmap callsRun (Map.lookup "sscan" statistics) `shouldBe` Just 1
-      -- The library's, that is.
+      -- INFO is the library's own command.
       fmap callsRun (Map.lookup "info" statistics) `shouldSatisfy` maybe True (<= 1)
 
   it "go on from a position, and begin at one of another walk" $
@@ -69,7 +69,7 @@ spec = around_ (within 60) . describe "walks" $ do
       sum first + rest `shouldBe` 1000
       other <- walkSscan walkDefaults client Redis.sscanDefaults "set" >>= walkPosition
       left walkDefaults {walkFrom = Just other} `shouldReturn` 1000
-      -- At the end there is nothing left, however often it is asked.
+      -- At the end nothing is left, however often the caller asks.
       _ <- foldWalk walk count 0
       end <- walkPosition walk
       nextPage walk `shouldReturn` Nothing

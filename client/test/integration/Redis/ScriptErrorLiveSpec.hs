@@ -1,4 +1,4 @@
--- | What a script says after it has written is no reason to run it again.
+-- | An error that a script returns after it has written is no reason to run the script again.
 module Redis.ScriptErrorLiveSpec (spec) where
 
 import Control.Monad (forM_)

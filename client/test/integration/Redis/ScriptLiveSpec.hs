@@ -1,4 +1,4 @@
--- | Scripts that are named by their digests, and functions that run.
+-- | Scripts that are named by their digests, and functions that are running.
 module Redis.ScriptLiveSpec (spec) where
 
 import Control.Concurrent.Async (withAsync)
@@ -86,7 +86,7 @@ spec = around_ (within 60) . forM_ [OnlyResp2, PreferResp3] $ \protocol -> do
     isOurs Redis.RunningFunction {Redis.runningName, Redis.runningCommand} =
       runningName == "f" && runningCommand == ["FCALL", "f", "1", "k", "x"]
 
--- | How often EVALSHA was called, and EVAL.
+-- | How often EVALSHA and EVAL were called.
 callsOf :: Server -> IO (Int, Int)
 callsOf server = do
   statistics <- commandStatistics server

@@ -1,5 +1,5 @@
--- | A peer that answers each command as a function says, and writes down what
--- it was told. For servers that are too old to be had.
+-- | A peer that answers each command by a function and records the commands it gets. It stands for
+-- servers that are too old to be available.
 module Redis.ScriptedPeer
   ( Peer,
     withPeer,
@@ -16,12 +16,12 @@ import Redis.TestKit.Listener
 -- | A peer that listens.
 data Peer = Peer
   { peerListener :: Listener,
-    -- | The latest first.
+    -- | The commands received, the latest first.
     peerSaid :: TVar [[ByteString]]
   }
 
--- | A peer for the length of an action. Given is what it answers to a
--- command's words, as bytes.
+-- | Runs a peer while the action runs. The function gives the peer's answer to a command's words,
+-- as bytes.
 withPeer :: ([ByteString] -> ByteString) -> (Peer -> IO a) -> IO a
 withPeer answer action = do
   peerSaid <- newTVarIO []
@@ -30,7 +30,7 @@ withPeer answer action = do
         GoOn <$ sayTo caller (answer command)
   withListener "127.0.0.1" heard $ \peerListener -> action Peer {peerListener, peerSaid}
 
--- | For a client of this peer: one connection, and no second attempt.
+-- | The configuration of a client of this peer: one connection, and no second attempt.
 peerConfig :: Peer -> Config
 peerConfig peer =
   setMuxCount (Just 1) . setMaxAttempts 1 . setConnectTimeout (seconds 10) $

@@ -1,5 +1,5 @@
--- | Whether a connection is as it was: what the session says, beside what a real
--- server says of the connection.
+-- | Whether a connection is in the state that the handshake left: the session's answer, compared
+-- with a real server's report about the connection.
 module Redis.SessionLiveSpec (spec) where
 
 import Control.Monad (forM_, when)
@@ -36,7 +36,7 @@ spec = describe "a connection that is lent again" $
             case result of
               Success {} -> pure ()
               failed -> expectationFailure (output failed)
-            -- Or nothing was shown.
+            -- Otherwise the property has shown nothing.
             readIORef kept >>= (`shouldSatisfy` (>= 20))
   where
     servers =
@@ -45,24 +45,23 @@ spec = describe "a connection that is lent again" $
       ]
     other = AclUser {aclName = "other", aclPassword = "secret", aclRules = "~* &* +@all"}
 
--- | Where a property is tried.
+-- | The surroundings in which the property runs.
 data Setting = Setting
-  { -- | A connection that asks the server.
+  { -- | A connection that asks the server about other connections.
     settingObserver :: Connection,
     settingClient :: Client,
     settingProtocol :: ProtocolVersion
   }
 
--- | Says the words on a lent connection. If that one is lent again, the server
--- must say that it is as the handshake left it, and it must do what such a
--- connection does.
+-- | Runs the commands on a dedicated connection. If that connection is lent again, the server must
+-- report it as the handshake left it, and it must behave like such a connection.
 trial :: Setting -> IORef Int -> [[ByteString]] -> IO Property
 trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
   before <- withDedicated settingClient Anywhere $ \own -> do
     identity <- runOn own Commands.clientId
     described <- describe' identity
     started <- mapM (submitOn own . raw) said
-    -- What has no answer is not waited for.
+    -- Commands without a reply are not waited for.
     if any (silencing settingProtocol) said then pure () else mapM_ tryAwaitReply started
     pure (identity, described)
   withDedicated settingClient Anywhere $ \own -> do
@@ -72,7 +71,7 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
       else do
         modifyIORef' kept (+ 1)
         described <- describe' identity
-        -- Servers before 7.4 do not say what is watched.
+        -- Servers before 7.4 do not report which keys are watched.
         for_ watchable $ \key -> requestOk settingObserver ["SET", key, "changed"]
         transaction <- mapM (fmap snd . attempted own) [["MULTI"], ["ECHO", "x"], ["EXEC"]]
         speaks <- attempted own ["DEBUG", "PROTOCOL", "map"]
@@ -87,7 +86,8 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
         Text line -> pure (filter ((`elem` telling) . fst) (map (outside . field) (Char8.words line)))
         other -> failure (show other)
     field = fmap (Char8.drop 1) . Char8.break (== '=')
-    -- After a transaction Valkey's number of what is queued stays 0; the flags tell.
+    -- After a transaction, Valkey's number of queued commands stays 0; the flags tell the
+    -- difference.
     outside = \case
       ("multi", "-1") -> ("multi", "0")
       other -> other
@@ -97,8 +97,8 @@ trial Setting {settingObserver, settingClient, settingProtocol} kept said = do
       Right (Array _) -> settingProtocol == OnlyResp2
       _ -> False
 
--- | Whether a server leaves commands without an answer of their own after it: it
--- says nothing, or a push.
+-- | Whether a server gives later commands no reply of their own after this command: it sends
+-- nothing, or a push.
 silencing :: ProtocolVersion -> [ByteString] -> Bool
 silencing protocol words' = case map (Char8.map toUpper) (take 3 words') of
   ["CLIENT", "REPLY", mode] -> mode /= "ON"
@@ -111,7 +111,7 @@ silencing protocol words' = case map (Char8.map toUpper) (take 3 words') of
 watchable :: [ByteString]
 watchable = ["key", "other"]
 
--- | Some commands, often with what undoes them.
+-- | Some commands, often together with commands that undo them.
 history :: Gen [[ByteString]]
 history = do
   count <- chooseInt (1, 4)
@@ -122,7 +122,7 @@ history = do
       name : rest -> Char8.map toLower name : rest
       [] -> []
 
--- | They leave nothing, unless they are mixed with others.
+-- | Sequences that leave nothing behind, unless they are mixed with others.
 phrases :: [[[ByteString]]]
 phrases =
   [ [["WATCH", "key"], ["UNWATCH"]],

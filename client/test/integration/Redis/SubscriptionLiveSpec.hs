@@ -108,12 +108,12 @@ spec = around_ (within 60) . describe "subscriptions" $ do
             refused _ = False
         withSubscription limited (channel "denied") (\_ -> pure ()) `shouldThrow` refused
         withSubscription limited (channel "allowed:a") $ \subscription -> do
-          -- One of many, and the server does not say which.
+          -- One of many topics is denied, and the server does not say which.
           subscribe subscription (foldMap (\n -> channel ("allowed:" <> Char8.pack (show n))) [1 .. 100 :: Int] <> channel "denied") `shouldThrow` refused
           atomically (subscriptionTopics subscription) `shouldReturn` channel "allowed:a"
           run client (Redis.publish "allowed:a" "1") `shouldReturn` 1
           payloads 1 subscription `shouldReturn` ["1"]
-          -- The right is taken away: the server hangs up, and refuses from then on.
+          -- The right is revoked: the server hangs up, and refuses from then on.
           _ <- run client (raw ["ACL", "SETUSER", "limited", "resetchannels"])
           nextEvent subscription `shouldThrow` refused
 

@@ -1,4 +1,4 @@
--- | How the client is told of a server that the testkit started.
+-- | The client's configuration for a server that the testkit started.
 module Redis.Surroundings
   ( addressed,
     password,
@@ -10,10 +10,10 @@ import Data.ByteString.Char8 qualified as Char8
 import Redis
 import Redis.TestKit.Server (Server, serverHost, serverPort)
 
--- | As simply as can be.
+-- | The plain configuration for the server.
 addressed :: Server -> Config
 addressed server = standaloneConfig (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
 
--- | With the password of who has no name.
+-- | Adds the password of the default user.
 password :: ByteString -> Config -> Config
 password text = setCredentials (Just Credentials {credentialsUser = Nothing, credentialsPassword = toSecret text})

@@ -35,7 +35,7 @@ spec = around_ (within 60) . describe "transactions" $ do
         runTransaction client (both tryQueued queued) `shouldReturn` (Left (ReplyError (notANumber RefusedBeforeRun)), 1)
         -- The transaction has run in part.
         tryRunTransaction client (both queued queued) `shouldReturn` Left (ReplyError (notANumber MaybeExecuted))
-        -- This one has not.
+        -- This transaction has not run at all.
         tryRunTransaction client (queued (Redis.incr "name")) `shouldReturn` Left (ReplyError (notANumber RefusedBeforeRun))
         run client (Redis.get "visits") `shouldReturn` Just "2"
 
@@ -49,7 +49,7 @@ spec = around_ (within 60) . describe "transactions" $ do
     withClientOf PreferResp3 $ \_ client -> do
       let step = (,) <$> queued (Redis.incr "{n}a") <*> queued (Redis.incr "{n}b")
       pairs <- concat <$> forConcurrently [1 .. 32 :: Int] (\_ -> traverse (const (run client Redis.ping *> runTransaction client step)) [1 .. 50 :: Int])
-      -- Whoever came in between would see the two apart.
+      -- A command in between would make the two numbers differ.
       filter (uncurry (/=)) pairs `shouldBe` []
       sort (map fst pairs) `shouldBe` [1 .. 1600]
 
@@ -73,12 +73,12 @@ spec = around_ (within 60) . describe "transactions" $ do
       withClientOf PreferResp3 $ \server client -> do
         run client (Redis.set "n" "0")
         outcomes <- replicateConcurrently 8 . traverse (const (increment client)) $ [1 .. 25 :: Int]
-        -- Each has seen another number.
+        -- Each transaction has read another number.
         let numbers = [written | Committed written <- concat outcomes]
         nub numbers `shouldBe` numbers
         run client (Redis.get "n") `shouldReturn` Just (Char8.pack (show (length numbers)))
         length numbers `shouldSatisfy` (> 100)
-        -- 8 at once; a shared one for each capability.
+        -- 8 at once, and a shared connection for each capability.
         connections <- Map.lookup "total_connections_received" <$> statistics client
         maybe 999 (maybe 999 fst . Char8.readInt) connections `shouldSatisfy` (< 16)
         calls server "watch" >>= (`shouldSatisfy` (>= 200))

@@ -1,5 +1,5 @@
--- | Commands that the table lacks, of a real server: those to which it has given
--- other names.
+-- | Commands that the table lacks, on a real server: commands to which the server gives other
+-- names.
 module Redis.UnknownLiveSpec (spec) where
 
 import Control.Monad (forM_)
@@ -22,7 +22,7 @@ spec = around_ (within 60) . describe "a command that is not in the table" $ do
       forM_ [1 :: Int .. 3] $ \_ -> do
         run client (raw ["X.FETCH", "number"]) `shouldReturn` BulkString "1"
         run client (raw ["X.THING", "ENCODING", "number"]) `shouldReturn` BulkString "int"
-      -- It would leave the commands of all others without replies.
+      -- It would leave the commands of all other callers without replies.
       tryRun client (raw ["X.CALLER", "REPLY", "OFF"]) `shouldReturn` Left (RefusedError (NeedsDedicatedConnection "X.CALLER"))
       Map.member "client|reply" <$> commandStatistics server `shouldReturn` False
       Map.member "object|encoding" <$> commandStatistics server `shouldReturn` True
@@ -41,7 +41,7 @@ spec = around_ (within 60) . describe "a command that is not in the table" $ do
       ReplyError failed -> "unknown" `Char8.isPrefixOf` serverErrorMessage failed
       _ -> False
 
--- | Connections that the server has ever had.
+-- | How many connections the server has ever had.
 connections :: Client -> IO Int
 connections client = do
   told <- Map.fromList <$> run client (Redis.infoOf ("stats" :| []))

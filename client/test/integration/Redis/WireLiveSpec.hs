@@ -48,7 +48,7 @@ spec = around_ (within 60) . describe "a wire" $ do
     withServer defaultServerOptions $ \server ->
       leavingNothing . opened (addressed server) $ \wire -> do
         let large = ByteString.replicate 100000 120
-        -- One after the other, so that the wire cuts them where it likes.
+        -- All in one stream, so that the network cuts it anywhere.
         sendBytes wire (ByteString.concat (map inline ["PING", "DEBUG PROTOCOL double", "DEBUG PROTOCOL attrib", "DEBUG PROTOCOL null", "NOSUCH", "DEBUG PROTOCOL push"]))
         sendBytes wire ("*2\r\n$4\r\nECHO\r\n$100000\r\n" <> large <> "\r\n" <> inline "ECHO behind")
         receiveReply wire `shouldReturn` (SimpleString "PONG", "+PONG\r\n")
@@ -65,7 +65,7 @@ spec = around_ (within 60) . describe "a wire" $ do
         (failed, line) `shouldSatisfy` \case
           (ErrorReply text, bytes) -> bytes == "-" <> text <> "\r\n"
           _ -> False
-        -- DEBUG says something behind its push, or, with Valkey 9, before it.
+        -- DEBUG also sends a reply behind its push or, with Valkey 9, before it.
         said' <- replicateM 2 (fst <$> receiveReply wire)
         [elements | Push elements <- said'] `shouldSatisfy` ((== 1) . length)
         receiveReply wire `shouldReturn` (BulkString large, "$100000\r\n" <> large <> "\r\n")
@@ -111,7 +111,7 @@ spec = around_ (within 60) . describe "a wire" $ do
   it "that is interrupted while it is opened leaves nothing" $
     withPeer (const "") $ \peer -> leavingNothing $ do
       timeout 100000 (opened (peerConfig peer) (const (pure ()))) `shouldReturn` Nothing
-      -- Also by who does not wait at all.
+      -- Also if the caller is interrupted at once.
       begun <- newTVarIO False
       withAsync (atomically (writeTVar begun True) *> opened (peerConfig peer) (const (pure ()))) $ \_ ->
         atomically (readTVar begun >>= check)

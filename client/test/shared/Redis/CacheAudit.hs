@@ -1,14 +1,14 @@
--- | Whether reads that may be kept hold their promise, while something breaks.
+-- | An audit of cached reads while something breaks.
 --
--- A writer for each key writes versions that only grow, and notes when each was
--- acknowledged. Readers read the keys, from what is kept where it is. Of each read:
+-- A writer for each key writes versions that only grow, and records when each was acknowledged.
+-- Readers read the keys through the cache. The audit checks of each read:
 --
 -- * It is of no version older than one that was acknowledged longer ago than the age that
 --   was allowed.
 -- * It is of no version older than the same reader has read before, if the servers lose
 --   nothing.
 --
--- In the end, when nothing is written any more, every key is read in its last version soon.
+-- At the end, when the writers have stopped, every key must soon be read in its last version.
 module Redis.CacheAudit
   ( Watch (..),
     Audit (..),
@@ -30,26 +30,26 @@ import Redis.Cache
 import Redis.Commands qualified as Redis
 import Redis.TestKit.Wait (eventually, pause, within)
 
--- | What is watched.
+-- | The parameters of an audit.
 data Watch = Watch
   { watchKeys :: [ByteString],
-    -- | Readers of each key.
+    -- | The number of readers of each key.
     watchReaders :: Int,
-    -- | Seconds that a read may be old.
+    -- | The greatest age of a read in seconds.
     watchAge :: Double,
-    -- | Seconds between two writes of a key.
+    -- | The seconds between two writes of a key.
     watchPace :: Double,
-    -- | Writes a version; whether it is certain that no server will lose it.
+    -- | Writes a version. Returns whether it is certain that no server will lose it.
     watchWrite :: ByteString -> Int -> IO Bool,
-    -- | Whether servers lose what was read.
+    -- | Whether servers may lose values that were read.
     watchForgets :: Bool
   }
 
--- | What came of it.
+-- | The results of an audit.
 data Audit = Audit
   { auditReads :: Int,
     auditFailedReads :: Int,
-    -- | Why, of the last few.
+    -- | The errors of the last few failed reads.
     auditFailures :: [Error],
     auditWrites :: Int,
     auditWrong :: [String]
@@ -59,7 +59,7 @@ data Audit = Audit
 versionOf :: ByteString -> Maybe Int
 versionOf text = fst <$> Char8.readInt text
 
--- | Watches while an action runs, which begins when all have read.
+-- | Audits while an action runs. The action begins when all readers have read.
 auditedReads :: Client -> Watch -> IO () -> IO Audit
 auditedReads client watch action = do
   over <- newTVarIO False
@@ -67,7 +67,7 @@ auditedReads client watch action = do
   rights <- forM (watchKeys watch) (const (newTVarIO (0 :: Int)))
   failed <- newTVarIO (0 :: Int, [])
   wrong <- newTVarIO []
-  -- Of each key: versions and when they were acknowledged, the newest first.
+  -- For each key: the versions and when they were acknowledged, the newest first.
   histories <- forM (watchKeys watch) (const (newTVarIO []))
   let keyed = zip3 (watchKeys watch) histories rights
   writers <- forM keyed (\(key, history, _) -> async (writer over written key history 1))
@@ -84,7 +84,7 @@ auditedReads client watch action = do
     atomically (writeTVar over True)
     lasts <- within 20 (mapM wait writers)
     within 20 (mapM_ wait readers)
-    -- Nothing is kept for ever that is over.
+    -- No outdated value may stay in the cache for ever.
     forM_ (zip (watchKeys watch) lasts) $ \(key, lastVersion) ->
       eventually 10 ("the last version of " <> show key) $
         tryRunCached client (maxAge (seconds 3600)) (Redis.get key) >>= \case
@@ -113,7 +113,8 @@ auditedReads client watch action = do
       done <- readTVarIO over
       unless done $ do
         began <- getMonotonicTime
-        -- What was over for longer than may be, to the tick of the clock.
+        -- The versions that were acknowledged longer ago than the greatest age, plus a tick of the
+        -- clock.
         bound <- dropWhile ((> began - watchAge watch - 0.005) . snd) <$> readTVarIO history
         tryRunCached client (maxAge (seconds (watchAge watch))) (Redis.get key) >>= \case
           Left why -> atomically (modifyTVar' failed (\(count, reasons) -> (count + 1, take 3 (why : reasons)))) *> pause 0.001
@@ -129,6 +130,6 @@ auditedReads client watch action = do
               when (got < before && not (watchForgets watch)) (complain (show key <> ": version " <> show got <> " after " <> show before))
               writeIORef newest (max got before)
             atomically (modifyTVar' right (+ 1))
-        -- Hits wait for nobody, and others want to run.
+        -- A hit waits for nothing, so the pause lets other threads run.
         pause 0.0005
         reader over right failed wrong key history newest

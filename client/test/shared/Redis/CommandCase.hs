@@ -1,11 +1,10 @@
 {-# LANGUAGE ExistentialQuantification #-}
 
--- | A command as a program writes it, the words that it must be, and what a server
--- answers.
+-- | A use of a command, with the words that it must send and the outcome on a server.
 --
--- One list of cases serves several suites: the unit tests compare the words, hold the
--- command to the table, and see that no exported command lacks a case. The
--- integration tests run every case on a server, with RESP2 and with RESP3.
+-- One list of cases serves several suites. The unit tests compare the words, check the command
+-- against the table, and check that every exported command has a case. The integration tests run
+-- every case on a server, with RESP2 and with RESP3.
 module Redis.CommandCase
   ( Case (..),
     Outcome (..),
@@ -29,59 +28,59 @@ data Case = forall a.
   { -- | The name under which the command is exported.
     caseName :: String,
     caseCommand :: Command a,
-    -- | On the wire.
+    -- | The words on the wire.
     caseWords :: [ByteString],
-    -- | What is done before, on an empty server.
+    -- | The commands that run before it, on an empty server.
     caseGiven :: [[ByteString]],
     caseOutcome :: Outcome a,
-    -- | What its options ask of a server, beyond the command itself.
+    -- | Which server versions the command's options need, beyond the command itself.
     caseNeeds :: Needs,
-    -- | Whether it concerns the connection, so that it is run on a lent one.
+    -- | Whether the command changes its connection, so that it runs on a dedicated one.
     caseLent :: Bool
   }
 
--- | What comes back.
+-- | The expected outcome.
 data Outcome a
-  = -- | This.
+  = -- | This result.
     Gives a
-  | -- | Something of which this sentence is true, because it differs from one run to
-    -- the next.
+  | -- | A result that differs from one run to the next. The sentence describes it, and the function
+    -- checks it.
     Such String (a -> Bool)
-  | -- | An error reply of this code, as from a server that stands alone.
+  | -- | An error reply with this code, as from a standalone server.
     Fails ByteString
-  | -- | A refusal, before anything is sent: no server takes such an argument.
+  | -- | A refusal before anything is sent: no server accepts such an argument.
     Unfit
-  | -- | Nothing: the server ends. It is one that nothing else is asked of.
+  | -- | No reply: the command ends its server. The server is used for this case only.
     EndsServer
 
--- | Which servers take it.
+-- | Which servers accept the command.
 data Needs
-  = -- | Those that have the command.
+  = -- | Every server that has the command.
     TheCommand
-  | -- | Of each family that does, those from this version on. Others refuse it.
+  | -- | The servers of each listed family from this version on. Others refuse the command.
     AtLeast [(Family, Version)]
   deriving stock (Eq, Show)
 
--- | Who makes a server.
+-- | The project that makes a server.
 data Family = IsRedis | IsValkey
   deriving stock (Eq, Show)
 
--- | Major and minor.
+-- | Major and minor version.
 type Version = (Int, Int)
 
--- | On an empty server.
+-- | A case on an empty server.
 onEmpty :: (Eq a, Show a) => String -> Command a -> [ByteString] -> Outcome a -> Case
 onEmpty = after []
 
--- | After these commands, on an empty server.
+-- | A case on an empty server, after these commands.
 after :: (Eq a, Show a) => [[ByteString]] -> String -> Command a -> [ByteString] -> Outcome a -> Case
 after caseGiven caseName caseCommand caseWords caseOutcome =
   Case {caseName, caseCommand, caseWords, caseGiven, caseOutcome, caseNeeds = TheCommand, caseLent = False}
 
--- | Only on these servers.
+-- | Limits a case to these servers.
 needs :: [(Family, Version)] -> Case -> Case
 needs versions one = one {caseNeeds = AtLeast versions}
 
--- | On a lent connection.
+-- | Runs a case on a dedicated connection.
 lent :: Case -> Case
 lent one = one {caseLent = True}

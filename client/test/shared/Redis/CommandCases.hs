@@ -1,4 +1,4 @@
--- | Every command that "Redis.Commands" exports, in use.
+-- | The cases of all commands that "Redis.Commands" exports.
 module Redis.CommandCases (cases) where
 
 import Redis.Cases.Acl

@@ -1,6 +1,6 @@
--- | A publisher that numbers its messages, somebody who listens, and the audit after
--- them: each message that the server took was heard once and in order, or lies in a gap
--- that was told where it is missing.
+-- | A publisher that numbers its messages, a subscriber, and the audit after them: the subscriber
+-- must receive each message that the server accepted once and in order, or the message lies in a
+-- gap that was reported at its place.
 module Redis.PublishAudit
   ( Broadcast (..),
     underBroadcast,
@@ -26,45 +26,45 @@ import Redis
 import Redis.Subscription
 import Redis.TestKit.Wait (eventually)
 
--- | When a message was published, and whether the server said that it was.
+-- | When a message was published, and whether the server accepted it.
 data Sent = Sent
   { sentFrom :: UTCTime,
     sentTo :: UTCTime,
     sentTaken :: Bool
   }
 
--- | What is to be published, and how it is listened to.
+-- | How to publish the messages, and the subscription that receives them.
 data Broadcast = Broadcast
   { broadcastPublisher :: Client,
     broadcastPublish :: ByteString -> Command Int64,
     broadcastSubscription :: Subscription,
-    -- | Which of the messages are of this broadcast.
+    -- | Whether a message belongs to this broadcast.
     broadcastIs :: Message -> Bool
   }
 
--- | What was published and what was heard.
+-- | The messages published, and the events received.
 data Account = Account
   { accountSent :: IORef (Map Int Sent),
     accountHeard :: TVar [Event],
     accountLast :: TVar Int
   }
 
--- | Waits for so many more messages, for half a minute at most.
+-- | Waits for this many more messages, for half a minute at most.
 awaitMore :: Account -> Int -> IO ()
 awaitMore account count = do
   now <- readTVarIO (accountLast account)
   eventually 30 "more is heard" $ (>= now + count) <$> readTVarIO (accountLast account)
 
--- | How many gaps were told.
+-- | How many gaps were reported.
 gapsSoFar :: Account -> IO Int
 gapsSoFar account = length . gapsOf <$> accountEvents account
 
--- | All that was heard, in order.
+-- | All events received, in order.
 accountEvents :: Account -> IO [Event]
 accountEvents account = reverse <$> readTVarIO (accountHeard account)
 
--- | Publishes without a pause while the action runs, and goes on until what it has
--- published last is heard.
+-- | Publishes without a pause while the action runs, and goes on until the message published last
+-- is received.
 underBroadcast :: Broadcast -> (Account -> IO a) -> IO (a, Account)
 underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastSubscription, broadcastIs} action = do
   account <- Account <$> newIORef Map.empty <*> newTVarIO [] <*> newTVarIO 0
@@ -102,21 +102,21 @@ underBroadcast Broadcast {broadcastPublisher, broadcastPublish, broadcastSubscri
       atomically (takeTMVar done)
       pure (result, account)
 
--- The payload, or of a key its end.
+-- The number is the whole payload, or the end of a key.
 numberOf :: Message -> Int
 numberOf = maybe 0 fst . Char8.readInt . snd . Char8.breakEnd (== '}') . messagePayload
 
 gapsOf :: [Event] -> [Gap]
 gapsOf events = [gap | Gap gap <- events]
 
--- | Whether nodes pass messages to each other.
+-- | Whether several nodes pass messages to each other.
 data Servers
   = OneServer
-  | -- | Then one that was published within a gap may come again: by the node that the
-    -- subscription went to.
+  | -- | Then a message that was published within a gap may come again, through the node to which
+    -- the subscription moved.
     SeveralServers
 
--- | What is wrong with it; and how many were lost within gaps.
+-- | The faults, and how many messages were lost within gaps.
 audit :: Servers -> Account -> IO ([String], Int)
 audit servers account = do
   sent <- readIORef (accountSent account)
@@ -125,7 +125,7 @@ audit servers account = do
 faultsOf :: Servers -> Map Int Sent -> [Event] -> ([String], Int)
 faultsOf servers sent = go 0 [] [] 0
   where
-    -- The gaps since the message before, and all.
+    -- Takes the gaps since the message before, and all gaps.
     go :: Int -> [Gap] -> [Gap] -> Int -> [Event] -> ([String], Int)
     go previous gaps told lost = \case
       [] -> ([], lost)

@@ -1,5 +1,5 @@
--- | Decoders of the replies in "Redis.ReplyShapes", as commands have them: of what
--- differs from one run to the next they take nothing.
+-- | Decoders for the replies in "Redis.ReplyShapes", like those of the commands. They leave out
+-- every field that differs from one run to the next.
 module Redis.ReplyReaders
   ( infinity,
     near,
@@ -27,7 +27,7 @@ import Redis.Decode qualified as Decode
 infinity :: Double
 infinity = 1 / 0
 
--- | Servers store a position roughly.
+-- | A rounded position, because servers store positions with limited precision.
 near :: Decoder (Int64, Int64)
 near = Decode.pair Decode.double Decode.double >=> \(x, y) -> Right (whole x, whole y)
 
@@ -99,7 +99,7 @@ tracking reply = do
     <*> Decode.field "redirect" Decode.integer fields
     <*> Decode.field "prefixes" (Decode.list Decode.bytes) fields
 
--- | How many keys, and whether their share of the memory is a number.
+-- | The number of keys, and whether their share of the memory is positive.
 memory :: Decoder (Int64, Bool)
 memory reply = do
   fields <- Decode.record reply

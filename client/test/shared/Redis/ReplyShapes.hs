@@ -1,7 +1,7 @@
 {-# LANGUAGE ExistentialQuantification #-}
 
--- | What servers answer, with RESP2 and with RESP3, and what both mean: replies of
--- a Redis 7.0, as they came.
+-- | The replies of servers in RESP2 and in RESP3, and the meaning of both: recorded replies of a
+-- Redis 7.0.
 module Redis.ReplyShapes
   ( Shape (..),
     Meaning (..),
@@ -21,7 +21,7 @@ import Redis.ReplyReaders
 -- | A command and the reply to it.
 data Shape = Shape
   { shapeName :: String,
-    -- | What is done before, on an empty server.
+    -- | The commands that run before it, on an empty server.
     shapeGiven :: [[ByteString]],
     shapeCommand :: [ByteString],
     shapeResp2 :: ByteString,
@@ -29,10 +29,10 @@ data Shape = Shape
     shapeMeaning :: Meaning
   }
 
--- | How a reply is read, and what comes out.
+-- | The decoder of a reply, and the expected result.
 data Meaning = forall a. (Eq a, Show a) => Meaning (Decoder a) a
 
--- | The lines of a reply, each ended by a bar; the text may be cut anywhere.
+-- | The lines of a reply. A bar ends each line, and the text may be split anywhere.
 wire :: [ByteString] -> ByteString
 wire = ByteString.concat . map (<> "\r\n") . Char8.split '|' . ByteString.concat
 

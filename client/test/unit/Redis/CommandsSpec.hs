@@ -52,7 +52,7 @@ spec = describe "Redis.Commands" $ do
   it "is written down word for word for every command that is exported, by its name" $ do
     exported <- exportedCommands
     length exported `shouldSatisfy` (> 50)
-    -- What it is on the wire is the caller's.
+    -- The words of 'raw' are the caller's, so it has no case.
     List.sort (nub (map caseName cases)) `shouldBe` filter (/= "raw") exported
 
   it "links to the servers' page of each command" $ do
@@ -75,7 +75,7 @@ plain = map toLower . filter isAlphaNum
 bar :: Char -> Char
 bar char = if char == '|' then ' ' else char
 
--- | As it is typed; what cannot be printed, as Haskell writes it.
+-- | The words as a user types them. Characters that cannot be printed are written as in Haskell.
 sentence :: [ByteString] -> String
 sentence = concatMap printed . Char8.unpack . Char8.unwords
   where
@@ -88,12 +88,11 @@ arityFits entry commandWords'
   | entryArity entry < 0 = length commandWords' >= negate (entryArity entry)
   | otherwise = length commandWords' == entryArity entry
 
--- | The names of all functions that the source of "Redis.Commands" exports and that
--- make commands, in order.
+-- | The names of all functions that make commands and that "Redis.Commands" exports, in order.
 exportedCommands :: IO [String]
 exportedCommands = List.sort . concat <$> (traverse (fmap commandsOf . source) =<< commandModules)
 
--- | The modules that "Redis.Commands" exports, as files.
+-- | The files of the modules that "Redis.Commands" exports.
 commandModules :: IO [FilePath]
 commandModules = do
   facade <- source "Redis/Commands.hs"
@@ -102,7 +101,7 @@ commandModules = do
   where
     pathOf name = map (\char -> if char == '.' then '/' else char) name <> ".hs"
 
--- | Of one module: the names in its export list with the type of a command.
+-- | The names in a module's export list that have the type of a command.
 commandsOf :: String -> [String]
 commandsOf text =
   [ name
@@ -115,18 +114,18 @@ commandsOf text =
     (exports, body) = break ("where" `isPrefixOf`) (dropWhile (not . ("module " `isPrefixOf`)) (lines text))
     signatures = joined body
     makesCommand name signature = (name <> " ::") `isPrefixOf` signature && "Command " `isInfixOf` signature
-    -- A line and those below it that are indented.
+    -- A line, joined with the indented lines below it.
     joined = \case
       [] -> []
       line : rest -> let (more, others) = span (" " `isPrefixOf`) rest in concat (line : more) : joined others
 
--- | A file of the library: tests are run in the folder of the package or above it.
+-- | A file of the library. Tests run in the package's folder or in the folder above it.
 source :: FilePath -> IO String
 source path = do
   here <- try (readFile ("src/" <> path)) :: IO (Either IOException String)
   either (const (readFile ("client/src/" <> path))) pure here
 
--- | What commands make of replies, in the shapes of both protocols.
+-- | The results of commands from replies in the forms of both protocols.
 replies :: Spec
 replies = describe "reads the replies of" $ do
   it "PING" $ do
@@ -234,7 +233,7 @@ replies = describe "reads the replies of" $ do
     mapM (`decoded` Integer 1) [setnx "k" "v", expire "k" (seconds 1), persist "k", renamenx "a" "b", copy "a" "b", msetnx (("a", "1") :| [])]
       `shouldBe` Right (replicate 6 True)
 
--- | Whether an error reply leaves a doubt.
+-- | Whether an error reply leaves it in doubt that the command has run.
 deliveries :: Spec
 deliveries = describe "an error reply" $ do
   it "to a command that does all or nothing says that it has not run" $

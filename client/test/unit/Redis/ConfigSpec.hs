@@ -180,7 +180,7 @@ topologies =
     ("rediss+sentinel://u:p@[::1]/my%2Fmaster/3", Sentinels "my/master" (TcpEndpoint "::1" 26379 :| []))
   ]
 
--- | Credentials and TLS of sentinels, as a URL has them.
+-- | The credentials and TLS of sentinels that each URL gives.
 sentinelSettings :: [(ByteString, (Maybe Credentials, Maybe (Maybe TlsConfig)))]
 sentinelSettings =
   [ ("redis+sentinel://u:p@a/n", (Nothing, Nothing)),
@@ -309,7 +309,7 @@ nonsense =
     ("tracked prefixes", setCaching (Just defaultCaching {cachingTracking = TrackPrefixes ("user:" :| ["order:", "user:1"])}))
   ]
 
--- | Words that occur nowhere else, joined by whatever breaks URLs.
+-- | Words that occur nowhere else, joined by characters that break URLs.
 secretWords :: Gen ByteString
 secretWords = do
   size <- chooseInt (1, 4)
@@ -338,7 +338,7 @@ noise = do
 text :: Gen ByteString
 text = ByteString.pack <$> listOf1 arbitrary
 
--- | What a host may contain.
+-- | A character that a host may contain: the given one, or @x@.
 hostCharacter :: Char -> Char
 hostCharacter character
   | character > ' ' && character < '\DEL' = character

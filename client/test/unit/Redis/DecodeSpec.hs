@@ -168,7 +168,7 @@ aggregates = do
     Decode.optionalElement 2 Decode.integer [Null, Integer 1] `shouldBe` Right Nothing
     Decode.optionalElement 1 Decode.bytes [Null, Integer 1] `shouldSatisfy` isLeft
 
--- | A server's replies, by which this library knows how servers answer.
+-- | Checks the recorded replies of a server, from which the library's decoders were written.
 answered :: Shape -> Spec
 answered Shape {shapeName, shapeResp2, shapeResp3, shapeMeaning = Meaning decoder expected} = do
   it ("means the same with both protocols: " <> shapeName) $
@@ -181,7 +181,7 @@ answered Shape {shapeName, shapeResp2, shapeResp3, shapeMeaning = Meaning decode
       _ -> Nothing
     limits = DecodeLimits {decodeMaxBulk = 65536, decodeMaxElements = 1024, decodeMaxDepth = 16}
 
--- | Metadata ahead of every value.
+-- | Adds attributes to every value.
 attributed :: Value -> Value
 attributed reply = WithAttributes [(BulkString "ttl", Integer 1)] $ case reply of
   Array parts -> Array (map attributed parts)

@@ -1,4 +1,4 @@
--- | Lengths of time, and what commands make of them.
+-- | Durations, and how commands send them.
 module Redis.DurationSpec (spec) where
 
 import Redis.Commands

@@ -32,7 +32,7 @@ spec = describe "Redis.Error, said to people" $ do
 
   it "prints so where nobody catches it, in runtimes that go by show and in those that go by displayException" $
     [show thrown | thrown <- [toException (ReplyError wrongType), toException (RefusedError EmptyCommand)]]
-      -- Some end it with a line break.
+      -- Some versions of the base library end the text with a line break.
       <> lines (displayException (toException (ReplyError wrongType)))
       `shouldBe` [ "server error: WRONGTYPE Operation against a key",
                    "refused: a command has at least a name",

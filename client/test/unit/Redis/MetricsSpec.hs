@@ -1,4 +1,4 @@
--- | The text for Prometheus, read by rules of its format.
+-- | The text for Prometheus, parsed by the rules of its format.
 module Redis.MetricsSpec (spec) where
 
 import Data.ByteString.Builder (toLazyByteString)
@@ -21,7 +21,7 @@ data Line
   | Sample String [(String, String)] Double
   deriving stock (Eq, Show)
 
--- | All lines, or the first that is none.
+-- | All lines, or the first line that cannot be parsed.
 parsePage :: String -> Either String [Line]
 parsePage page
   | not (null page) && not ("\n" `isSuffixOf` page) = Left "the last line has no end"
@@ -79,7 +79,7 @@ number = \case
   "+Inf" -> Just (1 / 0)
   text -> readMaybe text
 
--- | Families in order: name, kind and samples. Each begins with HELP and TYPE.
+-- | The metric families in order: name, kind and samples. Each begins with HELP and TYPE.
 familiesOf :: [Line] -> Either String [(String, String, [Line])]
 familiesOf = \case
   [] -> Right []
@@ -92,7 +92,7 @@ familiesOf = \case
       Sample {} -> True
       _ -> False
 
--- | What is wrong with a page.
+-- | The faults of a page.
 complaints :: String -> [String]
 complaints page = case parsePage page >>= familiesOf of
   Left why -> [why]

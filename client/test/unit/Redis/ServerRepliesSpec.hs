@@ -1,5 +1,5 @@
--- | What servers say of themselves, in shapes that those at hand do not have: of older
--- servers, of sentinels, and of networks that no test has.
+-- | Replies of servers about themselves, in forms that the available servers do not send: from
+-- older servers, from sentinels, and from networks that no test has.
 module Redis.ServerRepliesSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -83,7 +83,7 @@ clusters = do
             Array [Null, Integer 7000, BulkString "a", Map [(BulkString "ip", BulkString "10.0.0.1")]],
             Array [BulkString "h2", Integer 7001, BulkString "b", Array []]
           ],
-        -- Of a server before 4.0.
+        -- The reply of a server before 4.0.
         Array [Integer 101, Integer 101, Array [BulkString "h", Integer 7000]]
       ]
 

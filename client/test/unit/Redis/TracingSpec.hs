@@ -1,4 +1,4 @@
--- | What becomes of a command that ended, for traces and for people.
+-- | The outcome of a command that has ended, for traces and for people.
 module Redis.TracingSpec (spec) where
 
 import Data.ByteString (ByteString)

@@ -1,4 +1,4 @@
--- | What the report shows of autocannon.
+-- | The autocannon section of the report.
 module AutocannonSpec (spec) where
 
 import Compare.Autocannon

@@ -1,4 +1,4 @@
--- | Requests and answers, byte for byte.
+-- | Requests and responses, byte for byte.
 module ContractSpec (spec) where
 
 import Compare.HttpClient
@@ -32,7 +32,7 @@ first, second :: ByteString
 first = user 1 "\"Maria Clark\"" "\"user1@example.org\"" "\"a w f u i q f m n n\"" "\"2025-01-02T01:01:00\""
 second = user 2 "\"Karin Davis\"" "\"user2@example.com\"" "\"c r y b p q b h t u y s\"" "\"2025-01-03T02:02:00\""
 
--- | Status, reason, body and headers are these and no others, but for the date.
+-- | The response has exactly this status, reason, headers and body, except for the date.
 shouldAnswer :: HasCallStack => IO Response -> (Int, ByteString, [(ByteString, ByteString)], ByteString) -> Expectation
 shouldAnswer action (status, reason, headers, body) = do
   response <- action
@@ -83,7 +83,7 @@ caching kind = do
     body <- responseBody <$> get world "/users/3"
     cached world 3 `shouldReturn` Just body
     redisTells world ["EXISTS", "{user:3}:fill"] `shouldReturn` Number 0
-  -- Without a fill word there is no right to take away.
+  -- The naive design has no fill words, so there is none to delete.
   unless (kind == NaiveOnly) $
     it "takes the right to store away from who reads while another writes" $ \world -> do
       _ <- redisTells world ["SET", "{user:4}:fill", "a reader's word"]
@@ -133,8 +133,8 @@ refusals kind = do
     ask world "POST" "/users/1" (Just "{}") `shouldAnswer` (405, "Method Not Allowed", [("allow", "GET, PUT, DELETE")], "{\"error\":\"Method not allowed\"}")
     ask world "PATCH" "/users/abc" (Just "{}") `shouldAnswer` (405, "Method Not Allowed", [("allow", "GET, PUT, DELETE")], "{\"error\":\"Method not allowed\"}")
 
--- | The answer to a POST, which must be 201 and say where the user is now: its
--- id, and its body without the time of creation, whose form is checked.
+-- | The response to a POST, which must be 201 and give the location of the user: returns the user's
+-- id, and the body without the time of creation, whose form is checked.
 created :: HasCallStack => World -> ByteString -> IO (ByteString, ByteString)
 created world body = do
   response <- post world "/users" body

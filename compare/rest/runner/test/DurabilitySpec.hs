@@ -1,7 +1,6 @@
--- | What was acknowledged is on the disk, however the service ends: killed, on a
--- disk whose power is cut ("Redis.TestKit.Disk"), or asked to. Only the second
--- sees whether the database is synchronised; so it must also fail with settings
--- under which it is not.
+-- | Every acknowledged write is on the disk, however the service ends: killed, on a disk whose
+-- power is cut ("Redis.TestKit.Disk"), or terminated. Only the power cut shows whether the database
+-- is synchronised; so that test must also fail with settings that do not synchronise.
 module DurabilitySpec (spec) where
 
 import Compare.HttpClient
@@ -46,22 +45,22 @@ spec service = do
   describe (caseName service) $ do
     it "loses nothing that it acknowledged when the power is cut" $
       lostInPowerCut service "FULL" `shouldReturn` []
-    -- The second syncs too, but later.
+    -- The second setting syncs, too, but later.
     forM_ ["OFF", "NORMAL"] $ \weaker ->
       it ("would be seen to lose what it acknowledged if synchronous were " <> Char8.unpack weaker) $
         lostInPowerCut service weaker >>= (`shouldSatisfy` (not . null))
 
--- | A user that was acknowledged.
+-- | A user whose creation was acknowledged.
 data Created = Created
   { createdEmail :: ByteString,
-    -- | Where the service says that it is.
+    -- | The path that the service returned.
     createdPath :: ByteString,
     createdBody :: ByteString
   }
   deriving stock (Eq, Show)
 
--- | Twenty writers create users until the service is gone, which the action
--- sees to; it may ask how many are acknowledged. All that were.
+-- | Twenty writers create users until the action has ended the service; the action may ask how many
+-- users are acknowledged. Returns all acknowledged users.
 interrupted :: Running -> (IO Int -> IO ()) -> IO [Created]
 interrupted running end = do
   acknowledged <- newIORef (0, [])
@@ -80,9 +79,9 @@ interrupted running end = do
 writers :: Int
 writers = 20
 
--- | With the database's writer synchronous as said: which of those that were
--- acknowledged before and during a power cut a service that is started
--- afterwards does not have, or has otherwise.
+-- | Cuts the power, with this synchronous setting of the database's writer. Returns the users that
+-- were acknowledged before or during the power cut, and that a service started afterwards does not
+-- have, or has with other contents.
 lostInPowerCut :: Case -> ByteString -> IO [Created]
 lostInPowerCut service synchronous =
   within 60 . withSystemTempDirectory "rest" $ \folder ->
@@ -114,11 +113,11 @@ lostInPowerCut service synchronous =
               pure ((responseStatus response, responseBody response) /= (200, createdBody created))
       either fail pure outcome
 
--- | Until the service is no longer there.
+-- | Runs the action until the connection to the service breaks.
 untilBroken :: IO () -> IO ()
 untilBroken action = try action >>= \(_ :: Either IOException ()) -> pure ()
 
--- | Which of the addresses the database does not have.
+-- | The addresses that the database does not have.
 missingFrom :: FilePath -> [ByteString] -> IO [ByteString]
 missingFrom path emails =
   bracket (open ReadWrite path) close $ \connection ->

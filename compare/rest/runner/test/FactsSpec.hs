@@ -1,4 +1,4 @@
--- | What is noted beside the results.
+-- | The facts that are recorded beside the results.
 module FactsSpec (spec) where
 
 import Compare.Facts (commandText, joinedFacts, noteManifest)

@@ -1,5 +1,5 @@
--- | What the contract says of trouble: Redis away, a locked database, slow
--- clients, and readers beside writers.
+-- | The contract's rules for faults: Redis away, a locked database, slow clients, and readers
+-- beside writers.
 module FaultSpec (spec, clusterSpec) where
 
 import Compare.HttpClient
@@ -35,7 +35,7 @@ spec service = describe (caseName service) $ do
       responseStatus <$> posted world "New" "new@test.example" `shouldReturn` 201
       responseBody <$> get world "/users/1" `shouldReturn` responseBody changed
       restart (worldRedis world)
-      -- The service finds by itself that Redis is back, and stores again.
+      -- The service notices by itself that Redis is back, and stores users again.
       eventually 20 "the user is in the cache again" $ do
         _ <- get world "/users/1"
         (== Just (responseBody changed)) <$> cached world 1
@@ -69,7 +69,7 @@ spec service = describe (caseName service) $ do
         responseStatus <$> get world "/users/1" `shouldReturn` 200
         responseStatus <$> get world "/users?limit=5" `shouldReturn` 200
         withAsync (posted world "Late" "late@test.example") $ \writing -> do
-          -- A read that follows the write on its way is answered first.
+          -- A read that follows the pending write is answered first.
           responseStatus <$> get world "/users/2" `shouldReturn` 200
           Async.poll writing >>= maybe (pure ()) (const (expectationFailure "written through a lock"))
           unlock
@@ -93,21 +93,21 @@ spec service = describe (caseName service) $ do
       within 2 . withConnection port $ \connection ->
         forM_ [1 .. 50 :: Int] $ \number ->
           responseStatus <$> exchange connection (requestBytes "GET" ("/users/" <> Char8.pack (show number)) Nothing) `shouldReturn` 200
-      -- ASP.NET counts a second for each byte of a body that came, and a busy
-      -- machine adds to it.
+      -- ASP.NET allows a second for each byte of a body that has arrived, and a busy machine adds
+      -- to that.
       within 40 (forM_ slow receiveEnd)
       forM_ slow disconnect
       responseStatus <$> get world "/users/1" `shouldReturn` 200
 
--- | Holds the write lock of the service's database until told to let go.
+-- | Holds the write lock of the service's database until the action releases it.
 locking :: World -> (IO () -> IO a) -> IO a
 locking world action =
   bracket (open ReadWrite (runningDatabase (worldRunning world))) close $ \connection -> do
     runScript connection "BEGIN IMMEDIATE; UPDATE users SET name = name WHERE id = 1;"
     action (runScript connection "ROLLBACK")
 
--- | One user is changed again and again by one, and read by others. After each
--- answer to a change nobody may read an older one, nor may one stay in the cache.
+-- | One writer changes a user again and again, and others read it. After the response to a change,
+-- no reader may see an older version, nor may one stay in the cache.
 readYourWrites :: World -> IO ()
 readYourWrites world = do
   answered <- newIORef (0 :: Int)
@@ -132,7 +132,7 @@ readYourWrites world = do
   versionOf body `shouldBe` 400
   cached world 5 >>= maybe (pure ()) (`shouldBe` body)
 
--- | The number that is the name of the user; the seeded one has none.
+-- | The version number in the user's name; the seeded user has none.
 versionOf :: ByteString -> Int
 versionOf body =
   maybe 0 fst (Char8.readInt (ByteString.drop 8 (snd (ByteString.breakSubstring "\"name\":\"" body))))

@@ -1,4 +1,4 @@
--- | What is judged, against whom, and where the line is.
+-- | The judgement of results: which results, against which rivals, and by which bound.
 module GoalsSpec (spec) where
 
 import Compare.Cell
@@ -57,11 +57,11 @@ spec = around_ (within 10) . describe "goals" $ do
     ratio verdict = (verdictRatio verdict, verdictMet verdict)
     rateOf = "requests/s beside ASP.NET"
 
--- The verdicts about lists whose name has this.
+-- The verdicts about lists whose name contains this text.
 listed :: Text -> [Result] -> [Verdict]
 listed part results = [verdict | verdict <- present results, "GET list" `Text.isPrefixOf` verdictName verdict, part `Text.isInfixOf` verdictName verdict]
 
--- Those that have a ratio.
+-- The verdicts that have a ratio.
 present :: [Result] -> [Verdict]
 present = filter ((/= Nothing) . verdictRatio) . verdicts
 
@@ -71,7 +71,7 @@ ran layout' name change = result {cell = (cell result) {layout = layout'}, outco
   where
     result = measured name [] 1
 
--- One of the mix with this 99.9 % point.
+-- A measurement of the mix with this 99.9 % point.
 mixed :: Text -> Double -> Result
 mixed name point = result {cell = (cell result) {scenario = Mixed, connections = 20}}
   where

@@ -1,4 +1,4 @@
--- | The service's own JSON beside aeson's.
+-- | The service's own JSON compared with aeson's.
 module JsonSpec (spec) where
 
 import Control.Exception (bracket)
@@ -28,7 +28,7 @@ spec = describe "JSON" $ do
         (start, rest) = splitAt (place `mod` length whole) whole
         body = encodeUtf8 (Text.pack (start <> [letter] <> drop 1 rest))
         refused = isNothing (Aeson.decodeStrict body :: Maybe Value)
-     in -- Without discarding the others: most are refused by both.
+     in -- The other cases are not discarded: both parsers refuse most of them.
         counterexample (show body) (not (refused && accepted body))
   aroundAll (bracket (open Create ":memory:") close) $ do
     it "writes what aeson reads" $ \connection -> property $ \(Positive number) (Letters name) (bio :: Maybe Letters) -> ioProperty $ do
@@ -49,7 +49,7 @@ accepted body = case readUserInput body of
   Just UserInput {} -> True
   Nothing -> False
 
--- | A row by both encoders, and a page of forty of them.
+-- | A row encoded by both encoders, and a page of forty such rows.
 written :: Connection -> Int -> ByteString -> Maybe ByteString -> IO (ByteString, ByteString, ByteString)
 written connection number name bio = do
   direct <- with "SELECT ?1, ?2, 'a@b', ?3, 'now'" (\row -> step row >> encodeRow Direct row)
@@ -63,7 +63,7 @@ written connection number name bio = do
       maybe (bindNull row 3) (bindText row 3) bio
       action row
 
--- | Text of all kinds: plain, to be escaped, and of every size in UTF-8.
+-- | Text of all kinds: plain, with characters to escape, and of every size in UTF-8.
 newtype Letters = Letters {letters :: Text}
   deriving stock (Eq, Show)
 

@@ -19,12 +19,12 @@ import Test.Hspec
 spec :: Spec
 spec = around_ (within 30) . describe "open loop" $ do
   it "counts what waited behind a stall from when it was due, and blames the service" $ do
-    -- The tenth answer takes 3 s, and most of the plan of one is due meanwhile. From
-    -- when they were sent all but one took no time.
+    -- The tenth answer takes 3 s, and most of the plan of one connection is due during that time.
+    -- Counted from when they were sent, all requests but one took no time.
     result <- withAnswers (\number -> (when (number == 10) (threadDelay 3000000), "201 Created")) (load Post)
     p50 result `shouldSatisfy` (> 2000000)
     p95 result `shouldSatisfy` maybe False (> 2000000)
-    -- What the generator is to blame for is less, however busy the machine is.
+    -- The generator's part is smaller, however busy the machine is.
     sentLate result `shouldSatisfy` maybe False (< 1500000)
 
   it "counts answers by status, and those that a request cannot have as wrong" $ do
@@ -37,7 +37,7 @@ spec = around_ (within 30) . describe "open loop" $ do
   it "says which part of its rate a service keeps" $ do
     good <- withAnswers (const (pure (), "201 Created")) (load Post)
     kept good `shouldSatisfy` maybe False (> 0.9)
-    -- 20 ms each on one connection: 50 a second of 200.
+    -- 20 ms for each answer on one connection: 50 of 200 a second.
     slow <- withAnswers (const (threadDelay 20000, "201 Created")) (load Post)
     kept slow `shouldSatisfy` maybe False (< 0.5)
 
@@ -56,8 +56,8 @@ load scenario' port' =
         loadNextId = 1
       }
 
--- A service with one connection at a time: what it does before each answer, by
--- its number, and the status that it gives.
+-- A service with one connection at a time. The function gives, for each answer's number, an action
+-- to run before it, and its status.
 withAnswers :: (Int -> (IO (), ByteString)) -> (Int -> IO a) -> IO a
 withAnswers answer action =
   bracket (socket AF_INET Stream defaultProtocol) close $ \listening -> do
@@ -68,7 +68,7 @@ withAnswers answer action =
     let serve peer left = do
           chunk <- recv peer 65536
           unless (ByteString.null chunk) $ answerAll peer (left <> chunk) >>= serve peer
-        -- A request of POST: a head that says how long the body is.
+        -- A POST request: its head gives the length of the body.
         answerAll peer bytes = case ByteString.breakSubstring "\r\n\r\n" bytes of
           (begin, rest)
             | not (ByteString.null rest),

@@ -1,4 +1,4 @@
--- | Holds the services to their contract.
+-- | Tests the services against their contract, and the program that compares them.
 module Main (main) where
 
 import AutocannonSpec qualified

@@ -1,4 +1,4 @@
--- | What wrk counts, and what speaks against a measurement.
+-- | The counts of wrk, and the reasons why a measurement is not used.
 module MeasureSpec (spec) where
 
 import Compare.Cell
@@ -25,8 +25,8 @@ spec service = describe "measurement" $ do
       judged (mix Listing) (failures 2 0) 0 0 Nothing ExitSuccess "unavailable: locked\nother\nunavailable: locked\n"
         `shouldBe` ["answers with a wrong status: 2", "503, warm-up included: 2 × locked"]
 
-  -- The second run repeats the first one's addresses, which are refused, and its
-  -- deletions, which find nobody.
+  -- The second run repeats the first one's addresses, which are refused, and its deletions, which
+  -- find no user.
   around (withWorld service) $
     it "counts 404 in the mix apart from other errors" $ \world -> do
       let load = wrk (takeDirectory (takeDirectory (worldSqlFile world)) </> "wrk") [] (mix Mixed) (runningPort (worldRunning world)) 10001 "same" 1
@@ -39,11 +39,11 @@ spec service = describe "measurement" $ do
 problemsOf :: Scenario -> Wrk -> [Text]
 problemsOf scenario' summary = judged (mix scenario') summary 0 0 Nothing ExitSuccess ""
 
--- With both cores for all wrk has two threads, whose counts are added.
+-- In the free layout wrk has two threads, whose counts are added.
 mix :: Scenario -> Cell
 mix scenario' = Cell {topology = Standalone, layout = Free, scenario = scenario', connections = 20, row = "haskell", iteration = 1}
 
--- Ten thousand requests, of which so many had an error status, and so many 404.
+-- Ten thousand requests, of which this many had an error status, and this many 404.
 failures :: Int -> Int -> Wrk
 failures errors notFound =
   Wrk {wrkRequests = 10000, wrkMicros = 1000000, wrkStatusErrors = errors, wrkNotFound = notFound, wrkSocketErrors = 0, wrkP50 = 1, wrkP99 = 2}

@@ -1,4 +1,4 @@
--- | What a run measures, and in which order.
+-- | The cells of a run, and their order.
 module PlanSpec (spec) where
 
 import Compare.Cell

@@ -1,4 +1,4 @@
--- | What reports must not leave out.
+-- | Facts that reports must not leave out.
 module ReportSpec (spec, measured, responses) where
 
 import Compare.Cell
@@ -54,7 +54,7 @@ spec = around_ (within 10) . describe "report" $ do
     goals results = length (filter ("| **missed** |" `Text.isPrefixOf`) (Text.lines (markdownReport mempty results)))
     line name results = filter (("| " <> name <> " |") `Text.isPrefixOf`) (Text.lines (markdownReport mempty results))
 
--- | What an open loop saw.
+-- | The result of an open loop.
 responses :: LoadResult
 responses =
   LoadResult
@@ -73,7 +73,7 @@ responses =
       senderBusy = Just 0.4
     }
 
--- | A measurement of lists with these problems; the number is the round's.
+-- | A measurement of lists with these problems; the number is that of the round.
 measured :: Text -> [Text] -> Int -> Result
 measured name problems' number =
   Result

@@ -1,4 +1,4 @@
--- | The command.
+-- | The command line.
 module RunSpec (spec) where
 
 import Control.Monad (forM_)
@@ -8,7 +8,7 @@ import System.FilePath ((</>))
 import System.Process (proc, readCreateProcessWithExitCode)
 import Test.Hspec
 
--- | Takes the folder of the comparison.
+-- | The tests, for the folder of the comparison.
 spec :: FilePath -> Spec
 spec folder = around_ (within 30) . describe "run.sh" $
   forM_ ["goals", "free", "cluster", "study", "autocannon", "all"] $ \part ->

@@ -1,4 +1,4 @@
--- | Which capability a connection is served on.
+-- | The choice of a capability for a connection.
 module SpreadSpec (spec) where
 
 import Data.Foldable (toList)
@@ -22,6 +22,6 @@ spec = describe "spread" $ do
         chosen = held NonEmpty.!! capabilityFor held
      in chosen === minimum held .||. property (chosen < 16)
 
--- | What each has as connections come.
+-- | The connections of each capability, as connections arrive.
 states :: Int -> [NonEmpty Int]
 states capabilities = iterate (\held -> NonEmpty.zipWith (\number count -> if number == capabilityFor held then count + 1 else count) (0 :| [1 ..]) held) (0 :| replicate (capabilities - 1) 0)

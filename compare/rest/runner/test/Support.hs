@@ -1,5 +1,5 @@
--- | What the specifications share: services to hold to the contract, and short
--- words for asking them.
+-- | Definitions that the specifications share: services to test against the contract, and short
+-- functions for requests.
 module Support
   ( -- * Services
     Case (..),
@@ -40,11 +40,12 @@ import System.Environment (lookupEnv)
 import System.FilePath ((</>))
 import System.IO.Temp (withSystemTempDirectory)
 
--- | What is promised: all of it, or what the naive design can keep.
+-- | The part of the contract that a service keeps: all of it, or the part that the naive design can
+-- keep.
 data Kind = Whole | NaiveOnly
   deriving stock (Eq, Show)
 
--- | A service to hold to the contract.
+-- | A service to test against the contract.
 data Case = Case
   { caseName :: String,
     caseKind :: Kind,
@@ -52,7 +53,7 @@ data Case = Case
     caseSqlFile :: FilePath
   }
 
--- | A service that runs, with a Redis of its own.
+-- | A running service, with a Redis of its own.
 data World = World
   { worldRunning :: Running,
     worldRedis :: Server,
@@ -66,7 +67,7 @@ serviceCases = do
   sqlFile <- lookupEnv "SQL_FILE" >>= makeAbsolute . fromMaybe "../shared/statements.sql"
   named <- lookupEnv "REST_HASKELL"
   found <- findExecutable "rest-service"
-  -- Empty is as good as absent: a machine without .NET.
+  -- An empty variable counts as absent: a machine without .NET.
   dotnet <- mfilter (not . null) <$> lookupEnv "REST_DOTNET"
   let programs = [("Haskell", path) | Just path <- [named <|> found]] <> [("C#", path) | Just path <- [dotnet]]
   pure
@@ -80,11 +81,11 @@ serviceCases = do
         (kind, suffix, mode) <- [(Whole, "", "tuned"), (NaiveOnly, " (naive)", "naive")]
     ]
 
--- | Runs the action against a fresh service; 60 s at most.
+-- | Runs the action with a fresh service, for at most 60 s.
 withWorld :: Case -> (World -> IO a) -> IO a
 withWorld = withWorldOf id
 
--- | The same with other options.
+-- | Like 'withWorld', with other options.
 withWorldOf :: (Options -> Options) -> Case -> (World -> IO a) -> IO a
 withWorldOf change service action =
   within 60 . withSystemTempDirectory "rest" $ \folder ->
@@ -108,7 +109,7 @@ put, post :: World -> ByteString -> ByteString -> IO Response
 put world target = ask world "PUT" target . Just
 post world target = ask world "POST" target . Just
 
--- | The id of a new user of that name and address.
+-- | Creates a user with this name and address.
 posted :: World -> ByteString -> ByteString -> IO Response
 posted world name email = post world "/users" (userText name email)
 
@@ -116,7 +117,7 @@ posted world name email = post world "/users" (userText name email)
 userText :: ByteString -> ByteString -> ByteString
 userText name email = "{\"name\":\"" <> name <> "\",\"email\":\"" <> email <> "\"}"
 
--- | What Redis has of a user.
+-- | The value that Redis has for a user.
 cached :: World -> Int64 -> IO (Maybe ByteString)
 cached world number = replyText <$> redisTells world ["GET", "user:" <> Char8.pack (show number)]
 

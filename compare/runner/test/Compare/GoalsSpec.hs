@@ -12,7 +12,8 @@ spec :: Spec
 spec = describe "goals" $ do
   let cell = cellOf Wait 16
       rows = [row "redis-client" False, row "StackExchange.Redis 1.2.6" False, row "other" False, row "hiredis" True, row "hiredis async" True]
-      -- Of this cell: ours, StackExchange.Redis, the other one; hiredis has 1000, and needs 900 ns.
+      -- The throughputs at this cell: ours, StackExchange.Redis, and the other one; hiredis has
+      -- 1000, and needs 900 ns.
       runAt at ours theirs other =
         documentOf rows $
           concat
@@ -49,14 +50,14 @@ spec = describe "goals" $ do
   it "take a server for full where twice StackExchange.Redis is more than any row has in the median" $ do
     full (run 400 500 100) `shouldBe` Just False
     full (run 400 501 100) `shouldBe` Just True
-    -- One good run of a noisy machine is no median.
+    -- One good run on a noisy machine does not change the median.
     let once = run 400 501 100
     full once {documentSamples = sample "hiredis" cell 5 5000 900 : documentSamples once} `shouldBe` Just True
   it "take it for full where that is more than the cheapest command leaves it time for" $ do
     -- A command of 800 us leaves time for 1250 in a second.
     full (costing "other" 800000 (run 400 625 100)) `shouldBe` Just False
     full (costing "other" 800000 (run 400 626 100)) `shouldBe` Just True
-    -- A dearer one says nothing: hiredis had 1000.
+    -- A more expensive command does not matter: hiredis had 1000.
     full (costing "other" 2000000 (run 400 500 100)) `shouldBe` Just False
   it "know what a server can do from all cells that ask for the same" $ do
     let few = run 100 60 50

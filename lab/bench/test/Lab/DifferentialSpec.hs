@@ -7,7 +7,7 @@ import Lab.Differential.Table
 import Lab.Options.Differential (DifferentialOptions (..))
 import Test.Hspec
 
--- | Three runs that found this much while the server was so busy.
+-- | Three runs at about this rate, while the server was this busy.
 runs :: Double -> Double -> [Found]
 runs rate busy = [Found {foundRate = rate * factor, foundBusy = busy, foundServed = Nothing, foundProblems = []} | factor <- [0.9, 1, 1.1]]
 
@@ -67,7 +67,7 @@ spec = describe "Lab.Differential" $ do
       inWindow (105, 400) looks `shouldBe` Just (100, 300)
       inWindow (0, 400) looks `shouldBe` Nothing
       inWindow (110, 501) looks `shouldBe` Nothing
-      -- Nobody asked inside: nothing is certain but the most.
+      -- There is no question inside the window, so only the upper bound is certain.
       inWindow (120, 180) looks `shouldBe` Just (0, 100)
 
     it "bounds how long the last of them took" $ do

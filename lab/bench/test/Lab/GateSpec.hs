@@ -8,15 +8,15 @@ import System.Exit (ExitCode (..))
 import Test.Hspec
 import Tool.Options.Bench (Operation (..))
 
--- | Every run at the same speed and cost.
+-- | Samples in which every run has the same speed and cost.
 equal :: Samples
 equal = Map.fromList [(probe, replicate 5 (sound 1000 100)) | probe <- probes, probe /= OpenLoop] <> Map.fromList [(OpenLoop, replicate 5 (late 200000))]
 
--- | Of a run with which nothing is wrong.
+-- | A sample of a run without problems.
 sound :: Double -> Double -> Sample
 sound ops cpu = Sample {sampleOps = ops, sampleCpu = cpu, sampleLate = Nothing, sampleShare = Nothing, sampleProblems = []}
 
--- | Of an open loop that sends so many nanoseconds late.
+-- | A sample of an open loop that sends this many nanoseconds late.
 late :: Double -> Sample
 late nanos = (sound 1000 100) {sampleLate = Just nanos}
 
@@ -77,7 +77,7 @@ spec = describe "Lab.Gate" $ do
     figures "GET, 256 threads waiting" `shouldBe` Just 2000
     figures "GET, 256 threads waiting: client CPU" `shouldBe` Just 100
     verdictOf "GET, 256 threads waiting" forms `shouldBe` Just Missed
-    -- One of them may not be had.
+    -- One of the two forms may be missing.
     verdictOf "GET, 256 threads waiting" (Map.delete (Hiredis Async (HiredisWaiting 256)) equal) `shouldBe` Just Reached
     verdictOf "GET, 256 threads waiting" (foldr (\form -> Map.delete (Hiredis form (HiredisWaiting 256))) equal [Loop, Async]) `shouldBe` Just Incomplete
 
@@ -120,7 +120,7 @@ spec = describe "Lab.Gate" $ do
     verdictAt [800, 900, 940, 1000, 1100] `shouldBe` Just Undecided
     verdictAt [800, 900, 980, 1000, 1100] `shouldBe` Just Undecided
     verdictAt [960, 970, 980, 990, 1000] `shouldBe` Just Reached
-    -- Nor is it above because no run was below.
+    -- A rate is not reached just because no run was below the bar.
     verdictAt [1000, 1000, 1000, 1000, 3000] `shouldBe` Just Undecided
 
   it "misses a cost only if the whole interval is above it, and reaches it only if the whole is below" $ do
@@ -138,7 +138,7 @@ spec = describe "Lab.Gate" $ do
   it "gives the interval of Student's t over the logarithms of the ratios" $ do
     let samples = Map.insert (Waiting 64) [sound (1000 * exp number) 1 | number <- [-0.1, 0, 0.1]] equal
         row = rowOf "GET, 64 threads waiting" (Map.insert (Reference OperationGet) (replicate 3 (sound 1000 1)) samples)
-        -- 4.3027 of Student's t with two degrees of freedom, times 0.1 / sqrt 3.
+        -- 4.3027 is Student's t for two degrees of freedom; it is multiplied by 0.1 / sqrt 3.
         near (low, high) = abs (log low + 0.24841) < 1e-4 && abs (log high - 0.24841) < 1e-4
     (row >>= rowInterval) `shouldSatisfy` maybe False near
 

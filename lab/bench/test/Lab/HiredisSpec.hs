@@ -11,7 +11,7 @@ import Tool.Options.Bench (Operation (..))
 spec :: Spec
 spec = describe "Lab.Hiredis" $ do
   it "writes the values that the programs expect" $
-    -- compare/PROTOCOL.md gives these.
+    -- These values are from compare/PROTOCOL.md.
     map (Char8.take 16 . hiredisValue (hiredisLetters 512)) [0, 1, 42, 99999]
       `shouldBe` ["iotzlltwnhukplnl", "spaywnwxwrixajtf", "pwyhnzbvaxofspnd", "ujxopyaodnlnwprr"]
 

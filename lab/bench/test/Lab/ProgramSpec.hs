@@ -1,4 +1,4 @@
--- | The whole program, as a process, against real servers.
+-- | The whole program, as a process, with real servers.
 module Lab.ProgramSpec (spec, actAsProgram) where
 
 import Control.Monad (when)
@@ -19,7 +19,8 @@ import System.IO.Temp (withSystemTempDirectory)
 import System.Process (CreateProcess (env), proc, readCreateProcessWithExitCode)
 import Test.Hspec
 
--- | In the environment of a process of ours: be the program, not its tests.
+-- | An environment variable that makes a process of these tests run the program instead of the
+-- tests.
 actAsProgram :: String
 actAsProgram = "REDIS_CLIENT_LAB_TEST_ACTS_AS_PROGRAM"
 
@@ -29,7 +30,7 @@ run' arguments = do
   inherited <- getEnvironment
   readCreateProcessWithExitCode (proc self arguments) {env = Just ((actAsProgram, "1") : inherited)} ""
 
--- | Test, verdict, and rate and the server's share of its core on both sides.
+-- | The test, the verdict, and for both sides the rate and the server's share of its core.
 differentialRows :: Value -> Parser [(Text, (Text, [(Double, Double)]))]
 differentialRows = withObject "document" $ \whole ->
   whole .: "differential" >>= withObject "differential" (\found -> found .: "rows" >>= mapM row)
@@ -50,7 +51,7 @@ spec = describe "the program" $ do
       for_ found $ \(_, (verdict, sides)) ->
         for_ sides $ \(rate, busy) -> do
           output `shouldSatisfy` (Text.unpack verdict `isInfixOf`)
-          -- A run is invalid on a machine that lets it do nothing.
+          -- A run is invalid on a machine that gives it no processor time.
           when (verdict /= "INVALID") $ do
             rate `shouldSatisfy` (> (0 :: Double))
             busy `shouldSatisfy` (\share -> share > 0 && share < (1.2 :: Double))
@@ -70,7 +71,7 @@ spec = describe "the program" $ do
       let file = folder </> "gate.json"
       Lazy.writeFile file (encode (measuredValue (measured [])))
       (code, output, _) <- run' ["gate", "--render", file, file, file]
-      -- The memory of this one has doubled.
+      -- The memory of this third run has doubled.
       code `shouldBe` ExitFailure 1
       output `shouldSatisfy` ("run 3" `isInfixOf`)
 

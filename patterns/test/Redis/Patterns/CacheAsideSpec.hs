@@ -30,7 +30,7 @@ spec = do
       invalidate cache "k"
       cached cache "k" compute `shouldReturn` Just "value"
       readIORef computed `shouldReturn` 2
-      -- Between 90 and 100 % of the time.
+      -- Between 90 and 100 % of the configured time.
       left <- run client (Redis.pttl "cache:k")
       left `shouldSatisfy` \case
         Redis.LivesFor time -> time > seconds 265 && time <= seconds 300
@@ -123,7 +123,7 @@ spec = do
           withAsync (try (cached cache "k" compute)) $ \second -> do
             atomically (putTMVar release ())
             wait first `shouldReturn` Left (ErrorCall "broken")
-            -- It waited, or came when all was over and computed itself.
+            -- The second caller waited, or it came when all was over and computed itself.
             answered <- atomically ((Left <$> waitSTM second) `orElse` (Right <$> takeTMVar entered))
             case answered of
               Left result -> result `shouldBe` Left (ErrorCall "broken")
@@ -147,7 +147,7 @@ spec = do
         void (cached cache "other" (pure (Just "known")))
         (computed, compute) <- counting (pure (Just "value"))
         Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
-        -- The lease is 10 s: who took it for another's would wait for that.
+        -- The lease is 10 s: a caller that took its own lease for another's would wait that long.
         within 5 (cached cache "k" compute) `shouldReturn` Just "value"
         cached cache "k" compute `shouldReturn` Just "value"
         readIORef computed `shouldReturn` 1
@@ -179,7 +179,7 @@ spec = do
         (done, failed) <- concurrently (try (cached strict "k" (pure (Just "new")))) (try (invalidate cache "k"))
         either errorDelivery (const NotSent) done `shouldBe` MaybeExecuted
         either errorDelivery (const NotSent) failed `shouldBe` MaybeExecuted
-        -- Without the server, the value comes from where it comes from.
+        -- Without the server, the value comes from its source.
         cached cache "k" (pure (Just "new")) `shouldReturn` Just "new"
 
   it "never returns what is older than an invalidation that was answered, while connections break" $
@@ -194,7 +194,7 @@ spec = do
   where
     slowly = Just "old" <$ awhile
 
--- | Work of 10 ms.
+-- | Works for 10 ms.
 awhile :: IO ()
 awhile = do
   began <- getMonotonicTime
@@ -212,7 +212,7 @@ counting compute = do
   count <- newIORef 0
   pure (count, atomicModifyIORef' count (\n -> (n + 1, ())) *> compute)
 
--- | A computation that says when it has begun, and waits to be let go on.
+-- | A computation that signals when it has begun, and then waits for permission to go on.
 gated :: IO a -> IO (TMVar (), TMVar (), IO a)
 gated compute = do
   entered <- newEmptyTMVarIO

@@ -1,7 +1,8 @@
 -- | A load on a cache that knows how old each value may be, and the audit of it.
 --
--- Each key has a source, whose version only grows. Writers raise it, invalidate, and when that was
--- answered note the version: from then on nobody may be given an older one.
+-- Each key has a source, whose version only grows. Writers raise the version and invalidate the
+-- key. When the invalidation has been answered, they record the version: from then on no reader may
+-- get an older one.
 module Redis.Patterns.CacheAudit (audited) where
 
 import Control.Concurrent.Async
@@ -17,7 +18,7 @@ import Redis.Patterns.CacheAside
 import System.Random (randomRIO)
 import Test.Hspec
 
--- | A cache for each client, and what disturbs them meanwhile.
+-- | Audits a cache for each client, while the action disturbs them.
 audited :: [Client] -> IO () -> IO ()
 audited clients disturbing = do
   caches <- traverse (`newCache` kept) clients
@@ -32,11 +33,11 @@ audited clients disturbing = do
         (key, source, known) <- anyOf keys
         cache <- anyOf caches
         version <- atomically (stateTVar source (\n -> (n + 1, n + 1)))
-        -- Until it is answered.
+        -- Repeats the invalidation until it is answered.
         let again = try (invalidate cache key) >>= either (\lost -> if errorDelivery lost == RefusedBeforeRun then throwIO lost else again) pure
         again
         atomically (modifyTVar' known (max version))
-        -- So that most reads find something.
+        -- Waits for reads, so that most reads find a value.
         begun <- readTVarIO reads'
         atomically (readTVar reads' >>= check . (> begun + 10))
       reader = do
@@ -46,7 +47,7 @@ audited clients disturbing = do
         value <- cached cache key $ do
           version <- readTVarIO source
           atomicModifyIORef' computed (\n -> (n + 1, ()))
-          -- A while, in which others write.
+          -- A while in which others write.
           forM_ (take 1 clients) $ \client -> replicateM_ 3 (tryRun client (Redis.get "while"))
           pure (Just (Char8.pack (show version)))
         atomically (modifyTVar' reads' (+ 1))
@@ -64,7 +65,7 @@ audited clients disturbing = do
   readIORef wrong `shouldReturn` []
   total <- readTVarIO reads'
   made <- readIORef computed
-  -- It is a cache, all the same.
+  -- It must still work as a cache: fewer than half of the reads compute.
   (total, made) `shouldSatisfy` \(all', once) -> once * 2 < all'
   forM_ keys $ \(key, source, known) -> do
     latest <- readTVarIO source

@@ -38,7 +38,7 @@ spec = do
         terms <- newTVarIO []
         let stand name = withCandidate client (election "leader") {electionCandidate = name, electionLease = seconds 1} $ \candidate ->
               whileLeading candidate $ \now leads -> do
-                -- Whoever led before does not believe it any more.
+                -- The former leader must no longer believe that it leads.
                 before' <- readTVarIO asking
                 before' `shouldReturn` False
                 atomically (writeTVar asking leads >> modifyTVar' terms (now :))

@@ -1,4 +1,4 @@
--- | Many who want one lock, and what it guards.
+-- | Many callers that want one lock, and the resource that it guards.
 module Redis.Patterns.Contention
   ( patient,
     Guarded,
@@ -23,7 +23,8 @@ import Test.Hspec
 patient :: Lock
 patient = (lock "many") {lockPatience = Nothing, lockLease = seconds 5}
 
--- | What is guarded: who is inside, and whose turn it was, the last first.
+-- | The guarded resource: how many callers are inside, their fencing tokens with the last first,
+-- and the most that were ever inside.
 data Guarded = Guarded (TVar Int) (TVar [Int64]) (TVar Int)
 
 newGuarded :: IO Guarded
@@ -53,7 +54,8 @@ contended count clients = do
   catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
   verifyGuarded guarded
 
--- | Four want it again and again until the action is over, and each has had it.
+-- | Four callers take the lock again and again, until the action is over and they have entered nine
+-- more times.
 contendedWhile :: Client -> IO a -> IO a
 contendedWhile client action = do
   guarded@(Guarded _ order _) <- newGuarded

@@ -50,7 +50,7 @@ spec = do
       behindProxy $ \_ proxy client -> do
         withCandidate client (election "other") (void . term)
         Proxy.cutAfter proxy direction 0 Proxy.Reset
-        -- The lease is 10 s.
+        -- The lease is 10 s, so waiting for it would take longer.
         within 5 (withCandidate client (election "cut") (void . term))
 
   it "runs an action for each term, which asks whether it still leads" $

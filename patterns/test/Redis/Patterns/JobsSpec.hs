@@ -45,7 +45,7 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       found <- lookup (Char8.pack (show delay)) <$> readIORef ran
       pure (maybe (-1) (\now -> realToFrac (diffUTCTime now began) - fromIntegral delay / 1000) found :: Double)
     late `shouldSatisfy` all (>= 0)
-    -- 'workerLook' and a hundred milliseconds for a busy machine's scheduling, times several.
+    -- 'workerLook', and a hundred milliseconds for a busy machine's scheduling, several times over.
     late `shouldSatisfy` all (< 1)
   it "runs a job at a time" $ \(_, client) -> do
     due <- addUTCTime 0.3 <$> serverTime client
@@ -208,7 +208,7 @@ quick =
 working :: Client -> Worker -> (Running -> IO ByteString) -> IO a -> IO a
 working client = runUntil client mails
 
--- | Works until the action is over, and then until it has stopped.
+-- | Runs a worker until the action is over, and then waits until the worker has stopped.
 runUntil :: Client -> Queue -> Worker -> (Running -> IO ByteString) -> IO a -> IO a
 runUntil client queue settings handler action = do
   stop <- newTVarIO False
@@ -222,7 +222,7 @@ named = \case
   Enqueued job -> job
   Present job -> job
 
--- | A job that was not there.
+-- | Puts in a job that must not be there yet.
 new :: Client -> JobOptions -> ByteString -> IO JobId
 new client options payload =
   enqueue client mails options payload >>= \case

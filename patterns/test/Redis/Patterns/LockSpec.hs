@@ -31,7 +31,7 @@ spec = do
         guarded <- newGuarded
         forM_ [1 .. 8 :: Int] $ \turn -> do
           done <- newTVarIO (0 :: Int)
-          -- Whoever holds it stays in until it is cancelled.
+          -- The first holder stays inside until it is cancelled.
           stuck <- async (withLock client patient (\hold -> enter guarded hold (atomically retry)))
           _ <- eventuallyJust 10 "it is held" (run client (lockHolder "many"))
           withAsync (forConcurrently_ [1 .. 6 :: Int] $ \_ -> void (withLock client patient (\hold -> enter guarded hold (atomically (modifyTVar' done (+ 1)))))) $ \others -> do
@@ -46,7 +46,7 @@ spec = do
       withRedisAndClient $ \server client -> do
         kept <- withLock client (brief "kept") $ \hold -> do
           before <- evaluations server
-          -- Each renewal is a script: six are two leases.
+          -- Each renewal is a script; six renewals take as long as two leases.
           eventually 10 "six renewals" ((>= before + 6) <$> evaluations server)
           taken <- withLock client (brief "kept") {lockPatience = Just mempty} (const (pure ()))
           taken `shouldBe` Nothing
@@ -72,7 +72,7 @@ spec = do
           thaw server
           after <- withLock client (brief "frozen") (\next -> (,) (lockFence next > lockFence hold) <$> write resource (lockFence next))
           after `shouldBe` Just (True, True)
-          -- What a holder does that does not look is refused by who looks.
+          -- The resource refuses a write by a former holder that does not check its lease.
           write resource (lockFence hold) `shouldReturn` False
 
     it "that was lost stays so, and giving it back leaves the next holder's alone" $
@@ -93,7 +93,7 @@ spec = do
             atomically (takeTMVar lost)
             before <- evaluations server
             atomically (putTMVar go ())
-            -- The first gives back what is not its own any more.
+            -- The first holder gives back a lock that is no longer its own.
             wait other `shouldReturn` Just False
             eventually 5 "it was given back" ((> before) <$> evaluations server)
             fmap holderFence <$> run client (lockHolder "lost") `shouldReturn` Just (lockFence hold)
@@ -119,7 +119,7 @@ spec = do
     forM_ [("request", Proxy.ToServer), ("reply", Proxy.ToClient)] $ \(what, direction) ->
       it ("in the " <> what <> " of taking is asked for again, and it is held once") $
         behindProxy $ \server proxy client -> do
-          -- So that the script is known, and what is cut is EVALSHA.
+          -- Makes the server know the script, so that the connection is cut at EVALSHA.
           _ <- withLock client (lock "other") (const (pure ()))
           before <- evaluations server
           Proxy.cutAfter proxy direction 0 Proxy.Reset
@@ -127,7 +127,7 @@ spec = do
             holder <- run client (lockHolder "cut")
             pure (Just (lockFence hold), holderFence <$> holder)
           fences `shouldSatisfy` maybe False (uncurry (==))
-          -- Taken once or twice, and given back once.
+          -- The lock is taken once or twice, and given back once.
           ran <- subtract before <$> evaluations server
           ran `shouldBe` (if direction == Proxy.ToClient then 3 else 2)
           run client (lockHolder "cut") `shouldReturn` Nothing
@@ -164,7 +164,7 @@ spec = do
     brief name = (lock name) {lockLease = milliseconds 400}
     holding taken = taken >>= maybe (failure "not held") pure
 
--- | A resource that refuses a token that is smaller than one it has seen.
+-- | Writes to a resource that refuses every token smaller than one it has seen.
 write :: TVar Int64 -> Int64 -> IO Bool
 write resource fence = atomically $ do
   greatest <- readTVar resource

@@ -8,7 +8,8 @@ import Redis.Patterns.Worker.Pending
 import Test.Hspec
 import Test.QuickCheck
 
--- | A worker, an entry that rests or is with somebody, and whether that is the worker itself.
+-- | A worker's settings, and a pending entry: whether it rests or belongs to a consumer, how long
+-- it has been idle, and how often it was delivered.
 data Sight = Sight Int64 Int64 Int Bool Int64 Int64
   deriving stock (Show)
 

@@ -45,7 +45,8 @@ spec = do
     it ("lets no more through than its bound, however many ask together, " <> how) $
       withRedisAndClient $ \_ client -> do
         began <- getMonotonicTime
-        -- Each asks until enough was allowed that the rate, not the burst, has decided.
+        -- Each caller asks until so many requests were allowed that the rate decides, and not the
+        -- burst.
         allowedSoFar <- newIORef (0 :: Int)
         forConcurrently_ [1 .. 16 :: Int] $ \_ ->
           let go = do
@@ -55,7 +56,7 @@ spec = do
            in go
         took <- subtract began <$> getMonotonicTime
         taken <- fromIntegral <$> readIORef allowedSoFar
-        -- The burst, the rate since, and who was on the way when it was enough.
+        -- The burst, the rate since then, and the requests on their way when it was enough.
         taken `shouldSatisfy` (<= 50 + 50 * (took + 1) + 16)
         took `shouldSatisfy` (>= 1)
 
@@ -72,7 +73,7 @@ spec = do
           run client (attempt (slower rule) "cut" 1)
         let served = length (filter allowed answers)
         served `shouldSatisfy` (<= 50)
-        -- Every second one counted twice.
+        -- Every second request counted twice.
         served `shouldSatisfy` (>= 33)
 
     it ("takes nothing when it only looks, and nothing when it refuses, " <> how) $
@@ -116,16 +117,16 @@ spec = do
       answer <- tryRun client (timeLimit (milliseconds 200) (attempt (gcra 5 (seconds 60)) "silent" 1))
       either (Just . errorDelivery) (const Nothing) answer `shouldBe` Just MaybeExecuted
       thaw server
-      -- What was sent is counted when the server goes on.
+      -- The request that was sent counts when the server goes on.
       eventuallyReturns 10 3 (remaining <$> run client (attempt (gcra 5 (seconds 60)) "silent" 0))
   where
     withRedisAndClient' test = withRedisAndClient $ \_ client -> do
       count <- newIORef (0 :: Int)
       test (client, (\n -> "key:" <> Char8.pack (show n)) <$> atomicModifyIORef' count (\n -> (n + 1, n)))
-    -- So slow that nothing comes back during a test.
+    -- So slow that nothing becomes available during a test.
     slower rule = if rule == gcra 50 (seconds 1) then gcra 50 (hours 10) else slidingWindow 50 (hours 10)
 
--- | Times that do not go back, in microseconds, and how much is asked for.
+-- | Times that never decrease, in microseconds, each with a cost.
 newtype History = History [(Int64, Int64)]
   deriving stock (Show)
 
@@ -137,8 +138,8 @@ instance Arbitrary History where
     pure (History (zip times costs))
   shrink (History steps) = map History (filter (not . null) (shrinkList (const []) steps))
 
--- | GCRA as it is defined: a request of some cost is allowed if, when it is added, the
--- time at which all are spaced out is no more than the burst ahead.
+-- | GCRA by its definition: a request of some cost is allowed if, with it, the time at which all
+-- requests are spaced out is no more than the burst ahead.
 spaced :: Int64 -> Int64 -> Int64 -> (Int64, Int64) -> (Int64, Allowance)
 spaced burst interval kept (now, cost)
   | after' - now <= burst * interval = (if cost > 0 then after' else kept, answer True (Just mempty) after')
@@ -154,7 +155,8 @@ spaced burst interval kept (now, cost)
           resetAfter = microseconds (theoretical - now)
         }
 
--- | The times of what was allowed, the oldest first.
+-- | The sliding window by its definition. It keeps the times of the allowed requests, the oldest
+-- first.
 looking :: Int64 -> Int64 -> [Int64] -> (Int64, Int64) -> ([Int64], Allowance)
 looking limit period kept (now, cost)
   | sum' <= limit = (inside <> replicate (fromIntegral cost) now, Allowance True (limit - sum') (Just mempty) (reset (inside <> replicate (fromIntegral cost) now)))

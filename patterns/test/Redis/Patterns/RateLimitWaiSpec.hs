@@ -24,7 +24,7 @@ spec = do
       map (lookup "RateLimit-Remaining" . snd) answers `shouldBe` [Just "1", Just "0", Just "0"]
       map (lookup "RateLimit-Limit" . snd) answers `shouldBe` replicate 3 (Just "2")
       map (void . lookup "Retry-After" . snd) answers `shouldBe` [Nothing, Nothing, Just ()]
-      -- Others are not touched, and without a key nobody is.
+      -- Other keys have limits of their own, and requests without a key have none.
       map fst <$> traverse ask [[("X-Api-Key", "eight")], [], [], []] `shouldReturn` replicate 4 status200
 
   it "opens or closes, as it is told, when the server does not answer" $
@@ -43,7 +43,7 @@ spec = do
       let ask = fst <$> asked (rateLimited client (limiting (gcra 2 (minutes 60)) (byHeader "X-Api-Key")) served) [("X-Api-Key", "seven")]
       ask `shouldReturn` status200
       Proxy.cutAfter proxy Proxy.ToClient 0 Proxy.Reset
-      -- It was counted, and its reply lost; asked again there is nothing left.
+      -- The request counted, but its reply was lost. When it is sent again, nothing is left.
       ask `shouldReturn` status429
 
 served :: Application

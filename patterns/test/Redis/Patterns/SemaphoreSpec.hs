@@ -69,7 +69,8 @@ spec = do
         void (withPermit client (semaphore "other" 1) (const (pure ())))
         seen <- replicateM 3 $ do
           Proxy.cutAfter proxy direction 0 Proxy.Reset
-          -- The lease is 10 s: who took its own permit for another's would wait for that.
+          -- The lease is 10 s: a caller that took its own permit for another's would wait that
+          -- long.
           within 5 . withPermit client (semaphore "cut" 1) $ \_ -> run client (permitsTaken (semaphore "cut" 1))
         seen `shouldBe` replicate 3 (Just 1)
         run client (permitsTaken (semaphore "cut" 1)) `shouldReturn` 0
@@ -88,7 +89,7 @@ spec = do
 patient :: Semaphore
 patient = (semaphore "many" 3) {semaphorePatience = Nothing, semaphoreLease = seconds 5}
 
--- | How many are inside, and how many were at most.
+-- | How many holders are inside, and the most that ever were.
 data Crowd = Crowd (TVar Int) (TVar Int)
 
 newCrowd :: IO Crowd
@@ -109,5 +110,5 @@ contended count clients = do
   results <- forConcurrently (concatMap (replicate count) clients) $ \client ->
     replicateM 3 (withPermit client patient (inside crowd . stillHeld))
   catMaybes (concat results) `shouldBe` replicate (count * length clients * 3) True
-  -- That three are inside together, the test with holders that stay shows.
+  -- The test with holders that stay shows that three can be inside together.
   most crowd >>= (`shouldSatisfy` (<= 3))

@@ -56,7 +56,7 @@ spec = do
       (_, cookies) <- visit client sessions [("__Host-session", planted)] (\session -> sessionPut session "user" "ada")
       idOf cookies `shouldNotBe` planted
       run client (Redis.exists (pure ("session:" <> planted))) `shouldReturn` 0
-      -- Nor what can be no id, which is not asked for.
+      -- It does not take over a text that cannot be an id, either, and does not look it up.
       (_, others) <- visit client sessions [("__Host-session", "../" <> planted)] (\session -> sessionPut session "user" "ada")
       ByteString.length (idOf others) `shouldBe` 64
 
@@ -73,7 +73,7 @@ spec = do
       forM_ [1 .. 10 :: Int] $ \_ -> do
         (_, cookies) <- visit client sessions [] (\session -> sessionPut session "user" "0")
         started <- newEmptyTMVarIO
-        -- Stores until it is refused; what was the last that was not.
+        -- Stores until a write is refused. Returns the last number that was stored.
         let storing session count = do
               stored <- sessionPut session "user" (Char8.pack (show count))
               when (count == 3) (atomically (putTMVar started ()))
@@ -106,7 +106,7 @@ spec = do
       void (run client (raw ["PEXPIRE", key, "60000"]))
       void (visit client kept (jarOf cookies) (`sessionGet` "user"))
       left >>= (`shouldSatisfy` lives (seconds 3500))
-      -- As if it had been made long ago.
+      -- Makes the session look as if it had been created long ago.
       made <- maybe 0 (maybe 0 fst . Char8.readInt) <$> run client (Redis.hget key "c")
       void (run client (raw ["HSET", key, "c", Char8.pack (show (made - 5400000))]))
       void (visit client kept (jarOf cookies) (`sessionGet` "user"))
@@ -150,7 +150,7 @@ spec = do
 both :: [(ByteString, ByteString)] -> Client -> IO (Maybe ByteString, Maybe ByteString)
 both jar client = fst <$> visit client sessions jar (\session -> (,) <$> sessionGet session "cart" <*> sessionGet session "user")
 
--- | A request with these cookies; what the action gave, and the cookies that were set.
+-- | Sends a request with these cookies. Returns the action's result and the cookies that were set.
 visit :: Client -> Sessions -> [(ByteString, ByteString)] -> (Session -> IO a) -> IO (a, [ByteString])
 visit client kept jar action = do
   given <- newIORef Nothing
@@ -171,7 +171,7 @@ jarOf cookies = [(name, ByteString.drop 1 (Char8.takeWhile (/= ';') rest)) | coo
 idOf :: [ByteString] -> ByteString
 idOf cookies = mconcat (map snd (jarOf cookies))
 
--- | The name, and what follows the value.
+-- | The cookie's name, and the attributes after its value.
 attributes :: ByteString -> [ByteString]
 attributes cookie = case map (Char8.dropWhile (== ' ')) (Char8.split ';' cookie) of
   first : others -> Char8.takeWhile (/= '=') first : others

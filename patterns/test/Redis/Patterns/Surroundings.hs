@@ -31,20 +31,20 @@ withRedis = withServer defaultServerOptions
 withRedisAndClient :: (Server -> Client -> IO a) -> IO a
 withRedisAndClient action = withRedis $ \server -> withClient (addressed server) (action server)
 
--- | The client comes through the proxy, by one connection.
+-- | A server, a proxy, and a client that uses one connection through the proxy.
 behindProxy :: (Server -> Proxy -> Client -> IO a) -> IO a
 behindProxy action = withRedis $ \server ->
   withProxy (serverAddress server) $ \proxy ->
     withClient (through proxy) (action server proxy)
 
--- | A cluster of one node.
+-- | A client of a cluster with one node.
 inCluster :: (Client -> IO a) -> IO a
 inCluster action =
-  -- A busy machine must not make a node count as failed.
+  -- The timeout is so long that a busy machine does not make a node count as failed.
   withCluster defaultClusterOptions {clusterMasterCount = 1, clusterNodeTimeout = 15000} $ \cluster ->
     clustered cluster >>= (`withClient` action)
 
--- | A client of the cluster, with short times.
+-- | The configuration of a client of the cluster, with short times.
 clustered :: Cluster -> IO Config
 clustered cluster =
   clusterAddresses cluster >>= \case
@@ -76,7 +76,7 @@ addressed server = quick (standaloneConfig (Char8.pack (serverHost server)) (fro
 through :: Proxy -> Config
 through proxy = setMuxCount (Just 1) (quick (standaloneConfig "127.0.0.1" (fromIntegral (proxyPort proxy))))
 
--- | How many scripts have run by their digests or texts, those that failed left out.
+-- | How many scripts have run by their digests or texts, without those that failed.
 evaluations :: Server -> IO Int
 evaluations server = do
   statistics <- commandStatistics server

@@ -1,5 +1,5 @@
--- | A load of numbered entries, workers that count what they handle at the server, and processes
--- that are such workers and may be killed.
+-- | A load of numbered entries, workers that count at the server which entries they handle, and
+-- processes that run such workers and may be killed.
 module Redis.Patterns.Work
   ( connected,
     addNumbered,
@@ -40,7 +40,7 @@ import System.Environment (getExecutablePath)
 import System.Posix.Process (getProcessID)
 import System.Posix.Signals (sigKILL, signalProcess)
 
--- | A client of a server, or of what stands at a port before it.
+-- | Runs an action with a client of the server or proxy at this port.
 connected :: Int -> (Client -> IO a) -> IO a
 connected port = withClient (standaloneConfig "127.0.0.1" (fromIntegral port))
 
@@ -51,11 +51,11 @@ addNumbered client stream numbers =
 numberOf :: Entry -> Int
 numberOf = maybe (-1) (maybe (-1) fst . Char8.readInt) . lookup "number" . entryFields
 
--- | One in ten fails, however often it is tried.
+-- | Whether the entry fails each time it is tried; one in ten does.
 isFailing :: Int -> Bool
 isFailing n = n `mod` 10 == 3
 
--- | Quick to retry, quick to take over.
+-- | A worker that is quick to retry and quick to take over.
 countingWorker :: Worker
 countingWorker =
   (worker "numbers" "counters")
@@ -66,8 +66,8 @@ countingWorker =
       workerLook = milliseconds 100
     }
 
--- | Counts at the server how often each number was handled. On a second client, which faults do
--- not reach.
+-- | Counts at the server how often each number was handled. It uses a second client, which faults
+-- do not reach.
 counting :: Client -> Entry -> IO ()
 counting client entry = do
   pause 0.002
@@ -79,7 +79,7 @@ handledCounts client = Map.fromList . mapMaybe one <$> run client (Redis.hgetall
   where
     one (field, value) = (,) <$> (fst <$> Char8.readInt field) <*> (fst <$> Char8.readInt value)
 
--- | What is pending or was not given out yet; -1 while there is no such group, or no server.
+-- | How many entries are pending or not delivered yet; -1 if there is no group or no server.
 pendingCount :: Client -> ByteString -> ByteString -> IO Int
 pendingCount client stream group = handle (\(_ :: Error) -> pure (-1)) $ do
   left <- fromIntegral . Redis.pendingSummaryCount <$> run client (Redis.xpending stream group)
@@ -93,8 +93,8 @@ deadNumbers client stream = map number <$> run client (Redis.xrange stream Redis
   where
     number = maybe (-1) (maybe (-1) fst . Char8.readInt) . lookup "number" . Redis.streamEntryFields
 
--- | What a process of this program does that is started as a worker: it works until it is killed.
--- An entry with a poison kills it.
+-- | The program of a process that a test starts as a worker: it works until it is killed. An entry
+-- with a poison kills it.
 workProcess :: Int -> Int -> IO ()
 workProcess port tries =
   connected port $ \client ->
@@ -113,7 +113,7 @@ withProcess server arguments = bracket begin Process.kill9
       program <- getExecutablePath
       Process.spawn (serverFolder server) program arguments (serverFolder server <> "/worker.log")
 
--- | The same for jobs of the queue \"mails\".
+-- | Like 'workProcess', for jobs of the queue \"mails\".
 jobProcess :: Int -> IO ()
 jobProcess port =
   connected port $ \client -> do
@@ -126,7 +126,7 @@ jobProcess port =
 withJobProcess :: Server -> (Process -> IO a) -> IO a
 withJobProcess server = withProcess server ["--jobs", show (serverPort server)]
 
--- | Runs a worker until the action is over, and then until it has stopped.
+-- | Runs a worker until the action is over, and then waits until the worker has stopped.
 stopping :: Client -> Worker -> (Entry -> IO ()) -> IO a -> IO a
 stopping client settings handler action = do
   stop <- newTVarIO False

@@ -68,7 +68,7 @@ spec = do
   where
     numbers = countingWorker {workerTries = 5}
     shouldReturn' action expected = sort <$> action `shouldReturn` expected
-    -- A queue whose slot moves says so; whoever puts something in tries again.
+    -- A queue whose slot moves gives an error, so the caller tries again.
     enqueueAgain client queue options payload = do
       made <- eventuallyJust 20 "enqueued" (either (\(_ :: Error) -> Nothing) Just <$> try (enqueue client queue options payload))
       case made of

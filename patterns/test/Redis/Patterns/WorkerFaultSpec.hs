@@ -26,7 +26,7 @@ spec = do
     it "handles every entry though worker after worker is killed, and buries those that fail, once each" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 199]
-        -- Each is killed in the midst of its work; those that come after find what it left.
+        -- Each process is killed during its work; later ones find what it left.
         forM_ [1 .. 6 :: Int] $ \time ->
           withWorkProcess server 20 $ \process -> do
             sofar <- sum <$> handledCounts client
@@ -67,7 +67,8 @@ spec = do
             eventuallyReturns 30 [3, 13] (deadNumbers client "{numbers}:dead")
             Proxy.cut proxy Proxy.Reset
             Proxy.thaw proxy Proxy.ToClient
-            -- Its one hand is free when the server has said that the one before is settled.
+            -- The worker's one hand is free when the server has confirmed that the entry before is
+            -- settled.
             eventuallyReturns 30 1 (readTVarIO handled)
           deadNumbers client "{numbers}:dead" `shouldReturn` [3, 13]
           pendingCount client "numbers" "counters" `shouldReturn` 0
@@ -119,14 +120,15 @@ spec = do
           states `shouldBe` replicate 200 (Just JobDone)
           forM_ ["urgent", "normal", "later"] $ \name -> run client (Redis.xlen ("{mails}:jobs:" <> name)) `shouldReturn` 0
   where
-    -- By name, so that whoever tries again after an error makes no second job.
+    -- With a name, so that a caller that tries again after an error makes no second job.
     putIn client queue n = do
       let word = Char8.pack (show n)
           options = jobDefaults {jobId = Just (JobId word), jobDue = if even n then DueNow else DueIn (milliseconds 30)}
       JobId word <$ eventuallyJust 30 "put in" (either (\(_ :: Error) -> Nothing) Just <$> try (enqueue client queue options word))
     progress client count = eventually 30 "progress" ((> count) . either (const 0) length <$> tryRun client (Redis.hkeys "handled"))
 
--- | Every number was handled at least once, or is a dead letter: those that fail are, once each.
+-- | Checks that every number was handled at least once, except the failing ones, which are dead
+-- letters, once each.
 audit :: Client -> [Int] -> IO ()
 audit client numbers = do
   counts <- handledCounts client

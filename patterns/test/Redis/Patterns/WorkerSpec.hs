@@ -103,7 +103,7 @@ spec = do
       _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
       _ <- run client (Redis.xgroupCreateconsumer "numbers" (Redis.Consumer "counters" "empty"))
       gate <- newEmptyMVar
-      -- Its one hand is busy, so it takes over one entry and no more.
+      -- The worker's one hand is busy, so it takes over one entry and no more.
       stopping client countingWorker {workerConcurrency = 1, workerAbandoned = milliseconds 30} (const (readMVar gate)) $ do
         eventuallyReturns 20 False (elem "empty" <$> consumers client)
         inHand client `shouldReturn` 6
@@ -113,7 +113,7 @@ spec = do
     it "tries again whatever is due as soon as it has hands, and takes new entries in between" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 199]
       seen <- newIORef []
-      -- Looked at once in a minute, unless a look has found more than there were hands for.
+      -- The worker looks once a minute, unless a look has found more entries than it had hands.
       let settings = countingWorker {workerBackoff = defaultBackoff {backoffFirst = milliseconds 1}, workerLook = seconds 60, workerConcurrency = 2}
           handler entry = noting seen (numberOf entry)
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))

@@ -177,7 +177,7 @@ spec = do
             migrateSlot cluster quietMigration slot target
             ask target ["GET", "key"] `shouldReturn` Text "value"
 
--- Whatever the reply.
+-- Sends a command and returns the reply, also if it is an error.
 ask :: Node -> [ByteString] -> IO Reply
 ask node arguments = withNode node (`request` arguments)
 

@@ -42,14 +42,14 @@ spec = aroundAll withDiskOf $ do
     diskInUse disk `shouldReturn` False
     cutPower disk 1 (pure 0) `shouldThrow` \(_ :: TestKitFailure) -> True
 
--- A folder, and its disk, which is compiled once for all tests.
+-- A folder and its disk, compiled once for all tests.
 withDiskOf :: ((FilePath, Disk) -> IO ()) -> IO ()
 withDiskOf action =
   withSystemTempDirectory "disk-spec" $ \folder ->
     withDisk folder (\disk -> action (folder, disk)) >>= either fail pure
 
--- What is left of a folder with the file a after a shell script in it, name by
--- name, with the words of each.
+-- Runs a shell script in a folder that has the file a. Returns the files that survive a power cut,
+-- by name, with the words of each.
 survivors :: String -> (FilePath, Disk) -> IO [(FilePath, String)]
 survivors script (folder, disk) = do
   listDirectory folder >>= mapM_ (removePathForcibly . (folder </>))

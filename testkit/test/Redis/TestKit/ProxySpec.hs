@@ -60,7 +60,7 @@ spec = aroundAll (Server.withServer Server.defaultServerOptions) $ do
         end <- getMonotonicTime
         replies `shouldBe` replicate 100 (Status "PONG")
         (end - start) `shouldSatisfy` (>= 0.1)
-        -- One after the other would be ten seconds.
+        -- One after the other, they would take ten seconds.
         (end - start) `shouldSatisfy` (< 5)
 
   it "holds back everything while frozen and loses nothing" $ \server ->
@@ -98,7 +98,7 @@ spec = aroundAll (Server.withServer Server.defaultServerOptions) $ do
       withConnection (proxyAddress proxy) (`request` ["INCR", "counter"])
         `shouldThrow` anyIOError
       Server.command server ["GET", "counter"] `shouldReturn` Text "1"
-      -- Once only.
+      -- The fault happens only once.
       withConnection (proxyAddress proxy) ping
 
   it "cuts in the middle of a request, which then does not run" $ \server ->

@@ -138,7 +138,7 @@ spec = do
       withServerConnection server $ \connection -> do
         freeze server
         sendRaw connection (encodeRequest ["PING"])
-        -- That nothing happens can only be seen by waiting a while.
+        -- Only a wait can show that nothing happens.
         timeout 100000 (receiveReply connection) `shouldReturn` Nothing
         thaw server
         receiveReply connection `shouldReturn` Status "PONG"
@@ -183,7 +183,7 @@ spec = do
     environment <- getEnvironment
     temporary <- getTemporaryDirectory
     bracket (createTempDirectory temporary "redis-testkit-held") removePathForcibly $ \folder -> do
-      -- The killed program cannot remove its folders; we can.
+      -- The killed program cannot remove its folders, so this test removes them.
       let held =
             (proc program ["--hold-a-server"])
               { std_out = CreatePipe,
@@ -212,7 +212,7 @@ spec = do
       Failed text -> code `ByteString.isPrefixOf` text
       _ -> False
 
--- | Starts a server, tells its port, and stays until it is killed.
+-- | Starts a server, prints its port, and stays until it is killed.
 holdServer :: IO ()
 holdServer =
   withServer defaultServerOptions $ \server -> do

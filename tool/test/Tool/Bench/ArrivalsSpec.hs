@@ -1,4 +1,5 @@
--- | Plans of arrivals: how many, how even, how they are shared out.
+-- | Plans of arrivals: how many there are, how even they are, and how they are divided among
+-- threads.
 module Tool.Bench.ArrivalsSpec (spec) where
 
 import Data.List (sort)

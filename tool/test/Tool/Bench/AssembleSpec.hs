@@ -1,4 +1,4 @@
--- | From counts to results: what is said of a run, and what is drawn of it, agree.
+-- | From counts to results: the numbers and the charts of a run agree.
 module Tool.Bench.AssembleSpec (spec) where
 
 import Data.IntMap.Strict qualified as IntMap
@@ -25,8 +25,8 @@ import Tool.Bench.Usage (Usage (..))
 import Tool.Chart
 import WellFormed (textOf)
 
--- | An open loop of a second for each of these lists of response times, and of what was
--- due in the last of them and answered after it.
+-- | An open loop with one second for each of these lists of response times. The last list has the
+-- response times of commands that were due in the last second and answered after it.
 driven :: [[Int]] -> [Int] -> Run
 driven slices late =
   sample
@@ -61,7 +61,7 @@ driven slices late =
           assemblyLeniency = Leniency {lenientChecks = [], lenientBehind = True}
         }
     second = 1000000000
-    -- Sent a microsecond after they were due.
+    -- Each command is sent a microsecond after it was due.
     part times =
       mempty {partKinds = IntMap.fromList [(0, mempty {kindService = Histogram.fromValues (map (subtract 1000) times), kindResponse = Histogram.fromValues times}) | not (null times)]}
 
@@ -79,15 +79,15 @@ spec = describe "a run, put together" $ do
           [ runResponse run === Just whole,
             -- The headline and the table.
             property (("99 % within " <> Text.unpack (format Nanoseconds p99)) `isInfixOf` textOf (shown run)),
-            -- The sweep's knee is found by that, and its curve drawn by it.
+            -- The sweep finds its knee by this number, and draws its curve with it.
             stepP99 (stepOf run) === Histogram.percentile 99 whole,
             [y | chart <- loadCurve [run, run], LinePlot found <- [chartPlot chart], one <- linesAll found, lineName one == "p99", (_, y) <- linePoints one] === [p99, p99],
-            -- Over time the slowest is the slowest of all, and some second is as slow as
+            -- Over time, the slowest response is the slowest of all, and some second is as slow as
             -- the whole.
             length (drawn "Latency over time" "max") === 4,
             maximum (0 : drawn "Latency over time" "max") === fromIntegral (Histogram.maximumValue whole),
             property (maximum (0 : drawn "Latency over time" "p99") >= 0.998 * p99),
-            -- Nothing is answered in the window that came after it.
+            -- Commands answered after the window do not count for the rate.
             runOps run === length (concat slices)
           ]
 

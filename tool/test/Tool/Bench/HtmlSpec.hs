@@ -77,16 +77,16 @@ spec = describe "Tool.Bench.Html" $ do
         wide <- browse 1200 []
         tablet <- browse 800 []
         narrow <- browse 390 ["--blink-settings=preferredColorScheme=0"]
-        -- What the page of the probe measured of the report inside it.
+        -- The results that the probe's script measured in the report.
         map fst [wide, tablet, narrow]
           `shouldBe` [ "wide=block narrow=none overflow=no cut=no errors=0 page=rgb(255, 255, 255)",
                        "wide=block narrow=none overflow=no cut=no errors=0 page=rgb(255, 255, 255)",
                        "wide=none narrow=block overflow=no cut=yes errors=0 page=rgb(18, 22, 30)"
                      ]
-        -- Something was drawn: a blank picture of this size is a few kilobytes.
+        -- The browser drew something: a blank picture of this size has a few kilobytes.
         map snd [wide, tablet, narrow] `shouldSatisfy` every (> 20000)
 
--- | With every column that a table can have, and all of them full.
+-- | A document with every column that a table can have, and all of them full.
 wideDocument :: Document
 wideDocument = richDocument {documentRuns = map widened (documentRuns richDocument)}
   where
@@ -99,15 +99,15 @@ wideDocument = richDocument {documentRuns = map widened (documentRuns richDocume
       | name == "get" = stats {commandHits = 1234567, commandMisses = 123, commandErrors = Map.fromList [("ConnectionError", 123456)]}
       | otherwise = stats
 
--- | A headless browser that opens the report in a window of a width, with more
--- flags: what it measured, and the size of its picture in bytes.
+-- | Gives the action a headless browser that opens the report in a window of some width, with
+-- additional flags. It returns the measured results, and the size of its picture in bytes.
 withBrowser :: ((Int -> [String] -> IO (String, Int)) -> IO a) -> IO a
 withBrowser action = do
   found <- catMaybes <$> traverse findExecutable ["chromium", "chromium-browser", "google-chrome"]
   case found of
     [] -> fail "no Chromium: scripts/setup.sh installs it"
     browser : _ -> withSystemTempDirectory "report-spec" $ \folder -> do
-      -- The report has no script, so the one that measures is put at its end.
+      -- The report has no script, so the measuring script is appended to it.
       let file = folder </> "report.html"
           picture = folder </> "picture.png"
       Lazy.writeFile file (report wideDocument <> probe)

@@ -1,10 +1,10 @@
 -- | Measurements whose result is known beforehand.
 --
--- A busy machine only ever adds to a latency, so each is held to what it must be at
--- least: who was due in a stall waits for the rest of it. Against what is too much there
--- are sums that always hold: commands of a caller that waits for each fill the time that
--- passed and no more; a response is what the command waited to be sent and what it then
--- took, to the nanosecond. So each is measured once, on whatever machine.
+-- A busy machine only ever adds to a latency, so each test checks that a latency is at least what
+-- it must be: a command that is due in a stall waits for the rest of it. Against latencies that are
+-- too large, the tests check sums that always hold. The commands of a caller that waits for each
+-- reply fill the time that passed and no more; a response time is the time until a command was sent
+-- and the time that it then took, to the nanosecond. So one measurement is enough, on any machine.
 module Tool.Bench.KnownAnswerSpec (spec) where
 
 import Control.Concurrent.Async (wait, withAsync)
@@ -44,7 +44,7 @@ at host port = plainTarget (Char8.pack host) (fromIntegral port)
 to :: Server -> Target
 to server = at (serverHost server) (serverPort server)
 
--- | Few keys, no frills; the test's own threads share this process's cores.
+-- | Few keys, and no extras. The test's own threads share this process's cores.
 brief :: Double -> Plan -> LoadOptions
 brief seconds plan =
   defaultLoad
@@ -63,11 +63,11 @@ closedLoop = defaultPlan {planWarmup = WarmupFor 0.2}
 get :: Target -> LoadOptions -> IO Run
 get target load = measure silent target (newWorkload OperationGet load) load
 
--- | A caller that waits for each reply before it sends again.
+-- | One caller that waits for each reply before it sends again.
 single :: LoadOptions -> LoadOptions
 single load = load {loadThreads = 1, loadBatch = 1}
 
--- | Sleeps without letting the runtime know.
+-- | Sleeps without releasing the capability.
 foreign import ccall unsafe "usleep" holdTheCapability :: CUInt -> IO CInt
 
 milliseconds :: Double -> Histogram -> Double
@@ -90,7 +90,7 @@ spec = describe "a known answer" $ do
         Histogram.minimumValue (runService run) `shouldSatisfy` (>= away)
         Histogram.total (runService run) `shouldSatisfy` (<= toInteger (windowNanos run))
         windowNanos run `shouldSatisfy` (< ended - begun)
-        -- In an open loop, of a command alone.
+        -- An open loop with a single command.
         alone <- get target (brief 1 (cold (openAt 1)) {planRequests = Just 1, planIterations = 3})
         length (runIterations alone) `shouldBe` 3
         forM_ (runIterations alone) $ \iteration -> do
@@ -104,7 +104,7 @@ spec = describe "a known answer" $ do
     withServer defaultServerOptions $ \server ->
       withProxy (TcpAddress (serverHost server) (serverPort server)) $ \proxy -> do
         let target = at "127.0.0.1" (proxyPort proxy)
-            -- From when to when it was, on the monotonic clock.
+            -- The beginning and end of the stall, on the monotonic clock.
             stall = do
               freeze proxy ToClient
               from <- monotonic
@@ -115,11 +115,11 @@ spec = describe "a known answer" $ do
               pure (from, until')
             stalled load = withAsync (loaded server >> replicateM 2 stall) $ \stalling ->
               (,) <$> get target load <*> wait stalling
-        -- At 1000/s, who is due in a stall waits for the rest of it.
+        -- At 1000/s, a command that is due in a stall waits for the rest of it.
         (run, stalls) <- stalled (brief 4 (cold (openAt 1000)) {planRequests = Just 4000})
         (wall, now) <- clocks
         let from = maybe 0 ((+ (now - wall)) . iterationStarted) (firstOf (runIterations run))
-            -- The two clocks are compared to within a millisecond.
+            -- The two clocks agree within a millisecond.
             waits = [maximum (0 : [until' - due - 1000000 | (frozen, until') <- stalls, due > frozen + 1000000]) | number <- [0 .. 3999], let due = from + number * 1000000]
             truth = Histogram.fromValues waits
             response = fromMaybe mempty (runResponse run)
@@ -129,16 +129,16 @@ spec = describe "a known answer" $ do
         [(share, milliseconds share truth, milliseconds share response) | share <- shares, milliseconds share response < 0.998 * milliseconds share truth]
           `shouldBe` []
         Histogram.total response `shouldBe` Histogram.total (runService run) + Histogram.total (scheduleOf run)
-        -- A single caller is hit by each stall once: two slow commands among all that
-        -- fit into the time beside them.
+        -- Each stall hits a single caller once: two slow commands, among all that fit into the time
+        -- beside them.
         (closed, _) <- stalled (single (brief 4 (cold closedLoop)))
         Histogram.total (runService closed) `shouldSatisfy` (<= toInteger (windowNanos closed))
         fromIntegral (Histogram.maximumValue (runService closed)) / 1e6 `shouldSatisfy` (> (100 :: Double))
 
   it "is how long commands waited to be sent, when the generator itself is held up" $
     withServer defaultServerOptions $ \server -> do
-      -- Half a second in which nothing of this program runs: a quarter of all commands
-      -- that are due are late, by as much as is left of it. The server is well.
+      -- For half a second nothing of this program runs: a quarter of all commands are due then, and
+      -- each is late by the rest of that time. The server is well.
       let held = do
             began <- monotonic
             sleepUntilExactly (began + 700000000)
@@ -149,13 +149,14 @@ spec = describe "a known answer" $ do
       (run, long) <- withAsync held $ \holding ->
         (,) <$> get (to server) (brief 2 (cold (openAt 2000)) {planRequests = Just 4000}) <*> wait holding
       let due = foldMap (trustSchedule . iterationTrust) (runIterations run)
-          -- Of the percentiles from the 75th on, the 99th is the 96th part of a hundred.
+          -- A quarter of the commands is late, so the 99th percentile of all is the 96th of the
+          -- late ones.
           late = 0.96 * long :: Double
       fmap (milliseconds 99) (runResponse run) `shouldSatisfy` maybe False (> 0.9 * late)
       fmap (milliseconds 99) due `shouldSatisfy` maybe False (> 0.9 * late)
-      -- What they waited is not in what the server took.
+      -- The wait before sending is not part of the service time.
       fmap Histogram.total (runResponse run) `shouldBe` Just (Histogram.total (runService run) + Histogram.total (scheduleOf run))
-      -- The table says what callers waited.
+      -- The table shows how long callers waited.
       milliseconds 99 (runLatencies run) `shouldSatisfy` (> 0.9 * late)
 
   it "is the count of commands: the server's own, to the last one" $
@@ -191,9 +192,9 @@ spec = describe "a known answer" $ do
               sleepUntilExactly (began + 3000000000)
               thaw proxy ToClient
         run <- withAsync stalling (const (get (at "127.0.0.1" (proxyPort proxy)) (brief 2 ((openAt 1000) {planWarmup = WarmupFor 0}))))
-        -- What was due in the last part of it waited for a second or more.
+        -- The commands that were due in its last part waited for a second or more.
         fmap (milliseconds 90) (runResponse run) `shouldSatisfy` maybe False (> 900)
-        -- What is drawn over time does not know less than the sum.
+        -- The chart over time includes the same responses as the sum.
         mconcat [sliceResponse stats | iteration <- runIterations run, one <- iterationSeries iteration, stats <- Map.elems (sliceCommands one)]
           `shouldBe` runResponse run
 
@@ -203,7 +204,7 @@ spec = describe "a known answer" $ do
       hurried <- notes 0.5
       hurried `shouldSatisfy` any ("the rate did not become steady within 0." `Text.isPrefixOf`)
       hurried `shouldSatisfy` not . any ("the rate was steady" `Text.isPrefixOf`)
-      -- If it does not, then because others have the processors.
+      -- If it does not become steady, other programs use the processors.
       patient <- notes 10
       patient `shouldSatisfy` any (\note -> any (`Text.isPrefixOf` note) ["the rate was steady after", "all its threads together waited"])
 
@@ -221,8 +222,8 @@ spec = describe "a known answer" $ do
     withServer defaultServerOptions $ \server -> do
       forM_ [Constant 2000, Poisson 2000, Ramp 1000 3000 1] $ \wanted -> do
         run <- get (to server) (brief 1 (cold defaultPlan {planSending = AtTimes wanted}))
-        -- All that is due in the window, however late it is sent and answered; of the
-        -- one lane of one capability.
+        -- All commands that are due in the window, however late they are sent and answered. There
+        -- is one lane, for one capability.
         let due = length (takeWhile (< 1000000000) (arrivals wanted (loadSeed defaultLoad) 1 0))
         fmap Histogram.count (runResponse run) `shouldBe` Just due
         due `shouldSatisfy` within 0.12 2000 . fromIntegral
@@ -282,7 +283,7 @@ spec = describe "a known answer" $ do
       let began plan = fmap iterationStarted . firstOf . runIterations <$> get (to server) (brief 0.2 plan {planWarmup = WarmupFor 0.1})
       soon <- maybe 0 (+ 3000000000) <$> began closedLoop
       later <- began closedLoop {planStartAt = Just soon}
-      -- The clocks are read together, so that a busy machine does not matter.
+      -- Both clocks are read together, so a busy machine does not matter.
       fmap (subtract (soon + 100000000)) later `shouldSatisfy` maybe False ((< 5000000) . abs)
   where
     firstOf = \case

@@ -1,4 +1,4 @@
--- | What is asked of servers beside the load: facts, samples, the disk.
+-- | What the tool asks of servers besides the load: facts, samples, the disk.
 module Tool.Bench.ServerFactsSpec (spec) where
 
 import Control.Exception (bracket_)
@@ -26,7 +26,7 @@ import Tool.Connect (Target (..), plainTarget)
 to :: Server -> Target
 to server = plainTarget (Char8.pack (serverHost server)) (fromIntegral (serverPort server))
 
--- | May run commands, but not ask about the server.
+-- | A user that may run commands, but may not ask about the server.
 guest :: AclUser
 guest = AclUser {aclName = "guest", aclPassword = "pw", aclRules = "~* +@all -info -config"}
 
@@ -45,7 +45,7 @@ spec = describe "what servers say of themselves" $ do
       serverRefused facts `shouldBe` []
       foundPersistence found `shouldBe` Just "aof-always"
       foundFolder found `shouldBe` Just (serverFolder server)
-      -- The same clock: off by no more than the answer took.
+      -- It is the same clock, so the offset is no more than the reply took.
       fmap (\clock -> abs (clockOffset clock) <= clockUncertainty clock + 1000000) (serverClock facts) `shouldBe` Just True
 
   it "includes the hash of the program that the environment names, before it is started" $

@@ -20,7 +20,7 @@ spec = describe "steadiness" $ do
       counting [100, 200 ..] `shouldReturn` (20, False)
 
     it "is told by the time that passed, and not by that which was to pass" $
-      -- Each look comes late, by more each time, and as much more was counted.
+      -- Each look comes late, by more each time, and counts that much more.
       late `shouldReturn` (12, True)
 
   it "is missing in a window that begins slower than it goes on" $ do
@@ -33,8 +33,8 @@ spec = describe "steadiness" $ do
   it "is not judged by hardly anything" $
     startedSteady [1, 2, 3] `shouldBe` Nothing
   where
-    -- So many were counted from one moment to the next, of a hundred nanoseconds; which
-    -- look was the last of twenty.
+    -- Counts this many from one moment to the next, with a hundred nanoseconds in between. Returns
+    -- the number of the last look, out of twenty, and whether the rate was steady.
     counting counts = do
       let totals = scanl (+) 0 counts
       (moment, steady) <- untilSteady (\moment -> pure (moment, sum (take 1 (drop (moment `div` 100) totals)))) 100 0 2000

@@ -20,7 +20,7 @@ import Tool.Bench.Tally
 import Tool.Bench.Window
 import Tool.Bench.Workload.Drawn (Outcome (..))
 
--- | Slices of 100 from 1000 on, the window ends at 1250.
+-- | Counts in slices of 100 that begin at 1000; the window ends at 1250.
 counted :: (Tally -> IO ()) -> IO Parts
 counted count = do
   window <- newWindow 1000 100
@@ -56,7 +56,7 @@ spec = describe "a tally" $ do
   it "loses nothing that threads count at the same time" $ do
     parts <- counted $ \tally ->
       onTwoCores . forConcurrently_ [0 .. 7 :: Int] $ \thread -> forM_ [0 .. 9999] $ \count' -> do
-        -- Across several ends of slices.
+        -- The times pass the ends of several slices.
         let time = 950 + count' `div` 25
         answered tally (Sent 0 (thread `mod` 2) (time - 3)) time Hit
     let whole = fold parts
@@ -66,9 +66,9 @@ spec = describe "a tally" $ do
     foldMap kindService (partKinds whole) `shouldBe` Histogram.fromValues (replicate 80000 3)
 
   forM_ [("a closed", False), ("an open", True)] $ \(loop, open) -> it ("has all counts of a command of " <> loop <> " loop in one slice, whenever threads are stopped and others go on") $ do
-    -- The clock goes on with each command, so that it does not matter how busy the machine
-    -- is; a slice is much shorter than a thread's turn, and one that is stopped in the
-    -- middle of a command finds the others some slices further on.
+    -- The clock advances with each command, so it does not matter how busy the machine is. A slice
+    -- is much shorter than a thread's turn, so a thread that is stopped in the middle of a command
+    -- finds the others some slices further on.
     clock <- newIORef (0 :: Int)
     let slice = 1000
         end = 100 * slice
@@ -99,7 +99,7 @@ spec = describe "a tally" $ do
     let others times = forM_ times $ \time -> answered tally (Sent 0 1 (time - 3)) time Hit
     counting tally 1010 $ \side -> do
       served side (Sent 0 0 1000) 1010
-      -- Past the end of its slice, and past the time at which that is handed over.
+      -- Past the end of its slice, and past the time at which the slice is handed over.
       others [1090, 1110 .. 1590]
       looked side 0 True
     others [1610, 1630 .. 2590]
@@ -107,7 +107,7 @@ spec = describe "a tally" $ do
     parts <- collect tally IntMap.empty
     IntMap.map (sum . fmap kindHits . partKinds) parts `shouldBe` IntMap.map partOps parts
     partOps (fold parts) `shouldBe` 1 + 26 + 50
-    -- Nobody is stopped any more: each slice has its own.
+    -- No thread is stopped any more, so each slice has its own counts.
     [partOps part | (slice, part) <- IntMap.toAscList parts, slice >= 7] `shouldBe` replicate 9 5
 
   it "adds up with those of other threads" $ do
@@ -145,6 +145,6 @@ spec = describe "a tally" $ do
   it "is shown as a curve" $
     sparkline [0, 4, 8] `shouldBe` "▁▅█"
 
--- On one, threads hardly ever meet within an addition.
+-- On one capability, threads hardly ever meet within an addition.
 onTwoCores :: IO a -> IO a
 onTwoCores action = bracket getNumCapabilities setNumCapabilities (const (setNumCapabilities 2 >> action))

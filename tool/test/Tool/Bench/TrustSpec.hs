@@ -8,9 +8,8 @@ import Tool.Bench.Trust
 import Tool.Bench.Usage
 import Tool.Options.Load (Check (..))
 
--- | Ten seconds on two cores: 12 s of processor time, 1.2 s of it garbage
--- collection, half a second in the queue; 16 threads with one command each that
--- took a millisecond.
+-- | Ten seconds on two cores: 12 s of processor time, 1.2 s of it garbage collection, and half a
+-- second in the queue; 16 threads with one command each at a time, which takes a millisecond.
 good :: Evidence
 good =
   Evidence
@@ -49,16 +48,16 @@ spec = describe "trust" $ do
         faster = good {evidenceService = Histogram.fromBuckets (160000 * 800000) 800000 800000 [(Histogram.bucketOf 800000, 160000)]}
     trustProblems (trustOf slower) `shouldSatisfy` saying "commands on their way"
     trustProblems (trustOf faster) `shouldSatisfy` saying "commands on their way"
-    -- A stall of four seconds, half of which was before the window.
+    -- A stall of four seconds, half of it before the window.
     let stalled = good {evidenceService = Histogram.fromBuckets (160000 * 1000000 + 16 * 2000000000) 1000000 4000000000 [(Histogram.bucketOf 1000000, 160000), (Histogram.bucketOf 4000000000, 16)]}
     trustLittle (trustOf stalled) `shouldSatisfy` maybe False (> 1.15)
     trustProblems (trustOf stalled) `shouldBe` []
-    -- In a batch not all are on their way all the time.
+    -- In a batch, not all commands are in flight all the time.
     trustProblems (trustOf faster {evidenceClosed = Just (4, 4)}) `shouldBe` []
 
   it "is kept where a check is allowed to fail, and only that one" $ do
     let slower = good {evidenceService = Histogram.fromBuckets (160000 * 1200000) 1200000 1200000 [(Histogram.bucketOf 1200000, 160000)]}
-        -- It used up its cores as well.
+        -- It used up its cores, too.
         both = slower {evidenceUsage = (evidenceUsage good) {usageCpu = 19000000000}}
     trustProblems (trustOf slower {evidenceAllowed = [Little]}) `shouldBe` []
     forgiven slower {evidenceAllowed = [Little]} `shouldSatisfy` saying "commands on their way"

@@ -37,7 +37,7 @@ setting server name =
     List [_, Text value] -> pure (Char8.unpack value)
     other -> fail (show other)
 
--- With 20 callers, of a server that persists so.
+-- Checks the durability of a server with this persistence, with 20 callers.
 powerCut :: Persistence -> IO Durability
 powerCut persistence =
   withSystemTempDirectory "durability-spec" $ \folder ->

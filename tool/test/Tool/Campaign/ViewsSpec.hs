@@ -20,7 +20,7 @@ import Tool.Campaign.Views
 import Tool.Campaign.Workload
 import Tool.Options.Load (Check (..))
 
--- | A run at a place in the space of axes.
+-- | A run at this cell.
 at :: Cell -> Run
 at cell =
   sample

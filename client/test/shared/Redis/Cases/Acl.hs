@@ -77,7 +77,7 @@ aclCases =
       ),
     after [["ACL", "LOG", "RESET"]] "aclLog" aclLog ["ACL", "LOG"] (Gives []),
     onEmpty "aclLogReset" aclLogReset ["ACL", "LOG", "RESET"] (Gives ()),
-    -- The server has no file.
+    -- The server has no ACL file.
     onEmpty "aclLoad" aclLoad ["ACL", "LOAD"] (Fails "ERR"),
     onEmpty "aclSave" aclSave ["ACL", "SAVE"] (Fails "ERR"),
     onEmpty "aclHelp" aclHelp ["ACL", "HELP"] (Such "has lines" (not . null))
@@ -96,10 +96,10 @@ gone = ["ACL", "DELUSER", "al"]
 some :: [ByteString]
 some = ["ACL", "SETUSER", "al", "on", ">p", "~app:*", "%R~r:*", "resetchannels", "&news", "+get", "(~s +set)"]
 
--- | A key, a command and a password that the user has not.
+-- | A key, a command and a password that the user may not use.
 refusals :: [[ByteString]]
 refusals = [["AUTH", "al", "p"], ["GET", "k"], ["SADD", "app:1", "v"], ["AUTH", "default", "p"], ["AUTH", "al", "wrong"]]
 
--- | Of @p@.
+-- | The digest of @p@.
 digest :: ByteString
 digest = "148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940"

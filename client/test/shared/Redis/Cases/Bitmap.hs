@@ -129,6 +129,6 @@ numbers =
       (Gives [15, -1])
   ]
 
--- | Eight zeros, four zeros, and twelve ones.
+-- | Twelve zeros and twelve ones.
 bytes :: [ByteString]
 bytes = ["SET", "k", "\0\x0f\xff"]

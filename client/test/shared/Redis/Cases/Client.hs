@@ -47,7 +47,7 @@ lookingCases =
         && maybe False ("client|" `Char8.isPrefixOf`) clientInfoCommand
         && not (null clientInfoOthers)
 
--- | Of nobody, so that the suite's own connections live on.
+-- | No client fits these filters, so the suite's own connections stay open.
 killingCases :: [Case]
 killingCases =
   [ onEmpty "clientKill" (clientKill "1.2.3.4:5") ["CLIENT", "KILL", "1.2.3.4:5"] (Fails "ERR"),

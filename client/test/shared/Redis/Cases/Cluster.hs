@@ -1,5 +1,5 @@
--- | "Redis.Commands.Cluster" and "Redis.Commands.ClusterAdmin", as a server that stands
--- alone answers them. What a cluster says is tried by the suite of that name.
+-- | "Redis.Commands.Cluster" and "Redis.Commands.ClusterAdmin", with the replies of a standalone
+-- server. The suite @cluster@ tests the replies of a cluster.
 module Redis.Cases.Cluster (clusterCases) where
 
 import Data.ByteString (ByteString)
@@ -16,7 +16,7 @@ import Redis.Duration
 clusterCases :: [Case]
 clusterCases = asking <> nodes <> slots
 
--- | Refused, since there is no cluster.
+-- | A command that the server refuses, since there is no cluster.
 alone :: (Eq a, Show a) => String -> Command a -> [ByteString] -> Case
 alone name command words' = onEmpty name command ("CLUSTER" : words') (Fails "ERR")
 
@@ -24,7 +24,7 @@ asking :: [Case]
 asking =
   [ alone "clusterShards" clusterShards ["SHARDS"],
     alone "clusterSlots" clusterSlots ["SLOTS"],
-    -- Valkey tells it without a cluster, too.
+    -- Valkey answers this without a cluster, too.
     needs [(IsValkey, (9, 0))] (onEmpty "clusterKeyslot" (clusterKeyslot "k") ["CLUSTER", "KEYSLOT", "k"] (Gives 7629)),
     alone "clusterCountkeysinslot" (clusterCountkeysinslot 5) ["COUNTKEYSINSLOT", "5"],
     alone "clusterGetkeysinslot" (clusterGetkeysinslot 5 10) ["GETKEYSINSLOT", "5", "10"],

@@ -13,7 +13,7 @@ connectionCases =
     onEmpty "pingMessage" (pingMessage "m") ["PING", "m"] (Gives "m"),
     onEmpty "echo" (echo "m") ["ECHO", "m"] (Gives "m"),
     onEmpty "clientId" clientId ["CLIENT", "ID"] (Such "is a number of the server's" (> 0)),
-    -- The library names nobody of its own accord.
+    -- The library sets no name by itself.
     onEmpty "clientGetname" clientGetname ["CLIENT", "GETNAME"] (Gives Nothing),
     lent (onEmpty "hello" (hello (HelloOptions 3 Nothing Nothing)) ["HELLO", "3"] (Such "speaks RESP3" (speaks 3))),
     lent $
@@ -39,14 +39,14 @@ connectionCases =
     lent (onEmpty "clientSetinfo" (clientSetinfo "LIB-NAME" "x") ["CLIENT", "SETINFO", "LIB-NAME", "x"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch True) ["CLIENT", "NO-TOUCH", "ON"] (Gives ())),
     lent (onEmpty "clientNoTouch" (clientNoTouch False) ["CLIENT", "NO-TOUCH", "OFF"] (Gives ())),
-    -- Of a server that stands alone these are refused, but by Valkey.
+    -- A standalone server refuses these, except Valkey.
     needs [(IsValkey, (8, 0))] (lent (onEmpty "readonly" readonly ["READONLY"] (Gives ()))),
     needs [(IsValkey, (8, 0))] (lent (onEmpty "readwrite" readwrite ["READWRITE"] (Gives ()))),
     lent (onEmpty "asking" asking ["ASKING"] (Fails "ERR")),
     lent (onEmpty "clientNoEvict" (clientNoEvict True) ["CLIENT", "NO-EVICT", "ON"] (Gives ())),
     lent (onEmpty "clientNoEvict" (clientNoEvict False) ["CLIENT", "NO-EVICT", "OFF"] (Gives ())),
     lent (onEmpty "clientCapa" (clientCapa ("redirect" :| ["nosuch"])) ["CLIENT", "CAPA", "redirect", "nosuch"] (Gives ())),
-    -- The server is not set up for it.
+    -- The server is not configured for imports.
     lent (onEmpty "clientImportSource" (clientImportSource True) ["CLIENT", "IMPORT-SOURCE", "ON"] (Fails "ERR")),
     lent (onEmpty "clientImportSource" (clientImportSource False) ["CLIENT", "IMPORT-SOURCE", "OFF"] (Gives ())),
     lent (onEmpty "reset" reset ["RESET"] (Gives ())),

@@ -84,8 +84,8 @@ functionCases =
           libraryOthers = []
         }
 
--- | What FUNCTION DUMP of Redis 7.0 says of another library called @lib@; newer servers
--- take it, too.
+-- | The payload that FUNCTION DUMP of Redis 7.0 gives for another library called @lib@. Newer
+-- servers accept it, too.
 payload :: ByteString
 payload =
   "\245\195@O@T\US#!lua name=lib\nredis.register_fu\vnction('f', \224\NUL\r\DC1keys, args) return`\f\a[1] end)\n\NULB\192E;\236n\DELl"

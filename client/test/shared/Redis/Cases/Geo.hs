@@ -338,6 +338,6 @@ sicily = sicilyAt "k"
 sicilyAt :: ByteString -> [ByteString]
 sicilyAt name = ["GEOADD", name, "13.361389", "38.115556", "Palermo", "15.087269", "37.502669", "Catania"]
 
--- | Where the server has it.
+-- | The position at which the server stores Palermo.
 palermo :: GeoPoint
 palermo = GeoPoint 13.361389338970184 38.1155563954963

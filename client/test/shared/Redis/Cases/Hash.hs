@@ -95,6 +95,6 @@ walkingCases =
         (Gives (ScanPage Nothing ["a", "b"]))
   ]
 
--- | A hash of two.
+-- | A hash with two fields.
 ab :: [ByteString]
 ab = ["HSET", "k", "a", "1", "b", "2"]

@@ -205,14 +205,14 @@ valueAndExpiryCases =
     onEmpty "hgetdel" (hgetdel "k" ("b" :| [])) ["HGETDEL", "k", "FIELDS", "1", "b"] (Gives [Nothing])
   ]
 
--- | A hash of two.
+-- | A hash with two fields.
 ab :: [ByteString]
 ab = ["HSET", "k", "a", "1", "b", "2"]
 
--- | One of which the first field expires, late.
+-- | A hash whose first field expires, in the year 2096.
 aExpires :: [[ByteString]]
 aExpires = [ab, ["HEXPIREAT", "k", "4000000000", "FIELDS", "1", "a"]]
 
--- | In the year 2096.
+-- | A time in the year 2096.
 late :: UTCTime
 late = posixSecondsToUTCTime 4e9

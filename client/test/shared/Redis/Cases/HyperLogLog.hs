@@ -56,6 +56,6 @@ hyperLogLogCases =
     onEmpty "pfselftest" pfselftest ["PFSELFTEST"] (Gives ())
   ]
 
--- | Of three elements.
+-- | A HyperLogLog with three elements.
 abc :: [ByteString]
 abc = ["PFADD", "k", "a", "b", "c"]

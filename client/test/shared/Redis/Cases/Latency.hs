@@ -46,7 +46,8 @@ latencyCases =
   where
     long time = time >= milliseconds 5
 
--- | A command of five milliseconds, which is noted, and nothing else.
+-- | A command that takes longer than five milliseconds, so that the monitor records it, and nothing
+-- else.
 slow :: [[ByteString]]
 slow = [["CONFIG", "SET", "latency-monitor-threshold", "5"], reset, ["DEBUG", "SLEEP", "0.006"], ["CONFIG", "SET", "latency-monitor-threshold", "0"]]
 

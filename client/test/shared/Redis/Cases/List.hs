@@ -164,10 +164,10 @@ moving =
       (Gives Nothing)
   ]
 
--- | A list of three.
+-- | A list with three elements.
 abc :: [ByteString]
 abc = ["RPUSH", "k", "a", "b", "c"]
 
--- | A list in which one element is three times.
+-- | A list that contains one element three times.
 abca :: [ByteString]
 abca = ["RPUSH", "k", "a", "b", "c", "a", "a"]

@@ -1,4 +1,4 @@
--- | "Redis.Commands.Module". The server is not set up to load any.
+-- | "Redis.Commands.Module". The server is not configured to load modules.
 module Redis.Cases.Module (moduleCases) where
 
 import Data.ByteString.Char8 qualified as Char8

@@ -1,5 +1,5 @@
--- | "Redis.Commands.Persistence". The server's process that writes is noticed to have
--- ended within a tenth of a second; the next one waits for that.
+-- | "Redis.Commands.Persistence". The server notices within a tenth of a second that its process
+-- for writing has ended; each case waits for that.
 module Redis.Cases.Persistence (persistenceCases) where
 
 import Data.ByteString (ByteString)

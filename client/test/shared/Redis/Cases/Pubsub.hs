@@ -5,7 +5,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Redis.CommandCase
 import Redis.Commands.Pubsub
 
--- | Nobody listens; see "Redis.ListeningLiveSpec".
+-- | The cases without subscribers; "Redis.ListeningLiveSpec" has those with some.
 pubsubCases :: [Case]
 pubsubCases =
   [ onEmpty "publish" (publish "c" "m") ["PUBLISH", "c", "m"] (Gives 0),

@@ -5,7 +5,7 @@ import Redis.CommandCase
 import Redis.Commands.Replication
 import Redis.Duration
 
--- | Of those that make the server a replica each is followed by one that ends that.
+-- | Each case that makes the server a replica is followed by one that makes it a primary again.
 replicationCases :: [Case]
 replicationCases =
   [ onEmpty
@@ -35,7 +35,7 @@ replicationCases =
     onEmpty "replicaofNoOne" replicaofNoOne ["REPLICAOF", "NO", "ONE"] (Gives ()),
     onEmpty "slaveof" (slaveof "127.0.0.1" 1) ["SLAVEOF", "127.0.0.1", "1"] (Gives ()),
     onEmpty "slaveofNoOne" slaveofNoOne ["SLAVEOF", "NO", "ONE"] (Gives ()),
-    -- It has no replicas.
+    -- The server has no replicas.
     onEmpty "failover" failover ["FAILOVER"] (Fails "ERR"),
     onEmpty "failoverTo" (failoverTo (AnyReplica Nothing)) ["FAILOVER"] (Fails "ERR"),
     onEmpty "failoverTo" (failoverTo (AnyReplica (Just (seconds 1)))) ["FAILOVER", "TIMEOUT", "1000"] (Fails "ERR"),

@@ -42,7 +42,7 @@ serverCases =
       EndsServer,
     onEmpty "shutdownWith" (shutdownWith shutdownDefaults {shutdownSave = SaveFirst}) ["SHUTDOWN", "SAVE"] EndsServer,
     needs [(IsValkey, (9, 0))] (onEmpty "shutdownWith" (shutdownWith shutdownDefaults {shutdownSafe = True}) ["SHUTDOWN", "SAFE"] EndsServer),
-    -- Only a cluster has who could take over.
+    -- Only a cluster has a node that could take over.
     onEmpty
       "shutdownWith"
       (shutdownWith shutdownDefaults {shutdownSafe = True, shutdownFailover = True})

@@ -75,11 +75,11 @@ setCases =
       (Such "goes on" (\page -> isJust (scanNext page) && length (scanFound page) < 1000))
   ]
 
--- | In whichever order.
+-- | These two members, in any order.
 theseTwo :: [ByteString] -> Outcome [ByteString]
 theseTwo members = Such "are these two" (\found -> length found == 2 && sort (nub found) == members)
 
--- | A set of two.
+-- | A set with two members.
 ab :: [ByteString]
 ab = ["SADD", "k", "a", "b"]
 

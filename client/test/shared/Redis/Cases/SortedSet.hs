@@ -51,7 +51,7 @@ writingCases =
     after [abc] "zrem" (zrem "k" ("b" :| ["z"])) ["ZREM", "k", "b", "z"] (Gives 1)
   ]
   where
-    -- One goes up, one goes down, one is new.
+    -- One score goes up, one goes down, and one member is new.
     changed condition words' count =
       after
         [abc]
@@ -197,11 +197,11 @@ walkingCases =
         (Gives (ScanPage Nothing ["a", "b"]))
   ]
 
--- | A sorted set of three.
+-- | A sorted set with three members.
 abc :: [ByteString]
 abc = ["ZADD", "k", "1", "a", "2", "b", "3", "c"]
 
--- | Of these two names the second has members.
+-- | Two names. The set with the second name has members.
 names :: NonEmpty ByteString
 names = "{k}a" :| ["{k}b"]
 

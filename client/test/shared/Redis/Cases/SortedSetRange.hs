@@ -202,10 +202,10 @@ oldCases =
       (Gives ["d"])
   ]
 
--- | A sorted set of three.
+-- | A sorted set with three members.
 abc :: [ByteString]
 abc = ["ZADD", "k", "1", "a", "2", "b", "3", "c"]
 
--- | One whose members have the same score.
+-- | A sorted set whose members have the same score.
 same :: [ByteString]
 same = ["ZADD", "k", "0", "a", "0", "b", "0", "c", "0", "d"]

@@ -171,7 +171,7 @@ one = StreamEntry (StreamId 1 1) [("a", "1"), ("a", "2")]
 two = StreamEntry (StreamId 2 0) [("b", "")]
 three = StreamEntry (StreamId 3 0) [("c", "3")]
 
--- | A stream of three.
+-- | A stream with three entries.
 threeEntries :: [[ByteString]]
 threeEntries =
   [ ["XADD", "k", "1-1", "a", "1", "a", "2"],

@@ -282,10 +282,10 @@ one = StreamEntry (StreamId 1 1) [("a", "1"), ("a", "2")]
 two = StreamEntry (StreamId 2 0) [("b", "")]
 three = StreamEntry (StreamId 3 0) [("c", "3")]
 
--- | A stream with a group that has had nothing yet.
+-- | A stream with a group that has read nothing yet.
 withGroup :: [[ByteString]]
 withGroup = threeEntries <> [["XGROUP", "CREATE", "k", "g", "0"]]
 
--- | All of them are pending with ann.
+-- | All entries are pending for the consumer ann.
 annHasThem :: [[ByteString]]
 annHasThem = withGroup <> [["XREADGROUP", "GROUP", "g", "ann", "STREAMS", "k", ">"]]

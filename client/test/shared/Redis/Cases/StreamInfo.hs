@@ -124,7 +124,7 @@ streamInfoCases =
     consumer details =
       ( consumerDetailsName details,
         isRecent (consumerDetailsSeenTime details),
-        -- Older servers do not tell, and bob never got anything.
+        -- Older servers do not give this time, and bob never read an entry.
         maybe True isRecent (consumerDetailsActiveTime details),
         map delivery (consumerDetailsPending details)
       )
@@ -137,7 +137,7 @@ two, three :: StreamEntry
 two = StreamEntry (StreamId 2 0) [("b", "")]
 three = StreamEntry (StreamId 3 0) [("c", "3")]
 
--- | Of two groups; in one of them ann has two entries, and bob none.
+-- | A stream with two groups. In one of them, ann has two pending entries and bob none.
 annHasTwo :: [[ByteString]]
 annHasTwo =
   threeEntries

@@ -54,7 +54,7 @@ dumped =
       (Fails "ERR")
   ]
 
--- | "Redis.MigrateLiveSpec" has a server to move keys to.
+-- | Without a server to move keys to; "Redis.MigrateLiveSpec" has one.
 migrated :: [Case]
 migrated =
   [ onEmpty
@@ -100,6 +100,6 @@ migrated =
 kv :: [ByteString]
 kv = ["SET", "k", "v"]
 
--- | What DUMP of Redis 7.0 says of the string @v@; newer servers take it, too.
+-- | The payload that DUMP of Redis 7.0 gives for the string @v@. Newer servers accept it, too.
 payload :: ByteString
 payload = "\0\1v\10\0\145\8\206\178\25\&8\138\206"

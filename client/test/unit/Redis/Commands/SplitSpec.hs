@@ -1,5 +1,4 @@
--- | Commands over keys of several slots: the parts that they fall into, and what is
--- made of the replies.
+-- | Commands with keys in several slots: their parts, and the merging of the replies.
 module Redis.Commands.SplitSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -118,12 +117,12 @@ partsOfCommand given = case commandRoute given of
 wordsOfParts :: Command a -> [[ByteString]]
 wordsOfParts = map (commandWords . partCommand) . partsOfCommand
 
--- | What comes of a command when each part is answered so, given its words. The
--- parts are answered in another order than they were made.
+-- | The result of a command whose parts get these replies. The function takes the words of a part.
+-- The parts are answered in the reverse order.
 played :: Command a -> ([ByteString] -> Value) -> Either Error a
 played given answer = merged given [(part, Right (answer (commandWords (partCommand part)))) | part <- reverse (partsOfCommand given)]
 
--- | The same, the answers changed.
+-- | The result of a command, after this change of the parts' replies.
 playedWith :: Command a -> ([Either Error Value] -> [Either Error Value]) -> Either Error a
 playedWith given change = merged given (zip parts (change (map answer parts)))
   where

@@ -1,5 +1,4 @@
--- | Replies of servers that the live tests do not meet: older ones, and newer ones that
--- say more.
+-- | Replies of servers that the live tests do not run: older ones, and newer ones with more fields.
 module Redis.Commands.StreamSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -83,7 +82,7 @@ spec = describe "Redis.Commands.Stream" $ do
     ann = Consumer "g" "ann"
     fields named = Map [(BulkString name, value) | (name, value) <- named]
 
--- | An entry of one field, and what it is on the wire.
+-- | An entry with one field, and below it the entry on the wire.
 anEntry :: Int -> StreamEntry
 anEntry at = StreamEntry (StreamId (fromIntegral at) 0) [("f", "1")]
 

@@ -12,7 +12,7 @@ import Test.Hspec
 import Tool.Bench.Document (Manifest (..))
 import Tool.Options.Bench (Operation (..))
 
--- | A run in which everything is as fast as everything else, but for this.
+-- | A run in which everything is equally fast, except for the given samples.
 measured :: [(Probe, [Sample])] -> Measured
 measured others =
   Measured

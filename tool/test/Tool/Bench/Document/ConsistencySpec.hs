@@ -14,8 +14,7 @@ import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Consistency
 import Tool.Bench.Document.Json (documentValue)
 
--- | What is found in a document of which one field was changed, once it was
--- written.
+-- | The problems found in a document in which one field was changed after it was written.
 found :: [Text] -> (Value -> Value) -> Document -> [Text]
 found path change document = concatMap runProblems (documentRuns (checked (changed path (documentValue document)) document))
   where
@@ -74,7 +73,7 @@ spec = describe "the numbers of a document" $ do
         slice = Slice {sliceAt = 0, sliceSpan = 2, sliceCommands = Map.map (\stats -> SliceStats (commandService stats) Nothing 0) (iterationCommands sampleIteration)}
     contradictions (in' (\one -> one {iterationCommands = Map.adjust (\stats -> stats {commandMisses = 2000}) "get" (iterationCommands one)}))
       `says` "get has 2800 hits and misses of 800 commands"
-    -- One that was just being counted as the window ended.
+    -- The last command may just have been counted when the window ended.
     contradictions (in' (\one -> one {iterationCommands = Map.adjust (\stats -> stats {commandMisses = 1}) "get" (iterationCommands one)})) `shouldBe` []
     contradictions (in' (\one -> one {iterationSeries = [slice]})) `shouldBe` []
     contradictions (in' (\one -> one {iterationSeries = [slice {sliceSpan = 1}]})) `says` "the slices last 1.000 s, the window 2.000 s"

@@ -30,7 +30,7 @@ written run = case field "runs" (documentValue (sampleDocument [run])) >>= parse
       Array values -> pure (foldr (:) [] values)
       _ -> fail "no list"
 
--- | What a value has against a schema; as much of JSON Schema as ours uses.
+-- | The value's violations of a schema. It covers as much of JSON Schema as our schema uses.
 violations :: Value -> Value -> [Text]
 violations schema value = case field "$ref" schema of
   Just (String place) -> case Text.stripPrefix "#/$defs/" place >>= \name -> field "$defs" documentSchema >>= field name of

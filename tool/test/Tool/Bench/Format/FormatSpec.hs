@@ -1,4 +1,4 @@
--- | The forms that other programs read.
+-- | The output formats for other programs.
 module Tool.Bench.Format.FormatSpec (spec) where
 
 import Data.Aeson (Value (..), decode)
@@ -34,7 +34,7 @@ spec :: Spec
 spec = describe "the forms of results" $ do
   describe "CSV" $ do
     it "is read by whoever reads redis-benchmark's" $
-      -- Its heading and the run's own row: the commands have rows of their own.
+      -- Only the heading and the run's own row: the commands have rows of their own.
       parseCsv (Lazy.toStrict (Lazy.unlines (take 2 (Lazy.lines (csv (sampleDocument [sample])))))) `shouldBe` Just (500, 0.5, 0.99)
 
     it "has a row for the run and one for each of its commands" $

@@ -25,7 +25,7 @@ spec = describe "Tool.Bench.Histogram.Hdr" $ do
   it "reads what other implementations wrote" $ do
     -- One value, 42.
     fmap summary (decodeText "HISTFAAAAB542pNpmSzMwMDAxAABzFCaEUoz2X+AMIKZAEARAtM=") `shouldBe` Right (1, 42, 42)
-    -- None.
+    -- No value.
     fmap summary (decodeText "HISTFAAAABl4nJNpmSzMgADMUFoEyn1h/wHCAgBDogN4") `shouldBe` Right (0, 0, 0)
     -- Nanoseconds with two digits; the largest is in the bucket that ends at 17.957 ms.
     case decodeText "HISTFAAAADF42pNpmSzMwMAgxAABTFCaEUz8///f/gNEYLcCkybTYUYmaSZLlmgWSSZuJgDfkAg4" of

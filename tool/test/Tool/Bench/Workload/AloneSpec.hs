@@ -1,5 +1,5 @@
--- | Operations that are more than one command: what their replies come to, and how
--- long all of it takes.
+-- | Operations of more than one command: the outcome of their replies, and how long the whole
+-- operation takes.
 module Tool.Bench.Workload.AloneSpec (spec) where
 
 import Control.Monad (forM_)
@@ -30,13 +30,13 @@ import Tool.Options.Bench
 import Tool.Options.Load
 import Tool.Relay (relayPort, withRelay)
 
--- | One key, and one test.
+-- | A workload with one key and one test.
 workloadOf :: String -> IO Workload
 workloadOf written = do
   tasks <- either fail pure (parse mix written)
   either fail pure (makeWorkload Nothing defaultShape {shapeKeys = 1, shapeSizes = SizeFixed 8} tasks)
 
--- | What one operation of it comes to, where the server answers so.
+-- | The outcome of one operation of the workload, if the server answers like this.
 comesTo :: Workload -> [Redis.TestKit.Scripted.Expectation] -> IO (Either Error Outcome)
 comesTo workload expected =
   withScripted (inAnyOrder expected) $ \server ->
@@ -52,7 +52,7 @@ spec = describe "an operation of several commands" $ do
     let popping pushed popped = do
           workload <- workloadOf "blpop"
           let value = workloadValue workload 0
-              -- The first thread's list.
+              -- The list of the first thread.
               first = (== ["BLPOP", "queue:0"]) . take 2
           comesTo workload [onAny "BLPOP" first [replies (popped value)], on ["RPUSH", "queue:0", value] [pushed]]
         one = replies (Number 1)
@@ -120,7 +120,7 @@ spec = describe "an operation of several commands" $ do
       run <- distant 100 open
       let late = fromMaybe mempty (foldMap (trustSchedule . iterationTrust) (runIterations run))
       fmap Histogram.total (runResponse run) `shouldBe` Just (Histogram.total (runService run) + Histogram.total late)
-      -- One after the other they would take more.
+      -- One after the other, they would take more time.
       window run `shouldSatisfy` (< 100 * toInteger least)
   where
     shouldReturn' action wanted = action >>= \found -> either (Left . show) Right found `shouldBe` wanted

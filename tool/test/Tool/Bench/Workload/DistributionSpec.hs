@@ -11,20 +11,19 @@ import Tool.Bench.Workload.Distribution qualified as Distribution
 import Tool.Bench.Workload.Random
 import Tool.Bench.Workload.Syntax (parse)
 
--- | How often each key was drawn by one thread.
+-- | How often each key is drawn by one thread.
 drawn :: Distribution -> Int -> Int -> Int -> IO (Map.Map Int Int)
 drawn law count threads draws = Map.fromListWith (+) . map (\key -> (key, 1)) <$> sequenceOf law count threads 0 draws
 
 sequenceOf :: Distribution -> Int -> Int -> Int -> Int -> IO [Int]
 sequenceOf law count threads thread draws = do
   stream <- newStream 42 thread
-  -- Made once: a binding could be made anew for every draw.
+  -- Evaluated once: a lazy binding could be evaluated anew for every draw.
   chooser <- evaluate (newChooser law count threads)
   replicateM draws (step stream >> Distribution.choose chooser stream)
 
--- | The statistic of Pearson's test against a law's weights, and its degrees of
--- freedom. Keys are put together until at least 20 draws are expected of each
--- group.
+-- | The statistic of Pearson's test against a law's weights, and its degrees of freedom. Keys are
+-- grouped until each group has at least 20 expected draws.
 chiSquare :: (Int -> Double) -> Int -> Map.Map Int Int -> (Double, Int)
 chiSquare weight count found = (sum [(seen - wanted) ^ (2 :: Int) / wanted | (wanted, seen) <- groups], length groups - 1)
   where
@@ -39,7 +38,7 @@ chiSquare weight count found = (sum [(seen - wanted) ^ (2 :: Int) / wanted | (wa
          in if wanted' >= 20 && expectedOf rest >= 20 then (wanted', seen') : gather 0 0 rest else gather wanted' seen' rest
     expectedOf = sum . map (\key -> draws * weight key / total) . take 5000
 
--- | What the statistic exceeds once in a million, by Wilson and Hilferty.
+-- | The value that the statistic exceeds once in a million, by Wilson and Hilferty.
 critical :: Int -> Double
 critical degrees = n * (1 - 2 / (9 * n) + 4.753 * sqrt (2 / (9 * n))) ** 3
   where

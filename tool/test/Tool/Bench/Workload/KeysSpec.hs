@@ -87,7 +87,7 @@ spec = describe "Tool.Bench.Workload.Keys" $ do
           KeyUuid <$> oneof [pure Nothing, Just <$> choose (1, 500)],
           KeyHex <$> choose (1, 16)
         ]
-    -- Neighbouring texts are one.
+    -- Joins neighbouring texts.
     apart = \case
       KeyText one : KeyText other : others -> apart (KeyText (one <> other) : others)
       one : others -> one : apart others

@@ -1,5 +1,4 @@
--- | The named tests: what they send is what redis-benchmark sends, byte for byte
--- but for what is drawn.
+-- | The named tests send what redis-benchmark sends, byte for byte, except for random parts.
 module Tool.Bench.Workload.NamedSpec (spec) where
 
 import Control.Monad (forM_)
@@ -42,7 +41,7 @@ ours name = do
       | otherwise = encodeRequest words'
     shape = defaultShape {shapeKeys = 1000, shapeTemplate = sizedTemplate 1000 16, shapeSizes = SizeFixed valueSize}
 
--- | The same with digits and values that are drawn made alike.
+-- | The bytes with all random digits and values replaced by the same text.
 neutral :: ByteString -> ByteString
 neutral = Char8.unlines . map line . Char8.lines
   where
@@ -53,18 +52,18 @@ neutral = Char8.unlines . map line . Char8.lines
           | Char8.length (Char8.takeWhile isDigit digits) == 12 -> start <> Char8.replicate 12 'N' <> Char8.drop 12 digits
         _ -> one
 
--- | Whether the one begins with the other.
+-- | The recorded bytes of each connection, without redis-benchmark's questions about settings.
 theirs :: [ByteString] -> [ByteString]
 theirs = filter (not . ByteString.null) . map withoutQuestions
   where
-    -- It asks for two settings first, on a connection of its own or not.
+    -- It first asks for two settings, on a connection of its own or on the same one.
     withoutQuestions said = case Char8.breakSubstring "appendonly\r\n" said of
       (_, found) | not (ByteString.null found) -> ByteString.drop 12 found
       _ -> said
 
 spec :: Spec
 spec = describe "Tool.Bench.Workload.Named" $ do
-  -- Not all versions of it that are about have XADD.
+  -- Some versions of redis-benchmark do not have XADD.
   it "sends what redis-benchmark sends for the test of the same name" $
     withServer defaultServerOptions $ \server ->
       forM_ (filter (/= "xadd") (concat [names | ("all", names) <- testGroups])) $ \name ->
@@ -76,7 +75,7 @@ spec = describe "Tool.Bench.Workload.Named" $ do
               ""
           (code, problem) `shouldBe` (ExitSuccess, "")
           wanted <- neutral <$> ours name
-          -- LRANGE is preceded by an LPUSH, whatever the test.
+          -- An LPUSH precedes LRANGE in every test.
           sent <- map neutral . theirs <$> said
           (name, filter (wanted `ByteString.isSuffixOf`) sent) `shouldSatisfy` (not . null . snd)
 

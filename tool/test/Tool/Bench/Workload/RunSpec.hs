@@ -1,5 +1,5 @@
--- | Workloads against real servers: every reply is what it must be, and the
--- server counts what was sent.
+-- | Workloads with real servers: every reply is what it must be, and the server counts what was
+-- sent.
 module Tool.Bench.Workload.RunSpec (spec) where
 
 import Control.Monad (forM_)
@@ -37,14 +37,14 @@ ran target shape written = do
   workload <- either fail pure (makeWorkload Nothing shape tasks)
   measure silent target workload brief
 
--- | All is well with it, and the server agrees.
+-- | Checks that the run had no errors, and that the server's counts agree.
 good :: Run -> Expectation
 good run = do
   runErrors run `shouldBe` Map.empty
   case runAgreement run of
     Agrees _ -> pure ()
     other -> expectationFailure (show other)
-  -- Not whether a tenth of a second on a busy machine is enough to measure.
+  -- Whether a tenth of a second on a busy machine is enough to measure is not checked.
   filter ("GETs" `Text.isInfixOf`) (runProblems run) `shouldBe` []
 
 standalone, cluster :: (Target -> IO a) -> IO a
@@ -76,7 +76,7 @@ spec = describe "workloads, against real servers" $ do
     standalone $ \target -> do
       run <- ran target small {shapeHitRatio = Just 0.7} "get"
       good run
-      -- So much by chance, on a machine so busy that there are few.
+      -- The deviation by chance, for a machine so busy that there are few commands.
       let chance = 4 * sqrt (0.21 / fromIntegral (max 1 (runHits run + runMisses run)))
       runHitRatio run `shouldSatisfy` maybe False (\found -> abs (found - 0.7) < 0.02 + chance)
 

@@ -1,5 +1,5 @@
--- | A world around "Redis.Internal.Client.Cache": one key, servers that own it in turn,
--- connections that deliver in order and break, and callers that read.
+-- | A model of the world around "Redis.Internal.Client.Cache": one key, servers that own it in
+-- turn, connections that deliver in order and break, and callers that read.
 module Redis.Internal.Client.CacheModel
   ( World,
     WorldKey,
@@ -21,18 +21,18 @@ import Redis.Error (Endpoint (..))
 import Redis.Internal.Client.Cache
 import Redis.Internal.Protocol.Encode (Request, headerOf, requestOf1)
 
--- | How much may happen.
+-- | How often each kind of event may happen.
 data Scenario = Scenario
-  { -- | Reads of each caller.
+  { -- | The number of reads of each caller.
     scenarioReads :: [Int],
-    -- | Connections to each server.
+    -- | The number of connections to each server.
     scenarioConnections :: Int,
     scenarioWrites :: Int,
-    -- | FLUSHALL, or the like.
+    -- | FLUSHALL and similar commands.
     scenarioFlushes :: Int,
     -- | Connections that break.
     scenarioCuts :: Int,
-    -- | Times that the key's slot moves to the other server.
+    -- | Moves of the key's slot to the other server.
     scenarioMoves :: Int,
     scenarioEvictions :: Int,
     -- | Callers that are interrupted while they wait.
@@ -40,23 +40,23 @@ data Scenario = Scenario
   }
   deriving stock (Show)
 
--- | What is left out, to see what goes wrong without it.
+-- | A rule that a search can leave out, to see what goes wrong without it.
 data Rule
-  = -- | A change takes away the placeholder of its key.
+  = -- | A change removes the placeholder of its key.
     ChangesTakePlaceholders
-  | -- | A connection that ends takes away what came by its server.
+  | -- | A connection that ends removes the readings from its server.
     EndsTakeAll
-  | -- | A flush takes away placeholders.
+  | -- | A flush removes placeholders.
     FlushesTakePlaceholders
   | -- | A reply fills the placeholder that was placed for it, and no other.
     TicketsAreUsedOnce
-  | -- | A slot that moves takes away what was read of it.
+  | -- | A slot that moves removes the readings of its keys.
     MovesTakeSlots
-  | -- | A reply that is no value takes away its placeholder.
+  | -- | A reply that is not a value removes its placeholder.
     TroubleAbandons
-  | -- | A reply that comes late takes away what others have kept.
+  | -- | A reply that comes late removes the readings that others have kept.
     LateSupersedes
-  | -- | So does an answer that was had by another way.
+  | -- | A result that came through recovery removes them, too.
     RecoveredSupersedes
   deriving stock (Eq, Show, Enum, Bounded)
 
@@ -76,9 +76,9 @@ data Message
 data Connection = Connection
   { connectionAsked :: [(Flight, Ticket)],
     connectionStream :: [Message],
-    -- | Whether the server tells of the next change.
+    -- | Whether the server sends an invalidation for the next change.
     connectionTracks :: Bool,
-    -- | The server is gone from it, and the client does not know yet.
+    -- | The server has closed the connection, and the client does not know yet.
     connectionCut :: Bool
   }
   deriving stock (Eq, Ord, Show)
@@ -87,16 +87,16 @@ data Caller = Caller
   { callerReads :: Int,
     callerStage :: Stage,
     callerSaw :: Version,
-    -- | The last change that had been told when the read began.
+    -- | The last change that the client had been told of when the read began.
     callerTold :: Version
   }
   deriving stock (Eq, Ord, Show)
 
 data Stage
   = Thinking
-  | -- | Has found nothing there.
+  | -- | The read has found nothing in the cache.
     Missed Server
-  | -- | Has placed, and not sent yet.
+  | -- | The caller has a placeholder and has not sent the read yet.
     Placing Server Flight Ticket
   | Waiting Flight
   deriving stock (Eq, Ord, Show)
@@ -106,14 +106,14 @@ data World = World
     worldOwner :: Server,
     worldConnections :: Map (Server, Int) Connection,
     worldCache :: Cache Version Flight,
-    -- | What the client takes for the owner.
+    -- | The server that the client believes to own the key.
     worldBelieved :: Server,
     worldResults :: Map Flight Version,
-    -- | In trouble; with whether there is an answer yet.
+    -- | The reads in recovery, each with whether there is an answer yet.
     worldStrayed :: Map Flight Bool,
     worldFlights :: Int,
     worldCallers :: [Caller],
-    -- | The newest change that the client was told of.
+    -- | The newest change that the client has been told of.
     worldTold :: Version,
     worldLeft :: (Int, Int, Int, Int, Int),
     worldLeaves :: Int,
@@ -151,7 +151,7 @@ start Scenario {scenarioReads, scenarioConnections, scenarioWrites, scenarioFlus
 fresh :: Connection
 fresh = Connection {connectionAsked = [], connectionStream = [], connectionTracks = False, connectionCut = False}
 
--- | What went wrong, if something has.
+-- | The problem, if something went wrong.
 problem :: World -> Maybe String
 problem world = case worldProblem world of
   Just what -> Just what
@@ -160,7 +160,7 @@ problem world = case worldProblem world of
       | version < worldVersion world && not (excused (worldBelieved world)) -> Just ("kept for ever: version " <> show version <> " of " <> show (worldVersion world))
     _ -> Nothing
   where
-    -- It will go, because the client will hear something that takes it away.
+    -- The reading will go, because the client will receive something that removes it.
     excused server =
       worldBelieved world /= worldOwner world
         || or [connectionCut connection || any isNews (connectionStream connection) | ((at, _), connection) <- Map.toList (worldConnections world), at == server]
@@ -169,7 +169,7 @@ problem world = case worldProblem world of
       Flushed _ -> True
       _ -> False
 
--- | What is wrong with a world in which nothing can happen any more.
+-- | The problem of a world in which nothing can happen any more.
 atEnd :: World -> Maybe String
 atEnd world
   | any ((> 0) . callerReads) (worldCallers world) || any ((/= Thinking) . callerStage) (worldCallers world) = Just "a caller waits for ever"
@@ -302,7 +302,7 @@ actions without world =
           worldCache = if keeps TroubleAbandons then abandon (endpointOf server) theHash ticket (worldCache world') else worldCache world'
         }
 
-    -- The owner's answer comes, by a way of its own.
+    -- The owner's answer comes through recovery.
     recoveries =
       [ landed flight (worldVersion world) world {worldStrayed = Map.insert flight True (worldStrayed world)}
         | (flight, False) <- Map.toList (worldStrayed world)
@@ -349,7 +349,7 @@ actions without world =
           | (key, connection) <- Map.toList (worldConnections world),
             not (connectionCut connection)
         ]
-    -- The old owner says nothing of what it had.
+    -- The old owner sends no invalidation for the keys that it had.
     moves
       | movesLeft == 0 || worldBelieved world /= worldOwner world = Nothing
       | otherwise =

@@ -1,4 +1,4 @@
--- | "Redis.Internal.Client.Cache": searched to the end in a small world, and against a
+-- | "Redis.Internal.Client.Cache": searched exhaustively in a small world, and compared with a
 -- plain list in a large one.
 module Redis.Internal.Client.CacheSpec (spec) where
 
@@ -22,7 +22,7 @@ spec :: Spec
 spec = describe "what is kept" $ do
   forM_ scenarios $ \(scenario, states) ->
     it ("is current or will be told to be over, in any order of events, for " <> show scenario) $
-      -- All of them. With other numbers the model has changed.
+      -- The search finds all states. If the number differs, the model has changed.
       search Nothing (start scenario) `shouldBe` (Nothing, states)
 
   forM_ [minBound .. maxBound] $ \rule ->
@@ -44,7 +44,7 @@ spec = describe "what is kept" $ do
       cacheBytes cache `shouldBe` sum [size | (_, _, Just size) <- plain]
       cacheEntries cache `shouldBe` length [size | (_, _, Just size) <- plain]
       cacheBytes cache `shouldSatisfy` (<= room)
-      -- Each gives its room back, once.
+      -- Each entry gives its room back, once.
       let emptied = until (null . oldest) (\held' -> maybe held' (`evict` held') (oldest held')) cache
       (cacheBytes emptied, cacheEntries emptied) `shouldBe` (0, 0)
       countEvicted (cacheCounts emptied) - countEvicted (cacheCounts cache) `shouldBe` cacheEntries cache
@@ -61,7 +61,7 @@ spec = describe "what is kept" $ do
       ]
     quiet = Scenario {scenarioReads = [], scenarioConnections = 1, scenarioWrites = 0, scenarioFlushes = 0, scenarioCuts = 0, scenarioMoves = 0, scenarioEvictions = 0, scenarioLeaves = 0}
 
--- | Replies of every kind that is kept, with strings that are short and long.
+-- | Replies of every kind that the cache keeps, with short and long strings.
 anyReply :: Gen Value
 anyReply = sized go
   where
@@ -70,7 +70,7 @@ anyReply = sized go
       | otherwise = oneof [go 0, Array <$> listOf (go (size `div` 4)), Set <$> listOf (go (size `div` 4)), Map <$> listOf ((,) <$> go 0 <*> go (size `div` 4))]
     text = (`Char8.replicate` 'x') <$> frequency [(5, choose (0, 20)), (1, choose (3270, 3290))]
 
--- | A command: from which node, of which key, and which of two on it.
+-- | A command: its node, its key, and which of two commands on that key it is.
 data Asked = Asked {at :: Int, onKey :: Int, which :: Int}
   deriving stock (Eq, Show)
 
@@ -79,9 +79,9 @@ instance Arbitrary Asked where
 
 data Step
   = Places Asked
-  | -- | The placeholder of a command, with so many bytes.
+  | -- | Fills the placeholder of a command with a reply of this many bytes.
     Fills Asked Int
-  | -- | One that was taken away before.
+  | -- | Fills a placeholder that was removed before.
     FillsLate Asked Int
   | Abandons Asked
   | Supersedes Asked
@@ -106,8 +106,8 @@ instance Arbitrary Step where
 room :: Int
 room = 100
 
--- | The same step of the machine and of a list of commands, each with its ticket and its
--- bytes when it is filled. Two of three commands share a hash.
+-- | Takes the same step with the machine and with a list of commands, each with its ticket and,
+-- once it is filled, its bytes. Two of three commands share a hash.
 both :: (Cache Int (), [(Asked, Ticket, Maybe Int)]) -> Step -> (Cache Int (), [(Asked, Ticket, Maybe Int)])
 both (cache, plain) = \case
   Places asked -> case place wanted (const True) () cache of
@@ -148,7 +148,7 @@ hashOf asked = min 1 (onKey asked)
 requestFor :: Asked -> Request
 requestFor asked = request [if which asked == 0 then "GET" else "STRLEN", keyOf (onKey asked)]
 
--- | What goes wrong, if anything does, and how many states there are.
+-- | The first problem, if there is one, and the number of states.
 search :: Maybe Rule -> World -> (Maybe String, Int)
 search without first = go (Set.singleton (worldKey first)) [first]
   where

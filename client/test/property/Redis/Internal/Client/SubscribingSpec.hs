@@ -1,6 +1,6 @@
--- | Subscriptions through any order of events: servers that answer when they like,
--- connections that are lost with all that is on its way, slots that move before the map
--- says so, hearers that come and go.
+-- | Subscriptions through any order of events: servers that answer at any time, connections that
+-- are lost with everything on its way, slots that move before the map shows it, and hearers that
+-- come and go.
 module Redis.Internal.Client.SubscribingSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -47,7 +47,7 @@ spec = describe "subscribing" $ do
        in Set.fromList [name | Refuse 1 name _ <- worldTold world] === refused
             .&&. Set.unions (map connKnows (Map.elems (worldConns world))) === Set.fromList names `Set.difference` refused
 
--- | What happens, by numbers: each chooses among what is possible.
+-- | The events, as numbers. Each number chooses one of the possible events.
 newtype Choices = Choices [Int]
   deriving stock (Show)
 
@@ -57,21 +57,21 @@ instance Arbitrary Choices where
     Choices <$> vectorOf count (chooseInt (0, 1000000))
   shrink (Choices choices) = Choices <$> shrinkList (const []) choices
 
--- | What a hearer was told: a message of a stream with its number, or of a gap.
+-- | What a hearer was told: a message by its stream and number, or a gap.
 data Told = Heard' Stream Int | Missed' Topic Nanos
 
--- | Messages of one topic; key events are numbered at each node.
+-- | The messages of one topic. Key events are numbered at each node.
 type Stream = (Topic, Maybe Endpoint)
 
--- | On its way from a server.
+-- | Something on its way from a server.
 data Item = Answer Answer | Message Topic Stream Int
 
 data Conn = Conn
   { connLine :: Line,
-    -- | On its way to the server.
+    -- | The questions on their way to the server.
     connAsked :: Seq Question,
     connComing :: Seq Item,
-    -- | What the server knows of it.
+    -- | The topics to which the server has subscribed the connection.
     connKnows :: Set Topic
   }
 
@@ -80,15 +80,15 @@ data World = World
     worldState :: State,
     worldConns :: Map Int Conn,
     worldOpening :: [(Line, Int)],
-    -- | Who serves the slot, and who does as the client has heard.
+    -- | The node that serves the slot.
     worldOwner :: Endpoint,
-    -- | By stream, when each was published, last first.
+    -- | By stream: the number and the time of each message, the last first.
     worldPublished :: Map Stream [(Int, Nanos)],
     worldHeard :: Map Hearer [Told],
-    -- | Since when it is heard.
+    -- | The time since which the topic is heard.
     worldWanted :: Map (Hearer, Topic) (Maybe Nanos),
     worldRefused :: Set Topic,
-    -- | Of all steps, last first.
+    -- | The actions of all steps, the last first.
     worldTold :: [Action],
     worldWrong :: [String]
   }
@@ -120,7 +120,7 @@ look :: World -> World
 look world =
   event (Look Servers {serversPrimaries = toList nodes, serversMembers = Set.fromList (toList nodes), serversOwner = \_ -> Just (worldOwner world), serversClustered = True}) world
 
--- | Steps the machine and does what it says.
+-- | Steps the machine and performs its actions.
 event :: Event -> World -> World
 event what world = noted (foldl' act world {worldNow = now, worldState = state} actions)
   where
@@ -139,7 +139,7 @@ event what world = noted (foldl' act world {worldNow = now, worldState = state} 
             Missed hearer name from -> told {worldHeard = Map.insertWith (<>) hearer [Missed' name from] (worldHeard w)}
             _ -> told
 
--- | One thing that may happen.
+-- | Performs the event that a number chooses.
 chosen :: Int -> World -> World
 chosen choice world = case choice `mod` 12 of
   0 -> whoWants (\hearer name w -> event (Want hearer [name]) w {worldWanted = Map.insertWith (\_ old -> old) (hearer, name) Nothing (worldWanted w)})
@@ -176,8 +176,8 @@ opened well line number world
   where
     world' = world {worldOpening = filter ((/= number) . snd) (worldOpening world)}
 
--- | To ordinary channels, by whatever node; to that of a shard at the one who has it; key
--- events at each node.
+-- | Publishes a message: to an ordinary channel through any node, to a shard channel at the slot's
+-- owner, and a key event at one node.
 publish :: Topic -> Endpoint -> World -> World
 publish name node world = world {worldNow = now, worldPublished = Map.insertWith (<>) stream [(number, now)] (worldPublished world), worldConns = Map.map sent (worldConns world)}
   where
@@ -192,7 +192,7 @@ publish name node world = world {worldNow = now, worldPublished = Map.insertWith
       ShardChannel _ -> endpoint == worldOwner world
       _ -> True
 
--- | The slot has a new owner; the old one ends what listens to it.
+-- | Gives the slot a new owner. The old one ends its shard subscriptions.
 moved :: Endpoint -> World -> World
 moved owner world
   | owner == worldOwner world = world
@@ -202,7 +202,7 @@ moved owner world
       | ShardChannel "s" `Set.member` connKnows conn = conn {connKnows = Set.delete (ShardChannel "s") (connKnows conn), connComing = connComing conn |> Answer (Ended OfShard "s")}
       | otherwise = conn
 
--- | The server takes a question.
+-- | The server answers one question.
 answeredBy :: Int -> Conn -> Maybe ByteString -> World -> World
 answeredBy number conn refusal world = case connAsked conn of
   question :<| others -> world {worldNow = worldNow world + 1, worldConns = Map.insert number (foldl' (flip ($)) conn {connAsked = others} (answers question)) (worldConns world)}
@@ -219,7 +219,7 @@ answeredBy number conn refusal world = case connAsked conn of
       (Probe, _) -> [saying Ponged]
     saying answer it = it {connComing = connComing it |> Answer answer}
 
--- | Something comes.
+-- | The client receives one item.
 delivered :: Int -> Conn -> World -> World
 delivered number conn world = case connComing conn of
   Empty -> world
@@ -231,8 +231,8 @@ delivered number conn world = case connComing conn of
   where
     heard stream count w hearer = w {worldHeard = Map.insertWith (<>) hearer [Heard' stream count] (worldHeard w)}
 
--- | Everything that is on its way comes, what was moved is known, and then each topic has
--- a last message.
+-- | Delivers everything on its way, makes the client learn of the moves, and then publishes a last
+-- message on each topic.
 settledDown :: World -> World
 settledDown world = quiet (look (foldl' (flip (uncurry publish)) (quiet (look world)) ((,) <$> toList topics <*> toList nodes)))
 
@@ -249,7 +249,7 @@ quiet = go (200 :: Int)
     everything world = foldl' perConn (foldl' (\w (line, number) -> opened True line number w) world (worldOpening world)) (Map.keys (worldConns world))
     perConn world number = foldl' (\w act -> maybe w (\conn -> act number conn w) (Map.lookup number (worldConns w))) world (replicate 30 (\n conn w -> answeredBy n conn Nothing w) <> replicate 200 delivered)
 
--- | What is wrong with it.
+-- | The property that nothing is wrong with the world.
 checked :: World -> Property
 checked world = counterexample (unlines wrong) (null wrong)
   where

@@ -1,5 +1,5 @@
--- | Who gets which connection, over every order in which callers ask, give back,
--- lose, are interrupted, run out of time, and the pool is closed.
+-- | Which caller gets which connection, over every order in which callers ask, give back
+-- connections, lose them, are interrupted and run out of time, and the pool is closed.
 module Redis.Internal.Network.LendingSpec (spec) where
 
 import Data.List (delete, sort)
@@ -49,15 +49,15 @@ spec = describe "Redis.Internal.Network.Lending" $ do
     longestIdle later `shouldBe` Just 20
     countIdle (counts later) `shouldBe` 2
 
--- | The state, and what its callers know.
+-- | The machine's state, and what its callers know.
 data World = World
   { worldLending :: Lending Int Int,
     worldCallers :: Map Int Caller,
-    -- | Those that wait, as they came.
+    -- | The callers that wait, in the order in which they came.
     worldOrder :: [Int],
     worldNext :: Int,
     worldGone :: Set Int,
-    -- | What should never have been done.
+    -- | Steps that must never happen.
     worldFaults :: Set String
   }
   deriving stock (Eq, Ord, Show)
@@ -72,7 +72,7 @@ newWorld :: Int -> World
 newWorld limit =
   World {worldLending = newLending limit, worldCallers = Map.empty, worldOrder = [], worldNext = 1, worldGone = Set.empty, worldFaults = Set.empty}
 
--- | Everything that may happen next, with as many connections as are ever opened.
+-- | All events that may happen next, with at most this many connections opened in all.
 moves :: [Int] -> Int -> World -> [World]
 moves callers most world =
   concatMap ofCaller callers
@@ -80,21 +80,21 @@ moves callers most world =
   where
     ofCaller caller = case Map.lookup caller (worldCallers world) of
       Nothing -> [happens (Asked caller) world {worldCallers = Map.insert caller Waits (worldCallers world), worldOrder = worldOrder world <> [caller]}]
-      -- Out of time, or interrupted.
+      -- The caller runs out of time, or is interrupted.
       Just Waits -> [happens (GaveUp caller) (leaves caller world) {worldOrder = delete caller (worldOrder world)}]
       Just (HasTurn turn) -> case turn of
         NoMore -> [leaves caller world]
         Open ->
           [happens NotOpened (leaves caller world)]
-            <> [ -- With a pool that was closed meanwhile it gets nothing.
+            <> [ -- If the pool has been closed meanwhile, the caller gets nothing.
                  happens (Opened new) (if isClosed (worldLending world) then leaves caller numbered else holds caller new numbered)
                  | worldNext world <= most
                ]
         Use connection ->
           [ holds caller connection world,
-            -- Interrupted before it could use it.
+            -- The caller is interrupted before it can use the connection.
             happens (GaveBack 0 connection) (leaves caller world),
-            -- It has died while it lay idle.
+            -- The connection has died while it lay idle.
             happens (Replacing connection) (has caller Open world)
           ]
       Just (Holds connection) ->

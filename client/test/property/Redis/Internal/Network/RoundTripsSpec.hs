@@ -1,4 +1,4 @@
--- | Times in buckets, and which reply was sent when.
+-- | Round trip times in buckets, and the marks that tell when an answered command was sent.
 module Redis.Internal.Network.RoundTripsSpec (spec) where
 
 import Data.IORef
@@ -24,11 +24,11 @@ instance Arbitrary Nanoseconds where
 ofTimes :: [Int] -> RoundTrips
 ofTimes times = roundTripsOf (sum times) [length (filter ((== bucket) . bucketOf) times) | bucket <- [0 .. bucketCount - 1]]
 
--- | What happens on a connection.
+-- | An event on a connection.
 data Happening
-  = -- | So many commands are sent together.
+  = -- | This many commands are sent together.
     Sends Int
-  | -- | So many replies come in one read, if so many are awaited.
+  | -- | One read brings this many replies, or all that are awaited if these are fewer.
     Replies Int
   deriving stock (Show)
 
@@ -75,7 +75,7 @@ spec = do
       let size = 4
       marks <- newSendMarks size
       found <- newIORef []
-      -- Given the blocks in flight, each with its time and how many are left of it.
+      -- Takes the time, how many commands were sent and answered so far, and the events.
       let go _ _ _ [] = pure ()
           go now sent answered (happening : rest) = case happening of
             Sends many -> do
@@ -95,8 +95,8 @@ spec = do
             counterexample (show (times, expected)) (most > size || times == expected)
           ]
 
--- | When each answered command was sent, and the most blocks in flight, with the one that
--- was last answered.
+-- | For each answered command the time when it was sent; and the most blocks in flight, counting
+-- the block that was last answered.
 model :: [Happening] -> ([Nanos], Int)
 model = go 1 [] 1
   where

@@ -108,7 +108,7 @@ sane slot destination =
       SameHost port -> port > 0
       UnknownNode -> True
 
--- | Any bytes, and texts that nearly are redirects.
+-- | Any bytes, and texts that are almost redirects.
 hostileText :: Gen ByteString
 hostileText =
   oneof

@@ -1,5 +1,5 @@
--- | Whether a connection is as it was: what the session says, beside a model of
--- a server.
+-- | Whether a connection is in the state that the handshake left: the session's answer, compared
+-- with a model of a server.
 module Redis.Internal.Protocol.SessionSpec (spec) where
 
 import Control.Monad (forM_)
@@ -93,7 +93,7 @@ fresh, spoilt :: Session
 fresh = newSession 0 "worker"
 spoilt = step Spoils Accepted fresh
 
--- | The model: what a server keeps of a connection.
+-- | The model: the state that a server keeps of a connection.
 data Server = Server
   { serverDatabase :: ByteString,
     serverName :: ByteString,
@@ -107,12 +107,12 @@ data Server = Server
 newServer :: Server
 newServer = Server {serverDatabase = "0", serverName = "worker", serverModes = Set.empty, serverQueue = Nothing, serverAborts = False}
 
--- | What happens besides.
+-- | What else happens to a command.
 data Fate
   = Fine
-  | -- | The server has no memory left, or the user no right.
+  | -- | The server has no memory left, or the user has no right to the command.
     Denied
-  | -- | Somebody has changed a watched key.
+  | -- | Another client has changed a watched key.
     KeyChanged
   deriving stock (Show)
 
@@ -156,13 +156,13 @@ undoing =
     ["READWRITE"]
   ]
 
--- | One command to both.
+-- | Gives one command to both.
 spoken :: Fate -> [ByteString] -> (Session, Server) -> (Session, Server)
 spoken fate words' (session, server) =
   let (reply, server') = serve fate words' server
    in (step (effectOf words') (answerOf reply) session, server')
 
--- | What a server does, as its manual says.
+-- | The reply of a server and its new state, according to its documentation.
 serve :: Fate -> [ByteString] -> Server -> (Value, Server)
 serve fate words' server = case (words', serverQueue server, fate) of
   (["EXEC"], Just _, Denied) -> (ErrorReply "EXECABORT Transaction discarded because of: OOM", ended)
@@ -178,7 +178,7 @@ serve fate words' server = case (words', serverQueue server, fate) of
     | KeyChanged <- fate, "watch" `Set.member` serverModes server -> (Null, ended)
     | otherwise ->
       let (replies, done) = List.foldl' (\(so, now) queued -> let (reply, next) = plainly queued now in (so <> [reply], next)) ([], ended) queue
-       in -- The end of EXEC is the end of ASKING.
+       in -- EXEC also ends ASKING.
           (Array replies, done {serverModes = Set.delete "asking" (serverModes done)})
   (_, Just queue, _) -> (SimpleString "QUEUED", server {serverQueue = Just (queue <> [words'])})
   (["ASKING"], Nothing, _) -> plainly words' server
@@ -190,7 +190,7 @@ serve fate words' server = case (words', serverQueue server, fate) of
       | isJust (serverQueue now) = now
       | otherwise = now {serverModes = Set.delete "asking" (serverModes now)}
 
--- | A command that is run at once.
+-- | A command that runs at once.
 plainly :: [ByteString] -> Server -> (Value, Server)
 plainly words' server = case words' of
   ["SELECT", "7"] -> (ErrorReply "ERR DB index is out of range", server)
@@ -210,7 +210,7 @@ plainly words' server = case words' of
     with mode = server {serverModes = Set.insert mode (serverModes server)}
     without mode = server {serverModes = Set.delete mode (serverModes server)}
 
--- | Every state that both come to with at most one command queued.
+-- | Every state that both can reach with at most one command queued.
 reachable :: Set (Session, Server)
 reachable = go Set.empty [(fresh, newServer)]
   where

@@ -60,7 +60,7 @@ naiveSlot key = fromIntegral (naiveCrc hashed) `mod` 16384
           tag
       _ -> key
 
--- | One bit at a time, as the definition has it.
+-- | The CRC bit by bit, as its definition says.
 naiveCrc :: ByteString -> Word16
 naiveCrc = ByteString.foldl' byteIn 0
   where

@@ -166,8 +166,8 @@ spec = describe "Redis.Internal.Routing.ClusterReply" $ do
     healthy host kind health =
       [("endpoint", BulkString host), ("port", Integer 1), role kind, ("health", BulkString health)]
 
--- | Replies of a Redis 7.0 with a gap in its slots and no name for itself, with
--- RESP2 and with RESP3; their lines are ended by bars.
+-- | Replies of a Redis 7.0 with a gap in its slots and without a name for itself, in RESP2 and in
+-- RESP3. Bars stand for the ends of lines.
 fromShards, fromSlots :: [ByteString]
 fromShards =
   [ "*1|*4|$5|slots|*4|:0|:5460|:6000|:16383|$5|nodes|*1|*14|" <> shardsNode,
@@ -218,7 +218,7 @@ renderSlots claims =
   Array
     [ Array (slotValue first : slotValue final : render (claimPrimary claim) : map (render . Just) (claimReplicas claim))
       | claim <- claims,
-        -- A primary without slots is in no range; an empty one stands for it.
+        -- No range names a primary without slots, so an empty range stands for it.
         (first, final) <- claimRanges claim <> [(maxBound, minBound)]
     ]
   where
@@ -231,7 +231,7 @@ renderShards fields claims =
   Array
     [ fields
         [ (BulkString "slots", Array (concat [[slotValue first, slotValue final] | (first, final) <- claimRanges claim])),
-          -- In any order: replicas first here.
+          -- The order does not matter: here replicas come first.
           (BulkString "nodes", Array (sortOn (Down . length . show) (render "master" (claimPrimary claim) : map (render "replica" . Just) (claimReplicas claim))))
         ]
       | claim <- claims

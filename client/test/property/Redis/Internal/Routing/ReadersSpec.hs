@@ -22,7 +22,7 @@ spec = describe "Redis.Internal.Routing.Readers" $ do
         down candidate = candidate {candidateUp = False}
         zoned zone candidate = candidate {candidateSighting = (candidateSighting candidate) {sightedZone = Just zone}}
         nearby candidate = candidate {candidateSighting = (candidateSighting candidate) {sightedNear = True}}
-        -- All that are ever drawn.
+        -- All nodes that are ever drawn.
         drawnFrom wanted candidates =
           List.nub (List.sort (mapMaybe (\number -> candidateNode <$> chooseReader wanted number candidates) [0 .. 11]))
     forM_
@@ -73,7 +73,7 @@ spec = describe "Redis.Internal.Routing.Readers" $ do
     it "each that answers within the noise of the quickest" $
       nearAfter [[(1, 30), (2, 200), (3, 300)]] `shouldBe` [1, 2]
     it "one that was near a little longer, and one that was not a little later" $ do
-      -- 1.3 ms beside 1 ms: neither comes nor goes.
+      -- 1.3 ms next to 1 ms: a near node stays near, and another does not become near.
       nearAfter [[(1, 1000), (2, 1000)], [(1, 1000), (2, 2000)]] `shouldBe` [1, 2]
       nearAfter [[(1, 1000), (2, 10000)], [(1, 1000), (2, 1000)]] `shouldBe` [1]
     it "one that has become slow no more, and one that has become quick again" $ do
@@ -108,8 +108,8 @@ node number = TcpEndpoint "10.0.0.1" (fromIntegral number)
 said :: Maybe Int64 -> Maybe (Maybe ByteString) -> Answer
 said answerLatency answerZone = Answer {answerLatency, answerZone}
 
--- One group of three nodes, and what they say in microseconds. Who is left out is
--- silent.
+-- The sightings of one group of three nodes after some rounds, from their latencies in
+-- microseconds. A node that is left out did not answer.
 after :: [[(Int, Int64)]] -> Map Endpoint Sighting
 after = List.foldl' next Map.empty
   where

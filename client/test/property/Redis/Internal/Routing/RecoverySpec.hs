@@ -1,5 +1,5 @@
--- | Any commands, any faults, any order: a world that does what the machine's
--- actions ask for, in its own time, and writes down what it sees.
+-- | Any commands, any faults, any order: a world that performs the machine's actions in its own
+-- time, and records what it sees.
 module Redis.Internal.Routing.RecoverySpec (spec) where
 
 import Control.Monad (forM_)
@@ -161,15 +161,15 @@ newCase number facts =
       caseLimit = patience
     }
 
--- | What happens next. Numbers choose among what there is.
+-- | The next event. Numbers choose among the commands that there are.
 data Move
   = -- | A command fails for the first time, or no node is known for it.
     Fails Bool (Maybe Decision)
-  | -- | One that is on its way is answered.
+  | -- | A command that is on its way is answered.
     Answers Int
-  | -- | One that is on its way fails.
+  | -- | A command that is on its way fails.
     Breaks Int Error
-  | -- | No node is found for one that is on its way.
+  | -- | No node is found for a command that is on its way.
     Misses Int
   | Hears
   | Waits Double
@@ -205,10 +205,10 @@ data World = World
     worldBegun :: Int,
     worldFacts :: Map Int Facts,
     worldBegan :: Map Int Nanos,
-    -- | Which command is on its way under which number.
+    -- | The command that is on its way under each number.
     worldLeaving :: Map CaseId Int,
     worldEnds :: Map Int Int,
-    -- | Writes of which an attempt may have run.
+    -- | The writes of which an attempt may have run.
     worldDoubtful :: [Int],
     worldDoubled :: [Int],
     worldLate :: [Int],
@@ -262,7 +262,7 @@ move world = \case
         let (number, payload) = Map.elemAt (which `mod` Map.size (worldLeaving world)) (worldLeaving world)
          in (act :: CaseId -> Int -> World) number payload
 
--- | The driver ticks when it is time.
+-- | Lets time pass until the given moment; the driver ticks when it is due.
 passing :: Nanos -> World -> World
 passing until' world = case recoveryWake (worldMachine world) of
   Just at | at <= until' -> passing until' (happen Tick world {worldNow = max at (worldNow world)})
@@ -279,7 +279,7 @@ happen :: Event Int -> World -> World
 happen event world = List.foldl' obey about {worldMachine = machine} actions
   where
     (machine, actions) = step (worldNow world) event (worldMachine world)
-    -- The attempt that the event is about is over.
+    -- The attempt of this event is over.
     about = case event of
       Failed number _ -> world {worldLeaving = Map.delete number (worldLeaving world)}
       Answered number -> world {worldLeaving = Map.delete number (worldLeaving world)}
@@ -299,6 +299,6 @@ obey world = \case
   Expire payload _ _ -> ended payload world {worldLeaving = Map.filter (/= payload) (worldLeaving world)}
   Perform _ _ -> world
 
--- | Time passes until nobody waits any more.
+-- | Lets time pass until no caller waits any more.
 settle :: World -> World
 settle world = passing (worldNow world + nanosFromSeconds (2 * patience)) world

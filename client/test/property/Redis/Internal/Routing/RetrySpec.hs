@@ -157,7 +157,7 @@ spec = describe "Redis.Internal.Routing.Retry" $ do
                 RetryAfter _ target -> counterexample (show target) (target `elem` allowed)
                 GiveUp _ -> property True
 
--- | An error, what is decided, and what others are told.
+-- | An error, the decision about it, and its effects on others.
 type Row = (Error, Decision, [Effect])
 
 row :: Policy -> Facts -> Role -> Row -> Spec
@@ -209,7 +209,7 @@ writesAtPrimary =
        ]
     <> map handedOver alwaysHandedOver
     <> map handedOver [reply "MOVED 99999 10.0.0.2:6379", reply "MOVED 1 10.0.0.2:0", reply "READONLY You can't write script: y"]
-    -- Said by a script that has written.
+    -- An error of a script that has written.
     <> map (handedOver . reply . (<> " said the script")) ["TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY"]
 
 readsAtReplica :: [Row]
@@ -238,7 +238,7 @@ readsAtPrimary =
   [ (lost MaybeExecuted ClosedByPeer, RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (lost MaybeExecuted (SilentPeer (seconds 5)), RetryNow SameRoute, [Tell (LostNode (node 1))]),
     (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5)), GiveUp (TimeoutError (TimeoutFailure MaybeExecuted (seconds 5))), []),
-    -- It may be its own reply that nobody can read.
+    -- The reply that cannot be parsed may be the command's own.
     (lost MaybeExecuted (ProtocolViolation "x"), GiveUp (lost MaybeExecuted (ProtocolViolation "x")), [Tell (LostNode (node 1))]),
     (lost NotSent (ProtocolViolation "x"), RetryNow SameRoute, [Tell (LostNode (node 1))])
   ]
@@ -294,7 +294,7 @@ cluster, standalone :: Policy
 cluster = Policy {policyMaxAttempts = 16, policyBackoff = Backoff {backoffFirst = seconds firstDelay, backoffCap = seconds 1}, policyClustered = True, policyRedirected = True, policyMapping = AddressMapping id}
 standalone = cluster {policyClustered = False}
 
--- | At a primary with the number 1, with time left.
+-- | A failed attempt at the primary with the number 1, with time left.
 failure :: Error -> FailedAttempt
 failure failed =
   FailedAttempt
@@ -318,12 +318,12 @@ lost delivery = ConnectionError . ConnectionFailure delivery (node 1)
 wait :: Target -> Decision
 wait = RetryAfter (waiting 1)
 
--- | The delay of a retry, by its number: half-way between one half and the whole of
--- the first, doubled.
+-- | The delay before the retry with this number: three quarters of the first delay, because the
+-- random number is one half, doubled for each earlier retry.
 waiting :: Int -> Double
 waiting count = 0.75 * firstDelay * 2 ^ (count - 1)
 
--- | In seconds, and in binary without a rest.
+-- | The first delay in seconds. It is exact in binary.
 firstDelay :: Double
 firstDelay = 0.015625
 
@@ -332,8 +332,8 @@ isGiveUp = \case
   GiveUp _ -> True
   _ -> False
 
--- | The course after those failures that led to another attempt, and whether
--- any of these may have run.
+-- | The course after those failures that led to another attempt, and whether one of these attempts
+-- may have run.
 through :: Policy -> Facts -> [FailedAttempt] -> (Course, Bool)
 through policy facts = List.foldl' next (newCourse, False)
   where
@@ -343,7 +343,7 @@ through policy facts = List.foldl' next (newCourse, False)
             then (course, ran)
             else (verdictCourse outcome, ran || errorDelivery (failedError failed) == MaybeExecuted)
 
--- | Up to and with the one that ends it.
+-- | The decisions, up to and including the one that ends the command.
 decisionsOf :: Policy -> Facts -> Course -> [FailedAttempt] -> [Decision]
 decisionsOf policy facts course = \case
   [] -> []

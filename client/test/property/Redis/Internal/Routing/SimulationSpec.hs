@@ -1,7 +1,7 @@
--- | A cluster in a table, a clock that is a number, and a client that is
--- 'decide' and 'step' and nothing else. One seed is one history: primaries die
--- and replicas take over, slots move key by key, connections break before and
--- after a command has run, news spreads among the nodes slowly.
+-- | A simulation: a cluster in a table, a clock that is a number, and a client that consists of
+-- 'decide' and 'step'. One seed gives one history: primaries die and replicas take over, slots move
+-- key by key, connections break before and after a command has run, and news spreads among the
+-- nodes slowly.
 module Redis.Internal.Routing.SimulationSpec (spec) where
 
 import Data.ByteString.Char8 qualified as Char8
@@ -66,7 +66,7 @@ spec = describe "A simulated cluster" . modifyMaxSuccess (const 150) $ do
   where
     holds what law = prop what $ \seed -> law (simulate seed)
 
--- | Seconds between the first and the last fault, and to the end of it all.
+-- | The times of the last fault and of the end of the simulation, in seconds.
 calmFrom, horizon :: Seconds
 calmFrom = 30
 horizon = 200
@@ -79,7 +79,7 @@ maxAttempts = 16
 commandCount = 300
 slotsUsed = 9
 
--- | Every third command reads.
+-- | Every third command is a read.
 isWrite :: Int -> Bool
 isWrite number = number `mod` 3 /= 0
 
@@ -92,7 +92,7 @@ data Ended = Ended
   }
   deriving stock (Eq, Show)
 
--- | What happens at a time.
+-- | An event at a time.
 data Happening
   = Begin Int
   | Attempt Int Seconds Course Target
@@ -111,12 +111,12 @@ data Sim = Sim
     simNext :: Int,
     simRandom :: StdGen,
     simTopology :: State,
-    -- | Who serves a slot in truth.
+    -- | The node that really serves each slot.
     simOwners :: Map Int Int,
-    -- | Who serves a slot as each node believes.
+    -- | The node that serves each slot, as each node believes.
     simBeliefs :: Map Int (Map Int Int),
     simDead :: Set Int,
-    -- | Slots that move, and where to.
+    -- | The slots that are moving, with their targets.
     simMoving :: Map Int Int,
     simRuns :: Map Int Int,
     simEnded :: Map Int Ended
@@ -174,11 +174,11 @@ schedule at happening sim =
 draw :: (Double, Double) -> Sim -> (Double -> Sim -> Sim) -> Sim
 draw range sim continue = let (value, random) = uniformR range (simRandom sim) in continue value sim {simRandom = random}
 
--- | With a chance the first, else the second.
+-- | The first action with this probability, otherwise the second.
 chance :: Double -> (Sim -> Sim) -> (Sim -> Sim) -> Sim -> Sim
 chance probability yes no sim = draw (0, 1) sim (\value -> if value < probability then yes else no)
 
--- | One to ten milliseconds.
+-- | Schedules an event in one to ten milliseconds.
 soon :: Seconds -> Happening -> Sim -> Sim
 soon now happening sim = draw (0.001, 0.01) sim (\delay -> schedule (now + delay) happening)
 
@@ -212,16 +212,16 @@ happen now happening sim = case happening of
     Just target ->
       gossip now slot target sim {simOwners = Map.insert slot target (simOwners sim), simMoving = Map.delete slot (simMoving sim)}
     Nothing -> sim
-  -- What is true by then: nodes tell old news from new by its epoch.
+  -- The state at this time: nodes tell old news from new by its epoch.
   Hear number slot ->
     sim {simBeliefs = Map.adjust (Map.union (Map.restrictKeys (simOwners sim) (Set.singleton slot))) number (simBeliefs sim)}
 
--- | A primary whose replica lives, and that no slot is moving to.
+-- | Whether the node is a primary that may die: no node is dead, and no slot is moving to it.
 canDie :: Int -> Sim -> Bool
 canDie number sim =
   Set.null (simDead sim) && number `elem` Map.elems (simOwners sim) && number `notElem` Map.elems (simMoving sim)
 
--- | The new owner and the old know at once, the others within half a second.
+-- | Spreads the news: the new owner knows at once, the others within half a second.
 gossip :: Seconds -> Int -> Int -> Sim -> Sim
 gossip now slot owner sim =
   List.foldl' tell sim {simBeliefs = Map.adjust (Map.insert slot owner) owner (simBeliefs sim)} [number | number <- [1 .. 6], number /= owner]
@@ -230,7 +230,7 @@ gossip now slot owner sim =
       | Map.lookup slot (Map.findWithDefault Map.empty number (simBeliefs current)) == Just number = happen now (Hear number slot) current
       | otherwise = draw (0.01, 0.5) current (\delay -> schedule (now + delay) (Hear number slot))
 
--- | Hands an event to the topology and does what it says.
+-- | Gives an event to the topology and performs its actions.
 stepped :: Seconds -> Event -> Sim -> Sim
 stepped now event sim = schedule (max now (nextWake topology)) Wake (List.foldl' act sim {simTopology = topology} actions)
   where
@@ -262,7 +262,7 @@ numberOf endpoint = case [number | number <- [1 .. 6], node number == endpoint] 
   number : _ -> number
   [] -> 0
 
--- | Sends a command to where it is to go.
+-- | Sends a command to its target.
 attempt :: Seconds -> Int -> Seconds -> Course -> Target -> Sim -> Sim
 attempt now number began course target sim = case target of
   ToNode endpoint -> deliver Plainly endpoint
@@ -275,14 +275,14 @@ attempt now number began course target sim = case target of
 
     deliver sent endpoint
       | Set.member (numberOf endpoint) (simDead sim) = ended (Left (ConnectionError (ConnectionFailure NotSent endpoint (ConnectFailed "refused")))) sim
-      -- Cut off on the way there, or on the way back, while faults last.
+      -- While there are faults, a connection may break on the way there or on the way back.
       | now < calmFrom = chance 0.03 (ended (lost endpoint)) (chance 0.03 (ended (lost endpoint) . ran) (serve endpoint)) sim
       | otherwise = serve endpoint sim
       where
         ended result = soon now (Conclude number began course (Just endpoint) sent result)
         lost at = Left (ConnectionError (ConnectionFailure MaybeExecuted at ClosedByPeer))
         refuse text = ended (Left (ReplyError (serverErrorFromText text)))
-        -- Only if the server would have run it.
+        -- Only if the server would have run the command.
         ran current = if isServed (numberOf endpoint) then executed current else current
         executed current = current {simRuns = Map.insertWith (+) number 1 (simRuns current)}
         isServed at = Map.lookup slot (simOwners sim) == Just at && Map.notMember slot (simMoving sim)
@@ -301,7 +301,7 @@ attempt now number began course target sim = case target of
           where
             here = numberOf at
 
--- | What the client makes of a result.
+-- | Handles the result of an attempt as the client does.
 conclude :: Seconds -> Int -> Seconds -> Course -> Maybe Endpoint -> Sent -> Either Error () -> Sim -> Sim
 conclude now number began course endpoint sent result sim = case result of
   Right () -> finish (courseAttempts course + 1) (Right ()) sim

@@ -95,7 +95,7 @@ spec = describe "Redis.Internal.Routing.SlotMap" $ do
       slotMapNodes (slotMapFromClaims claims)
         === Set.fromList [node' | claim <- claims, Just primary <- [claimPrimary claim], node' <- primary : claimReplicas claim]
 
--- | The slots shared out among so many primaries.
+-- | The slots divided among this many primaries.
 partition :: Int -> Gen [Claim]
 partition count = pure [claim number | number <- [1 .. count]]
   where

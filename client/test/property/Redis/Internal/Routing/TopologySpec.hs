@@ -135,8 +135,8 @@ remembering = describe "a MOVED" $ do
         (after', _) = lastOr (asked, []) (replies 200.02 3 (stale second) asked)
     slotOwner (currentMap after') (slotAt 7) `shouldBe` Just (node 4)
 
--- Clients that began together must not ask together: over many seeds, most of the
--- range that chance may choose from is met, and nothing else.
+-- Clients that began together must not ask together: over many seeds, the delays cover most of the
+-- range that chance may choose from, and nothing outside it.
 spacing :: Spec
 spacing = describe "the time between two refreshes" $ do
   forM_ [(1, 1.01), (100, 2), (200, 3)] $ \(count, factor) ->
@@ -154,16 +154,17 @@ spacing = describe "the time between two refreshes" $ do
   where
     seeds = [1 .. 400]
     wanting = fst . step 100.02 (Triggered SawClusterDown)
-    -- Begun at 0.
+    -- This refresh began at 0.
     learnt count seed =
       fst (step 0.01 (Answered 1 (node 1) (Right (spread count))) (fst (step 0 Tick (newState settings (mkStdGen seed) 0))))
-    -- Begun at 100.
+    -- This refresh began at 100.
     refreshed count seed =
       let (asked, actions) = step 100 Tick (learnt count seed)
        in fst (lastOr (asked, []) (replies 100.01 2 [(endpoint, Right (spread count)) | endpoint <- waitingFor actions] asked))
     spread count = View {viewMap = slotMapFromClaims [claim [(slotAt number, slotAt number)] number | number <- [1 .. count]], viewEpoch = Nothing, viewGroup = Nothing}
 
--- | Between these, but for rounding, and near either end.
+-- | Whether all times lie between the two limits, apart from rounding, and some lie near either
+-- limit.
 spreadOver :: Seconds -> Seconds -> [Seconds] -> Bool
 spreadOver least most found =
   and [least - tiny <= time && time <= most + tiny | time <- found]
@@ -223,7 +224,7 @@ always = do
             LearntMoved slot endpoint -> slotOwner (currentMap state) slot /= Just endpoint
             _ -> True
           (cried, actions) = step time (Triggered trigger) state
-          -- Nobody answers any more; only time passes.
+          -- No node answers any more; only time passes.
           silence = take 40 (iterate (\(at, (now, _)) -> let at' = max at (nextWake now) in (at', step at' Tick now)) (time, (cried, actions)))
        in isNews ==> any (\(_, (_, done)) -> any (`isNewAsk` refreshInFlight state) (concatMap askIds done)) silence
   where
@@ -240,12 +241,12 @@ data Entry = Entry
     entryActions :: [Action]
   }
 
--- | What the world does next.
+-- | The next event of the world.
 data Move
   = Pass Seconds
   | Wake
   | Cry Trigger
-  | -- | Some node that was ever asked answers, perhaps long after.
+  | -- | A node that was asked at any time answers, perhaps long afterwards.
     Reply Int (Either Error View)
   deriving stock (Show)
 
@@ -268,7 +269,7 @@ play seed = go 0 [] (beginWith seed) . (Wake :)
          in Entry {entryTime = now', entryEvent = event, entryBefore = state, entryAfter = state', entryActions = actions} :
             go now' (take 12 (asked <> outstanding)) state' rest
 
--- | MOVEDs that a refresh begun before them has undone.
+-- | The MOVEDs that a refresh has undone although it began before them.
 undone :: [Entry] -> [(Seconds, Slot)]
 undone = go Map.empty Map.empty
   where
@@ -280,7 +281,7 @@ undone = go Map.empty Map.empty
             learnt = case entryEvent of
               Triggered (LearntMoved slot endpoint) -> Map.insert slot (endpoint, entryTime) moved
               _ -> moved
-            -- A refresh that ended here may correct what was learnt before it began.
+            -- A refresh that ends here may correct entries that were learnt before it began.
             mayCorrect = case refreshInFlight entryBefore of
               Just refreshId
                 | refreshInFlight entryAfter /= Just refreshId -> Map.findWithDefault 0 refreshId started'
@@ -318,7 +319,7 @@ nodesAfter known = \case
   AskNodes {} -> known
   AskSeeds {} -> known
   RefreshFailed _ -> known
-  -- A node that comes twice, or goes without having come.
+  -- A node that joins twice, or leaves without having joined.
   _ -> Set.singleton (UnixEndpoint "wrong")
 
 settings :: Settings
@@ -347,7 +348,7 @@ begin seeds = newState settings {settingsSeeds = seeds} (mkStdGen 1) 0
 beginWith :: Int -> State
 beginWith seed = newState settings {settingsSeeds = seedNodes} (mkStdGen seed) 0
 
--- | Has learnt at the start that one node serves everything.
+-- | A state that learnt at the start that this node serves everything.
 settledOn :: Int -> State
 settledOn number =
   fst (step 0.01 (Answered 1 (node 1) (Right (viewOf number))) (fst (step 0 Tick (begin (node 1 :| [])))))
@@ -368,7 +369,7 @@ chosen views = slotOwner (currentMap final) (slotAt 0)
     (asked, _) = step 0 Tick (begin (node 1 :| [node 2, node 3]))
     (final, _) = lastOr (asked, []) (replies 0.01 1 (zip (map node [1 ..]) (map Right views)) asked)
 
--- | Answers to a refresh, one after the other at one time.
+-- | The error of a server that refuses the credentials.
 denied :: Error
 denied = ConnectionError (ConnectionFailure NotSent (node 1) (HandshakeRefused (serverErrorFromText "WRONGPASS invalid username-password pair")))
 
@@ -416,7 +417,7 @@ anyTrigger =
   where
     fewSlots = slotAt <$> choose (0, 3)
 
--- | Few different ones, so that some agree.
+-- | Few different views, so that some agree.
 anyView :: Gen View
 anyView = View <$> slotMaps <*> oneof [pure Nothing, Just <$> choose (1, 3)] <*> pure Nothing
   where

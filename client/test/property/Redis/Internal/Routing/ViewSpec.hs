@@ -56,7 +56,7 @@ members = describe "of a group without sentinels" $ do
   it "a primary that comes back takes nothing back from the replica that was promoted" $ do
     let inUse2 = Believed {believedEpoch = Nothing, believedPrimary = Just (node 2), believedHistory = "two"}
     chosenOf inUse2 2 [memberView 1 1 "one" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
-    -- With new data of its own, after a restart.
+    -- The old primary has new data of its own after a restart.
     chosenOf inUse2 2 [memberView 1 1 "other" "", memberView 2 2 "two" "one"] `shouldBe` Just (node 2)
 
   it "a stranger is not believed while the primary in use leads to itself" $
@@ -100,7 +100,7 @@ asking = describe "asked for" $ do
     published actions `shouldBe` [Just (node 1)]
 
   it "is asked of the sentinels that the sentinels name, then of those that are configured" $ do
-    -- The second of those that are configured has gone.
+    -- The second configured sentinel is no longer named by the others.
     let known = answeredBySentinels [(101, sentinelView 101 (Just 1) 1)]
         (again, actions) = step 10 (Triggered SentinelsStirred) known
         (half, _) = step 10 (Answered 2 (node 101) (Left ClientClosed)) again
@@ -153,7 +153,7 @@ asking = describe "asked for" $ do
       AskNodes {} -> [()]
       _ -> []
 
--- | After the first refresh, which these sentinels answered at once, and no others.
+-- | The state after the first refresh, which only these sentinels answered, at once.
 answeredBySentinels :: [(Int, View)] -> State
 answeredBySentinels answers = fst (step 0.12 Tick (foldl answer (fst (step 0 Tick (beginAs OfSentinels))) answers))
   where
@@ -182,12 +182,13 @@ beginAs rule =
 fromSentinel :: Gen View
 fromSentinel = sentinelView <$> choose (101, 105) <*> (Just <$> choose (0, 4)) <*> choose (1, 3)
 
--- | What a sentinel says: the epoch and the primary.
+-- | The view of a sentinel with this epoch and primary.
 sentinelView :: Int -> Maybe Int -> Int -> View
 sentinelView asked epoch primary =
   (memberView asked primary "" "") {viewEpoch = epoch}
 
--- | Who was asked, to whom that leads, and whose data those are.
+-- | The view of a server: the server that was asked, the primary to which it leads, and that
+-- primary's history and earlier history.
 memberView :: Int -> Int -> ByteString -> ByteString -> View
 memberView asked primary history historyBefore =
   View

@@ -1,7 +1,8 @@
--- | Walks over a cluster in which slots move, key by key and whole, nodes fail over, restart
--- and are gone, in any order: every key that is there throughout is told.
+-- | Walks over a cluster in which slots move, key by key or whole, and nodes fail over and restart,
+-- in any order. A walk must report every key that exists throughout.
 --
--- The model keeps where each key is. A process gives cursors that mean something else to
+-- The model records where each key is. A process gives cursors that mean something different to
+-- every other process, and a replica reports no keys, which is the worst that it may do.
 -- every other, and a replica tells nothing, which is the worst that it may do.
 module Redis.Internal.Routing.WalkSpec (spec) where
 
@@ -45,25 +46,25 @@ spec = describe "Redis.Internal.Routing.Walk" $ do
           spoilt = [Char8.take 40 written <> Char8.pack text <> Char8.drop 44 written, Char8.pack text, Char8.drop 1 written, Char8.init written]
        in conjoin [maybe (property True) (\position -> positionFromText (positionText position) === Just position) (positionFromText bytes) | bytes <- spoilt]
 
--- | What may happen; numbers are taken modulo what there is.
+-- | The possible events. Numbers are taken modulo the number of choices.
 data Happening
-  = -- | The oldest thing that was asked is answered, or that of another node.
+  = -- | A node answers the oldest question, or another node answers its question.
     Answered Int
-  | -- | The walk is written down, and another process goes on.
+  | -- | The walk's position is written down, and another process goes on from it.
     Resumed
   | -- | A slot is marked to move.
     Marked Int Int
-  | -- | A key of a slot that is marked moves.
+  | -- | A key of a marked slot moves.
     KeyMoved Int
-  | -- | A slot that is marked, and empty at its source, is given over.
+  | -- | A marked slot that is empty at its source goes to its target.
     GivenOver Int
-  | -- | The mark is taken back, of which no key has moved.
+  | -- | The mark of a slot of which no key has moved is removed.
     TakenBack Int
-  | -- | A slot moves whole.
+  | -- | A slot moves as a whole.
     Moved Int Int
-  | -- | The replica of a shard takes over; the primary is its replica then.
+  | -- | The replica of a shard takes over, and the primary becomes its replica.
     FailedOver Int
-  | -- | A node has restarted, and has its keys.
+  | -- | A node has restarted and has kept its keys.
     Restarted Int
   deriving stock (Eq, Show)
 
@@ -84,7 +85,8 @@ happening =
 -- | A key: its slot and its number.
 type Key = (Int, Int)
 
--- | A slot that moves from shard to shard. Those from here on stay where they are.
+-- | The number of slots that move from shard to shard. Slots from this number on stay where they
+-- are.
 movable :: Int
 movable = 3
 
@@ -92,17 +94,17 @@ allKeys :: Set Key
 allKeys = Set.fromList [(slot, number) | slot <- [0 .. movable + 2], number <- [1 .. 4]]
 
 data World = World
-  { -- | The slots' shards.
+  { -- | The shard of each slot.
     worldOwners :: Map Int Int,
-    -- | Slots that are on their way to another shard.
+    -- | The slots that are on their way to another shard.
     worldMarks :: Map Int Int,
     worldPlaces :: Map Key Int,
-    -- | Of each shard which of its two nodes is the primary, and its epoch.
+    -- | For each shard, which of its two nodes is the primary, and its epoch.
     worldPrimaries :: Map Int (Int, Int),
-    -- | How often a node has restarted.
+    -- | How often each node has restarted.
     worldRuns :: Map Int Int,
     worldWalk :: KeysWalk,
-    -- | What was asked of which node, and not answered, the oldest first.
+    -- | The unanswered questions with their nodes, the oldest first.
     worldAsked :: [(Int, Telling, Errand)],
     worldTold :: Set Key,
     worldTimes :: Map Key Int
@@ -111,7 +113,7 @@ data World = World
 shards :: [Int]
 shards = [0, 1, 2]
 
--- | Nodes of a shard: its number, and that and ten.
+-- | The nodes of a shard: its number, and its number plus ten.
 nodesOf :: Int -> [Int]
 nodesOf shard = [shard, shard + 10]
 
@@ -141,13 +143,13 @@ isPrimary world number = primaryOf world (shardOf number) == number
 ownerIn :: World -> Int -> Int
 ownerIn world slot = fromMaybe (homeOf slot) (Map.lookup slot (worldOwners world))
 
--- | Who owns a slot at first. In long stretches, but for those that have keys.
+-- | The shard that owns a slot at first: long ranges, except for the slots that have keys.
 homeOf :: Int -> Int
 homeOf slot
   | slot < movable + 3 = slot `mod` 3
   | otherwise = slot `div` 6000
 
--- | Those of the slots that never move, of each shard.
+-- | For each shard, its slots that never move.
 fixed :: Map Int IntSet.IntSet
 fixed = Map.fromList [(shard, IntSet.fromDistinctAscList [slot | slot <- [movable .. 16383], homeOf slot == shard]) | shard <- shards]
 
@@ -181,7 +183,7 @@ happens event world = case event of
   where
     keysAt place slot = [key | (key, at) <- Map.toList (worldPlaces world), fst key == slot, at == place]
     highest = maximum (map snd (Map.elems (worldPrimaries world)))
-    -- Who takes a slot has the highest epoch, or takes a higher one.
+    -- The new owner of a slot must have the highest epoch, or takes a higher one.
     owns target slot changed =
       changed
         { worldOwners = Map.insert slot target (worldOwners changed),
@@ -193,7 +195,7 @@ pick n list = case drop (n `mod` length list) list of
   one : _ -> one
   [] -> error "nothing to pick from"
 
--- | The driver: an answer, or a round of looks when nothing is asked.
+-- | The driver: an answer, or a round of looks if no question is open.
 answered :: Int -> World -> World
 answered n world = case worldAsked world of
   []
@@ -226,8 +228,8 @@ answered n world = case worldAsked world of
           worldAsked = others <> [(number, fromMaybe (tellingOf (node number) walk) telling, next) | Just next <- [errand]]
         }
 
--- | A process tells its keys in an order of its own, one at a time, and begins again or
--- skips some for whoever brings a cursor of another.
+-- | A page of a process's keys. Each process has an order of its own, and gives one group of keys
+-- at a time. A cursor from another process makes it begin again or skip some keys.
 pageOf :: World -> Int -> Char8.ByteString -> ([Key], Maybe Char8.ByteString)
 pageOf world number cursor
   | not (isPrimary world number) = ([], Nothing)
@@ -255,7 +257,7 @@ lookOf world number =
     name = Char8.pack . show
     nameOf = name . primaryOf world
 
--- | Nothing happens any more but the walk. What is half moved stays so.
+-- | Lets only the walk go on. Slots that are half moved stay so.
 calm :: World -> World
 calm = go (1000 :: Int)
   where

@@ -4,7 +4,7 @@ import Data.ByteString.Char8 qualified as Char8
 import Redis.Internal.Command.Sha1
 import Test.Hspec
 
--- | The vectors of FIPS 180.
+-- | The test vectors of FIPS 180.
 spec :: Spec
 spec =
   describe "Redis.Internal.Command.Sha1" $

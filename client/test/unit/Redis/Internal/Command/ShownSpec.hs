@@ -1,4 +1,4 @@
--- | Commands as a person sees them: without their secrets.
+-- | Commands as they are shown to people: without their secrets.
 module Redis.Internal.Command.ShownSpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -42,7 +42,7 @@ spec = describe "A command that is shown" $ do
   where
     lower char = if isAsciiUpper char then toEnum (fromEnum char + 32) else char
 
--- | Letters that stand nowhere else in the commands.
+-- | Letters that occur nowhere else in the commands.
 password :: Gen ByteString
 password = Char8.pack . ("Zq" <>) <$> vectorOf 8 (elements ['0' .. '9'])
 

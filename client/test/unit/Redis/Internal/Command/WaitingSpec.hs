@@ -1,4 +1,4 @@
--- | What is left of a blocking command's time.
+-- | The rest of a blocking command's time.
 module Redis.Internal.Command.WaitingSpec (spec) where
 
 import Data.List.NonEmpty (NonEmpty ((:|)))

@@ -147,7 +147,8 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
   it "never makes a timeout one for ever" $
     mapM_
       ( \entry -> do
-          -- In seconds, servers before 7.0.8 take a millisecond for none.
+          -- In commands with a timeout in seconds, servers before 7.0.8 take one millisecond for no
+          -- timeout.
           let least = if entryName entry `elem` ["WAIT", "WAITAOF", "XREAD", "XREADGROUP"] then 0.001 else 0.002
           (withTimeout entry 0 (blockingExample (entryName entry)) >>= entryBlocks entry) `shouldBe` Just (Just least)
       )
@@ -204,13 +205,13 @@ spec = describe "Redis.Internal.Protocol.CommandTable" $ do
       (entryContainer <$> describedAs ["FOREIGN"] container) `shouldBe` Just True
     it "but nothing of a subcommand that the server does not name" $ do
       describedAs ["FOREIGN", "NOSUCH"] container `shouldBe` Nothing
-      -- A server before 7.0 names none.
+      -- A server before 7.0 lists no subcommands.
       describedAs ["CLIENT", "NOTYETINVENTED"] (old "client" (-2) 0 0 0 ["admin"]) `shouldBe` Nothing
 
 blocks :: ByteString -> Maybe (Maybe Double)
 blocks line = lookupCommand (Char8.words line) >>= (`entryBlocks` Char8.words line)
 
--- | The command with a timeout of two seconds.
+-- | An example of a blocking command, with a timeout of two seconds.
 blockingExample :: ByteString -> [ByteString]
 blockingExample name
   | name `elem` ["WAIT", "WAITAOF"] = [name, "1", "2000"]
@@ -229,26 +230,26 @@ golden =
     "DBSIZE 1 r fast,keyspace,read all_shards:agg_sum",
     "SLOWLOG|GET -2 - admin,dangerous,slow all_nodes",
     "VADD -1 - - - i1:r0,1,0",
-    -- The older server says all_succeeded.
+    -- The older server gives all_succeeded.
     "LATENCY|RESET -2 - admin,dangerous,slow all_nodes:agg_sum",
-    -- The older server has none.
+    -- The older server gives no policy.
     "ACL|SETUSER -3 - admin,dangerous,slow all_nodes:all_succeeded",
-    -- The older server splits it.
+    -- The older server splits the command.
     "MSETNX -3 - slow,string,write - i1:r-1,2,0",
-    -- The older server does not call it blocking.
+    -- The older server does not call the command blocking.
     "WAIT 3 b blocking,connection,slow all_shards:agg_min"
   ]
 
 withoutPolicies :: CommandEntry -> CommandEntry
 withoutPolicies entry = entry {entryRequestPolicy = Nothing, entryResponsePolicy = Nothing}
 
--- | As servers before 7.0 describe a command.
+-- | The description of a command by servers before 7.0.
 old :: ByteString -> Int -> Int -> Int -> Int -> [ByteString] -> Value
 old name arity first lastKey step flags = case older name arity first lastKey step flags of
   Array parts -> Array (parts <> [Array (map SimpleString (categoriesOf name))])
   other -> other
 
--- | As servers before 6.0 do.
+-- | The description of a command by servers before 6.0.
 older :: ByteString -> Int -> Int -> Int -> Int -> [ByteString] -> Value
 older name arity first lastKey step flags =
   Array
@@ -298,7 +299,7 @@ dbsize = describing "dbsize" 1 ["readonly", "fast"] ["response_policy:agg_sum", 
 newPolicies :: Value
 newPolicies = describing "dbsize" 1 ["readonly"] ["request_policy:some_nodes", "response_policy:agg_median"] [] []
 
--- | Of a module, with one subcommand, which is like DBSIZE.
+-- | A command of a module, with one subcommand that is like DBSIZE.
 container :: Value
 container = describing "foreign" (-2) [] [] [] [subcommand]
   where

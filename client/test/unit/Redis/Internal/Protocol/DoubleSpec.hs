@@ -42,6 +42,6 @@ pointed whole digits = case splitAt whole digits of
   (left, "") -> left
   (left, right) -> left <> "." <> right
 
--- | So many of the digits stand behind the point.
+-- | The number with these digits, of which this many stand behind the point.
 exactly :: String -> Int -> Double
 exactly digits behind = fromRational (fromInteger (foldl (\sum' digit -> sum' * 10 + toInteger (fromEnum digit - 48)) 0 digits) / 10 ^ behind)

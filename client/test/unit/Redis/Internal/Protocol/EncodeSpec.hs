@@ -67,7 +67,7 @@ spec = describe "Redis.Internal.Protocol.Encode" $ do
       requestBytes (requestInline line) === line <> "\r\n"
         .&&. requestSize (requestInline line) === ByteString.length line + 2
 
--- | Requests with a prepared name of one word and of two, and what their words are.
+-- | Requests with a prepared name of one word and of two, each with its words.
 prepared :: [ByteString] -> [(Request, [ByteString])]
 prepared others =
   [ (encoded, nameWords <> given)

@@ -53,7 +53,7 @@ keysSentence :: [ByteString] -> [ByteString] -> String
 keysSentence command keys =
   "finds in " <> Char8.unpack (Char8.unwords command) <> " the keys [" <> Char8.unpack (Char8.unwords keys) <> "]"
 
--- | Words that make key specifications work, in any order.
+-- | Words that matter to key specifications, in any order.
 anyWords :: Gen [ByteString]
 anyWords = do
   name <- elements (map entryName allCommands)
@@ -145,7 +145,7 @@ vectors =
       ("RESTORE k 0 p", "k"),
       ("VADD k VALUES 1 1 e", "k"),
       ("GETEX k EX 1", "k"),
-      -- Too short for any server: nothing to route by, and nothing to ask.
+      -- Too short for any server: there is no key to route by, and the client need not ask.
       ("GET", ""),
       ("EVAL s", ""),
       ("MSET a", "")

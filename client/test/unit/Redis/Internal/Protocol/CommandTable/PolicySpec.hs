@@ -1,5 +1,5 @@
--- | The decisions over every command of the table, as one can read them. A command
--- that a server adds has to be decided here.
+-- | The decisions about every command of the table, in readable form. Each command that a new
+-- server version adds needs a decision here.
 module Redis.Internal.Protocol.CommandTable.PolicySpec (spec) where
 
 import Data.ByteString (ByteString)
@@ -87,7 +87,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
       `shouldBe` questions
 
   it "splits these, and no others, by slots" $
-    -- The keys of MSETEX are counted, and options follow them.
+    -- MSETEX is not split, because it counts its keys and has options after them.
     [(entryName entry, step) | entry <- allCommands, Just step <- [splitStep entry]]
       `shouldBe` [("DEL", 1), ("EXISTS", 1), ("MGET", 1), ("MSET", 2), ("TOUCH", 1), ("UNLINK", 1)]
 
@@ -147,7 +147,7 @@ listed title = maybe [] Set.toList (lookup title handLists)
 lookup' :: ByteString -> Maybe CommandEntry
 lookup' name = lookupCommand (Char8.split '|' name)
 
--- | Of a module, without keys.
+-- | A command of a module, without keys.
 foreignEntry :: CommandEntry
 foreignEntry =
   CommandEntry
@@ -162,7 +162,7 @@ foreignEntry =
       entryKeySpecs = []
     }
 
--- | Every command without keys, by who answers it.
+-- | Every command without keys, by the nodes that answer it.
 answerers :: [(Answerer, [ByteString])]
 answerers =
   [ ( AnyNodeAnswers,
@@ -190,16 +190,18 @@ answerers =
     ),
     ( OneNodesOwn,
       Set.toList . Set.fromList $
-        -- Those that change their connection: their caller holds it, so it has a node.
+        -- Commands that change their connection: the caller holds that connection, so it has a
+        -- node.
         filter (maybe False (null . entryKeySpecs) . lookup') connectionChanging
-          -- No policy, and the state of a node.
+          -- Commands without a policy, about the state of a node.
           <> Char8.words
             "ACL|DRYRUN ACL|GETUSER ACL|LIST ACL|LOAD ACL|LOG ACL|USERS BGREWRITEAOF BGSAVE CLIENT|GETREDIR CLIENT|ID \
             \CLIENT|INFO CLIENT|KILL CLIENT|LIST CLIENT|PAUSE CLIENT|TRACKINGINFO CLIENT|UNBLOCK CLIENT|UNPAUSE \
             \CONFIG|GET DEBUG FAILOVER FUNCTION|DUMP FUNCTION|LIST LASTSAVE MODULE|LIST MODULE|LOAD MODULE|LOADEX \
             \MODULE|UNLOAD PFSELFTEST PUBSUB|CHANNELS PUBSUB|NUMPAT PUBSUB|NUMSUB PUBSUB|SHARDCHANNELS \
             \PUBSUB|SHARDNUMSUB REPLICAOF ROLE SAVE SCRIPT|SHOW SHUTDOWN SLAVEOF SWAPDB TIME"
-          -- No policy, and a node's own part in the cluster, or its own view of it.
+          -- Commands without a policy, about a node's own part in the cluster, or its own view of
+          -- it.
           <> Char8.words
             "CLUSTER|ADDSLOTS CLUSTER|ADDSLOTSRANGE CLUSTER|BUMPEPOCH CLUSTER|CANCELSLOTMIGRATIONS \
             \CLUSTER|COUNT-FAILURE-REPORTS CLUSTER|COUNTKEYSINSLOT CLUSTER|DELSLOTS CLUSTER|DELSLOTSRANGE \
@@ -207,7 +209,7 @@ answerers =
             \CLUSTER|GETSLOTMIGRATIONS CLUSTER|INFO CLUSTER|LINKS CLUSTER|MEET CLUSTER|MIGRATESLOTS CLUSTER|MYID \
             \CLUSTER|MYSHARDID CLUSTER|NODES CLUSTER|REPLICAS CLUSTER|REPLICATE CLUSTER|RESET CLUSTER|SAVECONFIG \
             \CLUSTER|SET-CONFIG-EPOCH CLUSTER|SETSLOT CLUSTER|SLAVES"
-          -- A special policy: reports that no rule makes one of, and the walk.
+          -- Commands with a special policy: reports that no rule can merge, and the walk.
           <> Char8.words
             "FUNCTION|STATS INFO LATENCY|DOCTOR LATENCY|GRAPH LATENCY|HISTOGRAM LATENCY|HISTORY LATENCY|LATEST \
             \MEMORY|DOCTOR MEMORY|MALLOC-STATS MEMORY|STATS SCAN"
@@ -222,7 +224,7 @@ connectionChanging =
     \PUNSUBSCRIBE QUIT READONLY READWRITE REPLCONF RESET SCRIPT|DEBUG SELECT SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE SYNC \
     \UNSUBSCRIBE UNWATCH WAIT WAITAOF WATCH"
 
--- | Sent again without asking, because they change nothing.
+-- | Commands that the client may send again without permission, because they change nothing.
 questions :: [ByteString]
 questions =
   Char8.words
