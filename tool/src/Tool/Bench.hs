@@ -9,11 +9,13 @@ import Data.Foldable (for_)
 import Data.Maybe (fromMaybe)
 import Data.Text (Text)
 import Data.Text qualified as Text
+import GHC.Conc (getNumCapabilities)
 import System.Directory (getTemporaryDirectory)
 import System.Exit (ExitCode (..))
 import System.IO (hPutStrLn, stderr, stdout)
 import Tool.Bench.Disk (probeDisk)
 import Tool.Bench.Document
+import Tool.Bench.Driver (lanes)
 import Tool.Bench.Environment (manifest)
 import Tool.Bench.Private (PrivateOptions (..), withPrivate)
 import Tool.Bench.Progress (newProgress)
@@ -54,9 +56,10 @@ once :: BenchOptions -> IO ExitCode
 once options = withOutputs (benchOutputs options) $ \write -> do
   progress <- newProgress
   takeAllCores
-  found <- withTargetOf (benchConnection options) $ \target ->
-    either invalidRun pure (chosenWorkloads (targetIsCluster target) (benchWorkload options) load)
-      >>= traverse (runsOf progress target)
+  threads <- lanes load <$> getNumCapabilities
+  found <- withTargetOf (benchConnection options) $ \target -> do
+    let chosen = chosenWorkloads (targetIsCluster target) threads (benchWorkload options) load
+    either invalidRun pure chosen >>= traverse (runsOf progress target)
   disk <- if planBrief (loadPlan load) then pure Nothing else getTemporaryDirectory >>= probeDisk
   let results = concatMap fst found
       introduction = concatMap (concatMap details . take 1 . fst) found

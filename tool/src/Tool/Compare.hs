@@ -2,9 +2,12 @@
 --
 -- A cell is a run that both documents have under the same name. The comparison uses one number for
 -- each iteration. A run of a single iteration is cut into its seconds instead, with a note, because
--- neighbouring seconds are not independent. A difference is significant if the 95 % intervals of
--- the means have no point in common and the rank test gives p < 0.05 as well. With fewer than four
--- iterations on each side no rank test can give that, and Welch's test replaces it.
+-- neighbouring seconds are not independent. Processor time, memory and misses are known only of a
+-- whole window: a single one decides nothing about them.
+--
+-- A difference is significant if the 95 % intervals of the means have no point in common and the
+-- rank test gives p < 0.05 as well. With fewer than four iterations on each side no rank test can
+-- give that, and Welch's test replaces it.
 module Tool.Compare
   ( Comparison (..),
     Cell (..),
@@ -210,18 +213,25 @@ whole metric run = case metric of
   Misses -> fromIntegral (runMisses run)
   _ -> ofLatencies metric (runLatencies run)
 
--- The values of all iterations. For a single iteration: of each of its seconds.
+-- The values of all iterations. For a single iteration: of each of its seconds, if they are known.
 parts :: Metric -> Run -> [Double]
-parts metric run = case runIterations run of
-  [one] | length (iterationSeries one) >= 5 -> map slicePart (iterationSeries one)
-  several -> map part several
+parts metric run = case (runIterations run, slicePart metric) of
+  ([one], Just ofSlice) | length (iterationSeries one) >= 5 -> map ofSlice (iterationSeries one)
+  (several, _) -> map part several
   where
     part iteration = whole metric run {runIterations = [iteration]}
-    slicePart slice = case metric of
-      Throughput -> fromIntegral (sliceOps slice) / max 1e-9 (sliceSpan slice)
-      Errors -> fromIntegral (sum [sliceErrors stats | stats <- Map.elems (sliceCommands slice)])
-      _ | metric `elem` [Cpu, MemoryPeak, Misses] -> whole metric run
-      _ -> ofLatencies metric (foldMap latencies (sliceCommands slice))
+
+-- The value of a slice. 'Nothing' if only that of the window is known: repeated for each slice, it
+-- would look like many measurements without any spread.
+slicePart :: Metric -> Maybe (Slice -> Double)
+slicePart = \case
+  Throughput -> Just (\slice -> fromIntegral (sliceOps slice) / max 1e-9 (sliceSpan slice))
+  Errors -> Just (fromIntegral . sum . fmap sliceErrors . sliceCommands)
+  Cpu -> Nothing
+  MemoryPeak -> Nothing
+  Misses -> Nothing
+  latency -> Just (ofLatencies latency . foldMap latencies . sliceCommands)
+  where
     latencies stats = fromMaybe (sliceService stats) (sliceResponse stats)
 
 ofLatencies :: Metric -> Histogram -> Double

@@ -31,7 +31,8 @@ module Tool.Connect
     nodeCpu,
     serverKeys,
     randomKeys,
-    replicaKeys,
+    replicasBehind,
+    behind,
     serverMisses,
     serverVersion,
   )
@@ -381,12 +382,28 @@ randomKeys target = withTarget quiet target $ \client -> do
   drawn <- each Primaries client Commands.randomkey
   maybe (unavailable "a node has no keys") pure (sequence (Map.elems drawn))
 
--- | The number of keys on each replica; none if reads do not go to replicas.
-replicaKeys :: Target -> IO [Int]
-replicaKeys target
-  | readsReplicas target = withTarget quiet target $ \client ->
-    map fromIntegral . Map.elems <$> each Replicas client Commands.dbsize
+-- | The number of keys on each replica that has fewer than its primary, and on that primary. None
+-- if reads do not go to replicas.
+replicasBehind :: Target -> IO [(Int, Int)]
+replicasBehind target
+  | readsReplicas target = withTarget quiet target $ \client -> do
+    -- In this order: a key that expires in between is missing on the primary first.
+    copies <- each Replicas client Commands.dbsize
+    held <- each Primaries client Commands.dbsize
+    nodes <- Redis.clientNodes client
+    pure (behind nodes (fromIntegral <$> held) (fromIntegral <$> copies))
   | otherwise = pure []
+
+-- | Like 'replicasBehind', from the known nodes, the number of keys on each primary, and the number
+-- on each replica. A replica without a number counts as empty.
+behind :: [ClientNode] -> Map Endpoint Int -> Map Endpoint Int -> [(Int, Int)]
+behind nodes held copies =
+  [ (copied, wanted)
+    | ClientNode {clientNodeEndpoint, clientNodeRole = ReplicaNode primary} <- nodes,
+      let copied = Map.findWithDefault 0 clientNodeEndpoint copies,
+      Just wanted <- [Map.lookup primary held],
+      copied < wanted
+  ]
 
 -- | How many look-ups found no key since the servers started.
 serverMisses :: Target -> IO Int

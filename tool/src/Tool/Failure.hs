@@ -97,7 +97,7 @@ ioError' problem = maybe id (\file -> ((file <> ": ") <>)) (ioeGetFileName probl
       | isFullError problem = "the disk is full"
       | isAlreadyInUseError problem = "in use"
       | ioeGetErrorType problem == InappropriateType = "is a directory"
-      | ioeGetErrorType problem == ResourceVanished = "nobody reads it any more"
+      | ioeGetErrorType problem == ResourceVanished = "its reader has closed it"
       | otherwise = ioeGetErrorString problem
 
 -- | The exit code of a comparison or a gate that failed.

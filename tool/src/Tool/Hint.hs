@@ -68,5 +68,5 @@ hintFor tls problem
         -- An alert by which TLS refuses.
         || said
           == Redis.renderCause
-            (Redis.TlsFailed "the server wants TLS on this port: rediss:// or setTls")
+            (Redis.TlsFailed "the server expects TLS on this port: use rediss:// or setTls")
     like cause said = takeWhile (/= '(') (Redis.renderCause cause) `isPrefixOf` said

@@ -241,7 +241,7 @@ program =
     exitCodes =
       "Exit codes: 0 well; 1 a rule of --fail-if was broken; 2 bad options, or a run that"
         <> " counted errors, misses or other commands than the server; 3 the server"
-        <> " or a program that is needed cannot be had."
+        <> " or a program that is needed is not available."
 
 helpOption :: Parser (a -> a)
 helpOption = abortOption (ShowHelpText Nothing) (long "help" <> help "Show this text")

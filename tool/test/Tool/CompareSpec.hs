@@ -18,8 +18,8 @@ import Tool.Compare.Rule
 import Tool.Compare.Show
 import WellFormed
 
--- | A run whose iterations answered so many commands in two seconds each, all
--- of which took so many nanoseconds.
+-- | A run whose iterations each answered this many commands in two seconds, all with this latency
+-- in nanoseconds.
 running :: Text.Text -> [(Int, Int)] -> Run
 running name windows =
   sample
@@ -65,6 +65,26 @@ spec = do
         run : _ -> do
           verdictOf Throughput run run `shouldBe` Same
           fmap cellNotes (cellOf run run) `shouldSatisfy` maybe False (any ("seconds are compared" `Text.isInfixOf`))
+        [] -> expectationFailure "no run"
+
+    it "decides nothing of one window each about what only whole windows tell" $
+      case documentRuns richDocument of
+        run : _ -> do
+          let single change = run {runIterations = map change (take 1 (runIterations run))}
+              earlier = single id
+              later =
+                single $ \window ->
+                  window
+                    { iterationCpu = 1.01 * iterationCpu window,
+                      iterationMemory = (iterationMemory window) {memoryPeakResident = 4},
+                      iterationCommands = fmap (\stats -> stats {commandMisses = 1}) (iterationCommands window),
+                      iterationSeries = [slice {sliceSpan = 2 * sliceSpan slice} | slice <- iterationSeries window]
+                    }
+          map (length . iterationSeries) (runIterations earlier) `shouldBe` [20]
+          map (\metric -> verdictOf metric earlier later) [Cpu, MemoryPeak, Misses] `shouldBe` [Unclear, Unclear, Unclear]
+          map (changeP . changeOf earlier later) [Cpu, MemoryPeak, Misses] `shouldBe` [Nothing, Nothing, Nothing]
+          -- Slices tell the throughput, which is half as much.
+          verdictOf Throughput earlier later `shouldBe` Worse
         [] -> expectationFailure "no run"
 
     it "pairs runs by name, and says which are alone" $ do

@@ -15,7 +15,7 @@ spec = describe "a hint about TLS" $ do
 
   it "is given where plain text is hung up on" $ do
     hintFor False (exhausted [broken, broken]) `shouldBe` Just "is this a port with TLS? Then say --tls (in a URL, rediss://)"
-    map (isJust . hintFor False) [exhausted [ClosedByPeer], exhausted [TlsFailed "the server wants TLS on this port: rediss:// or setTls"], unreached [broken], ConnectionError (ConnectionFailure NotSent place ClosedByPeer)]
+    map (isJust . hintFor False) [exhausted [ClosedByPeer], exhausted [TlsFailed "the server expects TLS on this port: use rediss:// or setTls"], unreached [broken], ConnectionError (ConnectionFailure NotSent place ClosedByPeer)]
       `shouldBe` [True, True, True, True]
 
   it "is not given where something else was seen" $ do

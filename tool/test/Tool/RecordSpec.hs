@@ -128,7 +128,7 @@ spec = describe "bench record" $ do
     it "that it hangs up" $
       refuses good {mannerMonitor = ""} ": the server closed the connection"
     it "that it is no such server" $
-      refuses good {mannerMonitor = "HTTP/1.1 400 Bad Request\r\n\r\n"} ": it does not speak as Redis does: \"HTTP/1.1 400"
+      refuses good {mannerMonitor = "HTTP/1.1 400 Bad Request\r\n\r\n"} ": it does not speak the Redis protocol: \"HTTP/1.1 400"
     it "that it does not let its MONITOR be tried" $
       refuses good {mannerShows = const Nothing, mannerAnswers = const "-NOPERM this user has no permissions\r\n"} "refuses ECHO"
 

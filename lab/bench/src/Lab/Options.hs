@@ -116,7 +116,7 @@ program =
     exitCodes =
       "Exit codes: 0 well; 1 a row missed what it must reach, or a test differs; 2 bad options, or a run that"
         <> " counted errors, misses or other commands than the server; 3 the server"
-        <> " or a program that is needed cannot be had."
+        <> " or a program that is needed is not available."
 
 gateOrRender :: Bool -> GateOptions -> [FilePath] -> Either String Mode
 gateOrRender rendered options files

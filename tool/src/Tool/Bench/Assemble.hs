@@ -196,7 +196,7 @@ assemble assembly = (iteration, notes)
                <> " s"
              | Just settled <- [driveSettled found]
            ]
-        <> [ "the rate at the begin of the window was not that of the rest: \
+        <> [ "the rate at the begin of the window differed from the rest: \
              \a longer warm-up would help"
              | trustSteady trust == Just False
            ]

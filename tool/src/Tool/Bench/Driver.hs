@@ -46,7 +46,7 @@ import Tool.Bench.Usage (Usage, usage, usedSince)
 import Tool.Bench.Window
 import Tool.Bench.Workload (Workload, kinds, newStream)
 import Tool.Options.Bench (LoadOptions (..))
-import Tool.Options.Load (Plan (..), Warmup (..), planArrivals)
+import Tool.Options.Load (Plan (..), Warmup (..), planArrivals, planIsOpen)
 import Tool.Span (nanosIn, secondsIn)
 
 -- | What a drive needs.
@@ -83,9 +83,9 @@ data Drive = Drive
 -- | How many threads send, on this number of capabilities. In an open loop one per capability is
 -- enough.
 lanes :: LoadOptions -> Int -> Int
-lanes load capabilities = case planArrivals (loadPlan load) of
-  Just _ -> min (loadThreads load) capabilities
-  Nothing -> loadThreads load
+lanes load capabilities
+  | planIsOpen (loadPlan load) = min (loadThreads load) capabilities
+  | otherwise = loadThreads load
 
 -- | Runs the load for warm-up and window. Blocks until every command that was sent has its reply or
 -- its error.

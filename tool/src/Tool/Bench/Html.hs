@@ -127,7 +127,7 @@ headline = \case
       shown invalid
         <> " of "
         <> shown (length runs)
-        <> " runs must not be used; why is said below."
+        <> " runs must not be used, for the reasons below."
     | [run] <- runs ->
       Text.concat
         [ Text.pack (thousands (round (runRate run))),

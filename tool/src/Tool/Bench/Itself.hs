@@ -47,7 +47,7 @@ runItself cores arguments runtime = withSystemTempDirectory "redis-client-run" $
         "a run ended with " <> number code <> ": "
           <> case reverse (lines (problem <> output)) of
             line : _ -> line
-            [] -> "it says nothing"
+            [] -> "it printed nothing"
   where
     withRuntime = if null runtime then [] else ["+RTS"] <> runtime <> ["-RTS"]
     number = \case

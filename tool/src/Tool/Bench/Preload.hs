@@ -7,7 +7,7 @@ module Tool.Bench.Preload
 where
 
 import Control.Exception (displayException, throwIO, try)
-import Control.Monad (forM, forM_, when)
+import Control.Monad (forM, forM_)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Text qualified as Text
@@ -20,12 +20,12 @@ import Tool.Bench.Cpu (Nanos, monotonic)
 import Tool.Bench.Sleep (sleepUntil)
 import Tool.Bench.Workload (Outcome (..), Workload, workloadSteps)
 import Tool.Bench.Workload.Ground (Step (..), StepPlace (..))
-import Tool.Connect (Target, primaries, replicaKeys, serverKeys)
+import Tool.Connect (Target, primaries, replicasBehind, serverKeys)
 import Tool.Failure (invalidRun)
 
 -- | Runs the workload's steps, and checks that the servers hold the keys. Returns the counts of the
 -- commands that it sent. Ends the run if a step fails or keys are missing. Where reads go to
--- replicas, blocks until the replicas have the keys too, for at most ten seconds.
+-- replicas, blocks until every replica has as many keys as its primary, for at most ten seconds.
 preload :: Target -> Client -> Workload -> IO CommandCounts
 preload target client workload = do
   sent <- traverse (prepare client) steps
@@ -36,24 +36,22 @@ preload target client workload = do
         invalidRun $
           "the server holds " <> show held <> " keys after a preload of " <> show wanted
             <> ": does it evict?"
-      | otherwise -> monotonic >>= replicated held . (+ 10000000000)
+      | otherwise -> monotonic >>= replicated . (+ 10000000000)
     Left _ -> pure ()
   pure (mconcat sent)
   where
-    replicated :: Int -> Nanos -> IO ()
-    replicated held latest = do
-      copies <- replicaKeys target
+    replicated :: Nanos -> IO ()
+    replicated latest = do
+      late <- replicasBehind target
       now <- monotonic
-      when (not (null copies) && sum copies < held) $
-        if now > latest
-          then
-            invalidRun
-              ( "the replicas hold " <> show (sum copies)
-                  <> " of "
-                  <> show held
-                  <> " keys ten seconds after the preload"
-              )
-          else sleepUntil (now + 50000000) >> replicated held latest
+      case late of
+        [] -> pure ()
+        (copied, held) : _
+          | now > latest ->
+            invalidRun $
+              "a replica holds " <> show copied <> " of its primary's " <> show held
+                <> " keys ten seconds after the preload"
+          | otherwise -> sleepUntil (now + 50000000) >> replicated latest
     steps = workloadSteps workload
     wanted = sum (map stepKeys steps)
 

@@ -142,7 +142,7 @@ runCounted commands benchmark = do
       [] -> ("redis-benchmark", [])
     firstLine text = case filter (/= "") (lines text) of
       line : _ -> take 200 line
-      [] -> "it says nothing"
+      [] -> "it printed nothing"
 
 -- | The arguments of redis-benchmark for this number of commands.
 referenceArgs :: Int -> RedisBenchmark -> [String]

@@ -42,7 +42,8 @@ data Step = Step
 
 -- | Measures at each rate, by the given action, until a rate is more than the server or the
 -- generator can do. If that is the first rate, it tries half of it, and so on, so that there is a
--- curve. Returns the runs in order of their rates, and a note that says where the knee is. Throws
+-- curve. Returns the runs in order of their rates, and a note that says where the knee is. If the
+-- run at the first rate is not valid, returns only that run, and a note that says why. Throws
 -- 'Tool.Failure.Failure' if there is no rate to begin with.
 sweep ::
   Progress ->
@@ -69,27 +70,16 @@ sweep progress measured wanted load = do
               <> Text.unpack (Text.intercalate "; " (runProblems closed))
           )
       pure [runRate closed * fromIntegral step / fromIntegral steps | step <- [1 .. steps]]
-  (above, ended) <- go rates
-  below <- case above of
-    [only] | not (kept (stepOf only)) -> halves maxHalves (stepRate (stepOf only) / 2)
-    _ -> pure []
-  let runs = below <> above
-  let steps = map stepOf runs
-      found step =
-        "the knee is at "
-          <> Text.pack (thousands (round (stepRate step)))
-          <> " commands a second: \
-             \up to there the 99th percentile of the response time stays within "
-          <> Text.pack (duration (limitOf steps))
-          <> " (five times that at the lowest rate, or a millisecond)"
-      note = case knee steps of
-        Just step
-          | Just reason <- ended -> found step <> "; " <> reason
-          | [step] == drop (length steps - 1) steps ->
-            found step <> "; no rate of the sweep was beyond it, so it may lie higher"
-          | otherwise -> found step
-        Nothing -> "the knee is below the lowest rate of the sweep" <> maybe "" ("; " <>) ended
-  pure (runs, [note])
+  go rates >>= \case
+    -- A sweep that measured nothing knows no knee. The run stays, so that the program ends as after
+    -- any invalid run.
+    ([], Just (invalid, reason)) -> pure ([invalid], [reason])
+    (above, ended) -> do
+      below <- case above of
+        [only] | not (kept (stepOf only)) -> halves maxHalves (stepRate (stepOf only) / 2)
+        _ -> pure []
+      let runs = below <> above
+      pure (runs, [noteOn (map stepOf runs) (snd <$> ended)])
   where
     plan = loadPlan load
     lenient = leniencyOf plan
@@ -97,6 +87,21 @@ sweep progress measured wanted load = do
       measured
         lenient {lenientBehind = True}
         load {loadPlan = plan {planSending = AtTimes (Constant rate)}}
+    noteOn steps ended = case knee steps of
+      Just step
+        | Just reason <- ended -> found step <> "; " <> reason
+        | [step] == drop (length steps - 1) steps ->
+          found step <> "; no rate of the sweep was beyond it, so it may lie higher"
+        | otherwise -> found step
+      Nothing -> "the knee is below the lowest rate of the sweep" <> maybe "" ("; " <>) ended
+      where
+        found step =
+          "the knee is at "
+            <> Text.pack (thousands (round (stepRate step)))
+            <> " commands a second: \
+               \up to there the 99th percentile of the response time stays within "
+            <> Text.pack (duration (limitOf steps))
+            <> " (five times that at the lowest rate, or a millisecond)"
     halves :: Int -> Double -> IO [Run]
     halves left rate
       | left <= 0 = pure []
@@ -106,6 +111,7 @@ sweep progress measured wanted load = do
             | not (runValid run) -> pure []
             | kept (stepOf run) -> pure [run]
             | otherwise -> (<> [run]) <$> halves (left - 1) (rate / 2)
+    -- Returns the valid runs and, if a run ended the sweep, that run and why.
     go = \case
       [] -> pure ([], Nothing)
       rate : later -> do
@@ -116,7 +122,8 @@ sweep progress measured wanted load = do
             pure
               ( [],
                 Just
-                  ( "the sweep ended at "
+                  ( run,
+                    "the sweep ended at "
                       <> at
                       <> ", which was not measured: "
                       <> Text.intercalate "; " (runProblems run)
@@ -124,7 +131,7 @@ sweep progress measured wanted load = do
               )
           else
             if not (kept (stepOf run))
-              then pure ([run], Just (at <> " was more than could be answered"))
+              then pure ([run], Just (run, at <> " was more than could be answered"))
               else first (run :) <$> go later
 
 -- How often a first rate that is too high is halved: down to a thirty-second of it.

@@ -239,7 +239,7 @@ phaseEvents series = zipWith change found (drop 1 found)
 -- A server that does not start gives the reason in some line, not always in the first.
 oneLine :: String -> String
 oneLine text = case filter (not . null) (lines text) of
-  [] -> "it says nothing"
+  [] -> "it printed nothing"
   first : others -> take 400 (List.foldl' joined first others)
   where
     joined before next = before <> (if ":" `isSuffixOf` before then " " else "; ") <> next

@@ -145,12 +145,15 @@ planSeconds it = sum (map (stepSeconds (planCosts it)) (steps it))
 -- | The estimated seconds of a measurement.
 stepSeconds :: Costs -> Step -> Double
 stepSeconds costs = \case
-  StepCell cell _ -> around cell + costsDuration costs
+  StepCell cell _ -> around cell + costsDuration costs + besides cell
   StepSoak cell seconds -> around cell + seconds
   where
     around cell =
-      costsWarmup costs + costsOverhead costs + costsReference costs
+      costsWarmup costs + costsOverhead costs
         + fromIntegral netPings * netSeconds (cellNet cell)
+    -- A soak has neither.
+    besides cell =
+      costsReference costs
         + (if cellPersistence cell == PersistAofAlways then costsDurability costs else 0)
 
 -- | The plan in lines, for the user to read before the measurements.

@@ -20,6 +20,7 @@ import Tool.Bench.Document
 import Tool.Bench.Document.Json (documentValue)
 import Tool.Bench.Document.Totals
 import Tool.Bench.Histogram qualified as Histogram
+import Tool.Campaign.Design (cellName)
 import Tool.Campaign.Page (Shown (..), campaignPage)
 import Tool.Campaign.Plan
 import Tool.Campaign.Store (writeWhole)
@@ -66,7 +67,7 @@ isSoak = Text.isPrefixOf "soak " . runName
 
 introduction :: Plan -> Document -> String
 introduction planned document =
-  show (length (documentRuns document)) <> " cells, " <> show (planIterations planned)
+  show (length cells) <> " cells, " <> show (planIterations planned)
     <> " iterations each with a server of its own, measured in turns; "
     <> renderSpan (costsDuration costs)
     <> " after "
@@ -74,8 +75,17 @@ introduction planned document =
     <> " of warm-up. \
        \Throughput is the mean of the iterations with its 95 % interval of confidence; \
        \latencies are those of all iterations together."
+    <> concat
+      [ " The baseline, " <> baseline <> ", was not measured: the tables have "
+          <> instead
+          <> " in its place."
+        | baseline <- map (cellName . snd) (take 1 (planCells planned)),
+          instead <- map (Text.unpack . runName) (take 1 cells),
+          instead /= baseline
+      ]
   where
     costs = planCosts planned
+    cells = filter (not . isSoak) (documentRuns document)
 
 about :: Plan -> Document -> [String]
 about planned document =

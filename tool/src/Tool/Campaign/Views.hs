@@ -36,8 +36,8 @@ data Row = Row
   }
   deriving stock (Eq, Show)
 
--- | The views with at least two cells in at least two rows. The first run is the baseline. The runs
--- must not include soaks.
+-- | The views with at least two cells in at least two rows. The first run is the baseline, or
+-- another in its place if the baseline could not be measured. The runs must not include soaks.
 views :: [Run] -> [View]
 views runs = case runs of
   [] -> []

@@ -226,7 +226,7 @@ samplingOptions =
       (Just <$> positive "a number of seconds")
       ( long "sample" <> metavar "SECONDS" <> value (planSample defaultPlan)
           <> showDefaultWith (maybe "" show)
-          <> help "Ask the server how it is this often"
+          <> help "How often to ask the server for INFO"
       )
 
 -- | Parses the checks that may fail.

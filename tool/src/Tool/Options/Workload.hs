@@ -270,5 +270,5 @@ templateProblem keys template
     Just ("--key-template asks for " <> show count <> " keys, --keys for " <> show keys)
   | not (tellsApart template),
     keys > 1 =
-    Just "--key-template gives every key the same name: it needs {n}, {uuid} or {hex:16}"
+    Just "--key-template may give two keys the same name: it needs {n}, {uuid} or {hex:16}"
   | otherwise = Nothing

@@ -55,7 +55,7 @@ ask wire request = do
   unless ("+" `ByteString.isPrefixOf` answer) . blame wire $
     if "-" `ByteString.isPrefixOf` answer
       then "the server refuses: " <> Char8.unpack (ByteString.drop 1 answer)
-      else "it does not speak as Redis does: " <> show (ByteString.take 40 answer)
+      else "it does not speak the Redis protocol: " <> show (ByteString.take 40 answer)
 
 -- | The first line of the reply to a request, of at most a kilobyte. Blocks for it, for at most ten
 -- seconds.

@@ -1,12 +1,14 @@
 module Tool.Bench.SweepSpec (spec) where
 
 import Data.Text qualified as Text
-import Sample (sample)
+import Sample (sample, sampleDocument)
+import System.Exit (ExitCode (..))
 import Test.Hspec
 import Tool.Bench.Arrivals (Arrivals (..))
 import Tool.Bench.Document hiding (Spec)
 import Tool.Bench.Document.Totals (iterationOps)
 import Tool.Bench.Progress (silent)
+import Tool.Bench.Reports (exitOf)
 import Tool.Bench.Sweep
 import Tool.Failure (Failure (..), exitInvalid)
 import Tool.Options.Bench
@@ -34,9 +36,18 @@ spec = describe "a sweep" $ do
     sweep silent (\_ _ -> pure sample {runIterations = [], runProblems = ["it failed"]}) (SweepSteps 4) defaultLoad
       `shouldThrow` (== Failure exitInvalid "--sweep: a closed loop reached nothing: it failed")
 
+  it "keeps the run at its first rate if it is not valid, ends as it does, and names no knee" $ do
+    let rates = SweepRates [10, 20]
+        failed = sample {runProblems = ["it failed"]}
+    (runs, notes) <- sweep silent (\_ _ -> pure failed) rates defaultLoad {loadPlan = defaultPlan {planSending = Sweeping rates}}
+    runs `shouldBe` [failed]
+    exitOf (sampleDocument runs) `shouldBe` ExitFailure exitInvalid
+    notes `shouldSatisfy` saying ["10/s", "it failed"]
+    notes `shouldSatisfy` (not . saying ["knee"])
+
   it "goes up until a rate is too much, and says where that was" $ do
     let load = defaultLoad {loadPlan = defaultPlan {planSending = Sweeping (SweepRates [10, 20, 30, 40])}}
-        -- A server that answers 25 a second.
+        -- A server that answers 25 commands a second.
         measured _ one = case planArrivals (loadPlan one) of
           Just (Constant rate) -> pure (answering rate (min 25 rate))
           _ -> fail "no rate"
@@ -52,12 +63,12 @@ spec = describe "a sweep" $ do
     (runs, notes) <- sweep silent (measured 30) (SweepRates [100, 200]) load
     map (stepRate . stepOf) runs `shouldBe` [25, 50, 100]
     notes `shouldSatisfy` saying ["knee is at 25 "]
-    -- It ends, also where nothing is kept.
+    -- The sweep ends, even if the server keeps up with no rate.
     (none, below) <- sweep silent (measured 1e-3) (SweepRates [100, 200]) load
     map (stepRate . stepOf) none `shouldBe` [100 / 32, 100 / 16, 100 / 8, 25, 50, 100]
     below `shouldSatisfy` saying ["below the lowest rate"]
   where
-    -- One note, with all of that in it.
+    -- A single note that contains all of these parts.
     saying parts = \case
       [note] -> all (`Text.isInfixOf` note) parts
       _ -> False
@@ -65,6 +76,6 @@ spec = describe "a sweep" $ do
       sample
         { runSpec = (runSpec sample) {specLoop = OpenConstant rate},
           runProblems = [],
-          -- The sample's commands in as many seconds as that takes.
+          -- The sample's commands, in as many seconds as they take at this rate.
           runIterations = [iteration {iterationSeconds = fromIntegral (iterationOps iteration) / reached} | iteration <- runIterations sample]
         }

@@ -5,19 +5,28 @@ import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
 import Data.Either (isLeft)
+import Data.List.NonEmpty (NonEmpty (..))
 import Data.Map.Strict qualified as Map
 import Data.Set qualified as Set
-import Redis.Command (commandWords, decoded)
+import Redis.Command (commandKeys, commandWords, decoded)
 import Redis.TestKit.Command (encodeRequest)
 import Redis.Value (Value (..))
 import Test.Hspec
 import Test.Hspec.QuickCheck (prop)
 import Test.QuickCheck
+import Tool.Bench.Arrivals (Arrivals (Constant))
+import Tool.Bench.Driver (lanes)
 import Tool.Bench.Workload
-import Tool.Bench.Workload.Chosen (newWorkload)
+import Tool.Bench.Workload.Chosen (chosenWorkloads, newWorkload)
+import Tool.Bench.Workload.Distribution (Distribution (Disjoint))
+import Tool.Bench.Workload.Ground (Shape (..), defaultShape)
+import Tool.Bench.Workload.Syntax (parse)
+import Tool.Bench.Workload.Task (mix)
 import Tool.Options.Bench
+import Tool.Options.Load (Plan (..), Sending (..), Sweep (..), defaultPlan)
+import Tool.Options.Workload (WorkloadOptions (workloadDistribution), defaultWorkload)
 
--- | What is sent: name and arguments.
+-- | A command as it is sent: name and arguments.
 type Sent = [ByteString]
 
 take' :: Int -> Int -> Workload -> IO [Sent]
@@ -115,6 +124,25 @@ spec = describe "Tool.Bench.Workload" $ do
     -- The standard deviation of this share is 0.0018.
     mixed <- shareOfSets OperationMixed
     mixed `shouldSatisfy` (\share -> abs (share - 0.2) < 0.009)
+
+  it "divides the keys among the threads that send, which are fewer in an open loop" $ do
+    let sending how = defaultLoad {loadThreads = 16, loadKeys = 100, loadPlan = defaultPlan {planSending = how}}
+        load = sending (AtTimes (Constant 1000))
+        threads = lanes load 2
+    map ((`lanes` 2) . sending) [WhenAnswered, AtTimes (Constant 1000), Sweeping (SweepSteps 4)] `shouldBe` [16, 2, 2]
+    case chosenWorkloads False threads defaultWorkload {workloadDistribution = Disjoint} load of
+      Right (workload :| []) -> do
+        drawn <- traverse (\thread -> take' 50 thread workload) [0 .. threads - 1]
+        Set.size (Set.fromList (map keyOf (concat drawn))) `shouldBe` 100
+      _ -> expectationFailure "not one workload"
+
+  it "takes no number for a key, whatever the key is called" $ do
+    tasks <- either fail pure (parse mix "'LRANGE 0 {range 100 10}'")
+    workload <- either fail pure (makeWorkload Nothing defaultShape {shapeKeys = 10} tasks)
+    stream <- newStream workload 0
+    next workload stream >>= \case
+      Drawn _ _ command -> commandKeys command `shouldBe` ["0"]
+      DrawnAlone _ _ -> expectationFailure "not a single command"
 
   it "draws all keys equally often, whatever the command" $ do
     let load = defaultLoad {loadKeys = 100}

@@ -124,6 +124,13 @@ spec = do
       let seconds net = stepSeconds costs (StepCell baselineCell {cellNet = net} 1)
       seconds (NetRoundTrip 1000000000) - seconds NetLocal `shouldBe` 100
 
+    it "counts the reference and the checks of durability of cells, and none of soaks" $ do
+      let always = baselineCell {cellPersistence = PersistAofAlways}
+          dear = costs {costsReference = 6}
+      stepSeconds dear (StepCell always 1) `shouldBe` 16
+      stepSeconds dear (StepCell baselineCell 1) `shouldBe` 13
+      stepSeconds dear (StepSoak always 1800) `shouldBe` 1802
+
     it "gives soaks of different lengths different names" $ do
       let name = stepName . StepSoak baselineCell
       name 130 `shouldNotBe` name 145

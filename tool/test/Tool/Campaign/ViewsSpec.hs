@@ -91,10 +91,13 @@ spec = do
     it "leaves out what has nothing to compare" $
       found "Servers and persistence" `shouldSatisfy` null
 
-  describe "Tool.Campaign.Report" $
+  describe "Tool.Campaign.Report" $ do
+    let planned = Plan {planCells = cells, planIterations = 3, planSoaks = [], planCosts = Costs 1 5 1 0 0, planCuts = []}
+        measured = map (at . snd) cells
+        documentOf runs = Document {documentManifest = sampleManifest, documentRuns = runs, documentNotes = ["said"], documentOrigins = []}
+
     it "has a table for each question, and every cell" $ do
-      let planned = Plan {planCells = cells, planIterations = 3, planSoaks = [], planCosts = Costs 1 5 1 0 0, planCuts = []}
-          document = Document {documentManifest = sampleManifest, documentRuns = map (at . snd) cells, documentNotes = ["said"], documentOrigins = []}
+      let document = documentOf measured
           text = reportText planned document
       Text.count "\n## " text `shouldSatisfy` (>= 6)
       text `shouldSatisfy` Text.isInfixOf "- said"
@@ -103,6 +106,18 @@ spec = do
       let html = Text.decodeUtf8 (Lazy.toStrict (reportPage planned document))
       Text.count "<svg" html `shouldSatisfy` (> 10)
       html `shouldSatisfy` Text.isInfixOf "Workloads and persistence"
+
+    it "does not count soaks as cells" $ do
+      let soak = (at (Cell (Named "redis-server" "redis-server") PersistNone (Place "disk" "/tmp") "set" 3 50 NetLocal)) {runName = "soak 1"}
+      reportText planned (documentOf (measured <> [soak]))
+        `shouldSatisfy` Text.isInfixOf (Text.pack (show (length cells)) <> " cells, 3 iterations")
+
+    it "names the cell that stands in the place of a baseline that was not measured" $ do
+      let missing = "The baseline, " <> nameOf (take 1 measured) <> ", was not measured: the tables have " <> nameOf (take 1 (drop 1 measured))
+          nameOf = foldMap runName
+      reportText planned (documentOf (drop 1 measured)) `shouldSatisfy` Text.isInfixOf missing
+      Text.decodeUtf8 (Lazy.toStrict (reportPage planned (documentOf (drop 1 measured)))) `shouldSatisfy` Text.isInfixOf missing
+      reportText planned (documentOf measured) `shouldSatisfy` (not . Text.isInfixOf "was not measured")
 
   describe "Tool.Campaign.Measure" $ do
     it "tells the load what the cell asks for" $ do

@@ -150,9 +150,9 @@ run =
       "A load against a target, measured once or more. \
       \Its first four fields are those that other harnesses write."
     $ derived "operation" "What was sent." (specOperation . runSpec) text
-      *> derived "ops_per_sec" "Commands answered well per second." runRate number
+      *> derived "ops_per_sec" "Commands answered correctly per second." runRate number
       *> derived "duration_sec" "Seconds measured, over all iterations." runSeconds number
-      *> derived "total_ops" "Commands answered well, over all iterations." runOps int
+      *> derived "total_ops" "Commands answered correctly, over all iterations." runOps int
       *> derived
         "latency_ns"
         "Service times of everything. \
@@ -295,8 +295,8 @@ reference =
 iteration :: Codec Iteration
 iteration =
   named "iteration" . record "One measured window." $
-    derived "ops_per_sec" "Commands answered well per second." iterationRate number
-      *> derived "total_ops" "Commands answered well." iterationOps int
+    derived "ops_per_sec" "Commands answered correctly per second." iterationRate number
+      *> derived "total_ops" "Commands answered correctly." iterationOps int
       *> ( Iteration
              <$> field
                "started"
@@ -347,7 +347,7 @@ common =
   record "A part of a window." $
     Common
       <$> field "seconds" "How long it is." commonSeconds number
-      <*> field "ops" "Commands answered well in it." commonOps number
+      <*> field "ops" "Commands answered correctly in it." commonOps number
 
 commandStats :: Codec CommandStats
 commandStats =

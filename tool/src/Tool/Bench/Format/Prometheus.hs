@@ -21,7 +21,7 @@ prometheus :: Document -> ByteString
 prometheus document =
   LazyText.encodeUtf8 . LazyText.fromChunks . concatMap (\line -> [line, "\n"]) $
     concat
-      [ single "ops_per_second" "gauge" "Commands answered well per second." runRate,
+      [ single "ops_per_second" "gauge" "Commands answered correctly per second." runRate,
         single
           "valid"
           "gauge"
@@ -31,7 +31,7 @@ prometheus document =
         metric
           "operations_total"
           "counter"
-          "Commands answered well."
+          "Commands answered correctly."
           [ sample
               ""
               (labels run [("command", name)])

@@ -31,7 +31,7 @@ throughputs runs =
   [ Chart
       { chartTitle = "Throughput",
         chartAbout =
-          "Commands answered well per second. \
+          "Commands answered correctly per second. \
           \The whisker is the 95 % interval of the mean over the iterations.",
         chartPlot =
           BarPlot
@@ -155,7 +155,7 @@ percentiles = [("p50", 50), ("p99", 99), ("p99.9", 99.9)]
 runCharts :: Run -> [Chart]
 runCharts run =
   concat
-    [ [ overTime "Throughput over time" "Commands answered well in each second." rateAxis $
+    [ [ overTime "Throughput over time" "Commands answered correctly in each second." rateAxis $
           [joined name (overSlices (rateOf name)) | name <- names]
             <> [ joined "all" (overSlices (\slice -> sum [rateOf name slice | name <- names]))
                  | length names > 1

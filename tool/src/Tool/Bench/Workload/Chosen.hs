@@ -23,17 +23,23 @@ newWorkload :: Operation -> LoadOptions -> Workload
 newWorkload operation load = named (makeWorkload (Just name) shape (operationMix operation))
   where
     name = Text.pack (operationName operation)
-    shape = shapeOf False defaultWorkload {workloadSizes = SizeFixed (loadValueSize load)} load
+    shape = shapeOf False (loadThreads load) options load
+    options = defaultWorkload {workloadSizes = SizeFixed (loadValueSize load)}
     -- The operations have tests of the same names.
     named = fromRight (emptyWorkload shape)
 
--- | The workloads of the options, one per run. Takes whether the target is a cluster, the options,
--- and the load. 'Left' is a message of one line.
-chosenWorkloads :: Bool -> WorkloadOptions -> LoadOptions -> Either String (NonEmpty Workload)
-chosenWorkloads clustered options load =
+-- | The workloads of the options, one per run. Takes whether the target is a cluster, the number of
+-- threads that draw, the options, and the load. 'Left' is a message of one line.
+chosenWorkloads ::
+  Bool ->
+  Int ->
+  WorkloadOptions ->
+  LoadOptions ->
+  Either String (NonEmpty Workload)
+chosenWorkloads clustered threads options load =
   traverse chosen (selectedMixes (workloadSelection options))
   where
-    chosen (name, mix) = makeWorkload name (shapeOf clustered options load) mix
+    chosen (name, mix) = makeWorkload name (shapeOf clustered threads options load) mix
 
 -- | Why these workloads are impossible, in one line.
 workloadRefusal :: WorkloadOptions -> Maybe String
@@ -47,8 +53,8 @@ workloadRefusal options =
     -- With one key, so that it costs nothing.
     attempt (name, mix) = makeWorkload name defaultShape {shapeKeys = 1} mix
 
-shapeOf :: Bool -> WorkloadOptions -> LoadOptions -> Shape
-shapeOf clustered options load =
+shapeOf :: Bool -> Int -> WorkloadOptions -> LoadOptions -> Shape
+shapeOf clustered threads options load =
   Shape
     { shapeTemplate =
         fromMaybe
@@ -61,7 +67,7 @@ shapeOf clustered options load =
       shapeExpiry = workloadExpiry options,
       shapeHitRatio = workloadHitRatio options,
       shapeSeed = loadSeed load,
-      shapeThreads = loadThreads load,
+      shapeThreads = threads,
       shapeClustered = clustered,
       shapeSubscribers = Tool.Options.Workload.workloadSubscribers options
     }

@@ -55,7 +55,11 @@ custom ground allKeys name (Template templateWords)
         }
   where
     fill = filler ground templateWords
-    marked = concat (zipWith mark [0 ..] templateWords)
+    marked = concat (zipWith (mark anyNumber) [0 ..] templateWords)
+    -- Not a word of the template: a key may be called 0.
+    anyNumber =
+      mconcat . take 1 . filter (`notElem` [word | OneWord [Literal word] <- templateWords]) $
+        iterate ("0" <>) "0"
     sample = raw marked
     facts = commandFacts sample
     upperName = Char8.map toUpper (mconcat (take 1 marked))
@@ -82,12 +86,13 @@ foundOrNot value = Right $ case withoutAttributes value of
   Set [] -> Miss
   _ -> Hit
 
--- The words of a template, with a distinct mark in every place that is filled.
-mark :: Int -> TemplateWord -> [ByteString]
-mark place = \case
+-- The words of a template, with a mark in every place that is filled: the first argument in those
+-- of numbers, a mark of its own in every other.
+mark :: ByteString -> Int -> TemplateWord -> [ByteString]
+mark anyNumber place = \case
   OneWord [Literal fixed] -> [fixed]
   OneWord _ -> ["\0word " <> Char8.pack (show place)]
-  TwoNumbers _ _ -> ["0", "0"]
+  TwoNumbers _ _ -> [anyNumber, anyNumber]
 
 -- A command of these words: keys stand at the same positions as in its marked sample. For a command
 -- without keys, or one that the library does not know, the library decides each time.
