@@ -41,13 +41,13 @@
 -- computes it. A look-up that may have got the lease asks again, and the server answers that it has
 -- it. A lease whose owner never received the reply ends by itself.
 module Redis.Patterns.CacheAside
-  ( -- * How values are kept
+  ( -- * Configuration
     Keeping (keepingTime, keepingJitter, keepingAbsentTime, keepingEarly, keepingLease, keepingWait, keepingPatience, keepingWithoutServer),
     keeping,
     Codec (..),
     plainBytes,
 
-    -- * Using them
+    -- * Use
     Cache,
     newCache,
     cached,

@@ -29,7 +29,7 @@ module Redis.Patterns.Election
   ( Election (electionName, electionLease, electionCandidate),
     election,
 
-    -- * Standing
+    -- * Candidates
     Candidate,
     withCandidate,
     leadership,
@@ -37,15 +37,15 @@ module Redis.Patterns.Election
     resign,
     whileLeading,
 
-    -- * Looking
+    -- * Inspection
     currentLeader,
     Leader (..),
   )
 where
 
-import Control.Concurrent.Async (async, waitCatchSTM)
+import Control.Concurrent.Async (asyncWithUnmask, waitCatchSTM)
 import Control.Concurrent.STM
-import Control.Exception (SomeException, finally, throwIO, try)
+import Control.Exception (SomeException, bracket, finally, throwIO, try)
 import Control.Monad (void, when)
 import Data.ByteString (ByteString)
 import Data.Int (Int64)
@@ -98,11 +98,12 @@ withCandidate :: Client -> Election -> (Candidate -> IO a) -> IO a
 withCandidate client which action = do
   candidate <- Candidate <$> newTVarIO Nothing <*> newTVarIO Nothing
   done <- newTVarIO False
-  standing <- async (named "redis candidate" >> standFor client which candidate done)
-  action candidate `finally` do
-    atomically (writeTVar done True)
-    -- The thread's current round ends soon: each round is short.
-    atomically (void (waitCatchSTM standing))
+  let begin = asyncWithUnmask (\unmask -> named "redis candidate" >> unmask (standFor client which candidate done))
+      end standing = do
+        atomically (writeTVar done True)
+        -- The thread's current round ends soon: each round is short.
+        atomically (void (waitCatchSTM standing))
+  bracket begin end (const (action candidate))
 
 standFor :: Client -> Election -> Candidate -> TVar Bool -> IO ()
 standFor client Election {electionName, electionLease, electionCandidate} Candidate {candidateTerm, candidateResigned} done = round'

@@ -24,7 +24,7 @@
 module Redis.Patterns.Jobs
   ( Queue (..),
 
-    -- * Putting jobs into it
+    -- * Adding jobs
     enqueue,
     Enqueued (..),
     JobId (..),
@@ -34,12 +34,12 @@ module Redis.Patterns.Jobs
     Priority (..),
     Unique (..),
 
-    -- * Again and again
+    -- * Recurring jobs
     schedule,
     unschedule,
     Schedule (..),
 
-    -- * Running them
+    -- * Running jobs
     runJobs,
     jobWorker,
     Running (..),
@@ -55,7 +55,7 @@ module Redis.Patterns.Jobs
     retryJob,
     failedJobs,
 
-    -- * The page
+    -- * The dashboard
     jobsState,
     JobsState (..),
     PriorityState (..),
@@ -134,10 +134,11 @@ data Schedule = Schedule
   }
   deriving stock (Eq, Show)
 
--- | Starts a schedule, or replaces the one of its name. A program may call this at each start if
--- 'scheduleFirst' is 'Nothing'. A first time in the past makes a job due at once, at each call,
--- unless the job of that time still exists. If due times pass while no worker runs, one job makes
--- up for all of them. One round trip.
+-- | Starts a schedule, or replaces the one of its name. A program may call this at each start: if
+-- the times are the same as before, the next job stays due when it was. If the times are others, the
+-- next job is due at the first of them that is not in the past. A new schedule whose first time is in
+-- the past makes a job due at once. If due times pass while no worker runs, one job makes up for all
+-- of them. One round trip.
 --
 -- @since 0.1.0.0
 schedule :: Client -> Queue -> Schedule -> IO ()

@@ -41,11 +41,11 @@
 -- token. So the request may be repeated, and both the library and the waiting caller repeat it. A
 -- caller that gives up gives back the lock that it may have taken.
 module Redis.Patterns.Lock
-  ( -- * Which lock
+  ( -- * Configuration
     Lock (lockName, lockLease, lockPatience, lockOwner),
     lock,
 
-    -- * Holding it
+    -- * Holding a lock
     withLock,
     Hold,
     lockFence,
@@ -55,7 +55,7 @@ module Redis.Patterns.Lock
     awaitLost,
     Held,
 
-    -- * Looking
+    -- * Inspection
     lockHolder,
     Holder (..),
   )

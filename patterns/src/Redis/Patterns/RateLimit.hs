@@ -36,7 +36,7 @@
 -- time. If an error remains, the server gave no answer at all, and the caller decides; the
 -- middleware in "Redis.Patterns.RateLimit.Wai" has a setting for that.
 module Redis.Patterns.RateLimit
-  ( -- * A limit
+  ( -- * Limiters
     RateLimit,
     gcra,
     gcraWithBurst,
@@ -44,7 +44,7 @@ module Redis.Patterns.RateLimit
     limitCount,
     limitPeriod,
 
-    -- * Asking
+    -- * Requests
     attempt,
     attemptAt,
     forget,

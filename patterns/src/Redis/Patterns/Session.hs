@@ -37,12 +37,12 @@
 -- never a login under an old id. If 'sessionEnd' throws, even with 'NotSent', the session may not
 -- have ended, and the application should tell this to the user, who believes that he is logged out.
 module Redis.Patterns.Session
-  ( -- * How sessions are kept
+  ( -- * Configuration
     Sessions (sessionName, sessionIdle, sessionLifetime, sessionSecure, sessionSameSite, sessionRemembered),
     sessions,
     SameSite (..),
 
-    -- * Using them
+    -- * Use
     withSessions,
     Session,
     sessionGet,
@@ -215,7 +215,9 @@ sessionRotate session@Session {sessionClient, sessionKept} = void . change sessi
   mapM_ (run sessionClient . ending sessionKept . fst) held
   pure (Just (new, kept))
 
--- | Ends the session, for a logout. One round trip.
+-- | Ends the session, for a logout, and has the browser delete the cookie. Nothing else does that: a
+-- session that was not found may have been rotated by another request, whose response has set the
+-- new cookie already. One round trip.
 --
 -- @since 0.1.0.0
 sessionEnd :: Session -> IO ()
@@ -238,15 +240,16 @@ change session action = modifyMVar (sessionState session) $ \state -> do
     Just (known, fields)
       | Just known == (fst <$> held) -> pure (loaded {stateSeat = Seated known fields}, True)
       | otherwise -> pure (State (Seated known fields) (Assigned known), True)
-    Nothing -> pure (maybe loaded (const (State Vacant Cleared)) held, False)
+    Nothing -> pure (maybe loaded (const (State Vacant Silent)) held, False)
 
 load :: Session -> State -> IO State
 load Session {sessionClient, sessionKept} state = case stateSeat state of
   Presented known ->
     run sessionClient (loading sessionKept known) >>= \case
       Just fields -> pure (State (Seated known fields) (if sessionRemembered sessionKept then Assigned known else Silent))
-      -- The unknown id is not accepted: a session that is created later gets a new id.
-      Nothing -> pure (State Vacant Cleared)
+      -- The unknown id is not accepted: a session that is created later gets a new id. But the
+      -- cookie stays: the browser may have a new one by now, from the response to a login.
+      Nothing -> pure (State Vacant Silent)
   _ -> pure state
 
 -- Cookies

@@ -15,7 +15,8 @@
 -- * A handler that throws leaves its entry resting, for longer each time ('workerBackoff'). When it
 --   was given out 'workerTries' times, the entry becomes a dead letter, in one step with its
 --   acknowledgement: an entry of another stream, with its fields and @dead:reason@,
---   @dead:deliveries@, @dead:stream@, @dead:group@ and @dead:id@.
+--   @dead:deliveries@, @dead:stream@, @dead:group@, @dead:id@ and @dead:worker@ (the worker that made
+--   the letter).
 -- * What a worker leaves that is killed, others take over after 'workerAbandoned'. An entry that
 --   kills its worker each time becomes a dead letter, too.
 -- * A handler may take as long as it likes: the worker says three times in 'workerAbandoned' that
@@ -37,6 +38,7 @@ module Redis.Patterns.Worker
     worker,
     Entry (..),
     retryDelay,
+    deadLettersOf,
     WorkerEvent (..),
   )
 where

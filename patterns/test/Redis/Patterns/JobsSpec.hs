@@ -13,7 +13,7 @@ import Data.Map.Strict qualified as Map
 import Data.Time.Clock (UTCTime, addUTCTime, diffUTCTime)
 import Redis
 import Redis.Commands qualified as Redis
-import Redis.Duration (hours)
+import Redis.Duration (hours, minutes)
 import Redis.Patterns.Jobs
 import Redis.Patterns.Work
 import Redis.TestKit.Address (Address (TcpAddress))
@@ -96,6 +96,15 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
       finally' client job JobDone
       failedJobs client mails 10 `shouldReturn` []
       retryJob client mails job `shouldReturn` False
+  it "does not list a failed job that is not kept any more" $ \(_, client) -> do
+    let handler _ = fail "it is broken"
+    kept <- new client jobDefaults {jobTries = 1} ""
+    working client quick handler $ finally' client kept JobFailed
+    gone <- new client jobDefaults {jobTries = 1, jobFailedRetention = milliseconds 100} ""
+    working client quick handler $ eventuallyReturns 20 Nothing (jobInfo client mails gone)
+    -- It would be the first.
+    eventuallyReturns 20 [kept] (failedJobs client mails 1)
+    failedJobs client mails 10 `shouldReturn` [kept]
   it "tells how far a job is, and a job that it is cancelled" $ \(_, client) -> do
     job <- new client jobDefaults ""
     go <- newEmptyMVar
@@ -143,6 +152,24 @@ spec = around (\test -> withServer defaultServerOptions (\server -> connected (s
     stateSchedules <$> jobsState client mails `shouldReturn` 1
     unschedule client mails "tick" `shouldReturn` True
     unschedule client mails "tick" `shouldReturn` False
+  it "runs no job once more when its schedule is given again, and goes over to other times" $ \(_, client) -> do
+    first <- addUTCTime (-60) <$> serverTime client
+    let plan = Schedule {scheduleName = "tick", scheduleEvery = hours 1, scheduleFirst = Just first, scheduleOptions = jobDefaults {jobRetention = mempty}, schedulePayload = "tock"}
+        next = run client (Redis.zscore "{mails}:jobs:schedules" "tick")
+    -- Twice, as if the answer had been lost: the job of the first time is made all the same.
+    schedule client mails plan >> schedule client mails plan
+    began <- next
+    working client quick (const (pure "")) $ eventuallyReturns 20 1 (stateDone <$> jobsState client mails)
+    let later time = fmap (+ 3600000 * time) began
+    next `shouldReturn` later 1
+    schedule client mails plan
+    next `shouldReturn` later 1
+    schedule client mails plan {scheduleFirst = Nothing}
+    next `shouldReturn` later 1
+    schedule client mails plan {scheduleEvery = minutes 30}
+    next `shouldReturn` later 0.5
+    schedule client mails plan {scheduleFirst = Just (addUTCTime 7200 first)}
+    next `shouldReturn` later 2
   it "has a page of its state in one command" $ \(_, client) -> do
     empty <- jobsState client mails
     (stateNormal empty, stateDelayed empty, stateWorkers empty) `shouldBe` (PriorityState 0 0 Nothing, 0, 0)

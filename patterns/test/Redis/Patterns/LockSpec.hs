@@ -11,7 +11,9 @@ import Redis.Commands qualified as Redis
 import Redis.Patterns.Contention
 import Redis.Patterns.Lock
 import Redis.Patterns.Surroundings
+import Redis.TestKit.Command (Reply (List, Number))
 import Redis.TestKit.Proxy qualified as Proxy
+import Redis.TestKit.Scripted (anyNumber, awaitMet, inOrder, onAny, replies, scriptedPort, withScripted)
 import Redis.TestKit.Server (freeze, restart, thaw)
 import Redis.TestKit.Wait
 import Test.Hspec hiding (after, before)
@@ -148,6 +150,22 @@ spec = do
         -- Long before the lease is over.
         eventuallyReturns 10 Nothing (run client (lockHolder "doubt"))
 
+    it "to a request that may still take it, before others hold it, has it given back" $ do
+      let taking = evaluation "2"
+          refused = replies (List [Number 0, Number 60000])
+          -- The answer to the first request comes with that to the second, when its time is over.
+          expected =
+            inOrder
+              [ onAny "taking" taking [],
+                onAny "taking again" taking [refused, refused],
+                anyNumber (onAny "taking once more" taking [refused]),
+                onAny "giving back" (evaluation "1") [replies (Number 0)]
+              ]
+      withScripted expected $ \server ->
+        withClient (setMuxCount (Just 1) (standaloneConfig "127.0.0.1" (fromIntegral (scriptedPort server)))) $ \client -> do
+          withLock client (lock "late") {lockLease = milliseconds 300, lockPatience = Just (seconds 2)} (const (pure ())) `shouldReturn` Nothing
+          awaitMet server 10
+
   it "is not taken by a server that refuses, which is told at once" $
     withRedisAndClient $ \_ client -> do
       void (run client (Redis.lpush "{lock:list}" (pure "no lock")))
@@ -169,3 +187,9 @@ write :: TVar Int64 -> Int64 -> IO Bool
 write resource fence = atomically $ do
   greatest <- readTVar resource
   if fence < greatest then pure False else True <$ writeTVar resource fence
+
+-- | Whether a command runs a script with this many keys.
+evaluation :: ByteString -> [ByteString] -> Bool
+evaluation keys = \case
+  name : _ : count : _ -> name `elem` ["EVAL", "EVALSHA"] && count == keys
+  _ -> False

@@ -58,11 +58,15 @@ spec = do
       Proxy.withProxy (TcpAddress "127.0.0.1" (serverPort server)) $ \proxy ->
         connected (Proxy.proxyPort proxy) $ \faulty -> connected (serverPort server) $ \client -> do
           handled <- newTVarIO (0 :: Int)
-          let handler entry = case numberOf entry of
+          told <- newTVarIO []
+          let report = \case
+                DeadLettered _ entry _ -> atomically (modifyTVar' told (entry :))
+                _ -> pure ()
+              handler entry = case numberOf entry of
                 3 -> fail "so that the server knows the script"
                 13 -> Proxy.freeze proxy Proxy.ToClient >> fail "nobody hears what becomes of it"
                 _ -> atomically (modifyTVar' handled (+ 1))
-          stopping faulty countingWorker {workerTries = 1, workerConcurrency = 1} handler $ do
+          stopping faulty countingWorker {workerTries = 1, workerConcurrency = 1, workerReport = report} handler $ do
             addNumbered client "numbers" [3, 13, 14]
             eventuallyReturns 30 [3, 13] (deadNumbers client "{numbers}:dead")
             Proxy.cut proxy Proxy.Reset
@@ -72,6 +76,8 @@ spec = do
             eventuallyReturns 30 1 (readTVarIO handled)
           deadNumbers client "{numbers}:dead" `shouldReturn` [3, 13]
           pendingCount client "numbers" "counters" `shouldReturn` 0
+          added <- map Redis.streamEntryId <$> run client (Redis.xrange "numbers" Redis.LowestId Redis.HighestId)
+          reverse <$> readTVarIO told `shouldReturn` take 2 added
     it "handles every entry though a worker is frozen until others have taken what it had" $ \server ->
       connected (serverPort server) $ \client -> do
         addNumbered client "numbers" [0 .. 99]

@@ -6,11 +6,13 @@ import Control.Concurrent.STM
 import Control.Exception (throwIO)
 import Control.Monad (forM_, replicateM_, void, when)
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
 import Data.IORef
 import Data.List (sort)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import GHC.Clock (getMonotonicTime)
 import Redis
+import Redis.Cluster.Slot (keySlot)
 import Redis.Commands qualified as Redis
 import Redis.Duration (inMicroseconds)
 import Redis.Patterns.Work
@@ -30,6 +32,10 @@ spec = do
          in toInteger (at n) == min (1000 * toInteger longest) (1000 * toInteger first * 2 ^ (n - 1)) && at n <= at (n + 1)
     it "is what the header says" $
       map (retryDelay defaultBackoff {backoffFirst = seconds 1, backoffCap = seconds 5}) [1 .. 4] `shouldBe` map seconds [1, 2, 4, 5]
+  it "has its dead letters in the slot of its stream, whatever braces are in the stream's name" . property $
+    forAll (resize 6 (listOf (elements "ab{}"))) $ \name ->
+      let stream = Char8.pack name
+       in keySlot (deadLettersOf (worker stream "group") stream) === keySlot stream
   around (withServer defaultServerOptions) . describe "with a server" $ do
     it "handles each entry and acknowledges it, and makes the group" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 49]
@@ -87,6 +93,18 @@ spec = do
               == map Just ["7", "user error (no such address)", "3", "numbers", "counters"]
           _ -> False
       pendingCount client "numbers" "counters" `shouldReturn` 0
+    it "tells of each dead letter once, though several workers find what should become one" $ \server -> connectedTo server $ \client -> do
+      addNumbered client "numbers" [0 .. 49]
+      run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))
+      _ <- run client (Redis.xreadgroup (Redis.Consumer "counters" "gone") ("numbers" :| []))
+      told <- newIORef []
+      let report = \case
+            DeadLettered _ entry _ -> noting told entry
+            _ -> pure ()
+          working = stopping client countingWorker {workerTries = 1, workerAbandoned = milliseconds 100, workerReport = report} (const (pure ()))
+      working . working . working $ eventuallyReturns 20 0 (pendingCount client "numbers" "counters")
+      entries <- run client (Redis.xrange "numbers" Redis.LowestId Redis.HighestId)
+      sort <$> readIORef told `shouldReturn` map Redis.streamEntryId entries
     it "takes over what a consumer left that is gone, and removes it" $ \server -> connectedTo server $ \client -> do
       addNumbered client "numbers" [0 .. 5]
       run client (Redis.xgroupCreate "numbers" "counters" (Redis.GroupAfter (Redis.StreamId 0 0)))

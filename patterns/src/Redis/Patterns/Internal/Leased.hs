@@ -29,7 +29,7 @@ where
 import Control.Concurrent.Async (asyncWithUnmask)
 import Control.Concurrent.STM
 import Control.Exception (mask, onException, throwIO)
-import Control.Monad (unless, void)
+import Control.Monad (unless, void, when)
 import Redis
 import Redis.Duration
 import Redis.Patterns.Internal.Time
@@ -94,8 +94,9 @@ data Answer a
 data Outcome a
   = -- | The server gave it. The request was sent at this moment, or later.
     Attained Instant a
-  | -- | Others held it in the last attempt.
-    Refused
+  | -- | Others held it in the last attempt. 'True': an earlier request may still take it, since its
+    -- answer is unknown.
+    Refused Bool
   | -- | The server gave it, but so late that the lease may be over. It must be given back.
     TooLate
   | -- | The last attempt failed.
@@ -110,7 +111,7 @@ withLeased client leased action = mask $ \restore -> do
   let giveBack = repeatable (leasedGiveBack leased)
       withdraw = void (submit client giveBack)
   restore (asking client leased) `onException` withdraw >>= \case
-    Refused -> pure Nothing
+    Refused unanswered -> Nothing <$ when unanswered withdraw
     TooLate -> Nothing <$ withdraw
     Failed failure -> withdraw >> throwIO failure
     Attained sent given -> do
@@ -138,27 +139,28 @@ surely given = microseconds (inMicroseconds given - inMicroseconds given `quot` 
 asking :: Client -> Leased a -> IO (Outcome a)
 asking client Leased {leasedTake, leasedFor, leasedPatience} = do
   began <- instantNow
-  go ((began `after`) <$> leasedPatience) (milliseconds 5)
+  go ((began `after`) <$> leasedPatience) (milliseconds 5) False
   where
-    go end pause = do
+    go end pause before = do
       sent <- instantNow
       let limit = maybe id (min . max (seconds 1) . until' sent) end (min leasedFor (seconds 5))
       answered <- tryRun client (timeLimit limit (repeatable leasedTake))
       now <- instantNow
       let left = maybe (days 1) (now `until'`) end
+          unanswered = before || either ((== MaybeExecuted) . errorDelivery) (const False) answered
           again outcome wait
             | left <= mempty = pure outcome
             | otherwise = do
               jittered (min left wait) >>= pauseFor
-              go end (min (milliseconds 50) (pause <> pause))
+              go end (min (milliseconds 50) (pause <> pause)) unanswered
       case answered of
         Right (Given given)
           | now < sent `after` surely leasedFor -> pure (Attained sent given)
           -- The answer was so slow that the lease may be over. Asking again renews it.
           | otherwise -> again TooLate mempty
         Right (Taken others)
-          | others < mempty -> again Refused pause
-          | otherwise -> again Refused (min pause (max (milliseconds 1) others))
+          | others < mempty -> again (Refused unanswered) pause
+          | otherwise -> again (Refused unanswered) (min pause (max (milliseconds 1) others))
         Left failure
           | isFinal failure -> pure (Failed failure)
           | otherwise -> again (Failed failure) pause

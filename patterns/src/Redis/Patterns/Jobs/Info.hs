@@ -13,11 +13,11 @@ module Redis.Patterns.Jobs.Info
 where
 
 import Data.ByteString (ByteString)
+import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
 import Data.Maybe (fromMaybe)
 import Data.Time.Clock (UTCTime)
 import Redis
-import Redis.Commands qualified as Redis
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Patterns.Jobs.Queue
@@ -140,13 +140,13 @@ retryJob :: Client -> Queue -> JobId -> IO Bool
 retryJob client queue job =
   run client (callScriptWith queue retryScript [jobKey queue job] [jobIdBytes job] `decodedBy` Decode.boolean)
 
--- | The jobs that failed for good, at most this many; those that will be deleted first come first.
--- One round trip, \(O(\log n + m)\) on the server.
+-- | The jobs that failed for good and are still kept, at most this many; those that will be deleted
+-- first come first. One round trip, \(O(\log n + m)\) on the server.
 --
 -- @since 0.1.0.0
 failedJobs :: Client -> Queue -> Int64 -> IO [JobId]
 failedJobs client queue count =
-  map JobId <$> run client (Redis.zrange (keyBase queue <> ":failed") 0 (max 1 count - 1))
+  map JobId <$> run client (repeatable (callScript queue failuresScript [Char8.pack (show (max 1 count))]) `decodedBy` Decode.list Decode.bytes)
 
 -- | The jobs of one priority.
 --

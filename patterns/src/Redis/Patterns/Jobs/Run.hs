@@ -21,6 +21,7 @@ import Redis
 import Redis.Commands (StreamId (..))
 import Redis.Decode qualified as Decode
 import Redis.Duration (inMicroseconds, inMilliseconds)
+import Redis.Patterns.Internal.Time (named)
 import Redis.Patterns.Jobs.Queue
 import Redis.Patterns.Jobs.Scripts
 import Redis.Patterns.Worker.Engine

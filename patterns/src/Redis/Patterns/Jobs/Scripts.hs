@@ -25,6 +25,7 @@ module Redis.Patterns.Jobs.Scripts
     retryScript,
     scheduleScript,
     unscheduleScript,
+    failuresScript,
     stateScript,
   )
 where
@@ -232,16 +233,21 @@ retryScript =
     \return 1"
 
 -- | Key: the schedule's. Arguments: @name every first priority tries keep keepfailed payload@. A
--- schedule that exists with the same interval keeps its next time, unless it is given another.
+-- schedule that exists keeps its next time if that is one of the new plan's times, and otherwise
+-- continues at the new plan's next time: so whatever has run does not run again.
 scheduleScript :: Script
 scheduleScript =
   withPrelude
-    "local name, plan = ARGV[1], KEYS[8]\n\
-    \local same = redis.call('HGET', plan, 'every') == ARGV[2] and redis.call('ZSCORE', schedules, name)\n\
+    "local name, plan, every, first = ARGV[1], KEYS[8], tonumber(ARGV[2]), tonumber(ARGV[3])\n\
+    \local at = tonumber(redis.call('ZSCORE', schedules, name) or '')\n\
+    \local same = at and redis.call('HGET', plan, 'every') == ARGV[2]\n\
     \redis.call('HSET', plan, 'every', ARGV[2], 'priority', ARGV[4], 'tries', ARGV[5], 'keep', ARGV[6],\n\
     \  'keepfailed', ARGV[7], 'payload', ARGV[8])\n\
-    \if ARGV[3] ~= '' then redis.call('ZADD', schedules, ARGV[3], name)\n\
-    \elseif not same then redis.call('ZADD', schedules, now + tonumber(ARGV[2]), name) end\n\
+    \local due = first or now + every\n\
+    \if same and not first then due = at\n\
+    \elseif same and (at - first) % every == 0 then due = math.max(at, first)\n\
+    \elseif at and first and first < now then due = first + every * math.ceil((now - first) / every) end\n\
+    \redis.call('ZADD', schedules, due, name)\n\
     \return 1"
 
 -- | Key: the schedule's. Arguments: @name@. Returns whether there was a schedule.
@@ -250,6 +256,13 @@ unscheduleScript =
   withPrelude
     "redis.call('DEL', KEYS[8])\n\
     \return redis.call('ZREM', schedules, ARGV[1])"
+
+-- | Arguments: @count@. Returns the ids of the failed jobs that are still kept. An id stays in the
+-- set when its job is deleted, until another job fails.
+failuresScript :: Script
+failuresScript =
+  withPrelude
+    "return redis.call('ZRANGEBYSCORE', failed, string.format('(%.0f', now), '+inf', 'LIMIT', 0, ARGV[1])"
 
 -- | Arguments: @group recent@. Returns for each priority how many jobs wait, how many run, and for
 -- how long the first has waited (-1 if none waits); then the numbers of delayed, failed and done

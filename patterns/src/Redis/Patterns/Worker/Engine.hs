@@ -13,13 +13,12 @@ module Redis.Patterns.Worker.Engine
     Settled (..),
     runEngine,
     newName,
-    named,
     untilAnswered,
     reason,
   )
 where
 
-import Control.Concurrent (myThreadId, threadDelay)
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async
 import Control.Concurrent.MVar
 import Control.Concurrent.STM
@@ -35,10 +34,10 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (isNothing)
 import GHC.Clock (getMonotonicTime)
-import GHC.Conc (labelThread)
 import Redis
 import Redis.Commands (PendingEntry (..), StreamBound (..), StreamId)
 import Redis.Duration (inMicroseconds, inSeconds)
+import Redis.Patterns.Internal.Time (named)
 import Redis.Patterns.Worker.Group
 import Redis.Patterns.Worker.Pending
 import Redis.Patterns.Worker.Settings
@@ -115,10 +114,6 @@ keeping engine action = withAsync (named "redis in hand" >> forever keep) (const
       forM_ (workerStreams (settings engine)) $ \stream ->
         quietly engine (sweep (enginePlace engine) stream (10 `times` workerAbandoned (settings engine)) "")
     times n duration = mconcat (replicate n duration)
-
--- | Labels the current thread, for tools that list threads.
-named :: String -> IO ()
-named name = myThreadId >>= (`labelThread` name)
 
 -- | Runs the action; reports an error and continues.
 quietly :: Engine -> IO () -> IO ()

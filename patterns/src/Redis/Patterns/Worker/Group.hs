@@ -194,10 +194,11 @@ data Letter = Letter
     letterReason :: ByteString
   }
 
--- | Makes a dead letter of an entry, in one step; returns whether this call did it. A second run
--- does nothing.
+-- | Makes a dead letter of an entry, in one step; returns whether this worker did it. A second run
+-- changes nothing. It finds the letter of the first and returns the same, unless a hundred letters
+-- were added in between.
 bury :: Place -> Letter -> IO Bool
-bury place@Place {placeClient, placeSettings} Letter {letterStream, letterId, letterDeliveries, letterReason} =
+bury place@Place {placeClient, placeSettings, placeConsumer} Letter {letterStream, letterId, letterDeliveries, letterReason} =
   run placeClient (repeatable (evalScript buryScript [letterStream, deadLettersOf placeSettings letterStream] arguments) `decodedBy` Decode.boolean)
   where
     arguments =
@@ -206,20 +207,32 @@ bury place@Place {placeClient, placeSettings} Letter {letterStream, letterId, le
         maybe "" (Char8.pack . show) (workerDeadLimit placeSettings),
         if workerDelete placeSettings then "1" else "0",
         letterReason,
-        Char8.pack (show letterDeliveries)
+        Char8.pack (show letterDeliveries),
+        placeConsumer
       ]
 
 buryScript :: Script
 buryScript =
   script
     "local found = redis.call('XRANGE', KEYS[1], ARGV[2], ARGV[2])\n\
-    \if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 or #found == 0 then return 0 end\n\
+    \local facts = {'dead:reason', ARGV[5], 'dead:deliveries', ARGV[6], 'dead:stream', KEYS[1],\n\
+    \  'dead:group', ARGV[1], 'dead:id', ARGV[2], 'dead:worker', ARGV[7]}\n\
+    \if redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) == 0 then\n\
+    \  for _, letter in ipairs(redis.call('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 100)) do\n\
+    \    local fields, same = letter[2], 0\n\
+    \    for f = 1, #facts do\n\
+    \      if fields[#fields - #facts + f] == facts[f] then same = same + 1 end\n\
+    \    end\n\
+    \    if same == #facts then return 1 end\n\
+    \  end\n\
+    \  return 0\n\
+    \end\n\
+    \if #found == 0 then return 0 end\n\
     \local add = {'XADD', KEYS[2]}\n\
     \if ARGV[3] ~= '' then add[3], add[4], add[5] = 'MAXLEN', '~', ARGV[3] end\n\
     \add[#add + 1] = '*'\n\
     \for _, word in ipairs(found[1][2]) do add[#add + 1] = word end\n\
-    \for _, word in ipairs({'dead:reason', ARGV[5], 'dead:deliveries', ARGV[6], 'dead:stream', KEYS[1],\n\
-    \    'dead:group', ARGV[1], 'dead:id', ARGV[2]}) do add[#add + 1] = word end\n\
+    \for _, word in ipairs(facts) do add[#add + 1] = word end\n\
     \redis.call(unpack(add))\n\
     \if ARGV[4] == '1' then redis.call('XDEL', KEYS[1], ARGV[2]) end\n\
     \return 1"

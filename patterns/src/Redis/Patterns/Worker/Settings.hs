@@ -7,7 +7,6 @@ module Redis.Patterns.Worker.Settings
     retryDelay,
     heartbeatTime,
     deadLettersOf,
-    sibling,
   )
 where
 
@@ -16,9 +15,11 @@ import Control.Exception (SomeException)
 import Data.ByteString (ByteString)
 import Data.ByteString.Char8 qualified as Char8
 import Data.Int (Int64)
+import Data.List (find)
 import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.Maybe (fromMaybe)
 import Redis (Backoff (backoffCap, backoffFirst), Duration, Error, defaultBackoff, seconds)
+import Redis.Cluster.Slot (keySlot)
 import Redis.Commands (GroupFrom (GroupAfter), StreamId (StreamId))
 import Redis.Duration (inMicroseconds, microseconds, minutes)
 
@@ -51,7 +52,7 @@ data Worker = Worker
     workerAbandoned :: Duration,
     -- | The stream of dead letters; 'Nothing', the default, is the stream's name in braces
     -- and @:dead@:
-    -- @{mail}:dead@. In a cluster it must share the streams' slot.
+    -- @{mail}:dead@ (see 'deadLettersOf'). In a cluster it must share the streams' slot.
     workerDeadLetters :: Maybe ByteString,
     -- | About how many dead letters are kept; 'Nothing', the default, keeps all.
     workerDeadLimit :: Maybe Int64,
@@ -149,15 +150,26 @@ retryDelay backoff deliveries =
 heartbeatTime :: Worker -> Duration
 heartbeatTime Worker {workerAbandoned} = microseconds (max 1000 (inMicroseconds workerAbandoned `div` 3))
 
--- | The stream for another stream's dead letters.
+-- | The stream for the dead letters of one of the worker's streams: 'workerDeadLetters', or a key
+-- made of the stream's name, in its slot. Takes a few milliseconds if the name has a @}@ and no hash
+-- tag, since it must find a tag that has the name's slot; otherwise \(O(n)\) in the name's length.
+--
+-- > deadLettersOf (worker "mail" "senders") "mail" == "{mail}:dead"
+-- > deadLettersOf (worker "{ada}:mail" "senders") "{ada}:mail" == "{ada}:mail:dead"
+--
+-- @since 0.1.0.0
 deadLettersOf :: Worker -> ByteString -> ByteString
 deadLettersOf Worker {workerDeadLetters} stream = fromMaybe (sibling stream "dead") workerDeadLetters
 
 -- | A key with another key's name and a suffix, in the slot of that key.
 sibling :: ByteString -> ByteString -> ByteString
 sibling name suffix
-  | tagged = name <> ":" <> suffix
-  | otherwise = "{" <> name <> "}:" <> suffix
+  | isTagged = name <> ":" <> suffix
+  | canBeTag = "{" <> name <> "}:" <> suffix
+  -- The whole name decides the slot, and cannot be a tag: some number has the same slot.
+  | otherwise = "{" <> sameSlot <> "}" <> name <> ":" <> suffix
   where
-    tagged = case Char8.break (== '}') (Char8.drop 1 (Char8.dropWhile (/= '{') name)) of
+    isTagged = case Char8.break (== '}') (Char8.drop 1 (Char8.dropWhile (/= '{') name)) of
       (tag, rest) -> not (Char8.null tag) && not (Char8.null rest)
+    canBeTag = not (Char8.null name) && Char8.notElem '}' name
+    sameSlot = fromMaybe "" (find ((== keySlot name) . keySlot) (map (Char8.pack . show) [0 :: Int ..]))
