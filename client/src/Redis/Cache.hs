@@ -29,7 +29,7 @@ module Redis.Cache
     MaxAge,
     maxAge,
 
-    -- * Looking
+    -- * Statistics
     cacheGauges,
     CacheGauges (..),
   )

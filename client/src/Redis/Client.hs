@@ -36,7 +36,7 @@ module Redis.Client
     tryAwaitReply,
     pendingFrom,
 
-    -- * A connection of one's own
+    -- * Dedicated connections
     withDedicated,
     Where (..),
     Dedicated,
@@ -150,7 +150,7 @@ followOwners store owners = \case
 --
 -- @since 0.1.0.0
 closeClient :: Client -> IO ()
-closeClient (Client core) = void (closeCore (usualGrace core) core)
+closeClient (Client core) = void (closeCore (usualGrace core) core) <* keepOpen core
 
 -- | Closes a client: takes no more commands, waits for the commands in flight for at most this long,
 -- and closes every connection. A command that is still in flight when the time is over fails, and
@@ -167,7 +167,7 @@ closeClient (Client core) = void (closeCore (usualGrace core) core)
 --
 -- @since 0.1.0.0
 closeClientWithin :: Duration -> Client -> IO Drained
-closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core
+closeClientWithin grace (Client core) = closeCore (max 0 (inSeconds grace)) core <* keepOpen core
 
 -- | What became of the commands in flight when a client was closed.
 --

@@ -22,7 +22,7 @@ module Redis.Command
     onEach,
     Audience (..),
 
-    -- * What the server does with it
+    -- * Facts
     Facts,
     commandFacts,
     factReadOnly,

@@ -19,7 +19,7 @@ module Redis.Config
     configFromUrl,
     Endpoint (..),
 
-    -- * Who is connecting
+    -- * Authentication and identity
     setCredentials,
     setCredentialsFrom,
     Credentials (..),
@@ -32,7 +32,7 @@ module Redis.Config
     setDatabase,
     setClientName,
 
-    -- * How
+    -- * Connections
     setTls,
     TlsConfig (tlsVerify, tlsServerName, tlsCaFile, tlsCertificate),
     defaultTlsConfig,
@@ -48,14 +48,14 @@ module Redis.Config
     Limits (limitInFlight, limitQueuedBytes, limitBulkBytes, limitElements, limitDepth),
     defaultLimits,
 
-    -- * For how long
+    -- * Timeouts
     setConnectTimeout,
     setCommandTimeout,
     setSilenceLimit,
     setKeepAlive,
     setTcpUserTimeout,
 
-    -- * How often
+    -- * Retries and refreshes
     setMaxAttempts,
     setBackoff,
     Backoff (backoffFirst, backoffCap),
@@ -63,26 +63,26 @@ module Redis.Config
     setRefreshInterval,
     setRefreshThrottle,
 
-    -- * From where
+    -- * Reads and addresses
     setReadFrom,
     ReadFrom (..),
     setAddressMapping,
     setFollowRedirects,
 
-    -- * What is kept
+    -- * Client-side caching
     setCaching,
     Caching (cachingBytes, cachingTracking),
     defaultCaching,
     Tracking (..),
 
-    -- * Watching
+    -- * Hooks
     setHooks,
     Hooks (hookConnection, hookCommand, hookPush),
     noHooks,
     ConnectionEvent (..),
     CommandHook,
 
-    -- * What it says
+    -- * Reading a configuration
     getEndpoints,
     isClusterConfig,
     getDatabase,

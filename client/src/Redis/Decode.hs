@@ -238,7 +238,7 @@ pair one two reply =
       !x <- within (atElement 0) (one a)
       !y <- within (atElement 1) (two b)
       Right (x, y)
-    _ -> mismatch "an array of 2" reply
+    _ -> mismatch "an array of 2 elements" reply
 
 -- | An array of exactly three elements. \(O(1)\).
 --
@@ -251,7 +251,7 @@ triple one two three reply =
       !y <- within (atElement 1) (two b)
       !z <- within (atElement 2) (three c)
       Right (x, y, z)
-    _ -> mismatch "an array of 3" reply
+    _ -> mismatch "an array of 3 elements" reply
 
 -- | Keys with their values: a map, an array of keys and values in turn, or an array of
 -- pairs (arrays of two elements). They are in the server's order, repeated keys

@@ -4,7 +4,7 @@
 module Redis.Duration
   ( Duration,
 
-    -- * Making them
+    -- * Making durations
     seconds,
     milliseconds,
     microseconds,
@@ -12,7 +12,7 @@ module Redis.Duration
     hours,
     days,
 
-    -- * Taking them apart
+    -- * Reading durations
     inSeconds,
     inWholeSeconds,
     inMilliseconds,

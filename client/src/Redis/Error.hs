@@ -5,7 +5,7 @@
 -- facts (see "Redis.Internal.Routing.Retry"). This library never sends a write again that may
 -- already have run, unless its caller allows that ('Redis.Command.repeatable').
 module Redis.Error
-  ( -- * What may have happened
+  ( -- * Delivery
     Delivery (..),
     errorDelivery,
 
@@ -24,7 +24,7 @@ module Redis.Error
     Refusal (..),
     DecodeError (..),
 
-    -- * Where
+    -- * Endpoints
     Endpoint (..),
     Host,
     Port,
@@ -164,7 +164,7 @@ renderCause = \case
   ClosedByPeer -> "the server closed the connection"
   BrokenConnection why -> "the connection broke: " <> why
   SilentPeer quiet -> "nothing came for " <> inWords quiet
-  ProtocolViolation why -> "it does not speak as Redis does: " <> why
+  ProtocolViolation why -> "it does not speak the Redis protocol: " <> why
   ClosedLocally -> "the connection was closed"
 
 -- | A duration as a part of a sentence.
@@ -365,17 +365,17 @@ renderRefusal :: Refusal -> String
 renderRefusal = \case
   CrossSlot name -> "the keys of " <> Char8.unpack name <> " belong to different slots"
   NeedsDedicatedConnection name ->
-    Char8.unpack name <> " concerns the connection, which others share; it can be run on a dedicated one"
+    Char8.unpack name <> " changes the state of its connection, which others share; run it on a dedicated connection"
   NeedsNode name ->
-    "in a cluster the answer to " <> Char8.unpack name <> " is one node's own; name the node, or ask every one"
+    "in a cluster each node has its own answer to " <> Char8.unpack name <> "; name the node, or ask all nodes"
   NeedsSeveralNodes name -> Char8.unpack name <> " is for several nodes, and this connection leads to one"
   NoSuchNode endpoint -> "the cluster has no node " <> renderEndpoint endpoint
   RunTooLong count -> show count <> " commands in one run are more than a connection may have in flight"
   NotInTransaction name -> Char8.unpack name <> " cannot stand in a transaction"
-  EmptyCommand -> "a command has at least a name"
+  EmptyCommand -> "the command has no name"
   UnfitArgument name why -> Char8.unpack name <> " does not take " <> why
   ArgumentTooLong name -> "an argument of " <> Char8.unpack name <> " is longer than limitBulkBytes allows"
-  NotOneLine -> "what is sent as a line has no line break, no zero byte, and no asterisk at its beginning"
+  NotOneLine -> "the text is not one line: it must not contain a line break or a zero byte, nor begin with an asterisk"
 
 renderRouting :: RoutingCause -> String
 renderRouting = \case

@@ -10,7 +10,7 @@
 -- Guaranteed: a counter never goes back while its node is known. Not guaranteed: that a snapshot
 -- shows one moment; the counters of one node may be a command apart.
 module Redis.Metrics
-  ( -- * A look
+  ( -- * Snapshots
     clientSnapshot,
     ClientSnapshot (..),
     NodeSnapshot (..),
@@ -20,7 +20,7 @@ module Redis.Metrics
     CacheGauges (..),
     SubscriptionGauges (..),
 
-    -- * Times
+    -- * Round trips
     RoundTrips,
     roundTripCount,
     roundTripTotal,
@@ -91,7 +91,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
   renderFamilies $
     [ perKind "connections_open" "Open connections that all callers share." length,
       perKind "commands_in_flight" "Commands submitted and not yet answered." (total gaugeInFlight),
-      perKind "queued_bytes" "Encoded bytes that nobody has begun to send." (total gaugeQueuedBytes),
+      perKind "queued_bytes" "Encoded bytes that wait to be sent." (total gaugeQueuedBytes),
       perKind "callers_waiting" "Callers that wait for room before they submit." (total gaugeWaiting),
       gauge "dedicated_connections" "Connections that one caller has for itself, by what they do." $ \node ->
         [ (("state", "lent") : named node, gaugeLent (gaugeDedicated node)),
@@ -109,7 +109,7 @@ prometheusText ClientSnapshot {snapshotNodes, snapshotErrors, snapshotCache, sna
       counter "connections_opened_total" "Connections that were opened." (plain countOpened),
       counter "connections_lost_total" "Connections that ended without the client wanting it." (plain countLost),
       counter "connect_failures_total" "Attempts to open a connection that failed." (plain countConnectsFailed),
-      counter "redirects_total" "Redirects that the node answered." $ \node ->
+      counter "redirects_total" "MOVED and ASK replies of the node." $ \node ->
         [(("kind", "moved") : named node, countMoved node), (("kind", "ask") : named node, countAsk node)],
       counter "commands_resent_total" "Commands sent after another attempt had failed." (plain countResent),
       counter "commands_cut_total" "Commands in flight when their connection ended, by whether they had been sent." $ \node ->
@@ -165,11 +165,11 @@ cacheFamilies gauges =
     one CounterFamily "cache_waits_total" "Reads that waited for a reply that another caller had asked for." cacheWaits,
     one CounterFamily "cache_uncached_total" "Reads past the cache, because their replies cannot be kept." cacheUncached,
     one CounterFamily "cache_invalidated_total" "Kept replies that went because their key had changed." cacheInvalidated,
-    one CounterFamily "cache_flushes_total" "Times that all from a node went." cacheFlushes,
-    one CounterFamily "cache_evicted_total" "Kept replies that went for room." cacheEvicted,
+    one CounterFamily "cache_flushes_total" "Times that all kept replies of a node were dropped." cacheFlushes,
+    one CounterFamily "cache_evicted_total" "Kept replies that were dropped for room." cacheEvicted,
     one CounterFamily "cache_late_total" "Replies not kept, because a change was told before they came." cacheLate,
     one GaugeFamily "cache_replies" "Replies that are kept." cacheKept,
-    one GaugeFamily "cache_bytes" "The bytes of those, as they count towards the limit." cacheKeptBytes
+    one GaugeFamily "cache_bytes" "Bytes of the kept replies, as they count towards the limit." cacheKeptBytes
   ]
   where
     one kind name help field = ofClient kind name help (field gauges)

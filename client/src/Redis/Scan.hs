@@ -36,7 +36,7 @@ module Redis.Scan
     WalkOptions (walkFrom, walkPatience),
     walkDefaults,
 
-    -- * Going on later
+    -- * Resuming
     Position,
     walkPosition,
     positionText,

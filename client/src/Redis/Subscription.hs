@@ -31,7 +31,7 @@
 --
 -- Server: <https://valkey.io/topics/pubsub/>.
 module Redis.Subscription
-  ( -- * What to listen to
+  ( -- * Topics
     Topics,
     channel,
     matching,
@@ -50,7 +50,7 @@ module Redis.Subscription
     subscriptionDefaults,
     WhenFull (..),
 
-    -- * What is heard
+    -- * Events
     nextEvent,
     nextEventSTM,
     nextEvents,
@@ -62,7 +62,7 @@ module Redis.Subscription
     KeyEvent (..),
     keyEventOf,
 
-    -- * Changing what is listened to
+    -- * Changing the topics
     subscribe,
     unsubscribe,
     subscriptionTopics,

@@ -10,7 +10,7 @@
 -- Guaranteed: the client calls the hook once when a command begins and, if somebody awaits its
 -- result, once when it ends. Not guaranteed: a call for the end of a command that nobody awaits.
 module Redis.Tracing
-  ( -- * What begins and ends
+  ( -- * Beginnings and ends
     CommandHook,
     CommandBegun (..),
     CommandEnded (..),
@@ -65,7 +65,7 @@ renderSlow (SlowCommand begun ended) =
   unwords $
     [ shown (endedTook ended) <> ":",
       Char8.unpack (begunText begun),
-      maybe "at no one node" (("at " <>) . renderEndpoint) (endedNode ended) <> ","
+      maybe "at several nodes or none" (("at " <>) . renderEndpoint) (endedNode ended) <> ","
     ]
       <> [ show (endedAttempts ended) <> (if endedAttempts ended == 1 then " attempt" else " attempts"),
            "(" <> maybe "never queued" (("queued after " <>) . shown) (endedEntering ended) <> ", recovering for " <> shown (endedRecovering ended) <> ")"

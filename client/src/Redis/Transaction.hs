@@ -20,7 +20,7 @@ module Redis.Transaction
     tryRunTransaction,
     submitTransaction,
 
-    -- * After a look
+    -- * Optimistic transactions
     watching,
     Decision (..),
     Watched (..),

@@ -12,6 +12,7 @@ import Redis
 import Redis.Cache
 import Redis.CacheAudit
 import Redis.Commands qualified as Redis
+import Redis.Subscription (channel, withSubscription)
 import Redis.TestKit.Command (CommandCalls (..), Reply (..), request)
 import Redis.TestKit.Group
 import Redis.TestKit.Server hiding (serverOptions)
@@ -190,6 +191,31 @@ spec = do
           eventually 3 "it answers itself" $ isRight <$> tryRun client (Redis.set "key" "value")
           countHeard replica ["SET"] >>= (`shouldSatisfy` (>= 2))
 
+    it "still gets the commands that name it" $
+      limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
+        setScript replica (redirecting (fakeAddress primary))
+        withClient (alone replica) $ \client -> do
+          run client (Redis.incr "counter") `shouldReturn` 1
+          _ <- run client (onNode (fakeEndpoint replica) (raw ["ECHO", "named"]))
+          _ <- withDedicated client (AtNode (fakeEndpoint replica)) (`runOn` raw ["ECHO", "lent"])
+          _ <- run client (raw ["ECHO", "ordinary"])
+          countHeard replica ["ECHO"] `shouldReturn` 2
+          countHeard primary ["ECHO"] `shouldReturn` 1
+
+    it "takes its subscriptions with it, and has them back when the one it named is lost" $
+      limited . settled . withFakeNode $ \primary -> withFakeNode $ \replica -> do
+        setScript replica (listened (redirecting (fakeAddress primary)))
+        setScript primary (listened quiet)
+        withClient (alone replica) $ \client -> do
+          run client (Redis.incr "counter") `shouldReturn` 1
+          withSubscription client (channel "news") $ \_ -> do
+            countHeard primary ["SUBSCRIBE"] `shouldReturn` 1
+            setScript replica (listened quiet)
+            setScript primary (\_ _ -> pure (Just HangUp))
+            hangUpAll primary
+            eventually 3 "it answers itself" $ isRight <$> tryRun client (Redis.set "key" "value")
+            eventually 5 "it has the subscription" $ (>= 1) <$> countHeard replica ["SUBSCRIBE"]
+
     it "is not followed by a client that was not told to" $
       limited . settled . withFakeNode $ \node -> do
         withClient (setFollowRedirects False (alone node)) $ \client -> do
@@ -259,6 +285,13 @@ alone :: FakeNode -> Config
 alone node = case fakeEndpoint node of
   TcpEndpoint host port -> setFollowRedirects True (setProtocol OnlyResp2 (impatient (standaloneConfig host port)))
   UnixEndpoint path -> unixConfig path
+
+-- | Confirms subscriptions to one channel, and answers the probes of their connections.
+listened :: Script -> Script
+listened otherwise' connection = \case
+  ["SUBSCRIBE", name] -> pure (Just (Say (List [Text "subscribe", Text name, Number 1])))
+  "PING" : _ -> pure (Just (Say (List [Text "pong", Text ""])))
+  other -> otherwise' connection other
 
 -- | Redirects commands with keys to another server, as a replica of Valkey does.
 redirecting :: ByteString -> Script

@@ -2,12 +2,15 @@
 -- facts and their keys.
 module UnknownCommandSpec (spec) where
 
+import Control.Concurrent (threadDelay)
 import Control.Concurrent.Async (cancel, withAsync)
 import Control.Concurrent.STM
 import Control.Monad (forM_)
 import Data.ByteString (ByteString)
 import Data.List (nub)
+import Data.Map.Strict qualified as Map
 import FakeNode
+import GHC.Clock (getMonotonicTime)
 import Redis
 import Redis.Metrics
 import Redis.TestKit.Command (Reply (..))
@@ -109,6 +112,50 @@ spec = describe "a command that only the server knows" $ do
         run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
         run client (raw ["X.ADD", high]) `shouldReturn` SimpleString "OK"
       countHeard a ["COMMAND", "INFO"] `shouldReturn` 2
+
+  it "is asked about also where its node is named, and gets the connection that it needs" $
+    limited . withFakeNode $ \a -> do
+      setScript a (describedAs (firstKey "blocking"))
+      withClient (clustered a) $ \client -> do
+        run client (onNode (fakeEndpoint a) (raw ["X.ADD", high])) `shouldReturn` SimpleString "OK"
+        run client (onEvery Primaries (raw ["X.ADD", high])) `shouldReturn` Map.singleton (fakeEndpoint a) (SimpleString "OK")
+      let on name = map fst . filter ((== [name]) . take 1 . snd) <$> heardOn a
+      asked <- on "COMMAND"
+      length asked `shouldBe` 1
+      added <- on "X.ADD"
+      added `shouldSatisfy` \used -> length used == 2 && all (`notElem` asked) used
+
+  it "may have run in part when it is answered by an error, also where its node is named or lent" $
+    limited . withFakeNode $ \a -> do
+      setScript a $ \connection -> \case
+        "X.ADD" : _ -> pure (Just (Say (Failed "ERR after a part")))
+        other -> describedAs (firstKey "write") connection other
+      withClient (clustered a) $ \client -> do
+        let add = raw ["X.ADD", high]
+        problems <-
+          sequence
+            [ tryRun client add,
+              tryRun client (onNode (fakeEndpoint a) add),
+              withDedicated client Anywhere (`tryRunOn` add)
+            ]
+        map (either (Just . errorDelivery) (const Nothing)) problems `shouldBe` replicate 3 (Just MaybeExecuted)
+
+  it "has what is left of its time when it is sent again on a connection of its own" $
+    limited . withFakeNode $ \a -> do
+      isFirst <- newTVarIO True
+      setScript a $ \_ -> \case
+        "COMMAND" : _ -> pure (Just (Say (Failed "NOPERM")))
+        "X.ADD" : _ -> do
+          first <- atomically (swapTVar isFirst False)
+          if first then Just HangUp <$ threadDelay 1600000 else pure (Just Silence)
+        _ -> pure Nothing
+      withClient (setCommandTimeout (Just (seconds 2)) (alone a)) $ \client -> do
+        began <- getMonotonicTime
+        _ <- tryRun client (repeatable (raw ["X.ADD", high])) >>= expectError
+        ended <- getMonotonicTime
+        -- A second attempt with the whole time would end after 3.6 s.
+        ended - began `shouldSatisfy` (< 3)
+      countHeard a ["X.ADD"] `shouldReturn` 2
 
   describe "with a subcommand" $ do
     it "is what its subcommand is, and goes where that one's keys are" $

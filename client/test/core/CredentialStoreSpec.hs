@@ -92,7 +92,7 @@ spec = describe "the store of credentials" $ do
         modifyIORef' count (+ 1)
         if number == 0 then pure (issuedCredentials (named 0)) else takeMVar never
       following store $ \_ _ ->
-        renewAll store >>= \failed -> [why | (_, CredentialsFailed why) <- failed] `shouldBe` ["none within 0.1 s"]
+        renewAll store >>= \failed -> [why | (_, CredentialsFailed why) <- failed] `shouldBe` ["the action issued none within 0.1 s"]
 
     it "that tries again less and less often while it gets none" . within 20 $ do
       times <- newIORef []

@@ -50,8 +50,8 @@ introduction =
     "- *Since* is the first version of the server that has the command. One version is that of both",
     "  families; a family that is not named lacks it.",
     "- *In a cluster* says where a command goes by itself. `onNode`, `onEvery` and `onEach` name other",
-    "  nodes. What is one node's own is refused until they do.",
-    "- What concerns a connection is refused where callers share one. `withDedicated` lends one.",
+    "  nodes. A command for *a named node* is refused until they do.",
+    "- A command that changes its connection is refused where callers share one. `withDedicated` lends one.",
     ""
   ]
 
@@ -129,7 +129,7 @@ inCluster entry
   | not (null (entryKeySpecs entry)) = if severalKeys then "by its keys, all of one slot" else "by its key"
   | otherwise = case whereAnswered entry of
     AnyNodeAnswers -> "any node"
-    OneNodesOwn -> "one node's own"
+    OneNodesOwn -> "a named node"
     EveryPrimaryAnswers how -> "every primary: " <> merged how
     EveryNodeAnswers how -> "every node: " <> merged how
   where
@@ -141,10 +141,10 @@ merged :: Merge -> String
 merged = \case
   MergeSum -> "the sum"
   MergeMin -> "the least"
-  MergeMax -> "the most"
-  MergeAnd -> "whether all say so"
-  MergeOr -> "whether one says so"
+  MergeMax -> "the greatest"
+  MergeAnd -> "true if all are"
+  MergeOr -> "true if one is"
   MergeAllSucceeded -> "all must succeed"
   MergeOneSucceeded -> "one must succeed"
-  MergeConcatenated -> "all that they have"
-  MergeFound -> "what one of them has"
+  MergeConcatenated -> "all results"
+  MergeFound -> "the first result"

@@ -6,6 +6,7 @@ import Control.Monad (forM_, replicateM_)
 import Data.ByteString (ByteString)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
+import Data.List.NonEmpty (NonEmpty ((:|)))
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
@@ -84,6 +85,10 @@ spec = do
           tryRun client long `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
           tryRunTransaction client (queued long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
           withDedicated client Anywhere (`tryRunOn` long) `shouldReturn` Left (RefusedError (ArgumentTooLong "SET"))
+          -- The commands beside it do not run either.
+          let both = (,) <$> queued (Commands.set "beside" "1") <*> queued long
+          watching client ("beside" :| []) (\_ -> pure (Commit both)) `shouldThrow` (== RefusedError (ArgumentTooLong "SET"))
+          run client (Commands.get "beside") `shouldReturn` Nothing
           run client (Commands.set "here" (ByteString.replicate (1024 * 1024) 120))
           run client (Commands.strlen "here") `shouldReturn` 1024 * 1024
         ended <- journalEntries journal

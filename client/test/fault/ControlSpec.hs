@@ -2,13 +2,15 @@
 module ControlSpec (spec) where
 
 import Control.Concurrent.Async
+import Control.Exception (finally)
 import Control.Monad (void)
 import Data.ByteString qualified as ByteString
-import Data.Either (isRight)
+import Data.Either (isLeft, isRight)
 import Harness
 import Redis
 import Redis.Commands qualified as Commands
 import Redis.TestKit.Command (Reply (Failed), request, withConnection)
+import Redis.TestKit.Group
 import Redis.TestKit.Server (ServerOptions (optionsConfig), defaultServerOptions, serverAddress, withServer)
 import Redis.TestKit.Server qualified as Server
 import Redis.TestKit.Wait (eventually, within)
@@ -54,6 +56,22 @@ spec = describe "that end what others do" $ do
           eventually 2 "the write waits" ((== 1) <$> inFlightOf client)
           within 1 (run client Commands.clientUnpause)
           within 1 (wait write) `shouldReturn` Right ()
+
+  it "abort a shutdown that waits for a replica" $
+    withGroup defaultGroupOptions {groupReplicaCount = 1, groupServer = defaultServerOptions {optionsConfig = ["shutdown-timeout 30"]}} $ \group -> do
+      primary <- primaryOf group
+      replicas <- replicasOf group
+      withClient (patient (addressed primary)) $ \client -> do
+        mapM_ Server.freeze replicas
+        ( do
+            -- The replica lacks this write.
+            run client (Commands.set "key" "value")
+            withAsync (tryRun client (Commands.shutdownWith Commands.shutdownDefaults {Commands.shutdownSave = Commands.SaveNothing})) $ \ending -> do
+              eventually 5 "it is aborted" $ isRight <$> within 1 (tryRun client Commands.shutdownAbort)
+              within 1 (wait ending) >>= (`shouldSatisfy` isLeft)
+              run client (Commands.get "key") `shouldReturn` Just "value"
+          )
+          `finally` mapM_ Server.thaw replicas
   where
     -- All callers share one connection, and a script may take its time.
     patient = setSilenceLimit Nothing . setCommandTimeout (Just (seconds 20)) . single

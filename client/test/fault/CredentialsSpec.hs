@@ -119,6 +119,18 @@ spec = describe "credentials that change" $ do
         -- The connection goes on with the credentials that it had.
         run client Commands.ping
 
+  it "that a server does not answer in time are told to who asks for them" $
+    behindProxy $ \server proxy -> do
+      newUser server "app" "secret"
+      let issue = pure (issuedCredentials (named "app" "secret"))
+      withClient (setSilenceLimit Nothing (setCommandTimeout (Just (seconds 0.5)) (setCredentialsFrom issue (single (through proxy))))) $ \client -> do
+        run client Commands.ping
+        Proxy.freeze proxy Proxy.ToServer
+        reauthenticate client >>= \case
+          [(_, CredentialsFailed _)] -> pure ()
+          other -> expectationFailure (show other)
+        Proxy.heal proxy
+
   it "come from an action that can be interrupted, whatever it is run for" $
     withServer defaultServerOptions $ \server -> do
       newUser server "app" "secret"

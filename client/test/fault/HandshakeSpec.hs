@@ -232,7 +232,7 @@ spec = do
         leavingNothing . forM_ [PreferResp3, OnlyResp2] $ \protocol -> do
           let config = setProtocol protocol (quick (standaloneConfig "127.0.0.1" (portOf port)))
           causes <- refusals 50 (impatient config) $ \client -> tryRun client Commands.ping
-          nub (filter (not . ("wants TLS (rediss://, or setTls)" `isInfixOf`) . renderCause) causes) `shouldBe` []
+          nub (filter (not . ("expects TLS does (use rediss:// or setTls)" `isInfixOf`) . renderCause) causes) `shouldBe` []
 
     it "with a file of authorities that is not there is an error before any connection" $
       newClient (setTls (Just defaultTlsConfig {tlsCaFile = Just "/nowhere/authority.pem"}) (quick (standaloneConfig "127.0.0.1" 1)))

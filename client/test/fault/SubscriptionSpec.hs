@@ -2,9 +2,9 @@
 -- gap.
 module SubscriptionSpec (spec) where
 
-import Control.Concurrent.Async (async, cancel, wait)
+import Control.Concurrent.Async (async, cancel, forConcurrently, wait)
 import Control.Concurrent.STM
-import Control.Exception (finally)
+import Control.Exception (finally, try)
 import Control.Monad (forM_, replicateM, replicateM_, unless, void)
 import Data.ByteString qualified as ByteString
 import Data.ByteString.Char8 qualified as Char8
@@ -66,6 +66,18 @@ spec = do
         Proxy.slice proxy ToClient 1
         awaitMore account 100
         Proxy.heal proxy
+
+  it "a topic that the server refuses is an error for each thread that asks for it" $
+    behindProxy $ \server proxy ->
+      withClient (through proxy) $ \client ->
+        withSubscription client (channel "news") $ \subscription -> do
+          _ <- Server.command server ["ACL", "SETUSER", "default", "resetchannels", "&news"]
+          -- So the second thread asks while the first one still waits.
+          Proxy.delay proxy ToClient 0.5
+          results <- forConcurrently [1, 2 :: Int] $ \_ -> try (subscribe subscription (channel "denied"))
+          forM_ results $ \case
+            Left (ReplyError failed) -> serverErrorCode failed `shouldBe` "NOPERM"
+            other -> expectationFailure (show other)
 
   it "a message of 64 MB is heard, and those behind it" $
     withServer defaultServerOptions {optionsConfig = ["client-output-buffer-limit pubsub 0 0 0"]} $ \server ->

@@ -225,8 +225,8 @@ spec = aroundAll withWorld . describe "TLS" $ do
     check "refuses to verify nothing: an empty name, a name with a NUL, a Unix socket" $ \world -> do
       let nameless name port = refusal (trusting world) {tlsServerName = Just name} (TcpEndpoint "127.0.0.1" port)
       withRedis world (worldGood world) [] $ \port -> do
-        nameless "" port `shouldReturn` "not a name that TLS can ask for: \"\""
-        nameless "redis.test\0.evil" port `shouldReturn` "not a name that TLS can ask for: \"redis.test\\NUL.evil\""
+        nameless "" port `shouldReturn` "not a valid name for TLS: \"\""
+        nameless "redis.test\0.evil" port `shouldReturn` "not a valid name for TLS: \"redis.test\\NUL.evil\""
       let path = worldFolder world </> "unix"
       withEcho (SockAddrUnix path) $ \_ -> do
         reason <- refusal (trusting world) (UnixEndpoint path)

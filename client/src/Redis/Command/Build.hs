@@ -34,7 +34,7 @@ module Redis.Command.Build
     flag,
     option,
 
-    -- * What it does
+    -- * Facts
     onlyReads,
     writes,
     blocksFor,
@@ -44,6 +44,7 @@ where
 import Data.ByteString (ByteString)
 import Data.Foldable (toList)
 import Data.Int (Int64)
+import Data.Maybe (fromMaybe)
 import Redis.Duration
 import Redis.Internal.Command
 import Redis.Internal.Command.Argument
@@ -120,7 +121,7 @@ atLeast least number
 -- @since 0.1.0.0
 double :: Double -> Argument
 double number
-  | isNaN number = Unfit "what is not a number" (floating number)
+  | isNaN number = Unfit "NaN" (floating number)
   | otherwise = Plain (floating number)
 
 -- | A duration in whole seconds, rounded up.
@@ -169,11 +170,15 @@ onlyReads = declared readFacts
 --
 -- @since 0.1.0.0
 writes :: Command a -> Command a
-writes = declared writeFacts {factFailsHalfway = True}
+writes = declared untoldFacts
 
 declared :: Facts -> Command a -> Command a
 declared facts given = case commandRoute given of
-  AskServer (Just known) -> given {commandFacts = facts {factPatience = factPatience (commandFacts given), factReadFrom = factReadFrom (commandFacts given)}, commandRoute = routeOfUnknown known}
+  AskServer (Just known) named ->
+    given
+      { commandFacts = facts `withSettingsOf` commandFacts given,
+        commandRoute = fromMaybe (routeOfUnknown known) named
+      }
   _ -> given
 
 -- | Declares that the server may keep the caller of this command waiting: for at most

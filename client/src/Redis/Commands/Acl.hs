@@ -18,7 +18,7 @@ module Redis.Commands.Acl
     aclUsers,
     aclWhoami,
 
-    -- * Trying
+    -- * Checking
     aclDryrun,
     AclVerdict (..),
     aclGenpass,
@@ -26,14 +26,14 @@ module Redis.Commands.Acl
     aclCat,
     aclCatOf,
 
-    -- * What was refused
+    -- * The log of refusals
     aclLog,
     aclLogOf,
     aclLogReset,
     AclLogEntry (..),
     AclLogReason (..),
 
-    -- * The file
+    -- * The ACL file
     aclLoad,
     aclSave,
     aclHelp,

@@ -8,7 +8,7 @@
 -- server's pages:
 -- <https://valkey.io/commands/#connection>.
 module Redis.Commands.Client
-  ( -- * Looking
+  ( -- * Listing connections
     clientInfo,
     clientList,
     clientListOf,
@@ -19,12 +19,12 @@ module Redis.Commands.Client
     Redirection (..),
     clientHelp,
 
-    -- * Choosing
+    -- * Filters
     ClientFilter (..),
     ClientProperty (..),
     ClientType (..),
 
-    -- * Acting
+    -- * Ending, pausing and unblocking
     clientKill,
     clientKillWith,
     clientPause,

@@ -42,7 +42,7 @@ module Redis.Commands.Cluster
     ClusterLink (..),
     LinkDirection (..),
 
-    -- * The whole
+    -- * The cluster as a whole
     clusterInfo,
     ClusterInfo (..),
     ClusterState (..),
@@ -516,5 +516,6 @@ clusterInfo = command "CLUSTER INFO" [] $ \reply -> do
 clusterHelp :: Command [ByteString]
 clusterHelp = command "CLUSTER HELP" [] (Decode.list Decode.bytes)
 
+-- | A server says @?@ for a host that it does not know.
 filled :: ByteString -> Maybe ByteString
-filled text = if Char8.null text then Nothing else Just text
+filled text = if Char8.null text || text == "?" then Nothing else Just text

@@ -43,7 +43,7 @@ module Redis.Commands.ClusterAdmin
     clusterSetslotDefaults,
     SlotAssignment (..),
 
-    -- * Moving slots whole
+    -- * Atomic slot migration
     clusterMigrateslots,
     clusterGetslotmigrations,
     SlotMigration (..),

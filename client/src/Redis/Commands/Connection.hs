@@ -10,14 +10,14 @@
 -- Commands about all connections of a server are in "Redis.Commands.Client". The server's
 -- pages: <https://valkey.io/commands/#connection>.
 module Redis.Commands.Connection
-  ( -- * Of any connection
+  ( -- * On any connection
     ping,
     pingMessage,
     echo,
     clientId,
     clientGetname,
 
-    -- * Of one's own connection
+    -- * On a dedicated connection
     hello,
     HelloOptions (..),
     ServerHello (..),

@@ -39,7 +39,7 @@ module Redis.Commands.Function
     FunctionLibrary (..),
     FunctionInfo (..),
 
-    -- * All of them, in the server's own form
+    -- * Dump and restore
     functionDump,
     functionRestore,
     functionRestoreWith,
@@ -61,6 +61,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Internal.Command.Flush (flushArguments)
+import Redis.Internal.Command.Lines (otherThan)
 import Redis.Internal.Command.Program
 import Redis.Value (Value)
 
@@ -267,7 +268,7 @@ libraryInfo reply = do
   libraryEngine <- Decode.field "engine" Decode.bytes fields
   libraryFunctions <- Decode.field "functions" (Decode.list functionInfo) fields
   libraryCode <- Decode.optionalField "library_code" Decode.bytes fields
-  let libraryOthers = without ["library_name", "engine", "functions", "library_code"] fields
+  let libraryOthers = otherThan ["library_name", "engine", "functions", "library_code"] fields
   pure FunctionLibrary {libraryName, libraryEngine, libraryFunctions, libraryCode, libraryOthers}
 
 functionInfo :: Decoder FunctionInfo
@@ -276,11 +277,8 @@ functionInfo reply = do
   functionName <- Decode.field "name" Decode.bytes fields
   functionDescription <- Decode.field "description" (Decode.nullable Decode.bytes) fields
   functionFlags <- Decode.field "flags" (Decode.list Decode.bytes) fields
-  let functionOthers = without ["name", "description", "flags"] fields
+  let functionOthers = otherThan ["name", "description", "flags"] fields
   pure FunctionInfo {functionName, functionDescription, functionFlags, functionOthers}
-
-without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
-without known = filter ((`notElem` known) . fst)
 
 -- | @FUNCTION DUMP@: all libraries in the server's own form, for 'functionRestore'. In a cluster,
 -- name the node. \(O(n)\) on the server in functions,

@@ -54,7 +54,7 @@ module Redis.Commands.Geo
     georadiusbymemberStore,
     georadiusbymemberStoreWith,
 
-    -- ** To be answered by replicas
+    -- ** Read-only forms, which replicas answer
     georadiusRo,
     georadiusRoWith,
     georadiusRoDetails,

@@ -28,13 +28,13 @@ module Redis.Commands.Hash
     hexists,
     hstrlen,
 
-    -- * Drawing
+    -- * Random fields
     hrandfield,
     hrandfieldCount,
     hrandfieldWithvalues,
     Draw (..),
 
-    -- * Walking
+    -- * Scanning
     hscan,
     hscanWith,
     hscanNovalues,

@@ -9,7 +9,7 @@
 --
 -- The servers' page: <https://valkey.io/commands/#hash>.
 module Redis.Commands.HashField
-  ( -- * When they expire
+  ( -- * Expiry
     hexpire,
     hexpireWith,
     hpexpire,

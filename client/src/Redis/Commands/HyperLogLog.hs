@@ -12,7 +12,7 @@ module Redis.Commands.HyperLogLog
     pfcount,
     pfmerge,
 
-    -- * For those who work on the server
+    -- * For developers of the server
     pfdebugEncoding,
     HyperLogLogEncoding (..),
     pfdebugDecode,

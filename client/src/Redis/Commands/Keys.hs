@@ -46,7 +46,7 @@ module Redis.Commands.Keys
     randomkey,
     keys,
 
-    -- * Walking
+    -- * Scanning
     scan,
     scanWith,
     ScanCursor,

@@ -30,7 +30,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, milliseconds, seconds)
+import Redis.Duration (Duration, microseconds, milliseconds)
 import Redis.Value (Value)
 
 -- | A kind of event that took too long.
@@ -132,7 +132,7 @@ histograms = Decode.pairs Decode.bytes $ \reply -> do
   latencyHistogramBuckets <- Decode.field "histogram_usec" (Decode.pairs inMicros Decode.integer) fields
   pure LatencyHistogram {latencyHistogramCalls, latencyHistogramBuckets}
   where
-    inMicros = fmap (seconds . (/ 1e6) . fromIntegral) . Decode.integer
+    inMicros = fmap microseconds . Decode.integer
 
 -- | @LATENCY DOCTOR@: the server's analysis of its events, as text for people to read. Concerns one
 -- node; in a cluster, name it. \(O(1)\) on the server,

@@ -9,7 +9,7 @@
 --
 -- The server's documentation: <https://valkey.io/commands/#list>.
 module Redis.Commands.List
-  ( -- * Putting
+  ( -- * Adding
     lpush,
     rpush,
     lpushx,
@@ -19,7 +19,7 @@ module Redis.Commands.List
     Inserted (..),
     lset,
 
-    -- * Taking
+    -- * Removing
     lpop,
     rpop,
     lpopCount,
@@ -32,7 +32,7 @@ module Redis.Commands.List
     LremCount (..),
     ltrim,
 
-    -- * Looking
+    -- * Reading
     lrange,
     llen,
     lindex,
@@ -48,7 +48,7 @@ module Redis.Commands.List
     rpoplpush,
     ListEnd (..),
 
-    -- * Waiting for an element
+    -- * Blocking until there is an element
     blpop,
     brpop,
     blmpop,

@@ -10,7 +10,7 @@ module Redis.Commands.Pubsub
     publish,
     spublish,
 
-    -- * Asking
+    -- * Looking up subscribers
     pubsubChannels,
     pubsubChannelsOf,
     pubsubNumpat,

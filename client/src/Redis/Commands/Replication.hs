@@ -14,7 +14,7 @@ module Redis.Commands.Replication
     AsReplica (..),
     ReplicaState (..),
 
-    -- * Changing it
+    -- * Changing the role
     replicaof,
     replicaofNoOne,
     slaveof,

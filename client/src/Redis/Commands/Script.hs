@@ -17,7 +17,7 @@ module Redis.Commands.Script
     evalsha,
     evalshaRo,
 
-    -- * What the server knows
+    -- * Managing scripts
     scriptLoad,
     scriptExists,
     scriptShow,

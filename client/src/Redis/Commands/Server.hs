@@ -18,7 +18,7 @@ module Redis.Commands.Server
     FlushMode (..),
     swapdb,
 
-    -- * Looking
+    -- * Information
     info,
     infoOf,
     time,
@@ -30,7 +30,7 @@ module Redis.Commands.Server
     waitaof,
     Fsynced (..),
 
-    -- * The end
+    -- * Shutting down
     shutdown,
     shutdownWith,
     ShutdownOptions (shutdownSave, shutdownNow, shutdownForce, shutdownSafe, shutdownFailover),
@@ -176,7 +176,7 @@ data Fsynced = Fsynced
 
 -- | @SHUTDOWN@: the server saves its data, if it is configured to, and ends. Concerns one node; in
 -- a cluster, name it. If the server ends, it does not answer, and the caller gets a connection
--- error. The command does not queue behind other commands.
+-- error. The command has a connection of its own, so 'shutdownAbort' does not queue behind it.
 -- [Since 1.0.0](https://valkey.io/commands/shutdown/).
 --
 -- @since 0.1.0.0

@@ -18,7 +18,7 @@ module Redis.Commands.Set
     scard,
     smove,
 
-    -- * Drawing
+    -- * Random members
     spop,
     spopCount,
     srandmember,
@@ -37,7 +37,7 @@ module Redis.Commands.Set
     SintercardOptions (sintercardLimit),
     sintercardDefaults,
 
-    -- * Walking
+    -- * Scanning
     sscan,
     sscanWith,
     SscanOptions (sscanMatch, sscanCount),

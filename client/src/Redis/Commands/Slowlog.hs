@@ -12,7 +12,7 @@ module Redis.Commands.Slowlog
     slowlogReset,
     slowlogHelp,
 
-    -- * The logs of Valkey
+    -- * Valkey's command logs
     Commandlog (..),
     commandlogGet,
     CommandlogEntry (..),
@@ -31,7 +31,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (Duration, microseconds)
 import Redis.Value (Value)
 
 -- | A command that took long.
@@ -78,7 +78,7 @@ slowlogEntry reply = do
       }
 
 inMicros :: Decoder Duration
-inMicros = fmap (seconds . (/ 1e6) . fromIntegral) . Decode.integer
+inMicros = fmap microseconds . Decode.integer
 
 -- | An entry of any of the logs.
 data Entry = Entry

@@ -18,18 +18,18 @@ module Redis.Commands.Sort
     sortRo,
     sortRoWith,
 
-    -- * What other keys say of them
+    -- * Values of other keys
     sortGet,
     sortGetWith,
     sortRoGet,
     sortRoGetWith,
     SortGet (..),
 
-    -- * Into a key
+    -- * Storing the result
     sortStore,
     sortStoreWith,
 
-    -- * How
+    -- * Options
     SortOptions (sortBy, sortOrder, sortAs, sortSkip, sortCount),
     sortDefaults,
     SortBy (..),

@@ -32,7 +32,7 @@ module Redis.Commands.SortedSet
     zrevrank,
     zrevrankWithscore,
 
-    -- * Taking the first or the last
+    -- * Removing the first or the last
     zpopmin,
     zpopminCount,
     zpopmax,
@@ -43,19 +43,19 @@ module Redis.Commands.SortedSet
     zmpopDefaults,
     ScoreEnd (..),
 
-    -- * Waiting for a member
+    -- * Blocking until there is a member
     bzpopmin,
     bzpopmax,
     bzmpop,
     bzmpopWith,
 
-    -- * Drawing
+    -- * Random members
     zrandmember,
     zrandmemberCount,
     zrandmemberWithscores,
     Draw (..),
 
-    -- * Walking
+    -- * Scanning
     zscan,
     zscanWith,
     zscanNoscores,

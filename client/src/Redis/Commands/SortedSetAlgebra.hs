@@ -36,7 +36,7 @@ module Redis.Commands.SortedSetAlgebra
     zdiffWithscores,
     zdiffstore,
 
-    -- * Scores together
+    -- * Combining scores
     Aggregate (..),
   )
 where

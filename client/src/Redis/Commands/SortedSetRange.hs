@@ -16,7 +16,7 @@ module Redis.Commands.SortedSetRange
     LexBound (..),
     RangeLimit (..),
 
-    -- * Reading one
+    -- * Reading a range
     zrange,
     zrangeWithscores,
     zrangeWith,
@@ -24,7 +24,7 @@ module Redis.Commands.SortedSetRange
     ZrangeOptions (zrangeRev),
     zrangeDefaults,
 
-    -- * Storing one
+    -- * Storing a range
     zrangestore,
     zrangestoreWith,
 
@@ -32,12 +32,12 @@ module Redis.Commands.SortedSetRange
     zcount,
     zlexcount,
 
-    -- * Removing one
+    -- * Removing a range
     zremrangebyrank,
     zremrangebyscore,
     zremrangebylex,
 
-    -- * As servers before 6.2.0 have it
+    -- * The commands of servers before 6.2.0
     zrangebyscore,
     zrangebyscoreWith,
     zrangebyscoreWithscores,

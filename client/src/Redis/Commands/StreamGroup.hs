@@ -22,7 +22,7 @@ module Redis.Commands.StreamGroup
     DeliveredEntry (..),
     xack,
 
-    -- * What is pending
+    -- * Pending entries
     xpending,
     PendingSummary (..),
     xpendingRange,
@@ -31,7 +31,7 @@ module Redis.Commands.StreamGroup
     xpendingRangeDefaults,
     PendingEntry (..),
 
-    -- * Taking over
+    -- * Claiming entries
     xclaim,
     xclaimWith,
     xclaimJustid,

@@ -9,7 +9,7 @@ module Redis.Commands.StreamInfo
     xinfoStream,
     StreamInfo (..),
 
-    -- * A stream with all that belongs to it
+    -- * A stream in full
     xinfoStreamFull,
     xinfoStreamFullWith,
     XinfoStreamFullOptions (xinfoStreamFullCount),
@@ -38,6 +38,7 @@ import Redis.Decode (Decoder)
 import Redis.Decode qualified as Decode
 import Redis.Duration (Duration, milliseconds)
 import Redis.Error (DecodeError)
+import Redis.Internal.Command.Lines (otherThan)
 import Redis.Internal.Command.Stream
 import Redis.Value (Value)
 
@@ -95,7 +96,7 @@ xinfoStream name = command "XINFO STREAM" [key name] $ \reply -> do
         streamInfoGroups,
         streamInfoFirstEntry,
         streamInfoLastEntry,
-        streamInfoOthers = without (streamFields <> ["first-entry", "last-entry"]) fields
+        streamInfoOthers = otherThan (streamFields <> ["first-entry", "last-entry"]) fields
       }
 
 streamFields :: [ByteString]
@@ -119,9 +120,6 @@ idOrNone reply = do
 -- | A field that may be absent, or present without a value.
 maybeField :: ByteString -> Decoder (Maybe a) -> [(ByteString, Value)] -> Either DecodeError (Maybe a)
 maybeField name decoder = fmap join . Decode.optionalField name decoder
-
-without :: [ByteString] -> [(ByteString, Value)] -> [(ByteString, Value)]
-without known = filter ((`notElem` known) . fst)
 
 -- | The server's full description of a stream.
 --
@@ -251,7 +249,7 @@ streamDetails reply = do
         streamDetailsRecordedFirstEntryId,
         streamDetailsEntries,
         streamDetailsGroups,
-        streamDetailsOthers = without ("entries" : streamFields) fields
+        streamDetailsOthers = otherThan ("entries" : streamFields) fields
       }
 
 groupDetails :: Decoder GroupDetails
@@ -274,7 +272,7 @@ groupDetails reply = do
         groupDetailsPending,
         groupDetailsConsumers,
         groupDetailsOthers =
-          without ["name", "last-delivered-id", "entries-read", "lag", "pel-count", "pending", "consumers"] fields
+          otherThan ["name", "last-delivered-id", "entries-read", "lag", "pel-count", "pending", "consumers"] fields
       }
 
 consumerDetails :: Decoder ConsumerDetails
@@ -292,7 +290,7 @@ consumerDetails reply = do
         consumerDetailsActiveTime,
         consumerDetailsPelCount,
         consumerDetailsPending,
-        consumerDetailsOthers = without ["name", "seen-time", "active-time", "pel-count", "pending"] fields
+        consumerDetailsOthers = otherThan ["name", "seen-time", "active-time", "pel-count", "pending"] fields
       }
 
 -- | Reads a number that is not negative; servers write -1 where there is none.
@@ -359,7 +357,7 @@ xinfoGroups name = command "XINFO GROUPS" [key name] . Decode.list $ \reply -> d
         groupInfoLastDeliveredId,
         groupInfoEntriesRead,
         groupInfoLag,
-        groupInfoOthers = without ["name", "consumers", "pending", "last-delivered-id", "entries-read", "lag"] fields
+        groupInfoOthers = otherThan ["name", "consumers", "pending", "last-delivered-id", "entries-read", "lag"] fields
       }
 
 -- | The server's description of a consumer.
@@ -396,7 +394,7 @@ xinfoConsumers name group = command "XINFO CONSUMERS" [key name, arg group] . De
         consumerInfoPending,
         consumerInfoIdle,
         consumerInfoInactive,
-        consumerInfoOthers = without ["name", "pending", "idle", "inactive"] fields
+        consumerInfoOthers = otherThan ["name", "pending", "idle", "inactive"] fields
       }
 
 -- | @XINFO HELP@: the server's help text for these commands.

@@ -52,7 +52,7 @@ module Redis.Commands.String
     msetexDefaults,
     MsetexCondition (..),
 
-    -- * What two values have in common
+    -- * The longest common subsequence
     lcs,
     lcsLen,
     lcsIdx,

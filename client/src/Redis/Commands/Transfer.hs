@@ -6,7 +6,7 @@
 -- The servers' pages: <https://valkey.io/commands/#generic>,
 -- <https://redis.io/docs/latest/commands/?group=generic>.
 module Redis.Commands.Transfer
-  ( -- * In the server's own form
+  ( -- * Dump and restore
     dump,
     restore,
     restoreWith,
@@ -32,7 +32,7 @@ import Redis.Command (Command)
 import Redis.Command.Build
 import Redis.Commands.String (Expiry (..))
 import Redis.Decode qualified as Decode
-import Redis.Duration (Duration, seconds)
+import Redis.Duration (Duration, inMilliseconds, seconds)
 import Redis.Error (Host, Port)
 import Redis.Internal.Command.Argument (unixMilliseconds)
 import Redis.Internal.Config (Credentials (..), revealSecret)
@@ -98,8 +98,13 @@ restoreWith RestoreOptions {restoreExpiry, restoreReplace, restoreUse} name payl
     (lifetime, absolute) = case restoreExpiry of
       NoExpiry -> (int 0, False)
       KeepExpiry -> (int 0, False)
-      ExpireIn duration -> (wholeMilliseconds duration, False)
-      ExpireAt time -> (arg (unixMilliseconds time), True)
+      -- To the server a lifetime of 0 means no expiry.
+      ExpireIn duration
+        | inMilliseconds duration == 0 -> (int 1, False)
+        | otherwise -> (wholeMilliseconds duration, False)
+      ExpireAt time -> case unixMilliseconds time of
+        "0" -> (int 1, True)
+        due -> (arg due, True)
     use = case restoreUse of
       Nothing -> []
       Just (IdleFor time) -> [arg "IDLETIME", wholeSeconds time]

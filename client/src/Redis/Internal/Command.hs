@@ -31,7 +31,9 @@ module Redis.Internal.Command
     Scope (..),
     readFacts,
     writeFacts,
+    untoldFacts,
     unknownFacts,
+    withSettingsOf,
   )
 where
 
@@ -42,7 +44,7 @@ import Data.List.NonEmpty (NonEmpty)
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
-import Data.Maybe (fromMaybe)
+import Data.Maybe (fromMaybe, isNothing)
 import Redis.Duration (Duration, inSeconds)
 import Redis.Error
 import Redis.Internal.Command.Shown (shownWords)
@@ -104,7 +106,7 @@ commandKeys given = case commandRoute given of
   OneKey key -> [key]
   SameSlot keys -> NonEmpty.toList keys
   Splittable _ keys -> NonEmpty.toList keys
-  AskServer keys -> fromMaybe [] keys
+  AskServer keys _ -> fromMaybe [] keys
   OneNode _ -> tableKeys
   OneSlot _ -> []
   PerNode _ _ -> tableKeys
@@ -195,8 +197,9 @@ data Route a
   | -- | No server would accept the command, for this reason. It is not sent.
     Unsendable Refusal
   | -- | The command table does not tell enough about the command, so the server is
-    -- asked. With its keys, if they are known.
-    AskServer (Maybe [ByteString])
+    -- asked. With its keys, if they are known, and the route to the nodes that the caller
+    -- has named, if it has.
+    AskServer (Maybe [ByteString]) (Maybe (Route a))
 
 -- | Makes the result of a 'PerNode' from the replies of its nodes.
 type Together a = [(Endpoint, Either Error Value)] -> Either Error a
@@ -216,7 +219,7 @@ mapTogether change = \case
   OneSlot slot -> OneSlot slot
   NodesOwn -> NodesOwn
   Unsendable why -> Unsendable why
-  AskServer keys -> AskServer keys
+  AskServer keys named -> AskServer keys (mapTogether change <$> named)
 
 -- | A set of nodes of a cluster. A standalone server belongs to every audience.
 --
@@ -238,9 +241,7 @@ data Audience
 --
 -- @since 0.1.0.0
 onNode :: Endpoint -> Command a -> Command a
-onNode endpoint given = case commandRoute given of
-  Unsendable _ -> given
-  _ -> given {commandRoute = OneNode endpoint}
+onNode endpoint given = given {commandRoute = routeToNamed given (OneNode endpoint)}
 
 -- | Sends the command to all nodes of the audience at the same time. Fails if it fails
 -- on any of them; the error names every node on which it failed.
@@ -267,13 +268,20 @@ perNode :: Audience -> Command a -> (Map Endpoint (Either Error a) -> Either Err
 perNode audience given conclude =
   Command
     { commandRequest = commandRequest given,
-      commandRoute = case commandRoute given of
-        Unsendable why -> Unsendable why
-        _ -> PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given))),
+      commandRoute = routeToNamed given (PerNode audience (conclude . Map.fromList . map (fmap (>>= decoded given)))),
       commandFacts = commandFacts given,
       -- A single reply does not tell which node sent it.
       commandDecode = \_ -> Left DecodeError {decodeErrorPath = [], decodeErrorExpected = "replies of nodes", decodeErrorGot = "a reply", decodeErrorCommand = ""}
     }
+
+-- | The route of a command whose caller names the nodes. If the table lacks the command, the
+-- server is asked all the same: not where it goes, but what it does to its connection, and
+-- whether it may fail half-way.
+routeToNamed :: Command a -> Route b -> Route b
+routeToNamed given named = case commandRoute given of
+  Unsendable why -> Unsendable why
+  AskServer keys _ | isNothing (lookupCommand (commandWords given)) -> AskServer keys (Just named)
+  _ -> named
 
 -- | Reads a reply, which is not an error, with the command's decoder. For tests of
 -- programs and of their own commands.
@@ -363,7 +371,7 @@ data Scope
     -- UNPAUSE …), so it must not queue behind them.
     ControlLane
   | -- | A connection of its own that is not used afterwards, because the command's
-    -- effect on it is not known.
+    -- effect on it is not known, or because it holds the connection up (SHUTDOWN).
     OwnConnection
   | -- | A connection that its caller holds; elsewhere the command is refused. The
     -- command changes what later commands on the same connection mean (SELECT, MULTI,
@@ -388,6 +396,24 @@ readFacts =
 writeFacts :: Facts
 writeFacts = readFacts {factReadOnly = False, factRepeatable = False}
 
--- | Facts of a command about which nothing is known.
+-- | Facts of a command that the table lacks, until a server has described it: a write that
+-- may fail half-way.
+untoldFacts :: Facts
+untoldFacts = writeFacts {factFailsHalfway = True}
+
+-- | Facts of a command that no server describes either.
 unknownFacts :: Facts
-unknownFacts = writeFacts {factScope = OwnConnection, factFailsHalfway = True}
+unknownFacts = untoldFacts {factScope = OwnConnection}
+
+-- | These facts, with what the caller has set in the others: that the command may be
+-- repeated, its time limit, its choice of nodes for reads, and whether it blocks.
+withSettingsOf :: Facts -> Facts -> Facts
+withSettingsOf facts told =
+  facts
+    { factRepeatable = factRepeatable facts || factRepeatable told,
+      factPatience = factPatience told,
+      factReadFrom = factReadFrom told,
+      factBlocking = case factBlocking told of
+        NonBlocking -> factBlocking facts
+        blocking -> blocking
+    }

@@ -63,7 +63,7 @@ validateConfig config = do
     Sentinels name seeds -> do
       check "topology" "sentinels have hosts and ports, no Unix sockets" $
         null [() | UnixEndpoint _ <- toList seeds]
-      check "name" "by which sentinels know the primary: must be printable ASCII without spaces, and not empty" $
+      check "sentinel name" "must be printable ASCII without spaces, and not empty" $
         not (ByteString.null name) && ByteString.all (\byte -> byte > 32 && byte < 127) name
     Standalone _ -> Right ()
   check "database" "must not be negative" (configDatabase config >= 0)
@@ -122,7 +122,7 @@ endpointIsUsable = \case
       not (ByteString.null host) && ByteString.all (\byte -> byte > 32 && byte /= 127) host
     check "port" "must be between 1 and 65535" (port > 0)
   UnixEndpoint path ->
-    check "path" "of a Unix socket: must not be empty, nor contain a null character" $
+    check "path" "must not be empty, nor contain a null character" $
       not (null path) && notElem '\0' path
 
 check :: String -> String -> Bool -> Either ConfigError ()

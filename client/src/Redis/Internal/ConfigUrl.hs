@@ -91,7 +91,7 @@ configFromUrl url = do
         seeds <- parseHosts sentinelPort hosts
         let (rawName, afterName) = Char8.break (== '/') (Char8.drop 1 path)
         name <- percentDecoded "path" rawName
-        when (ByteString.null name) (wrong "path" "begins with the name by which the sentinels know the primary")
+        when (ByteString.null name) (wrong "path" "must begin with the name by which the sentinels know the primary")
         (,) (Sentinels name seeds) <$> databaseFromPath afterName
       | otherwise -> (,) <$> (parseHosts defaultPort hosts >>= tcpTopology isCluster (schemeKind scheme)) <*> databaseFromPath path
   let start =
@@ -111,7 +111,7 @@ configFromUrl url = do
         | isCluster -> Right (Cluster seeds)
         | kind == ForGroup -> Right (Group seeds)
       seed :| [] -> Right (Standalone seed)
-      _ -> wrong "host" "several are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://)"
+      _ -> wrong "host" "several hosts are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://)"
 
 data Carrier = TcpTransport | UnixTransport
   deriving stock (Eq)
@@ -267,7 +267,7 @@ applyOption config (name, value) = case name of
     _ -> wrong part "must be 2 or 3"
   "read_from" -> case (readFromWord value, configTopology config) of
     (Just ReadPrimary, _) -> Right config {configReadFrom = ReadPrimary}
-    (Just _, Standalone _) -> wrong part "all but primary are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://, redis+sentinel://)"
+    (Just _, Standalone _) -> wrong part "all values but primary are for a cluster (redis+cluster://, or the option cluster=true) or a primary with replicas (redis+group://, redis+sentinel://)"
     (Just other, _) -> Right config {configReadFrom = other}
     (Nothing, _) -> wrong part "must be primary, replica, any, latency, or zone: and the name of a zone"
   "refresh_interval" -> (\new -> config {configRefreshInterval = new}) <$> seconds part value

@@ -231,7 +231,7 @@ spec = around_ (within 60) $ do
             _ <- run client (raw ["SET", "key", "value"])
             tryRun client (raw words') >>= \case
               Left refused@(RefusedError (NeedsDedicatedConnection _)) ->
-                displayException refused `shouldBe` "refused: " <> name <> " concerns the connection, which others share; it can be run on a dedicated one"
+                displayException refused `shouldBe` "refused: " <> name <> " changes the state of its connection, which others share; run it on a dedicated connection"
               other -> expectationFailure (show other)
             heard <- peerHeard peer
             filter ((== [Char8.pack name]) . take 1) heard `shouldBe` []

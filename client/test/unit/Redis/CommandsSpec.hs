@@ -12,6 +12,7 @@ import Data.List.NonEmpty (NonEmpty ((:|)))
 import Data.List.NonEmpty qualified as NonEmpty
 import Data.Maybe (mapMaybe)
 import Data.Time.Clock.POSIX (posixSecondsToUTCTime)
+import Redis.Command.Build qualified as Build
 import Redis.CommandCase (Case (..))
 import Redis.CommandCases (cases)
 import Redis.Commands
@@ -247,9 +248,10 @@ deliveries = describe "an error reply" $ do
         commandFacts (evalsha "d" ["k"] []),
         commandFacts (fcall "f" ["k"] []),
         commandFacts (raw ["EXEC"]),
+        commandFacts (raw ["NOSUCH", "k"]),
         unknownFacts
       ]
-      `shouldBe` replicate 5 (Just MaybeExecuted)
+      `shouldBe` replicate 6 (Just MaybeExecuted)
 
   it "that itself says so leaves no doubt of a script" $
     map
@@ -301,12 +303,28 @@ rawCommands = describe "raw" $ do
     map
       described
       [zadd "k" (("m", nan) :| []), zadd "k" (("a", 1) :| [("b", nan)]), onNode (UnixEndpoint "/s") (zadd "k" (("m", nan) :| []))]
-      `shouldBe` replicate 3 (unfit "ZADD" "what is not a number")
-    described (incrbyfloat "k" nan) `shouldBe` unfit "INCRBYFLOAT" "what is not a number"
+      `shouldBe` replicate 3 (unfit "ZADD" "NaN")
+    described (incrbyfloat "k" nan) `shouldBe` unfit "INCRBYFLOAT" "NaN"
     described (lpopCount "k" (-1)) `shouldBe` unfit "LPOP" "-1, which is less than 0"
     described (lrem "k" (RemoveLast 0) "x") `shouldBe` unfit "LREM" "0, which is less than 1"
     described (onEvery AllNodes (lpopCount "k" (-1))) `shouldBe` unfit "LPOP" "-1, which is less than 0"
     described (scanWith scanDefaults {scanCount = Just 0} scanStart) `shouldBe` unfit "SCAN" "0, which is less than 1"
+
+  it "of a module may be declared to read, to write, to wait, and to be repeatable, in any order" $ do
+    let module' = Build.command "X.WAIT" [Build.key "k"] Right
+        limit = Build.blocksFor (Just (seconds 2))
+    commandFacts (Build.onlyReads (limit module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
+    commandFacts (limit (Build.onlyReads module')) `shouldBe` readFacts {factBlocking = BlocksFor 2}
+    commandFacts (Build.writes (repeatable module')) `shouldBe` untoldFacts {factRepeatable = True}
+    commandFacts (repeatable (Build.writes module')) `shouldBe` untoldFacts {factRepeatable = True}
+
+  it "that holds up its connection has one of its own" $
+    map (factScope . commandFacts) [shutdown, shutdownAbort] `shouldBe` [OwnConnection, OwnConnection]
+
+  it "that restores a value without time left does not make it live for ever" $ do
+    let lifeOf expiry = take 1 (drop 2 (commandWords (restoreWith restoreDefaults {restoreExpiry = expiry} "k" "p")))
+    map lifeOf [ExpireIn (seconds 0), ExpireIn (seconds (-0.0004)), ExpireAt (posixSecondsToUTCTime 0), ExpireIn (seconds 0.0015)]
+      `shouldBe` [["1"], ["1"], ["1"], ["2"]]
 
   it "may be declared repeatable, and nothing else changes" $
     commandFacts (repeatable (raw ["SET", "k", "v"])) `shouldBe` writeFacts {factRepeatable = True}
@@ -323,4 +341,4 @@ described command = case commandRoute command of
   OneSlot _ -> "the slot"
   NodesOwn -> "a node's own"
   Unsendable why -> show why
-  AskServer _ -> "ask"
+  AskServer _ _ -> "ask"

@@ -219,7 +219,7 @@ faults =
     ("redis+group://a?cluster=true", "option cluster"),
     ("redis+sentinel://a", "path"),
     ("redis+sentinel://a/", "path"),
-    ("redis+sentinel://a/my%20master", "name"),
+    ("redis+sentinel://a/my%20master", "sentinel name"),
     ("redis+sentinel://a/name/x", "database"),
     ("redis+sentinel://a/name?sentinel_user=u", "option sentinel_user"),
     ("redis://a?sentinel_password=p", "option sentinel_password"),

@@ -35,7 +35,7 @@ spec = describe "Redis.Error, said to people" $ do
       -- Some versions of the base library end the text with a line break.
       <> lines (displayException (toException (ReplyError wrongType)))
       `shouldBe` [ "server error: WRONGTYPE Operation against a key",
-                   "refused: a command has at least a name",
+                   "refused: the command has no name",
                    "server error: WRONGTYPE Operation against a key"
                  ]
 

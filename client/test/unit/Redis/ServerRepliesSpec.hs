@@ -49,6 +49,10 @@ clusters = do
     fmap (map (\entry -> (slotsNodeHost (slotsPrimary entry), slotsNodeMetadata (slotsPrimary entry), length (slotsReplicas entry)))) (decoded clusterSlots (Array slotsEntries))
       `shouldBe` Right [(Nothing, [("ip", "10.0.0.1")], 1), (Just "h", [], 0)]
 
+  it "has a host that its node does not know" $ do
+    let entries = [Array [Integer 0, Integer 5, Array [BulkString "?", Integer 6379, BulkString "a"]]]
+    fmap (map (slotsNodeHost . slotsPrimary)) (decoded clusterSlots (Array entries)) `shouldBe` Right [Nothing]
+
   it "has shards whose nodes have TLS only, and one without slots" $ do
     let node = Map [(name, element) | (name, element) <- [(BulkString "id", BulkString "a"), (BulkString "tls-port", Integer 7001), (BulkString "endpoint", Null), (BulkString "hostname", BulkString ""), (BulkString "role", BulkString "replica"), (BulkString "replication-offset", Integer 7), (BulkString "health", BulkString "fail"), (BulkString "new", Integer 1)]]
         shard = Map [(BulkString "slots", Array []), (BulkString "nodes", Array [node])]

@@ -55,7 +55,7 @@ spec = do
         `shouldBe` "61.50 ms: GET key at db.example:6379, 1 attempt (queued after 0.02 ms, recovering for 0.00 ms)"
     it "is told with its error, if it had one" $
       renderSlow (SlowCommand begun ended {endedOutcome = CommandFailed ClientClosed, endedNode = Nothing, endedAttempts = 3, endedEntering = Nothing, endedRecovering = milliseconds 60})
-        `shouldBe` "61.50 ms: GET key at no one node, 3 attempts (never queued, recovering for 60.00 ms) failed: client_closed"
+        `shouldBe` "61.50 ms: GET key at several nodes or none, 3 attempts (never queued, recovering for 60.00 ms) failed: client_closed"
   where
     node = TcpEndpoint "db.example" 6379
     begun = CommandBegun {begunOperation = "GET" :: ByteString, begunBatch = Nothing, begunText = "GET key", begunShape = "GET ?", begunProcedure = Nothing, begunDatabase = 4, begunNode = Nothing}

@@ -169,7 +169,7 @@ runReport change window row arguments = do
 lastLine :: String -> Text
 lastLine text = case reverse (filter (not . Text.null) (map Text.strip (Text.lines (Text.pack text)))) of
   line : _ -> Text.take 300 line
-  [] -> "it says nothing"
+  [] -> "it printed nothing"
 
 -- | Keeps a command line on the client's cores, if the machine has enough.
 pinned :: Bool -> Cell -> [String] -> [String]

@@ -54,7 +54,7 @@ glance core age given = case coreCache core of
     | age > 0 -> case commandRoute given of
       OneKey key -> glanceAt core age given (store, key) (fetch core age given)
       Splittable 1 keys | factReadOnly (commandFacts given), all (mayBeKept store) keys -> glanceParts core age given keys
-      AskServer (Just keys@[key]) -> glanceAt core age given (store, key) (\_ -> asked keys)
+      AskServer (Just keys@[key]) Nothing -> glanceAt core age given (store, key) (\_ -> asked keys)
       _ -> pure (Unanswered (noteUncached store *> start core given))
   _ -> pure (Unanswered (start core given))
   where
@@ -62,7 +62,7 @@ glance core age given = case coreCache core of
       learn core (execute core) (commandWords given) (Just keys) >>= \case
         Left failed -> pure (settled (Left failed))
         Right (facts, route) ->
-          glance core age given {commandFacts = facts {factPatience = factPatience (commandFacts given)}, commandRoute = route} >>= \case
+          glance core age given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = route} >>= \case
             Answered result -> pure (settled result)
             Unanswered begin -> begin
 {-# INLINE glance #-}

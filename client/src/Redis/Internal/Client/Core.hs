@@ -4,6 +4,7 @@ module Redis.Internal.Client.Core
     Client (..),
     Learnt (..),
     keepOpen,
+    longestArgument,
     remainingSeconds,
     termsWithin,
   )
@@ -60,6 +61,10 @@ newtype Client = Client Core
 keepOpen :: Core -> IO ()
 keepOpen = touch . coreHandle
 {-# INLINE keepOpen #-}
+
+-- | The most bytes that an argument may have.
+longestArgument :: Core -> Int
+longestArgument = limitBulkBytes . configLimits . coreConfig
 
 -- | The server's answer about a name that the command table lacks.
 data Learnt

@@ -28,6 +28,7 @@ module Redis.Internal.Client.Execute
   )
 where
 
+import Control.Applicative ((<|>))
 import Control.Concurrent.MVar
 import Control.Exception (SomeException, onException, throwIO, try)
 import Control.Monad (void, when)
@@ -35,6 +36,7 @@ import Data.Foldable (for_)
 import Data.IORef
 import Data.List qualified as List
 import Data.List.NonEmpty (NonEmpty ((:|)))
+import Data.Maybe (fromMaybe)
 import GHC.Exts (lazy)
 import Redis.Error
 import Redis.Internal.Client.Core
@@ -346,12 +348,13 @@ startSpecial :: NextMove -> Core -> Command a -> IO (Started a)
 startSpecial caller core given
   | not (requestIsOne (commandRequest given)) = pure (settled (Left (RefusedError NotOneLine)))
   | Unsendable why <- commandRoute given = pure (settled (Left (RefusedError why)))
-  | commandRequest given `requestExceeds` limitBulkBytes (configLimits (coreConfig core)) = refused ArgumentTooLong
-  | AskServer keys <- commandRoute given =
+  | commandRequest given `requestExceeds` longestArgument core = refused ArgumentTooLong
+  | AskServer keys chosen <- commandRoute given =
     -- Learns the command's facts and route first, then starts it.
-    learn core (execute core) (commandWords given) keys >>= \case
+    learn core (execute core) (commandWords given) (keys <|> ([] <$ chosen)) >>= \case
       Left failed -> pure (settled (Left failed))
-      Right (facts, route) -> startFor caller core given {commandFacts = facts `besides` commandFacts given, commandRoute = route}
+      Right (facts, route) ->
+        startFor caller core given {commandFacts = facts `withSettingsOf` commandFacts given, commandRoute = fromMaybe route chosen}
   | ConnectionState <- factScope (commandFacts given) = refused NeedsDedicatedConnection
   | PerNode audience conclude <- commandRoute given =
     startTogether core given AsListed audience conclude
@@ -391,17 +394,6 @@ startSpecial caller core given
         CallerWaits -> pure (Started (runOwn core given))
         CallerGoesOn -> inBackground (runOwn core given)
       | otherwise = startPlaced core given
-
-    -- The caller's settings for the command stay in force.
-    besides learnt told =
-      learnt
-        { factRepeatable = factRepeatable learnt || factRepeatable told,
-          factPatience = factPatience told,
-          factReadFrom = factReadFrom told,
-          factBlocking = case factBlocking told of
-            NonBlocking -> factBlocking learnt
-            blocking -> blocking
-        }
 
 -- | Starts the parts of a command over several slots, all at once. Every part is awaited even
 -- if one fails, because it has been sent.

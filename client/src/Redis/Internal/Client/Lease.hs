@@ -4,7 +4,7 @@
 -- order of the replies ("Redis.Internal.Protocol.Session"). So a connection can be lent
 -- again after a transaction, and is closed if a command left any state behind.
 module Redis.Internal.Client.Lease
-  ( Dedicated,
+  ( Dedicated (dedicatedCore),
     Where (..),
     lease,
     tryRunOn,
@@ -28,9 +28,7 @@ import Redis.Internal.Config
 import Redis.Internal.Hooks
 import Redis.Internal.Network.Dedicated
 import Redis.Internal.Network.Multiplexer
-import Redis.Internal.Network.MuxState (Multiplexer (muxSettings))
 import Redis.Internal.Network.ResponseSlot
-import Redis.Internal.Protocol.Decode (DecodeLimits (decodeMaxBulk))
 import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne, requestWhole)
 import Redis.Internal.Protocol.Session (Session, answerOf, effectOf, isAsLeft, newSession, sessionDatabase)
 import Redis.Internal.Protocol.Session qualified as Session
@@ -208,13 +206,16 @@ startUntracedOn dedicated given
 
 -- | Why a command is not sent on a lent connection.
 refusedOn :: Dedicated s -> Command a -> Maybe Refusal
-refusedOn Dedicated {dedicatedMux} given
+refusedOn Dedicated {dedicatedCore} given
   | null (commandWords given) = Just EmptyCommand
   | not (requestIsOne (commandRequest given)) = Just NotOneLine
   | Unsendable why <- commandRoute given = Just why
-  | commandRequest given `requestExceeds` decodeMaxBulk (muxDecodeLimits (muxSettings dedicatedMux)) = Just (ArgumentTooLong (commandName given))
-  | PerNode _ _ <- commandRoute given = Just (NeedsSeveralNodes (commandName given))
+  | commandRequest given `requestExceeds` longestArgument dedicatedCore = Just (ArgumentTooLong (commandName given))
+  | PerNode _ _ <- commandRoute given = severalNodes
+  | AskServer _ (Just (PerNode _ _)) <- commandRoute given = severalNodes
   | otherwise = Nothing
+  where
+    severalNodes = Just (NeedsSeveralNodes (commandName given))
 
 -- | The seconds until the reply is due. The time that a command may wait on the server is
 -- added.

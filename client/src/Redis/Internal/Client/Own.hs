@@ -154,10 +154,12 @@ judge errand course failed = do
       _ -> False
 
 -- | Makes an attempt. The server answers at the latest when the command's own limit on the
--- server is over; the client waits for that and the time of an ordinary command.
+-- server is over; the client waits for that and the time of an ordinary command. A later attempt
+-- has what is left of that.
 attemptAt :: Errand a -> Course -> Place -> Sent -> IO Outcome
 attemptAt errand course place sent = do
   now <- coarseNanos
+  remaining <- remainingSeconds (errandCore errand) (commandFacts (errandCommand errand)) (errandBegan errand)
   -- The time that it has waited already, on any server, is taken off its limit.
   let given = errandCommand errand
       current = if courseAttempts course == 0 then given else withRemaining (secondsFromNanos (now - errandBegan errand)) given
@@ -169,7 +171,7 @@ attemptAt errand course place sent = do
           slot <- newResponseSlot
           submitRunTo mux terms [(request ["ASKING"], asking), (encoded, slot)]
           waitSlotResult slot
-      terms = termsWithin patience
+      terms = termsWithin (if courseAttempts course == 0 then patience else max 0 <$> remaining)
       patience = case factBlocking (commandFacts current) of
         NonBlocking -> ordinary
         BlocksFor limit -> (+ limit) <$> ordinary

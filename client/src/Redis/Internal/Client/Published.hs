@@ -108,7 +108,7 @@ sortOut (Sorter now line number gapOf) = \room state came -> go room Nothing (So
             Published kind name channel payload ->
               let about = topicAt line kind name
                   hearers = hearersAt (sortedState sorted) line number about
-                -- Keeps the topic's own bytes, not a copy for each message.
+                  -- Keeps the topic's own bytes, not a copy for each message.
                   at = if channel == topicName about then topicName about else channel
                in go (left - 1) (Just (Run value about hearers [Message (MessageOf about at payload)])) (given run sorted) others
             Answered answer ->

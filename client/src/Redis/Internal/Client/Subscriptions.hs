@@ -22,7 +22,7 @@ module Redis.Internal.Client.Subscriptions
 where
 
 import Control.Concurrent.STM
-import Control.Exception (SomeException, displayException, mask_, onException, throwIO, try)
+import Control.Exception (SomeException, displayException, mask, mask_, onException, throwIO, try)
 import Control.Monad (unless, void, when)
 import Data.Foldable (foldl', for_, traverse_)
 import Data.IntMap.Strict (IntMap)
@@ -99,7 +99,9 @@ data Subscriber = Subscriber
     -- | The topics that it has asked for and that were not refused.
     subscriberTopics :: TVar Topics,
     -- | The topics that were refused since it asked for them.
-    subscriberRefused :: TVar (Map Topic Error)
+    subscriberRefused :: TVar (Map Topic Error),
+    -- | The topics for which callers of 'addTopics' wait, and how many callers.
+    subscriberAwaited :: TVar (Map Topic Int)
   }
 
 -- | Why waiting for a confirmation has ended.
@@ -170,13 +172,14 @@ openSubscriber hub whenFull capacity = mask_ $ do
   inbox <- getCurrentTime >>= newInbox whenFull capacity
   topics <- newTVarIO mempty
   refused <- newTVarIO Map.empty
+  awaited <- newTVarIO Map.empty
   fresh <- newGroup hub
   (subscriber, begun) <- atomically $ do
     closed <- readTVar (hubClosed hub)
     when closed (throwSTM ClientClosed)
     number <- nextNumber hub
     (group, begun) <- groupFor fresh
-    let subscriber = Subscriber {subscriberNumber = number, subscriberHub = hub, subscriberGroup = group, subscriberInbox = inbox, subscriberTopics = topics, subscriberRefused = refused}
+    let subscriber = Subscriber {subscriberNumber = number, subscriberHub = hub, subscriberGroup = group, subscriberInbox = inbox, subscriberTopics = topics, subscriberRefused = refused, subscriberAwaited = awaited}
     modifyTVar' (groupSubscribers group) (IntMap.insert number subscriber)
     pure (subscriber, begun)
   when begun . void $ spawn "redis subscriptions" (drive hub (subscriberGroup subscriber))
@@ -242,19 +245,23 @@ abandon now subscriber = do
 
 -- | Adds topics to a subscription, and returns when they are heard. Throws if the servers
 -- refuse a topic or do not confirm all in time; then it hears none of those that it did not
--- hear before.
+-- hear before, unless another caller still waits for them.
 addTopics :: Subscriber -> Topics -> IO ()
-addTopics subscriber topics = do
+addTopics subscriber topics = mask $ \restore -> do
   now <- moment
-  added <- atomically $ do
+  awaited <- atomically $ do
     inboxEnded (subscriberInbox subscriber) >>= traverse_ throwSTM
     known <- readTVar (subscriberTopics subscriber)
+    before <- readTVar (subscriberAwaited subscriber)
     let added = topics `topicsWithout` known
+        awaited = topicList added <> filter (`Map.member` before) (topicList (topics `topicsAmong` known))
     writeTVar (subscriberTopics subscriber) (known <> added)
+    writeTVar (subscriberAwaited subscriber) (foldl' (\counts name -> Map.insertWith (+) name 1 counts) before awaited)
     modifyTVar' (subscriberRefused subscriber) (\refused -> foldl' (flip Map.delete) refused (topicList added))
-    added <$ stepGroup now group (Want number (topicList added))
-  over <- maybe (pure retry) expiry patience
-  awaitAll added over `onException` removeTopics subscriber added
+    awaited <$ stepGroup now group (Want number (topicList added))
+  restore (maybe (pure retry) expiry patience >>= awaitAll) `onException` (atomically (giveUp awaited) >>= removeTopics subscriber)
+  -- They are heard now. Another caller that fails leaves them alone.
+  atomically (modifyTVar' (subscriberAwaited subscriber) (`Map.withoutKeys` Set.fromList awaited))
   where
     hub = subscriberHub subscriber
     group = subscriberGroup subscriber
@@ -262,23 +269,31 @@ addTopics subscriber topics = do
     config = setupConfig (hubSetup hub)
     patience = (configConnectTimeout config +) <$> configCommandTimeout config
 
-    -- Also waits for topics that another thread is adding, unless they are given up.
-    awaitAll added over = do
+    -- Ends this caller's wait. Returns the topics for which nobody else waits.
+    giveUp awaited = do
+      before <- readTVar (subscriberAwaited subscriber)
+      let left = foldl' (flip (Map.update (\count -> if count > 1 then Just (count - 1) else Nothing))) before awaited
+      writeTVar (subscriberAwaited subscriber) left
+      pure (foldMap topic [name | name <- awaited, Map.member name before, Map.notMember name left])
+
+    -- Also waits for topics that another thread is adding, and fails if they are refused. Returns if
+    -- somebody removes them.
+    awaitAll over = do
       news <- atomically (routerNews (hubRouter hub))
-      atomically ((Settled <$> settled) `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
+      atomically (settled `orElse` (TimeOver <$ over) `orElse` (News <$ newsSince news)) >>= \case
         Settled outcome -> either throwIO pure outcome
         TimeOver -> whyNot >>= throwIO
-        News -> hopeless >>= maybe (awaitAll added over) throwIO
-      where
-        settled = do
-          ended <- inboxEnded (subscriberInbox subscriber)
-          refused <- readTVar (subscriberRefused subscriber)
-          wanted <- readTVar (subscriberTopics subscriber)
-          state <- readTVar (groupState group)
-          case (ended, mapMaybe (`Map.lookup` refused) (topicList added)) of
-            (Just problem, _) -> pure (Left problem)
-            (_, problem : _) -> pure (Left problem)
-            (Nothing, []) -> Right () <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
+        News -> hopeless >>= maybe (awaitAll over) throwIO
+
+    settled = do
+      ended <- inboxEnded (subscriberInbox subscriber)
+      refused <- readTVar (subscriberRefused subscriber)
+      wanted <- readTVar (subscriberTopics subscriber)
+      state <- readTVar (groupState group)
+      case (ended, mapMaybe (`Map.lookup` refused) (topicList topics)) of
+        (Just problem, _) -> pure (Settled (Left problem))
+        (_, problem : _) -> pure (Settled (Left problem))
+        (Nothing, []) -> Settled (Right ()) <$ check (all (isHeard state number) (topicList (topics `topicsAmong` wanted)))
 
     newsSince news = routerNews (hubRouter hub) >>= \current -> check (current /= news)
 
@@ -424,24 +439,31 @@ dropConnection connection cause = do
   atomically (modifyTVar' (connectionUnwanted connection) (Just . fromMaybe cause))
   readTVarIO (connectionListener connection) >>= traverse_ (`hangUp` cause)
 
+-- | The servers as the router knew them: of a standalone client the one in use, otherwise the
+-- slot map.
+data Seen = SeenAlone [Endpoint] | SeenMap SlotMap
+  deriving stock (Eq)
+
 -- | Tells the machine the servers and their roles, if they have changed since the given
--- news. The news has a count, and the slot map as it was then.
-lookAround :: Hub -> Group -> Maybe (Int, Maybe SlotMap) -> IO (Maybe (Int, Maybe SlotMap))
+-- news. The news has a count, and the servers as they were then.
+lookAround :: Hub -> Group -> Maybe (Int, Maybe Seen) -> IO (Maybe (Int, Maybe Seen))
 lookAround hub group known = do
   news <- atomically (routerNews router)
   if fmap fst known == Just news
     then pure known
     else do
       found <- case router of
-        StandaloneRouter _ -> Just . (,) Nothing . alone . map clientNodeEndpoint <$> routerMembers router
+        StandaloneRouter _ -> do
+          endpoints <- map clientNodeEndpoint <$> routerMembers router
+          pure (Just (SeenAlone endpoints, alone endpoints))
         ClusterRouter _ cluster -> do
           slotMap <- currentSlotMap cluster
-          pure (if null (slotMapShards slotMap) then Nothing else Just (Just slotMap, together slotMap))
+          pure (if null (slotMapShards slotMap) then Nothing else Just (SeenMap slotMap, together slotMap))
       case found of
-        Just (slotMap, servers) | fmap snd known /= Just slotMap -> do
+        Just (seen, servers) | (known >>= snd) /= Just seen -> do
           now <- moment
           atomically (stepGroup now group (Look servers))
-          pure (Just (news, slotMap))
+          pure (Just (news, Just seen))
         _ -> pure (Just (news, known >>= snd))
   where
     router = hubRouter hub

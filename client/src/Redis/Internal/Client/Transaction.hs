@@ -17,9 +17,7 @@ import Redis.Internal.Client.Trace (transactionOf)
 import Redis.Internal.Command
 import Redis.Internal.Command.Make (fromWords)
 import Redis.Internal.Command.Transaction
-import Redis.Internal.Config
 import Redis.Internal.Network.Clock (coarseNanos)
-import Redis.Internal.Protocol.Encode (requestExceeds)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Internal.Routing.Router
 import Redis.Value (Value (Array))
@@ -29,8 +27,7 @@ import Redis.Value (Value (Array))
 -- as a whole. Blocks only while there is no room for it or no connection.
 startTransaction :: Core -> Transaction a -> IO (Started a)
 startTransaction core transaction
-  | Just refusal <- transactionRefusal (isClustered router) transaction = pure (settled (Left (RefusedError refusal)))
-  | given : _ <- filter tooLong commands = pure (settled (Left (RefusedError (ArgumentTooLong (commandName given)))))
+  | Just refusal <- transactionRefusal bounds transaction = pure (settled (Left (RefusedError refusal)))
   | null commands = pure (settled (conclude (Array [])))
   | otherwise = do
     began <- coarseNanos
@@ -45,19 +42,19 @@ startTransaction core transaction
     recoverer = coreRecoverer core
     commands = transactionCommands transaction
     facts = transactionFacts transaction
-    tooLong given = commandRequest given `requestExceeds` limitBulkBytes (configLimits (coreConfig core))
+    bounds = Bounds {boundsSeveralNodes = isClustered router, boundsArgument = longestArgument core}
     aim = case transactionKeys transaction of
       key : _ -> AtSlot (keySlot key)
       [] -> AtAnyNode
 
     conclude reply = transactionResult transaction reply >>= maybe (Left unwatched) Right
-    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, although no key is watched", decodeErrorCommand = "EXEC"}
+    unwatched = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "EXEC's array", decodeErrorGot = "null, but no key was watched", decodeErrorCommand = "EXEC"}
 
 -- | Runs a transaction on a lent connection, after the WATCHes there. 'Nothing' if a watched
 -- key had changed; then nothing was done.
 tryTransactionOn :: Dedicated s -> Transaction a -> IO (Either Error (Maybe a))
 tryTransactionOn dedicated transaction
-  | Just refusal <- transactionRefusal False transaction = pure (Left (RefusedError refusal))
+  | Just refusal <- transactionRefusal bounds transaction = pure (Left (RefusedError refusal))
   | otherwise = tracedOn dedicated (transactionOf (map commandWords (transactionCommands transaction))) $ \entered -> do
     begun <- startUntracedOn dedicated multi
     queue <- traverse (startUntracedOn dedicated) (transactionCommands transaction)
@@ -74,6 +71,8 @@ tryTransactionOn dedicated transaction
       (_, Left failed@(ReplyError _)) -> Left (fromMaybe failed (listToMaybe refused))
       (_, Left failed) -> Left failed
       (_, Right reply) -> transactionResult transaction reply
+  where
+    bounds = Bounds {boundsSeveralNodes = False, boundsArgument = longestArgument (dedicatedCore dedicated)}
 
 multi, exec :: Command Value
 multi = fromWords ["MULTI"]

@@ -157,7 +157,7 @@ routeOfArguments name arguments = case [why | Unfit why _ <- arguments] of
 routeOfNames :: Name -> [ByteString] -> Route a
 routeOfNames name names = case nameEntry name of
   Just entry -> routeOfKeys entry names
-  Nothing -> AskServer (Just names)
+  Nothing -> AskServer (Just names) Nothing
 {-# NOINLINE routeOfNames #-}
 
 -- | Makes a command whose facts depend on its arguments, or that the table lacks.
@@ -166,7 +166,7 @@ uncommon name arguments decoder =
   Command
     { commandRequest = encoded,
       commandRoute = routeOfArguments name arguments,
-      commandFacts = maybe writeFacts (`factsFromEntry` requestWords encoded) (nameEntry name),
+      commandFacts = maybe untoldFacts (`factsFromEntry` requestWords encoded) (nameEntry name),
       commandDecode = decoder
     }
   where
@@ -181,8 +181,8 @@ fromWords commandWords' =
     { commandRequest = request commandWords',
       commandRoute = case entry of
         Just found | Just keys <- Table.commandKeys found commandWords' -> routeOfKeys found keys
-        _ -> AskServer Nothing,
-      commandFacts = maybe writeFacts (`factsFromEntry` commandWords') entry,
+        _ -> AskServer Nothing Nothing,
+      commandFacts = maybe untoldFacts (`factsFromEntry` commandWords') entry,
       commandDecode = Right
     }
   where
@@ -194,7 +194,7 @@ fromWords commandWords' =
 fromLine :: ByteString -> Command Value
 fromLine line
   | requestIsOne encoded = (fromWords (Char8.words line)) {commandRequest = encoded}
-  | otherwise = Command {commandRequest = encoded, commandRoute = AskServer Nothing, commandFacts = unknownFacts, commandDecode = Right}
+  | otherwise = Command {commandRequest = encoded, commandRoute = AskServer Nothing Nothing, commandFacts = unknownFacts, commandDecode = Right}
   where
     encoded = requestInline line
 
@@ -220,6 +220,7 @@ factsFromEntry entry commandWords' =
       -- connection is unknown.
       | changesConnection entry = maybe OwnConnection (const ConnectionState) (entryCategories entry)
       | overtakes entry = ControlLane
+      | holdsUp entry = OwnConnection
       | otherwise = SharedConnection
 
 -- | The route of a command with these keys.

@@ -24,15 +24,18 @@ redacted commandWords = case (map upper (take 2 commandWords), commandWords) of
   (["ACL", "SETUSER"], acl : setuser : user : rules) -> acl : setuser : user : map rule rules
   (["CONFIG", "SET"], config : set : settings) -> config : set : concatMap setting (inTwos settings)
   ("MIGRATE" : _, name : options) -> name : afterAuth 1 options
+  (["SENTINEL", "CONFIG"], sentinel : config : set : settings) -> sentinel : config : set : concatMap setting (inTwos settings)
   (["SENTINEL", "SET"], sentinel : set : primary : settings) ->
     sentinel : set : primary : concatMap setting (inTwos settings)
   _ -> commandWords
   where
     -- In HELLO, a user and a password follow AUTH; in MIGRATE, a password follows AUTH,
-    -- and a user and a password follow AUTH2.
+    -- and a user and a password follow AUTH2. A client's name may be AUTH, too.
     afterAuth :: Int -> [ByteString] -> [ByteString]
     afterAuth count = \case
       [] -> []
+      word : given : rest
+        | upper word == "SETNAME" -> word : given : afterAuth count rest
       word : rest
         | upper word == "AUTH" -> word : hiding count rest
         | upper word == "AUTH2" -> word : hiding 2 rest

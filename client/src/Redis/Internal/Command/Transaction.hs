@@ -10,6 +10,7 @@ module Redis.Internal.Command.Transaction
     transactionCommands,
     transactionFacts,
     transactionKeys,
+    Bounds (..),
     transactionRefusal,
     transactionResult,
   )
@@ -22,7 +23,7 @@ import Data.Sequence (Seq)
 import Data.Sequence qualified as Seq
 import Redis.Error
 import Redis.Internal.Command
-import Redis.Internal.Protocol.Encode (requestIsOne)
+import Redis.Internal.Protocol.Encode (requestExceeds, requestIsOne)
 import Redis.Internal.Protocol.Slot (keySlot)
 import Redis.Value (Value (..))
 
@@ -38,9 +39,16 @@ data Queued = Queued
     -- queued.
     queuedCommand :: Command Value,
     queuedKeys :: [ByteString],
-    -- | The reason to refuse the command, if there is one. The argument tells whether
-    -- there are several nodes.
-    queuedRefusal :: Bool -> Maybe Refusal
+    -- | The reason to refuse the command, if there is one.
+    queuedRefusal :: Bounds -> Maybe Refusal
+  }
+
+-- | What a transaction must keep to.
+data Bounds = Bounds
+  { -- | Whether keys decide where it goes, because there are several nodes.
+    boundsSeveralNodes :: Bool,
+    -- | The most bytes that an argument may have.
+    boundsArgument :: Int
   }
 
 -- | The number of commands in the transaction, and the replies that have not been read
@@ -101,14 +109,15 @@ queuedOf given =
             commandDecode = Right
           },
       queuedKeys = commandKeys given,
-      queuedRefusal = \severalNodes -> asum [malformed, stateful, misplaced severalNodes]
+      queuedRefusal = \Bounds {boundsSeveralNodes, boundsArgument} -> asum [malformed boundsArgument, stateful, misplaced boundsSeveralNodes]
     }
   where
     refused = Just (NotInTransaction (commandName given))
-    malformed
+    malformed longest
       | null (commandWords given) = Just EmptyCommand
       | not (requestIsOne (commandRequest given)) = Just NotOneLine
       | Unsendable why <- commandRoute given = Just why
+      | commandRequest given `requestExceeds` longest = Just (ArgumentTooLong (commandName given))
       | otherwise = Nothing
     stateful = case factScope (commandFacts given) of
       SharedConnection -> Nothing
@@ -118,7 +127,7 @@ queuedOf given =
     misplaced severalNodes = case commandRoute given of
       PerNode _ _ -> refused
       OneNode _ -> refused
-      AskServer _ -> refused
+      AskServer _ _ -> refused
       Everywhere _ _ | severalNodes -> refused
       NodesOwn | severalNodes -> refused
       _ -> Nothing
@@ -144,14 +153,14 @@ transactionFacts (Transaction queue _) =
 transactionKeys :: Transaction a -> [ByteString]
 transactionKeys (Transaction queue _) = concatMap queuedKeys queue
 
--- | The reason to refuse a transaction, if there is one. The argument tells whether there
--- are several nodes.
-transactionRefusal :: Bool -> Transaction a -> Maybe Refusal
-transactionRefusal severalNodes transaction@(Transaction queue _) =
-  asum (fmap (($ severalNodes) . queuedRefusal) queue) <|> crossing
+-- | The reason to refuse a transaction, if there is one. It is refused as a whole: nothing of
+-- it is sent.
+transactionRefusal :: Bounds -> Transaction a -> Maybe Refusal
+transactionRefusal bounds transaction@(Transaction queue _) =
+  asum (fmap (($ bounds) . queuedRefusal) queue) <|> crossing
   where
     crossing
-      | severalNodes, not (sameSlot (transactionKeys transaction)) = Just (CrossSlot "MULTI")
+      | boundsSeveralNodes bounds, not (sameSlot (transactionKeys transaction)) = Just (CrossSlot "MULTI")
       | otherwise = Nothing
     sameSlot keys = and (zipWith (==) slots (drop 1 slots))
       where

@@ -38,7 +38,7 @@ import Data.Map.Strict (Map)
 import Data.Map.Strict qualified as Map
 import Data.Maybe (fromMaybe, mapMaybe)
 import Redis.Duration (inSeconds, seconds)
-import Redis.Error (ConnectionCause (CredentialsFailed), Endpoint, renderEndpoint)
+import Redis.Error (ConnectionCause (CredentialsFailed), Endpoint, Error (TimeoutError), renderEndpoint)
 import Redis.Internal.Backoff (delayFor)
 import Redis.Internal.Config
 import Redis.Internal.Hooks
@@ -256,7 +256,7 @@ following store mux Follower {followerEndpoint, followerRound} = wait
       asked <- preciseNanos
       let since = if followingSince known > 0 && turn == followingRound known then followingSince known else asked
           limit = configConnectTimeout config
-          tooLong = Left (CredentialsFailed ("none within " <> show limit <> " s"))
+          tooLong = Left (CredentialsFailed ("the action issued none within " <> show limit <> " s"))
       -- Limited, because new connections wait for the action.
       fresh <- try (within (Just limit) (obtainFor store (NewerThan (followingNumber known) since)))
       case either (Left . CredentialsFailed . displayException @SomeException) (fromMaybe tooLong) fresh of
@@ -269,8 +269,9 @@ following store mux Follower {followerEndpoint, followerRound} = wait
       reply <- traverse (submitCommand mux usualTerms . authentication) credentials
       case reply of
         Just (Reply (ErrorReply text)) -> failed said {followingLifetime = issueLifetime issue} (Just (refusal credentials text))
-        -- No answer in time: send AUTH again later. If the connection is lost, 'wait' ends the
-        -- loop.
+        -- No answer in time: send AUTH again later.
+        Just (Failure late@(TimeoutError _)) -> failed known {followingRound = issueRound issue} (Just (CredentialsFailed (displayException late)))
+        -- The connection is lost, and 'wait' ends the loop.
         Just (Failure _) -> failed known {followingRound = issueRound issue} Nothing
         _ -> do
           atomically (writeTVar followerRound (issueRound issue, Nothing))

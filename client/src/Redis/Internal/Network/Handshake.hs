@@ -90,7 +90,7 @@ handshakeBy config credentials use exchange = case configProtocol config of
       ClosedByPeer -> BrokenConnection (mute <> "closed by the peer")
       BrokenConnection why -> BrokenConnection (mute <> why)
       cause -> cause
-    mute = "the server hung up before it said anything, as one does that wants TLS (rediss://, or setTls): "
+    mute = "the server closed the connection without a reply, as a server that expects TLS does (use rediss:// or setTls): "
     mayWantTls =
       isNothing (configTls config) && case configTopology config of
         Standalone (UnixEndpoint _) -> False

@@ -89,12 +89,12 @@ tlsTransport context@TlsContext {contextVerify} endpoint socket =
   case verifiedName context endpoint of
     Nothing
       | contextVerify ->
-        pure (Left (TlsFailed "there is no name to verify the certificate against: give the server's name"))
+        pure (Left (TlsFailed "there is no name to verify the certificate against: set the server's name"))
     name -> mask_ $ do
       plain <- socketTransport endpoint socket
       session <- newSession context socket name
       if session == nullPtr
-        then pure (Left (TlsFailed ("not a name that TLS can ask for: " <> maybe "" show name)))
+        then pure (Left (TlsFailed ("not a valid name for TLS: " <> maybe "" show name)))
         else do
           shaken <- handshake plain session `onException` c_free session
           case shaken of
@@ -187,7 +187,7 @@ beginsLikeTls = ByteString.isPrefixOf "\x15\x03"
 
 -- | The cause to report for such an answer.
 wantsTls :: ConnectionCause
-wantsTls = TlsFailed "the server wants TLS on this port: rediss:// or setTls"
+wantsTls = TlsFailed "the server expects TLS on this port: use rediss:// or setTls"
 
 -- Safe, because it reads files.
 foreign import ccall safe "redis_client_tls_context"

@@ -125,10 +125,9 @@ receiveBytes Wire {wireTransport, wireUnread} wanted = do
       if got >= 0 then pure got else awaitAttempt wireTransport got >> attempt memory
 
 -- | Receives one reply, or one push, and its exact bytes: a 'Value' does not say whether a double
--- came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply, but the part of a string that
--- has come is copied again with each read of at most 16 KiB. Blocks until the reply is whole.
--- Throws 'ConnectionError' if the connection breaks, if the peer has finished, or if the bytes are
--- no reply or exceed a limit of the configuration; then the wire cannot be used any more.
+-- came as @,1e3@ or as @,1000@. \(O(n)\) in the bytes of the reply. Blocks until the reply is
+-- whole. Throws 'ConnectionError' if the connection breaks, if the peer has finished, or if the
+-- bytes are no reply or exceed a limit of the configuration; then the wire cannot be used any more.
 --
 -- @since 0.1.0.0
 receiveReply :: Wire -> IO (Value, ByteString)
@@ -141,8 +140,20 @@ receiveReply wire = received >>= go startExact
     go begun bytes =
       step begun bytes >>= \case
         ExactDone value frame next -> (value, frame) <$ writeIORef (wireUnread wire) (ByteString.drop next bytes)
-        ExactMore begun' next _ -> received >>= go begun' . (ByteString.drop next bytes <>)
+        ExactMore begun' next missing -> do
+          let rest = ByteString.drop next bytes
+          atLeast (missing - ByteString.length rest) [rest] >>= go begun'
         ExactMalformed why -> broken (if beginsLikeTls bytes then wantsTls else ProtocolViolation why)
+
+    -- Receives so many bytes (at least one) and puts them behind these parts, the last of which
+    -- comes first. A long string comes in many reads, and is copied once.
+    atLeast :: Int -> [ByteString] -> IO ByteString
+    atLeast wanted parts = do
+      more <- received
+      let left = wanted - ByteString.length more
+      if left > 0
+        then atLeast left (more : parts)
+        else pure (ByteString.concat (reverse (more : parts)))
 
     step begun bytes =
       ByteString.Unsafe.unsafeUseAsCStringLen bytes $ \(start, size) ->

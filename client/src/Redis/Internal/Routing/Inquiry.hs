@@ -112,7 +112,7 @@ askSentinel reach consult name sentinel =
         Right report -> case reportRole report of
           ReportedPrimary replicas -> Right (ofSentinels epoch others (viewOf (Char8.pack (renderEndpoint sentinel)) primary replicas report))
           ReportedReplica other ->
-            Left (unlike ("that " <> renderEndpoint primary <> ", which the sentinel names, is the primary") ("that it follows " <> renderEndpoint other) "INFO")
+            Left (unlike (renderEndpoint primary <> ", which the sentinel names, to be a primary") ("a replica of " <> renderEndpoint other) "INFO")
   where
     ofSentinels viewEpoch others view =
       view {viewEpoch, viewGroup = (\group -> group {viewSentinels = sentinel : others}) <$> viewGroup view}

@@ -47,7 +47,7 @@ module Redis.Internal.Routing.Router
 where
 
 import Control.Concurrent.STM
-import Control.Monad (unless)
+import Control.Monad (unless, when)
 import Data.ByteString (ByteString)
 import Data.Foldable (for_, traverse_)
 import Data.IORef
@@ -89,7 +89,9 @@ data Alone = Alone
     -- | The configured server.
     aloneSeed :: Place,
     -- | The server in use: the configured one, or the one that it redirected this client to.
-    alonePlace :: IORef Place
+    alonePlace :: IORef Place,
+    -- | How often the server in use was replaced.
+    aloneNews :: TVar Int
   }
 
 -- | A node, and which of its connections to use.
@@ -123,9 +125,22 @@ newAlone setup endpoint = do
     Right node -> do
       let aloneSeed = onPrimary node
       alonePlace <- newIORef aloneSeed
-      writeIORef lost $ \failed -> atomicModifyIORef' alonePlace $ \place ->
-        (if nodeEndpoint (placeNode place) == failed then aloneSeed else place, ())
-      pure (Right (StandaloneRouter Alone {aloneNodes, aloneSeed, alonePlace}))
+      aloneNews <- newTVarIO 0
+      let alone = Alone {aloneNodes, aloneSeed, alonePlace, aloneNews}
+      writeIORef lost $ \failed -> replaceServer alone (\inUse -> if inUse == failed then Just aloneSeed else Nothing)
+      pure (Right (StandaloneRouter alone))
+
+-- | Replaces the server in use, if the function returns another one.
+replaceServer :: Alone -> (Endpoint -> Maybe Place) -> IO ()
+replaceServer alone choose = do
+  replaced <- atomicModifyIORef' (alonePlace alone) $ \place ->
+    case choose (endpointOf place) of
+      Just other | endpointOf other /= endpointOf place -> (other, True)
+      _ -> (place, False)
+  -- After the place, so that a thread that sees the news finds the new server.
+  when replaced (atomically (modifyTVar' (aloneNews alone) (+ 1)))
+  where
+    endpointOf = nodeEndpoint . placeNode
 
 -- | Waits up to so many seconds for commands in flight, then closes all connections.
 closeRouter :: Double -> Router -> IO ()
@@ -182,7 +197,7 @@ aimOf = \case
   Unsendable _ -> AtAnyNode
   Everywhere _ _ -> AtAnyNode
   PerNode _ _ -> AtAnyNode
-  AskServer _ -> AtAnyNode
+  AskServer _ _ -> AtAnyNode
 {-# INLINE aimOf #-}
 
 -- | The slot that decides where a command goes, if a slot does.
@@ -197,14 +212,18 @@ slotOf = \case
 -- besides hashing the key; never blocks.
 placeOf :: Router -> Facts -> Route a -> IO (Maybe Place)
 placeOf router facts route = case router of
-  StandaloneRouter alone -> Just . inLane facts <$> readIORef (alonePlace alone)
+  StandaloneRouter alone
+    | OneNode endpoint <- route -> placeAimed router facts (AtNode endpoint)
+    | otherwise -> Just . inLane facts <$> readIORef (alonePlace alone)
   ClusterRouter {} -> placeAimed router facts (aimOf route)
 {-# INLINE placeOf #-}
 
 -- | Like 'placeOf', for an aim.
 placeAimed :: Router -> Facts -> Aim -> IO (Maybe Place)
 placeAimed router facts aim = case router of
-  StandaloneRouter alone -> Just . inLane facts <$> readIORef (alonePlace alone)
+  StandaloneRouter alone -> case aim of
+    AtNode endpoint -> fmap (inLane facts . onPrimary) <$> knownNode (aloneNodes alone) endpoint
+    _ -> Just . inLane facts <$> readIORef (alonePlace alone)
   ClusterRouter usual cluster ->
     fmap (inLane facts) <$> case aim of
       AtAnyNode -> fmap onPrimary <$> anyPrimary cluster
@@ -285,11 +304,12 @@ nobodyLasts = \case
   StandaloneRouter _ -> pure False
   ClusterRouter _ cluster -> newsIsLasting cluster
 
--- | A number that changes with each map that is published and each refresh that ends. It
--- stays the same once the client is closed.
+-- | A number that changes with each map that is published and each refresh that ends; for a
+-- standalone server, with each server that replaces the one in use. It stays the same once the
+-- client is closed.
 routerNews :: Router -> STM Int
 routerNews = \case
-  StandaloneRouter _ -> pure 0
+  StandaloneRouter alone -> readTVar (aloneNews alone)
   ClusterRouter _ cluster -> newsCount cluster
 
 -- | Whether there will be no more news.
@@ -416,7 +436,7 @@ carryOut router began = \case
   Tell trigger -> case router of
     ClusterRouter _ cluster -> tellCluster cluster trigger
     StandaloneRouter alone -> case trigger of
-      LearntRedirect _ target -> nodeAt (aloneNodes alone) target >>= traverse_ (writeIORef (alonePlace alone) . onPrimary)
+      LearntRedirect _ target -> nodeAt (aloneNodes alone) target >>= traverse_ (replaceServer alone . const . Just . onPrimary)
       _ -> pure ()
   Reconnect endpoint ->
     -- Does not make the node again if it is gone.

@@ -327,7 +327,7 @@ hear now State {stateSettings} endpoint answer refresh = case answer of
             OfMembers -> refreshUntil refresh
             _ -> min (refreshUntil refresh) (now + settingsGather stateSettings)
         }
-    | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a map that covers slots", decodeErrorGot = "one that covers none", decodeErrorCommand = ""})
+    | otherwise -> failed (UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a slot map with slots", decodeErrorGot = "a slot map without slots", decodeErrorCommand = ""})
   Left reason -> failed reason
   where
     heard = refresh {refreshWaiting = Set.delete endpoint (refreshWaiting refresh)}
@@ -436,7 +436,7 @@ conclude now refresh state@State {stateSettings, stateMoved} = case chooseView (
       [(endpoint, TimeoutError (TimeoutFailure NotSent (seconds (settingsAnswerWithin stateSettings)))) | endpoint <- Set.toDescList (refreshWaiting refresh)]
         <> [(viewPrimary group, outdated) | view <- refreshViews refresh, Just group <- [viewGroup view]]
         <> refreshReasons refresh
-    outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "a primary of the last fail-over", decodeErrorGot = "one of an earlier", decodeErrorCommand = "SENTINEL MASTER"}
+    outdated = UnexpectedReply DecodeError {decodeErrorPath = [], decodeErrorExpected = "the primary of the latest fail-over", decodeErrorGot = "a primary of an earlier one", decodeErrorCommand = "SENTINEL MASTER"}
 
 -- | Believes a view of a primary and its replicas.
 settle :: Seconds -> [View] -> View -> State -> (State, [Action])

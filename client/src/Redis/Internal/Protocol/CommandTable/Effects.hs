@@ -9,6 +9,7 @@ module Redis.Internal.Protocol.CommandTable.Effects
     changesNothing,
     staysWithPrimary,
     overtakes,
+    holdsUp,
     changesUntold,
 
     -- * The lists
@@ -58,9 +59,18 @@ overtaking =
       "CLIENT|UNPAUSE",
       "FUNCTION|KILL",
       "FUNCTION|STATS",
-      "SCRIPT|KILL",
-      "SHUTDOWN"
+      "SCRIPT|KILL"
     ]
+
+-- | Whether the server may read nothing more from the command's connection until the command is
+-- done, although servers do not call it blocking: SHUTDOWN waits for replicas that lag behind, and
+-- CLUSTER SETSLOT, since Valkey 8, for the consent of the node's replicas. SHUTDOWN ABORT and other
+-- commands must not queue behind them.
+holdsUp :: CommandEntry -> Bool
+holdsUp CommandEntry {entryName} = entryName `Set.member` waitingUntold
+
+waitingUntold :: Set ByteString
+waitingUntold = Set.fromList ["CLUSTER|SETSLOT", "SHUTDOWN"]
 
 -- | Whether a command that reads must not go to a replica, which may be another one each time.
 staysWithPrimary :: CommandEntry -> Bool
@@ -181,6 +191,7 @@ handLists =
   [ ("harmless to connections", harmless),
     ("changes connections in spite of its categories", uncategorized),
     ("overtakes", overtaking),
+    ("holds up its connection", waitingUntold),
     ("stays with the primary", primaryOnly),
     ("changes nothing", questions),
     ("changes untold", untold)

@@ -51,6 +51,7 @@ carrying secretWord =
   [ ["AUTH", secretWord],
     ["AUTH", "alice", secretWord],
     ["HELLO", "3", "AUTH", "alice", secretWord, "SETNAME", "me"],
+    ["HELLO", "3", "SETNAME", "auth", "AUTH", "alice", secretWord],
     ["ACL", "SETUSER", "alice", ">" <> secretWord],
     ["ACL", "SETUSER", "alice", "on", "<" <> secretWord],
     ["ACL", "SETUSER", "alice", "#" <> secretWord],
@@ -61,5 +62,6 @@ carrying secretWord =
     ["CONFIG", "SET", "tls-key-file-pass", secretWord],
     ["MIGRATE", "host", "6379", "", "0", "5000", "AUTH", secretWord, "KEYS", "a", "b"],
     ["MIGRATE", "host", "6379", "key", "0", "5000", "AUTH2", "alice", secretWord],
-    ["SENTINEL", "SET", "primary", "auth-pass", secretWord]
+    ["SENTINEL", "SET", "primary", "auth-pass", secretWord],
+    ["SENTINEL", "CONFIG", "SET", "sentinel-pass", secretWord]
   ]

@@ -76,7 +76,10 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
 
   it "lets these, and no others, pass what waits" $
     [entryName entry | entry <- allCommands, overtakes entry]
-      `shouldBe` ["CLIENT|KILL", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "FUNCTION|KILL", "FUNCTION|STATS", "SCRIPT|KILL", "SHUTDOWN"]
+      `shouldBe` ["CLIENT|KILL", "CLIENT|UNBLOCK", "CLIENT|UNPAUSE", "FUNCTION|KILL", "FUNCTION|STATS", "SCRIPT|KILL"]
+
+  it "knows that these, and no others, hold up their connection though servers do not say so" $
+    [entryName entry | entry <- allCommands, holdsUp entry] `shouldBe` ["CLUSTER|SETSLOT", "SHUTDOWN"]
 
   it "has these reads, and no others, stay with the primary" $
     [entryName entry | entry <- allCommands, staysWithPrimary entry]
@@ -96,6 +99,7 @@ spec = describe "Redis.Internal.Protocol.CommandTable.Policy" $ do
       `shouldBe` [ "harmless to connections",
                    "changes connections in spite of its categories",
                    "overtakes",
+                   "holds up its connection",
                    "stays with the primary",
                    "changes nothing",
                    "changes untold",
